@@ -1,0 +1,1 @@
+"""Learned cost models for tensor compilers, on the TpuGraphs dataset."""

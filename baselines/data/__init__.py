@@ -1,0 +1,1 @@
+"""The data layer: files in, packed and memory-mapped arrays out.  Knows no TensorFlow."""

@@ -1,0 +1,1 @@
+"""From scores to answers: metrics, rankings, submissions and reports."""

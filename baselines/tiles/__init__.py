@@ -1,0 +1,1 @@
+"""The tile collection: one small fused kernel, many tile sizes."""
