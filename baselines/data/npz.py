@@ -1,0 +1,243 @@
+"""Arrays out of npz files that are not trusted: the schema is data.
+
+`numpy.load` allocates what a header claims and names neither file nor key when
+something is wrong.  Here every size is compared with the zip directory, and the
+directory with a limit, before memory is taken; what a file may hold is a table
+of `Field`s; and each mistake is one line that names the file and the key.
+"""
+
+import dataclasses
+import io
+import math
+import os
+import struct
+import zipfile
+import zlib
+from typing import BinaryIO, Dict, Mapping, Optional, Tuple, Union
+
+import numpy as np
+
+_DAMAGE = (
+    zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError,
+    NotImplementedError, OverflowError, RuntimeError, ValueError,
+)
+_KIND_NAMES = {'f': 'floats', 'i': 'integers', 'u': 'integers', 'U': 'text'}
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """What a file may hold under one key.
+
+    Attributes:
+        kinds: the numpy dtype kinds that are accepted, of any width; 'iu' means
+            integers.
+        shape: an entry per axis: a number is its length; the same letter
+            anywhere in a schema stands for the same length.
+        dtype: what `read_arrays` turns the array into; None leaves it.
+        low: smallest value allowed, if any.
+        high: largest value allowed; a letter means below that length.
+        why: what a value outside [low, high] would mean, for the message.
+        optional: whether the key may be absent.
+    """
+
+    kinds: str
+    shape: Tuple[Union[str, int], ...]
+    dtype: Optional[type] = None
+    low: Optional[int] = None
+    high: Union[int, str, None] = None
+    why: str = ''
+    optional: bool = False
+
+
+def read_arrays(
+    path: str, schema: Mapping[str, Field], max_bytes: int
+) -> Dict[str, np.ndarray]:
+    """Reads and checks the arrays of `schema`; other keys are not looked at.
+
+    Args:
+        path: an npz file.
+        schema: key to field.
+        max_bytes: the most that the file, or its arrays unpacked, may take.
+
+    Returns:
+        Key to array, C-contiguous, in the field's dtype and perhaps read-only.
+        Absent optional keys are left out.
+
+    Raises:
+        ValueError: the file is damaged, too large, or not what `schema` says.
+        OSError: the file cannot be read at all.
+    """
+    if os.path.getsize(path) > max_bytes:
+        raise ValueError(
+            f'{path}: {os.path.getsize(path):,} bytes are more than the '
+            f'{max_bytes:,} that such a file may have')
+    with open(path, 'rb') as stream:
+        packed = io.BytesIO(stream.read())
+    try:
+        with zipfile.ZipFile(packed) as archive:
+            arrays = _read_members(path, archive, schema, max_bytes)
+    except _FieldError:
+        raise
+    except _DAMAGE as error:
+        raise ValueError(
+            f'{path}: not a complete npz file ({error}); it is damaged, or its '
+            'download broke off') from error
+    return check_arrays(path, arrays, schema)
+
+
+def check_arrays(
+    path: str, arrays: Mapping[str, np.ndarray], schema: Mapping[str, Field]
+) -> Dict[str, np.ndarray]:
+    """Checks arrays against a schema; see `read_arrays`.
+
+    Args:
+        path: where they come from or go to, for messages.
+        arrays: key to array; keys that the schema does not have are left out.
+        schema: key to field.
+
+    Raises:
+        ValueError: the first thing that is wrong.
+    """
+    checked, lengths = {}, {}
+    for key, field in schema.items():
+        if key not in arrays:
+            if field.optional:
+                continue
+            raise _FieldError(
+                f'{path}: the array {key} is missing (there: '
+                f'{", ".join(sorted(arrays)) or "nothing"})')
+        array = arrays[key]
+        if array.dtype.kind not in field.kinds:
+            raise _FieldError(
+                f'{path}: {key} holds {array.dtype}, expected '
+                f'{_KIND_NAMES[field.kinds[0]]}')
+        _check_shape(path, key, array.shape, field.shape, lengths)
+        _check_range(path, key, array, field, lengths)
+        checked[key] = _converted(path, key, array, field.dtype)
+    return checked
+
+
+def read_header(stream: BinaryIO) -> Tuple[Tuple[int, ...], bool, np.dtype]:
+    """Reads the header of one npy member and leaves `stream` at its data.
+
+    Returns:
+        Shape, whether the data is in Fortran order, dtype.
+
+    Raises:
+        ValueError: not an npy header.
+    """
+    version = np.lib.format.read_magic(stream)
+    if version == (1, 0):
+        return np.lib.format.read_array_header_1_0(stream)
+    if version == (2, 0):
+        return np.lib.format.read_array_header_2_0(stream)
+    raise ValueError(f'npy version {version} is not known')
+
+
+class _FieldError(ValueError):
+    """A mistake that already names file and key."""
+
+
+def _read_members(
+    path: str,
+    archive: zipfile.ZipFile,
+    schema: Mapping[str, Field],
+    max_bytes: int,
+) -> Dict[str, np.ndarray]:
+    """Reads the members of `schema` that are there, after adding up sizes."""
+    members = {}
+    for info in archive.infolist():
+        key = info.filename[:-len('.npy')]
+        if info.filename.endswith('.npy') and key in schema:
+            members[key] = info
+    total = sum(info.file_size for info in members.values())
+    if total > max_bytes:
+        raise _FieldError(
+            f'{path}: its arrays claim {total:,} bytes, more than the '
+            f'{max_bytes:,} that such a file may have')
+    return {
+        key: _read_member(path, key, archive, info)
+        for key, info in members.items()
+    }
+
+
+def _read_member(
+    path: str, key: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo
+) -> np.ndarray:
+    # Asking for file_size bytes bounds what is unpacked, whatever the
+    # compressed data holds; the end of the member also checks its CRC.
+    with archive.open(info) as member:
+        content = member.read(info.file_size)
+    stream = io.BytesIO(content)
+    shape, fortran, dtype = read_header(stream)
+    if dtype.hasobject:
+        raise _FieldError(
+            f'{path}: {key} holds pickled Python objects, which are never '
+            'loaded; save it as a plain array')
+    size = math.prod(shape)
+    if stream.tell() + size * dtype.itemsize != len(content):
+        raise _FieldError(
+            f'{path}: {key} claims shape {shape} of {dtype}, but holds '
+            f'{len(content) - stream.tell():,} bytes')
+    if not size:
+        return np.zeros(shape, dtype)
+    array = np.frombuffer(content, dtype, size, stream.tell())
+    return array.reshape(shape, order='F' if fortran else 'C')
+
+
+def _check_shape(path, key, shape, wanted, lengths) -> None:
+    """Compares a shape with a field's; binds letters to (length, key)."""
+    if len(shape) != len(wanted):
+        text = ', '.join(str(axis) for axis in wanted)
+        raise _FieldError(
+            f'{path}: {key} has shape {shape}, expected {len(wanted)} axes '
+            f'[{text}]')
+    for axis, (length, name) in enumerate(zip(shape, wanted)):
+        if isinstance(name, int):
+            expected, owner = name, None
+        else:
+            expected, owner = lengths.setdefault(name, (length, key))
+        if length != expected:
+            source = f' as {owner} has' if owner else ''
+            raise _FieldError(
+                f'{path}: {key} has shape {shape}, but axis {axis} should have '
+                f'{expected} entries{source}')
+
+
+def _check_range(path, key, array, field, lengths) -> None:
+    """Compares values with a field's limits, before any narrowing."""
+    if field.low is None and field.high is None or not array.size:
+        return
+    high = field.high
+    if isinstance(high, str):
+        high = lengths[high][0] - 1
+    low_value, high_value = int(array.min()), int(array.max())
+    if field.low is not None and low_value < field.low:
+        value = low_value
+    elif high is not None and high_value > high:
+        value = high_value
+    else:
+        return
+    limits = f'{field.low} to {high}' if high is not None else (
+        f'{field.low} or more')
+    row = int(np.argwhere(array == value)[0][0]) if array.ndim else 0
+    raise _FieldError(
+        f'{path}: {key} has {value} in row {row}, allowed is {limits}'
+        f'{field.why and ": " + field.why}')
+
+
+def _converted(path, key, array, dtype) -> np.ndarray:
+    """Returns the array in `dtype`; its floats are finite there."""
+    if dtype is not None:
+        with np.errstate(over='ignore'):
+            array = np.ascontiguousarray(array).astype(dtype, copy=False)
+    if array.dtype.kind == 'f':
+        finite = np.isfinite(array)
+        if not finite.all():
+            bad = np.argwhere(~finite)
+            place = ', '.join(
+                f'{axis} {at}' for axis, at in zip(('row', 'column'), bad[0]))
+            raise _FieldError(
+                f'{path}: {key} has {len(bad)} NaN or infinite values, the '
+                f'first in {place}')
+    return array
