@@ -1,0 +1,284 @@
+"""How good a ranking of configurations is: the published measures, exactly.
+
+A graph is a pair of 1-D arrays of one length c, its number of configurations:
+`scores` (what a model predicts, lower = faster; only their order matters) and
+`runtimes` (what was measured, in any one positive unit; tile runtimes are
+divided by their normalizers first).  Functions on several graphs take a list
+of such pairs.  Nothing here knows of models or files.
+"""
+
+from typing import Iterable, Sequence, Tuple
+
+import numpy as np
+import scipy.stats
+
+Graph = Tuple[Sequence[float], Sequence[float]]
+
+_RESAMPLES = 9999
+# Bootstrap samples drawn at once hold at most this many values (8 bytes each).
+_BOOTSTRAP_CELLS = 4_000_000
+
+
+def best_first(scores: Sequence[float]) -> np.ndarray:
+    """Orders configurations from the lowest score to the highest.
+
+    Args:
+        scores: [c], lower = predicted faster.
+
+    Returns:
+        int64 [c], a permutation of 0..c-1; equal scores stay in index order.
+
+    Raises:
+        ValueError: no score, not 1-D, or a NaN among them.
+    """
+    return np.argsort(_checked_scores(scores), kind='stable').astype(np.int64)
+
+
+def slowdown(scores: Sequence[float], runtimes: Sequence[float], k: int) -> float:
+    """Best runtime among the k configurations ranked first, over the best of all.
+
+    This is what an autotuner pays that measures only the model's k favourites:
+    1 means that the fastest configuration is among them.
+
+    Args:
+        scores: [c], lower = predicted faster; ties are taken in index order.
+        runtimes: [c], positive.
+        k: how many to take, at least 1; a graph with fewer gives all it has.
+
+    Returns:
+        A ratio >= 1.
+
+    Raises:
+        ValueError: shapes differ, a NaN score, a runtime not positive, k < 1.
+    """
+    scores, runtimes = _checked(scores, runtimes)
+    chosen = best_first(scores)[: _checked_k(k)]
+    return float(runtimes[chosen].min() / runtimes.min())
+
+
+def top_k_error(scores: Sequence[float], runtimes: Sequence[float], k: int) -> float:
+    """(best runtime among the k ranked first - best of all) / best of all.
+
+    `slowdown` less 1; arguments and errors as there.
+    """
+    return slowdown(scores, runtimes, k) - 1.0
+
+
+def kaggle_tile_score(graphs: Iterable[Graph]) -> float:
+    """The competition's tile score: mean over kernels of 2 - slowdown at k = 5.
+
+    1 is perfect; a kernel whose five choices all take more than twice the best
+    runtime counts negative.
+
+    Args:
+        graphs: (scores, runtimes) of each kernel.
+
+    Raises:
+        ValueError: no graph, or as in `slowdown`.
+    """
+    scores = [2.0 - slowdown(s, y, 5) for s, y in graphs]
+    if not scores:
+        raise ValueError('no kernel to compute the Kaggle score of')
+    return float(np.mean(scores))
+
+
+def ordered_pairs(
+    scores: Sequence[float], runtimes: Sequence[float]
+) -> Tuple[int, int]:
+    """Counts pairs in the right order, exactly, in O(c log c).
+
+    Args:
+        scores: [c], lower = predicted faster.
+        runtimes: [c], positive.
+
+    Returns:
+        (correct, total): `total` pairs have runtimes y_i > y_j; of those,
+        `correct` have scores s_i > s_j.  Equal scores count as wrong.
+
+    Raises:
+        ValueError: shapes differ, a NaN score, a runtime not positive.
+    """
+    scores, runtimes = _checked(scores, runtimes)
+    _, ranks = np.unique(scores, return_inverse=True)
+    # Within equal runtimes the scores fall, so no such pair can be ascending.
+    ranks = ranks[np.lexsort((-ranks, runtimes))].astype(np.int64)
+    _, counts = np.unique(runtimes, return_counts=True)
+    total = _pairs(len(runtimes)) - sum(_pairs(int(n)) for n in counts)
+    return _ascending_pairs(ranks), total
+
+
+def ordered_pair_accuracy(graphs: Iterable[Graph]) -> float:
+    """Share of pairs in the right order, all graphs pooled (as published).
+
+    A graph with more configurations weighs more, by its number of pairs.
+
+    Args:
+        graphs: (scores, runtimes) of each graph.
+
+    Returns:
+        Between 0 and 1; NaN when no two runtimes of a graph differ.
+
+    Raises:
+        ValueError: as in `ordered_pairs`.
+    """
+    correct = total = 0
+    for scores, runtimes in graphs:
+        right, pairs = ordered_pairs(scores, runtimes)
+        correct, total = correct + right, total + pairs
+    return correct / total if total else float('nan')
+
+
+def kendall_tau(scores: Sequence[float], runtimes: Sequence[float]) -> float:
+    """Kendall's tau-b of scores and runtimes, the competition's layout score.
+
+    Returns:
+        Between -1 and 1; NaN when all scores or all runtimes are equal (also
+        for a single configuration), for then tau is not defined.
+
+    Raises:
+        ValueError: shapes differ, a NaN score, a runtime not positive.
+    """
+    scores, runtimes = _checked(scores, runtimes)
+    if scores.min() == scores.max() or runtimes.min() == runtimes.max():
+        return float('nan')
+    return float(scipy.stats.kendalltau(scores, runtimes)[0])
+
+
+def random_top_k_error(runtimes: Sequence[float], k: int) -> float:
+    """Expected `top_k_error` when k distinct configurations are drawn at random.
+
+    With the runtimes sorted, y_1 <= ... <= y_c, all k drawn lie beyond the
+    first i with probability S_i = C(c-i, k) / C(c, k), and the expected minimum
+    is y_1 + sum_i (y_{i+1} - y_i) S_i.  No term is negative, and S_i is S_{i-1}
+    times a factor in [0, 1], so nothing cancels or overflows for any c and k.
+
+    (Ordered-pair accuracy of random scores is 0.5, their Kendall's tau 0.)
+
+    Args:
+        runtimes: [c], positive.
+        k: how many are drawn, at least 1; all when the graph has fewer.
+
+    Raises:
+        ValueError: no runtime, one that is not positive, or k < 1.
+    """
+    runtimes = np.sort(_checked_runtimes(runtimes)).astype(np.float64)
+    count = len(runtimes)
+    drawn = min(_checked_k(k), count)
+    left = np.arange(count, 1, -1, dtype=np.float64)  # c - i + 1, i = 1..c-1
+    beyond = np.cumprod(np.maximum(left - drawn, 0.0) / left)
+    return float(np.diff(runtimes) @ beyond / runtimes[0])
+
+
+def bootstrap_interval(
+    values: Sequence[float], confidence: float = 0.95, seed: int = 0
+) -> Tuple[float, float]:
+    """Confidence interval of the mean over graphs, by BCa bootstrap.
+
+    Says how far the mean could move with other graphs of the same kind; it
+    knows nothing of the noise between training runs.
+
+    Args:
+        values: [n], one figure per graph, none NaN.
+        confidence: e.g. 0.95.
+        seed: the same seed gives the same interval.
+
+    Returns:
+        (low, high); both NaN for a single graph, which says nothing about
+        others.
+
+    Raises:
+        ValueError: no value, one that is not finite, or `confidence` not
+            between 0 and 1.
+    """
+    values = np.asarray(values, np.float64)
+    if values.ndim != 1 or not values.size:
+        raise ValueError(f'values have shape {values.shape}: give [n], n >= 1')
+    _refuse(~np.isfinite(values), values, 'value', 'must be finite')
+    if not 0 < confidence < 1:
+        raise ValueError(f'confidence is {confidence}: must lie between 0 and 1')
+    if len(values) == 1:
+        return float('nan'), float('nan')
+    if values.min() == values.max():
+        return float(values[0]), float(values[0])
+    low, high = scipy.stats.bootstrap(
+        (values,),
+        np.mean,
+        n_resamples=_RESAMPLES,
+        batch=max(1, _BOOTSTRAP_CELLS // len(values)),
+        confidence_level=confidence,
+        method='BCa',
+        random_state=np.random.default_rng(seed),
+    ).confidence_interval
+    return float(low), float(high)
+
+
+def _pairs(count: int) -> int:
+    return count * (count - 1) // 2
+
+
+def _ascending_pairs(ranks: np.ndarray) -> int:
+    """Counts i < j with ranks[i] < ranks[j]; int64 [c], values in 0..c-1.
+
+    Two ranks differ first at one bit, counted from the highest.  The array is
+    kept sorted, stably, by the bits above the current one; within such a group
+    every (0, 1) in this order at the current bit is one ascending pair.
+    """
+    ascending = 0
+    positions = np.arange(len(ranks), dtype=np.int64)
+    for bit in reversed(range(int(ranks.max()).bit_length())):
+        prefix, ones = ranks >> (bit + 1), (ranks >> bit & 1).astype(bool)
+        zeros_before = np.cumsum(~ones) - ~ones
+        starts = np.concatenate(([True], prefix[1:] != prefix[:-1]))
+        group = np.maximum.accumulate(np.where(starts, positions, 0))
+        ascending += int((zeros_before - zeros_before[group])[ones].sum())
+        ranks = ranks[np.argsort(ranks >> bit, kind='stable')]
+    return ascending
+
+
+def _checked(scores, runtimes) -> Tuple[np.ndarray, np.ndarray]:
+    scores, runtimes = _checked_scores(scores), _checked_runtimes(runtimes)
+    if scores.shape != runtimes.shape:
+        raise ValueError(
+            f'{len(scores)} scores for {len(runtimes)} runtimes: each '
+            'configuration needs one of both'
+        )
+    return scores, runtimes
+
+
+def _checked_scores(scores) -> np.ndarray:
+    scores = _vector(scores, 'scores')
+    _refuse(np.isnan(scores), scores, 'score', 'cannot be ranked')
+    return scores
+
+
+def _checked_runtimes(runtimes) -> np.ndarray:
+    runtimes = _vector(runtimes, 'runtimes')
+    _refuse(
+        ~(np.isfinite(runtimes) & (runtimes > 0)),
+        runtimes,
+        'runtime',
+        'must be positive (files of the test split have no runtimes, only 0)',
+    )
+    return runtimes
+
+
+def _vector(values, name: str) -> np.ndarray:
+    values = np.asarray(values)
+    if values.ndim != 1 or not values.size or values.dtype.kind not in 'iuf':
+        raise ValueError(
+            f'{name} are {values.dtype} of shape {values.shape}: give numbers '
+            'of shape [c], one per configuration, c >= 1'
+        )
+    return values
+
+
+def _refuse(bad: np.ndarray, values: np.ndarray, name: str, why: str) -> None:
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise ValueError(f'{name} {first} is {values[first]}: {why}')
+
+
+def _checked_k(k: int) -> int:
+    if k < 1:
+        raise ValueError(f'k is {k}: must be at least 1')
+    return k
