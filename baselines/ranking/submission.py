@@ -1,0 +1,224 @@
+"""The ranking CSV: rows checked as they are made, written and read.
+
+A file has the header `ID,TopConfigs` and one row per graph: its ID, a comma,
+and configuration indices joined by `;`, best first.
+
+    tile:xla:<graph id>                  five distinct indices, fewer when the
+                                         graph has fewer configurations
+    layout:<source>:<search>:<graph id>  every index 0..c-1 once
+
+`baselines.ranking.merging` makes a Kaggle submission of such files.
+"""
+
+import codecs
+import re
+from typing import Iterable, List, NamedTuple, Sequence, Tuple
+
+import numpy as np
+
+from baselines import files
+
+HEADER = 'ID,TopConfigs'
+TILE_CHOICES = 5
+
+_ID = re.compile(r'(tile:xla|layout:(?:xla|nlp):(?:random|default)):[^\s,:;"]+')
+_ID_FORMS = 'tile:xla:<graph> or layout:<xla|nlp>:<random|default>:<graph>'
+_INDEX = re.compile(r'[0-9]{1,9}')
+
+
+class Row(NamedTuple):
+    """One graph's ranking.
+
+    Attributes:
+        id: e.g. 'tile:xla:d6f5f54247bd1e58a10b9e7062c636ab'.
+        configs: configuration indices, best first.
+    """
+
+    id: str
+    configs: Tuple[int, ...]
+
+    @property
+    def collection(self) -> str:
+        """The ID without the graph: 'tile:xla', 'layout:nlp:random', ..."""
+        return self.id.rpartition(':')[0]
+
+
+def tile_row(graph_id: str, order: Sequence[int], k: int = TILE_CHOICES) -> Row:
+    """Builds the row of a tile kernel.
+
+    Args:
+        graph_id: stem of the kernel's file.
+        order: configuration indices, best first (`metrics.best_first(scores)`).
+        k: how many are kept.
+
+    Raises:
+        ValueError: a malformed id; no index, a negative or a repeated one.
+    """
+    row = Row(f'tile:xla:{graph_id}', _integers(order)[:k])
+    check_row(row)
+    return row
+
+
+def layout_row(source: str, search: str, graph_id: str, order: Sequence[int]) -> Row:
+    """Builds the row of a layout graph.
+
+    Args:
+        source: 'xla' or 'nlp'.
+        search: 'random' or 'default'.
+        graph_id: stem of the graph's file.
+        order: all configuration indices, best first.
+
+    Raises:
+        ValueError: a malformed id, or `order` is not a permutation of 0..c-1.
+    """
+    row = Row(f'layout:{source}:{search}:{graph_id}', _integers(order))
+    check_row(row)
+    return row
+
+
+def check_row(row: Row, padded: bool = False) -> None:
+    """Raises ValueError, naming the row, unless it keeps the format.
+
+    Args:
+        row: any row.
+        padded: a tile row may end with repeats of its first index, as
+            `merging` fills up kernels of fewer than five configurations.
+    """
+    if not _ID.fullmatch(row.id):
+        raise ValueError(f'ID {row.id!r} has not the form {_ID_FORMS}')
+    configs = row.configs
+    if not configs:
+        raise ValueError(f'{row.id}: no configuration is ranked')
+    if min(configs) < 0:
+        raise ValueError(f'{row.id}: index {min(configs)} is negative')
+    tile = row.id.startswith('tile:')
+    if tile and padded:
+        configs = without_padding(configs)
+    if len(set(configs)) < len(configs):
+        values, counts = np.unique(configs, return_counts=True)
+        twice = int(values[np.argmax(counts > 1)])
+        raise ValueError(f'{row.id}: index {twice} is repeated')
+    if not tile and max(configs) != len(configs) - 1:
+        ranked = set(configs)
+        missing = next(i for i in range(len(configs)) if i not in ranked)
+        raise ValueError(
+            f'{row.id}: index {max(configs)} is ranked but {missing} is not: a '
+            'layout row ranks every configuration'
+        )
+
+
+def without_padding(configs: Tuple[int, ...]) -> Tuple[int, ...]:
+    """Strips repeats of the first index from the end."""
+    end = len(configs)
+    while end > 1 and configs[end - 1] == configs[0]:
+        end -= 1
+    return configs[:end]
+
+
+def write_predictions(path: str, rows: Iterable[Row], padded: bool = False) -> int:
+    """Writes a ranking CSV, whole or not at all.
+
+    Args:
+        path: the file; one that is there is replaced.
+        rows: in the order of the file.
+        padded: as in `check_row`.
+
+    Returns:
+        The number of rows.
+
+    Raises:
+        ValueError: a malformed row, or an ID twice; nothing is written then.
+        OSError: the file cannot be written.
+    """
+    seen = set()
+    with files.write_atomically(path, 'w', encoding='utf-8', newline='\n') as out:
+        out.write(f'{HEADER}\n')
+        for row in rows:
+            check_row(row, padded)
+            if row.id in seen:
+                raise ValueError(f'{row.id} is ranked twice')
+            seen.add(row.id)
+            out.write(f'{row.id},{";".join(map(str, row.configs))}\n')
+    return len(seen)
+
+
+def read_predictions(path: str, padded: bool = False) -> List[Row]:
+    """Reads a ranking CSV.
+
+    A byte order mark, Windows line ends, quotes around a field and empty lines
+    at the end are tolerated; anything else that is off is an error.
+
+    Args:
+        path: the file.
+        padded: as in `check_row`.
+
+    Returns:
+        The rows in the order of the file.
+
+    Raises:
+        ValueError: with file and line number: a wrong header, a line without
+            exactly two columns, something that is not an index, a malformed
+            row, an ID seen before, no row at all.
+        OSError: the file cannot be read.
+    """
+    with open(files.expand(path), 'rb') as stream:
+        text = _decoded(path, stream.read().removeprefix(codecs.BOM_UTF8))
+    lines = text.rstrip().split('\n')
+    if lines == ['']:
+        raise ValueError(f'{path} is empty: the first line must be {HEADER}')
+    if ','.join(_fields(lines[0])) != HEADER:
+        raise ValueError(
+            f'{path}, line 1: is {_short(lines[0])}, must be {HEADER}'
+        )
+    rows, seen = [], {}
+    for number, line in enumerate(lines[1:], 2):
+        try:
+            row = _parse(line)
+            check_row(row, padded)
+            if row.id in seen:
+                raise ValueError(f'{row.id} was ranked in line {seen[row.id]} already')
+        except ValueError as error:
+            raise ValueError(f'{path}, line {number}: {error}') from None
+        seen[row.id] = number
+        rows.append(row)
+    if not rows:
+        raise ValueError(f'{path} holds a header and no row')
+    return rows
+
+
+def _decoded(path: str, data: bytes) -> str:
+    try:
+        return data.decode('utf-8')
+    except UnicodeDecodeError as error:
+        line = data.count(b'\n', 0, error.start) + 1
+        raise ValueError(f'{path}, line {line}: this is not text') from None
+
+
+def _fields(line: str) -> List[str]:
+    return [field.strip().strip('"') for field in line.split(',')]
+
+
+def _parse(line: str) -> Row:
+    fields = _fields(line)
+    if len(fields) != 2:
+        raise ValueError(f'{len(fields)} columns in {_short(line)}, must be 2')
+    indices = fields[1].split(';') if fields[1] else []
+    for text in indices:
+        if not _INDEX.fullmatch(text):
+            raise ValueError(f'{fields[0]}: {_short(text)} is not an index')
+    return Row(fields[0], tuple(map(int, indices)))
+
+
+def _short(text: str) -> str:
+    text = text.strip()
+    return repr(text if len(text) <= 40 else f'{text[:40]}...')
+
+
+def _integers(order: Sequence[int]) -> Tuple[int, ...]:
+    order = np.asarray(order)
+    if order.ndim != 1 or order.size and order.dtype.kind not in 'iu':
+        raise ValueError(
+            f'a ranking holds integers of shape [c], not {order.dtype} of shape '
+            f'{order.shape}'
+        )
+    return tuple(order.tolist())
