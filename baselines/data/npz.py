@@ -71,8 +71,12 @@ def read_arrays(
         raise ValueError(
             f'{path}: {os.path.getsize(path):,} bytes are more than the '
             f'{max_bytes:,} that such a file may have')
-    with open(path, 'rb') as stream:
-        packed = io.BytesIO(stream.read())
+    try:
+        with open(path, 'rb') as stream:
+            packed = io.BytesIO(stream.read())
+    except OSError as error:
+        # A failing disk names no file.
+        raise OSError(error.errno, error.strerror, path) from error
     try:
         with zipfile.ZipFile(packed) as archive:
             arrays = _read_members(path, archive, schema, max_bytes)

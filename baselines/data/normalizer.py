@@ -1,0 +1,201 @@
+"""Scales features to [0, 1] as the published pipeline does.
+
+The rule: minimum and maximum of every column over all training rows; columns
+where both are equal are dropped; x becomes (x - min) / (max - min), in float32.
+Other splits use the numbers of the training split and may leave [0, 1].
+"""
+
+import dataclasses
+import functools
+from typing import Any, Dict, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from baselines.data import store as store_lib
+
+_PARTS = ('node', 'config')
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Normalizer:
+    """Which columns a model sees, and how they are scaled.
+
+    F and K are the widths of the raw node and configuration features.
+
+    Attributes:
+        node_used: bool [F], the columns that are kept.
+        node_min: float32 [F].
+        node_max: float32 [F].
+        config_used: bool [K].
+        config_min: float32 [K].
+        config_max: float32 [K].
+    """
+
+    node_used: np.ndarray
+    node_min: np.ndarray
+    node_max: np.ndarray
+    config_used: np.ndarray
+    config_min: np.ndarray
+    config_max: np.ndarray
+
+    @classmethod
+    def fit(
+        cls, store: store_lib.TileStore, graphs: Optional[Sequence[int]] = None
+    ) -> 'Normalizer':
+        """Fits to kernels of a training split, from their summaries alone.
+
+        Args:
+            store: the training split.
+            graphs: indices of the kernels to fit to; None means all.
+
+        Raises:
+            ValueError: no kernel is given, or a column's range overflows.
+        """
+        rows = slice(None) if graphs is None else np.asarray(graphs, np.int64)
+        fields = {}
+        for part in _PARTS:
+            low = getattr(store, f'{part}_min')[rows]
+            high = getattr(store, f'{part}_max')[rows]
+            if not len(low):
+                raise ValueError(
+                    f'{store.source}: no kernel to fit the normaliser to')
+            low, high = low.min(axis=0), high.max(axis=0)
+            with np.errstate(over='ignore'):
+                endless = np.flatnonzero(~np.isfinite(high - low))
+            if len(endless):
+                raise ValueError(
+                    f'{store.source}: column {endless[0]} of {part}_feat goes '
+                    f'from {low[endless[0]]} to {high[endless[0]]}, too far '
+                    'for float32')
+            fields.update({
+                f'{part}_used': low != high,
+                f'{part}_min': low,
+                f'{part}_max': high,
+            })
+        return cls(**fields)
+
+    @property
+    def num_node_features(self) -> int:
+        """Number of node columns that are kept."""
+        return len(self._scales['node'][0])
+
+    @property
+    def num_config_features(self) -> int:
+        """Number of configuration columns that are kept."""
+        return len(self._scales['config'][0])
+
+    def nodes(self, features: np.ndarray) -> np.ndarray:
+        """Scales node features.
+
+        Args:
+            features: [..., F] raw values.
+
+        Returns:
+            float32 [..., num_node_features], a new C-contiguous array.
+
+        Raises:
+            ValueError: the width is not F.
+        """
+        return self._apply('node', features)
+
+    def configs(self, features: np.ndarray) -> np.ndarray:
+        """Scales configuration features: [..., K] as `nodes` does [..., F]."""
+        return self._apply('config', features)
+
+    def to_json(self) -> Dict[str, Any]:
+        """Returns plain lists for JSON; `from_json` gives the same bits back."""
+        return {
+            field.name: getattr(self, field.name).tolist()
+            for field in dataclasses.fields(self)
+        }
+
+    @classmethod
+    def from_json(cls, described: Dict[str, Any]) -> 'Normalizer':
+        """Makes a normaliser from what `to_json` returned.
+
+        Raises:
+            ValueError: something is missing, or not what it should be.
+        """
+        if not isinstance(described, dict):
+            raise ValueError('normalizer: expected an object with six lists')
+        fields = {}
+        for part in _PARTS:
+            used, low, high = (
+                _column_values(described, f'{part}_{what}', kind)
+                for what, kind in (
+                    ('used', bool), ('min', float), ('max', float)))
+            if not len(used) == len(low) == len(high):
+                raise ValueError(
+                    f'normalizer: {part}_used, {part}_min and {part}_max have '
+                    f'{len(used)}, {len(low)} and {len(high)} entries')
+            wrong = np.flatnonzero(used & ~(low < high))
+            if len(wrong):
+                raise ValueError(
+                    f'normalizer: column {wrong[0]} of {part}_used is used, but '
+                    'its minimum is not below its maximum')
+            fields.update({
+                f'{part}_used': used, f'{part}_min': low, f'{part}_max': high})
+        return cls(**fields)
+
+    @functools.cached_property
+    def _scales(self) -> Dict[str, Tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Per part: numbers of the kept columns, their minima and ranges."""
+        scales = {}
+        for part in _PARTS:
+            used = np.flatnonzero(getattr(self, f'{part}_used'))
+            low = getattr(self, f'{part}_min')[used]
+            scales[part] = used, low, getattr(self, f'{part}_max')[used] - low
+        return scales
+
+    def _apply(self, part: str, features: np.ndarray) -> np.ndarray:
+        width = len(getattr(self, f'{part}_used'))
+        if features.shape[-1] != width:
+            raise ValueError(
+                f'{part}_feat has {features.shape[-1]} columns, but the model '
+                f'was trained on {width}: point --data_root at data of the same '
+                'kind, or train a model on this one')
+        used, low, span = self._scales[part]
+        scaled = np.take(features, used, axis=-1).astype(np.float32, copy=False)
+        scaled -= low
+        scaled /= span
+        return scaled
+
+
+def num_ops(
+    *stores: Union[
+        store_lib.TileStore, Tuple[store_lib.TileStore, Sequence[int]]]
+) -> int:
+    """Returns 1 + the largest opcode, the size of an embedding table.
+
+    Args:
+        *stores: splits, or pairs (split, indices of the kernels that count).
+
+    Raises:
+        ValueError: not a single kernel counts.
+    """
+    largest = []
+    for entry in stores:
+        if isinstance(entry, tuple):
+            largest.extend(entry[0].max_opcode[np.asarray(entry[1], np.int64)])
+        else:
+            largest.extend(entry.max_opcode)
+    if not largest:
+        raise ValueError('num_ops: there is no kernel to take opcodes from')
+    return 1 + int(max(largest))
+
+
+def _column_values(described: Dict[str, Any], key: str, kind: type) -> np.ndarray:
+    """Returns one list of a normaliser's JSON as bool or float32 array."""
+    values = described.get(key)
+    accepted = bool if kind is bool else (int, float)
+    if not isinstance(values, list) or not all(
+            isinstance(value, accepted) and isinstance(value, bool) == (
+                kind is bool) for value in values):
+        names = 'true and false' if kind is bool else 'numbers'
+        raise ValueError(f'normalizer: {key} should be a list of {names}')
+    with np.errstate(over='ignore'):
+        array = np.array(values, np.bool_ if kind is bool else np.float64)
+        array = array if kind is bool else array.astype(np.float32)
+    if not np.isfinite(array).all():
+        raise ValueError(f'normalizer: {key} has a value that is not finite')
+    return array
