@@ -1,0 +1,57 @@
+"""Named float32 columns, put side by side."""
+
+from typing import List, Tuple
+
+import numpy as np
+
+from baselines.hlo import ragged
+
+
+class Columns:
+    """Collects columns with their names; all have one value per row.
+
+    Args:
+        pad: what list columns hold where the list has no such entry.
+    """
+
+    def __init__(self, pad: int):
+        self._pad = pad
+        self._names: List[str] = []
+        self._blocks: List[np.ndarray] = []
+
+    def add(self, name: str, values: np.ndarray) -> None:
+        """Adds one column: [n] of int64 or bool."""
+        self.add_block([name], np.asarray(values)[:, None])
+
+    def add_block(self, names: List[str], values: np.ndarray) -> None:
+        """Adds [n, len(names)] of int64 or bool."""
+        self._names += names
+        self._blocks.append(values.astype(np.float32))
+
+    def add_list(
+        self,
+        name: str,
+        rows: ragged.Ragged,
+        width: int,
+        aggregates: bool = False,
+        empty_product: int = 1,
+    ) -> None:
+        """Adds the first `width` entries, and on request sum and product.
+
+        Args:
+            name: prefix of the names, `<name>_<i>`.
+            rows: the lists.
+            width: entries beyond it have no column.
+            aggregates: adds `<name>_sum` and `<name>_product`, taken over the
+                whole list.
+            empty_product: the product of an empty list.
+        """
+        names = [f'{name}_{i}' for i in range(width)]
+        self.add_block(names, rows.head(width, self._pad))
+        if aggregates:
+            self.add(f'{name}_sum', rows.sums())
+            self.add(f'{name}_product', rows.products(empty_product))
+
+    def finish(self) -> Tuple[Tuple[str, ...], np.ndarray]:
+        """Returns the names and the matrix, float32 [n, number of names]."""
+        return tuple(self._names), np.concatenate(self._blocks, axis=1)

@@ -1,0 +1,128 @@
+"""Edges of an HLO module: from an instruction to its operands and callees."""
+
+import dataclasses
+from typing import Any, Sequence, Tuple
+
+import numpy as np
+
+from baselines.hlo import gather
+from baselines.hlo import ragged
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Edges:
+    """The edges of a module; rows are (consumer, producer) node numbers.
+
+    Attributes:
+        canonical: int64 [m, 2], distinct rows sorted by consumer and producer:
+            the order of the released dataset.
+        insertion: int64 [m', 2], as the published `extract_graph_features`
+            returns them: for each node its distinct operands by instruction
+            id, then the roots of the computations that it calls.
+        operands: each node's operands as node numbers, in stored order.
+        warnings: what was put right, in words.
+    """
+
+    canonical: np.ndarray
+    insertion: np.ndarray
+    operands: ragged.Ragged
+    warnings: Tuple[str, ...]
+
+
+def find_edges(
+    module: Any, instructions: Sequence[Any], ids: np.ndarray
+) -> Edges:
+    """Finds the edges of a module.
+
+    Args:
+        module: the HloModuleProto.
+        instructions: the instructions of all its computations.
+        ids: their ids, int64 [n].
+
+    Raises:
+        ValueError: an instruction uses itself or something that is not there;
+            names computation and instruction.
+    """
+    operand_ids = gather.lists(instructions, 'operand_ids')
+    called_ids = gather.lists(instructions, 'called_computation_ids')
+    nodes = _Lookup(ids)
+    operands = nodes.rows(operand_ids.flat)
+    consumers = operand_ids.row_numbers()
+    callers = called_ids.row_numbers()
+    _check(module, consumers, operands < 0, operand_ids.flat,
+           'operand id {} is not in the module')
+    computations = _Lookup(gather.scalars(module.computations, 'id'))
+    called = computations.rows(called_ids.flat)
+    _check(module, callers, called < 0, called_ids.flat,
+           'called computation id {} is not in the module')
+    root_ids = gather.scalars(module.computations, 'root_id')[called]
+    roots = nodes.rows(root_ids)
+    _check(module, callers, roots < 0, root_ids,
+           'the called computation has root id {}, which is not in the module')
+
+    # Stable sorts: by instruction id within a consumer, repeats dropped.
+    order = np.lexsort((operand_ids.flat, consumers))
+    operand_rows = np.stack([consumers, operands], axis=1)[order]
+    sorted_ids = operand_ids.flat[order]
+    first = np.ones(len(order), bool)
+    first[1:] = (np.diff(consumers[order]) != 0) | (np.diff(sorted_ids) != 0)
+    call_rows = np.stack([callers, roots], axis=1)
+    rows = np.concatenate([operand_rows[first], call_rows])
+    insertion = rows[np.argsort(rows[:, 0], kind='stable')]
+
+    _check(module, insertion[:, 0], insertion[:, 0] == insertion[:, 1],
+           insertion[:, 1], 'it uses itself (node {})')
+    canonical = insertion[np.lexsort((insertion[:, 1], insertion[:, 0]))]
+    repeated = np.zeros(len(canonical), bool)
+    repeated[1:] = (np.diff(canonical, axis=0) == 0).all(axis=1)
+    warnings = ()
+    if repeated.any():
+        place = _place(module, int(canonical[repeated][0, 0]))
+        warnings = (
+            f'{np.count_nonzero(repeated)} repeated edges kept once, the first '
+            f'at {place} (one computation called twice, or also an operand)',)
+    return Edges(
+        canonical=canonical[~repeated],
+        insertion=insertion,
+        operands=ragged.Ragged(operands, operand_ids.lengths),
+        warnings=warnings,
+    )
+
+
+class _Lookup:
+    """Positions of ids; a repeated id has its last position.
+
+    Args:
+        ids: int64 [n], anything.
+    """
+
+    def __init__(self, ids: np.ndarray):
+        self._order = np.argsort(ids, kind='stable')
+        self._sorted = ids[self._order]
+
+    def rows(self, ids: np.ndarray) -> np.ndarray:
+        """Returns the position of each id, -1 for an unknown one."""
+        last = np.searchsorted(self._sorted, ids, side='right') - 1
+        known = last >= 0
+        known[known] = self._sorted[last[known]] == ids[known]
+        out = np.full(len(ids), -1, np.int64)
+        out[known] = self._order[last[known]]
+        return out
+
+
+def _check(module, nodes, wrong, values, message: str) -> None:
+    """Raises for the first wrong entry, naming its node and its value."""
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        place = _place(module, int(nodes[at]))
+        raise ValueError(f'{place}: {message.format(values[at])}')
+
+
+def _place(module: Any, node: int) -> str:
+    """Names a node by its computation and instruction."""
+    for computation in module.computations:
+        if node < len(computation.instructions):
+            name = computation.instructions[node].name
+            return f'computation {computation.name!r}, instruction {name!r}'
+        node -= len(computation.instructions)
+    return f'node {node}'

@@ -1,0 +1,119 @@
+"""One HLO module as a graph: a node per instruction, edges to what it uses."""
+
+import collections
+import dataclasses
+from typing import Any, List, Mapping, Sequence, Tuple
+
+import numpy as np
+
+from baselines.hlo import edges
+from baselines.hlo import gather
+from baselines.hlo import node_features
+from baselines.hlo import opcodes
+
+# 560 bytes of features come from as little as two bytes of protobuf, so a small
+# file could ask for all memory.  The largest published programs have 44,000.
+MAX_NODES = 4_000_000
+
+# Computations whose name has one of these in it end a segment.
+_SEGMENT_MARKS = ('cluster', 'while', 'cond')
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Graph:
+    """The arrays of one module, n nodes and m edges.
+
+    Attributes:
+        node_feat: float32 [n, F].
+        node_opcode: uint8 [n]; 0 is an opcode outside the table.
+        edge_index: int64 [m, 2], rows (consumer, producer), sorted.
+        node_splits: int64 [s], the ends of the segments, preceded by 0.
+        feature_names: the F column names.
+        pad: what absent list entries hold in node_feat.
+        unknown_opcodes: opcode name -> how many nodes, of those outside the
+            table.
+        warnings: what was put right, in words.
+    """
+
+    node_feat: np.ndarray
+    node_opcode: np.ndarray
+    edge_index: np.ndarray
+    node_splits: np.ndarray
+    feature_names: Tuple[str, ...]
+    pad: int
+    unknown_opcodes: Mapping[str, int]
+    warnings: Tuple[str, ...]
+
+
+def extract_graph(module: Any, pad: int = 0, extra: bool = False) -> Graph:
+    """Turns an HloModuleProto into arrays, as the published extractor does.
+
+    Nodes are numbered in stored order: computations, and their instructions.
+
+    Args:
+        module: the HloModuleProto.
+        pad: what absent list entries hold, 0 (as published) or -1.
+        extra: appends the columns of `extra_features` to the 140.
+
+    Raises:
+        ValueError: an instruction uses itself, or something that is not there;
+            the module is too large; `pad` is neither 0 nor -1.
+    """
+    if pad not in (0, -1):
+        raise ValueError(f'pad is {pad}; absent entries can be 0 or -1')
+    instructions = list_instructions(module)
+    ids = gather.scalars(instructions, 'id')
+    sizes = [len(c.instructions) for c in module.computations]
+    roots = gather.scalars(module.computations, 'root_id')
+    found = edges.find_edges(module, instructions, ids)
+    names, node_feat = node_features.node_features(
+        instructions, ids == np.repeat(roots, sizes), found.operands, pad, extra)
+    names_of_opcodes = [i.opcode for i in instructions]
+    node_opcode = opcodes.numbers(names_of_opcodes)
+    unknown = collections.Counter(
+        names_of_opcodes[row]
+        for row in np.flatnonzero(node_opcode == opcodes.UNKNOWN))
+    return Graph(
+        node_feat=node_feat,
+        node_opcode=node_opcode,
+        edge_index=found.canonical,
+        node_splits=node_splits([c.name for c in module.computations], sizes),
+        feature_names=names,
+        pad=pad,
+        unknown_opcodes=dict(unknown),
+        warnings=found.warnings,
+    )
+
+
+def list_instructions(module: Any) -> List[Any]:
+    """Returns the instructions of all computations, in stored order.
+
+    Raises:
+        ValueError: there are more than MAX_NODES.
+    """
+    count = sum(len(c.instructions) for c in module.computations)
+    if count > MAX_NODES:
+        raise ValueError(
+            f'{count:,} instructions are more than the {MAX_NODES:,} that a '
+            'graph may have; the file is damaged, or not a program')
+    return [i for c in module.computations for i in c.instructions]
+
+
+def node_splits(names: Sequence[str], sizes: Sequence[int]) -> np.ndarray:
+    """Returns where segments end: 0, the end of each marked computation, n.
+
+    Args:
+        names: the computations' names.
+        sizes: how many instructions each has.
+
+    Returns:
+        int64 [s]; non-decreasing, an empty marked computation repeats a value.
+    """
+    splits, total = [0], 0
+    for name, size in zip(names, sizes):
+        total += size
+        if any(mark in name for mark in _SEGMENT_MARKS):
+            splits.append(total)
+    if splits[-1] < total:
+        splits.append(total)
+    return np.array(splits, np.int64)

@@ -1,0 +1,143 @@
+"""Layout configurations of a tuned program (ModuleTuningData)."""
+
+import collections
+import dataclasses
+from typing import Any, Dict, List, Optional
+
+import numpy as np
+
+# A node's layout: output, input and kernel, 6 dimensions each.
+_TENSORS = 3
+_DIMS = 6
+WIDTH = _TENSORS * _DIMS
+
+# 72 bytes of features come from as little as two bytes of protobuf.
+_MAX_BYTES = 16 << 30
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LayoutConfigs:
+    """The usable runs of a program: c runs of k configurable nodes.
+
+    Attributes:
+        node_config_ids: int64 [k], node numbers.
+        node_config_feat: float32 [c, k, 18]; -1 where an entry is absent.
+        config_runtime: int64 [c], nanoseconds.
+        normalizer: time of the first usable default run, if there is one.
+        run_index: int64 [c], the position of each among all runs.
+        dropped: run counts by reason.
+    """
+
+    node_config_ids: np.ndarray
+    node_config_feat: np.ndarray
+    config_runtime: np.ndarray
+    normalizer: Optional[int]
+    run_index: np.ndarray
+    dropped: Dict[str, int]
+
+
+def extract_configs(tuning: Any, num_nodes: int) -> LayoutConfigs:
+    """Returns the usable runs of a program, in stored order.
+
+    A run counts if it has a module configuration and a profile, and no error
+    mark.
+
+    Args:
+        tuning: a ModuleTuningData.
+        num_nodes: number of nodes of its graph.
+
+    Raises:
+        ValueError: a usable run took no time, or does not fit the configurable
+            nodes; the configurable nodes do not fit the graph; there is
+            nothing usable.
+    """
+    ids = np.array(tuning.config_index_to_node, np.uint64)
+    if len(ids) and ids.max() >= num_nodes:
+        raise ValueError(
+            f'config_index_to_node has node {ids.max()}, but the graph has '
+            f'{num_nodes} nodes')
+    usable, dropped = [], collections.Counter()
+    for index, run in enumerate(tuning.runs):
+        reason = _why_dropped(run)
+        if reason:
+            dropped[reason] += 1
+        else:
+            usable.append((index, run))
+    if not usable:
+        reasons = ', '.join(f'{n} {why}' for why, n in dropped.items())
+        raise ValueError(f'no usable run ({reasons or "there is none at all"})')
+    if not len(ids):
+        raise ValueError(
+            'config_index_to_node is empty: no node has a layout to choose')
+    for index, run in usable:
+        _check_run(index, run, len(ids))
+    return LayoutConfigs(
+        node_config_ids=ids.astype(np.int64),
+        node_config_feat=_features([run for _, run in usable], len(ids)),
+        config_runtime=np.array(
+            [run.profile.compute_time_ns for _, run in usable], np.int64),
+        normalizer=next((run.profile.compute_time_ns for _, run in usable
+                         if run.is_default), None),
+        run_index=np.array([index for index, _ in usable], np.int64),
+        dropped=dict(dropped),
+    )
+
+
+def _why_dropped(run: Any) -> Optional[str]:
+    if not run.HasField('module_config'):
+        return 'without module configuration'
+    if run.error:
+        return 'error'
+    if not run.HasField('profile'):
+        return 'without profile'
+    return None
+
+
+def _check_run(index: int, run: Any, num_configurable: int) -> None:
+    time = run.profile.compute_time_ns
+    if time <= 0:
+        raise ValueError(f'run {index} took {time} ns; a usable run takes time')
+    if not run.module_config.HasField('layout_config'):
+        raise ValueError(f'run {index} has no layout configuration')
+    count = len(run.module_config.layout_config.nodes)
+    if count != num_configurable:
+        raise ValueError(
+            f'run {index} has layouts of {count} nodes, but '
+            f'config_index_to_node has {num_configurable}')
+
+
+def _features(runs: List[Any], num_configurable: int) -> np.ndarray:
+    """Returns float32 [len(runs), num_configurable, 18]."""
+    size = len(runs) * num_configurable * WIDTH * 4
+    if size > _MAX_BYTES:
+        raise ValueError(
+            f'{len(runs):,} runs of {num_configurable:,} nodes take {size:,} '
+            f'bytes, more than the {_MAX_BYTES:,} allowed')
+    # Nodes have few distinct layouts, so each is unpacked once.
+    codes = np.empty((len(runs), num_configurable), np.int32)
+    known: Dict[bytes, int] = {}
+    rows: List[List[int]] = []
+    for index, run in enumerate(runs):
+        for column, node in enumerate(run.module_config.layout_config.nodes):
+            key = node.SerializeToString()
+            code = known.get(key)
+            if code is None:
+                code = known[key] = len(rows)
+                rows.append(_row(node, index, column))
+            codes[index, column] = code
+    return np.array(rows, np.int32).astype(np.float32)[codes]
+
+
+def _row(node: Any, index: int, column: int) -> List[int]:
+    """Returns a node's 18 numbers."""
+    if len(node.tensors) > _TENSORS:
+        raise ValueError(
+            f'usable run {index}, node entry {column} has '
+            f'{len(node.tensors)} tensors; {_TENSORS} are known '
+            '(output, input, kernel)')
+    row: List[int] = []
+    for tensor in node.tensors:
+        dims = tensor.dims[:_DIMS]
+        row += dims
+        row += [-1] * (_DIMS - len(dims))
+    return row + [-1] * (WIDTH - len(row))

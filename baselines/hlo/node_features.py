@@ -1,0 +1,143 @@
+"""The 140 published columns of a node, and the further ones of `--extra`."""
+
+from typing import Any, Sequence, Tuple
+
+import numpy as np
+
+from baselines.hlo import columns
+from baselines.hlo import extra_features
+from baselines.hlo import gather
+from baselines.hlo import ragged
+
+# XLA's PrimitiveType numbers, in the order of their columns.
+ELEMENT_TYPES = (
+    ('invalid_type', 0), ('pred', 1), ('s8', 2), ('s16', 3), ('s32', 4),
+    ('s64', 5), ('u8', 6), ('u16', 7), ('u32', 8), ('u64', 9), ('f16', 10),
+    ('f32', 11), ('f64', 12), ('bf16', 16), ('c64', 15), ('c128', 18),
+    ('tuple', 13), ('opaque_type', 14), ('token', 17),
+)
+
+# Column prefix -> field of WindowDimension.
+_WINDOW_FIELDS = (
+    ('window_size', 'size'),
+    ('window_stride', 'stride'),
+    ('window_padding_low', 'padding_low'),
+    ('window_padding_high', 'padding_high'),
+    ('window_window_dilation', 'window_dilation'),
+    ('window_base_dilation', 'base_dilation'),
+)
+
+# Column suffix -> field of ConvolutionDimensionNumbers; lists have 4 columns.
+_CONVOLUTION_FIELDS = (
+    ('input_batch_dim', 'input_batch_dimension'),
+    ('input_feature_dim', 'input_feature_dimension'),
+    ('input_spatial_dims', 'input_spatial_dimensions'),
+    ('kernel_input_feature_dim', 'kernel_input_feature_dimension'),
+    ('kernel_output_feature_dim', 'kernel_output_feature_dimension'),
+    ('kernel_spatial_dims', 'kernel_spatial_dimensions'),
+    ('output_batch_dim', 'output_batch_dimension'),
+    ('output_feature_dim', 'output_feature_dimension'),
+)
+
+
+def node_features(
+    instructions: Sequence[Any],
+    is_root: np.ndarray,
+    operands: ragged.Ragged,
+    pad: int = 0,
+    extra: bool = False,
+) -> Tuple[Tuple[str, ...], np.ndarray]:
+    """Returns what the instructions themselves say, a row for each.
+
+    Args:
+        instructions: n HloInstructionProtos.
+        is_root: bool [n], whether an instruction is its computation's root.
+        operands: each instruction's operands as row numbers, in stored order.
+            Only the extra columns look at them.
+        pad: what absent list entries hold, 0 (as published) or -1.
+        extra: adds the columns of `extra_features`.
+
+    Returns:
+        The column names, and float32 [n, number of names].
+    """
+    out = columns.Columns(pad)
+    out.add('is_root', is_root)
+    out.add('element_size_in_bits', np.zeros(len(instructions), np.int64))
+    _add_shape(out, instructions)
+    _add_scalars(out, instructions, 'parameter_number')
+    out.add_list('dimensions', gather.lists(instructions, 'dimensions'), 6)
+    _add_window(out, instructions)
+    _add_convolution(out, instructions)
+    _add_scalars(out, instructions, 'feature_group_count')
+    _add_scalars(out, instructions, 'batch_group_count')
+    _add_slices(out, instructions)
+    _add_padding(out, instructions)
+    _add_scalars(out, instructions, 'is_stable')
+    minor_to_major = ragged.Ragged.of(
+        [i.shape.layout.minor_to_major[:] for i in instructions])
+    out.add_list('layout_minor_to_major', minor_to_major, 6)
+    if extra:
+        extra_features.add_extra(out, instructions, operands)
+    return out.finish()
+
+
+def _add_scalars(
+    out: columns.Columns, instructions: Sequence[Any], field: str
+) -> None:
+    out.add(field, gather.scalars(instructions, field))
+
+
+def _add_shape(out: columns.Columns, instructions: Sequence[Any]) -> None:
+    shapes = [i.shape for i in instructions]
+    types = gather.scalars(shapes, 'element_type')
+    out.add_block(
+        [f'shape_element_type_is_{name}' for name, _ in ELEMENT_TYPES],
+        types[:, None] == np.array([number for _, number in ELEMENT_TYPES]))
+    dimensions = gather.lists(shapes, 'dimensions')
+    out.add_list('shape_dimensions', dimensions, 6, aggregates=True)
+    tuples = np.fromiter(
+        (len(s.tuple_shapes) for s in shapes), np.int64, len(shapes))
+    out.add('shape_tuple_shapes_size', tuples)
+
+
+def _add_window(out: columns.Columns, instructions: Sequence[Any]) -> None:
+    windows = gather.Present(instructions, 'window')
+    for name, field in _WINDOW_FIELDS:
+        sizes = windows.lists(
+            lambda w, f=field: [getattr(d, f) for d in w.dimensions])
+        out.add_list(name, sizes, 6, aggregates=True)
+    reversals = windows.lists(
+        lambda w: [d.window_reversal for d in w.dimensions])
+    out.add_list('window_window_reversal', reversals, 6)
+    true_count = reversals.sums()
+    out.add('window_window_reversal_true_count', true_count)
+    out.add('window_window_reversal_false_count',
+            reversals.lengths - true_count)
+
+
+def _add_convolution(out: columns.Columns, instructions: Sequence[Any]) -> None:
+    convolutions = gather.Present(instructions, 'convolution_dimension_numbers')
+    for suffix, field in _CONVOLUTION_FIELDS:
+        name = f'convolution_dim_numbers_{suffix}'
+        if suffix.endswith('dims'):
+            spatial = convolutions.lists(lambda c, f=field: getattr(c, f)[:])
+            out.add_list(name, spatial, 4)
+        else:
+            out.add(name, convolutions.scalars(field))
+
+
+def _add_slices(out: columns.Columns, instructions: Sequence[Any]) -> None:
+    slices = gather.Present(instructions, 'slice_dimensions')
+    for field in ('start', 'stride', 'limit'):
+        numbers = slices.lists(lambda s, f=field: [getattr(d, f) for d in s])
+        out.add_list(f'slice_dims_{field}', numbers, 2, aggregates=True)
+    sizes = gather.lists(instructions, 'dynamic_slice_sizes')
+    out.add_list('dynamic_slice_sizes', sizes, 2, aggregates=True)
+
+
+def _add_padding(out: columns.Columns, instructions: Sequence[Any]) -> None:
+    paddings = gather.Present(instructions, 'padding_config')
+    for field in ('edge_padding_low', 'edge_padding_high'):
+        numbers = paddings.lists(
+            lambda p, f=field: [getattr(d, f) for d in p.dimensions])
+        out.add_list(f'padding_config_{field}', numbers, 2, aggregates=True)

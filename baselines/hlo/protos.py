@@ -1,0 +1,158 @@
+"""Message classes of the raw files: XLA's own, and the tuning data around them.
+
+XLA's descriptors are in TensorFlow's wheel.  They are read from there without
+importing TensorFlow, which would cost seconds and 400 MB in every process, and
+put into a descriptor pool of our own, so that another package that registers
+the same names (TensorFlow itself, the published extractor) is never in the way.
+The price: a message from `tensorflow.compiler.xla` must be passed on as bytes.
+"""
+
+import ast
+import functools
+import importlib
+import importlib.util
+import os
+from typing import Iterator, NamedTuple, Type
+
+from google.protobuf import descriptor_pb2
+from google.protobuf import descriptor_pool
+from google.protobuf import message
+from google.protobuf import message_factory
+
+# In the order of their dependencies.
+_XLA_MODULES = (
+    'tensorflow.compiler.xla.xla_data_pb2',
+    'tensorflow.compiler.xla.service.hlo_pb2',
+)
+
+# Wire format of the tuning data (hlo-features.md, section 1):
+# message -> (number, name, type, repeated?, member of the oneof `config`?).
+_PACKAGE = 'tpu_graphs'
+_MESSAGES = {
+    'TuningData': ((1, 'modules', 'ModuleTuningData', True, False),),
+    'ModuleTuningData': (
+        (1, 'module', 'xla.HloModuleProto', False, False),
+        (2, 'fingerprint', 'uint64', False, False),
+        (3, 'runs', 'ConfigProfile', True, False),
+        (4, 'config_index_to_node', 'uint64', True, False),
+    ),
+    'ConfigProfile': (
+        (1, 'op_config', 'HloOpConfig', False, True),
+        (2, 'module_config', 'HloModuleConfig', False, True),
+        (3, 'error', 'bool', False, False),
+        (4, 'profile', 'xla.ExecutionProfile', False, False),
+        (5, 'is_default', 'bool', False, False),
+    ),
+    'HloOpConfig': ((1, 'tile_size_config', 'TileSizeConfig', False, False),),
+    'TileSizeConfig': (
+        (1, 'kernel_bounds', 'int64', True, False),
+        (2, 'output_bounds', 'int64', True, False),
+        (3, 'input_bounds', 'int64', True, False),
+        (4, 'iteration_bounds', 'int64', True, False),
+    ),
+    'HloModuleConfig': ((1, 'layout_config', 'LayoutConfig', False, False),),
+    'LayoutConfig': ((1, 'nodes', 'NodeLayoutConfig', True, False),),
+    'NodeLayoutConfig': ((1, 'tensors', 'TensorLayoutConfig', True, False),),
+    'TensorLayoutConfig': ((1, 'dims', 'int32', True, False),),
+}
+
+
+class Protos(NamedTuple):
+    """The message classes that raw files are made of."""
+
+    TuningData: Type[message.Message]
+    ModuleTuningData: Type[message.Message]
+    ConfigProfile: Type[message.Message]
+    NodeLayoutConfig: Type[message.Message]
+    HloModuleProto: Type[message.Message]
+    HloInstructionProto: Type[message.Message]
+
+
+@functools.lru_cache(maxsize=None)
+def protos() -> Protos:
+    """Returns the message classes; builds them on the first call.
+
+    Raises:
+        ImportError: TensorFlow is not installed.
+    """
+    pool = descriptor_pool.DescriptorPool()
+    dependencies = []
+    for module in _XLA_MODULES:
+        serialized = _serialized_file(module)
+        file = descriptor_pb2.FileDescriptorProto.FromString(serialized)
+        dependencies.append(file.name)
+        pool.AddSerializedFile(serialized)
+    pool.AddSerializedFile(_tuning_file(dependencies).SerializeToString())
+
+    def message_class(field: str) -> Type[message.Message]:
+        package = 'xla' if field.startswith('Hlo') else _PACKAGE
+        descriptor = pool.FindMessageTypeByName(f'{package}.{field}')
+        return message_factory.GetMessageClass(descriptor)
+
+    return Protos(*(message_class(field) for field in Protos._fields))
+
+
+def _tuning_file(dependencies) -> descriptor_pb2.FileDescriptorProto:
+    """Returns the descriptor of the table above."""
+    kinds = descriptor_pb2.FieldDescriptorProto
+    scalars = {
+        'uint64': kinds.TYPE_UINT64,
+        'int64': kinds.TYPE_INT64,
+        'int32': kinds.TYPE_INT32,
+        'bool': kinds.TYPE_BOOL,
+    }
+    file = descriptor_pb2.FileDescriptorProto(
+        name='tpu_graphs/tuning.proto',
+        package=_PACKAGE,
+        syntax='proto3',
+        dependency=dependencies,
+    )
+    for name, fields in _MESSAGES.items():
+        described = file.message_type.add(name=name)
+        for number, field, kind, repeated, in_oneof in fields:
+            added = described.field.add(name=field, number=number)
+            added.label = (
+                kinds.LABEL_REPEATED if repeated else kinds.LABEL_OPTIONAL)
+            if kind in scalars:
+                added.type = scalars[kind]
+            else:
+                added.type = kinds.TYPE_MESSAGE
+                added.type_name = (
+                    f'.{kind}' if '.' in kind else f'.{_PACKAGE}.{kind}')
+            if in_oneof:
+                if not described.oneof_decl:
+                    described.oneof_decl.add(name='config')
+                added.oneof_index = 0
+    return file
+
+
+def _serialized_file(module: str) -> bytes:
+    """Returns the file descriptor that a generated module registers."""
+    package, _, rest = module.partition('.')
+    found = importlib.util.find_spec(package)
+    if found is None or not found.submodule_search_locations:
+        raise ImportError(
+            f'{package} is not installed, and the HLO protos are in its wheel; '
+            'run pip install -e . in the checkout')
+    path = os.path.join(
+        found.submodule_search_locations[0], *rest.split('.')) + '.py'
+    for serialized in _registered_bytes(path):
+        return serialized
+    # Not laid out as the pinned wheel is: let Python import it.
+    return importlib.import_module(module).DESCRIPTOR.serialized_pb
+
+
+def _registered_bytes(path: str) -> Iterator[bytes]:
+    """Yields the bytes literals that a Python file passes to AddSerializedFile."""
+    try:
+        with open(path, encoding='utf-8') as stream:
+            tree = ast.parse(stream.read())
+    except (OSError, ValueError, SyntaxError):
+        return
+    for node in ast.walk(tree):
+        if (isinstance(node, ast.Call)
+                and getattr(node.func, 'attr', '') == 'AddSerializedFile'
+                and len(node.args) == 1
+                and isinstance(node.args[0], ast.Constant)
+                and isinstance(node.args[0].value, bytes)):
+            yield node.args[0].value

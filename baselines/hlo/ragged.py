@@ -1,0 +1,86 @@
+"""Lists of different lengths, one per row, and the columns made of them.
+
+Numbers stay int64 with wrap-around, as in C++, and go to float32 in one step:
+by way of float64 some values above 2^53 would be rounded twice.
+"""
+
+from typing import Callable, Iterable, Sequence
+
+import numpy as np
+
+
+class Ragged:
+    """Rows of integers, stored end to end.
+
+    Attributes:
+        flat: int64 [total], all rows one after another.
+        lengths: int64 [n], the number of elements of each row.
+    """
+
+    def __init__(self, flat: np.ndarray, lengths: np.ndarray):
+        self.flat = flat
+        self.lengths = lengths
+
+    @classmethod
+    def of(cls, rows: Iterable[Sequence[int]]) -> 'Ragged':
+        """Returns the given rows of integers (each within int64)."""
+        flat, lengths = [], []
+        for row in rows:
+            lengths.append(len(row))
+            flat += row
+        return cls(np.array(flat, np.int64), np.array(lengths, np.int64))
+
+    @property
+    def starts(self) -> np.ndarray:
+        """Where each row begins in `flat`, int64 [n]."""
+        return np.cumsum(self.lengths) - self.lengths
+
+    def row_numbers(self) -> np.ndarray:
+        """The row of every element, int64 [total]."""
+        return np.repeat(np.arange(len(self.lengths)), self.lengths)
+
+    def spread(self, size: int, rows: Sequence[int]) -> 'Ragged':
+        """Returns `size` rows: these at the (ascending) `rows`, else empty."""
+        lengths = np.zeros(size, np.int64)
+        lengths[np.asarray(rows, np.int64)] = self.lengths
+        return Ragged(self.flat, lengths)
+
+    def take(self, rows: np.ndarray) -> 'Ragged':
+        """Returns the given rows one by one; empty where a number is below 0."""
+        present = rows >= 0
+        lengths = np.where(present, self.lengths[rows], 0)
+        ends = np.cumsum(lengths)
+        # Position within its row, then where that row begins.
+        within = np.arange(lengths.sum()) - np.repeat(ends - lengths, lengths)
+        return Ragged(
+            self.flat[np.repeat(self.starts[rows], lengths) + within], lengths)
+
+    def head(self, width: int, pad: int) -> np.ndarray:
+        """First `width` elements of each row, `pad` where there are fewer.
+
+        Returns:
+            int64 [n, width].
+        """
+        out = np.full((len(self.lengths), width), pad, np.int64)
+        starts = self.starts
+        for column in range(width):
+            present = self.lengths > column
+            out[present, column] = self.flat[starts[present] + column]
+        return out
+
+    def sums(self) -> np.ndarray:
+        """Sum of each whole row, wrapped to int64; 0 for an empty row."""
+        return self._reduced(np.add.reduceat, 0)
+
+    def products(self, empty: int) -> np.ndarray:
+        """Product of each whole row, wrapped to int64; `empty` if it is empty."""
+        return self._reduced(np.multiply.reduceat, empty)
+
+    def _reduced(self, reduceat: Callable, empty: int) -> np.ndarray:
+        out = np.full(len(self.lengths), empty, np.int64)
+        present = self.lengths > 0
+        if present.any():
+            # Empty rows have no extent, so the next present row's start ends
+            # each segment.
+            out[present] = reduceat(self.flat, self.starts[present])
+        return out
