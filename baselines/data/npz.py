@@ -234,7 +234,7 @@ def _converted(path, key, array, dtype) -> np.ndarray:
     """Returns the array in `dtype`; its floats are finite there."""
     if dtype is not None:
         with np.errstate(over='ignore'):
-            array = np.ascontiguousarray(array).astype(dtype, copy=False)
+            array = array.astype(dtype, order='C', copy=False)
     if array.dtype.kind == 'f':
         finite = np.isfinite(array)
         if not finite.all():
