@@ -1,0 +1,299 @@
+"""Kernels of a split -> packed batches -> the GraphTensors that models read.
+
+A batch is never assembled graph by graph.  Many batches ("items") are packed
+into a few long arrays with vectorised operations, handed to TensorFlow at once,
+and a compiled loop cuts one item after another out of them (`unpack`):
+
+    graphs = TileGraphs(store, normalizer)
+    packed = graphs.training_items(kernels, configs)     # numpy
+    graph, labels = unpack(packed, 0, batch=10)          # GraphTensor, labels
+"""
+
+from typing import Dict, Iterator, Optional, Tuple
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_gnn as tfgnn
+
+from baselines.data import normalizer as normalizer_lib
+from baselines.data import store as store_lib
+
+# Arrays of some items; b kernels in each.  See `packed_signature`.
+Packed = Dict[str, np.ndarray]
+
+# A kernel's configurations are scored in slices of about this many (node,
+# configuration) cells, so that what a model computes stays in cache.
+CELLS_PER_ITEM = 8192
+
+
+def packed_signature(
+    node_features: int, config_features: int, batch: int
+) -> Dict[str, tf.TensorSpec]:
+    """The types of packed items, for `tf.function(input_signature=...)`.
+
+    Args:
+        node_features: width of the scaled node features, f.
+        config_features: width of the scaled configuration features, k.
+        batch: kernels in each item, b.
+
+    Returns:
+        Specs by name.  Ragged pieces lie end to end, and `*_start` says where
+        each item's piece begins: `op` int32 [nodes], `feats` float32
+        [nodes, f], `edges` int32 [edges, 2] numbered within their item,
+        `config_feats` float32 [configs, k], `runtimes` and `normalizers`
+        float32 [configs]; `node_sizes` and `edge_sizes` int32 [items, b];
+        `configs_per_kernel` int32 [items]; `tile_ids` string [items, b].
+    """
+    spec = tf.TensorSpec
+    return {
+        'op': spec([None], tf.int32),
+        'feats': spec([None, node_features], tf.float32),
+        'edges': spec([None, 2], tf.int32),
+        'config_feats': spec([None, config_features], tf.float32),
+        'runtimes': spec([None], tf.float32),
+        'normalizers': spec([None], tf.float32),
+        'node_start': spec([None], tf.int32),
+        'edge_start': spec([None], tf.int32),
+        'config_start': spec([None], tf.int32),
+        'node_sizes': spec([None, batch], tf.int32),
+        'edge_sizes': spec([None, batch], tf.int32),
+        'configs_per_kernel': spec([None], tf.int32),
+        'tile_ids': spec([None, batch], tf.string),
+    }
+
+
+def unpack(
+    packed: Dict[str, tf.Tensor],
+    item,
+    batch: int,
+    configs: Optional[int] = None,
+) -> Tuple[tfgnn.GraphTensor, tf.Tensor]:
+    """Cuts one item out of packed arrays; runs eagerly or in a tf.function.
+
+    Args:
+        packed: tensors as described by `packed_signature`.
+        item: which one, an int or scalar int32 tensor.
+        batch: kernels in each item; static, as models read it from the shape.
+        configs: configurations per kernel where they are static.
+
+    Returns:
+        The GraphTensor, and labels float32 [batch, configs]: runtimes divided
+        by their normalisers.
+    """
+    node_sizes = tf.ensure_shape(packed['node_sizes'][item], [batch])
+    edge_sizes = tf.ensure_shape(packed['edge_sizes'][item], [batch])
+    per_kernel = configs or packed['configs_per_kernel'][item]
+    num_configs = batch * per_kernel
+    nodes = _piece(packed['node_start'][item], tf.reduce_sum(node_sizes))
+    edges = _piece(packed['edge_start'][item], tf.reduce_sum(edge_sizes))
+    rows = _piece(packed['config_start'][item], num_configs)
+    runtimes = packed['runtimes'][rows]
+    normalizers = packed['normalizers'][rows]
+    edge = packed['edges'][edges]
+    kernels = tf.range(batch)
+    graph = tfgnn.GraphTensor.from_pieces(
+        node_sets={
+            'op': tfgnn.NodeSet.from_fields(
+                sizes=node_sizes,
+                features={
+                    'op': packed['op'][nodes],
+                    'feats': packed['feats'][nodes],
+                },
+            ),
+            'config': tfgnn.NodeSet.from_fields(
+                sizes=tf.ensure_shape(tf.fill([batch], per_kernel), [batch]),
+                features={
+                    'feats': packed['config_feats'][rows],
+                    'runtimes': runtimes,
+                    'normalizers': normalizers,
+                },
+            ),
+            'g': tfgnn.NodeSet.from_fields(
+                sizes=tf.ones([batch], tf.int32),
+                features={
+                    'tile_id': tf.ensure_shape(packed['tile_ids'][item], [batch])
+                },
+            ),
+        },
+        edge_sets={
+            'feed': _edge_set('op', edge[:, 0], 'op', edge[:, 1], edge_sizes),
+            'g_op': _edge_set(
+                'g',
+                tf.repeat(kernels, node_sizes),
+                'op',
+                tf.range(tf.reduce_sum(node_sizes)),
+                node_sizes,
+            ),
+            'g_config': _edge_set(
+                'g',
+                tf.repeat(kernels, per_kernel),
+                'config',
+                tf.range(num_configs),
+                tf.ensure_shape(tf.fill([batch], per_kernel), [batch]),
+            ),
+        },
+    )
+    labels = tf.reshape(runtimes / normalizers, [batch, per_kernel])
+    return graph, labels
+
+
+def _piece(start, size) -> slice:
+    return slice(start, start + size)
+
+
+def _edge_set(source, source_index, target, target_index, sizes):
+    return tfgnn.EdgeSet.from_fields(
+        sizes=sizes,
+        features={},
+        adjacency=tfgnn.Adjacency.from_indices(
+            source=(source, source_index), target=(target, target_index)
+        ),
+    )
+
+
+class TileGraphs:
+    """A split's kernels with scaled node features, ready to be packed.
+
+    Node features are scaled once and kept (the real training split's take
+    37 MB); configurations stay memory-mapped and are scaled as they are drawn.
+    """
+
+    def __init__(
+        self,
+        store: store_lib.TileStore,
+        normalizer: normalizer_lib.Normalizer,
+    ):
+        self._store = store
+        self._normalizer = normalizer
+        self._op = np.asarray(store.node_opcode, np.int32)
+        self._feats = normalizer.nodes(store.node_feat)
+        self._edges = np.asarray(store.edge_index)
+        self._ids = np.array([s.encode() for s in store.graph_ids], object)
+
+    @property
+    def store(self) -> store_lib.TileStore:
+        """The split."""
+        return self._store
+
+    def signature(self, batch: int) -> Dict[str, tf.TensorSpec]:
+        """The types of what this packs."""
+        return packed_signature(
+            self._normalizer.num_node_features,
+            self._normalizer.num_config_features,
+            batch,
+        )
+
+    def training_items(self, kernels: np.ndarray, configs: np.ndarray) -> Packed:
+        """Packs batches with some configurations of each kernel.
+
+        Args:
+            kernels: int64 [items, b], numbers of kernels in the split.
+            configs: int64 [items, b, c], configurations drawn of each.
+        """
+        rows = self._store.config_offsets[kernels][..., np.newaxis] + configs
+        per_kernel = np.full(len(kernels), configs.shape[-1], np.int32)
+        return self._pack(kernels, rows.reshape(-1), per_kernel)
+
+    def scoring_items(
+        self, kernels: np.ndarray, cells: Optional[int] = CELLS_PER_ITEM
+    ) -> Packed:
+        """Packs every configuration of kernels, a kernel in one or more items.
+
+        Args:
+            kernels: int64 [kernels].
+            cells: most nodes x configurations in an item; None for no limit.
+
+        Returns:
+            Items of one kernel each, whose configurations, end to end, are
+            those of `kernels` in stored order.
+        """
+        store = self._store
+        counts = store.config_counts[kernels]
+        slices = np.ones_like(counts)
+        if cells is not None:
+            most = np.maximum(cells // np.diff(store.node_offsets)[kernels], 1)
+            slices = -(-counts // most)
+        # Equal slices: the first `counts % slices` of a kernel get one more.
+        of_item = np.repeat(np.arange(len(kernels)), slices)
+        number = np.arange(len(of_item)) - np.repeat(
+            np.cumsum(slices) - slices, slices
+        )
+        share, rest = counts // slices, counts % slices
+        per_item = share[of_item] + (number < rest[of_item])
+        rows = _ranges(store.config_offsets[kernels], counts)
+        return self._pack(
+            kernels[:, np.newaxis], rows, per_item.astype(np.int32), of_item
+        )
+
+    def chosen_items(self, kernels: np.ndarray, configs: np.ndarray) -> Packed:
+        """Packs some configurations of each kernel, a kernel in an item.
+
+        Args:
+            kernels: int64 [kernels].
+            configs: list of int64 arrays, the configurations of each.
+        """
+        sizes = np.array([len(c) for c in configs], np.int32)
+        rows = np.repeat(self._store.config_offsets[kernels], sizes)
+        rows = rows + np.concatenate(configs)
+        return self._pack(kernels[:, np.newaxis], rows, sizes)
+
+    def _pack(
+        self,
+        kernels: np.ndarray,
+        config_rows: np.ndarray,
+        configs_per_kernel: np.ndarray,
+        group_of_item: Optional[np.ndarray] = None,
+    ) -> Packed:
+        """Packs items; `group_of_item` lets several share one row of kernels."""
+        store = self._store
+        groups, batch = kernels.shape
+        flat = kernels.reshape(-1)
+        node_sizes = np.diff(store.node_offsets)[flat]
+        edge_sizes = np.diff(store.edge_offsets)[flat]
+        nodes = _ranges(store.node_offsets[flat], node_sizes)
+        edges = _ranges(store.edge_offsets[flat], edge_sizes)
+        # Edges count nodes from the first of their graph; now, of their item.
+        before = np.cumsum(node_sizes.reshape(groups, batch), axis=1)
+        before = before.reshape(-1) - node_sizes
+        shift = np.repeat(before, edge_sizes).astype(np.int32)
+        node_sizes = node_sizes.reshape(groups, batch).astype(np.int32)
+        edge_sizes = edge_sizes.reshape(groups, batch).astype(np.int32)
+        item = np.arange(groups) if group_of_item is None else group_of_item
+        return {
+            'op': self._op[nodes],
+            'feats': self._feats[nodes],
+            'edges': self._edges[edges] + shift[:, np.newaxis],
+            'config_feats': self._normalizer.configs(
+                store.config_feat[config_rows]
+            ),
+            'runtimes': store.config_runtime[config_rows].astype(np.float32),
+            'normalizers': store.config_runtime_normalizers[
+                config_rows
+            ].astype(np.float32),
+            'node_start': _starts(node_sizes.sum(1))[item],
+            'edge_start': _starts(edge_sizes.sum(1))[item],
+            'config_start': _starts(configs_per_kernel * batch),
+            'node_sizes': node_sizes[item],
+            'edge_sizes': edge_sizes[item],
+            'configs_per_kernel': configs_per_kernel,
+            'tile_ids': self._ids[kernels][item],
+        }
+
+
+def _starts(sizes: np.ndarray) -> np.ndarray:
+    return (np.cumsum(sizes) - sizes).astype(np.int32)
+
+
+def _ranges(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Concatenates the ranges start .. start + size."""
+    offset = starts - (np.cumsum(sizes) - sizes)
+    return np.arange(sizes.sum()) + np.repeat(offset, sizes)
+
+
+def split_by_configs(
+    store: store_lib.TileStore, kernels: np.ndarray, most: int
+) -> Iterator[np.ndarray]:
+    """Cuts `kernels` into runs of about `most` configurations each."""
+    ends = np.cumsum(store.config_counts[kernels])
+    group = (ends - 1) // max(most, 1)
+    yield from np.split(kernels, np.flatnonzero(np.diff(group)) + 1)
