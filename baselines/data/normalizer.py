@@ -148,6 +148,7 @@ class Normalizer:
         return scales
 
     def _apply(self, part: str, features: np.ndarray) -> np.ndarray:
+        features = np.asarray(features)
         width = len(getattr(self, f'{part}_used'))
         if features.shape[-1] != width:
             raise ValueError(
