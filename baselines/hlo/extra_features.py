@@ -9,9 +9,11 @@ from typing import Any, Sequence
 import numpy as np
 
 from baselines.hlo import columns
+from baselines.hlo import element_types
 from baselines.hlo import gather
 from baselines.hlo import ragged
 
+_FFT_TYPES = (('fft', 0), ('ifft', 1), ('rfft', 2), ('irfft', 3))
 _DIRECTIONS = ('EQ', 'NE', 'GE', 'GT', 'LE', 'LT')
 _OPERANDS = 3
 
@@ -55,9 +57,7 @@ def add_extra(
     out.add_list('gather_slice_sizes', sizes, 6, aggregates=True)
     _add_operands(out, instructions, operands)
     _add_literal(out, instructions)
-    out.add('fft_type', gather.scalars(instructions, 'fft_type'))
-    lengths = gather.lists(instructions, 'fft_length')
-    out.add_list('fft_length', lengths, 3, aggregates=True)
+    _add_fft(out, instructions)
     directions = [i.comparison_direction for i in instructions]
     for direction in _DIRECTIONS:
         out.add(f'comparison_direction_is_{direction.lower()}',
@@ -77,7 +77,7 @@ def add_extra(
 def _add_operands(
     out: columns.Columns, instructions: Sequence[Any], operands: ragged.Ragged
 ) -> None:
-    """Adds shape and element type of the first operands; 0 where there is none."""
+    """Adds shape and element type of the first operands, if there."""
     out.add('operand_count', operands.lengths)
     shapes = [i.shape for i in instructions]
     types = gather.scalars(shapes, 'element_type')
@@ -87,9 +87,10 @@ def _add_operands(
     for number in range(_OPERANDS):
         rows = first[:, number]
         present = rows >= 0
-        element_type = np.zeros(len(rows), np.int64)
+        element_type = np.full(len(rows), -1, np.int64)
         element_type[present] = types[rows[present]]
-        out.add(f'operand_{number}_element_type', element_type)
+        element_types.add_flags(
+            out, f'operand_{number}_element_type', element_type)
         out.add_list(f'operand_{number}_dimensions',
                      dimensions.take(rows), 6, aggregates=True)
 
@@ -104,3 +105,13 @@ def _add_literal(out: columns.Columns, instructions: Sequence[Any]) -> None:
     for row in np.flatnonzero(has_literal):
         scalar[row] = not instructions[row].literal.shape.dimensions
     out.add('literal_is_scalar', scalar)
+
+
+def _add_fft(out: columns.Columns, instructions: Sequence[Any]) -> None:
+    # The first type's number is also what other instructions hold.
+    is_fft = np.array([i.opcode == 'fft' for i in instructions], bool)
+    types = gather.scalars(instructions, 'fft_type')
+    for name, number in _FFT_TYPES:
+        out.add(f'fft_type_is_{name}', is_fft & (types == number))
+    lengths = gather.lists(instructions, 'fft_length')
+    out.add_list('fft_length', lengths, 3, aggregates=True)

@@ -5,17 +5,10 @@ from typing import Any, Sequence, Tuple
 import numpy as np
 
 from baselines.hlo import columns
+from baselines.hlo import element_types
 from baselines.hlo import extra_features
 from baselines.hlo import gather
 from baselines.hlo import ragged
-
-# XLA's PrimitiveType numbers, in the order of their columns.
-ELEMENT_TYPES = (
-    ('invalid_type', 0), ('pred', 1), ('s8', 2), ('s16', 3), ('s32', 4),
-    ('s64', 5), ('u8', 6), ('u16', 7), ('u32', 8), ('u64', 9), ('f16', 10),
-    ('f32', 11), ('f64', 12), ('bf16', 16), ('c64', 15), ('c128', 18),
-    ('tuple', 13), ('opaque_type', 14), ('token', 17),
-)
 
 # Column prefix -> field of WindowDimension.
 _WINDOW_FIELDS = (
@@ -90,9 +83,7 @@ def _add_scalars(
 def _add_shape(out: columns.Columns, instructions: Sequence[Any]) -> None:
     shapes = [i.shape for i in instructions]
     types = gather.scalars(shapes, 'element_type')
-    out.add_block(
-        [f'shape_element_type_is_{name}' for name, _ in ELEMENT_TYPES],
-        types[:, None] == np.array([number for _, number in ELEMENT_TYPES]))
+    element_types.add_flags(out, 'shape_element_type', types)
     dimensions = gather.lists(shapes, 'dimensions')
     out.add_list('shape_dimensions', dimensions, 6, aggregates=True)
     tuples = np.fromiter(

@@ -1,0 +1,213 @@
+"""One raw file -> npz files, and a report of what became of its modules."""
+
+import dataclasses
+import hashlib
+import os
+import re
+from typing import Any, Dict, Optional
+
+import numpy as np
+
+from baselines.commands import extract_report
+from baselines.data import layout_records
+from baselines.data import npz
+from baselines.data import records
+from baselines.hlo import graph
+from baselines.hlo import layout
+from baselines.hlo import reading
+from baselines.hlo import tile
+
+# File systems allow 255 bytes; hash, ending and temporary names need some.
+_MAX_NAME = 180
+
+# What tells the variants of one module's file apart.
+_VARIANT = {
+    'pad': npz.Field('iu', (), optional=True),
+    'feature_names': npz.Field('U', ('F',), optional=True),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How to extract.
+
+    Attributes:
+        output: folder of the npz files, absolute.
+        kind: 'tile', 'layout', or None to detect it.
+        pad: what absent list entries hold, 0 or -1.
+        extra: whether to add the columns beyond the published 140.
+        overwrite: whether to replace files that are there.
+    """
+
+    output: str
+    kind: Optional[str] = None
+    pad: int = 0
+    extra: bool = False
+    overwrite: bool = False
+
+
+class _Skip(Exception):
+    """The rules pass a module over; the text says why."""
+
+
+class _OutputError(Exception):
+    """The output is at fault, not the input."""
+
+
+def extract_file(path: str, options: Options) -> extract_report.Report:
+    """Extracts every module of a raw file; never raises for what is in it.
+
+    Args:
+        path: the raw file.
+        options: how.
+    """
+    report = extract_report.Report()
+    try:
+        raw = reading.read_tuning(path, options.kind)
+    except (ValueError, OSError) as error:
+        report.failed.append(_one_line(error, path))
+        return report
+    report.files = 1
+    report.modules = len(raw.modules)
+    for tuning in raw.modules:
+        # Raw text may hold control characters; repr shows them harmlessly.
+        shown = repr(tuning.module.name)
+        try:
+            _extract_module(raw, tuning, options, report)
+        except _Skip as reason:
+            report.skipped.setdefault(str(reason), []).append(shown)
+        except _OutputError as error:
+            report.fatal = _one_line(error, options.output)
+            return report
+        except ValueError as error:
+            report.failed.append(_one_line(error, f'{path}: module {shown}'))
+    if not (report.written or report.existing or report.failed):
+        report.failed.append(f'{path}: nothing usable: {extract_report.reasons(report.skipped)}')
+    return report
+
+
+def graph_id(tuning: Any) -> str:
+    """Returns `<module name>_<fingerprint in hex>`, fit for a file name.
+
+    Whatever is not a letter, digit, `_` or `-` becomes `_`, as in the
+    published names.  A module without a fingerprint gets a hash of its bytes,
+    so that two programs of one name are not taken for one.
+
+    Args:
+        tuning: a ModuleTuningData.
+    """
+    name = re.sub(r'[^A-Za-z0-9_-]', '_', tuning.module.name)[:_MAX_NAME]
+    if not name or name.startswith('-'):
+        name = 'module' + name
+    fingerprint = tuning.fingerprint
+    if not fingerprint:
+        content = tuning.module.SerializeToString(deterministic=True)
+        fingerprint = int.from_bytes(hashlib.sha256(content).digest()[:8], 'big')
+    return f'{name}_{fingerprint:016x}'
+
+
+def _extract_module(
+    raw: reading.RawFile, tuning: Any, options: Options, report: extract_report.Report
+) -> None:
+    if raw.kind == reading.TILE:
+        reason = tile.why_unusable(tuning)
+        if reason:
+            raise _Skip(reason)
+    stem = graph_id(tuning)
+    target = os.path.join(options.output, f'{stem}.npz')
+    if stem in report.written:
+        raise _Skip('name and fingerprint of an earlier module')
+    if not options.overwrite and os.path.lexists(target):
+        _check_variant(target, options)
+        report.existing.append(stem)
+        return
+    nodes = graph.extract_graph(tuning.module, options.pad, options.extra)
+    if not len(nodes.node_opcode):
+        raise _Skip('no instructions')
+    notes = [f'module {tuning.module.name!r}: {w}' for w in nodes.warnings]
+    fields = _graph_fields(stem, nodes, options.extra)
+    if raw.kind == reading.TILE:
+        configs = tile.extract_configs(tuning, options.pad)
+        if len(configs.config_runtime) < 2:
+            raise _Skip('only 1 usable run, so nothing to rank')
+        write, record = records.write_tile, _tile_record(configs, fields)
+    else:
+        configs = layout.extract_configs(tuning, len(nodes.node_opcode))
+        if configs.normalizer is None:
+            notes.append(
+                f'module {tuning.module.name!r}: no usable default run; its '
+                'runs are kept, since layouts need no normaliser')
+        write, record = layout_records.write_layout, _layout_record(
+            configs, nodes.node_splits, fields)
+    try:
+        write(target, record)
+    except OSError as error:
+        raise _OutputError(str(error)) from error
+    report.add(extract_report.Report(
+        written=[stem],
+        runs_kept=len(configs.config_runtime),
+        runs_dropped={why: n for why, n in configs.dropped.items() if n},
+        unknown_opcodes=dict(nodes.unknown_opcodes),
+        notes=notes,
+    ))
+
+
+def _graph_fields(
+    stem: str, nodes: graph.Graph, extra: bool
+) -> Dict[str, Any]:
+    """Returns what both kinds of records say about the graph."""
+    return dict(
+        graph_id=stem,
+        node_feat=nodes.node_feat,
+        node_opcode=nodes.node_opcode,
+        edge_index=nodes.edge_index,
+        pad=nodes.pad,
+        feature_names=nodes.feature_names if extra else None,
+    )
+
+
+def _tile_record(
+    configs: tile.TileConfigs, fields: Dict[str, Any]
+) -> records.TileRecord:
+    return records.TileRecord(
+        config_feat=configs.config_feat,
+        config_runtime=configs.config_runtime,
+        config_runtime_normalizers=np.full_like(
+            configs.config_runtime, configs.normalizer),
+        **fields,
+    )
+
+
+def _layout_record(
+    configs: layout.LayoutConfigs, node_splits: np.ndarray,
+    fields: Dict[str, Any],
+) -> layout_records.LayoutRecord:
+    return layout_records.LayoutRecord(
+        node_config_ids=configs.node_config_ids,
+        node_config_feat=configs.node_config_feat,
+        config_runtime=configs.config_runtime,
+        node_splits=node_splits[None],
+        **fields,
+    )
+
+
+def _check_variant(target: str, options: Options) -> None:
+    """Raises if an existing file was extracted with other options."""
+    try:
+        found = npz.read_arrays(target, _VARIANT, 1 << 40)
+    except (ValueError, OSError) as error:
+        raise _OutputError(
+            f'{error}; remove it, or use --overwrite') from error
+    pad = int(found.get('pad', 0))
+    extra = 'feature_names' in found
+    if (pad, extra) != (options.pad, options.extra):
+        raise _OutputError(
+            f'{target}: is there already, extracted with --pad={pad} and '
+            f'{"" if extra else "no "}--extra; use another folder, or '
+            '--overwrite')
+
+
+def _one_line(error: Exception, where: str) -> str:
+    """Returns the error's text in one line that begins with `where`."""
+    text = ' '.join(str(error).split())
+    return text if where in text else f'{where}: {text}'
