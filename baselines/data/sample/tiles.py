@@ -75,12 +75,12 @@ def bounds_of(tensor: Tensor) -> Bounds:
 def axis_candidates(size: int, step: int) -> np.ndarray:
     """Returns the tile sizes tried along one axis, elements, ascending.
 
-    In steps: the whole divided by 1, 2, 3, ... and rounded up, and the powers
-    of two.  The largest is the whole axis, however many steps it fills.
+    In steps: the whole divided by 1, 2, 3, ... and rounded up, and the odd numbers
+    to 15 times the powers of two.  The largest is the whole axis.
     """
     whole = -(-size // step)
     parts = -(-whole // np.arange(1, whole + 1))
-    powers = 2 ** np.arange(max(whole - 1, 1).bit_length())
+    powers = np.outer(np.arange(1, 16, 2), 2 ** np.arange(whole.bit_length())).ravel()
     steps = np.unique(np.concatenate([parts, powers[powers <= whole]]))
     return np.minimum(steps * step, size)
 

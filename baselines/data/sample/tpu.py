@@ -31,11 +31,11 @@ The overlap needs every operand twice in vector memory; where only one copy
 fits, transfers and computation take turns (overlap 0).
 """
 
-from typing import NamedTuple, Optional, Sequence, Tuple
+from typing import NamedTuple, Sequence, Tuple
 
 import numpy as np
 
-from baselines.data.sample.hlo import Computation, Instruction, Tensor
+from baselines.data.sample.hlo import Tensor
 from baselines.data.sample.tiles import LANES, SUBLANES, Space
 
 
@@ -48,11 +48,11 @@ class Chip(NamedTuple):
     matrix_units: int = 2
     matrix_side: int = 128
     slots_per_cycle: float = 2.0
-    launch_ns: float = 600.0
-    tile_ns: float = 150.0
-    dma_ns: float = 30.0
+    launch_ns: float = 500.0
+    tile_ns: float = 100.0
+    dma_ns: float = 20.0
     run_ns: float = 3.0
-    overlap: float = 0.85
+    overlap: float = 0.8
 
 
 TPU_V3 = Chip()
@@ -65,9 +65,8 @@ SLOTS = {
     'rsqrt': 5.0, 'exponential': 8.0, 'log': 8.0, 'tanh': 10.0, 'logistic': 12.0,
     'power': 20.0,
 }  # fmt: skip
-_FREE = {'parameter', 'constant', 'tuple', 'fusion', 'bitcast', 'reshape'}
-_LANE_SHUFFLE = 14.0  # 7 rotations and additions across 128 lanes
-_SUBLANE_SHUFFLE = 6.0  # 3 across 8 sublanes
+LANE_SHUFFLE = 14.0  # 7 rotations and additions across 128 lanes
+SUBLANE_SHUFFLE = 6.0  # 3 across 8 sublanes
 
 
 class Tiling:

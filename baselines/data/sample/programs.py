@@ -1,0 +1,207 @@
+"""The simulated programs: what tensors they have, and how they are split.
+
+A program is a vocabulary: the activations, weights, products and convolutions
+that occur in it, and the element-wise operations it likes.  Kernels are drawn
+from it (`kernels`).  Every name begins with `sim_`, so that no table or CSV can
+be mistaken for one of real kernels.
+"""
+
+from typing import Dict, List, NamedTuple, Tuple
+
+SPLITS = ('train', 'valid', 'test')
+
+Dims = Tuple[int, ...]
+
+
+class Program(NamedTuple):
+    """Vocabulary of one program.
+
+    Attributes:
+        name: begins the file names of its kernels.
+        split: the only split in which its kernels occur.
+        dtype: how activations are stored, 'f32' or 'bf16'.
+        layout: minor_to_major of activations, by rank; row major if absent.
+        activations: shapes of activations.
+        weights: shapes of parameters, [in, out].
+        products: matrix products, [rows, depth, columns].
+        convolutions: (batch, side, input, output, window, stride).
+        attentions: batched products, [batch, rows, columns, depth].
+        snippets: element-wise sequences, by name.
+        kinds: kinds of kernels with their relative frequency.
+    """
+
+    name: str
+    split: str
+    dtype: str
+    layout: Dict[int, Dims]
+    activations: List[Dims]
+    weights: List[Dims]
+    products: List[Dims]
+    convolutions: List[Dims]
+    attentions: List[Dims]
+    snippets: Tuple[str, ...]
+    kinds: Dict[str, int]
+
+
+# As on a TPU, batches of images lie along the sublanes: [H, W, N, C] in memory.
+_IMAGE_LAYOUT = {4: (3, 0, 2, 1)}
+
+
+def _convnet(name, split, dtype, batch, side, widths, bottleneck=False) -> Program:
+    activations, convolutions = [], []
+    for i, width in enumerate(widths):
+        here = max(side >> i, 4)
+        activations.append((batch, here, here, width))
+        if bottleneck:
+            activations.append((batch, here, here, 4 * width))
+            convolutions.append((batch, here, 4 * width, width, 1, 1))
+            convolutions.append((batch, here, width, 4 * width, 1, 1))
+        convolutions.append((batch, here, width, width, 3, 1))
+        if i + 1 < len(widths):
+            convolutions.append((batch, here // 2, width, widths[i + 1], 3, 2))
+    features = widths[-1] * (4 if bottleneck else 1)
+    return Program(
+        name, split, dtype, _IMAGE_LAYOUT, activations,
+        weights=[(features, 1000), (9 * widths[-1], widths[-1])],
+        products=[(batch, features, 1000), (batch, 1000, features)],
+        convolutions=convolutions, attentions=[],
+        snippets=('relu', 'relu_grad', 'residual', 'bias', 'scale_shift', 'normalise',
+                  'clip', 'scale'),
+        kinds={'convolve': 8, 'reduce_rows': 4, 'elementwise': 4, 'copy': 2,
+               'matmul': 1, 'update': 1, 'pad': 1, 'concatenate': 1},
+    )  # fmt: skip
+
+
+def _transformer(name, split, dtype, batch, length, hidden, heads, vocabulary):
+    inner, rows, depth = 4 * hidden, batch * length, hidden // heads
+    return Program(
+        name, split, dtype, {},
+        activations=[(batch, length, hidden), (batch, length, inner),
+                     (batch, heads, length, length), (batch, length, heads, depth)],
+        weights=[(hidden, hidden), (hidden, inner), (vocabulary, hidden)],
+        products=[(rows, hidden, hidden), (rows, hidden, inner), (rows, inner, hidden),
+                  (hidden, rows, inner), (rows, hidden, 3 * hidden)],
+        convolutions=[],
+        attentions=[(batch * heads, length, length, depth)],
+        snippets=('gelu', 'residual', 'bias', 'dropout', 'normalise_rows', 'scale_shift',
+                  'mask_bias', 'scale'),
+        kinds={'matmul': 6, 'softmax': 3, 'elementwise': 4, 'reduce_rows': 3,
+               'reduce_features': 2, 'transpose': 2, 'attention': 2, 'update': 2,
+               'copy': 1},
+    )  # fmt: skip
+
+
+def _mixer(name, split, dtype, batch, patches, channels) -> Program:
+    tokens, inner = patches // 2, 4 * channels
+    return Program(
+        name, split, dtype, {},
+        activations=[(batch, patches, channels), (batch, channels, patches),
+                     (batch, patches, inner)],
+        weights=[(channels, inner), (patches, tokens)],
+        products=[(batch * patches, channels, inner), (batch * patches, inner, channels),
+                  (batch * channels, patches, tokens), (batch, channels, 1000)],
+        convolutions=[], attentions=[],
+        snippets=('gelu', 'residual', 'bias', 'normalise_rows', 'scale_shift', 'dropout',
+                  'swish'),
+        kinds={'matmul': 5, 'transpose': 4, 'elementwise': 4, 'reduce_features': 3,
+               'reduce_rows': 2, 'copy': 1, 'update': 1},
+    )  # fmt: skip
+
+
+def _recurrent(name, split, dtype, batch, length, hidden, vocabulary) -> Program:
+    return Program(
+        name, split, dtype, {},
+        activations=[(batch, hidden), (length, batch, hidden), (batch, vocabulary),
+                     (length, batch, 2 * hidden)],
+        weights=[(2 * hidden, 4 * hidden), (hidden, vocabulary)],
+        products=[(batch, 2 * hidden, 4 * hidden), (length * batch, hidden, 4 * hidden),
+                  (length * batch, hidden, vocabulary), (2 * hidden, batch, 4 * hidden)],
+        convolutions=[], attentions=[],
+        snippets=('swish', 'bias', 'residual', 'clip', 'square', 'scale', 'dropout'),
+        kinds={'gates': 4, 'matmul': 5, 'softmax': 2, 'elementwise': 3, 'concatenate': 2,
+               'slice': 2, 'update': 2, 'reduce_rows': 2, 'transpose': 1},
+    )  # fmt: skip
+
+
+def _unet(name, split, dtype, batch, side, width) -> Program:
+    activations, convolutions = [], []
+    for level in range(4):
+        here, channels = side >> level, width << level
+        activations += [(batch, here, here, channels), (batch, here, here, 2 * channels)]
+        convolutions += [(batch, here, channels, channels, 3, 1),
+                         (batch, here, 2 * channels, channels, 3, 1),
+                         (batch, here // 2, channels, 2 * channels, 2, 2)]  # fmt: skip
+    return Program(
+        name, split, dtype, _IMAGE_LAYOUT if batch >= 8 else {}, activations,
+        weights=[(9 * width, 2 * width), (36 * width, 8 * width)],
+        products=[(side * side, width, 2 * width)],
+        convolutions=convolutions, attentions=[],
+        snippets=('relu', 'relu_grad', 'bias', 'normalise', 'scale_shift', 'residual',
+                  'swish'),
+        kinds={'convolve': 6, 'concatenate': 4, 'elementwise': 4, 'pad': 3, 'slice': 2,
+               'reduce_rows': 3, 'copy': 2, 'update': 1},
+    )  # fmt: skip
+
+
+def _recommender(name, split, dtype, batch, fields, width, hidden) -> Program:
+    return Program(
+        name, split, dtype, {},
+        activations=[(batch, fields, width), (batch, fields * width), (batch, hidden)],
+        weights=[(fields * width, hidden), (50000, width)],
+        products=[(batch, fields * width, hidden), (batch, hidden, hidden),
+                  (hidden, batch, hidden), (fields * width, batch, hidden)],
+        convolutions=[], attentions=[(batch // 8, fields, fields, width)],
+        snippets=('relu', 'relu_grad', 'bias', 'square', 'root_divide', 'clip', 'dropout',
+                  'residual'),
+        kinds={'matmul': 5, 'elementwise': 4, 'reduce_features': 3, 'reduce_rows': 3,
+               'update': 4, 'concatenate': 2, 'slice': 1, 'transpose': 2, 'attention': 1},
+    )  # fmt: skip
+
+
+def programs() -> List[Program]:
+    """Returns all simulated programs, in a fixed order."""
+    return [
+        _convnet('sim_convnet_18_batch_32', 'train', 'f32', 32, 56, (64, 128, 256, 512)),
+        _convnet('sim_convnet_18_batch_128_bf16', 'train', 'bf16', 128, 28, (64, 128, 256)),
+        _convnet('sim_convnet_50_batch_64_bf16', 'train', 'bf16', 64, 56,
+                 (64, 128, 256, 512), True),
+        _convnet('sim_convnet_50_batch_16', 'train', 'f32', 16, 56, (64, 128, 256), True),
+        _convnet('sim_convnet_wide_batch_32', 'train', 'f32', 32, 32, (160, 320, 640)),
+        _convnet('sim_convnet_tiny_batch_256', 'train', 'f32', 256, 32, (48, 96, 192, 384)),
+        _convnet('sim_convnet_narrow_batch_8', 'train', 'bf16', 8, 112, (24, 40, 80, 112)),
+        _convnet('sim_convnet_101_batch_32_bf16', 'valid', 'bf16', 32, 28,
+                 (96, 192, 384), True),
+        _convnet('sim_convnet_34_batch_64', 'test', 'f32', 64, 48, (72, 144, 288)),
+        _transformer('sim_transformer_base_batch_32', 'train', 'f32', 32, 128, 768, 12, 30522),
+        _transformer('sim_transformer_base_batch_8_long', 'train', 'f32', 8, 512, 768, 12, 30522),
+        _transformer('sim_transformer_large_bf16', 'train', 'bf16', 4, 512, 1024, 16, 30522),
+        _transformer('sim_transformer_small_batch_64', 'train', 'f32', 64, 64, 512, 8, 16000),
+        _transformer('sim_transformer_tiny_bf16', 'train', 'bf16', 128, 48, 256, 4, 8000),
+        _transformer('sim_transformer_decoder', 'train', 'f32', 2, 1024, 640, 10, 50257),
+        _transformer('sim_transformer_medium_bf16', 'valid', 'bf16', 16, 256, 896, 14, 32000),
+        _transformer('sim_transformer_multilingual', 'test', 'f32', 12, 192, 640, 8, 24000),
+        _mixer('sim_mixer_small_batch_64', 'train', 'f32', 64, 196, 512),
+        _mixer('sim_mixer_base_batch_32_bf16', 'train', 'bf16', 32, 196, 768),
+        _mixer('sim_mixer_large_batch_8', 'train', 'f32', 8, 256, 1024),
+        _mixer('sim_mixer_tall_batch_16', 'train', 'f32', 16, 400, 384),
+        _mixer('sim_mixer_medium_batch_24', 'valid', 'f32', 24, 324, 640),
+        _mixer('sim_mixer_wide_batch_48_bf16', 'test', 'bf16', 48, 144, 896),
+        _recurrent('sim_recurrent_small', 'train', 'f32', 20, 35, 200, 10000),
+        _recurrent('sim_recurrent_large_bf16', 'train', 'bf16', 64, 50, 1024, 32000),
+        _recurrent('sim_recurrent_speech', 'train', 'f32', 128, 100, 640, 4096),
+        _recurrent('sim_recurrent_translation', 'train', 'f32', 96, 40, 512, 16000),
+        _recurrent('sim_recurrent_medium', 'valid', 'f32', 48, 64, 650, 12000),
+        _recurrent('sim_recurrent_characters_bf16', 'test', 'bf16', 256, 80, 384, 2048),
+        _unet('sim_unet_batch_16', 'train', 'f32', 16, 128, 32),
+        _unet('sim_unet_batch_1_wide', 'train', 'f32', 1, 256, 64),
+        _unet('sim_unet_batch_8_bf16', 'train', 'bf16', 8, 160, 48),
+        _unet('sim_unet_batch_4', 'train', 'f32', 4, 192, 24),
+        _unet('sim_unet_batch_2_bf16', 'valid', 'bf16', 2, 224, 40),
+        _unet('sim_unet_batch_24', 'test', 'f32', 24, 96, 56),
+        _recommender('sim_recommender_base', 'train', 'f32', 1024, 26, 64, 512),
+        _recommender('sim_recommender_wide', 'train', 'f32', 2048, 39, 32, 1024),
+        _recommender('sim_recommender_deep_bf16', 'train', 'bf16', 512, 16, 128, 768),
+        _recommender('sim_recommender_click', 'train', 'f32', 4096, 22, 16, 400),
+        _recommender('sim_recommender_music', 'valid', 'f32', 1536, 30, 48, 640),
+        _recommender('sim_recommender_video_bf16', 'test', 'bf16', 768, 20, 96, 896),
+    ]  # fmt: skip
