@@ -1,0 +1,78 @@
+"""Download the published collections and unpack them.
+
+The TpuGraphs dataset has five collections; each comes as three archives
+(train, valid, test) of .npz files, one file per graph.  Files end up where
+the training scripts look for them:
+
+  <data_dir>/npz/tile/xla/train/...
+  <data_dir>/npz/layout/xla/random/train/...
+
+Examples:
+
+  tpugraphs download
+  tpugraphs download --collection tile:xla,layout:xla:random
+  tpugraphs download --collection all --data_dir /mnt/disk/tpugraphs
+
+The first fetches the tile collection, which is all that tiles_train.py needs.
+An interrupted download goes on where it stopped when the command is run again;
+files that are there already are kept, and whole splits are not fetched twice.
+An archive and its contents are on the disk together until it is unpacked.
+(The published address could not be reached from the machine this was written
+on.  Should it have moved, --base_url names another place.)
+
+Without a network, or just to look around, `tpugraphs sample` makes simulated
+data in the same format.
+"""
+
+import sys
+
+from baselines.commands import command_line
+from baselines.data import download
+
+
+def add_arguments(parser) -> None:
+    """Declares the options."""
+    parser.add_argument(
+        '--collection',
+        default='tile:xla',
+        help='which ones, separated by commas, or "all" (default: %(default)s); '
+        f'there are {", ".join(download.COLLECTIONS)}',
+    )
+    parser.add_argument(
+        '--data_dir',
+        default='~/data/tpugraphs',
+        help='where the data goes (default: %(default)s)',
+    )
+    parser.add_argument(
+        '--base_url',
+        default=download.BASE_URL,
+        help='where the archives are, for a mirror (default: %(default)s)',
+    )
+    parser.add_argument(
+        '--keep_archives',
+        action='store_true',
+        help='keep the .tar files in <data_dir>/archives after unpacking',
+    )
+
+
+def run(args) -> None:
+    """Downloads split after split."""
+    names = [name.strip() for name in args.collection.split(',')]
+    for split in download.splits_of([name for name in names if name]):
+        done = download.download(
+            split, args.data_dir, args.base_url, args.keep_archives
+        )
+        print(f'{split.folder}: {_told(done.counts)}', flush=True)
+
+
+def _told(counts) -> str:
+    if counts is None:
+        return 'complete already'
+    text = f'{counts.written:,} files written, {counts.kept:,} kept'
+    if counts.ignored:
+        text += f', {counts.ignored:,} other files in the archive ignored'
+    return text
+
+
+if __name__ == '__main__':
+    sys.exit(command_line.run_command('baselines.commands.download'))

@@ -1,0 +1,169 @@
+"""Unpacks a tar archive of .npz files, trusting nothing that is in it.
+
+All headers are checked before the first file is written.  What is written has
+a name that we made: a plain stem in the folder the archive is meant for.
+"""
+
+import os
+import re
+import shutil
+import tarfile
+from typing import BinaryIO, List, NamedTuple, Tuple
+
+import tqdm
+
+from baselines import files
+
+# The largest published archive holds 5,709 files.
+_MAX_FILES = 100_000
+# Not hidden, no control characters, and short enough for a name beside it.
+_NAME = re.compile(r'[^.\x00-\x1f\x7f/\\][^\x00-\x1f\x7f/\\]{0,230}\.npz')
+_BLOCK = tarfile.BLOCKSIZE
+_COPY_BYTES = 1 << 20
+# What tarfile raises on headers made to hurt, beside its own errors.
+_DAMAGE = (tarfile.TarError, ValueError, OverflowError, EOFError, RecursionError)
+
+
+class _Member(NamedTuple):
+    name: str  # without folders
+    start: int  # of its bytes in the archive
+    size: int
+
+
+class Unpacked(NamedTuple):
+    """What `unpack` did: numbers of files.
+
+    Attributes:
+        written: new files.
+        kept: files that were there already and stayed.
+        ignored: files in the right folder that are not .npz.
+    """
+
+    written: int
+    kept: int
+    ignored: int
+
+
+def unpack(path: str, root: str, folder: str) -> Unpacked:
+    """Writes the archive's .npz files into `root`/`folder`.
+
+    Each file appears whole or not at all; one that exists is kept.
+
+    Args:
+        path: an uncompressed tar archive.
+        root: e.g. the absolute path of ~/data/tpugraphs.
+        folder: where in `root` all of its files belong, as the archive names
+            it: 'npz/tile/xla/train'.
+
+    Returns:
+        The numbers of files written, kept and ignored.
+
+    Raises:
+        ValueError: not a tar archive, a truncated one, or one with anything
+            but files in `folder`: a path elsewhere, a link, a device, a size
+            beyond the archive's end, a name twice.  Nothing is written then.
+        OSError: no room on the disk, or another error of writing.
+    """
+    with open(path, 'rb') as archive:
+        members, ignored = _checked_members(archive, path, folder)
+        target = os.path.join(root, *folder.split('/'))
+        missing = [
+            member
+            for member in members
+            if not os.path.lexists(os.path.join(target, member.name))
+        ]
+        require_room(root, sum(member.size for member in missing), f'unpack {path}')
+        bar = tqdm.tqdm(
+            missing, desc=f'unpacking {folder}', unit=' files', disable=None
+        )
+        for member in bar:
+            _copy(archive, member, os.path.join(target, member.name))
+    return Unpacked(len(missing), len(members) - len(missing), ignored)
+
+
+def require_room(folder: str, needed: int, purpose: str) -> None:
+    """Raises OSError when the disk of `folder` has not `needed` bytes free."""
+    folder = files.expand(folder)
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise OSError(
+            f'no room in {folder} to {purpose}: {needed:,} bytes are needed, '
+            f'{free:,} are free'
+        )
+
+
+def _checked_members(
+    archive: BinaryIO, path: str, folder: str
+) -> Tuple[List[_Member], int]:
+    """Returns the .npz files, and how many other files are beside them."""
+    length = os.fstat(archive.fileno()).st_size
+    members, seen, ignored, end = [], set(), 0, 0
+    try:
+        # 'r:' is a plain tar: a compressed one could unpack to any size.
+        with tarfile.open(fileobj=archive, mode='r:') as tar:
+            for info in tar:
+                end = _check_extent(info, end, length)
+                name = _name_in(info, folder)
+                if name in seen:
+                    raise ValueError(f'{info.name!r} is in it twice')
+                if len(seen) >= _MAX_FILES:
+                    raise ValueError(f'it holds more than {_MAX_FILES:,} files')
+                if _NAME.fullmatch(name):
+                    members.append(_Member(name, info.offset_data, info.size))
+                elif name:
+                    ignored += 1
+                seen |= {name} - {''}
+        archive.seek(end)
+        # Without the end mark, files are missing from here on.
+        if archive.read(_BLOCK) != bytes(_BLOCK):
+            raise ValueError('it is truncated or damaged')
+        if not members:
+            raise ValueError('it holds no .npz file')
+    except _DAMAGE as error:
+        raise ValueError(
+            f'archive {path} cannot be used: {str(error) or type(error).__name__}'
+        ) from None
+    return members, ignored
+
+
+def _check_extent(info: tarfile.TarInfo, previous_end: int, length: int) -> int:
+    """Returns where the next header is, having checked that it lies ahead."""
+    blocks = -(-info.size // _BLOCK)
+    end = info.offset_data + blocks * _BLOCK
+    if info.size < 0 or info.offset_data <= previous_end:
+        raise ValueError(f'{info.name!r} has a size of {info.size} bytes')
+    if end > length:
+        raise ValueError(
+            f'{info.name!r} claims {info.size:,} bytes, but the archive ends '
+            f'before, at {length:,}'
+        )
+    return end
+
+
+def _name_in(info: tarfile.TarInfo, folder: str) -> str:
+    """Returns a member's name without `folder`; '' for a folder on the way."""
+    name = info.name[2:] if info.name.startswith('./') else info.name
+    if info.type == tarfile.DIRTYPE and info.size == 0:
+        if f'{folder}/'.startswith(f'{name}/') or name in ('', '.'):
+            return ''
+        raise ValueError(f'folder {info.name!r} is not on the way to {folder}')
+    if info.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or info.issparse():
+        raise ValueError(f'{info.name!r} is a link, a device or the like, not a file')
+    above, _, stem = name.rpartition('/')
+    if above != folder or not stem:
+        raise ValueError(f'{info.name!r} is not in {folder}')
+    return stem
+
+
+def _copy(archive: BinaryIO, member: _Member, target: str) -> None:
+    archive.seek(member.start)
+    left = member.size
+    with files.write_atomically(target, 'wb') as out:
+        while left:
+            piece = archive.read(min(left, _COPY_BYTES))
+            if not piece:
+                raise OSError(f'{target}: its archive became shorter meanwhile')
+            out.write(piece)
+            left -= len(piece)

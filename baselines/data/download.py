@@ -1,0 +1,288 @@
+"""Fetches the published TpuGraphs archives and unpacks them.
+
+The archives lie at http://download.tensorflow.org/data/tpu_graphs/v0/, one per
+collection and split.  (That address could not be reached from the machine this
+was developed on: the tests use a server of their own.)
+
+In `<data_dir>/archives/` there are, for one archive:
+
+    <name>.tar.part       what has come so far; a later call goes on from there
+    <name>.tar.part.json  which version of the file on the server that is
+    <name>.tar            complete; removed once unpacked
+    <name>.json           the number of files unpacked
+"""
+
+import contextlib
+import fcntl
+import http.client
+import json
+import os
+import re
+import socket
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Any, BinaryIO, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+import tqdm
+
+from baselines import files
+from baselines.data import archives
+
+BASE_URL = 'http://download.tensorflow.org/data/tpu_graphs/v0/'
+COLLECTIONS = (
+    'tile:xla',
+    'layout:xla:random',
+    'layout:xla:default',
+    'layout:nlp:random',
+    'layout:nlp:default',
+)
+SPLITS = ('train', 'valid', 'test')
+
+_READ_BYTES = 1 << 18
+_TIMEOUT_S = 60
+_DROPPED = (
+    http.client.HTTPException,
+    urllib.error.URLError,
+    ConnectionError,
+    socket.timeout,
+)
+_CONTENT_RANGE = re.compile(r'bytes (\d{1,18})-(\d{1,18})/(\d{1,18})')
+
+
+class Split(NamedTuple):
+    """One archive, and where its files are now.
+
+    Attributes:
+        name: 'npz_tile_xla_train'; the archive is called so, with '.tar'.
+        folder: 'npz/tile/xla/train', below the data folder.
+        counts: what `archives.unpack` did; None if all was there already.
+    """
+
+    name: str
+    folder: str
+    counts: Optional[archives.Unpacked] = None
+
+
+def splits_of(collections: Sequence[str]) -> List[Split]:
+    """Names the archives of collections.
+
+    Args:
+        collections: of `COLLECTIONS`, or 'all'.
+
+    Raises:
+        ValueError: no collection, or an unknown one.
+    """
+    wanted: List[str] = []
+    for name in collections:
+        if name != 'all' and name not in COLLECTIONS:
+            raise ValueError(
+                f'collection {name!r} is unknown: choose from all, '
+                f'{", ".join(COLLECTIONS)}'
+            )
+        wanted += COLLECTIONS if name == 'all' else (name,)
+    if not wanted:
+        raise ValueError(f'no collection given: choose from {", ".join(COLLECTIONS)}')
+    found = []
+    for name in dict.fromkeys(wanted):
+        for split in SPLITS:
+            parts = ['npz', *name.split(':'), split]
+            found.append(Split('_'.join(parts), '/'.join(parts)))
+    return found
+
+
+def download(
+    split: Split,
+    data_dir: str,
+    base_url: str = BASE_URL,
+    keep_archive: bool = False,
+) -> Split:
+    """Makes sure that the files of one split are in the data folder.
+
+    Args:
+        split: from `splits_of`.
+        data_dir: e.g. '~/data/tpugraphs'.
+        base_url: where the archives are; http or https.
+        keep_archive: keep the archive after unpacking.
+
+    Returns:
+        `split` with its counts.
+
+    Raises:
+        ValueError: the address is none, or the server sends something that is
+            not this archive; such an archive is removed, nothing is unpacked.
+        OSError: no connection, no such file there, no room on the disk.
+    """
+    root = files.expand(data_dir)
+    beside = os.path.join(root, 'archives', split.name)
+    target = os.path.join(root, *split.folder.split('/'))
+    if _files_in(target) >= _read_json(f'{beside}.json').get('files', float('inf')):
+        return split
+    archive = f'{beside}.tar'
+    if not os.path.exists(archive):
+        fetch(_address(base_url, split.name), archive)
+    try:
+        counts = archives.unpack(archive, root, split.folder)
+    except ValueError:
+        if not keep_archive:
+            os.unlink(archive)
+        raise
+    with files.write_atomically(f'{beside}.json') as out:
+        json.dump({'files': counts.written + counts.kept}, out)
+    if not keep_archive:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(archive)
+    return split._replace(counts=counts)
+
+
+def fetch(url: str, path: str) -> None:
+    """Downloads a file; goes on where an earlier call was interrupted.
+
+    Dropped connections are taken up again as long as each brings some bytes.
+
+    Args:
+        url: http or https; the server has to tell the length.
+        path: where the file goes, once it is complete.
+
+    Raises:
+        ValueError: the answer makes no sense.
+        OSError: no answer, an error of the server, no room on the disk for the
+            file and as much again for its contents, or another process is
+            downloading the same file.
+    """
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(f'{path}.part', 'ab') as out:
+        try:
+            fcntl.flock(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OSError(f'{path} is being downloaded by another process') from None
+        if not _is_at(out, f'{path}.part'):
+            # Another process finished it between our opening and locking.
+            raise OSError(f'{path} was downloaded by another process; run again')
+        complete = False
+        while not complete:
+            before = out.tell()
+            try:
+                complete = _receive(url, out, f'{path}.part.json')
+            except urllib.error.HTTPError as error:
+                raise OSError(f'{url}: {error}') from None
+            except _DROPPED as error:
+                if out.tell() <= before:
+                    reason = getattr(error, 'reason', None) or error
+                    raise OSError(f'{url}: {reason}') from None
+        out.flush()
+        os.fsync(out.fileno())
+        os.replace(f'{path}.part', path)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(f'{path}.part.json')
+
+
+def _receive(url: str, out: BinaryIO, note: str) -> bool:
+    """Appends what the server still has to `out`; returns whether that is all."""
+    offset = out.tell()
+    known = _read_json(note)
+    if offset and offset == known.get('total'):
+        return True
+    request = urllib.request.Request(url)
+    if offset:
+        request.add_header('Range', f'bytes={offset}-')
+    try:
+        response = urllib.request.urlopen(request, timeout=_TIMEOUT_S)
+    except urllib.error.HTTPError as error:
+        if error.code != 416 or not offset:
+            raise
+        # The server's file is shorter than what we have of it: another one.
+        _restart(out)
+        return False
+    with response:
+        start, total = _extent(url, response)
+        headers = response.headers
+        validator = headers.get('ETag') or headers.get('Last-Modified')
+        version = {'total': total, 'validator': validator}
+        if start and version != known:
+            # The file on the server has changed since.
+            _restart(out)
+            return False
+        if start != offset:
+            _restart(out)  # The server cannot start in the middle.
+        archives.require_room(
+            os.path.dirname(note), 2 * total - start, f'download {url} and unpack it'
+        )
+        with files.write_atomically(note) as stream:
+            json.dump(version, stream)
+        _append(response, out, url, start, total)
+    return out.tell() == total
+
+
+def _append(
+    response: http.client.HTTPResponse, out: BinaryIO, url: str, start: int, total: int
+) -> None:
+    name = url.rpartition('/')[2]
+    with tqdm.tqdm(
+        desc=name, initial=start, total=total, unit='B', unit_scale=True, disable=None
+    ) as bar:
+        while True:
+            piece = response.read(_READ_BYTES)
+            if not piece:
+                break
+            out.write(piece)
+            bar.update(len(piece))
+    if out.tell() < total:
+        raise ConnectionError(
+            f'the connection ended after {out.tell():,} of {total:,} bytes; run '
+            'the command again to go on from there'
+        )
+
+
+def _restart(out: BinaryIO) -> None:
+    out.truncate(0)
+    out.seek(0)  # Appending knows where to write anyway; `tell` does not.
+
+
+def _is_at(stream: BinaryIO, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(stream.fileno()), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _extent(url: str, response: http.client.HTTPResponse) -> Tuple[int, int]:
+    """Returns the first byte that a response holds, and the file's length."""
+    length = response.headers.get('Content-Length') or ''
+    if not re.fullmatch(r'\d{1,18}', length):
+        raise ValueError(f'{url}: the server does not tell the length of the file')
+    if response.status != http.client.PARTIAL_CONTENT:
+        return 0, int(length)
+    text = response.headers.get('Content-Range') or ''
+    found = _CONTENT_RANGE.fullmatch(text)
+    if not found:
+        raise ValueError(f'{url}: the server answers with Content-Range {text!r}')
+    start, last, total = map(int, found.groups())
+    if last != total - 1 or int(length) != total - start:
+        raise ValueError(f'{url}: the server answers with Content-Range {text!r}')
+    return start, total
+
+
+def _address(base_url: str, name: str) -> str:
+    parts = urllib.parse.urlsplit(base_url)
+    if parts.scheme not in ('http', 'https') or not parts.netloc:
+        raise ValueError(f'{base_url!r} is no address: it must begin with http(s)://')
+    return f'{base_url.rstrip("/")}/{name}.tar'
+
+
+def _read_json(path: str) -> Dict[str, Any]:
+    """Reads one of our notes; {} if there is none that makes sense."""
+    try:
+        with open(path, encoding='utf-8') as stream:
+            found = json.load(stream)
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _files_in(folder: str) -> int:
+    try:
+        with os.scandir(folder) as entries:
+            return sum(entry.name.endswith('.npz') for entry in entries)
+    except OSError:
+        return 0
