@@ -4,6 +4,7 @@ import json
 import pathlib
 
 from hypothesis import given
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 import numpy as np
@@ -76,6 +77,7 @@ def test_what_comes_out(store):
     assert fitted.nodes(np.zeros((0, 3), np.float32)).shape == (0, 2)
 
 
+@settings(deadline=None)
 @given(values=hnp.arrays(
     np.float32, st.tuples(st.integers(1, 8), st.integers(1, 6)),
     elements=st.floats(-1e6, 1e6, width=32)))

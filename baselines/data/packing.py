@@ -3,13 +3,10 @@
 Only `store` needs this; it says what the columns are.
 """
 
-import collections
-from concurrent import futures
 import hashlib
 import os
 import sys
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
-from typing import Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 import tqdm
@@ -25,11 +22,6 @@ _ARRAYS = (
     'node_feat', 'node_opcode', 'edge_index', 'config_feat', 'config_runtime',
     'config_runtime_normalizers',
 )
-
-# Unpacking and checking leave Python's lock, so a second thread helps; the
-# files read ahead bound the memory.
-_THREADS = 2
-_AHEAD = 8
 
 
 class TilePacker:
@@ -67,13 +59,13 @@ class TilePacker:
         """
         self.has_run = True
         bar = tqdm.tqdm(
-            _read_ahead(self._split_dir, self._names), total=len(self._names),
-            desc=f'packing {os.path.basename(self._split_dir)}', unit='file',
-            disable=None if self._progress else True)
+            self._names, desc=f'packing {os.path.basename(self._split_dir)}',
+            unit='file', disable=None if self._progress else True)
         with bar:
-            for name, result in bar:
+            for name in bar:
                 try:
-                    record = result()
+                    record = records.read_tile(
+                        os.path.join(self._split_dir, name))
                     self._check_fit(name, record)
                 except ValueError as error:
                     self._skip(name, error)
@@ -166,19 +158,3 @@ def _meaning(record: records.TileRecord) -> Dict[str, Any]:
         'feature_names': record.feature_names,
         'config_feature_names': record.config_feature_names,
     }
-
-
-def _read_ahead(
-    folder: str, names: Sequence[str]
-) -> Iterator[Tuple[str, Callable[[], records.TileRecord]]]:
-    """Yields names in order, each with a call that returns the kernel."""
-    with futures.ThreadPoolExecutor(_THREADS) as pool:
-        pending = collections.deque()
-        for name in names:
-            path = os.path.join(folder, name)
-            pending.append((name, pool.submit(records.read_tile, path)))
-            if len(pending) >= _AHEAD:
-                name, future = pending.popleft()
-                yield name, future.result
-        for name, future in pending:
-            yield name, future.result

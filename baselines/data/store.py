@@ -139,15 +139,18 @@ def open_tile_split(
         progress: show a bar while packing, if stderr is a terminal.
 
     Raises:
-        ValueError: the split is missing or empty, or a file is damaged.
+        ValueError: the split is missing or empty, a file is damaged, or the
+            files do not agree in width, padding or names.
         OSError: the cache cannot be written, or a file cannot be read.
     """
+    if limit is not None and limit < 1:
+        raise ValueError(f'limit is {limit}: a split has at least one file')
     split_dir = files.expand(split_dir)
     listing = _list_split(split_dir, limit)
     packer = packing.TilePacker(split_dir, listing, skip_bad_files, progress)
     manifest, arrays = cache.open_or_build(
         files.expand(cache_dir),
-        label=f'tile-{os.path.basename(split_dir)}',
+        label=f'tile-{os.path.basename(split_dir)[:40]}',
         source=[split_dir, 'all' if limit is None else str(limit)],
         listing=listing,
         version=packing.VERSION,
