@@ -51,7 +51,11 @@ def module_from_tf(
             f'stage is {stage!r}; there are {" and ".join(_STAGES)}')
     import tensorflow as tf  # pylint: disable=import-outside-toplevel
 
-    compiled = tf.function(fn, jit_compile=True)
+    # Bare of fn's own signature, whose defaults TensorFlow would ask for.
+    @tf.function(jit_compile=True)
+    def compiled(*inputs, **named):
+        return fn(*inputs, **named)
+
     try:
         serialized = compiled.experimental_get_compiler_ir(*args, **kwargs)(
             stage=f'{stage}_serialized')
