@@ -6,10 +6,13 @@ is a defect of ours and keeps its traceback.
 """
 
 import argparse
+import dataclasses
 import importlib
 import os
 import sys
 from typing import Callable, Optional, Sequence
+
+from baselines import config
 
 
 def quiet_tensorflow() -> None:
@@ -19,6 +22,53 @@ def quiet_tensorflow() -> None:
     TF_CPP_MIN_LOG_LEVEL stays.
     """
     os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+
+
+def start_tensorflow() -> None:
+    """Imports TensorFlow quietly and sets its threads for small tensors.
+
+    A model's operations are small: run side by side they use the cores better
+    than split up (measured: README, benchmarks/results.csv).  TensorFlow's own
+    variables TF_NUM_INTRAOP_THREADS and TF_NUM_INTEROP_THREADS go first.
+    """
+    quiet_tensorflow()
+    import tensorflow as tf
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(
+        os, 'sched_getaffinity') else os.cpu_count() or 1
+    threading = tf.config.threading
+    if not os.environ.get('TF_NUM_INTRAOP_THREADS'):
+        threading.set_intra_op_parallelism_threads(max(1, cores // 2))
+    if not os.environ.get('TF_NUM_INTEROP_THREADS'):
+        threading.set_inter_op_parallelism_threads(cores)
+
+
+def refuse_arguments(argv: Sequence[str]) -> None:
+    """Exits for words that are no flags: `--flag value` typed as `flag value`."""
+    if len(argv) > 1:
+        sys.exit(f'error: {argv[1]!r} is not a flag; see {argv[0]} --help')
+
+
+def add_run_arguments(
+    parser: argparse.ArgumentParser, split: str = 'test'
+) -> None:
+    """Declares which runs, and which data, a command works on."""
+    defaults = {f.name: f.default for f in dataclasses.fields(config.TileConfig)}
+    parser.add_argument(
+        '--dir', '--dirs', dest='dirs', nargs='+', required=True,
+        metavar='MODEL_DIR', help='model directories, model_<hash>')
+    parser.add_argument(
+        '--split', default=split, choices=('train', 'valid', 'test'),
+        help='which kernels (default: %(default)s)')
+    for name in ('data_root', 'cache_dir', 'models_file'):
+        parser.add_argument(
+            f'--{name}', default=defaults[name],
+            help=f'{config.help_of(config.TileConfig, name)} '
+            f'Default: {defaults[name] or "ours"}')
+    for name in ('sample_data', 'toy_data', 'skip_bad_files'):
+        parser.add_argument(
+            f'--{name}', action='store_true',
+            help=config.help_of(config.TileConfig, name))
 
 
 def guarded(work: Callable[[], Optional[int]]) -> int:

@@ -151,6 +151,29 @@ def _edge_set(source, source_index, target, target_index, sizes):
     )
 
 
+def example_graph(
+    normalizer: normalizer_lib.Normalizer,
+) -> tfgnn.GraphTensor:
+    """A kernel of two nodes with two configurations, to make variables for."""
+    packed = {
+        'op': np.zeros(2, np.int32),
+        'feats': np.zeros((2, normalizer.num_node_features), np.float32),
+        'edges': np.array([[1, 0]], np.int32),
+        'config_feats': np.zeros((2, normalizer.num_config_features), np.float32),
+        'runtimes': np.ones(2, np.float32),
+        'normalizers': np.ones(2, np.float32),
+        'node_start': [0],
+        'edge_start': [0],
+        'config_start': [0],
+        'node_sizes': [[2]],
+        'edge_sizes': [[1]],
+        'configs_per_kernel': [2],
+        'tile_ids': [['example']],
+    }
+    tensors = {key: tf.convert_to_tensor(value) for key, value in packed.items()}
+    return unpack(tensors, 0, batch=1)[0]
+
+
 class TileGraphs:
     """A split's kernels with scaled node features, ready to be packed.
 

@@ -7,6 +7,9 @@ predicted faster.  Contract of each class:
     Model(num_configs, num_ops, **kwargs)
     call(graph, training=False)   -> float32 [batch, num_configs]
     forward(graph, num_configs)   -> the same for any number of configurations
+    joins_early                   whether configurations enter before the last
+                                  pooling, so that what is computed grows with
+                                  nodes x configurations
 
 The architectures are those of the TpuGraphs paper (arXiv 2308.13490), and
 their variables stand in the published order, so that weights can be exchanged
@@ -125,7 +128,7 @@ class _Kernels:
         """Adds [n, h] to every configuration of [n, c * h]; [n * c, h]."""
         width = _width(of_node)
         x = tf.reshape(x, [-1, self.num_configs, width])
-        return tf.reshape(x + of_node[:, tf.newaxis], [-1, width])
+        return tf.reshape(x + tf.expand_dims(of_node, 1), [-1, width])
 
     def pool(self, x: tf.Tensor, reduction: str = 'sum') -> tf.Tensor:
         """Sums or averages the nodes of each kernel: [n, d] -> [b, d]."""
@@ -133,7 +136,7 @@ class _Kernels:
         if reduction == 'sum':
             return pooled
         sizes = tf.reduce_sum(self.member, axis=0)
-        return pooled / sizes[:, tf.newaxis]
+        return pooled / tf.expand_dims(sizes, 1)
 
     def scores(self, x: tf.Tensor) -> tf.Tensor:
         """[b * c, 1] -> [b, c]."""
@@ -175,6 +178,8 @@ class MLP(tf.keras.Model):
         reduction: 'sum' or 'mean' over the nodes of a kernel.
     """
 
+    joins_early = False
+
     def __init__(
         self,
         num_configs: int,
@@ -208,7 +213,7 @@ class _SAGE(tf.keras.Model):
     Each layer:  x = l2_normalize(activation([S x, x] W + b)),  S = A + A'
     """
 
-    _early_join: bool
+    joins_early: bool
 
     def __init__(
         self,
@@ -240,17 +245,17 @@ class _SAGE(tf.keras.Model):
         adjacency = implicit.AdjacencyMultiplier(graph, 'feed')
         both_ways = adjacency + adjacency.transpose()
         nodes = [graph.node_sets['op']['op_e'], kernels.ops]
-        if self._early_join:
+        if self.joins_early:
             x = self._first_layer_early(kernels, both_ways, nodes, training)
         else:
             x = self._layer(
                 self._gnn_layers[0], both_ways, tf.concat(nodes, -1), 1, training
             )
-        columns = num_configs if self._early_join else 1
+        columns = num_configs if self.joins_early else 1
         for dense in self._gnn_layers[1:]:
             x = self._layer(dense, both_ways, x, columns, training)
         width = _width(x)
-        if self._early_join:
+        if self.joins_early:
             pooled = kernels.pool(kernels.wide(x))
             return kernels.scores(self._head(kernels.tall(pooled, width)))
         return _late_head(self._head, kernels, kernels.pool(x))
@@ -317,7 +322,7 @@ class LateJoinSAGE(_SAGE):
         op_embed_dim: width of the opcode embedding.
     """
 
-    _early_join = False
+    joins_early = False
 
 
 class EarlyJoinSAGE(_SAGE):
@@ -328,7 +333,7 @@ class EarlyJoinSAGE(_SAGE):
     Args: those of `LateJoinSAGE`.
     """
 
-    _early_join = True
+    joins_early = True
 
 
 class _ResGCN(tf.keras.Model):
@@ -339,7 +344,7 @@ class _ResGCN(tf.keras.Model):
         directed:    x = x + f(M y) + g(M' y) + h(y)
     """
 
-    _early_join: bool
+    joins_early: bool
 
     def __init__(
         self,
@@ -375,11 +380,11 @@ class _ResGCN(tf.keras.Model):
         graph = self._op_embedding(graph)
         kernels = _Kernels(graph, num_configs)
         embedding = graph.node_sets['op']['op_e']
-        if self._early_join:
+        if self.joins_early:
             x = self._input_early(kernels, embedding)
         else:
             x = self._input_mlp(tf.concat([embedding, kernels.ops], -1))
-        columns = num_configs if self._early_join else 1
+        columns = num_configs if self.joins_early else 1
         multipliers = self._multipliers(graph, kernels)
         for mlps in self._gnn_layers:
             y = self._activation(x)
@@ -389,7 +394,7 @@ class _ResGCN(tf.keras.Model):
                 x = x + mlp(tf.reshape(z, [-1, _width(y)]))
         x = self._activation(x)
         width = _width(x)
-        if self._early_join:
+        if self.joins_early:
             pooled = kernels.pool(kernels.wide(x), self._reduction)
             return kernels.scores(self._head(kernels.tall(pooled, width)))
         pooled = kernels.pool(x, self._reduction)
@@ -435,7 +440,7 @@ class LateJoinResGCN(_ResGCN):
         reduction: 'sum' or 'mean' over the nodes of a kernel.
     """
 
-    _early_join = False
+    joins_early = False
 
 
 class EarlyJoinResGCN(_ResGCN):
@@ -444,7 +449,7 @@ class EarlyJoinResGCN(_ResGCN):
     Args: those of `LateJoinResGCN`.
     """
 
-    _early_join = True
+    joins_early = True
 
 
 ResGCN = EarlyJoinResGCN

@@ -1,0 +1,43 @@
+"""Measure a trained run: top-k error, ordered pairs, Kaggle score.
+
+  tpugraphs evaluate --dir ~/out/tpugraphs_tiles/model_<hash>
+
+prints a table, overall and per program, beside random choice; --json prints
+the same as JSON, --output writes it to a file.  By default the validation split
+is measured; the published test split has no runtimes.
+"""
+
+import argparse
+import sys
+
+from baselines import files
+from baselines.commands import command_line
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    command_line.add_run_arguments(parser, split='valid')
+    parser.add_argument(
+        '--json', action='store_true', help='print JSON in place of the table')
+    parser.add_argument('--output', help='also write the JSON to this file')
+
+
+def run(args: argparse.Namespace) -> None:
+    """Prints the measurements of each run."""
+    command_line.start_tensorflow()
+    from baselines.ranking import report
+    from baselines.tasks import tile
+
+    data = tile.data_options(args)
+    for model_dir in args.dirs:
+        summary = tile.evaluate(model_dir, data, args.models_file, args.split)
+        if not args.json:
+            print(f'{summary["model"]} on {summary["split"]}, {model_dir}')
+        print(report.to_json(summary) if args.json else report.format_table(summary))
+        if args.output:
+            with files.write_atomically(args.output) as stream:
+                stream.write(report.to_json(summary) + '\n')
+
+
+if __name__ == '__main__':
+    sys.exit(command_line.run_command('baselines.commands.evaluate'))

@@ -1,0 +1,37 @@
+"""Rank the kernels of a split with trained runs.
+
+The same as tiles_gen_predictions_csv.py, for any split:
+
+  tpugraphs predict --dir ~/out/tpugraphs_tiles/model_<hash> --split valid
+
+Each --dir needs its run file run_<hash>.jsonz beside it.  The CSV has a row per
+kernel: its id and its five fastest configurations, best first.
+"""
+
+import argparse
+import sys
+
+from baselines.commands import command_line
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    command_line.add_run_arguments(parser)
+    parser.add_argument(
+        '--output', default='predictions_output_model.csv',
+        help='the CSV to write (default: %(default)s); with several runs the '
+        'hash goes into the name')
+
+
+def run(args: argparse.Namespace) -> None:
+    """Writes the predictions."""
+    command_line.start_tensorflow()
+    from baselines.tasks import tile
+
+    data = tile.data_options(args)
+    tile.write_predictions(
+        args.dirs, data, args.output, args.models_file, args.split)
+
+
+if __name__ == '__main__':
+    sys.exit(command_line.run_command('baselines.commands.predict'))

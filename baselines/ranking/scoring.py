@@ -1,0 +1,108 @@
+"""Model x kernels -> scores, in bounded memory.
+
+Kernels are packed in groups, and one compiled loop scores the slices ("items")
+of a group, a few at a time.  Slices are small enough for what a model computes
+per node and configuration to stay in cache, so memory does not grow with the
+number of configurations.
+"""
+
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+import numpy as np
+import tensorflow as tf
+
+from baselines.tiles import graphs as graphs_lib
+
+# Configurations handed to TensorFlow at once; 24 scaled columns of so many
+# take 25 MB.
+_CONFIGS_PER_GROUP = 1 << 18
+
+# Slices scored side by side: enough to keep 8 cores busy.
+_PARALLEL_ITEMS = 8
+
+
+class TileScorer:
+    """Scores configurations with one model; compiled once for all shapes.
+
+    Args:
+        model: has `forward(graph, num_configs)`.  A model without the
+            attribute `joins_early = False` is taken to compute something for
+            every pair of node and configuration, and is given small slices.
+        graphs: the kernels to score.
+    """
+
+    def __init__(self, model: tf.keras.Model, graphs: graphs_lib.TileGraphs):
+        self._graphs = graphs
+        self._forward = model.forward
+        self._cells = (
+            graphs_lib.CELLS_PER_ITEM
+            if getattr(model, 'joins_early', True)
+            else None
+        )
+        self._score = tf.function(
+            self._score_items, input_signature=[graphs.signature(batch=1)]
+        )
+
+    def score_all(
+        self, kernels: Optional[np.ndarray] = None
+    ) -> Iterator[Tuple[int, np.ndarray]]:
+        """Scores every configuration of kernels, in order.
+
+        Args:
+            kernels: numbers of the kernels in the split; None means all.
+
+        Yields:
+            (number of the kernel, scores float32 [its configurations]).
+
+        Raises:
+            ValueError: a score is not finite.
+        """
+        store = self._graphs.store
+        if kernels is None:
+            kernels = np.arange(store.num_graphs)
+        for group in graphs_lib.split_by_configs(
+            store, kernels, _CONFIGS_PER_GROUP
+        ):
+            scores = self._score(self._graphs.scoring_items(group, self._cells))
+            yield from self._by_kernel(
+                group, scores.numpy(), store.config_counts[group]
+            )
+
+    def score_chosen(
+        self, kernels: np.ndarray, configs: List[np.ndarray]
+    ) -> Iterator[Tuple[int, np.ndarray]]:
+        """Scores some configurations of each kernel; yields as `score_all`."""
+        sizes = np.array([len(chosen) for chosen in configs])
+        scores = self._score(self._graphs.chosen_items(kernels, configs))
+        yield from self._by_kernel(kernels, scores.numpy(), sizes)
+
+    def _by_kernel(self, kernels, scores, sizes):
+        pieces = np.split(scores, np.cumsum(sizes)[:-1])
+        for kernel, piece in zip(kernels, pieces):
+            if not np.isfinite(piece).all():
+                name = self._graphs.store.graph_ids[kernel]
+                raise ValueError(
+                    f'the model gives {name} a score that is not finite; '
+                    'its weights or the features of this kernel are unusable'
+                )
+            yield int(kernel), piece
+
+    def _score_items(self, packed: Dict[str, tf.Tensor]) -> tf.Tensor:
+        items = tf.shape(packed['configs_per_kernel'])[0]
+
+        def score(item, scores):
+            graph, _ = graphs_lib.unpack(packed, item, batch=1)
+            configs = packed['configs_per_kernel'][item]
+            row = tf.reshape(self._forward(graph, configs), [-1])
+            return item + 1, scores.write(item, row)
+
+        scores = tf.TensorArray(
+            tf.float32, items, infer_shape=False, element_shape=[None]
+        )
+        _, scores = tf.while_loop(
+            lambda item, _: item < items,
+            score,
+            (tf.constant(0), scores),
+            parallel_iterations=_PARALLEL_ITEMS,
+        )
+        return scores.concat()

@@ -1,0 +1,118 @@
+"""Things by name: what there is, and what was probably meant."""
+
+import difflib
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+import types
+from typing import Any, Dict, Iterable, Mapping
+
+from baselines import files
+
+# The package in which the published code keeps its models; a models.py written
+# for it says `from tpu_graphs.baselines.tiles import implicit`.
+_PUBLISHED = 'tpu_graphs'
+
+
+def resolve(name: str, choices: Mapping[str, Any], what: str) -> Any:
+    """Returns `choices[name]`.
+
+    Args:
+        name: as the user wrote it.
+        choices: what there is.
+        what: a noun for the message, such as 'model'.
+
+    Raises:
+        ValueError: there is no such name; lists the names, the nearest first.
+    """
+    if name in choices:
+        return choices[name]
+    raise ValueError(f'there is no {what} {name!r}{suggest(name, choices)}')
+
+
+def suggest(name: str, choices: Iterable[str]) -> str:
+    """The end of a message about an unknown name."""
+    choices = sorted(choices)
+    by_lower = {choice.lower(): choice for choice in choices}
+    near = difflib.get_close_matches(name.lower(), by_lower, 1, cutoff=0.4)
+    meant = f'; did you mean {by_lower[near[0]]!r}?' if near else ';'
+    return f'{meant} There are: {", ".join(choices)}'
+
+
+def tile_models(models_file: str = '') -> Dict[str, type]:
+    """Returns the tile models by name, see `models_in`.
+
+    Args:
+        models_file: a models.py to use instead of ours.  Its code is run: it
+            is code that the user chose.
+    """
+    if models_file:
+        return models_in(load_models_file(models_file, 'tiles'))
+    return models_in(importlib.import_module('baselines.tiles.models'))
+
+
+def models_in(module: types.ModuleType) -> Dict[str, type]:
+    """Returns the public `tf.keras.Model` classes of a module, by name.
+
+    A class imported from another module (`from keras import Model`) does not
+    count; a second name for a class of the module's own does.
+    """
+    import tensorflow as tf  # late: `--help` need not wait for it
+
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if not name.startswith('_')
+        and inspect.isclass(value)
+        and issubclass(value, tf.keras.Model)
+        and value.__module__ == module.__name__
+    }
+
+
+def load_models_file(path: str, task: str) -> types.ModuleType:
+    """Imports a models.py that was written for this tree or the published one.
+
+    This runs the file's code.
+
+    Args:
+        path: the file.
+        task: 'tiles' or 'layout'; relative imports are resolved there.
+
+    Raises:
+        ValueError: the file is missing, or raises while it is imported.
+    """
+    path = files.expand(path)
+    if not os.path.isfile(path):
+        raise ValueError(f'--models_file: there is no file {path}')
+    _answer_to_published_name()
+    # A sibling of our models.py, so that `from . import implicit` finds ours.
+    name = f'baselines.{task}.models_file_{abs(hash(path)):x}'
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f'--models_file: {path} is not a Python file (.py)')
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise ValueError(
+            f'--models_file: importing {path} raised '
+            f'{type(error).__name__}: {error}'
+        ) from error
+    return module
+
+
+def _answer_to_published_name() -> None:
+    """Lets `tpu_graphs.baselines` be imported, as a name for `baselines`.
+
+    Only when a dropped-in file is loaded, and only where no real package of
+    that name is installed.
+    """
+    if _PUBLISHED in sys.modules or importlib.util.find_spec(_PUBLISHED):
+        return
+    package = types.ModuleType(_PUBLISHED)
+    package.__path__ = [os.path.dirname(os.path.dirname(__file__))]
+    sys.modules[_PUBLISHED] = package

@@ -1,0 +1,1 @@
+"""Whole jobs, one call each: train, predict, evaluate.  Commands are thin over them."""

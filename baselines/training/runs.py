@@ -1,0 +1,262 @@
+"""What a training leaves behind: `model_<hash>/` and `run_<hash>.jsonz`.
+
+The directory is a Keras SavedModel, which the course's own script loads; the
+run file is gzipped JSON with everything else that prediction needs.  We read
+the weights back as a plain checkpoint: the stored graph is never executed.
+"""
+
+import dataclasses
+import gzip
+import json
+import logging
+import os
+import re
+import shutil
+import tempfile
+import uuid
+import warnings
+import zlib
+from typing import Any, Dict, List
+
+import numpy as np
+import tensorflow as tf
+
+from baselines import files
+
+# Run files hold curves, predictions and a normaliser: 1 to 50 MB unpacked.
+_MAX_RUN_BYTES = 1 << 30
+_VARIABLE = 'variables/{}/.ATTRIBUTES/VARIABLE_VALUE'
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A finished training, as read from disk.
+
+    Attributes:
+        model_dir: the model directory, absolute.
+        info: the run file's JSON object.
+    """
+
+    model_dir: str
+    info: Dict[str, Any]
+
+    @property
+    def args(self) -> Dict[str, Any]:
+        """The flags of the training."""
+        return self.info['args']
+
+
+def new_hash() -> str:
+    """Returns a fresh name for a run; no two runs share one."""
+    return uuid.uuid4().hex[:32]
+
+
+def check_writable(out_dir: str) -> None:
+    """Makes `out_dir` and tries to write there, before hours are spent.
+
+    Raises:
+        ValueError: that fails; says why.
+    """
+    try:
+        os.makedirs(files.expand(out_dir), exist_ok=True)
+        with tempfile.TemporaryFile(dir=files.expand(out_dir)) as probe:
+            probe.write(b'x' * 4096)
+            probe.flush()
+    except OSError as error:
+        raise ValueError(
+            f'--out_dir {out_dir} cannot be written: {error.strerror or error}'
+        ) from None
+
+
+def save(out_dir: str, run_hash: str, model: tf.keras.Model, info: Dict) -> str:
+    """Writes a run; both parts appear, or neither.
+
+    Args:
+        out_dir: where to.
+        run_hash: from `new_hash`.
+        model: a model that was called on a graph.
+        info: the run file's content; must not hold NaN.
+
+    Returns:
+        The model directory.
+
+    Raises:
+        OSError: it cannot be written.
+        ValueError: `info` holds a number that JSON does not know.
+    """
+    out_dir = files.expand(out_dir)
+    os.makedirs(out_dir, exist_ok=True)
+    text = json.dumps(info, allow_nan=False)
+    final = os.path.join(out_dir, f'model_{run_hash}')
+    beside = tempfile.mkdtemp(prefix='.model_', dir=out_dir)
+    try:
+        _save_model(model, beside)
+        os.chmod(beside, 0o755)
+        with files.write_atomically(run_file(final), 'wb') as stream:
+            with gzip.GzipFile(fileobj=stream, mode='wb') as packed:
+                packed.write(text.encode())
+        os.replace(beside, final)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        if not os.path.isdir(final) and os.path.exists(run_file(final)):
+            os.unlink(run_file(final))
+        raise
+    return final
+
+
+def _save_model(model: tf.keras.Model, path: str) -> None:
+    # TF-GNN's types are announced one by one, and Keras says that the model
+    # was not compiled; both are as they should be.
+    loggers = [tf.get_logger(), logging.getLogger('absl')]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            model.save(path, include_optimizer=False)
+    except (tf.errors.OpError, OSError) as error:
+        raise OSError(f'{path}: the model cannot be saved: {error}') from None
+    finally:
+        for logger, level in zip(loggers, levels):
+            logger.setLevel(level)
+
+
+def load(model_dir: str) -> Run:
+    """Reads a run by its model directory.
+
+    Args:
+        model_dir: `.../model_<hash>`; relative, with `~` or a trailing slash
+            as the user likes.
+
+    Raises:
+        ValueError: it is no model directory, or its run file is missing or
+            damaged.
+    """
+    model_dir = files.expand(model_dir)
+    if not os.path.isdir(model_dir):
+        raise ValueError(f'--dir: there is no directory {model_dir}')
+    name = os.path.basename(model_dir)
+    if not re.fullmatch(r'model_\w+', name):
+        raise ValueError(
+            f'--dir: {model_dir} is not called model_<hash>; point --dir at the '
+            'directory that a training left'
+        )
+    if not os.path.isfile(os.path.join(model_dir, 'variables', 'variables.index')):
+        raise ValueError(f'--dir: {model_dir} holds no saved model')
+    return Run(model_dir, _read_run_file(run_file(model_dir)))
+
+
+def run_file(model_dir: str) -> str:
+    """Where the run file of a model directory is: beside it."""
+    folder, name = os.path.split(model_dir)
+    return os.path.join(folder, f'run_{name[len("model_"):]}.jsonz')
+
+
+def _read_run_file(path: str) -> Dict[str, Any]:
+    if not os.path.isfile(path):
+        raise ValueError(
+            f'the run file {path} is missing; it belongs beside the model '
+            'directory of the same hash'
+        )
+    try:
+        with gzip.open(path, 'rb') as stream:
+            text = stream.read(_MAX_RUN_BYTES + 1)
+        if len(text) > _MAX_RUN_BYTES:
+            raise ValueError(f'it unpacks to more than {_MAX_RUN_BYTES} bytes')
+        info = json.loads(text)
+    except (EOFError, zlib.error, gzip.BadGzipFile, ValueError) as error:
+        raise ValueError(
+            f'the run file {path} is damaged: {error}; copy it again'
+        ) from None
+    args = info.get('args') if isinstance(info, dict) else None
+    if not isinstance(args, dict) or not isinstance(args.get('model'), str):
+        raise ValueError(
+            f'the run file {path} does not say which model it is (args.model)'
+        )
+    return info
+
+
+def read_weights(run: Run, model: tf.keras.Model) -> None:
+    """Copies a run's weights into a built model, by position.
+
+    Args:
+        run: the run.
+        model: an instance of the run's architecture, called once.
+
+    Raises:
+        ValueError: their number or shapes differ, or the files are damaged.
+    """
+    path = os.path.join(run.model_dir, 'variables', 'variables')
+    try:
+        reader = tf.train.load_checkpoint(path)
+        shapes = reader.get_variable_to_shape_map()
+        stored = _stored_shapes(shapes)
+        wanted = [list(v.shape) for v in model.variables]
+        if stored != wanted:
+            raise ValueError(_difference(run, stored, wanted))
+        for i, variable in enumerate(model.variables):
+            variable.assign(reader.get_tensor(_VARIABLE.format(i)))
+    except (tf.errors.OpError, RuntimeError) as error:
+        raise ValueError(
+            f'{run.model_dir}: the weights cannot be read: {error}'
+        ) from None
+
+
+def _stored_shapes(shapes: Dict[str, List[int]]) -> List[List[int]]:
+    found = []
+    while _VARIABLE.format(len(found)) in shapes:
+        found.append(list(shapes[_VARIABLE.format(len(found))]))
+    return found
+
+
+def _difference(run, stored, wanted) -> str:
+    what = f'{len(stored)} variables where the model has {len(wanted)}'
+    if len(stored) == len(wanted):
+        i = next(i for i, (a, b) in enumerate(zip(stored, wanted)) if a != b)
+        what = f'variable {i} of shape {stored[i]} where the model has {wanted[i]}'
+    return (
+        f'{run.model_dir} holds {what}: it was trained as '
+        f'{run.args["model"]} {run.args.get("model_kwargs_json", "{}")} with '
+        'other code or data; pass its models.py as --models_file'
+    )
+
+
+class Checkpoint:
+    """The state of an unfinished training, in one file, replaced atomically.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: str):
+        self.path = files.expand(path)
+
+    def write(self, arrays: Dict[str, np.ndarray], described: Dict) -> None:
+        """Replaces the file: named arrays, and JSON."""
+        text = np.frombuffer(json.dumps(described).encode(), np.uint8)
+        with files.write_atomically(self.path, 'wb') as stream:
+            np.savez(stream, json=text, **arrays)
+
+    def read(self):
+        """Returns what `write` was given, or None where there is no file.
+
+        Raises:
+            ValueError: the file is damaged.
+        """
+        if not os.path.exists(self.path):
+            return None
+        try:
+            with np.load(self.path, allow_pickle=False) as stored:
+                arrays = {key: stored[key] for key in stored.files}
+            described = json.loads(arrays.pop('json').tobytes())
+        except Exception as error:  # zip, zlib, header, JSON: all the same
+            raise ValueError(
+                f'{self.path} is damaged ({error}); delete it to start anew'
+            ) from None
+        return arrays, described
+
+    def remove(self) -> None:
+        """Deletes the file, if it is there."""
+        if os.path.exists(self.path):
+            os.unlink(self.path)

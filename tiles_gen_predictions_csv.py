@@ -1,0 +1,53 @@
+"""Ranks the test kernels with a trained tile model, from its directory alone.
+
+  python tiles_gen_predictions_csv.py --dir ~/out/tpugraphs_tiles/model_<hash>
+
+The run file run_<hash>.jsonz is expected beside the directory.  A run that was
+trained with another models.py needs it: --models_file=path/to/models.py (its
+code is run).  The result is for create_kaggle_csv.py.
+"""
+
+from absl import app
+from absl import flags
+
+from baselines import config
+from baselines.commands import command_line
+
+
+def define_flags() -> None:
+    """Defines the flags; only the running script does."""
+    flags.DEFINE_multi_string(
+        'dir', [], 'Model directory, model_<hash>, that a training left.')
+    flags.DEFINE_list(
+        'dirs', [], 'The same for several, by commas; with more than one the '
+        'files are named after --output and the hash.')
+    flags.DEFINE_string(
+        'output', 'predictions_output_model.csv', 'The CSV to write.')
+    flags.DEFINE_string(
+        'models_file', '', 'A models.py to use in place of ours; its code is run.')
+    config.define_flags(
+        config.TileConfig,
+        ('data_root', 'cache_dir', 'sample_data', 'toy_data', 'skip_bad_files'))
+
+
+def main(argv) -> int:
+    """Reads the flags and predicts."""
+    command_line.refuse_arguments(argv)
+
+    def work():
+        values = flags.FLAGS
+        dirs = [*values.dir, *values.dirs]
+        if not dirs:
+            raise ValueError('--dir is missing: name a model_<hash> directory')
+        command_line.start_tensorflow()
+        from baselines.tasks import tile
+
+        data = tile.data_options(values)
+        tile.write_predictions(dirs, data, values.output, values.models_file)
+
+    return command_line.guarded(work)
+
+
+if __name__ == '__main__':
+    define_flags()
+    app.run(main)

@@ -1,0 +1,39 @@
+"""Trains a tile model and ranks the test kernels with it.
+
+Try it on simulated kernels, which are made on first use:
+
+  python tiles_train.py --sample_data
+
+On the real collection (`tpugraphs download` fetches it):
+
+  python tiles_train.py --model=EarlyJoinSAGE --out_dir=~/out/tiles
+
+It leaves model_<hash>/ (a Keras SavedModel), run_<hash>.jsonz (curves, flags,
+errors; gzipped JSON) and a CSV that ranks the test kernels.  Ctrl-C stops it;
+the same command with --resume goes on after the last finished epoch.
+"""
+
+from absl import app
+from absl import flags
+
+from baselines import config
+from baselines.commands import command_line
+
+
+def main(argv) -> int:
+    """Reads the flags and trains."""
+    command_line.refuse_arguments(argv)
+
+    def work():
+        settings = config.from_flags(config.TileConfig, flags.FLAGS)
+        command_line.start_tensorflow()
+        from baselines.tasks import tile
+
+        tile.train(settings)
+
+    return command_line.guarded(work)
+
+
+if __name__ == '__main__':
+    config.define_flags(config.TileConfig)
+    app.run(main)
