@@ -40,6 +40,8 @@ def run(args: argparse.Namespace) -> int:
         contents = [_chosen(path, contents, args.module)]
     if not contents:
         raise ValueError(f'{path}: has no modules')
+    if all(content.problem and not content.opcodes for content in contents):
+        raise ValueError(f'{path}: {contents[0].problem}')
     if args.plot and len(contents) > 1:
         raise ValueError(
             f'{path}: has {len(contents)} modules; choose the one to draw '

@@ -99,7 +99,7 @@ def _npz_content(path: str) -> Content:
         name=record.graph_id,
         kind=kind,
         opcodes=_opcode_names(record.node_opcode),
-        shapes=_shape_texts(record.node_feat, record.pad),
+        shapes=shape_texts(record.node_feat, record.pad),
         edges=record.edge_index,
         config_rows=rows,
         runtimes=record.config_runtime,
@@ -122,7 +122,7 @@ def _module_content(kind: str, tuning: Any) -> Content:
         name=name,
         kind=kind,
         opcodes=tuple(i.opcode for i in instructions),
-        shapes=_shape_texts(nodes.node_feat, 0),
+        shapes=shape_texts(nodes.node_feat, 0),
         edges=nodes.edge_index,
         feature_count=nodes.node_feat.shape[1],
     )
@@ -155,7 +155,7 @@ def _opcode_names(numbers: np.ndarray) -> Tuple[str, ...]:
     return tuple(known.get(n, f'opcode {n}') for n in numbers.tolist())
 
 
-def _shape_texts(node_feat: np.ndarray, pad: int) -> Tuple[str, ...]:
+def shape_texts(node_feat: np.ndarray, pad: int) -> Tuple[str, ...]:
     """Returns texts such as `f32[64,128]`, as far as the features tell."""
     if node_feat.shape[1] < _DIMENSIONS.stop:
         return ('',) * len(node_feat)

@@ -21,7 +21,7 @@ def from_tf(
     >>> import tensorflow as tf
     >>> g = from_tf(lambda x: tf.nn.relu(x) + 1., tf.zeros([4, 8]))
     >>> g.node_feat.shape
-    (6, 140)
+    (11, 140)
 
     Args:
         fn: what TensorFlow can trace and XLA can compile.
