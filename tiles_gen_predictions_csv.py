@@ -24,10 +24,13 @@ def define_flags() -> None:
     flags.DEFINE_string(
         'output', 'predictions_output_model.csv', 'The CSV to write.')
     flags.DEFINE_string(
+        'data_root', '', 'Folder with the splits; by default where the run was '
+        f'trained, if that is there, else {config.TileConfig.data_root}.')
+    flags.DEFINE_string(
         'models_file', '', 'A models.py to use in place of ours; its code is run.')
     config.define_flags(
         config.TileConfig,
-        ('data_root', 'cache_dir', 'sample_data', 'toy_data', 'skip_bad_files'))
+        ('cache_dir', 'sample_data', 'toy_data', 'skip_bad_files'))
 
 
 def main(argv) -> int:

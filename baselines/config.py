@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import sys
 from typing import Any, Dict, List, Mapping, Sequence, Type, TypeVar
 
 _Config = TypeVar('_Config')
@@ -108,7 +109,9 @@ def define_flags(config_class: type, only: Sequence[str] = ()) -> None:
             continue
         kind = define[type(field.default)]
         kind(field.name, field.default, field.metadata['help'])
-        flags.declare_key_flag(field.name)
+        # `--help` lists what the script itself defines; let it list these.
+        flags.FLAGS.register_key_flag_for_module(
+            sys.argv[0], flags.FLAGS[field.name])
 
 
 def from_flags(config_class: Type[_Config], values: Mapping[str, Any]) -> _Config:

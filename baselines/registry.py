@@ -41,6 +41,24 @@ def suggest(name: str, choices: Iterable[str]) -> str:
     return f'{meant} There are: {", ".join(choices)}'
 
 
+def check_kwargs(model_class: type, kwargs: Mapping[str, Any]) -> None:
+    """Checks --model_kwargs_json against a model's constructor.
+
+    Raises:
+        ValueError: it has no such keyword; names the nearest.
+    """
+    parameters = inspect.signature(model_class.__init__).parameters.values()
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return
+    names = [p.name for p in parameters][3:]  # self, num_configs, num_ops
+    for name in kwargs:
+        if name not in names:
+            raise ValueError(
+                f'--model_kwargs_json: {model_class.__name__} has no option '
+                f'{name!r}{suggest(name, names)}'
+            )
+
+
 def tile_models(models_file: str = '') -> Dict[str, type]:
     """Returns the tile models by name, see `models_in`.
 

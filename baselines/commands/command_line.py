@@ -60,11 +60,15 @@ def add_run_arguments(
     parser.add_argument(
         '--split', default=split, choices=('train', 'valid', 'test'),
         help='which kernels (default: %(default)s)')
-    for name in ('data_root', 'cache_dir', 'models_file'):
+    parser.add_argument(
+        '--data_root', default='',
+        help='folder with the splits (default: where the run was trained, if '
+        f'that is there, else {defaults["data_root"]})')
+    for name in ('cache_dir', 'models_file'):
         parser.add_argument(
             f'--{name}', default=defaults[name],
             help=f'{config.help_of(config.TileConfig, name)} '
-            f'Default: {defaults[name] or "ours"}')
+            f'(default: {defaults[name] or "ours"})')
     for name in ('sample_data', 'toy_data', 'skip_bad_files'):
         parser.add_argument(
             f'--{name}', action='store_true',

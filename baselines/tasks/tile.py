@@ -42,7 +42,16 @@ _TOP_K = (1, 5, 10)
 
 @dataclasses.dataclass(frozen=True)
 class DataOptions:
-    """Where kernels come from; the settings of a training serve as well."""
+    """Where kernels come from; the settings of a training serve as well.
+
+    Attributes:
+        data_root: folder of the splits; '' for where the run was trained, if
+            that is there, or else the default.
+        cache_dir: where packed splits are kept.
+        sample_data: the simulated kernels in place of `data_root`.
+        toy_data: only the first 100 files of each split.
+        skip_bad_files: leave damaged files out.
+    """
 
     data_root: str
     cache_dir: str
@@ -73,6 +82,7 @@ def make_model(
     model_class = registry.resolve(
         name, registry.tile_models(models_file), 'model'
     )
+    registry.check_kwargs(model_class, kwargs)
     try:
         model = model_class(num_configs, num_ops, **kwargs)
     except (TypeError, ValueError) as error:
@@ -421,14 +431,30 @@ def load_predictor(
     Args:
         model_dir: the run's model directory.
         data: where kernels come from.
-        models_file: a models.py in place of the one the run names, or of ours.
+        models_file: a models.py in place of ours.  The one that the run file
+            names is not run: the file may come from a stranger.
 
     Raises:
         ValueError: the run is incomplete or does not fit the model's code.
     """
     run = runs.load(model_dir)
-    models_file = models_file or run.args.get('models_file') or ''
+    if run.args.get('models_file') and not models_file:
+        print(
+            f'note: {run.model_dir} was trained with --models_file='
+            f'{run.args["models_file"]}; pass it here too if it is not ours',
+            file=sys.stderr)
+    if not data.data_root and not data.sample_data:
+        data = dataclasses.replace(data, **_where_trained(run))
     return Predictor(run, models_file, data)
+
+
+def _where_trained(run: runs.Run) -> Dict[str, Any]:
+    trained_on = run.args.get('data_root')
+    if run.args.get('sample_data'):
+        return {'sample_data': True}
+    if isinstance(trained_on, str) and os.path.isdir(files.expand(trained_on)):
+        return {'data_root': trained_on}
+    return {'data_root': config_lib.TileConfig.data_root}
 
 
 def write_predictions(
