@@ -1,0 +1,52 @@
+"""Keeps benchmark figures in results.csv, with command, machine and commit."""
+
+import csv
+import datetime
+import os
+import pathlib
+import platform
+import shlex
+import subprocess
+import sys
+from typing import Iterable, Tuple
+
+_FILE = pathlib.Path(__file__).with_name('results.csv')
+_COLUMNS = ('date', 'commit', 'machine', 'command', 'metric', 'value', 'unit')
+
+
+def machine() -> str:
+    """Describes this machine in a few words."""
+    model = platform.processor() or platform.machine()
+    try:
+        for line in open('/proc/cpuinfo', encoding='utf-8'):
+            if line.startswith('model name'):
+                model = line.split(':', 1)[1].strip()
+                break
+    except OSError:
+        pass
+    return f'{model}, {os.cpu_count()} cores'
+
+
+def record(rows: Iterable[Tuple[str, float, str]]) -> None:
+    """Appends (metric, value, unit) rows of the running script."""
+    command = shlex.join(
+        ['python', *[a for a in sys.argv if a != '--record']])
+    fixed = (datetime.date.today().isoformat(), _commit(), machine(), command)
+    is_new = not _FILE.exists()
+    with _FILE.open('a', newline='', encoding='utf-8') as stream:
+        writer = csv.writer(stream, lineterminator='\n')
+        if is_new:
+            writer.writerow(_COLUMNS)
+        for metric, value, unit in rows:
+            writer.writerow([*fixed, metric, f'{value:.6g}', unit])
+    print(f'recorded in {_FILE}')
+
+
+def _commit() -> str:
+    def git(*words):
+        return subprocess.run(
+            ['git', *words], cwd=_FILE.parent, capture_output=True, text=True,
+            check=True).stdout.strip()
+
+    changed = git('status', '--porcelain', '--', '../baselines')
+    return git('rev-parse', '--short', 'HEAD') + ('+changes' if changed else '')

@@ -1,0 +1,215 @@
+"""How fast the tile models score and train, next to the plain formulas.
+
+  python benchmarks/tile_speed.py            # about three minutes
+  python benchmarks/tile_speed.py --record   # and keep the figures
+
+50 simulated kernels of 38 nodes and 577 configurations on average, 41 node and
+11 configuration columns after scaling.  Scoring: all configurations of all
+kernels, packing included.  Training: 10 kernels x 10 configurations per step,
+sampling and packing included, after a first epoch.  The plain path makes one
+eager call per kernel (per step) with the same weights.
+"""
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from baselines.commands import command_line  # pylint: disable=wrong-import-position
+
+_MODELS = ('EarlyJoinSAGE', 'EarlyJoinResGCN', 'LateJoinSAGE', 'LateJoinResGCN', 'MLP')
+_KERNELS, _BATCH, _CONFIGS, _STEPS = 50, 10, 10, 50
+
+
+def make_kernels(folder: str) -> None:
+    """Writes the simulated kernels: random features, tree-like graphs."""
+    import numpy as np
+
+    from baselines.data import records
+
+    rng = np.random.default_rng(0)
+    nodes = np.clip(rng.normal(38, 16, _KERNELS).round(), 2, 90).astype(int)
+    nodes[-1] = max(2, 38 * _KERNELS - nodes[:-1].sum())
+    configs = rng.integers(60, 1095, _KERNELS)
+    configs[-1] = max(60, 577 * _KERNELS - configs[:-1].sum())
+    for i, (n, c) in enumerate(zip(nodes, configs)):
+        consumers = np.arange(1, n)
+        edges = np.stack([consumers, rng.integers(0, consumers)], 1)
+        feats = np.zeros((n, 140), np.float32)
+        feats[:, :41] = rng.random((n, 41))
+        config_feat = np.zeros((c, 24), np.float32)
+        config_feat[:, :11] = rng.random((c, 11))
+        name = f'simulated_{i:016x}'
+        records.write_tile(os.path.join(folder, f'{name}.npz'), records.TileRecord(
+            name, feats, rng.integers(1, 120, n).astype(np.int32),
+            edges.astype(np.int32), config_feat,
+            rng.integers(10_000, 90_000, c), np.full(c, 30_000)))
+
+
+def best_and_median(work, repeats: int):
+    """Seconds of `work`, called `repeats` times after one warm-up."""
+    work()
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds), statistics.median(seconds)
+
+
+def main() -> int:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--models', nargs='+', default=_MODELS, choices=_MODELS)
+    parser.add_argument('--repeats', type=int, default=7)
+    parser.add_argument('--record', action='store_true', help='keep the figures')
+    args = parser.parse_args()
+    command_line.start_tensorflow()
+    with tempfile.TemporaryDirectory() as folder:
+        make_kernels(folder)
+        rows = [row for name in args.models for row in measure(name, folder, args)]
+    rows += machine_limits(args.repeats)
+    if args.record:
+        import results
+
+        results.record(rows)
+    return 0
+
+
+def measure(name: str, folder: str, args):
+    """Measures one model; returns rows for results.csv."""
+    import numpy as np
+    import plain_tile_models
+    import tensorflow as tf
+
+    from baselines.data import normalizer as normalizer_lib
+    from baselines.data import sampling
+    from baselines.data import store as store_lib
+    from baselines.ranking import scoring
+    from baselines.tasks import tile
+    from baselines.tiles import graphs as graphs_lib
+    from baselines.training import fitting
+    from baselines.training import losses
+
+    store = store_lib.open_tile_split(folder, os.path.join(folder, 'cache'))
+    normalizer = normalizer_lib.Normalizer.fit(store)
+    graphs = graphs_lib.TileGraphs(store, normalizer)
+    tf.keras.utils.set_random_seed(0)
+    model = tile.make_model(name, {}, '', _CONFIGS, 120, normalizer)
+    plain = plain_tile_models.PlainModel(model)
+    total = int(store.config_counts.sum())
+    rng = np.random.default_rng(1)
+
+    def tensors(packed):
+        keys = ('op', 'feats', 'edges', 'config_feats')
+        return [tf.convert_to_tensor(packed[key]) for key in keys]
+
+    kernels = [
+        tensors(graphs.scoring_items(np.array([i]), None))
+        for i in range(store.num_graphs)
+    ]
+
+    def plain_scores():
+        return np.concatenate([
+            plain(op, feats, edges, configs[None], tf.zeros_like(op), 1)[0]
+            for op, feats, edges, configs in kernels])
+
+    scorer = scoring.TileScorer(model, graphs)
+
+    def our_scores():
+        return np.concatenate([scores for _, scores in scorer.score_all()])
+
+    expected, found = plain_scores(), our_scores()
+    difference = float(np.abs(found - expected).max() / np.abs(expected).max())
+    plain_best, _ = best_and_median(plain_scores, 2)
+    best, median = best_and_median(our_scores, args.repeats)
+
+    def epoch():
+        chosen = np.stack([
+            rng.permutation(_KERNELS)[:_BATCH] for _ in range(_STEPS)])
+        drawn = sampling.sample_configs(
+            rng, store.config_counts[chosen.reshape(-1)], _CONFIGS)
+        return graphs.training_items(chosen, drawn.reshape(_STEPS, _BATCH, -1))
+
+    loss = losses.CombinedLoss('ListMLELoss:1,MSE:0.02')
+    trainer = fitting.Trainer(
+        model, loss, 1e-3, 1e-3,
+        lambda packed, step: graphs_lib.unpack(packed, step, _BATCH, _CONFIGS),
+        graphs.signature(_BATCH))
+    step_best, step_median = best_and_median(
+        lambda: trainer.run_chunk(epoch(), _STEPS), args.repeats)
+    plain_step = plain_training_step(plain, model, loss, graphs, epoch)
+    plain_step_best, _ = best_and_median(plain_step, 5)
+
+    print(
+        f'{name:16s} scores {total / best:11,.0f} configurations/s (median '
+        f'{total / median:11,.0f}), plain {total / plain_best:8,.0f}: '
+        f'{plain_best / best:5.1f} x, difference {difference:.1e}\n'
+        f'{"":16s} trains {_STEPS / step_best:11,.0f} steps/s          (median '
+        f'{_STEPS / step_median:11,.0f}), plain {1 / plain_step_best:8,.0f}: '
+        f'{plain_step_best * _STEPS / step_best:5.1f} x', flush=True)
+    return [
+        (f'{name} scoring, best of {args.repeats}', total / best, 'configurations/s'),
+        (f'{name} scoring, median', total / median, 'configurations/s'),
+        (f'{name} scoring, plain path', total / plain_best, 'configurations/s'),
+        (f'{name} scoring, largest relative difference', difference, ''),
+        (f'{name} training, best of {args.repeats}', _STEPS / step_best, 'steps/s'),
+        (f'{name} training, median', _STEPS / step_median, 'steps/s'),
+        (f'{name} training, plain path', 1 / plain_step_best, 'steps/s'),
+    ]
+
+
+def plain_training_step(plain, model, loss, graphs, epoch):
+    """One eager step on the plain formula."""
+    import tensorflow as tf
+
+    optimizer = tf.keras.optimizers.Adam(1e-3, clipnorm=1e-3)
+    variables = model.trainable_variables
+
+    def step():
+        packed = epoch()
+        nodes, edges = packed['node_sizes'][0].sum(), packed['edge_sizes'][0].sum()
+        rows = slice(0, _BATCH * _CONFIGS)
+        configs = tf.reshape(
+            packed['config_feats'][rows], [_BATCH, _CONFIGS, -1])
+        labels = tf.reshape(
+            (packed['runtimes'] / packed['normalizers'])[rows], [_BATCH, _CONFIGS])
+        with tf.GradientTape() as tape:
+            scores = plain(
+                tf.constant(packed['op'][:nodes]),
+                tf.constant(packed['feats'][:nodes]),
+                tf.constant(packed['edges'][:edges]), configs,
+                tf.repeat(tf.range(_BATCH), packed['node_sizes'][0]), _BATCH)
+            penalty = tf.add_n([
+                1e-4 * tf.reduce_sum(tf.square(v)) for v in variables[1:]
+                if len(v.shape) == 2])
+            objective = loss(labels, scores) + penalty
+        optimizer.apply_gradients(
+            zip(tape.gradient(objective, variables), variables))
+
+    return step
+
+
+def machine_limits(repeats: int):
+    """What this machine can do: matrix product and memory stream."""
+    import numpy as np
+
+    a = np.random.default_rng(0).random((2048, 2048), np.float32)
+    seconds, _ = best_and_median(lambda: a @ a, repeats)
+    gemm = 2 * 2048**3 / seconds / 1e9
+    source, target = np.zeros(1 << 26, np.float32), np.zeros(1 << 26, np.float32)
+    seconds, _ = best_and_median(lambda: np.copyto(target, source), repeats)
+    stream = 2 * source.nbytes / seconds / 1e9
+    print(f'this machine: matrix product {gemm:.0f} GFLOP/s, one-thread copy '
+          f'{stream:.0f} GB/s')
+    return [('matrix product 2048^3, float32', gemm, 'GFLOP/s'),
+            ('copy of 256 MB, one thread', stream, 'GB/s')]
+
+
+if __name__ == '__main__':
+    sys.exit(command_line.guarded(main))
