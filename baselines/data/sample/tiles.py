@@ -52,7 +52,7 @@ class Space(NamedTuple):
         listed = (*self.output_bounds, *self.kernel_bounds, *self.input_bounds)
         for axis, unit in listed:
             steps[axis] = max(steps[axis], unit)
-            if axis in self.contracted and unit > 1:
+            if axis in self.contracted and unit > 1 and self.sizes[axis] > LANES:
                 # The matrix unit sums over 128 at a time.
                 steps[axis] = LANES
         return tuple(steps)
@@ -72,41 +72,42 @@ def bounds_of(tensor: Tensor) -> Bounds:
     )
 
 
-def axis_candidates(size: int, step: int) -> np.ndarray:
+def axis_candidates(size: int, step: int, odd: int = 1) -> np.ndarray:
     """Returns the tile sizes tried along one axis, elements, ascending.
 
-    In steps: the whole divided by 1, 2, 3, ... and rounded up, and the odd numbers
-    to 15 times the powers of two.  The largest is the whole axis.
+    In steps: the whole divided by 1, 2, 3, ... and rounded up, and the powers of
+    two times 1, 3, ..., `odd`.  The largest is the whole axis.
     """
     whole = -(-size // step)
     parts = -(-whole // np.arange(1, whole + 1))
-    powers = np.outer(np.arange(1, 16, 2), 2 ** np.arange(whole.bit_length())).ravel()
+    powers = 2 ** np.arange(whole.bit_length())
+    powers = np.outer(np.arange(1, odd + 1, 2), powers).ravel()
     steps = np.unique(np.concatenate([parts, powers[powers <= whole]]))
     return np.minimum(steps * step, size)
 
 
-def candidates(
-    space: Space, rng: np.random.Generator, draws: int, largest_share: float = 0.0
-) -> np.ndarray:
-    """Draws distinct tiles.
+def candidates(space: Space, rng: np.random.Generator, draws: int) -> np.ndarray:
+    """Draws distinct tiles, all combinations of `axis_candidates` alike.
+
+    Axes are cut finer where that leaves fewer than `draws` combinations.
 
     Args:
         space: the axes.
         rng: source of randomness.
         draws: tiles to draw; duplicates are dropped.
-        largest_share: 0 draws uniformly per axis; towards 1 larger tiles are
-            drawn more often.
 
     Returns:
         int64 [c, axes], elements, rows sorted, c <= draws.
     """
-    columns = []
-    for size, step in zip(space.sizes, space.steps):
-        sizes = axis_candidates(size, step)
-        chance = rng.random(draws)
-        # u ** (1 - share) leans towards 1, the index of the whole axis.
-        leaning = chance * (1.0 - largest_share) + largest_share * np.sqrt(chance)
-        columns.append(sizes[np.minimum((leaning * len(sizes)).astype(int), len(sizes) - 1)])
+    for odd in (1, 3, 5, 7, 15, 31, 63):
+        choices = [
+            axis_candidates(size, step, odd)
+            for size, step in zip(space.sizes, space.steps)
+        ]
+        combinations = np.prod([float(len(c)) for c in choices])
+        if combinations >= draws:
+            break
+    columns = [c[rng.integers(len(c), size=draws)] for c in choices]
     return np.unique(np.stack(columns, axis=1).astype(np.int64), axis=0)
 
 

@@ -14,7 +14,8 @@ chosen so that the model ranks the configurations of measured kernels well
 
     registers(tensor)  = product over dimensions of the part in the tile, the
                          fastest rounded up to 128 lanes, the next to 8 sublanes
-    trips(loop)        = ceil(size / e)
+    trips(loop)        = ceil(size / e); the last tile is only as long as what is
+                         left, so work uses the mean, registers of whole / trips
     visits(tensor)     = product of the trips of all loops down to the innermost
                          one that moves the tensor: what stays is not re-read
     transfer ns        = sum over operands and results of visits *
@@ -49,15 +50,15 @@ class Chip(NamedTuple):
     matrix_side: int = 128
     slots_per_cycle: float = 2.0
     launch_ns: float = 500.0
-    tile_ns: float = 100.0
+    tile_ns: float = 150.0
     dma_ns: float = 20.0
-    run_ns: float = 3.0
-    overlap: float = 0.8
+    run_ns: float = 4.0
+    overlap: float = 0.85
 
 
 TPU_V3 = Chip()
 
-BYTES = {'pred': 1, 's32': 4, 'u32': 4, 'f32': 4, 'bf16': 2}
+BYTES = {'pred': 1, 'u8': 1, 'u16': 2, 'bf16': 2, 's32': 4, 'u32': 4, 'f32': 4}
 
 # Vector operations per register; what is not here takes 1.
 SLOTS = {
@@ -138,14 +139,37 @@ def in_registers(values: np.ndarray) -> np.ndarray:
 
 
 def registers(tensor: Tensor, tiling: Tiling) -> np.ndarray:
-    """Returns the 8 x 128 registers that a tile of `tensor` fills, float64 [c]."""
-    units = in_registers(physical(tiling.part(tensor), tensor))
-    return units.prod(axis=1).astype(np.float64)
+    """Returns the 8 x 128 registers that a full tile of `tensor` fills, [c]."""
+    return _units(tensor, tiling).prod(axis=1).astype(np.float64)
 
 
-def tile_bytes(tensor: Tensor, tiling: Tiling) -> np.ndarray:
-    """Returns the bytes that a tile of `tensor` fills, padding included."""
-    return registers(tensor, tiling) * (LANES * SUBLANES * BYTES[tensor.dtype])
+def mean_registers(tensor: Tensor, tiling: Tiling) -> np.ndarray:
+    """Returns the registers that a tile fills on average, float64 [c].
+
+    The last tile along an axis is cut off where the tensor ends.  Inputs of
+    convolutions overlap, so theirs are taken as full.
+    """
+    units = _units(tensor, tiling).astype(np.float64)
+    whole = _whole_units(tensor)
+    for place, dim in enumerate(tensor.layout):
+        follow = tensor.axes[dim]
+        if follow is not None and follow.window_axis is None:
+            trips = tiling.trips_per_axis[:, follow.axis]
+            units[:, place] = np.minimum(units[:, place], whole[place] / trips)
+    return units.prod(axis=1)
+
+
+def _units(tensor: Tensor, tiling: Tiling) -> np.ndarray:
+    return in_registers(physical(tiling.part(tensor), tensor))
+
+
+def _whole_units(tensor: Tensor) -> np.ndarray:
+    return in_registers(physical(np.array([tensor.dims], np.int64), tensor))[0]
+
+
+def register_bytes(tensor: Tensor) -> int:
+    """Returns the bytes of one register of the tensor's elements."""
+    return LANES * SUBLANES * BYTES[tensor.dtype]
 
 
 def contiguous_runs(tensor: Tensor, tiling: Tiling) -> np.ndarray:
@@ -154,20 +178,19 @@ def contiguous_runs(tensor: Tensor, tiling: Tiling) -> np.ndarray:
     HBM holds whole registers, fastest dimension first: a piece goes on into
     the next dimension only where the tile covers all faster ones.
     """
-    units = in_registers(physical(tiling.part(tensor), tensor))
-    whole = in_registers(physical(np.array([tensor.dims], np.int64), tensor))
+    units, whole = _units(tensor, tiling), _whole_units(tensor)
     runs = np.ones(len(units))
     covered = np.ones(len(units), bool)
     for place in range(units.shape[1]):
         runs *= np.where(covered, 1, units[:, place])
-        covered &= units[:, place] == whole[:, place]
+        covered &= units[:, place] == whole[place]
     return runs
 
 
 def transfer_ns(tensor: Tensor, tiling: Tiling, chip: Chip = TPU_V3) -> np.ndarray:
-    """Returns the time to move one tile of `tensor`, ns, float64 [c]."""
-    moving = tile_bytes(tensor, tiling) / chip.hbm_bytes_per_ns
-    return moving + contiguous_runs(tensor, tiling) * chip.run_ns
+    """Returns the time to move one tile of `tensor` on average, ns, [c]."""
+    moved = mean_registers(tensor, tiling) * register_bytes(tensor)
+    return moved / chip.hbm_bytes_per_ns + contiguous_runs(tensor, tiling) * chip.run_ns
 
 
 def matrix_cycles(

@@ -72,11 +72,12 @@ class Workload:
 
     def vector_memory(self, tiling: tpu.Tiling) -> Tuple[np.ndarray, np.ndarray]:
         """Returns bytes needed with one and with two buffers, float64 [c] each."""
-        moved = [tpu.tile_bytes(t, tiling) for t in (*self.operands, *self.results)]
-        kept = [tpu.tile_bytes(t, tiling) for t in self.produced]
-        kept += [tpu.tile_bytes(p.shape.typed('f32'), tiling) for p in self.products]
-        once = sum(moved) + sum(kept, np.zeros(len(tiling.tiles)))
-        return once, once + sum(moved)
+        sums = [p.shape.typed('f32') for p in self.products]
+        moved, kept = (
+            sum(tpu.registers(t, tiling) * tpu.register_bytes(t) for t in tensors)
+            for tensors in ((*self.operands, *self.results), (*self.produced, *sums))
+        )
+        return moved + kept, 2 * moved + kept
 
     def transfers_ns(self, tiling: tpu.Tiling, chip: tpu.Chip = tpu.TPU_V3):
         """Returns time and number of all HBM transfers: ns, count; [c] each."""
@@ -94,7 +95,7 @@ class Workload:
         for view, per_register in self._slots.items():
             if per_register and view.dims:
                 visits = tiling.visits(tpu.axes_of(view))
-                slots += visits * tpu.registers(view, tiling) * per_register
+                slots += visits * tpu.mean_registers(view, tiling) * per_register
         for reduce in self.reductions:
             slots += self._reduction_slots(reduce, tiling)
         if self.products:
