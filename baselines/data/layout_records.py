@@ -12,10 +12,15 @@ import numpy as np
 from baselines import files
 from baselines.data import npz
 
-_MAX_BYTES = 16 << 30
+# What one file may take, and what is in it beside the configurations.
+MAX_FILE_BYTES = 16 << 30
+_MAX_PROGRAM_BYTES = 1 << 30
+# Output, input and kernel layout, 6 dimensions each; -1 where there is none.
+CONFIG_COLUMNS = 18
+LOWEST, HIGHEST = -1, 5
 
 # n nodes, m edges, c configurations of k nodes, s segment ends, F columns.
-LAYOUT_SCHEMA: Mapping[str, npz.Field] = {
+_PROGRAM_SCHEMA: Mapping[str, npz.Field] = {
     'node_feat': npz.Field('fiu', ('n', 'F'), np.float32),
     'node_opcode': npz.Field(
         'iu', ('n',), np.int32, 0, 65535, 'not an opcode'),
@@ -23,14 +28,19 @@ LAYOUT_SCHEMA: Mapping[str, npz.Field] = {
         'iu', ('m', 2), np.int32, 0, 'n', 'an edge outside the graph'),
     'node_config_ids': npz.Field(
         'iu', ('k',), np.int64, 0, 'n', 'a node outside the graph'),
-    'node_config_feat': npz.Field('fiu', ('c', 'k', 18), np.float32),
     'config_runtime': npz.Field(
         'iu', ('c',), np.int64, 0, 2**62, 'a runtime is in nanoseconds'),
-    'node_splits': npz.Field('iu', (1, 's'), np.int64, 0),
+    # The published files have a leading axis of 1 here, others have not.
+    'node_splits': npz.Field('iu', None, np.int64),
     'pad': npz.Field(
         'iu', (), np.int64, -1, 0, 'absent list entries are 0 or -1',
         optional=True),
     'feature_names': npz.Field('U', ('F',), optional=True),
+}
+LAYOUT_SCHEMA: Mapping[str, npz.Field] = {
+    **_PROGRAM_SCHEMA,
+    'node_config_feat': npz.Field(
+        'fiu', ('c', 'k', CONFIG_COLUMNS), np.float32),
 }
 
 
@@ -74,30 +84,92 @@ class LayoutRecord:
 
 
 def read_layout(path: str) -> LayoutRecord:
-    """Reads and checks `<graph id>.npz`.
+    """Reads and checks `<graph id>.npz`, all its configurations in memory.
+
+    `layout_store` needs no such memory; this is for small files.
 
     Raises:
         ValueError: what is wrong with the file, in one line.
         OSError: the file cannot be read.
     """
-    # The published files have a leading axis of 1 here, others have not.
-    rest = {k: f for k, f in LAYOUT_SCHEMA.items() if k != 'node_splits'}
-    splits = {'node_splits': npz.Field('iu', ('s',), np.int64, 0)}
-    arrays = npz.read_arrays(path, rest, _MAX_BYTES)
-    try:
-        arrays.update(npz.read_arrays(path, splits, _MAX_BYTES))
-        arrays['node_splits'] = arrays['node_splits'][None]
-    except ValueError:
-        splits['node_splits'] = LAYOUT_SCHEMA['node_splits']
-        arrays.update(npz.read_arrays(path, splits, _MAX_BYTES))
+    program = read_program(path)
+    schema = {'node_config_feat': dataclasses.replace(
+        LAYOUT_SCHEMA['node_config_feat'], dtype=None)}
+    features = npz.read_arrays(path, schema, MAX_FILE_BYTES)['node_config_feat']
+    check_config_shape(path, features.shape, program)
+    check_config_values(path, features)
+    return dataclasses.replace(
+        program, node_config_feat=np.ascontiguousarray(features, np.float32))
+
+
+def read_program(path: str) -> LayoutRecord:
+    """Reads and checks all of a file but its configurations' features.
+
+    Returns:
+        A record whose node_config_feat is an empty array [0, k, 18]; the other
+        arrays are complete.
+
+    Raises:
+        ValueError: what is wrong with the file, in one line.
+        OSError: the file cannot be read.
+    """
+    arrays = npz.read_arrays(
+        path, _PROGRAM_SCHEMA, _MAX_PROGRAM_BYTES, MAX_FILE_BYTES)
     _check_program(path, arrays)
     names = arrays.pop('feature_names', None)
     return LayoutRecord(
         graph_id=os.path.splitext(os.path.basename(path))[0],
+        node_config_feat=np.zeros(
+            (0, len(arrays['node_config_ids']), CONFIG_COLUMNS), np.float32),
         pad=int(arrays.pop('pad', 0)),
         feature_names=None if names is None else tuple(names.tolist()),
         **arrays,
     )
+
+
+def check_config_shape(
+    path: str, shape: Tuple[int, ...], program: LayoutRecord
+) -> None:
+    """Compares the shape of node_config_feat with the rest of the file.
+
+    Raises:
+        ValueError: it is not that of the runtimes and node numbers.
+    """
+    expected = (
+        len(program.config_runtime), len(program.node_config_ids),
+        CONFIG_COLUMNS)
+    if tuple(shape) != expected:
+        raise ValueError(
+            f'{path}: node_config_feat has shape {tuple(shape)}, expected '
+            f'{expected}: config_runtime has {expected[0]} entries, '
+            f'node_config_ids {expected[1]}, and a layout {expected[2]} columns')
+
+
+def check_config_values(path: str, features: np.ndarray, first: int = 0) -> None:
+    """Makes sure that features are whole numbers from -1 to 5.
+
+    Args:
+        path: the file, for messages.
+        features: [configurations, k, 18] of any number type.
+        first: the number of the first of these configurations.
+
+    Raises:
+        ValueError: one is not, named by configuration and node.
+    """
+    if not features.size:
+        return
+    # Each pass is one that NumPy vectorises; NaN fails the comparisons.
+    if features.min() >= LOWEST and features.max() <= HIGHEST and (
+            features.dtype.kind != 'f' or (np.rint(features) == features).all()):
+        return
+    wrong = ~((features >= LOWEST) & (features <= HIGHEST))
+    if features.dtype.kind == 'f':
+        wrong |= np.rint(features) != features
+    config, node, column = np.argwhere(wrong)[0]
+    raise ValueError(
+        f'{path}: node_config_feat has {features[config, node, column]} in '
+        f'configuration {first + config}, configurable node {node}, column '
+        f'{column}; allowed are whole numbers from {LOWEST} to {HIGHEST}')
 
 
 def write_layout(path: str, record: LayoutRecord) -> None:
@@ -120,6 +192,7 @@ def write_layout(path: str, record: LayoutRecord) -> None:
     }
     arrays = npz.check_arrays(path, arrays, LAYOUT_SCHEMA)
     _check_program(path, arrays)
+    check_config_values(path, arrays['node_config_feat'])
     if not arrays['pad']:
         del arrays['pad']
     arrays['edge_index'] = arrays['edge_index'].astype(np.int64)
@@ -130,16 +203,48 @@ def write_layout(path: str, record: LayoutRecord) -> None:
 
 
 def _check_program(path: str, arrays: Dict[str, Any]) -> None:
-    """Checks what a schema cannot say."""
+    """Checks what a schema cannot say; brings node_splits to [1, s]."""
     nodes, columns = arrays['node_feat'].shape
-    for key, count in (('node_feat', nodes * columns),
-                       ('node_config_ids', len(arrays['node_config_ids'])),
-                       ('config_runtime', len(arrays['config_runtime']))):
-        if not count:
-            raise ValueError(f'{path}: {key} is empty')
-    splits = arrays['node_splits'][0]
-    if (not len(splits) or splits[0] != 0 or splits[-1] != nodes
-            or (np.diff(splits) < 0).any()):
+    if not nodes or not columns:
+        what = 'columns' if nodes else 'rows: the graph is empty'
+        raise ValueError(f'{path}: node_feat has no {what}')
+    _check_configurable(path, arrays['node_config_ids'])
+    _check_runtimes(path, arrays['config_runtime'])
+    splits = arrays['node_splits']
+    if splits.ndim != 1 and splits.shape[:-1] != (1,):
         raise ValueError(
-            f'{path}: node_splits is {splits.tolist()[:10]}..., expected '
-            f'ascending numbers from 0 to {nodes}, the number of nodes')
+            f'{path}: node_splits has shape {splits.shape}, expected [s] or '
+            '[1, s]')
+    splits = splits.reshape(1, -1)
+    if (not splits.size or splits[0, 0] != 0 or splits[0, -1] != nodes
+            or (np.diff(splits) < 0).any()):
+        text = ', '.join(str(value) for value in splits[0, :10])
+        raise ValueError(
+            f'{path}: node_splits is [{text}{", ..." * (splits.size > 10)}], '
+            f'expected ascending numbers from 0 to {nodes}, the number of nodes')
+    arrays['node_splits'] = splits
+
+
+def _check_configurable(path: str, ids: np.ndarray) -> None:
+    if not len(ids):
+        raise ValueError(
+            f'{path}: node_config_ids is empty: without a configurable node '
+            'there is nothing to choose')
+    values, counts = np.unique(ids, return_counts=True)
+    if len(values) < len(ids):
+        raise ValueError(
+            f'{path}: node_config_ids has node {values[counts > 1][0]} '
+            f'{counts[counts > 1][0]} times; a node is configured once')
+
+
+def _check_runtimes(path: str, runtimes: np.ndarray) -> None:
+    configs = len(runtimes)
+    if configs < 2:
+        count = 'only 1 configuration' if configs else 'no configuration'
+        raise ValueError(
+            f'{path}: config_runtime has {count}: there is nothing to rank')
+    missing = configs - np.count_nonzero(runtimes)
+    if 0 < missing < configs:
+        raise ValueError(
+            f'{path}: config_runtime is 0 for {missing} of {configs} '
+            'configurations; either all are (not published) or none')

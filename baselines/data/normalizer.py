@@ -11,7 +11,7 @@ from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from baselines.data import store as store_lib
+from baselines.data import splits
 
 _PARTS = ('node', 'config')
 
@@ -20,7 +20,9 @@ _PARTS = ('node', 'config')
 class Normalizer:
     """Which columns a model sees, and how they are scaled.
 
-    F and K are the widths of the raw node and configuration features.
+    F and K are the widths of the raw node and configuration features.  Rows of
+    the latter are a tile configuration each, or one for every configuration and
+    configurable node of a layout graph.
 
     Attributes:
         node_used: bool [F], the columns that are kept.
@@ -40,13 +42,13 @@ class Normalizer:
 
     @classmethod
     def fit(
-        cls, store: store_lib.TileStore, graphs: Optional[Sequence[int]] = None
+        cls, store: splits.PackedSplit, graphs: Optional[Sequence[int]] = None
     ) -> 'Normalizer':
-        """Fits to kernels of a training split, from their summaries alone.
+        """Fits to graphs of a training split, from their summaries alone.
 
         Args:
-            store: the training split.
-            graphs: indices of the kernels to fit to; None means all.
+            store: the training split, of either collection.
+            graphs: indices of the graphs to fit to; None means all.
 
         Raises:
             ValueError: no kernel is given, or a column's range overflows.
@@ -164,12 +166,12 @@ class Normalizer:
 
 def num_ops(
     *stores: Union[
-        store_lib.TileStore, Tuple[store_lib.TileStore, Sequence[int]]]
+        splits.PackedSplit, Tuple[splits.PackedSplit, Sequence[int]]]
 ) -> int:
     """Returns 1 + the largest opcode, the size of an embedding table.
 
     Args:
-        *stores: splits, or pairs (split, indices of the kernels that count).
+        *stores: splits, or pairs (split, indices of the graphs that count).
 
     Raises:
         ValueError: not a single kernel counts.

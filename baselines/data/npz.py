@@ -6,14 +6,16 @@ directory with a limit, before memory is taken; what a file may hold is a table
 of `Field`s; and each mistake is one line that names the file and the key.
 """
 
+import contextlib
 import dataclasses
+import errno
 import io
 import math
 import os
 import struct
 import zipfile
 import zlib
-from typing import BinaryIO, Dict, Mapping, Optional, Tuple, Union
+from typing import BinaryIO, Dict, Iterator, Mapping, Optional, Tuple, Union
 
 import numpy as np
 
@@ -21,6 +23,8 @@ _DAMAGE = (
     zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError,
     NotImplementedError, OverflowError, RuntimeError, ValueError,
 )
+# Smaller files are read at once, which is faster than seeking in them.
+_AT_ONCE = 64 << 20
 _KIND_NAMES = {'f': 'floats', 'i': 'integers', 'u': 'integers', 'U': 'text'}
 
 
@@ -32,7 +36,7 @@ class Field:
         kinds: the numpy dtype kinds that are accepted, of any width; 'iu' means
             integers.
         shape: an entry per axis: a number is its length; the same letter
-            anywhere in a schema stands for the same length.
+            anywhere in a schema stands for the same length.  None: any shape.
         dtype: what `read_arrays` turns the array into; None leaves it.
         low: smallest value allowed, if any.
         high: largest value allowed; a letter means below that length.
@@ -41,7 +45,7 @@ class Field:
     """
 
     kinds: str
-    shape: Tuple[Union[str, int], ...]
+    shape: Optional[Tuple[Union[str, int], ...]]
     dtype: Optional[type] = None
     low: Optional[int] = None
     high: Union[int, str, None] = None
@@ -49,15 +53,23 @@ class Field:
     optional: bool = False
 
 
+class FieldError(ValueError):
+    """A mistake that already names file and key."""
+
+
 def read_arrays(
-    path: str, schema: Mapping[str, Field], max_bytes: int
+    path: str,
+    schema: Mapping[str, Field],
+    max_bytes: int,
+    max_file_bytes: Optional[int] = None,
 ) -> Dict[str, np.ndarray]:
     """Reads and checks the arrays of `schema`; other keys are not looked at.
 
     Args:
         path: an npz file.
         schema: key to field.
-        max_bytes: the most that the file, or its arrays unpacked, may take.
+        max_bytes: the most that these arrays, unpacked, may take.
+        max_file_bytes: the most that the file may take; None means as much.
 
     Returns:
         Key to array, C-contiguous, in the field's dtype and perhaps read-only.
@@ -67,26 +79,43 @@ def read_arrays(
         ValueError: the file is damaged, too large, or not what `schema` says.
         OSError: the file cannot be read at all.
     """
-    if os.path.getsize(path) > max_bytes:
+    with open_archive(path, max_file_bytes or max_bytes) as archive:
+        arrays = _read_members(path, archive, schema, max_bytes)
+    return check_arrays(path, arrays, schema)
+
+
+@contextlib.contextmanager
+def open_archive(path: str, max_bytes: int) -> Iterator[zipfile.ZipFile]:
+    """Opens an npz file; whatever is wrong inside the block is explained.
+
+    Args:
+        path: an npz file.
+        max_bytes: the most that the file may take.
+
+    Raises:
+        ValueError: the file is too large, or damaged, as seen now or later.
+        OSError: the file cannot be read.
+    """
+    size = os.path.getsize(path)
+    if size > max_bytes:
         raise ValueError(
-            f'{path}: {os.path.getsize(path):,} bytes are more than the '
-            f'{max_bytes:,} that such a file may have')
+            f'{path}: {size:,} bytes are more than the {max_bytes:,} that such '
+            'a file may have')
     try:
         with open(path, 'rb') as stream:
-            packed = io.BytesIO(stream.read())
-    except OSError as error:
-        # A failing disk names no file.
-        raise OSError(error.errno, error.strerror, path) from error
-    try:
-        with zipfile.ZipFile(packed) as archive:
-            arrays = _read_members(path, archive, schema, max_bytes)
-    except _FieldError:
+            content = io.BytesIO(stream.read()) if size <= _AT_ONCE else stream
+            with zipfile.ZipFile(content) as archive:
+                yield archive
+    except FieldError:
         raise
     except _DAMAGE as error:
+        # A failing disk names no file.  EINVAL is a seek to nowhere: damage.
+        if isinstance(error, OSError) and error.errno not in (
+                None, errno.EINVAL):
+            raise OSError(error.errno, error.strerror, path) from error
         raise ValueError(
             f'{path}: not a complete npz file ({error}); it is damaged, or its '
             'download broke off') from error
-    return check_arrays(path, arrays, schema)
 
 
 def check_arrays(
@@ -107,12 +136,12 @@ def check_arrays(
         if key not in arrays:
             if field.optional:
                 continue
-            raise _FieldError(
+            raise FieldError(
                 f'{path}: the array {key} is missing (there: '
                 f'{", ".join(sorted(arrays)) or "nothing"})')
         array = arrays[key]
         if array.dtype.kind not in field.kinds:
-            raise _FieldError(
+            raise FieldError(
                 f'{path}: {key} holds {array.dtype}, expected '
                 f'{_KIND_NAMES[field.kinds[0]]}')
         _check_shape(path, key, array.shape, field.shape, lengths)
@@ -138,8 +167,31 @@ def read_header(stream: BinaryIO) -> Tuple[Tuple[int, ...], bool, np.dtype]:
     raise ValueError(f'npy version {version} is not known')
 
 
-class _FieldError(ValueError):
-    """A mistake that already names file and key."""
+def read_checked_header(
+    path: str, key: str, stream: BinaryIO, size: int
+) -> Tuple[Tuple[int, ...], bool, np.dtype]:
+    """Reads a header as `read_header` does, and compares it with the size.
+
+    Args:
+        path: the npz file, for messages.
+        key: the array's name.
+        stream: at the start of the member.
+        size: how many bytes the member has with its header.
+
+    Raises:
+        ValueError: pickled objects, or a shape that needs another size.
+    """
+    shape, fortran, dtype = read_header(stream)
+    if dtype.hasobject:
+        raise FieldError(
+            f'{path}: {key} holds pickled Python objects, which are never '
+            'loaded; save it as a plain array')
+    held = size - stream.tell()
+    if math.prod(shape) * dtype.itemsize != held:
+        raise FieldError(
+            f'{path}: {key} claims shape {shape} of {dtype}, but holds '
+            f'{held:,} bytes')
+    return shape, fortran, dtype
 
 
 def _read_members(
@@ -156,7 +208,7 @@ def _read_members(
             members[key] = info
     total = sum(info.file_size for info in members.values())
     if total > max_bytes:
-        raise _FieldError(
+        raise FieldError(
             f'{path}: its arrays claim {total:,} bytes, more than the '
             f'{max_bytes:,} that such a file may have')
     return {
@@ -173,16 +225,8 @@ def _read_member(
     with archive.open(info) as member:
         content = member.read(info.file_size)
     stream = io.BytesIO(content)
-    shape, fortran, dtype = read_header(stream)
-    if dtype.hasobject:
-        raise _FieldError(
-            f'{path}: {key} holds pickled Python objects, which are never '
-            'loaded; save it as a plain array')
+    shape, fortran, dtype = read_checked_header(path, key, stream, len(content))
     size = math.prod(shape)
-    if stream.tell() + size * dtype.itemsize != len(content):
-        raise _FieldError(
-            f'{path}: {key} claims shape {shape} of {dtype}, but holds '
-            f'{len(content) - stream.tell():,} bytes')
     if not size:
         return np.zeros(shape, dtype)
     array = np.frombuffer(content, dtype, size, stream.tell())
@@ -191,9 +235,11 @@ def _read_member(
 
 def _check_shape(path, key, shape, wanted, lengths) -> None:
     """Compares a shape with a field's; binds letters to (length, key)."""
+    if wanted is None:
+        return
     if len(shape) != len(wanted):
         text = ', '.join(str(axis) for axis in wanted)
-        raise _FieldError(
+        raise FieldError(
             f'{path}: {key} has shape {shape}, expected {len(wanted)} axes '
             f'[{text}]')
     for axis, (length, name) in enumerate(zip(shape, wanted)):
@@ -203,7 +249,7 @@ def _check_shape(path, key, shape, wanted, lengths) -> None:
             expected, owner = lengths.setdefault(name, (length, key))
         if length != expected:
             source = f' as {owner} has' if owner else ''
-            raise _FieldError(
+            raise FieldError(
                 f'{path}: {key} has shape {shape}, but axis {axis} should have '
                 f'{expected} entries{source}')
 
@@ -225,7 +271,7 @@ def _check_range(path, key, array, field, lengths) -> None:
     limits = f'{field.low} to {high}' if high is not None else (
         f'{field.low} or more')
     row = int(np.argwhere(array == value)[0][0]) if array.ndim else 0
-    raise _FieldError(
+    raise FieldError(
         f'{path}: {key} has {value} in row {row}, allowed is {limits}'
         f'{field.why and ": " + field.why}')
 
@@ -241,7 +287,7 @@ def _converted(path, key, array, dtype) -> np.ndarray:
             bad = np.argwhere(~finite)
             place = ', '.join(
                 f'{axis} {at}' for axis, at in zip(('row', 'column'), bad[0]))
-            raise _FieldError(
+            raise FieldError(
                 f'{path}: {key} has {len(bad)} NaN or infinite values, the '
                 f'first in {place}')
     return array
