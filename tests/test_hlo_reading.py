@@ -103,6 +103,16 @@ def test_a_file_beyond_the_limit_is_not_read(tmp_path):
         reading.read_tuning(str(path))
 
 
+@pytest.mark.parametrize('data', [_TILE, _LAYOUT])
+def test_instructions_are_counted_before_they_take_memory(
+        tmp_path, monkeypatch, data):
+    monkeypatch.setattr(reading, 'MAX_INSTRUCTIONS', 3)
+    assert _read(tmp_path, data).modules
+    monkeypatch.setattr(reading, 'MAX_INSTRUCTIONS', 2)
+    with pytest.raises(ValueError, match='raw.pb: has more than 2 instructions'):
+        _read(tmp_path, data)
+
+
 def test_the_classes_need_tensorflow_neither_imported_nor_as_pinned(
         monkeypatch):
     plain = protos.protos()

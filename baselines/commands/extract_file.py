@@ -82,7 +82,8 @@ def extract_file(path: str, options: Options) -> extract_report.Report:
         except ValueError as error:
             report.failed.append(_one_line(error, f'{path}: module {shown}'))
     if not (report.written or report.existing or report.failed):
-        report.failed.append(f'{path}: nothing usable: {extract_report.reasons(report.skipped)}')
+        reasons = extract_report.reasons(report.skipped)
+        report.failed.append(f'{path}: nothing usable: {reasons}')
     return report
 
 

@@ -15,6 +15,12 @@ KINDS = (TILE, LAYOUT)
 _MESSAGES = {TILE: 'TuningData', LAYOUT: 'ModuleTuningData'}
 
 _MAX_BYTES = (1 << 31) - 1  # protobuf's own limit
+# An instruction takes some 600 bytes of memory, an empty one 2 bytes of file.
+MAX_INSTRUCTIONS = 10_000_000
+
+# The fields that lead from a file to its instructions.
+_TO_INSTRUCTIONS = {TILE: (1, 1, 3, 2), LAYOUT: (1, 3, 2)}
+
 _VARINT, _FIXED64, _DELIMITED, _FIXED32 = 0, 1, 2, 5
 
 
@@ -60,6 +66,7 @@ def read_tuning(path: str, kind: Optional[str] = None) -> RawFile:
     # A bare module can be either; as a layout file its HLO must make sense.
     kinds = [kind or detected] if kind or detected else [LAYOUT, TILE]
     for candidate in kinds:
+        _check_size(path, data, candidate)
         try:
             return RawFile(path, candidate, _parse(data, candidate))
         except message.DecodeError:
@@ -110,6 +117,33 @@ def _kind_inside(data: bytes, start: int, stop: int) -> Optional[str]:
     except ValueError:
         pass
     return None
+
+
+def _check_size(path: str, data: bytes, kind: str) -> None:
+    """Raises if a file unpacks to far more than it should."""
+    if len(data) <= 2 * MAX_INSTRUCTIONS:
+        return
+    regions: Iterator[Tuple[int, int]] = iter([(0, len(data))])
+    for number in _TO_INSTRUCTIONS[kind]:
+        regions = _inside(data, regions, number)
+    for count, _ in enumerate(regions, start=1):
+        if count > MAX_INSTRUCTIONS:
+            raise ValueError(
+                f'{path}: has more than {MAX_INSTRUCTIONS:,} instructions; it '
+                'is damaged, or should be split')
+
+
+def _inside(
+    data: bytes, regions: Iterator[Tuple[int, int]], wanted: int
+) -> Iterator[Tuple[int, int]]:
+    """Yields where the contents of a field are, in each of some messages."""
+    for start, stop in regions:
+        try:
+            for number, wire_type, at, end in _fields(data, start, stop):
+                if number == wanted and wire_type == _DELIMITED:
+                    yield at, end
+        except ValueError:
+            continue  # parsing will say so
 
 
 def _fields(
