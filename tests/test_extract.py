@@ -88,6 +88,23 @@ def test_a_layout_file(tmp_path, capsys):
         capsys.readouterr().out)
 
 
+@pytest.mark.parametrize('tuning, message', [
+    (good_layout(times=(5,)),
+     "nothing usable: 'main.1': only 1 usable run, so nothing to rank"),
+    (good_layout(times=(5, 0)), "module 'main.1': run 1 took 0 ns"),
+    (hlo_modules.tuning(runs=[
+        hlo_modules.layout_run([[[6]]])] * 2, config_index_to_node=[2]),
+     'allowed are whole numbers from -1 to 5'),
+])
+def test_a_layout_file_that_cannot_be_used(tmp_path, capsys, tuning, message):
+    path = _write(tmp_path / 'a.pb', tuning.SerializeToString())
+    assert _extract(path, tmp_path / 'out') == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f'error: {path}: ') and error.count('\n') == 1
+    assert message in error
+    assert not (tmp_path / 'out').exists()
+
+
 def test_pad_and_extra_are_recorded(raw, tmp_path):
     assert _extract(raw, tmp_path / 'out', '--pad=-1', '--extra') == 0
     record = records.read_tile(

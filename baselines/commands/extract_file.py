@@ -129,8 +129,6 @@ def _extract_module(
     fields = _graph_fields(stem, nodes, options.extra)
     if raw.kind == reading.TILE:
         configs = tile.extract_configs(tuning, options.pad)
-        if len(configs.config_runtime) < 2:
-            raise _Skip('only 1 usable run, so nothing to rank')
         write, record = records.write_tile, _tile_record(configs, fields)
     else:
         configs = layout.extract_configs(tuning, len(nodes.node_opcode))
@@ -140,6 +138,8 @@ def _extract_module(
                 'runs are kept, since layouts need no normaliser')
         write, record = layout_records.write_layout, _layout_record(
             configs, nodes.node_splits, fields)
+    if len(configs.config_runtime) < 2:
+        raise _Skip('only 1 usable run, so nothing to rank')
     try:
         write(target, record)
     except OSError as error:
