@@ -1,0 +1,1 @@
+"""The layout task: whole programs, scored under layouts of their nodes."""

@@ -1,0 +1,327 @@
+"""Programs packed into arrays -> the GraphTensors that layout models read.
+
+As for tiles, many batches ("items") are packed into a few long arrays, handed
+to TensorFlow at once, and cut out of them by a compiled loop (`unpack`):
+
+    graphs = LayoutGraphs(programs)
+    packed = graphs.items(numbers, configs, segments)    # numpy
+    graph, labels = unpack(packed, 0, batch=8)           # GraphTensor, labels
+
+A configuration's features travel as codes into a table of distinct vectors:
+a graph of the NLP collections has a thousand nodes to configure, but only some
+dozens of vectors.
+"""
+
+import dataclasses
+from typing import Dict, Optional, Sequence, Tuple
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_gnn as tfgnn
+
+# Arrays of some items; b programs in each.  See `packed_signature`.
+Packed = Dict[str, np.ndarray]
+
+# A label is a runtime in nanoseconds divided by this, as published.
+RUNTIME_SCALE = 1e7
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Program:
+    """One program as models see it.  Arrays may be memory-mapped.
+
+    n nodes, m edges, c configurations of k nodes, d distinct vectors.
+
+    Attributes:
+        graph_id: its name.
+        op: int32 [n], opcodes.
+        feats: float32 [n, f], scaled node features.
+        edges: int32 [m, 2], rows (consumer, producer).
+        config_ops: int32 [k], different numbers of the configurable nodes.
+        vectors: float32 [d, q], scaled configuration features.
+        codes: any integer type, [c, k]: rows of `vectors`.
+        runtimes: float [c], nanoseconds.
+    """
+
+    graph_id: str
+    op: np.ndarray
+    feats: np.ndarray
+    edges: np.ndarray
+    config_ops: np.ndarray
+    vectors: np.ndarray
+    codes: np.ndarray
+    runtimes: np.ndarray
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes, n."""
+        return len(self.op)
+
+    @property
+    def num_configs(self) -> int:
+        """Number of configurations, c."""
+        return len(self.codes)
+
+
+def encode_configs(feats: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+    """Finds the distinct vectors of configuration features.
+
+    Args:
+        feats: [c, k, q].
+
+    Returns:
+        vectors [d, q] and codes int32 [c, k], so that vectors[codes] is feats.
+    """
+    flat = feats.reshape(-1, feats.shape[-1])
+    vectors, codes = np.unique(flat, axis=0, return_inverse=True)
+    return vectors, codes.reshape(feats.shape[:2]).astype(np.int32)
+
+
+def packed_signature(
+    node_features: int, config_features: int, batch: int
+) -> Dict[str, tf.TensorSpec]:
+    """The types of packed items, for `tf.function(input_signature=...)`.
+
+    Args:
+        node_features: width of the scaled node features, f.
+        config_features: width of the scaled configuration features, q.
+        batch: programs in each item, b.
+
+    Returns:
+        Specs by name.  Ragged pieces lie end to end, and `*_start` says where
+        each item's piece begins: `op` int32 [nodes], `feats` float32
+        [nodes, f], `edges` int32 [edges, 2] and `config_ops` int32
+        [configurable], both numbered within their item, `codes` int32
+        [configurable, c], rows of `vectors` float32 [vectors, q].  Per item
+        and program `node_sizes`, `edge_sizes`, `config_sizes` (configurable
+        nodes) and `segments` (first node, end; in the program's numbers)
+        int32, `runtimes` float32 [items, b, c], `graph_ids` string.
+    """
+    spec = tf.TensorSpec
+    return {
+        'op': spec([None], tf.int32),
+        'feats': spec([None, node_features], tf.float32),
+        'edges': spec([None, 2], tf.int32),
+        'config_ops': spec([None], tf.int32),
+        'codes': spec([None, None], tf.int32),
+        'vectors': spec([None, config_features], tf.float32),
+        'node_start': spec([None], tf.int32),
+        'edge_start': spec([None], tf.int32),
+        'config_start': spec([None], tf.int32),
+        'node_sizes': spec([None, batch], tf.int32),
+        'edge_sizes': spec([None, batch], tf.int32),
+        'config_sizes': spec([None, batch], tf.int32),
+        'segments': spec([None, batch, 2], tf.int32),
+        'runtimes': spec([None, batch, None], tf.float32),
+        'graph_ids': spec([None, batch], tf.string),
+    }
+
+
+def unpack(
+    packed: Dict[str, tf.Tensor],
+    item,
+    batch: int,
+    configs: Optional[int] = None,
+) -> Tuple[tfgnn.GraphTensor, tf.Tensor]:
+    """Cuts one item out of packed arrays; runs eagerly or in a tf.function.
+
+    Args:
+        packed: tensors as described by `packed_signature`.
+        item: which one, an int or scalar int32 tensor.
+        batch: programs in each item; static, as models read it from the shape.
+        configs: configurations per program where they are static.
+
+    Returns:
+        The GraphTensor, and labels float32 [batch, configs].
+    """
+    def per_program(key, *rest):
+        return tf.ensure_shape(packed[key][item], [batch, *rest])
+
+    def piece(sizes, start):
+        begin = packed[start][item]
+        return slice(begin, begin + tf.reduce_sum(sizes))
+
+    node_sizes = per_program('node_sizes')
+    edge_sizes = per_program('edge_sizes')
+    config_sizes = per_program('config_sizes')
+    runtimes = per_program('runtimes', configs)
+    nodes = piece(node_sizes, 'node_start')
+    edge = packed['edges'][piece(edge_sizes, 'edge_start')]
+    config_rows = piece(config_sizes, 'config_start')
+    config_ops = packed['config_ops'][config_rows]
+    codes = packed['codes'][config_rows]
+    if configs is not None:
+        codes = tf.ensure_shape(codes, [None, configs])
+    num_nodes = tf.reduce_sum(node_sizes)
+    num_config_ops = tf.reduce_sum(config_sizes)
+    selected = _selected(node_sizes, per_program('segments', 2))
+    kept = _count(selected, node_sizes, batch) / node_sizes
+    configurable = tf.range(num_config_ops)
+    config_inside = tf.gather(selected, config_ops)
+    edge_inside = tf.reduce_all(tf.gather(selected, edge), 1)
+    graph = tfgnn.GraphTensor.from_pieces(
+        node_sets={
+            'op': tfgnn.NodeSet.from_fields(
+                sizes=node_sizes,
+                features={
+                    'op': packed['op'][nodes],
+                    'feats': packed['feats'][nodes],
+                    'selected': selected,
+                },
+            ),
+            'nconfig': tfgnn.NodeSet.from_fields(
+                sizes=config_sizes,
+                features={'feats': tf.gather(packed['vectors'], codes)},
+            ),
+            'g': tfgnn.NodeSet.from_fields(
+                sizes=tf.ones([batch], tf.int32),
+                features={
+                    'graph_id': per_program('graph_ids'),
+                    'runtimes': runtimes,
+                    'kept_node_ratio': tf.cast(kept, tf.float32),
+                },
+            ),
+        },
+        edge_sets={
+            'config': _edge_set(
+                'nconfig', configurable, 'op', config_ops, config_sizes
+            ),
+            'sampled_config': _edge_set(
+                'nconfig', configurable, 'op', config_ops, config_sizes,
+                config_inside,
+            ),
+            'feed': _edge_set('op', edge[:, 0], 'op', edge[:, 1], edge_sizes),
+            'sampled_feed': _edge_set(
+                'op', edge[:, 0], 'op', edge[:, 1], edge_sizes, edge_inside
+            ),
+            'g_op': _edge_set(
+                'g', _owner(node_sizes), 'op', tf.range(num_nodes), node_sizes
+            ),
+            'g_config': _edge_set(
+                'g', _owner(config_sizes), 'nconfig', configurable, config_sizes
+            ),
+        },
+    )
+    return graph, runtimes / RUNTIME_SCALE
+
+
+def _owner(sizes: tf.Tensor) -> tf.Tensor:
+    """The number of the program that each element belongs to."""
+    return tf.repeat(tf.range(tf.shape(sizes)[0]), sizes)
+
+
+def _count(mask: tf.Tensor, sizes: tf.Tensor, batch: int) -> tf.Tensor:
+    """How many elements of each program are in a mask, int32 [batch]."""
+    counts = tf.math.unsorted_segment_sum(
+        tf.cast(mask, tf.int32), _owner(sizes), batch
+    )
+    return tf.ensure_shape(counts, [batch])
+
+
+def _selected(node_sizes: tf.Tensor, segments: tf.Tensor) -> tf.Tensor:
+    """Which nodes lie in their program's segment, bool [nodes]."""
+    first = tf.cumsum(node_sizes, exclusive=True)
+    ends = tf.repeat(first[:, tf.newaxis] + segments, node_sizes, axis=0)
+    number = tf.range(tf.reduce_sum(node_sizes))
+    return (ends[:, 0] <= number) & (number < ends[:, 1])
+
+
+def _edge_set(source, source_index, target, target_index, sizes, kept=None):
+    """An edge set, or the part of it where the mask `kept` is true."""
+    if kept is not None:
+        sizes = _count(kept, sizes, sizes.shape[0])
+        source_index = tf.boolean_mask(source_index, kept)
+        target_index = tf.boolean_mask(target_index, kept)
+    return tfgnn.EdgeSet.from_fields(
+        sizes=sizes,
+        features={},
+        adjacency=tfgnn.Adjacency.from_indices(
+            source=(source, source_index), target=(target, target_index)
+        ),
+    )
+
+
+class LayoutGraphs:
+    """The programs of a split, ready to be packed.
+
+    Args:
+        programs: a list, or anything with a length that gives a `Program` for
+            a number.
+    """
+
+    def __init__(self, programs: Sequence[Program]):
+        self.programs = programs
+
+    def signature(self, batch: int) -> Dict[str, tf.TensorSpec]:
+        """The types of what this packs."""
+        first = self.programs[0]
+        return packed_signature(
+            first.feats.shape[1], first.vectors.shape[1], batch
+        )
+
+    def items(
+        self,
+        numbers: np.ndarray,
+        configs: np.ndarray,
+        segments: Optional[np.ndarray] = None,
+    ) -> Packed:
+        """Packs batches with some configurations of each program.
+
+        Args:
+            numbers: int [items, b], programs of the split; the same one may
+                come again.
+            configs: int [items, b, c], configurations of each.
+            segments: int [items, b, 2], the selected nodes of each, from a
+                first one to before an end; None selects all.
+        """
+        parts = [self.programs[number] for number in numbers.reshape(-1)]
+        chosen = configs.reshape(len(parts), -1)
+        nodes = _sizes(parts, 'op', numbers)
+        edges = _sizes(parts, 'edges', numbers)
+        configurable = _sizes(parts, 'config_ops', numbers)
+        before = (np.cumsum(nodes, 1) - nodes).reshape(-1)
+        if segments is None:
+            segments = np.stack([np.zeros_like(nodes), nodes], -1)
+        # A program that comes several times brings its vectors once.
+        distinct, which = np.unique(numbers, return_inverse=True)
+        tables = [self.programs[number].vectors for number in distinct]
+        table_start = _starts(np.array([len(t) for t in tables]))
+        table_start = table_start[which.reshape(-1)]
+        codes = [
+            p.codes[rows].T.astype(np.int32) + start
+            for p, rows, start in zip(parts, chosen, table_start)
+        ]
+        runtimes = [p.runtimes[rows] for p, rows in zip(parts, chosen)]
+        ids = [p.graph_id.encode() for p in parts]
+        return {
+            'op': np.concatenate([p.op for p in parts]),
+            'feats': np.concatenate([p.feats for p in parts]),
+            'edges': np.concatenate(
+                [p.edges + start for p, start in zip(parts, before)]
+            ).astype(np.int32),
+            'config_ops': np.concatenate(
+                [p.config_ops + start for p, start in zip(parts, before)]
+            ).astype(np.int32),
+            'codes': np.concatenate(codes),
+            'vectors': np.concatenate(tables),
+            'node_start': _starts(nodes.sum(1)),
+            'edge_start': _starts(edges.sum(1)),
+            'config_start': _starts(configurable.sum(1)),
+            'node_sizes': nodes,
+            'edge_sizes': edges,
+            'config_sizes': configurable,
+            'segments': segments.astype(np.int32),
+            'runtimes': np.stack(runtimes).astype(np.float32).reshape(
+                configs.shape
+            ),
+            'graph_ids': np.array(ids, object).reshape(numbers.shape),
+        }
+
+
+def _sizes(parts, attribute: str, numbers: np.ndarray) -> np.ndarray:
+    sizes = [len(getattr(part, attribute)) for part in parts]
+    return np.array(sizes, np.int32).reshape(numbers.shape)
+
+
+def _starts(sizes: np.ndarray) -> np.ndarray:
+    return (np.cumsum(sizes) - sizes).astype(np.int32)

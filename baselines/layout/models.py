@@ -1,0 +1,479 @@
+"""The layout models: every public `tf.keras.Model` class here is a `--model`.
+
+A model sees programs as a GraphTensor (node sets `op`, `nconfig`, `g`; edge
+sets `config`, `feed` and their `sampled_` parts, which lie in one segment of
+the program) and gives every configuration a score; lower means predicted
+faster.  Contract of each class:
+
+    Model(num_configs, num_ops, **kwargs)
+    call(graph, training=False)                   -> float32 [batch, num_configs]
+    forward(graph, num_configs, dropout=None, backprop=None)   -> the same
+
+What is computed follows two exact rewrites.  A product with a concatenation is
+the sum of products with its parts.  And after l layers of message passing only
+nodes within l hops of a configurable node can depend on the configuration:
+with the nodes sorted by hops, what varies after layer l is the first a_l rows,
+and everything else is computed once, whatever the number of configurations.
+
+This file imports nothing but TensorFlow, TF-GNN and two helpers of the tile
+models: it works unchanged inside the published code.
+"""
+
+from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
+
+import tensorflow as tf
+import tensorflow_gnn as tfgnn
+
+from ..tiles import models as tile_models
+
+_MODES = ('fullgraph', 'dropout', 'backpropdropout')
+
+# The published code scales configuration features by this.
+_CONFIG_SCALE = 100.0
+
+
+class Matrix(NamedTuple):
+    """A sparse matrix as coordinates."""
+
+    rows: tf.Tensor  # int32 [entries]
+    cols: tf.Tensor  # int32 [entries]
+    values: tf.Tensor  # float32 [entries]
+
+
+class Constants(NamedTuple):
+    """What does not depend on the configuration, nodes sorted by hops.
+
+    Attributes:
+        bases: per layer float32 [n, h], what configurations add to before the
+            first activation of the layer; of the input MLP, then of each layer.
+        pooled: float32 [b, h], the sum over nodes of what does not vary.
+    """
+
+    bases: List[tf.Tensor]
+    pooled: tf.Tensor
+
+
+class ResModel(tf.keras.Model):
+    """Residual message passing with the configuration in every layer.
+
+    With c the configuration features of a node (0 where it has none):
+
+        x = activation(MLP([c, node features, opcode embedding]))
+        x = x + activation(MLP(S [c, x]))                 num_gnns times
+        score = MLP([mean(x), unit(sum(x)), unit(sum(x, configurable nodes))])
+
+    S is the adjacency matrix in both directions with self loops, normalised
+    symmetrically ('sym'); or ('asym') both directions are averaged separately
+    and concatenated.
+
+    Args:
+        num_configs: configurations per program in `call`.
+        num_ops: size of the opcode embedding, 1 + the largest opcode.
+        op_embed_dim: width of the opcode embedding.
+        num_gnns: number of message-passing layers.
+        mlp_layers: number of dense layers of the input MLP and of each layer's.
+        hidden_activation: a Keras activation.
+        hidden_dim: width of all hidden layers.
+        adj_normalization: 'sym' or 'asym'.
+        dropout: how a segment of the program is used where one is selected:
+            'dropout': only edges and configurable nodes inside it exist;
+            'backpropdropout': so inside it, and outside the full program is
+            used, but passes no gradient; 'fullgraph': not at all.
+
+    Raises:
+        ValueError: an option is not one of those.
+    """
+
+    def __init__(
+        self,
+        num_configs: int,
+        num_ops: int,
+        op_embed_dim: int = 32,
+        num_gnns: int = 2,
+        mlp_layers: int = 2,
+        hidden_activation: str = 'leaky_relu',
+        hidden_dim: int = 32,
+        adj_normalization: str = 'sym',
+        dropout: str = 'backpropdropout',
+    ):
+        super().__init__()
+        _check('adj_normalization', adj_normalization, ('sym', 'asym'))
+        _check('dropout', dropout, _MODES)
+        if mlp_layers < 1:
+            raise ValueError(f'mlp_layers is at least 1, not {mlp_layers}')
+        self._num_configs = num_configs
+        self._directions = 2 if adj_normalization == 'asym' else 1
+        self._mode = dropout
+        self._activation = tf.keras.activations.get(hidden_activation)
+        self._width = hidden_dim
+        self._op_embedding = tile_models._OpEmbedding(num_ops, op_embed_dim)
+        dims = [hidden_dim] * mlp_layers
+        self._input_mlp = tile_models._mlp(dims, hidden_activation)
+        self._gnn_layers = [
+            tile_models._mlp(dims, hidden_activation) for _ in range(num_gnns)
+        ]
+        self._head = tile_models._mlp(
+            [hidden_dim, 1], hidden_activation, use_bias=False
+        )
+
+    @property
+    def num_gnns(self) -> int:
+        """Number of message-passing layers."""
+        return len(self._gnn_layers)
+
+    def call(self, graph: tfgnn.GraphTensor, training: bool = False):
+        return self.forward(graph, self._num_configs)
+
+    def forward(
+        self,
+        graph: tfgnn.GraphTensor,
+        num_configs: int,
+        dropout: Optional[str] = None,
+        backprop: Any = None,
+    ) -> tf.Tensor:
+        """Scores configurations.
+
+        Args:
+            graph: b programs, as `baselines.layout.graphs` makes them.
+            num_configs: configurations of each program in `graph`, c.
+            dropout: use this mode instead of the constructor's.
+            backprop: ignored; older callers pass it.
+
+        Returns:
+            float32 [b, c].
+        """
+        del backprop
+        mode = self._mode if dropout is None else dropout
+        _check('dropout', mode, _MODES)
+        nodes = self.node_inputs(graph)
+        batch = graph.node_sets['g'].sizes.shape[0]
+        member = tf.one_hot(
+            graph.edge_sets['g_op'].adjacency[tfgnn.SOURCE], batch
+        )
+        sizes = tf.reduce_sum(member, 0)
+        args = [graph, nodes, num_configs]
+        if mode == 'backpropdropout':
+            selected = graph.node_sets['op']['selected']
+            inside = tf.cast(selected, tf.float32)[:, tf.newaxis]
+            total, configurable = self._encode(*args, 'sampled_', member * inside)
+            # Without a segment there is nothing outside, nor anything to do.
+            outside = tf.cond(
+                tf.reduce_all(selected),
+                lambda: tf.zeros_like(total),
+                lambda: self._encode(*args, '', member * (1.0 - inside))[0],
+            )
+            total += tf.stop_gradient(outside)
+        else:
+            prefix = 'sampled_' if mode == 'dropout' else ''
+            total, configurable = self._encode(*args, prefix, member)
+        sizes = tf.repeat(sizes, num_configs)[:, tf.newaxis]
+        scores = self.read_out(total, configurable, sizes)
+        return tf.reshape(scores, [batch, num_configs])
+
+    def node_inputs(self, graph: tfgnn.GraphTensor) -> tf.Tensor:
+        """Returns [node features, embedding], float32 [n, f + e]; builds all."""
+        graph = self._op_embedding(graph)
+        ops = graph.node_sets['op']
+        nodes = tf.concat([ops['feats'], ops['op_e']], -1)
+        config_width = graph.node_sets['nconfig']['feats'].shape[-1]
+        widths = [config_width + nodes.shape[-1]]
+        widths += [self._directions * (config_width + self._width)] * self.num_gnns
+        for mlp, width in zip([self._input_mlp, *self._gnn_layers], widths):
+            if not mlp.built:
+                mlp.build(tf.TensorShape([None, width]))
+        if not self._head.built:
+            self._head.build(tf.TensorShape([None, 3 * self._width]))
+        return nodes
+
+    def matrices(self, feed: tfgnn.Adjacency, num_nodes) -> List[Matrix]:
+        """Returns what messages are multiplied with: [S], or [P, Q] for asym."""
+        v = tf.cast(feed[tfgnn.TARGET], tf.int32)
+        u = tf.cast(feed[tfgnn.SOURCE], tf.int32)
+        self_loop = tf.range(num_nodes)
+        if self._directions == 2:
+            ends = [([v, self_loop], [u, self_loop]), ([u, self_loop], [v, self_loop])]
+        else:
+            ends = [([v, u, self_loop], [u, v, self_loop])]
+        result = []
+        for rows, cols in ends:
+            rows, cols = tf.concat(rows, 0), tf.concat(cols, 0)
+            ones = tf.ones(tf.shape(rows))
+            degree = tf.math.unsorted_segment_sum(ones, rows, num_nodes)
+            if self._directions == 2:
+                values = 1.0 / tf.gather(degree, rows)
+            else:
+                scale = tf.math.rsqrt(degree)
+                values = tf.gather(scale, rows) * tf.gather(scale, cols)
+            result.append(Matrix(rows, cols, values))
+        return result
+
+    def constants(
+        self,
+        nodes: tf.Tensor,
+        matrices: Sequence[Matrix],
+        affected: Sequence[tf.Tensor],
+        member: tf.Tensor,
+    ) -> Constants:
+        """Computes what does not depend on the configuration.
+
+        Args:
+            nodes: float32 [n, f + e], nodes sorted by hops.
+            matrices: see `matrices`, between the sorted nodes.
+            affected: per layer a_l, how many nodes are within l hops of a
+                configurable one; a_0 is the number of those.
+            member: float32 [n, b], what a node counts in a program's sums.
+        """
+        configs_width = self._first(0).kernel.shape[0] - nodes.shape[-1]
+        [(_, w)] = self._kernels(0, configs_width)
+        bases = [tf.nn.bias_add(tf.matmul(nodes, w), self._first(0).bias)]
+        x = self._beyond(affected[0], 0, bases[0])
+        for layer in range(1, self.num_gnns + 1):
+            messages = [
+                multiply(matrix, tf.matmul(x, w), tf.shape(x)[0])
+                for matrix, (_, w) in zip(
+                    matrices, self._kernels(layer, configs_width)
+                )
+            ]
+            bases.append(
+                tf.nn.bias_add(tf.add_n(messages), self._first(layer).bias)
+            )
+            x += self._beyond(affected[layer], layer, bases[layer])
+        return Constants(bases, tf.matmul(member, x, transpose_a=True))
+
+    def variable_sums(
+        self, bases: Sequence[tf.Tensor], configs: tf.Tensor, cells: 'Cells'
+    ) -> Tuple[tf.Tensor, tf.Tensor]:
+        """Computes what depends on the configuration, summed over nodes.
+
+        Args:
+            bases: of `Constants`.
+            configs: float32 [cells of layer 0, q], configuration features.
+            cells: what is computed, and how messages pass between.
+
+        Returns:
+            float32 [b * c, h], the sum over the nodes that vary, and that over
+            configurable nodes.
+        """
+        configs = configs * _CONFIG_SCALE
+        [(w, _)] = self._kernels(0, configs.shape[-1])
+        x = cells.add_base(0, tf.matmul(configs, w), bases[0])
+        x = self._finish(0, x)
+        total, configurable = cells.pool(0, x)
+        for layer in range(1, self.num_gnns + 1):
+            messages = [
+                cells.add_configs(layer, tf.matmul(x, w_x), tf.matmul(configs, w_c))
+                for w_c, w_x in self._kernels(layer, configs.shape[-1])
+            ]
+            y = cells.aggregate(layer, messages)
+            y = self._finish(layer, cells.add_base(layer, y, bases[layer]))
+            for_all, for_configurable = cells.pool(layer, y)
+            total += for_all
+            configurable += for_configurable
+            if layer < self.num_gnns:
+                x = cells.add_previous(layer, y, x)
+        return total, configurable
+
+    def read_out(
+        self, total: tf.Tensor, configurable: tf.Tensor, sizes: tf.Tensor
+    ) -> tf.Tensor:
+        """Scores from sums over nodes.
+
+        Args:
+            total: float32 [r, h], sums over all nodes of a program.
+            configurable: float32 [r, h], sums over its configurable nodes.
+            sizes: float32 [r, 1], its number of nodes.
+
+        Returns:
+            float32 [r, 1].
+        """
+        pooled = [
+            total / sizes,
+            tf.nn.l2_normalize(total, -1),
+            tf.nn.l2_normalize(configurable, -1),
+        ]
+        return self._head(tf.concat(pooled, -1))
+
+    def _encode(self, graph, nodes, num_configs, prefix, member):
+        """Sums [b * c, h] over all nodes and over the configurable ones."""
+        n = tf.shape(nodes)[0]
+        config = graph.edge_sets[prefix + 'config'].adjacency
+        configurable = tf.cast(config[tfgnn.TARGET], tf.int32)
+        configs = tf.gather(
+            graph.node_sets['nconfig']['feats'], config[tfgnn.SOURCE]
+        )
+        matrices = self.matrices(graph.edge_sets[prefix + 'feed'].adjacency, n)
+        order, affected = sort_by_hops(configurable, matrices, n, self.num_gnns)
+        position = tf.math.invert_permutation(order)
+        matrices = [
+            Matrix(tf.gather(position, m.rows), tf.gather(position, m.cols), m.values)
+            for m in matrices
+        ]
+        member = tf.gather(member, order)
+        constants = self.constants(
+            tf.gather(nodes, order), matrices, affected, member
+        )
+        cells = _AllPairs(matrices, affected, member, num_configs, self._width)
+        configs = tf.reshape(configs, [-1, configs.shape[-1]])
+        total, of_configurable = self.variable_sums(constants.bases, configs, cells)
+        return total + tf.repeat(constants.pooled, num_configs, 0), of_configurable
+
+    def _mlp_of(self, layer: int) -> tf.keras.Sequential:
+        return self._gnn_layers[layer - 1] if layer else self._input_mlp
+
+    def _first(self, layer: int) -> tf.keras.layers.Dense:
+        return self._mlp_of(layer).layers[0]
+
+    def _kernels(self, layer, configs_width) -> List[Tuple[tf.Tensor, tf.Tensor]]:
+        """The first kernel's rows for [c, x], once for each direction."""
+        kernel = self._first(layer).kernel
+        directions = self._directions if layer else 1
+        width = kernel.shape[0] // directions - configs_width
+        parts = tf.split(kernel, [configs_width, width] * directions)
+        return list(zip(parts[::2], parts[1::2]))
+
+    def _finish(self, layer: int, x: tf.Tensor) -> tf.Tensor:
+        """All of a layer behind its first product and bias."""
+        for part in self._mlp_of(layer).layers[1:]:
+            x = part(x)
+        return self._activation(x)
+
+    def _beyond(self, affected, layer: int, base: tf.Tensor) -> tf.Tensor:
+        """`_finish` for nodes that do not vary; zeros for those that do."""
+        x = self._finish(layer, base[affected:])
+        return tf.pad(x, [[affected, 0], [0, 0]])
+
+
+def _check(option: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise ValueError(
+            f'{option} is one of {", ".join(choices)}, not {value!r}'
+        )
+
+
+def multiply(matrix: Matrix, x: tf.Tensor, num_rows) -> tf.Tensor:
+    """The product of a sparse matrix with x: [columns, d] -> [num_rows, d]."""
+    indices = tf.cast(tf.stack([matrix.rows, matrix.cols], 1), tf.int64)
+    shape = tf.cast(tf.stack([num_rows, tf.shape(x)[0]]), tf.int64)
+    return tf.raw_ops.SparseTensorDenseMatMul(
+        a_indices=indices, a_values=matrix.values, a_shape=shape, b=x
+    )
+
+
+def sort_by_hops(
+    start: tf.Tensor, matrices: Sequence[Matrix], num_nodes, most: int
+) -> Tuple[tf.Tensor, List[tf.Tensor]]:
+    """Sorts nodes by their distance from some.
+
+    Args:
+        start: int32 [k], different nodes; they come first, in this order.
+        matrices: messages pass along their entries.
+        num_nodes: n.
+        most: nodes farther away are not told apart.
+
+    Returns:
+        order: int32 [n].
+        within: for 0, 1, .., `most` hops how many nodes are not farther away.
+    """
+    hops = tf.fill([num_nodes], most + 1)
+    hops = tf.tensor_scatter_nd_update(
+        hops, start[:, tf.newaxis], tf.zeros_like(start)
+    )
+    rings = [start]
+    for step in range(1, most + 1):
+        for matrix in matrices:
+            at_source = tf.gather(hops, matrix.cols)
+            ends = tf.boolean_mask(matrix.rows, at_source < step)
+            reached = tf.fill(tf.shape(ends), step)
+            hops = tf.tensor_scatter_nd_min(hops, ends[:, tf.newaxis], reached)
+        rings.append(_where(tf.equal(hops, step)))
+    rings.append(_where(tf.equal(hops, most + 1)))
+    within = tf.cumsum([tf.shape(ring)[0] for ring in rings[:-1]])
+    return tf.concat(rings, 0), tf.unstack(within)
+
+
+def _where(mask: tf.Tensor) -> tf.Tensor:
+    return tf.cast(tf.where(mask)[:, 0], tf.int32)
+
+
+class Cells:
+    """What `ResModel.variable_sums` computes: rows, for each layer.
+
+    A cell of layer l stands for a node within l hops of a configurable one,
+    in one configuration or in all that look the same from there.
+    """
+
+    def add_base(self, layer: int, y: tf.Tensor, base: tf.Tensor) -> tf.Tensor:
+        """Adds to every cell of a layer its node's row of `base`, [n, h]."""
+        raise NotImplementedError
+
+    def add_configs(
+        self, layer: int, x: tf.Tensor, configs: tf.Tensor
+    ) -> tf.Tensor:
+        """Adds cells of layer 0 to those of layer - 1, same node and state."""
+        raise NotImplementedError
+
+    def add_previous(self, layer: int, y: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+        """Adds cells of layer - 1 to those of `layer`, same node and state."""
+        raise NotImplementedError
+
+    def aggregate(self, layer: int, messages: Sequence[tf.Tensor]) -> tf.Tensor:
+        """Passes messages from cells of layer - 1, one tensor per matrix."""
+        raise NotImplementedError
+
+    def pool(self, layer: int, y: tf.Tensor) -> Tuple[tf.Tensor, tf.Tensor]:
+        """Sums over the layer's cells, and over configurable nodes': [b*c, h]."""
+        raise NotImplementedError
+
+
+class _AllPairs(Cells):
+    """All pairs of an affected node and a configuration, in this order."""
+
+    def __init__(self, matrices, affected, member, num_configs, width):
+        self._affected = affected
+        self._member = member
+        self._num_configs = num_configs
+        self._width = width
+        self._matrices = [
+            [_from_first(matrix, count) for matrix in matrices]
+            for count in affected[:-1]
+        ]
+
+    def _wide(self, x: tf.Tensor) -> tf.Tensor:
+        """One row per node."""
+        return tf.reshape(x, [-1, self._num_configs * self._width])
+
+    def add_base(self, layer, y, base):
+        y = tf.reshape(y, [-1, self._num_configs, self._width])
+        y += tf.expand_dims(base[:self._affected[layer]], 1)
+        return tf.reshape(y, [-1, self._width])
+
+    def add_configs(self, layer, x, configs):
+        return self._add_to_first(x, configs)
+
+    def add_previous(self, layer, y, x):
+        return self._add_to_first(y, x)
+
+    @staticmethod
+    def _add_to_first(x, y):
+        size = tf.shape(y)[0]
+        return tf.concat([x[:size] + y, x[size:]], 0)
+
+    def aggregate(self, layer, messages):
+        return tf.add_n([
+            multiply(matrix, self._wide(x), self._affected[layer])
+            for matrix, x in zip(self._matrices[layer - 1], messages)
+        ])
+
+    def pool(self, layer, y):
+        y = self._wide(y)
+        return self._sum(y, self._affected[layer]), self._sum(y, self._affected[0])
+
+    def _sum(self, y, count):
+        pooled = tf.matmul(self._member[:count], y[:count], transpose_a=True)
+        return tf.reshape(pooled, [-1, self._width])
+
+
+def _from_first(matrix: Matrix, count) -> Matrix:
+    """The columns 0 .. count of a matrix."""
+    kept = tf.where(matrix.cols < count)[:, 0]
+    return Matrix(*[tf.gather(column, kept) for column in matrix])

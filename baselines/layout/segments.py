@@ -1,0 +1,77 @@
+"""Segments: the ranges of nodes that a training step passes gradients through."""
+
+from typing import Optional, Sequence
+
+import numpy as np
+
+
+def equal_segments(num_nodes: int, keep_nodes: int) -> np.ndarray:
+    """Cuts a program every `keep_nodes` nodes, as published.
+
+    Args:
+        num_nodes: of the program, at least 1.
+        keep_nodes: most nodes in a segment; negative for no limit.
+
+    Returns:
+        int64 [segments, 2], first node and end of each.
+
+    Example:
+        equal_segments(10, 4)    # [[0, 4], [4, 8], [8, 10]]
+    """
+    _check(keep_nodes)
+    if keep_nodes < 0:
+        return np.array([[0, num_nodes]])
+    first = np.arange(0, num_nodes, keep_nodes)
+    return np.stack([first, np.minimum(first + keep_nodes, num_nodes)], 1)
+
+
+def split_segments(node_splits: np.ndarray, keep_nodes: int) -> np.ndarray:
+    """Cuts a program at its own splits, between its computations.
+
+    Neighbouring parts are joined while they have `keep_nodes` nodes together
+    at most; a part that has more is cut as in `equal_segments`.
+
+    Args:
+        node_splits: int [s], ascending from 0 to the number of nodes.
+        keep_nodes: most nodes in a segment; negative for no limit.
+
+    Returns:
+        int64 [segments, 2], first node and end of each.
+
+    Example:
+        split_segments([0, 2, 4, 13], 4)   # [[0, 4], [4, 8], [8, 12], [12, 13]]
+    """
+    _check(keep_nodes)
+    splits = np.unique(np.asarray(node_splits).reshape(-1))
+    if keep_nodes < 0 or len(splits) < 2:
+        return np.array([[0, splits[-1]]])
+    segments = []
+    begin = 0
+    while begin < splits[-1]:
+        fits = splits[(splits > begin) & (splits <= begin + keep_nodes)]
+        end = fits[-1] if len(fits) else begin + keep_nodes
+        segments.append([begin, end])
+        begin = int(end)
+    return np.array(segments)
+
+
+def draw_segments(
+    rng: np.random.Generator, choices: Sequence[np.ndarray]
+) -> np.ndarray:
+    """Draws one segment of each program, all equally likely.
+
+    Args:
+        rng: the source of randomness.
+        choices: per program int [segments, 2].
+
+    Returns:
+        int64 [programs, 2].
+    """
+    counts = np.array([len(segments) for segments in choices])
+    drawn = rng.integers(0, counts)
+    return np.stack([s[i] for s, i in zip(choices, drawn)]).astype(np.int64)
+
+
+def _check(keep_nodes: int) -> None:
+    if keep_nodes == 0:
+        raise ValueError('keep_nodes is at least 1, or -1 for whole programs')
