@@ -93,10 +93,9 @@ def read_layout(path: str) -> LayoutRecord:
         OSError: the file cannot be read.
     """
     program = read_program(path)
-    schema = {'node_config_feat': dataclasses.replace(
-        LAYOUT_SCHEMA['node_config_feat'], dtype=None)}
+    schema = {'node_config_feat': npz.Field('fiu', None)}
     features = npz.read_arrays(path, schema, MAX_FILE_BYTES)['node_config_feat']
-    check_config_shape(path, features.shape, program)
+    check_config_array(path, features.shape, features.dtype, program)
     check_config_values(path, features)
     return dataclasses.replace(
         program, node_config_feat=np.ascontiguousarray(features, np.float32))
@@ -127,14 +126,18 @@ def read_program(path: str) -> LayoutRecord:
     )
 
 
-def check_config_shape(
-    path: str, shape: Tuple[int, ...], program: LayoutRecord
+def check_config_array(
+    path: str, shape: Tuple[int, ...], dtype: np.dtype, program: LayoutRecord
 ) -> None:
-    """Compares the shape of node_config_feat with the rest of the file.
+    """Compares what node_config_feat is with the rest of the file.
 
     Raises:
-        ValueError: it is not that of the runtimes and node numbers.
+        ValueError: it holds no numbers, or its shape is not that of the
+            runtimes and node numbers.
     """
+    if dtype.kind not in 'fiu':
+        raise ValueError(
+            f'{path}: node_config_feat holds {dtype}, expected numbers')
     expected = (
         len(program.config_runtime), len(program.node_config_ids),
         CONFIG_COLUMNS)
