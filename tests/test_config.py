@@ -1,0 +1,179 @@
+"""Settings: the published flags, their checks, JSON, and the hash of a run."""
+
+import dataclasses
+import json
+import math
+import pathlib
+import subprocess
+import sys
+import types
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from baselines import config
+
+_ROOT = pathlib.Path(__file__).parents[1]
+
+# design.md 2.2; the ways of writing a default are absl's.
+_PUBLISHED = {
+    'epochs': '100',
+    'early_stop': '20',
+    'eval_every': '5',
+    'losses': 'ListMLELoss:1,MSE:0.02',
+    'lr': '0.001',
+    'clip_norm': '0.001',
+    'configs': '10',
+    'batch': '10',
+    'model': 'EarlyJoinSAGE',
+    'model_kwargs_json': '{}',
+    'test_mode': 'predictions',
+    'out_dir': '~/out/tpugraphs_tiles',
+    'results_csv': '',
+    'validate_batches': '-1',
+    'run_id': '',
+    'data_root': '~/data/tpugraphs/npz/tile/xla',
+    'cache_dir': '~/data/tpugraphs/cache/tile',
+    'toy_data': 'false',
+}
+_OURS = {
+    'models_file': '',
+    'sample_data': 'false',
+    'skip_bad_files': 'false',
+    'validation_configs': '100',
+    'seed': '0',
+    'resume': 'false',
+}
+# What may differ between a run and the one that resumes it.
+_NOT_SHAPING = {
+    'cache_dir', 'out_dir', 'results_csv', 'test_mode', 'epochs', 'early_stop',
+    'eval_every', 'resume', 'data_root'}
+
+
+def _flags_of(script):
+    """Defaults of the flags that a script itself defines, from --helpxml."""
+    done = subprocess.run(
+        [sys.executable, str(_ROOT / script), '--helpxml'],
+        capture_output=True, text=True, check=False)
+    return {
+        flag.findtext('name'): flag.findtext('default') or ''
+        for flag in ElementTree.fromstring(done.stdout).iter('flag')
+        if flag.findtext('key') == 'yes'
+    }
+
+
+def test_tiles_train_has_the_published_flags_and_ours():
+    assert _flags_of('tiles_train.py') == {**_PUBLISHED, **_OURS}
+
+
+def test_prediction_script_has_the_published_flags():
+    found = _flags_of('tiles_gen_predictions_csv.py')
+    assert {'dir', 'dirs', 'data_root', 'models_file'} <= set(found)
+    assert found['output'] == 'predictions_output_model.csv'
+    assert found['cache_dir'] == _PUBLISHED['cache_dir']
+    assert 'epochs' not in found
+
+
+def _from_flags(**changes):
+    values = config.to_json(config.TileConfig())
+    values.update(changes)
+    return config.from_flags(config.TileConfig, {
+        name: types.SimpleNamespace(value=value)
+        for name, value in values.items()})
+
+
+def test_from_flags_reads_and_checks():
+    assert _from_flags() == config.TileConfig()
+    assert _from_flags(lr=0.5, batch=3) == config.TileConfig(lr=0.5, batch=3)
+    with pytest.raises(ValueError, match='^--batch should be at least 1, not 0$'):
+        _from_flags(batch=0)
+
+
+@pytest.mark.parametrize('setting, value, wanted', [
+    ('epochs', 0, 'at least 1, not 0'),
+    ('early_stop', 0, 'at least 1, not 0'),
+    ('configs', 1, 'at least 2, not 1'),
+    ('batch', -3, 'at least 1, not -3'),
+    ('validation_configs', 1, 'at least 2, not 1'),
+    ('seed', -1, 'at least 0, not -1'),
+    ('lr', 0.0, 'more than 0, not 0.0'),
+    ('lr', math.nan, 'more than 0, not nan'),
+    ('clip_norm', -1.0, 'more than 0, not -1.0'),
+    ('test_mode', 'metric', "one of predictions, metrics, not 'metric'"),
+])
+def test_values_out_of_range(setting, value, wanted):
+    with pytest.raises(ValueError) as caught:
+        config.checked(config.TileConfig(**{setting: value}))
+    assert str(caught.value) == f'--{setting} should be {wanted}'
+
+
+@pytest.mark.parametrize('setting, value', [
+    ('epochs', 1), ('configs', 2), ('batch', 1), ('seed', 0), ('lr', 1e-9),
+    ('validate_batches', 0), ('validate_batches', -1), ('test_mode', 'metrics')])
+def test_values_at_the_edge(setting, value):
+    wanted = config.TileConfig(**{setting: value})
+    assert config.checked(wanted) is wanted
+
+
+@pytest.mark.parametrize('text, message', [
+    ('{num_gnns: 2}', "--model_kwargs_json is not JSON: '{num_gnns: 2}' ("),
+    ('', "--model_kwargs_json is not JSON: '' ("),
+    ('[1]', "--model_kwargs_json should be an object such as '{\"num_gnns\": "
+            "2}', not '[1]'"),
+    ('null', "not 'null'"),
+])
+def test_bad_model_kwargs(text, message):
+    for refuse in (
+        lambda: config.model_kwargs(text),
+        lambda: config.checked(config.TileConfig(model_kwargs_json=text)),
+    ):
+        with pytest.raises(ValueError) as caught:
+            refuse()
+        assert message in str(caught.value)
+        assert '\n' not in str(caught.value)
+
+
+def test_model_kwargs():
+    assert config.model_kwargs('{}') == {}
+    assert config.model_kwargs('{"num_gnns": 2, "directed": true}') == {
+        'num_gnns': 2, 'directed': True}
+
+
+def test_json_is_flat_and_complete():
+    settings = config.TileConfig(lr=0.25, run_id='first')
+    described = config.to_json(settings)
+    assert set(described) == {*_PUBLISHED, *_OURS}
+    assert json.loads(json.dumps(described, allow_nan=False)) == described
+    assert config.TileConfig(**described) == settings
+
+
+def test_every_setting_has_help_and_cannot_be_changed():
+    for name in config.to_json(config.TileConfig()):
+        text = config.help_of(config.TileConfig, name)
+        assert text.endswith('.') and '\n' not in text
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.TileConfig().lr = 1.0
+
+
+def _other(value):
+    """A value of the same type that differs."""
+    return not value if isinstance(value, bool) else (
+        value + 'x' if isinstance(value, str) else value + 1)
+
+
+@pytest.mark.parametrize('name', sorted({*_PUBLISHED, *_OURS}))
+def test_training_key_follows_what_shapes_the_model(name):
+    plain = config.TileConfig()
+    changed = dataclasses.replace(plain, **{name: _other(getattr(plain, name))})
+    same = config.training_key(plain, 'data') == config.training_key(
+        changed, 'data')
+    assert same == (name in _NOT_SHAPING)
+
+
+def test_training_key_follows_the_data():
+    settings = config.TileConfig()
+    key = config.training_key(settings, 'train', 'valid')
+    assert key == config.training_key(settings, 'train', 'valid')
+    assert key != config.training_key(settings, 'train', 'other')
+    assert key != config.training_key(settings, 'trainvalid')
+    assert len(key) == 16 and int(key, 16) >= 0
