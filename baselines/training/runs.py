@@ -18,6 +18,7 @@ import warnings
 import zlib
 from typing import Any, Dict, List
 
+from absl import logging as absl_logging
 import numpy as np
 import tensorflow as tf
 
@@ -107,10 +108,10 @@ def save(out_dir: str, run_hash: str, model: tf.keras.Model, info: Dict) -> str:
 def _save_model(model: tf.keras.Model, path: str) -> None:
     # TF-GNN's types are announced one by one, and Keras says that the model
     # was not compiled; both are as they should be.
-    loggers = [tf.get_logger(), logging.getLogger('absl')]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
+    logger, verbosity = tf.get_logger(), absl_logging.get_verbosity()
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    absl_logging.set_verbosity(absl_logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter('ignore')
@@ -118,8 +119,8 @@ def _save_model(model: tf.keras.Model, path: str) -> None:
     except (tf.errors.OpError, OSError) as error:
         raise OSError(f'{path}: the model cannot be saved: {error}') from None
     finally:
-        for logger, level in zip(loggers, levels):
-            logger.setLevel(level)
+        logger.setLevel(level)
+        absl_logging.set_verbosity(verbosity)
 
 
 def load(model_dir: str) -> Run:
