@@ -65,9 +65,17 @@ def tile_models(models_file: str = '') -> Dict[str, type]:
     Args:
         models_file: a models.py to use instead of ours.  Its code is run: it
             is code that the user chose.
+
+    Raises:
+        ValueError: the file cannot be imported, or has no model.
     """
     if models_file:
-        return models_in(load_models_file(models_file, 'tiles'))
+        models = models_in(load_models_file(models_file, 'tiles'))
+        if not models:
+            raise ValueError(
+                f'--models_file: {files.expand(models_file)} defines no public '
+                'tf.keras.Model')
+        return models
     return models_in(importlib.import_module('baselines.tiles.models'))
 
 

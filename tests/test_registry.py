@@ -1,0 +1,159 @@
+"""Names: the nearest one, the models of a module, and models.py of others."""
+
+import sys
+import types
+
+import pytest
+import tensorflow as tf
+
+from baselines import registry
+
+_TILE_MODELS = {
+    'MLP', 'LateJoinSAGE', 'EarlyJoinSAGE', 'LateJoinResGCN', 'EarlyJoinResGCN',
+    'ResGCN'}
+
+_MODEL = '''
+import tensorflow as tf
+
+class Mine(tf.keras.Model):
+    def __init__(self, num_configs, num_ops, width=3):
+        super().__init__()
+        self.width = width
+'''
+
+
+def _message(function, *args):
+    with pytest.raises(ValueError) as caught:
+        function(*args)
+    assert '\n' not in str(caught.value)
+    return str(caught.value)
+
+
+def test_resolve():
+    assert registry.resolve('b', {'a': 1, 'b': 2}, 'letter') == 2
+
+
+@pytest.mark.parametrize('name, nearest', [
+    ('earlyjoinsage', 'EarlyJoinSAGE'),
+    ('EarlyJoinSage', 'EarlyJoinSAGE'),
+    ('LateSAGE', 'LateJoinSAGE'),
+    ('mlp', 'MLP'),
+    ('resgcn', 'ResGCN'),
+])
+def test_nearest_name(name, nearest):
+    message = _message(
+        registry.resolve, name, dict.fromkeys(_TILE_MODELS), 'model')
+    assert message == (
+        f'there is no model {name!r}; did you mean {nearest!r}? There are: '
+        'EarlyJoinResGCN, EarlyJoinSAGE, LateJoinResGCN, LateJoinSAGE, MLP, '
+        'ResGCN')
+
+
+def test_a_name_like_no_other_gets_the_list_alone():
+    message = _message(registry.resolve, 'zzz', {'b': 1, 'a': 2}, 'letter')
+    assert message == "there is no letter 'zzz'; There are: a, b"
+
+
+def test_tile_models():
+    models = registry.tile_models()
+    assert set(models) == _TILE_MODELS
+    assert models['ResGCN'] is models['EarlyJoinResGCN']
+
+
+def test_models_in_a_module():
+    module = types.ModuleType('somewhere')
+    own = type('Own', (tf.keras.Model,), {'__module__': 'somewhere'})
+    module.Own = module.Alias = module._Private = own
+    module.Imported = type(
+        'Imported', (tf.keras.Model,), {'__module__': 'elsewhere'})
+    module.Layer = type(
+        'Layer', (tf.keras.layers.Layer,), {'__module__': 'somewhere'})
+    module.instance, module.number = own(), 3
+    assert registry.models_in(module) == {'Own': own, 'Alias': own}
+
+
+class _Narrow:
+    def __init__(self, num_configs, num_ops, hidden_dim=64, num_gnns=3):
+        pass
+
+
+class _Wide:
+    def __init__(self, num_configs, num_ops, **kwargs):
+        pass
+
+
+def test_check_kwargs():
+    registry.check_kwargs(_Narrow, {'num_gnns': 2, 'hidden_dim': 8})
+    registry.check_kwargs(_Wide, {'anything': 1})
+    message = _message(registry.check_kwargs, _Narrow, {'hiden_dim': 8})
+    assert message == (
+        "--model_kwargs_json: _Narrow has no option 'hiden_dim'; did you mean "
+        "'hidden_dim'? There are: hidden_dim, num_gnns")
+    # What we pass ourselves cannot be passed twice.
+    assert "no option 'num_ops'" in _message(
+        registry.check_kwargs, _Narrow, {'num_ops': 8})
+
+
+def test_models_file(tmp_path, monkeypatch):
+    (tmp_path / 'models.py').write_text(_MODEL)
+    models = registry.tile_models(str(tmp_path / 'models.py'))
+    assert set(models) == {'Mine'}
+    assert models['Mine'](10, 5, width=4).width == 4
+    monkeypatch.chdir(tmp_path)
+    assert set(registry.tile_models('./models.py')) == {'Mine'}
+    monkeypatch.setenv('HOME', str(tmp_path))
+    assert set(registry.tile_models('~/models.py')) == {'Mine'}
+
+
+@pytest.mark.parametrize('statement', [
+    'from . import implicit',
+    'from tpu_graphs.baselines.tiles import implicit',
+    'import tpu_graphs.baselines.tiles.implicit as implicit',
+])
+def test_models_file_finds_implicit_as_in_both_trees(tmp_path, statement):
+    path = tmp_path / 'models.py'
+    path.write_text(f'{statement}\nMULTIPLIER = implicit.AdjacencyMultiplier\n')
+    module = registry.load_models_file(str(path), 'tiles')
+    assert callable(module.MULTIPLIER)
+
+
+def test_two_models_files_of_one_name_are_two_modules(tmp_path):
+    for name in ('a', 'b'):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / 'models.py').write_text(f'NAME = {name!r}')
+    names = [
+        registry.load_models_file(str(tmp_path / name / 'models.py'), 'tiles').NAME
+        for name in ('a', 'b')]
+    assert names == ['a', 'b']
+
+
+@pytest.mark.parametrize('code, what', [
+    ('import no_such_module', "ModuleNotFoundError: No module named 'no_such_m"),
+    ('def f(:', 'SyntaxError: invalid syntax'),
+    ('1 / 0', 'ZeroDivisionError: division by zero'),
+])
+def test_models_file_that_cannot_be_imported(tmp_path, code, what):
+    path = tmp_path / 'models.py'
+    path.write_text(code)
+    before = set(sys.modules)
+    message = _message(registry.load_models_file, str(path), 'tiles')
+    assert message.startswith(f'--models_file: importing {path} raised {what}')
+    assert not [name for name in set(sys.modules) - before if 'models_file' in name]
+
+
+def test_models_file_that_is_no_python_file(tmp_path):
+    missing = tmp_path / 'none.py'
+    assert _message(registry.tile_models, str(missing)) == (
+        f'--models_file: there is no file {missing}')
+    assert 'there is no file' in _message(registry.tile_models, str(tmp_path))
+    text = tmp_path / 'models.txt'
+    text.write_text(_MODEL)
+    assert _message(registry.tile_models, str(text)) == (
+        f'--models_file: {text} is not a Python file (.py)')
+
+
+def test_models_file_without_a_model(tmp_path):
+    path = tmp_path / 'models.py'
+    path.write_text('from tensorflow.keras import Model')
+    assert _message(registry.tile_models, str(path)) == (
+        f'--models_file: {path} defines no public tf.keras.Model')
