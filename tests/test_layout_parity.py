@@ -34,6 +34,7 @@ def _program(golden, j):
         config_ops=golden[f'node_config_ids_{j}'].astype(np.int32),
         vectors=vectors,
         codes=codes,
+        group=np.arange(len(codes)),
         runtimes=golden[f'config_runtime_{j}'],
     )
 

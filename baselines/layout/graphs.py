@@ -30,7 +30,8 @@ RUNTIME_SCALE = 1e7
 class Program:
     """One program as models see it.  Arrays may be memory-mapped.
 
-    n nodes, m edges, c configurations of k nodes, d distinct vectors.
+    n nodes, m edges, c configurations of k nodes, of which u differ, with d
+    distinct vectors.
 
     Attributes:
         graph_id: its name.
@@ -39,7 +40,8 @@ class Program:
         edges: int32 [m, 2], rows (consumer, producer).
         config_ops: int32 [k], different numbers of the configurable nodes.
         vectors: float32 [d, q], scaled configuration features.
-        codes: any integer type, [c, k]: rows of `vectors`.
+        codes: any integer type, [u, k]: rows of `vectors`.
+        group: int [c], rows of `codes`.
         runtimes: float [c], nanoseconds.
     """
 
@@ -50,6 +52,7 @@ class Program:
     config_ops: np.ndarray
     vectors: np.ndarray
     codes: np.ndarray
+    group: np.ndarray
     runtimes: np.ndarray
 
     @property
@@ -60,7 +63,7 @@ class Program:
     @property
     def num_configs(self) -> int:
         """Number of configurations, c."""
-        return len(self.codes)
+        return len(self.group)
 
 
 def encode_configs(feats: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
@@ -288,7 +291,7 @@ class LayoutGraphs:
         table_start = _starts(np.array([len(t) for t in tables]))
         table_start = table_start[which.reshape(-1)]
         codes = [
-            p.codes[rows].T.astype(np.int32) + start
+            p.codes[p.group[rows]].T.astype(np.int32) + start
             for p, rows, start in zip(parts, chosen, table_start)
         ]
         runtimes = [p.runtimes[rows] for p, rows in zip(parts, chosen)]

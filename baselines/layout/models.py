@@ -40,15 +40,24 @@ class Matrix(NamedTuple):
     values: tf.Tensor  # float32 [entries]
 
 
-class Constants(NamedTuple):
-    """What does not depend on the configuration, nodes sorted by hops.
+class Prepared(NamedTuple):
+    """Programs with their nodes sorted by hops, and what does not vary.
 
     Attributes:
-        bases: per layer float32 [n, h], what configurations add to before the
-            first activation of the layer; of the input MLP, then of each layer.
+        configs: float32 [k, c, q], features of the configurable nodes.
+        matrices: what messages are multiplied with.
+        affected: per layer a_l, how many nodes are within l hops of a
+            configurable one; a_0 is k.
+        member: float32 [n, b], what a node counts in a program's sums.
+        bases: per layer float32 [n, h], what configurations add to before its
+            first activation; layer 0 is the input MLP.
         pooled: float32 [b, h], the sum over nodes of what does not vary.
     """
 
+    configs: tf.Tensor
+    matrices: List[Matrix]
+    affected: List[tf.Tensor]
+    member: tf.Tensor
     bases: List[tf.Tensor]
     pooled: tf.Tensor
 
@@ -207,22 +216,8 @@ class ResModel(tf.keras.Model):
             result.append(Matrix(rows, cols, values))
         return result
 
-    def constants(
-        self,
-        nodes: tf.Tensor,
-        matrices: Sequence[Matrix],
-        affected: Sequence[tf.Tensor],
-        member: tf.Tensor,
-    ) -> Constants:
-        """Computes what does not depend on the configuration.
-
-        Args:
-            nodes: float32 [n, f + e], nodes sorted by hops.
-            matrices: see `matrices`, between the sorted nodes.
-            affected: per layer a_l, how many nodes are within l hops of a
-                configurable one; a_0 is the number of those.
-            member: float32 [n, b], what a node counts in a program's sums.
-        """
+    def _constants(self, nodes, matrices, affected, member):
+        """Computes `bases` and `pooled` of `Prepared`."""
         configs_width = self._first(0).kernel.shape[0] - nodes.shape[-1]
         [(_, w)] = self._kernels(0, configs_width)
         bases = [tf.nn.bias_add(tf.matmul(nodes, w), self._first(0).bias)]
@@ -238,7 +233,7 @@ class ResModel(tf.keras.Model):
                 tf.nn.bias_add(tf.add_n(messages), self._first(layer).bias)
             )
             x += self._beyond(affected[layer], layer, bases[layer])
-        return Constants(bases, tf.matmul(member, x, transpose_a=True))
+        return bases, tf.matmul(member, x, transpose_a=True)
 
     def variable_sums(
         self, bases: Sequence[tf.Tensor], configs: tf.Tensor, cells: 'Cells'
@@ -246,7 +241,7 @@ class ResModel(tf.keras.Model):
         """Computes what depends on the configuration, summed over nodes.
 
         Args:
-            bases: of `Constants`.
+            bases: of `Prepared`.
             configs: float32 [cells of layer 0, q], configuration features.
             cells: what is computed, and how messages pass between.
 
@@ -293,8 +288,17 @@ class ResModel(tf.keras.Model):
         ]
         return self._head(tf.concat(pooled, -1))
 
-    def _encode(self, graph, nodes, num_configs, prefix, member):
-        """Sums [b * c, h] over all nodes and over the configurable ones."""
+    def prepare(
+        self, graph: tfgnn.GraphTensor, nodes: tf.Tensor, prefix: str, member
+    ) -> 'Prepared':
+        """Sorts nodes by hops and computes what does not vary.
+
+        Args:
+            graph: the programs.
+            nodes: of `node_inputs`.
+            prefix: '' for whole programs, 'sampled_' for the selected segments.
+            member: float32 [n, b], what a node counts in a program's sums.
+        """
         n = tf.shape(nodes)[0]
         config = graph.edge_sets[prefix + 'config'].adjacency
         configurable = tf.cast(config[tfgnn.TARGET], tf.int32)
@@ -309,13 +313,19 @@ class ResModel(tf.keras.Model):
             for m in matrices
         ]
         member = tf.gather(member, order)
-        constants = self.constants(
+        bases, pooled = self._constants(
             tf.gather(nodes, order), matrices, affected, member
         )
-        cells = _AllPairs(matrices, affected, member, num_configs, self._width)
+        return Prepared(configs, matrices, affected, member, bases, pooled)
+
+    def _encode(self, graph, nodes, num_configs, prefix, member):
+        """Sums [b * c, h] over all nodes and over the configurable ones."""
+        prepared = self.prepare(graph, nodes, prefix, member)
+        configs = prepared.configs
         configs = tf.reshape(configs, [-1, configs.shape[-1]])
-        total, of_configurable = self.variable_sums(constants.bases, configs, cells)
-        return total + tf.repeat(constants.pooled, num_configs, 0), of_configurable
+        cells = _AllPairs(prepared, num_configs, self._width)
+        total, configurable = self.variable_sums(prepared.bases, configs, cells)
+        return total + tf.repeat(prepared.pooled, num_configs, 0), configurable
 
     def _mlp_of(self, layer: int) -> tf.keras.Sequential:
         return self._gnn_layers[layer - 1] if layer else self._input_mlp
@@ -428,14 +438,14 @@ class Cells:
 class _AllPairs(Cells):
     """All pairs of an affected node and a configuration, in this order."""
 
-    def __init__(self, matrices, affected, member, num_configs, width):
-        self._affected = affected
-        self._member = member
+    def __init__(self, prepared: Prepared, num_configs, width: int):
+        self._affected = prepared.affected
+        self._member = prepared.member
         self._num_configs = num_configs
         self._width = width
         self._matrices = [
-            [_from_first(matrix, count) for matrix in matrices]
-            for count in affected[:-1]
+            [_from_first(matrix, count) for matrix in prepared.matrices]
+            for count in prepared.affected[:-1]
         ]
 
     def _wide(self, x: tf.Tensor) -> tf.Tensor:

@@ -1,0 +1,264 @@
+"""What has to be computed to score configurations of a program, and no more.
+
+After l layers of message passing a node depends on the layouts of the
+configurable nodes within l hops, and on nothing else.  A configurable node has
+few different layouts in all configurations, so most nodes look the same in
+most configurations: they are in one of a few *states*.  A node in a state is a
+*cell*, and each layer is computed once per cell:
+
+    structure = Structure.build(matrices, affected)     # once per program
+    states = structure.states(codes)                    # for some configurations
+    arrays = structure.cells(states)                    # indices for TensorFlow
+
+No approximation: cells hold what the whole program's nodes would, and a node
+with too many states gets one per configuration.  Only numpy and scipy here;
+nodes are numbered by hops, configurable ones first.
+"""
+
+import dataclasses
+from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+
+import numpy as np
+import scipy.sparse
+
+
+class Entries(NamedTuple):
+    """A sparse matrix as coordinates."""
+
+    rows: np.ndarray  # int [entries]
+    cols: np.ndarray  # int [entries]
+    values: np.ndarray  # float32 [entries]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class States:
+    """Which state a group of nodes is in, at one layer.
+
+    Attributes:
+        of_config: int32 [groups, c], the state in each configuration.
+        start: int64 [groups + 1]; group g has states start[g] .. start[g + 1]
+            when those of all groups are counted through.
+        example: int64 [states], a configuration with that state.
+    """
+
+    of_config: np.ndarray
+    start: np.ndarray
+    example: np.ndarray
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Number of states of each group."""
+        return np.diff(self.start)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Structure:
+    """Which nodes depend on which configurable ones, layer by layer.
+
+    Attributes:
+        affected: a_l, how many nodes vary at layer l = 0, 1, ..
+        entries: per layer but the first and per matrix, the entries from nodes
+            that vary.
+        group: per layer int [a_l]; nodes of one group depend on the same
+            configurable nodes.
+        depends_on: per layer and group, ascending numbers of these.
+    """
+
+    affected: List[int]
+    entries: List[List[Entries]]
+    group: List[np.ndarray]
+    depends_on: List[List[np.ndarray]]
+
+    @classmethod
+    def build(
+        cls, matrices: Sequence[Entries], affected: Sequence[int]
+    ) -> 'Structure':
+        """Works out who depends on whom.
+
+        Args:
+            matrices: that messages are multiplied with, nodes sorted by hops.
+            affected: per layer how many nodes vary; the first of these are
+                those of the layer before.
+        """
+        k = affected[0]
+        reach = scipy.sparse.identity(k, np.int32, 'csr')
+        group, depends_on, entries = [np.arange(k)], [list(np.arange(k)[:, None])], []
+        for before, now in zip(affected, affected[1:]):
+            kept = [
+                Entries(*[column[m.cols < before] for column in m])
+                for m in matrices
+            ]
+            rows = np.concatenate([m.rows for m in kept])
+            cols = np.concatenate([m.cols for m in kept])
+            steps = scipy.sparse.csr_matrix(
+                (np.ones(len(rows), np.int32), (rows, cols)), (now, before)
+            )
+            reach = steps @ reach
+            reach.data[:] = 1
+            numbers, sets = _group_rows(reach)
+            group.append(numbers)
+            depends_on.append(sets)
+            entries.append(kept)
+        return cls(list(affected), entries, group, depends_on)
+
+    def states(self, codes: np.ndarray) -> List[States]:
+        """Finds the states of all groups in some configurations.
+
+        Args:
+            codes: int [c, k], equal in a column where layouts are equal.
+
+        Returns:
+            Per layer the states.
+        """
+        configs = len(codes)
+        local, counts = _rank_columns(codes)
+        found: Dict[bytes, Tuple[np.ndarray, int]] = {}
+        layers = []
+        for sets in self.depends_on:
+            of_config = np.empty((len(sets), configs), np.int32)
+            sizes = np.empty(len(sets), np.int64)
+            for g, nodes in enumerate(sets):
+                key = nodes.tobytes()
+                if key not in found:
+                    found[key] = _joint_states(local, counts, nodes)
+                of_config[g], sizes[g] = found[key]
+            start = np.concatenate([[0], np.cumsum(sizes)])
+            example = np.empty(start[-1], np.int64)
+            example[of_config + start[:-1, None]] = np.arange(configs)
+            layers.append(States(of_config, start, example))
+        return layers
+
+    def num_cells(self, states: Sequence[States]) -> Tuple[int, int]:
+        """Returns the numbers of cells and of messages in the largest layer."""
+        cells = [s.counts[g].sum() for s, g in zip(states, self.group)]
+        messages = [
+            sum(s.counts[g[m.rows]].sum() for m in kept)
+            for s, g, kept in zip(states[1:], self.group[1:], self.entries)
+        ]
+        return int(max(cells)), int(max(messages, default=0))
+
+    def cells(self, codes: np.ndarray, states: Sequence[States]) -> Dict[str, Any]:
+        """Lists the cells and what passes between them.
+
+        Args:
+            codes: as for `states`.
+            states: what that returned.
+
+        Returns:
+            `codes`: [cells of layer 0], the code of each; `layers`, per layer
+            a dict of int64 arrays
+              node [cells]: the node of each cell;
+              first [cells of configurable nodes]: each one's cell of layer 0;
+              previous [cells of nodes that vary in the layer before]: each
+                one's cell there;
+              state [cells]: group and state of each, as one number below
+              num_states [];
+              of_config [c, groups]: the same for each configuration; of these
+              first_groups []: as many have configurable nodes, and come first;
+              messages: per matrix the entries, from cell to cell.
+            In every layer the cells of configurable nodes come first, then
+            those of nodes that vary in the layer before.
+        """
+        k = self.affected[0]
+        layers: List[Dict[str, Any]] = []
+        starts: List[np.ndarray] = []
+
+        def cell(layer, nodes, configs):
+            in_state = states[layer].of_config[self.group[layer][nodes], configs]
+            return starts[layer][nodes] + in_state
+
+        for layer, (state, group) in enumerate(zip(states, self.group)):
+            sizes = state.counts[group]
+            starts.append(np.cumsum(sizes) - sizes)
+            node = np.repeat(np.arange(len(group)), sizes)
+            number = np.arange(len(node)) + np.repeat(
+                state.start[group] - starts[layer], sizes
+            )
+            example = state.example[number]
+            first = slice(sizes[:k].sum())
+            previous = slice(sizes[:self.affected[max(layer - 1, 0)]].sum())
+            messages = []
+            for m in self.entries[layer - 1] if layer else []:
+                many = sizes[m.rows]
+                rows = _ranges(starts[layer][m.rows], many)
+                cols = cell(layer - 1, np.repeat(m.cols, many), example[rows])
+                messages.append(Entries(rows, cols, np.repeat(m.values, many)))
+            layers.append({
+                'node': node,
+                'first': cell(0, node[first], example[first]),
+                'previous': cell(
+                    max(layer - 1, 0), node[previous], example[previous]
+                ),
+                'state': number,
+                'num_states': state.start[-1],
+                'of_config': (state.of_config + state.start[:-1, None]).T,
+                'first_groups': group[:k].max(initial=-1) + 1,
+                'messages': messages,
+            })
+        return {
+            'codes': codes[states[0].example, layers[0]['node']],
+            'layers': layers,
+        }
+
+
+def _group_rows(reach) -> Tuple[np.ndarray, List[np.ndarray]]:
+    """Numbers the distinct rows of a 0-1 matrix; returns their columns, too."""
+    reach.sort_indices()
+    numbers = np.empty(reach.shape[0], np.int64)
+    known: Dict[bytes, int] = {}
+    sets = []
+    ends = reach.indptr
+    columns = reach.indices.astype(np.int64)
+    for row in range(reach.shape[0]):
+        of_row = columns[ends[row]:ends[row + 1]]
+        number = known.setdefault(of_row.tobytes(), len(sets))
+        if number == len(sets):
+            sets.append(of_row)
+        numbers[row] = number
+    return numbers, sets
+
+
+def _rank_columns(codes: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+    """Replaces codes by their rank in their column.
+
+    Returns:
+        int32 [k, c] ranks, and int64 [k], how many there are in each column.
+    """
+    k = codes.shape[1]
+    columns = np.ascontiguousarray(codes.T)
+    present = np.zeros((k, int(codes.max(initial=0)) + 1), bool)
+    present[np.arange(k)[:, None], columns] = True
+    ranks = np.cumsum(present, axis=1, dtype=np.int32) - 1
+    return np.take_along_axis(ranks, columns.astype(np.int64), 1), present.sum(1)
+
+
+def _joint_states(
+    local: np.ndarray, counts: np.ndarray, nodes: np.ndarray
+) -> Tuple[np.ndarray, int]:
+    """Numbers what some configurable nodes have together, in each configuration.
+
+    Returns:
+        int [c] and how many there are; where more than half as many as
+        configurations, just one for each configuration.
+    """
+    configs = local.shape[1]
+    state, count = local[nodes[0]], int(counts[nodes[0]])
+    for node in nodes[1:]:
+        if 2 * max(count, counts[node]) > configs:
+            count = configs
+            break
+        span = count * int(counts[node])
+        state = state * np.int64(counts[node]) + local[node]
+        present = np.zeros(span, bool)
+        present[state] = True
+        ranks = np.cumsum(present, dtype=np.int32) - 1
+        state, count = ranks[state], int(ranks[-1]) + 1
+    if len(nodes) > 1 and 2 * count > configs:
+        return np.arange(configs, dtype=np.int32), configs
+    return state, count
+
+
+def _ranges(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Concatenates the ranges start .. start + size."""
+    offset = starts - (np.cumsum(sizes) - sizes)
+    return np.arange(sizes.sum()) + np.repeat(offset, sizes)
