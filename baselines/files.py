@@ -16,7 +16,8 @@ def write_atomically(path: str, mode: str = 'w', **kwargs) -> Iterator[IO]:
     """Opens a file beside `path` that takes its name when the block ends well.
 
     The data is on the disk before the name is.  When the block raises (also on
-    Ctrl-C), the file is removed and whatever stood at `path` stays.
+    Ctrl-C), the file is removed and whatever stood at `path` stays.  A device
+    or a pipe, such as /dev/stdout, is written to directly and never replaced.
 
     Args:
         path: where the file goes; missing folders are made.
@@ -24,12 +25,25 @@ def write_atomically(path: str, mode: str = 'w', **kwargs) -> Iterator[IO]:
         **kwargs: passed on to `open` (`newline`, `encoding`, ...).
 
     Raises:
-        OSError: the folder cannot be written, or the disk is full.
+        OSError: the folder cannot be written, or the disk is full; names `path`.
     """
     path = expand(path)
     folder, name = os.path.split(path)
     os.makedirs(folder, exist_ok=True)
-    handle, beside = tempfile.mkstemp(prefix=f'.{name}.', dir=folder)
+    prefix = f'.{name}.'
+    with _naming(path, os.path.join(folder, prefix)):
+        if os.path.exists(path) and not os.path.isfile(path):
+            with open(path, mode, **kwargs) as stream:  # a folder is refused
+                yield stream
+        else:
+            with _beside(path, folder, prefix, mode, kwargs) as stream:
+                yield stream
+            _sync_folder(folder)
+
+
+@contextlib.contextmanager
+def _beside(path, folder, prefix, mode, kwargs) -> Iterator[IO]:
+    handle, beside = tempfile.mkstemp(prefix=prefix, dir=folder)
     try:
         with open(handle, mode, **kwargs) as stream:
             yield stream
@@ -41,7 +55,18 @@ def write_atomically(path: str, mode: str = 'w', **kwargs) -> Iterator[IO]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(beside)
         raise
-    _sync_folder(folder)
+
+
+@contextlib.contextmanager
+def _naming(path: str, beside: str) -> Iterator[None]:
+    """Makes errors name `path`; one of a write, on a full disk, names nothing."""
+    try:
+        yield
+    except OSError as error:
+        name = error.filename
+        if error.errno is None or name and not str(name).startswith(beside):
+            raise
+        raise OSError(error.errno, error.strerror, path) from error
 
 
 def _umask() -> int:

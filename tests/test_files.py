@@ -1,0 +1,166 @@
+"""Files appear whole or not at all, whatever goes wrong on the way."""
+
+import contextlib
+import errno
+import os
+import resource
+import stat
+import subprocess
+
+import pytest
+
+from baselines import files
+
+
+@contextlib.contextmanager
+def _room(size):
+    """Lets no file grow beyond `size` bytes, for real: writing fails."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.fixture(name='umask', params=[0o022, 0o077, 0o002])
+def _umask(request):
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+def _write(path, data='new'):
+    mode = 'w' if isinstance(data, str) else 'wb'
+    with files.write_atomically(str(path), mode) as stream:
+        stream.write(data)
+
+
+def test_expand(monkeypatch, tmp_path):
+    monkeypatch.setenv('HOME', str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    for path in ('~/a', './a/', f'{tmp_path}/b/../a', '~/a//'):
+        assert files.expand(path) == str(tmp_path / 'a')
+
+
+def test_text_and_bytes_in_folders_that_are_made(tmp_path):
+    _write(tmp_path / 'x' / 'y' / 'text.csv', 'ä\n')
+    assert (tmp_path / 'x' / 'y' / 'text.csv').read_text() == 'ä\n'
+    _write(tmp_path / 'data', b'\x00\xff')
+    assert (tmp_path / 'data').read_bytes() == b'\x00\xff'
+    with files.write_atomically(str(tmp_path / 'crlf'), newline='\r\n') as stream:
+        stream.write('a\n')
+    assert (tmp_path / 'crlf').read_bytes() == b'a\r\n'
+
+
+def test_name_is_taken_only_at_the_end(tmp_path):
+    path = tmp_path / 'file'
+    path.write_text('old')
+    with files.write_atomically(str(path)) as stream:
+        stream.write('new')
+        stream.flush()
+        assert path.read_text() == 'old'
+    assert path.read_text() == 'new'
+    assert os.listdir(tmp_path) == ['file']
+
+
+@pytest.mark.parametrize('error', [ValueError, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize('old', [None, 'old'])
+def test_failure_midway_leaves_what_was_there(tmp_path, error, old):
+    path = tmp_path / 'file'
+    if old:
+        path.write_text(old)
+    with pytest.raises(error):
+        with files.write_atomically(str(path)) as stream:
+            stream.write('half')
+            stream.flush()
+            raise error
+    assert os.listdir(tmp_path) == (['file'] if old else [])
+    assert not old or path.read_text() == old
+
+
+@pytest.mark.parametrize('data', [
+    b'x' * 100_000,  # fails as it is written
+    b'x' * 2_000,  # stays in the buffer until the end
+], ids=len)
+def test_no_room(tmp_path, data):
+    path = tmp_path / 'file'
+    path.write_text('old')
+    with _room(1_000), pytest.raises(OSError) as caught:
+        _write(path, data)
+    assert caught.value.errno == errno.EFBIG
+    assert caught.value.filename == str(path)
+    assert path.read_text() == 'old' and os.listdir(tmp_path) == ['file']
+
+
+def test_full_disk_names_the_file(tmp_path):
+    disk = tmp_path / 'disk'
+    disk.mkdir()
+    mount = ['mount', '-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', str(disk)]
+    try:
+        mounted = not subprocess.run(mount, capture_output=True, check=False).returncode
+    except OSError:
+        mounted = False
+    if not mounted:
+        pytest.skip('a disk of its own cannot be mounted here')
+    try:
+        _write(disk / 'file', 'old')
+        with pytest.raises(OSError) as caught:
+            _write(disk / 'file', b'x' * 100_000)
+        assert str(caught.value) == (
+            f"[Errno 28] No space left on device: '{disk}/file'")
+        assert (disk / 'file').read_text() == 'old'
+        assert os.listdir(disk) == ['file']
+    finally:
+        subprocess.run(['umount', str(disk)], check=True)
+
+
+def test_an_error_about_another_file_keeps_its_name(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught:
+        with files.write_atomically(str(tmp_path / 'file')):
+            open(tmp_path / 'missing', encoding='utf-8')
+    assert caught.value.filename == str(tmp_path / 'missing')
+
+
+def test_permissions_are_what_the_umask_allows(tmp_path, umask):
+    _write(tmp_path / 'file')
+    assert stat.S_IMODE((tmp_path / 'file').stat().st_mode) == 0o666 & ~umask
+    assert os.umask(umask) == umask  # and the umask is as it was
+
+
+@pytest.mark.parametrize('below, error', [
+    ('regular/file', NotADirectoryError), ('regular/x/file', NotADirectoryError)])
+def test_a_file_where_a_folder_should_be(tmp_path, below, error):
+    (tmp_path / 'regular').write_text('text')
+    with pytest.raises((error, FileExistsError)) as caught:
+        _write(tmp_path / below)
+    assert str(tmp_path / 'regular') in str(caught.value)
+    assert os.listdir(tmp_path) == ['regular']
+    assert (tmp_path / 'regular').read_text() == 'text'
+
+
+def test_a_folder_where_the_file_should_be(tmp_path):
+    (tmp_path / 'folder').mkdir()
+    with pytest.raises(IsADirectoryError) as caught:
+        _write(tmp_path / 'folder')
+    assert caught.value.filename == str(tmp_path / 'folder')
+    assert os.listdir(tmp_path) == ['folder']
+
+
+def test_a_device_is_written_to_and_not_replaced(tmp_path):
+    # `--output=/dev/stdout`; run as root, a rename would replace the device.
+    (tmp_path / 'null').symlink_to('/dev/null')
+    _write(tmp_path / 'null')
+    assert (tmp_path / 'null').is_symlink()
+    assert os.listdir(tmp_path) == ['null']
+
+
+def test_a_read_only_folder(tmp_path):
+    if not os.geteuid():
+        pytest.skip('root may write everywhere')
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(PermissionError, match=str(tmp_path)):
+            _write(tmp_path / 'file')
+    finally:
+        tmp_path.chmod(0o700)
