@@ -317,6 +317,8 @@ def split_by_configs(
     store: store_lib.TileStore, kernels: np.ndarray, most: int
 ) -> Iterator[np.ndarray]:
     """Cuts `kernels` into runs of about `most` configurations each."""
+    if not len(kernels):
+        return
     ends = np.cumsum(store.config_counts[kernels])
     group = (ends - 1) // max(most, 1)
     yield from np.split(kernels, np.flatnonzero(np.diff(group)) + 1)
