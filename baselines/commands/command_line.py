@@ -28,12 +28,13 @@ def start_tensorflow() -> None:
     """Imports TensorFlow quietly and sets its threads for small tensors.
 
     A model's operations are small: run side by side they use the cores better
-    than split up (measured: README, benchmarks/results.csv).  TensorFlow's own
+    than split up (benchmarks/tile_speed.py; design.md section 5).  TensorFlow's own
     variables TF_NUM_INTRAOP_THREADS and TF_NUM_INTEROP_THREADS go first.
     """
     quiet_tensorflow()
     import tensorflow as tf
 
+    tf.get_logger().setLevel('ERROR')  # hints to authors, not to users
     cores = len(os.sched_getaffinity(0)) if hasattr(
         os, 'sched_getaffinity') else os.cpu_count() or 1
     threading = tf.config.threading
