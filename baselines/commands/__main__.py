@@ -24,13 +24,17 @@ def main() -> int:
     name = sys.argv[1] if len(sys.argv) > 1 else '--help'
     if name in commands:
         return command_line.run_command(name, sys.argv[2:])
+    listed = command_line.guarded(lambda: _list(commands))
+    if listed or name in ('-h', '--help', 'help'):
+        return listed
+    print(f'\nerror: no command is called {name!r}', file=sys.stderr)
+    return 2
+
+
+def _list(commands: dict) -> None:
     print('usage: tpugraphs COMMAND [--help] ...\n\ncommands:')
     for command, line in commands.items():
         print(f'  {command:<10} {line}')
-    if name in ('-h', '--help', 'help'):
-        return 0
-    print(f'\nerror: no command is called {name!r}', file=sys.stderr)
-    return 2
 
 
 if __name__ == '__main__':

@@ -80,13 +80,15 @@ def guarded(work: Callable[[], Optional[int]]) -> int:
     """Runs `work` and returns an exit code; user errors become one line."""
     quiet_tensorflow()
     try:
-        return work() or 0
+        code = work() or 0
+        _flush_output()
+        return code
     except KeyboardInterrupt:
         print('\ninterrupted', file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader (`head`, a pager) has left; nothing is wrong.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return 141
     except (ValueError, OSError) as error:
         if os.environ.get('TPUGRAPHS_DEBUG'):
@@ -94,6 +96,20 @@ def guarded(work: Callable[[], Optional[int]]) -> int:
         message = ' '.join(str(error).split()) or type(error).__name__
         print(f'error: {message}', file=sys.stderr)
         return 1
+
+
+def _flush_output() -> None:
+    # What Python still holds is written here, where an error has a handler.
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _discard_output()
+        raise
+
+
+def _discard_output() -> None:
+    """Keeps Python from writing, and failing, once more as it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def run_command(module_name: str, argv: Optional[Sequence[str]] = None) -> int:
