@@ -17,6 +17,9 @@ _BASE = layout_records.HIGHEST - layout_records.LOWEST + 1
 _CODE_TYPES = (np.dtype('<u1'), np.dtype('<u2'), np.dtype('<u4'))
 # Rows that are moved or compared at a time.
 _CHUNK = 1024
+# Rows that are multiplied at a time: for more, BLAS would wait for a second
+# thread, which is unpacking the next block.
+_PRODUCT = 4096
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -161,10 +164,14 @@ def _pack(features: np.ndarray) -> np.ndarray:
     weights = np.zeros((columns, columns // 6), np.float32)
     for column in range(columns):
         weights[column, column // 6] = _BASE**(5 - column % 6)
-    parts = (rows @ weights).astype(np.float64)
-    offset = -layout_records.LOWEST * (_BASE**6 - 1) // (_BASE - 1)
-    parts += offset
-    keys = parts @ np.array([float(_BASE**12), float(_BASE**6), 1.0])
+    parts = np.empty((len(rows), columns // 6), np.float32)
+    for start in range(0, len(rows), _PRODUCT):
+        chunk = slice(start, start + _PRODUCT)
+        np.matmul(rows[chunk], weights, out=parts[chunk])
+    high, middle, low = parts.T.astype(np.float64)
+    keys = (high * _BASE**6 + middle) * _BASE**6 + low
+    # Digits are counted from the lowest value.
+    keys += -layout_records.LOWEST * (_BASE**columns - 1) // (_BASE - 1)
     return keys.astype(np.int64).reshape(features.shape[:2])
 
 
