@@ -16,6 +16,7 @@ from baselines.commands import extract_beam
 from baselines.commands import extract_file
 from baselines.commands import extract_report
 from baselines.data import layout_records
+from baselines.data import raw as raw_lib
 from baselines.data import records
 import hlo_modules
 from hlo_modules import good_layout
@@ -287,11 +288,11 @@ def test_a_full_or_forbidden_disk_stops_at_once(
 def test_names_fit_file_systems(name, fingerprint, expected):
     tuning = hlo_modules.tuning(
         hlo_modules.module(name=name), fingerprint=fingerprint)
-    assert extract_file.graph_id(tuning) == expected
+    assert raw_lib.graph_id(tuning) == expected
 
 
 def test_modules_without_fingerprint_are_told_apart_by_content():
-    names = {extract_file.graph_id(hlo_modules.tuning(module, fingerprint=0))
+    names = {raw_lib.graph_id(hlo_modules.tuning(module, fingerprint=0))
              for module in (hlo_modules.chain('m'), hlo_modules.chain('m'),
                             hlo_modules.module(name='m'))}
     assert len(names) == 2

@@ -1,24 +1,18 @@
 """One raw file -> npz files, and a report of what became of its modules."""
 
 import dataclasses
-import hashlib
 import os
-import re
-from typing import Any, Dict, Optional
-
-import numpy as np
+from typing import Any, Optional
 
 from baselines.commands import extract_report
 from baselines.data import layout_records
 from baselines.data import npz
+from baselines.data import raw as raw_lib
 from baselines.data import records
 from baselines.hlo import graph
 from baselines.hlo import layout
 from baselines.hlo import reading
 from baselines.hlo import tile
-
-# File systems allow 255 bytes; hash, ending and temporary names need some.
-_MAX_NAME = 180
 
 # What tells the variants of one module's file apart.
 _VARIANT = {
@@ -87,26 +81,6 @@ def extract_file(path: str, options: Options) -> extract_report.Report:
     return report
 
 
-def graph_id(tuning: Any) -> str:
-    """Returns `<module name>_<fingerprint in hex>`, fit for a file name.
-
-    Whatever is not a letter, digit, `_` or `-` becomes `_`, as in the
-    published names.  A module without a fingerprint gets a hash of its bytes,
-    so that two programs of one name are not taken for one.
-
-    Args:
-        tuning: a ModuleTuningData.
-    """
-    name = re.sub(r'[^A-Za-z0-9_-]', '_', tuning.module.name)[:_MAX_NAME]
-    if not name or name.startswith('-'):
-        name = 'module' + name
-    fingerprint = tuning.fingerprint
-    if not fingerprint:
-        content = tuning.module.SerializeToString(deterministic=True)
-        fingerprint = int.from_bytes(hashlib.sha256(content).digest()[:8], 'big')
-    return f'{name}_{fingerprint:016x}'
-
-
 def _extract_module(
     raw: reading.RawFile, tuning: Any, options: Options, report: extract_report.Report
 ) -> None:
@@ -114,7 +88,7 @@ def _extract_module(
         reason = tile.why_unusable(tuning)
         if reason:
             raise _Skip(reason)
-    stem = graph_id(tuning)
+    stem = raw_lib.graph_id(tuning)
     target = os.path.join(options.output, f'{stem}.npz')
     if stem in report.written:
         raise _Skip('name and fingerprint of an earlier module')
@@ -126,18 +100,18 @@ def _extract_module(
     if not len(nodes.node_opcode):
         raise _Skip('no instructions')
     notes = [f'module {tuning.module.name!r}: {w}' for w in nodes.warnings]
-    fields = _graph_fields(stem, nodes, options.extra)
     if raw.kind == reading.TILE:
         configs = tile.extract_configs(tuning, options.pad)
-        write, record = records.write_tile, _tile_record(configs, fields)
+        write, record = records.write_tile, raw_lib.tile_record(
+            stem, nodes, configs, options.extra)
     else:
         configs = layout.extract_configs(tuning, len(nodes.node_opcode))
         if configs.normalizer is None:
             notes.append(
                 f'module {tuning.module.name!r}: no usable default run; its '
                 'runs are kept, since layouts need no normaliser')
-        write, record = layout_records.write_layout, _layout_record(
-            configs, nodes.node_splits, fields)
+        write, record = layout_records.write_layout, raw_lib.layout_record(
+            stem, nodes, configs, options.extra)
     if len(configs.config_runtime) < 2:
         raise _Skip('only 1 usable run, so nothing to rank')
     try:
@@ -151,45 +125,6 @@ def _extract_module(
         unknown_opcodes=dict(nodes.unknown_opcodes),
         notes=notes,
     ))
-
-
-def _graph_fields(
-    stem: str, nodes: graph.Graph, extra: bool
-) -> Dict[str, Any]:
-    """Returns what both kinds of records say about the graph."""
-    return dict(
-        graph_id=stem,
-        node_feat=nodes.node_feat,
-        node_opcode=nodes.node_opcode,
-        edge_index=nodes.edge_index,
-        pad=nodes.pad,
-        feature_names=nodes.feature_names if extra else None,
-    )
-
-
-def _tile_record(
-    configs: tile.TileConfigs, fields: Dict[str, Any]
-) -> records.TileRecord:
-    return records.TileRecord(
-        config_feat=configs.config_feat,
-        config_runtime=configs.config_runtime,
-        config_runtime_normalizers=np.full_like(
-            configs.config_runtime, configs.normalizer),
-        **fields,
-    )
-
-
-def _layout_record(
-    configs: layout.LayoutConfigs, node_splits: np.ndarray,
-    fields: Dict[str, Any],
-) -> layout_records.LayoutRecord:
-    return layout_records.LayoutRecord(
-        node_config_ids=configs.node_config_ids,
-        node_config_feat=configs.node_config_feat,
-        config_runtime=configs.config_runtime,
-        node_splits=node_splits[None],
-        **fields,
-    )
 
 
 def _check_variant(target: str, options: Options) -> None:

@@ -6,8 +6,8 @@ from typing import Any, List, Optional, Tuple
 
 import numpy as np
 
-from baselines.commands import extract_file
 from baselines.data import layout_records
+from baselines.data import raw
 from baselines.data import records
 from baselines.hlo import graph
 from baselines.hlo import layout
@@ -75,8 +75,8 @@ def load(path: str) -> List[Content]:
         zipped = stream.read(2) == b'PK'
     if zipped or path.endswith('.npz'):
         return [_npz_content(path)]
-    raw = reading.read_tuning(path)
-    return [_module_content(raw.kind, tuning) for tuning in raw.modules]
+    file = reading.read_tuning(path)
+    return [_module_content(file.kind, tuning) for tuning in file.modules]
 
 
 def _npz_content(path: str) -> Content:
@@ -112,7 +112,7 @@ def _npz_content(path: str) -> Content:
 
 def _module_content(kind: str, tuning: Any) -> Content:
     """Returns what can be told of a module, with what is wrong if it is."""
-    name = extract_file.graph_id(tuning)
+    name = raw.graph_id(tuning)
     try:
         nodes = graph.extract_graph(tuning.module)
     except ValueError as error:

@@ -1,0 +1,83 @@
+"""Modules of raw files as records: `.pb` -> the schema of the npz files."""
+
+import hashlib
+import re
+from typing import Any, Dict
+
+import numpy as np
+
+from baselines.data import layout_records
+from baselines.data import records
+from baselines.hlo import graph
+from baselines.hlo import layout
+from baselines.hlo import tile
+
+# File systems allow 255 bytes; hash, ending and temporary names need some.
+_MAX_NAME = 180
+
+
+def graph_id(tuning: Any) -> str:
+    """Returns `<module name>_<fingerprint in hex>`, fit for a file name.
+
+    Whatever is not a letter, digit, `_` or `-` becomes `_`, as in the
+    published names.  A module without a fingerprint gets a hash of its bytes,
+    so that two programs of one name are not taken for one.
+
+    Args:
+        tuning: a ModuleTuningData.
+    """
+    name = re.sub(r'[^A-Za-z0-9_-]', '_', tuning.module.name)[:_MAX_NAME]
+    if not name or name.startswith('-'):
+        name = 'module' + name
+    fingerprint = tuning.fingerprint
+    if not fingerprint:
+        content = tuning.module.SerializeToString(deterministic=True)
+        fingerprint = int.from_bytes(hashlib.sha256(content).digest()[:8], 'big')
+    return f'{name}_{fingerprint:016x}'
+
+
+def tile_record(
+    name: str, nodes: graph.Graph, configs: tile.TileConfigs, named: bool
+) -> records.TileRecord:
+    """Returns a kernel as the npz files hold it.
+
+    Args:
+        name: its graph id.
+        nodes: its graph.
+        configs: its configurations.
+        named: whether the column names go in, as they do with extra columns.
+    """
+    # Where no default run was measured there is nothing to divide by.
+    normalizer = configs.normalizer or 1
+    return records.TileRecord(
+        config_feat=configs.config_feat,
+        config_runtime=configs.config_runtime,
+        config_runtime_normalizers=np.full_like(
+            configs.config_runtime, normalizer),
+        **_graph_fields(name, nodes, named),
+    )
+
+
+def layout_record(
+    name: str, nodes: graph.Graph, configs: layout.LayoutConfigs, named: bool
+) -> layout_records.LayoutRecord:
+    """Returns a program as the npz files hold it; arguments as above."""
+    return layout_records.LayoutRecord(
+        node_config_ids=configs.node_config_ids,
+        node_config_feat=configs.node_config_feat,
+        config_runtime=configs.config_runtime,
+        node_splits=nodes.node_splits[None],
+        **_graph_fields(name, nodes, named),
+    )
+
+
+def _graph_fields(name: str, nodes: graph.Graph, named: bool) -> Dict[str, Any]:
+    """Returns what both kinds of records say about the graph."""
+    return dict(
+        graph_id=name,
+        node_feat=nodes.node_feat,
+        node_opcode=nodes.node_opcode,
+        edge_index=nodes.edge_index,
+        pad=nodes.pad,
+        feature_names=nodes.feature_names if named else None,
+    )
