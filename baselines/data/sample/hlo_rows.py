@@ -10,20 +10,9 @@ from typing import List, Sequence, Tuple
 import numpy as np
 
 from baselines.data.sample.hlo import Computation, Instruction
+from baselines.hlo import opcodes as opcodes_lib
 
 NUM_COLUMNS = 140
-
-# Ids of the published table, as far as the simulated kernels use them.
-OPCODES = {
-    'abs': 1, 'add': 2, 'bitcast': 11, 'broadcast': 13, 'compare': 20,
-    'concatenate': 22, 'constant': 24, 'convert': 25, 'convolution': 26,
-    'copy': 27, 'divide': 32, 'dot': 34, 'exponential': 37, 'fusion': 41,
-    'iota': 48, 'log': 50, 'and': 52, 'or': 54, 'maximum': 57, 'minimum': 58,
-    'multiply': 59, 'negate': 60, 'pad': 62, 'parameter': 63, 'power': 66,
-    'reduce': 70, 'reshape': 75, 'rsqrt': 81, 'select': 83, 'slice': 92,
-    'sqrt': 94, 'subtract': 95, 'tanh': 96, 'transpose': 98, 'tuple': 100,
-    'logistic': 107,
-}  # fmt: skip
 
 # Columns 2-20, in the published order.
 _TYPES = (
@@ -114,7 +103,8 @@ def graph_arrays(
     number = {id(node): i for i, node in enumerate(nodes)}
     roots = {id(c.root) for c in computations}
     features = np.stack([feature_row(n, id(n) in roots) for n in nodes])
-    opcodes = np.array([OPCODES[n.opcode] for n in nodes], np.int32)
+    known = opcodes_lib.table()
+    opcodes = np.array([known[n.opcode] for n in nodes], np.int32)
     edges = {
         (i, number[id(producer)])
         for i, node in enumerate(nodes)
