@@ -27,9 +27,9 @@ def main(argv) -> int:
     def work():
         settings = config.from_flags(config.TileConfig, flags.FLAGS)
         command_line.start_tensorflow()
-        from baselines.tasks import tile
+        from baselines.tasks import tile_training
 
-        tile.train(settings)
+        tile_training.train(settings)
 
     return command_line.guarded(work)
 

@@ -72,6 +72,7 @@ def shown(values) -> str:
 def train_and_measure(model: str, seed: int, epochs: int):
     """One training; errors on unseen programs, and those of random choice."""
     from baselines.tasks import tile
+    from baselines.tasks import tile_training
 
     with tempfile.TemporaryDirectory() as out_dir:
         settings = config.TileConfig(
@@ -79,7 +80,7 @@ def train_and_measure(model: str, seed: int, epochs: int):
             sample_data=True)
         start = time.monotonic()
         with contextlib.redirect_stdout(io.StringIO()):
-            model_dir = tile.train(settings)
+            model_dir = tile_training.train(settings)
         found = {'seconds': time.monotonic() - start, 'random': {}}
         data = tile.DataOptions('', settings.cache_dir)
         for split in ('valid', 'test'):

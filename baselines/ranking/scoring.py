@@ -6,7 +6,7 @@ per node and configuration to stay in cache, so memory does not grow with the
 number of configurations.
 """
 
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 import tensorflow as tf

@@ -1,0 +1,138 @@
+"""What the trainings of both collections share around the loop: resuming,
+keeping the state after every epoch, and writing the run at the end."""
+
+import dataclasses
+import os
+import platform
+import time
+from typing import Any, Dict, Iterable, Sequence
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_gnn as tfgnn
+import tensorflow_ranking as tfr
+import tqdm
+
+from baselines import config as config_lib
+from baselines import files
+from baselines.ranking import submission
+from baselines.training import fitting
+from baselines.training import runs
+
+
+def with_bar(items: Iterable, total: int, title: str, unit: str) -> Iterable:
+    """Yields `items` under a progress bar, on a terminal."""
+    return tqdm.tqdm(
+        items, total=total, desc=title, unit=unit, leave=False, disable=None)
+
+
+def count_weights(model: tf.keras.Model) -> int:
+    """Number of trainable numbers in a model."""
+    return sum(int(np.prod(v.shape)) for v in model.trainable_variables)
+
+
+def checkpoint_of(config: Any, stores: Dict[str, Any]) -> runs.Checkpoint:
+    """Where the unfinished run of these settings and data is kept."""
+    key = config_lib.training_key(
+        config, stores['train'].fingerprint, stores['valid'].fingerprint)
+    return runs.Checkpoint(os.path.join(config.out_dir, f'unfinished_{key}.npz'))
+
+
+def keep(
+    checkpoint: runs.Checkpoint, trainer: fitting.Trainer, state: fitting.State
+) -> None:
+    """Writes everything that it takes to go on after this epoch."""
+    arrays = {f'now_{i:04d}': w for i, w in enumerate(trainer.state())}
+    arrays.update(
+        {f'best_{i:04d}': w for i, w in enumerate(state.best_weights)})
+    described = dataclasses.asdict(dataclasses.replace(state, best_weights=[]))
+    checkpoint.write(arrays, described)
+
+
+def restored(
+    config: Any, checkpoint: runs.Checkpoint, trainer: fitting.Trainer
+) -> fitting.State:
+    """The state to go on from: that of an interrupted run, or a new one.
+
+    Raises:
+        ValueError: the file is damaged, or of other code.
+    """
+    if not config.resume:
+        if os.path.exists(checkpoint.path):
+            print(
+                'note: a run of these settings was interrupted; --resume would '
+                'go on with it.  Starting anew')
+        return fitting.State()
+    kept = checkpoint.read()
+    if kept is None:
+        print('note: --resume: there is no interrupted run of these settings '
+              f'in {config.out_dir}; starting anew')
+        return fitting.State()
+    arrays, described = kept
+    now, best = (
+        [arrays[key] for key in sorted(arrays) if key.startswith(part)]
+        for part in ('now_', 'best_'))
+    try:
+        trainer.restore(now)
+        state = fitting.State(**{**described, 'best_weights': best})
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f'{checkpoint.path} does not fit this code ({error}); delete it to '
+            'start anew') from None
+    print(f'resuming after epoch {state.epochs_done}')
+    return state
+
+
+def save(
+    config: Any,
+    model: tf.keras.Model,
+    state: fitting.State,
+    stores: Dict[str, Any],
+    rows: Sequence[submission.Row],
+    final_error: Dict[str, Any],
+    more: Dict[str, Any],
+) -> str:
+    """Writes the run and the ranking of the test split, and says where.
+
+    Args:
+        config: the settings.
+        model: with the best epoch's weights.
+        state: the curves.
+        stores: the splits, by name.
+        rows: the ranking.
+        final_error: by split; None where it was not measured.
+        more: what else prediction needs (normaliser, num_ops, ...).
+
+    Returns:
+        The model directory.
+    """
+    info = {
+        'args': config_lib.to_json(config),
+        'train_curve': state.curve,
+        'best_epoch': state.best_epoch,
+        'final_error': final_error,
+        'test_predictions': {row.id: list(row.configs) for row in rows},
+        'seed': config.seed,
+        'data_fingerprint': {k: s.fingerprint for k, s in stores.items()},
+        'simulated_data': config.sample_data,
+        'versions': versions(),
+        **more,
+    }
+    path = config.results_csv or os.path.join(
+        config.out_dir, f'results_{time.time_ns() // 1_000_000}.csv')
+    model_dir = runs.save(config.out_dir, runs.new_hash(), model, info)
+    submission.write_predictions(path, rows)
+    print(f'model:   {model_dir}\nrun:     {runs.run_file(model_dir)}\n'
+          f'ranking: {files.expand(path)}')
+    return model_dir
+
+
+def versions() -> Dict[str, str]:
+    """Versions of what a result depends on."""
+    return {
+        'python': platform.python_version(),
+        'tensorflow': tf.__version__,
+        'tensorflow_gnn': tfgnn.__version__,
+        'tensorflow_ranking': tfr.__version__,
+        'numpy': np.__version__,
+    }
