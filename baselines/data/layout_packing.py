@@ -13,7 +13,6 @@ import numpy as np
 from baselines.data import columns
 from baselines.data import layout_encoding
 from baselines.data import layout_records
-from baselines.data import npz_stream
 from baselines.data import split_packing
 
 _ARRAYS = (
@@ -61,17 +60,13 @@ def read_encoded(
         OSError: the file cannot be read.
     """
     record = layout_records.read_program(path)
-    with npz_stream.open_array(
-            path, 'node_config_feat', layout_records.MAX_FILE_BYTES) as array:
-        layout_records.check_config_array(path, array.shape, array.dtype, record)
-        configs, nodes, _ = array.shape
-        encoder = layout_encoding.ConfigEncoder(configs, nodes)
-        done = 0
-        for block in array.blocks():
-            layout_records.check_config_values(path, block, done)
+    configs = len(record.config_runtime)
+    with layout_records.open_configs(path, record) as blocks:
+        encoder = layout_encoding.ConfigEncoder(
+            configs, len(record.node_config_ids))
+        for first, block in blocks:
             encoder.add(block)
-            done += len(block)
-            advance(done / configs)
+            advance((first + len(block)) / configs)
     return LayoutProgram(record, encoder.finish())
 
 

@@ -3,14 +3,16 @@
 The file format is the published one (design.md 2.1).
 """
 
+import contextlib
 import dataclasses
 import os
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
 
 import numpy as np
 
 from baselines import files
 from baselines.data import npz
+from baselines.data import npz_stream
 
 # What one file may take, and what is in it beside the configurations.
 MAX_FILE_BYTES = 16 << 30
@@ -93,12 +95,13 @@ def read_layout(path: str) -> LayoutRecord:
         OSError: the file cannot be read.
     """
     program = read_program(path)
-    schema = {'node_config_feat': npz.Field('fiu', None)}
-    features = npz.read_arrays(path, schema, MAX_FILE_BYTES)['node_config_feat']
-    check_config_array(path, features.shape, features.dtype, program)
-    check_config_values(path, features)
-    return dataclasses.replace(
-        program, node_config_feat=np.ascontiguousarray(features, np.float32))
+    with open_configs(path, program) as blocks:
+        features = np.empty(
+            (len(program.config_runtime), *program.node_config_feat.shape[1:]),
+            np.float32)
+        for first, block in blocks:
+            features[first:first + len(block)] = block
+    return dataclasses.replace(program, node_config_feat=features)
 
 
 def read_program(path: str) -> LayoutRecord:
@@ -126,26 +129,53 @@ def read_program(path: str) -> LayoutRecord:
     )
 
 
-def check_config_array(
-    path: str, shape: Tuple[int, ...], dtype: np.dtype, program: LayoutRecord
-) -> None:
-    """Compares what node_config_feat is with the rest of the file.
+@contextlib.contextmanager
+def open_configs(
+    path: str, program: LayoutRecord
+) -> Iterator[Iterator[Tuple[int, np.ndarray]]]:
+    """Opens the features of a file's configurations, whose shape is right.
+
+    Args:
+        path: the file.
+        program: what `read_program` returned for it.
+
+    Yields:
+        An iterator over all configurations in order: the number of the first
+        one of a block, and the checked block [configurations, k, 18], of any
+        number type and read-only.
 
     Raises:
-        ValueError: it holds no numbers, or its shape is not that of the
-            runtimes and node numbers.
+        ValueError: what is wrong with the file, in one line.
+        OSError: the file cannot be read.
     """
-    if dtype.kind not in 'fiu':
-        raise ValueError(
-            f'{path}: node_config_feat holds {dtype}, expected numbers')
     expected = (
         len(program.config_runtime), len(program.node_config_ids),
         CONFIG_COLUMNS)
-    if tuple(shape) != expected:
-        raise ValueError(
-            f'{path}: node_config_feat has shape {tuple(shape)}, expected '
-            f'{expected}: config_runtime has {expected[0]} entries, '
-            f'node_config_ids {expected[1]}, and a layout {expected[2]} columns')
+    with npz_stream.open_array(
+            path, 'node_config_feat', MAX_FILE_BYTES) as array:
+        if array.dtype.kind not in 'fiu':
+            raise ValueError(
+                f'{path}: node_config_feat holds {array.dtype}, expected '
+                'numbers')
+        if array.shape != expected:
+            raise ValueError(
+                f'{path}: node_config_feat has shape {array.shape}, expected '
+                f'{expected}: config_runtime has {expected[0]} entries, '
+                f'node_config_ids {expected[1]}, and a layout {expected[2]} '
+                'columns')
+        # Closed before the file is, as a thread reads ahead.
+        with contextlib.closing(array.blocks()) as blocks:
+            yield _checked_blocks(path, blocks)
+
+
+def _checked_blocks(
+    path: str, blocks: Iterator[np.ndarray]
+) -> Iterator[Tuple[int, np.ndarray]]:
+    first = 0
+    for block in blocks:
+        check_config_values(path, block, first)
+        yield first, block
+        first += len(block)
 
 
 def check_config_values(path: str, features: np.ndarray, first: int = 0) -> None:

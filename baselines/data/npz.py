@@ -79,33 +79,45 @@ def read_arrays(
         ValueError: the file is damaged, too large, or not what `schema` says.
         OSError: the file cannot be read at all.
     """
-    with open_archive(path, max_file_bytes or max_bytes) as archive:
-        arrays = _read_members(path, archive, schema, max_bytes)
+    with explain_damage(path):
+        with open_archive(path, max_file_bytes or max_bytes) as archive:
+            arrays = _read_members(path, archive, schema, max_bytes)
     return check_arrays(path, arrays, schema)
 
 
 @contextlib.contextmanager
 def open_archive(path: str, max_bytes: int) -> Iterator[zipfile.ZipFile]:
-    """Opens an npz file; whatever is wrong inside the block is explained.
+    """Opens an npz file; to be used within `explain_damage`.
 
     Args:
         path: an npz file.
         max_bytes: the most that the file may take.
 
     Raises:
-        ValueError: the file is too large, or damaged, as seen now or later.
-        OSError: the file cannot be read.
+        ValueError: the file is too large.
+        Whatever `explain_damage` explains.
     """
     size = os.path.getsize(path)
     if size > max_bytes:
-        raise ValueError(
+        raise FieldError(
             f'{path}: {size:,} bytes are more than the {max_bytes:,} that such '
             'a file may have')
+    with open(path, 'rb') as stream:
+        content = io.BytesIO(stream.read()) if size <= _AT_ONCE else stream
+        with zipfile.ZipFile(content) as archive:
+            yield archive
+
+
+@contextlib.contextmanager
+def explain_damage(path: str) -> Iterator[None]:
+    """Makes errors of unpacking a file say which file, and what may have been.
+
+    Raises:
+        ValueError: the file is damaged; a `FieldError` goes through as it is.
+        OSError: it cannot be read.
+    """
     try:
-        with open(path, 'rb') as stream:
-            content = io.BytesIO(stream.read()) if size <= _AT_ONCE else stream
-            with zipfile.ZipFile(content) as archive:
-                yield archive
+        yield
     except FieldError:
         raise
     except _DAMAGE as error:

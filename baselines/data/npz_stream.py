@@ -9,6 +9,8 @@ A thread unpacks the next block while the caller works on this one.
 
 import contextlib
 import math
+import os
+import zipfile
 from concurrent import futures
 from typing import BinaryIO, Iterator, Tuple
 
@@ -26,7 +28,7 @@ class StreamedArray:
     """An array in an open npz file.
 
     Attributes:
-        shape: tuple of int, with at least one axis.
+        shape: tuple of int.
         dtype: as the file has it.
     """
 
@@ -37,11 +39,9 @@ class StreamedArray:
         self._member = member
         self.shape, self._fortran, self.dtype = npz.read_checked_header(
             path, key, member, size)
-        if not self.shape:
-            raise npz.FieldError(f'{path}: {key} is a single number')
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """Yields all rows in order, once.
+        """Yields all rows in order, once; there is at least one axis.
 
         Yields:
             [rows, *shape[1:]], at least one row, read-only.
@@ -69,10 +69,11 @@ class StreamedArray:
                     count, *row_shape)
 
     def _read(self, size: int) -> bytes:
-        content = self._member.read(size)
-        if len(content) != size:
-            raise EOFError(f'{self._key} ends early')
-        return content
+        with npz.explain_damage(self._path):
+            content = self._member.read(size)
+            if len(content) != size:
+                raise EOFError(f'{self._key} ends early')
+            return content
 
     def _read_fortran(self) -> np.ndarray:
         size = math.prod(self.shape) * self.dtype.itemsize
@@ -101,17 +102,27 @@ def open_array(
             or while blocks are read.
         OSError: the file cannot be read.
     """
-    with npz.open_archive(path, max_bytes) as archive:
-        try:
-            info = archive.getinfo(f'{key}.npy')
-        except KeyError:
-            there = sorted(name[:-len('.npy')] for name in archive.namelist())
-            raise npz.FieldError(
-                f'{path}: the array {key} is missing (there: '
-                f'{", ".join(there) or "nothing"})') from None
-        if info.file_size > max_bytes:
-            raise npz.FieldError(
-                f'{path}: {key} claims {info.file_size:,} bytes, more than the '
-                f'{max_bytes:,} that such a file may have')
-        with archive.open(info) as member:
-            yield StreamedArray(path, key, member, info.file_size)
+    with contextlib.ExitStack() as stack:
+        with npz.explain_damage(path):
+            archive = stack.enter_context(npz.open_archive(path, max_bytes))
+            info = _member_info(path, key, archive)
+            if info.file_size > max_bytes:
+                raise npz.FieldError(
+                    f'{path}: {key} claims {info.file_size:,} bytes, more than '
+                    f'the {max_bytes:,} that such a file may have')
+            member = stack.enter_context(archive.open(info))
+            array = StreamedArray(path, key, member, info.file_size)
+        yield array
+
+
+def _member_info(
+    path: str, key: str, archive: zipfile.ZipFile
+) -> zipfile.ZipInfo:
+    try:
+        return archive.getinfo(f'{key}.npy')
+    except KeyError:
+        there = sorted(
+            os.path.splitext(name)[0] for name in archive.namelist())
+        raise npz.FieldError(
+            f'{path}: the array {key} is missing (there: '
+            f'{", ".join(there) or "nothing"})') from None
