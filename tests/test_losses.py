@@ -1,0 +1,153 @@
+"""Losses: the published numbers, small cases by hand, and what is refused."""
+
+import math
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from baselines.training import fitting
+from baselines.training import losses
+
+_GOLDENS = (
+    pathlib.Path(__file__).parents[2] / 'shared' / 'data' / 'parity' / 'losses.npz')
+
+
+@pytest.fixture(name='golden', scope='module')
+def _golden():
+    if not _GOLDENS.exists():
+        pytest.skip(f'no goldens: {_GOLDENS} is missing')
+    with np.load(_GOLDENS, allow_pickle=False) as stored:
+        return {key: stored[key] for key in stored.files}
+
+
+def _value_and_gradient(loss, labels, scores):
+    scores = tf.constant(scores)
+    with tf.GradientTape() as tape:
+        tape.watch(scores)
+        value = loss(tf.constant(labels), scores)
+    return float(value), tape.gradient(value, scores).numpy()
+
+
+def _assert_golden(golden, key, loss, suffix=''):
+    labels, scores = golden[f'y_true{suffix}'], golden[f'y_pred{suffix}']
+    value, gradient = _value_and_gradient(loss, labels, scores)
+    wanted, slopes = golden[f'{key}{suffix}'], golden[f'{key}{suffix}_grad']
+    assert value == pytest.approx(float(wanted), rel=1e-5)
+    np.testing.assert_allclose(
+        gradient, slopes, rtol=0, atol=1e-5 * np.abs(slopes).max())
+
+
+@pytest.mark.parametrize('key, spec, temperature', [
+    ('listmle_t10', 'ListMLELoss', 10),
+    ('listmle_t1', 'ListMLELoss', 1),
+    ('pairwise_hinge_t10', 'PairwiseHingeLoss', 10),
+    ('pairwise_hinge_t1', 'PairwiseHingeLoss', 1),
+    ('mse', 'MSE', 10),
+])
+def test_each_loss_is_as_published(golden, key, spec, temperature):
+    loss = losses.CombinedLoss(spec, temperature)
+    _assert_golden(golden, key, loss)
+    # ListMLE breaks ties at random, so that it has no golden for them.
+    if f'{key}_ties' in golden:
+        _assert_golden(golden, key, loss, '_ties')
+
+
+@pytest.mark.parametrize('key', ['listmle_t10', 'pairwise_hinge_t10', 'mse'])
+def test_each_list_alone(golden, key):
+    spec = {'l': 'ListMLELoss', 'p': 'PairwiseHingeLoss', 'm': 'MSE'}[key[0]]
+    loss = losses.CombinedLoss(spec)
+    alone = [
+        float(loss(golden['y_true'][i:i + 1], golden['y_pred'][i:i + 1]))
+        for i in range(4)]
+    np.testing.assert_allclose(alone, golden[f'{key}_per_list'], rtol=1e-5)
+
+
+@pytest.mark.parametrize('key', [
+    'combined_listmle1_mse002', 'combined_hinge2_mse1', 'combined_listmle1'])
+def test_combinations_are_as_published(golden, key):
+    spec = str(golden[f'{key}_spec'])
+    _assert_golden(golden, key, losses.CombinedLoss(spec))
+
+
+@pytest.mark.parametrize('suffix', ['', '_ties'])
+def test_ordered_pairs_are_as_published(golden, suffix):
+    labels, scores = golden[f'y_true{suffix}'], golden[f'y_pred{suffix}']
+    correct, total = fitting.count_ordered_pairs(labels, scores)
+    assert float(correct / total) == pytest.approx(float(golden[f'opa{suffix}']))
+    for i, wanted in enumerate(golden[f'opa{suffix}_per_list']):
+        correct, total = fitting.count_ordered_pairs(
+            labels[i:i + 1], scores[i:i + 1])
+        # A list whose labels are all equal has no pairs; it is published as 0.
+        assert float(tf.math.divide_no_nan(correct, total)) == pytest.approx(
+            float(wanted))
+
+
+def _loss(spec, labels, scores, **kwargs):
+    return float(losses.CombinedLoss(spec, **kwargs)(
+        np.array(labels, np.float32), np.array(scores, np.float32)))
+
+
+def test_mse_by_hand():
+    # (1 + 4 + 0 + 9) / 4; no temperature.
+    assert _loss('MSE', [[1, 2], [3, 4]], [[2, 0], [3, 7]]) == pytest.approx(3.5)
+
+
+@pytest.mark.parametrize('scores, wanted', [
+    ([0, 0], 1 / 2),  # one pair, margin 1, over two items
+    ([5, 0], 0.5 / 2),  # the difference is divided by 10
+    ([10, 0], 0.0),  # the slower one is higher by 1
+    ([0, 10], 2 / 2),
+])
+def test_hinge_by_hand(scores, wanted):
+    assert _loss('PairwiseHingeLoss', [[3, 1]], [scores]) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize('scores, wanted', [
+    ([0, 0], math.log(2)),
+    ([10, 0], math.log(math.e + 1) - 1),  # slowest first, as the labels
+    ([0, 10], math.log(1 + math.e)),
+])
+def test_list_mle_by_hand(scores, wanted):
+    assert _loss('ListMLELoss', [[3, 1]], [scores]) == pytest.approx(wanted)
+
+
+def test_temperature_divides_scores_in_ranking_losses_only():
+    labels, scores = [[3, 1]], [[1, 0]]
+    assert _loss('ListMLELoss', labels, scores, temperature=1) == pytest.approx(
+        math.log(math.e + 1) - 1)
+    assert _loss('PairwiseHingeLoss', labels, scores, temperature=2) == (
+        pytest.approx(0.5 / 2))
+    assert _loss('MSE', labels, scores, temperature=2) == pytest.approx(2.5)
+
+
+def test_weights_are_shares():
+    labels, scores = [[3, 1]], [[0, 0]]  # hinge 0.5, MSE 5
+    for spec in (
+        'PairwiseHingeLoss:3,MSE:1', ' PairwiseHingeLoss:6 , MSE:2',
+        'MSE,PairwiseHingeLoss:3'):
+        assert _loss(spec, labels, scores) == pytest.approx(0.75 * 0.5 + 0.25 * 5)
+    assert _loss('MSE:1e-9', labels, scores) == pytest.approx(5)
+
+
+@pytest.mark.parametrize('spec, message', [
+    ('ListMLE', "there is no loss 'ListMLE'; did you mean 'ListMLELoss'? There "
+     'are: ListMLELoss, MSE, PairwiseHingeLoss'),
+    ('mse:1', "there is no loss 'mse'; did you mean 'MSE'?"),
+    ('', "there is no loss ''; There are: "),
+    ('MSE:1,', "there is no loss ''"),
+    ('MSE:1,MSE:2', "--losses: 'MSE' stands twice in 'MSE:1,MSE:2'"),
+    ('MSE:x', "--losses: the weight of 'MSE' in 'MSE:x' should be a positive "
+     "number, not 'x'"),
+    ('MSE:', "not ''"),
+    ('MSE:0', "not '0'"),
+    ('MSE:-1', "not '-1'"),
+    ('MSE:nan', "not 'nan'"),
+    ('MSE:inf', "not 'inf'"),
+    ('MSE:1:2', "not '1:2'"),
+])
+def test_bad_specs(spec, message):
+    with pytest.raises(ValueError) as caught:
+        losses.CombinedLoss(spec)
+    assert message in str(caught.value) and '\n' not in str(caught.value)
