@@ -12,8 +12,8 @@ faster.  Contract of each class:
 What is computed follows two exact rewrites.  A product with a concatenation is
 the sum of products with its parts.  And after l layers of message passing only
 nodes within l hops of a configurable node can depend on the configuration:
-with the nodes sorted by hops, what varies after layer l is the first a_l rows,
-and everything else is computed once, whatever the number of configurations.
+with nodes sorted by hops these are the first a_l, and everything about the
+others is computed once, whatever the number of configurations.
 
 This file imports nothing but TensorFlow, TF-GNN and two helpers of the tile
 models: it works unchanged inside the published code.
@@ -113,17 +113,14 @@ class ResModel(tf.keras.Model):
         self._num_configs = num_configs
         self._directions = 2 if adj_normalization == 'asym' else 1
         self._mode = dropout
-        self._activation = tf.keras.activations.get(hidden_activation)
         self._width = hidden_dim
-        self._op_embedding = tile_models._OpEmbedding(num_ops, op_embed_dim)
+        self._activation = tf.keras.activations.get(hidden_activation)
+        mlp = tile_models._mlp
         dims = [hidden_dim] * mlp_layers
-        self._input_mlp = tile_models._mlp(dims, hidden_activation)
-        self._gnn_layers = [
-            tile_models._mlp(dims, hidden_activation) for _ in range(num_gnns)
-        ]
-        self._head = tile_models._mlp(
-            [hidden_dim, 1], hidden_activation, use_bias=False
-        )
+        self._op_embedding = tile_models._OpEmbedding(num_ops, op_embed_dim)
+        self._input_mlp = mlp(dims, hidden_activation)
+        self._gnn_layers = [mlp(dims, hidden_activation) for _ in range(num_gnns)]
+        self._head = mlp([hidden_dim, 1], hidden_activation, use_bias=False)
 
     @property
     def num_gnns(self) -> int:
@@ -154,13 +151,10 @@ class ResModel(tf.keras.Model):
         del backprop
         mode = self._mode if dropout is None else dropout
         _check('dropout', mode, _MODES)
-        nodes = self.node_inputs(graph)
         batch = graph.node_sets['g'].sizes.shape[0]
-        member = tf.one_hot(
-            graph.edge_sets['g_op'].adjacency[tfgnn.SOURCE], batch
-        )
-        sizes = tf.reduce_sum(member, 0)
-        args = [graph, nodes, num_configs]
+        program_of_node = graph.edge_sets['g_op'].adjacency[tfgnn.SOURCE]
+        member = tf.one_hot(program_of_node, batch)
+        args = [graph, self.node_inputs(graph), num_configs]
         if mode == 'backpropdropout':
             selected = graph.node_sets['op']['selected']
             inside = tf.cast(selected, tf.float32)[:, tf.newaxis]
@@ -175,75 +169,72 @@ class ResModel(tf.keras.Model):
         else:
             prefix = 'sampled_' if mode == 'dropout' else ''
             total, configurable = self._encode(*args, prefix, member)
-        sizes = tf.repeat(sizes, num_configs)[:, tf.newaxis]
-        scores = self.read_out(total, configurable, sizes)
+        sizes = tf.repeat(tf.reduce_sum(member, 0), num_configs)
+        scores = self.read_out(total, configurable, sizes[:, tf.newaxis])
         return tf.reshape(scores, [batch, num_configs])
 
     def node_inputs(self, graph: tfgnn.GraphTensor) -> tf.Tensor:
-        """Returns [node features, embedding], float32 [n, f + e]; builds all."""
-        graph = self._op_embedding(graph)
-        ops = graph.node_sets['op']
+        """Returns [node features, embedding], [n, f + e]; makes all weights."""
+        ops = self._op_embedding(graph).node_sets['op']
         nodes = tf.concat([ops['feats'], ops['op_e']], -1)
         config_width = graph.node_sets['nconfig']['feats'].shape[-1]
-        widths = [config_width + nodes.shape[-1]]
-        widths += [self._directions * (config_width + self._width)] * self.num_gnns
-        for mlp, width in zip([self._input_mlp, *self._gnn_layers], widths):
+        inner = self._directions * (config_width + self._width)
+        widths = [config_width + nodes.shape[-1]] + [inner] * self.num_gnns
+        mlps = [self._input_mlp, *self._gnn_layers, self._head]
+        for mlp, width in zip(mlps, widths + [3 * self._width]):
             if not mlp.built:
                 mlp.build(tf.TensorShape([None, width]))
-        if not self._head.built:
-            self._head.build(tf.TensorShape([None, 3 * self._width]))
         return nodes
 
-    def matrices(self, feed: tfgnn.Adjacency, num_nodes) -> List[Matrix]:
-        """Returns what messages are multiplied with: [S], or [P, Q] for asym."""
-        v = tf.cast(feed[tfgnn.TARGET], tf.int32)
-        u = tf.cast(feed[tfgnn.SOURCE], tf.int32)
-        self_loop = tf.range(num_nodes)
-        if self._directions == 2:
-            ends = [([v, self_loop], [u, self_loop]), ([u, self_loop], [v, self_loop])]
-        else:
-            ends = [([v, u, self_loop], [u, v, self_loop])]
-        result = []
-        for rows, cols in ends:
-            rows, cols = tf.concat(rows, 0), tf.concat(cols, 0)
-            ones = tf.ones(tf.shape(rows))
-            degree = tf.math.unsorted_segment_sum(ones, rows, num_nodes)
-            if self._directions == 2:
-                values = 1.0 / tf.gather(degree, rows)
-            else:
-                scale = tf.math.rsqrt(degree)
-                values = tf.gather(scale, rows) * tf.gather(scale, cols)
-            result.append(Matrix(rows, cols, values))
-        return result
+    def prepare(
+        self, graph: tfgnn.GraphTensor, nodes: tf.Tensor, prefix: str, member
+    ) -> Prepared:
+        """Sorts nodes by hops and computes what does not vary.
 
-    def _constants(self, nodes, matrices, affected, member):
-        """Computes `bases` and `pooled` of `Prepared`."""
-        configs_width = self._first(0).kernel.shape[0] - nodes.shape[-1]
+        Args:
+            graph: the programs.
+            nodes: of `node_inputs`.
+            prefix: '' for whole programs, 'sampled_' for their segments.
+            member: float32 [n, b], what a node counts in a program's sums.
+        """
+        n = tf.shape(nodes)[0]
+        config = graph.edge_sets[prefix + 'config'].adjacency
+        configurable = tf.cast(config[tfgnn.TARGET], tf.int32)
+        configs = tf.gather(
+            graph.node_sets['nconfig']['feats'], config[tfgnn.SOURCE]
+        )
+        matrices = self._matrices(graph.edge_sets[prefix + 'feed'].adjacency, n)
+        order, affected = _sort_by_hops(configurable, matrices, n, self.num_gnns)
+        position = tf.math.invert_permutation(order)
+        matrices = [
+            Matrix(tf.gather(position, m.rows), tf.gather(position, m.cols), m.values)
+            for m in matrices
+        ]
+        nodes, member = tf.gather(nodes, order), tf.gather(member, order)
+        configs_width = configs.shape[-1]
         [(_, w)] = self._kernels(0, configs_width)
         bases = [tf.nn.bias_add(tf.matmul(nodes, w), self._first(0).bias)]
         x = self._beyond(affected[0], 0, bases[0])
         for layer in range(1, self.num_gnns + 1):
-            messages = [
-                multiply(matrix, tf.matmul(x, w), tf.shape(x)[0])
-                for matrix, (_, w) in zip(
-                    matrices, self._kernels(layer, configs_width)
-                )
-            ]
-            bases.append(
-                tf.nn.bias_add(tf.add_n(messages), self._first(layer).bias)
-            )
+            kernels = self._kernels(layer, configs_width)
+            y = tf.add_n([
+                multiply(matrix, tf.matmul(x, w), n)
+                for matrix, (_, w) in zip(matrices, kernels)
+            ])
+            bases.append(tf.nn.bias_add(y, self._first(layer).bias))
             x += self._beyond(affected[layer], layer, bases[layer])
-        return bases, tf.matmul(member, x, transpose_a=True)
+        pooled = tf.matmul(member, x, transpose_a=True)
+        return Prepared(configs, matrices, affected, member, bases, pooled)
 
     def variable_sums(
-        self, bases: Sequence[tf.Tensor], configs: tf.Tensor, cells: 'Cells'
+        self, bases: Sequence[tf.Tensor], configs: tf.Tensor, cells: 'AllPairs'
     ) -> Tuple[tf.Tensor, tf.Tensor]:
         """Computes what depends on the configuration, summed over nodes.
 
         Args:
             bases: of `Prepared`.
             configs: float32 [cells of layer 0, q], configuration features.
-            cells: what is computed, and how messages pass between.
+            cells: what is computed: an `AllPairs`, or what has its methods.
 
         Returns:
             float32 [b * c, h], the sum over the nodes that vary, and that over
@@ -261,9 +252,9 @@ class ResModel(tf.keras.Model):
             ]
             y = cells.aggregate(layer, messages)
             y = self._finish(layer, cells.add_base(layer, y, bases[layer]))
-            for_all, for_configurable = cells.pool(layer, y)
-            total += for_all
-            configurable += for_configurable
+            of_all, of_configurable = cells.pool(layer, y)
+            total += of_all
+            configurable += of_configurable
             if layer < self.num_gnns:
                 x = cells.add_previous(layer, y, x)
         return total, configurable
@@ -271,15 +262,12 @@ class ResModel(tf.keras.Model):
     def read_out(
         self, total: tf.Tensor, configurable: tf.Tensor, sizes: tf.Tensor
     ) -> tf.Tensor:
-        """Scores from sums over nodes.
+        """Scores float32 [r, 1] from sums over nodes.
 
         Args:
             total: float32 [r, h], sums over all nodes of a program.
             configurable: float32 [r, h], sums over its configurable nodes.
             sizes: float32 [r, 1], its number of nodes.
-
-        Returns:
-            float32 [r, 1].
         """
         pooled = [
             total / sizes,
@@ -288,53 +276,45 @@ class ResModel(tf.keras.Model):
         ]
         return self._head(tf.concat(pooled, -1))
 
-    def prepare(
-        self, graph: tfgnn.GraphTensor, nodes: tf.Tensor, prefix: str, member
-    ) -> 'Prepared':
-        """Sorts nodes by hops and computes what does not vary.
-
-        Args:
-            graph: the programs.
-            nodes: of `node_inputs`.
-            prefix: '' for whole programs, 'sampled_' for the selected segments.
-            member: float32 [n, b], what a node counts in a program's sums.
-        """
-        n = tf.shape(nodes)[0]
-        config = graph.edge_sets[prefix + 'config'].adjacency
-        configurable = tf.cast(config[tfgnn.TARGET], tf.int32)
-        configs = tf.gather(
-            graph.node_sets['nconfig']['feats'], config[tfgnn.SOURCE]
-        )
-        matrices = self.matrices(graph.edge_sets[prefix + 'feed'].adjacency, n)
-        order, affected = sort_by_hops(configurable, matrices, n, self.num_gnns)
-        position = tf.math.invert_permutation(order)
-        matrices = [
-            Matrix(tf.gather(position, m.rows), tf.gather(position, m.cols), m.values)
-            for m in matrices
-        ]
-        member = tf.gather(member, order)
-        bases, pooled = self._constants(
-            tf.gather(nodes, order), matrices, affected, member
-        )
-        return Prepared(configs, matrices, affected, member, bases, pooled)
-
     def _encode(self, graph, nodes, num_configs, prefix, member):
         """Sums [b * c, h] over all nodes and over the configurable ones."""
         prepared = self.prepare(graph, nodes, prefix, member)
         configs = prepared.configs
         configs = tf.reshape(configs, [-1, configs.shape[-1]])
-        cells = _AllPairs(prepared, num_configs, self._width)
+        cells = AllPairs(prepared, num_configs, self._width)
         total, configurable = self.variable_sums(prepared.bases, configs, cells)
         return total + tf.repeat(prepared.pooled, num_configs, 0), configurable
 
-    def _mlp_of(self, layer: int) -> tf.keras.Sequential:
+    def _matrices(self, feed, num_nodes) -> List[Matrix]:
+        """What messages are multiplied with: [S], or both directions apart."""
+        v = tf.cast(feed[tfgnn.TARGET], tf.int32)
+        u = tf.cast(feed[tfgnn.SOURCE], tf.int32)
+        node = tf.range(num_nodes)
+        if self._directions == 2:
+            ends = [([v, node], [u, node]), ([u, node], [v, node])]
+        else:
+            ends = [([v, u, node], [u, v, node])]
+        result = []
+        for rows, cols in ends:
+            rows, cols = tf.concat(rows, 0), tf.concat(cols, 0)
+            ones = tf.ones(tf.shape(rows))
+            degree = tf.math.unsorted_segment_sum(ones, rows, num_nodes)
+            if self._directions == 2:
+                values = 1.0 / tf.gather(degree, rows)
+            else:
+                scale = tf.math.rsqrt(degree)
+                values = tf.gather(scale, rows) * tf.gather(scale, cols)
+            result.append(Matrix(rows, cols, values))
+        return result
+
+    def _mlp(self, layer: int) -> tf.keras.Sequential:
         return self._gnn_layers[layer - 1] if layer else self._input_mlp
 
     def _first(self, layer: int) -> tf.keras.layers.Dense:
-        return self._mlp_of(layer).layers[0]
+        return self._mlp(layer).layers[0]
 
     def _kernels(self, layer, configs_width) -> List[Tuple[tf.Tensor, tf.Tensor]]:
-        """The first kernel's rows for [c, x], once for each direction."""
+        """The first kernel's rows for [c, x], for each of the matrices."""
         kernel = self._first(layer).kernel
         directions = self._directions if layer else 1
         width = kernel.shape[0] // directions - configs_width
@@ -343,7 +323,7 @@ class ResModel(tf.keras.Model):
 
     def _finish(self, layer: int, x: tf.Tensor) -> tf.Tensor:
         """All of a layer behind its first product and bias."""
-        for part in self._mlp_of(layer).layers[1:]:
+        for part in self._mlp(layer).layers[1:]:
             x = part(x)
         return self._activation(x)
 
@@ -353,11 +333,61 @@ class ResModel(tf.keras.Model):
         return tf.pad(x, [[affected, 0], [0, 0]])
 
 
-def _check(option: str, value: str, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise ValueError(
-            f'{option} is one of {", ".join(choices)}, not {value!r}'
+class AllPairs:
+    """All pairs of a node that varies and a configuration, in this order.
+
+    These are the cells, or rows, of each layer of `ResModel.variable_sums`;
+    other classes with these methods may leave out some that are equal.
+    """
+
+    def __init__(self, prepared: Prepared, num_configs, width: int):
+        self._affected = prepared.affected
+        self._member = prepared.member
+        self._num_configs = num_configs
+        self._width = width
+        self._matrices = [
+            [_first_columns(matrix, count) for matrix in prepared.matrices]
+            for count in prepared.affected[:-1]
+        ]
+
+    def add_base(self, layer: int, y: tf.Tensor, base: tf.Tensor) -> tf.Tensor:
+        """Adds to every cell of a layer its node's row of `base`, [n, h]."""
+        y = tf.reshape(y, [-1, self._num_configs, self._width])
+        y += tf.expand_dims(base[:self._affected[layer]], 1)
+        return tf.reshape(y, [-1, self._width])
+
+    def add_configs(self, layer: int, x, configs) -> tf.Tensor:
+        """Adds cells of layer 0 to the same cells of the layer before `layer`."""
+        del layer
+        return _add_to_first(x, configs)
+
+    def add_previous(self, layer: int, y, x) -> tf.Tensor:
+        """Adds cells of the layer before to the same cells of `layer`."""
+        del layer
+        return _add_to_first(y, x)
+
+    def aggregate(self, layer: int, messages: Sequence[tf.Tensor]) -> tf.Tensor:
+        """Passes messages, for each matrix, from the layer before."""
+        return self._tall(tf.add_n([
+            multiply(matrix, self._wide(x), self._affected[layer])
+            for matrix, x in zip(self._matrices[layer - 1], messages)
+        ]))
+
+    def pool(self, layer: int, y: tf.Tensor) -> Tuple[tf.Tensor, tf.Tensor]:
+        """Sums [b * c, h] over a layer's nodes, and over configurable ones."""
+        y = self._wide(y)
+        return tuple(
+            self._tall(tf.matmul(self._member[:n], y[:n], transpose_a=True))
+            for n in (self._affected[layer], self._affected[0])
         )
+
+    def _wide(self, x: tf.Tensor) -> tf.Tensor:
+        """One row for each node."""
+        return tf.reshape(x, [-1, self._num_configs * self._width])
+
+    def _tall(self, x: tf.Tensor) -> tf.Tensor:
+        """One row for each pair."""
+        return tf.reshape(x, [-1, self._width])
 
 
 def multiply(matrix: Matrix, x: tf.Tensor, num_rows) -> tf.Tensor:
@@ -369,20 +399,11 @@ def multiply(matrix: Matrix, x: tf.Tensor, num_rows) -> tf.Tensor:
     )
 
 
-def sort_by_hops(
-    start: tf.Tensor, matrices: Sequence[Matrix], num_nodes, most: int
-) -> Tuple[tf.Tensor, List[tf.Tensor]]:
-    """Sorts nodes by their distance from some.
+def _sort_by_hops(start, matrices, num_nodes, most: int):
+    """Sorts nodes by their distance from those in `start`, which come first.
 
-    Args:
-        start: int32 [k], different nodes; they come first, in this order.
-        matrices: messages pass along their entries.
-        num_nodes: n.
-        most: nodes farther away are not told apart.
-
-    Returns:
-        order: int32 [n].
-        within: for 0, 1, .., `most` hops how many nodes are not farther away.
+    Returns the order, int32 [n], and for 0, 1, .., `most` hops how many nodes
+    are not farther away.
     """
     hops = tf.fill([num_nodes], most + 1)
     hops = tf.tensor_scatter_nd_update(
@@ -391,13 +412,14 @@ def sort_by_hops(
     rings = [start]
     for step in range(1, most + 1):
         for matrix in matrices:
-            at_source = tf.gather(hops, matrix.cols)
-            ends = tf.boolean_mask(matrix.rows, at_source < step)
-            reached = tf.fill(tf.shape(ends), step)
-            hops = tf.tensor_scatter_nd_min(hops, ends[:, tf.newaxis], reached)
+            near = tf.gather(hops, matrix.cols) < step
+            ends = tf.boolean_mask(matrix.rows, near)
+            hops = tf.tensor_scatter_nd_min(
+                hops, ends[:, tf.newaxis], tf.fill(tf.shape(ends), step)
+            )
         rings.append(_where(tf.equal(hops, step)))
+    within = tf.cumsum([tf.shape(ring)[0] for ring in rings])
     rings.append(_where(tf.equal(hops, most + 1)))
-    within = tf.cumsum([tf.shape(ring)[0] for ring in rings[:-1]])
     return tf.concat(rings, 0), tf.unstack(within)
 
 
@@ -405,85 +427,19 @@ def _where(mask: tf.Tensor) -> tf.Tensor:
     return tf.cast(tf.where(mask)[:, 0], tf.int32)
 
 
-class Cells:
-    """What `ResModel.variable_sums` computes: rows, for each layer.
-
-    A cell of layer l stands for a node within l hops of a configurable one,
-    in one configuration or in all that look the same from there.
-    """
-
-    def add_base(self, layer: int, y: tf.Tensor, base: tf.Tensor) -> tf.Tensor:
-        """Adds to every cell of a layer its node's row of `base`, [n, h]."""
-        raise NotImplementedError
-
-    def add_configs(
-        self, layer: int, x: tf.Tensor, configs: tf.Tensor
-    ) -> tf.Tensor:
-        """Adds cells of layer 0 to those of layer - 1, same node and state."""
-        raise NotImplementedError
-
-    def add_previous(self, layer: int, y: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
-        """Adds cells of layer - 1 to those of `layer`, same node and state."""
-        raise NotImplementedError
-
-    def aggregate(self, layer: int, messages: Sequence[tf.Tensor]) -> tf.Tensor:
-        """Passes messages from cells of layer - 1, one tensor per matrix."""
-        raise NotImplementedError
-
-    def pool(self, layer: int, y: tf.Tensor) -> Tuple[tf.Tensor, tf.Tensor]:
-        """Sums over the layer's cells, and over configurable nodes': [b*c, h]."""
-        raise NotImplementedError
+def _first_columns(matrix: Matrix, count) -> Matrix:
+    kept = _where(matrix.cols < count)
+    return Matrix(*[tf.gather(part, kept) for part in matrix])
 
 
-class _AllPairs(Cells):
-    """All pairs of an affected node and a configuration, in this order."""
-
-    def __init__(self, prepared: Prepared, num_configs, width: int):
-        self._affected = prepared.affected
-        self._member = prepared.member
-        self._num_configs = num_configs
-        self._width = width
-        self._matrices = [
-            [_from_first(matrix, count) for matrix in prepared.matrices]
-            for count in prepared.affected[:-1]
-        ]
-
-    def _wide(self, x: tf.Tensor) -> tf.Tensor:
-        """One row per node."""
-        return tf.reshape(x, [-1, self._num_configs * self._width])
-
-    def add_base(self, layer, y, base):
-        y = tf.reshape(y, [-1, self._num_configs, self._width])
-        y += tf.expand_dims(base[:self._affected[layer]], 1)
-        return tf.reshape(y, [-1, self._width])
-
-    def add_configs(self, layer, x, configs):
-        return self._add_to_first(x, configs)
-
-    def add_previous(self, layer, y, x):
-        return self._add_to_first(y, x)
-
-    @staticmethod
-    def _add_to_first(x, y):
-        size = tf.shape(y)[0]
-        return tf.concat([x[:size] + y, x[size:]], 0)
-
-    def aggregate(self, layer, messages):
-        return tf.add_n([
-            multiply(matrix, self._wide(x), self._affected[layer])
-            for matrix, x in zip(self._matrices[layer - 1], messages)
-        ])
-
-    def pool(self, layer, y):
-        y = self._wide(y)
-        return self._sum(y, self._affected[layer]), self._sum(y, self._affected[0])
-
-    def _sum(self, y, count):
-        pooled = tf.matmul(self._member[:count], y[:count], transpose_a=True)
-        return tf.reshape(pooled, [-1, self._width])
+def _add_to_first(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Adds y to the first rows of x."""
+    size = tf.shape(y)[0]
+    return tf.concat([x[:size] + y, x[size:]], 0)
 
 
-def _from_first(matrix: Matrix, count) -> Matrix:
-    """The columns 0 .. count of a matrix."""
-    kept = tf.where(matrix.cols < count)[:, 0]
-    return Matrix(*[tf.gather(column, kept) for column in matrix])
+def _check(option: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise ValueError(
+            f'{option} is one of {", ".join(choices)}, not {value!r}'
+        )

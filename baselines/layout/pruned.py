@@ -19,8 +19,8 @@ from baselines.layout import pruning
 _MOST_CONFIGS = 2048
 
 
-class _Cells(models.Cells):
-    """The cells of `pruning.Structure.cells`, as tensors."""
+class _Cells:
+    """Some cells as tensors: `models.AllPairs` with equal ones left out."""
 
     def __init__(self, layers: List[Dict[str, Any]], configs: tf.Tensor):
         self._layers = layers
