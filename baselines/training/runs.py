@@ -6,7 +6,9 @@ the weights back as a plain checkpoint: the stored graph is never executed.
 """
 
 import dataclasses
+import errno
 import gzip
+import io
 import json
 import logging
 import os
@@ -82,13 +84,17 @@ def save(out_dir: str, run_hash: str, model: tf.keras.Model, info: Dict) -> str:
         The model directory.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: it cannot be written, or there is a run of that hash.
         ValueError: `info` holds a number that JSON does not know.
     """
     out_dir = files.expand(out_dir)
     os.makedirs(out_dir, exist_ok=True)
     text = json.dumps(info, allow_nan=False)
     final = os.path.join(out_dir, f'model_{run_hash}')
+    for path in (final, run_file(final)):
+        if os.path.lexists(path):
+            raise FileExistsError(
+                errno.EEXIST, 'a run is never overwritten', path)
     beside = tempfile.mkdtemp(prefix='.model_', dir=out_dir)
     try:
         _save_model(model, beside)
@@ -166,7 +172,9 @@ def _read_run_file(path: str) -> Dict[str, Any]:
         if len(text) > _MAX_RUN_BYTES:
             raise ValueError(f'it unpacks to more than {_MAX_RUN_BYTES} bytes')
         info = json.loads(text)
-    except (EOFError, zlib.error, gzip.BadGzipFile, ValueError) as error:
+    except (
+        EOFError, zlib.error, gzip.BadGzipFile, RecursionError, ValueError
+    ) as error:
         raise ValueError(
             f'the run file {path} is damaged: {error}; copy it again'
         ) from None
@@ -174,6 +182,17 @@ def _read_run_file(path: str) -> Dict[str, Any]:
     if not isinstance(args, dict) or not isinstance(args.get('model'), str):
         raise ValueError(
             f'the run file {path} does not say which model it is (args.model)'
+        )
+    kwargs, configs = args.get('model_kwargs_json', ''), args.get('configs', 10)
+    if not isinstance(kwargs, str):
+        raise ValueError(
+            f'the run file {path}: args.model_kwargs_json should be text, not '
+            f'{kwargs!r}'
+        )
+    if type(configs) is not int or configs < 1:  # True is an int as well
+        raise ValueError(
+            f'the run file {path}: args.configs should be a positive number, '
+            f'not {configs!r}'
         )
     return info
 
@@ -189,19 +208,21 @@ def read_weights(run: Run, model: tf.keras.Model) -> None:
         ValueError: their number or shapes differ, or the files are damaged.
     """
     path = os.path.join(run.model_dir, 'variables', 'variables')
+    wanted = [list(v.shape) for v in model.variables]
     try:
         reader = tf.train.load_checkpoint(path)
-        shapes = reader.get_variable_to_shape_map()
-        stored = _stored_shapes(shapes)
-        wanted = [list(v.shape) for v in model.variables]
-        if stored != wanted:
-            raise ValueError(_difference(run, stored, wanted))
-        for i, variable in enumerate(model.variables):
-            variable.assign(reader.get_tensor(_VARIABLE.format(i)))
-    except (tf.errors.OpError, RuntimeError) as error:
+        stored = _stored_shapes(reader.get_variable_to_shape_map())
+        if stored == wanted:
+            for i, variable in enumerate(model.variables):
+                variable.assign(reader.get_tensor(_VARIABLE.format(i)))
+    except (
+        tf.errors.OpError, RuntimeError, LookupError, TypeError, ValueError
+    ) as error:  # the reader's choice differs with what is damaged
         raise ValueError(
             f'{run.model_dir}: the weights cannot be read: {error}'
         ) from None
+    if stored != wanted:
+        raise ValueError(_difference(run, stored, wanted))
 
 
 def _stored_shapes(shapes: Dict[str, List[int]]) -> List[List[int]]:
@@ -236,8 +257,12 @@ class Checkpoint:
     def write(self, arrays: Dict[str, np.ndarray], described: Dict) -> None:
         """Replaces the file: named arrays, and JSON."""
         text = np.frombuffer(json.dumps(described).encode(), np.uint8)
+        # In memory first: on a full disk a zip file complains once more, on
+        # stderr, when it is collected.
+        content = io.BytesIO()
+        np.savez(content, json=text, **arrays)
         with files.write_atomically(self.path, 'wb') as stream:
-            np.savez(stream, json=text, **arrays)
+            stream.write(content.getbuffer())
 
     def read(self):
         """Returns what `write` was given, or None where there is no file.
