@@ -6,7 +6,7 @@ import json
 import sys
 from typing import Any, Dict, List, Mapping, Sequence, Type, TypeVar
 
-_Config = TypeVar('_Config')
+_AnyConfig = TypeVar('_AnyConfig')
 
 
 def _setting(default: Any, help_text: str, **metadata) -> Any:
@@ -15,57 +15,36 @@ def _setting(default: Any, help_text: str, **metadata) -> Any:
 
 
 @dataclasses.dataclass(frozen=True)
-class TileConfig:
-    """Settings of `tiles_train.py`; the flags have these names and defaults."""
+class _Config:
+    """Settings that both trainings have; some differ in default and text."""
 
-    model: str = _setting(
-        'EarlyJoinSAGE', 'Name of the model, a class in baselines/tiles/models.py.')
+    model: str = ''
     model_kwargs_json: str = _setting(
         '{}', 'Keyword arguments of the model as JSON: \'{"num_gnns": 2}\'.')
     models_file: str = _setting(
         '', 'A models.py to use in place of ours; its code is run.')
-    data_root: str = _setting(
-        '~/data/tpugraphs/npz/tile/xla',
-        'Folder with the splits train, valid and test of .npz files.')
+    data_root: str = ''
     sample_data: bool = _setting(
-        False, 'Train on simulated kernels, made on first use, in place of '
-        '--data_root.')
-    toy_data: bool = _setting(
-        False, 'Use only the first 100 files of each split.')
-    cache_dir: str = _setting(
-        '~/data/tpugraphs/cache/tile', 'Where packed splits are kept.')
+        False, 'Use simulated data, made on first use, in place of --data_root.')
+    toy_data: bool = False
+    cache_dir: str = ''
     skip_bad_files: bool = _setting(
         False, 'Leave damaged files out, naming them, instead of stopping.')
-    out_dir: str = _setting(
-        '~/out/tpugraphs_tiles', 'Where model_<hash>, run_<hash>.jsonz and the '
-        'results CSV go.')
-    results_csv: str = _setting(
-        '', 'Where the ranking of the test kernels goes; by default '
-        '<out_dir>/results_<time in ms>.csv.')
+    out_dir: str = ''
+    results_csv: str = ''
     test_mode: str = _setting(
-        'predictions', 'predictions: rank the test kernels.  metrics: also '
-        'measure the error on them, where their runtimes are known.',
+        'predictions', 'predictions: rank the test split.  metrics: also '
+        'measure the error on it, where its runtimes are known.',
         choices=('predictions', 'metrics'))
-    epochs: int = _setting(100, 'Most epochs.', low=1)
-    early_stop: int = _setting(
-        20, 'Stop after so many epochs without a better validation OPA.', low=1)
-    eval_every: int = _setting(
-        5, 'Deprecated and without effect: every epoch is validated.')
-    losses: str = _setting(
-        'ListMLELoss:1,MSE:0.02', 'Losses and their weights: ListMLELoss, '
-        'PairwiseHingeLoss, MSE.')
+    epochs: int = 0
+    early_stop: int = 0
+    losses: str = ''
     lr: float = _setting(1e-3, 'Learning rate of Adam.', above=0)
-    clip_norm: float = _setting(
-        1e-3, "Each variable's gradient is clipped to this L2 norm.", above=0)
-    configs: int = _setting(
-        10, 'Configurations drawn per kernel and step; kernels with fewer are '
-        'not trained on.', low=2)
-    batch: int = _setting(10, 'Kernels per step.', low=1)
-    validate_batches: int = _setting(
-        -1, 'Validate on the first so many batches of kernels; -1: on all.')
-    validation_configs: int = _setting(
-        100, 'Most configurations per kernel in the validation after each '
-        'epoch; always the same ones, so that epochs can be compared.', low=2)
+    clip_norm: float = 0.0
+    configs: int = 0
+    batch: int = 0
+    validate_batches: int = 0
+    validation_configs: int = 0
     seed: int = _setting(
         0, 'The same seed gives the same run on the same machine.', low=0)
     resume: bool = _setting(
@@ -76,7 +55,101 @@ class TileConfig:
     # What does not change the trained model.
     _not_in_hash = (
         'cache_dir', 'out_dir', 'results_csv', 'test_mode', 'epochs',
-        'early_stop', 'eval_every', 'resume', 'data_root')
+        'early_stop', 'eval_every', 'resume', 'data_root', 'memory_budget')
+
+
+_CLIP_NORM = "Each variable's gradient is clipped to this L2 norm."
+_LOSSES = (
+    'Losses and their weights, such as ListMLELoss:1,MSE:0.02.  There are '
+    'ListMLELoss, PairwiseHingeLoss, MSE.')
+_OUT_DIR = 'Where model_<hash>, run_<hash>.jsonz and the results CSV go.'
+_EARLY_STOP = 'Stop after so many epochs without a better validation score.'
+_CACHE_DIR = 'Where packed splits are kept.'
+
+
+@dataclasses.dataclass(frozen=True)
+class TileConfig(_Config):
+    """Settings of `tiles_train.py`; the flags have these names and defaults."""
+
+    model: str = _setting(
+        'EarlyJoinSAGE', 'Name of the model, a class in baselines/tiles/models.py.')
+    data_root: str = _setting(
+        '~/data/tpugraphs/npz/tile/xla',
+        'Folder with the splits train, valid and test of .npz files.')
+    toy_data: bool = _setting(
+        False, 'Use only the first 100 files of each split.')
+    cache_dir: str = _setting('~/data/tpugraphs/cache/tile', _CACHE_DIR)
+    out_dir: str = _setting('~/out/tpugraphs_tiles', _OUT_DIR)
+    results_csv: str = _setting(
+        '', 'Where the ranking of the test kernels goes; by default '
+        '<out_dir>/results_<time in ms>.csv.')
+    epochs: int = _setting(100, 'Most epochs.', low=1)
+    early_stop: int = _setting(20, _EARLY_STOP, low=1)
+    eval_every: int = _setting(
+        5, 'Deprecated and without effect: every epoch is validated.')
+    losses: str = _setting('ListMLELoss:1,MSE:0.02', _LOSSES)
+    clip_norm: float = _setting(1e-3, _CLIP_NORM, above=0)
+    configs: int = _setting(
+        10, 'Configurations drawn per kernel and step; kernels with fewer are '
+        'not trained on.', low=2)
+    batch: int = _setting(10, 'Kernels per step.', low=1)
+    validate_batches: int = _setting(
+        -1, 'Validate on the first so many batches of kernels; -1: on all.')
+    validation_configs: int = _setting(
+        100, 'Most configurations per kernel in the validation after each '
+        'epoch; always the same ones, so that epochs can be compared.', low=2)
+
+
+@dataclasses.dataclass(frozen=True)
+class LayoutConfig(_Config):
+    """Settings of `layout_train.py`; the flags have these names and defaults."""
+
+    model: str = _setting(
+        'ResModel', 'Name of the model, a class in baselines/layout/models.py.')
+    source: str = _setting(
+        'xla', 'Which programs: xla or nlp.', choices=('xla', 'nlp'))
+    search: str = _setting(
+        'random', 'How their configurations were found: random or default (by '
+        'a genetic search).', choices=('random', 'default'))
+    data_root: str = _setting(
+        '~/data/tpugraphs/npz/layout',
+        'Folder with <source>/<search>/{train,valid,test}/*.npz.')
+    toy_data: bool = _setting(
+        False, 'Use only the first 5 files of each split.')
+    cache_dir: str = _setting('~/data/tpugraphs/cache/layout', _CACHE_DIR)
+    out_dir: str = _setting('~/out/tpugraphs_layout', _OUT_DIR)
+    results_csv: str = _setting(
+        '', 'Where the ranking of the test programs goes; by default '
+        '<out_dir>/results_<time in ms>_<source>_<search>.csv.')
+    epochs: int = _setting(50, 'Most epochs.', low=1)
+    early_stop: int = _setting(25, _EARLY_STOP, low=1)
+    losses: str = _setting('ListMLELoss', _LOSSES)
+    clip_norm: float = _setting(1e-2, _CLIP_NORM, above=0)
+    configs: int = _setting(
+        16, 'Configurations drawn per program and step; programs with fewer '
+        'different ones are not trained on.', low=2)
+    max_configs: int = _setting(
+        -1, 'Draw from at most so many configurations per program, a uniform '
+        'subset; -1: from all.')
+    sampling: str = _setting(
+        'skewed', 'How they are drawn: skewed to fast ones as published, '
+        'uniform, or stratified by runtime.',
+        choices=('skewed', 'uniform', 'stratified'))
+    keep_nodes: int = _setting(
+        5000, 'Nodes of a program that a step passes gradients through; -1: '
+        'all of them.')
+    segments: str = _setting(
+        'equal', 'How programs are cut into segments of --keep_nodes: equal, '
+        'as published, or splits, between computations.',
+        choices=('equal', 'splits'))
+    batch: int = _setting(8, 'Programs per step.', low=1)
+    validate_batches: int = _setting(
+        10, 'Validate on the first so many batches of programs; -1: on all.')
+    validation_configs: int = _setting(
+        1000, 'Most configurations per program in the validation after each '
+        'epoch, as in the published evaluation; always the same ones.', low=2)
+    memory_budget: int = _setting(
+        1024, 'Megabytes that scoring may take for what it computes.', low=16)
 
 
 def _fields(config_class: type) -> List[dataclasses.Field]:
@@ -114,7 +187,7 @@ def define_flags(config_class: type, only: Sequence[str] = ()) -> None:
             sys.argv[0], flags.FLAGS[field.name])
 
 
-def from_flags(config_class: Type[_Config], values: Mapping[str, Any]) -> _Config:
+def from_flags(config_class: Type[_AnyConfig], values: Mapping[str, Any]) -> _AnyConfig:
     """Reads the settings from parsed flags, checked.
 
     Raises:
@@ -124,7 +197,7 @@ def from_flags(config_class: Type[_Config], values: Mapping[str, Any]) -> _Confi
     return checked(config_class(**settings))
 
 
-def checked(config: _Config) -> _Config:
+def checked(config: _AnyConfig) -> _AnyConfig:
     """Returns `config` if every value is in its range.
 
     Raises:

@@ -201,7 +201,7 @@ def test_stops_after_so_many_epochs_without_a_better_one(
     # An epoch more would ask for an OPA that is not there.
     trainer, state = _fit(opas, early_stop=early_stop)
     assert state.epochs_done == epochs_run
-    assert (state.best_epoch, state.best_opa) == (best, opas[best])
+    assert (state.best_epoch, state.best_score) == (best, opas[best])
     assert state.curve['val_opa'] == opas
     # Epoch 0 leaves weight 1.
     assert trainer.weights == [best + 1] == state.best_weights

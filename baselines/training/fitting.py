@@ -6,6 +6,7 @@ nor the input pipeline stands between two steps.
 """
 
 import dataclasses
+import math
 import time
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
@@ -24,8 +25,9 @@ class State:
     """Where a training stands; with the model's weights all it takes to go on.
 
     Attributes:
-        curve: per finished epoch its number, losses and ordered-pair accuracies.
-        best_opa: highest validation OPA so far.
+        curve: per finished epoch its number, losses and ordered-pair accuracies;
+            `val_tau`, where it is measured.
+        best_score: highest validation score so far, see `Validation`.
         best_epoch: the epoch it was reached in; -1 before the first.
         best_weights: the model's weights at that epoch.
     """
@@ -33,7 +35,7 @@ class State:
     curve: Dict[str, List[float]] = dataclasses.field(
         default_factory=lambda: {name: [] for name in CURVES}
     )
-    best_opa: float = -1.0
+    best_score: float = -math.inf
     best_epoch: int = -1
     best_weights: List[np.ndarray] = dataclasses.field(default_factory=list)
 
@@ -159,10 +161,23 @@ class Chunk:
 
 @dataclasses.dataclass(frozen=True)
 class Validation:
-    """What `validate` found; a value is None where it could not be measured."""
+    """What `validate` found; a value is None where it could not be measured.
+
+    Attributes:
+        loss: the training loss on validation lists.
+        opa: ordered-pair accuracy.
+        tau: Kendall's tau; where it is given it chooses the best epoch, and
+            otherwise OPA does.
+    """
 
     loss: Optional[float]
     opa: Optional[float]
+    tau: Optional[float] = None
+
+    @property
+    def score(self) -> Optional[float]:
+        """What the best epoch has most of."""
+        return self.opa if self.tau is None else self.tau
 
 
 def fit(
@@ -177,13 +192,13 @@ def fit(
     after_epoch: Callable[[State], None] = lambda state: None,
     say: Callable[[str], None] = print,
 ) -> State:
-    """Trains until validation OPA stops rising; leaves the best weights.
+    """Trains until the validation score stops rising; leaves the best weights.
 
     Args:
         trainer: holds the model.
         state: a new one, or one to go on from.
         epochs: most epochs.
-        early_stop: stop after so many epochs without a better validation OPA.
+        early_stop: stop after so many epochs without a better validation score.
         steps_per_epoch: for the progress bar.
         chunks: the epoch's number -> its chunks; the same number gives the
             same chunks, so that a resumed run sees what it would have seen.
@@ -205,16 +220,18 @@ def fit(
         row = (epoch, train_loss, train_opa, found.loss, found.opa)
         for name, value in zip(CURVES, row):
             state.curve[name].append(value)
-        # Without a validation OPA every epoch counts as better than the last.
-        better = found.opa is None or found.opa > state.best_opa
+        if found.tau is not None:
+            state.curve.setdefault('val_tau', []).append(found.tau)
+        # Without a validation score every epoch counts as better than the last.
+        better = found.score is None or found.score > state.best_score
         if better:
-            state.best_opa = -1.0 if found.opa is None else found.opa
+            state.best_score = -math.inf if found.score is None else found.score
             state.best_epoch = epoch
             state.best_weights = trainer.model.get_weights()
         say(
             f'epoch {epoch + 1:3d}/{epochs}  loss {train_loss:.4f}  opa '
             f'{_show(train_opa)}  val_loss {_show(found.loss)}  val_opa '
-            f'{_show(found.opa)}{" *" if better else "  "}  '
+            f'{_show(found.opa)}{_tau(found)}{" *" if better else "  "}  '
             f'{time.monotonic() - started:.1f} s'
         )
         after_epoch(state)
@@ -238,6 +255,10 @@ def _train_epoch(trainer, chunks, steps, title):
             opa = correct / total if total else None
             bar.set_postfix_str(f'loss {loss / done:.4f}, opa {_show(opa)}')
     return loss / done, correct / total if total else None
+
+
+def _tau(found: Validation) -> str:
+    return '' if found.tau is None else f'  val_tau {found.tau:.4f}'
 
 
 def _show(value: Optional[float]) -> str:
