@@ -14,19 +14,19 @@ import pytest
 from baselines.data import layout_packing
 from baselines.data import layout_records
 from baselines.data import npz_stream
-import layout_programs
+import layout_files
 
 _REAL = pathlib.Path(__file__).parents[2] / 'shared/data/npz/layout/xla/random'
 
 
 def _program():
-    return layout_programs.make_program(
+    return layout_files.make_program(
         np.random.default_rng(0), 'graph', nodes=9, configurable=3, configs=7)
 
 
 def _written(folder, save=np.savez_compressed, **changes):
     path = str(folder / 'graph.npz')
-    save(path, **layout_programs.arrays_of(_program(), **changes))
+    save(path, **layout_files.arrays_of(_program(), **changes))
     return path
 
 
