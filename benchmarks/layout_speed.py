@@ -13,6 +13,7 @@ Scores are compared with the published formula, written out plainly below.
 """
 
 import argparse
+import dataclasses
 import os
 import resource
 import sys
@@ -29,7 +30,7 @@ import tensorflow_gnn as tfgnn  # noqa: E402
 
 from baselines.layout import graphs as graphs_lib  # noqa: E402
 from baselines.layout import models  # noqa: E402
-from baselines.layout import pruned  # noqa: E402
+from baselines.layout import scoring  # noqa: E402
 from baselines.layout import segments  # noqa: E402
 
 _NUM_OPS = 120
@@ -130,7 +131,7 @@ def score(args):
         ),
         reduce_retracing=True,
     )
-    scorer = pruned.PrunedScorer(model, args.budget << 20)
+    scorer = scoring.LayoutScorer(model, args.budget << 20)
     packed = graphs_lib.LayoutGraphs([program]).items(
         np.zeros((1, 1), int), np.arange(16)[None, None]
     )
@@ -155,52 +156,52 @@ def score(args):
 
 
 def train(args):
-    import tensorflow_ranking as tfr
-
     rng = np.random.default_rng(args.seed)
-    batch, configs, steps = 8, 16, 4
-    sizes = np.linspace(1000, 8000, batch).astype(int)
     programs = [
         simulate(rng, n, int(1.45 * n), n // 20, 1000, args.vectors)
-        for n in sizes
+        for n in np.linspace(1000, 8000, 8).astype(int)
     ]
-    graphs = graphs_lib.LayoutGraphs(programs)
-    drawn = rng.integers(0, 1000, (steps, batch, configs))
-    numbers = np.tile(np.arange(batch), (steps, 1))
-    chosen = np.stack([
-        segments.draw_segments(
-            rng, [segments.equal_segments(n, 5000) for n in sizes]
-        ) for _ in range(steps)
-    ])
-    packed, wall, _ = timed(graphs.items, numbers, drawn, chosen)
-    print(f'packing: {wall / steps * 1e3:.0f} ms per step')
     for mode in ('fullgraph', 'dropout', 'backpropdropout'):
-        model = models.ResModel(configs, _NUM_OPS, dropout=mode)
-        loss_of = tfr.keras.losses.ListMLELoss(temperature=1.0)
-        adam = tf.keras.optimizers.legacy.Adam(1e-3, clipnorm=1e-2)
+        time_training(rng, models.ResModel(16, _NUM_OPS, dropout=mode), programs, mode)
 
-        @tf.function(input_signature=[
-            graphs.signature(batch), tf.TensorSpec([], tf.int32)])
-        def step(packed, item):
-            graph, labels = graphs_lib.unpack(packed, item, batch, configs)
-            with tf.GradientTape() as tape:
-                loss = loss_of(labels, model(graph, training=True))
-                loss += tf.add_n(model.losses)
-            variables = model.trainable_variables
-            gradients = tape.gradient(loss, variables)
-            adam.apply_gradients(
-                (tf.convert_to_tensor(g), v) for g, v in zip(gradients, variables)
-            )
-            return loss
 
-        model(graphs_lib.unpack(packed, 0, batch)[0])
-        tensors = {k: tf.convert_to_tensor(v) for k, v in packed.items()}
-        step(tensors, 0)
-        _, wall, cpu = timed(
-            lambda: [step(tensors, i).numpy() for i in range(steps)]
+def time_training(rng, model, programs, name, configs=16, steps=4):
+    """Takes steps on a batch of all programs, in segments of 5,000 nodes."""
+    import tensorflow_ranking as tfr
+
+    batch = len(programs)
+    graphs = graphs_lib.LayoutGraphs(programs)
+    choices = [segments.equal_segments(p.num_nodes, 5000) for p in programs]
+    packed, wall, _ = timed(
+        graphs.items,
+        np.tile(np.arange(batch), (steps, 1)),
+        rng.integers(0, programs[0].num_configs, (steps, batch, configs)),
+        np.stack([segments.draw_segments(rng, choices) for _ in range(steps)]),
+    )
+    print(f'packing: {wall / steps * 1e3:.0f} ms per step')
+    loss_of = tfr.keras.losses.ListMLELoss(temperature=1.0)
+    adam = tf.keras.optimizers.legacy.Adam(1e-3, clipnorm=1e-2)
+
+    @tf.function(input_signature=[
+        graphs.signature(batch), tf.TensorSpec([], tf.int32)])
+    def step(packed, item):
+        graph, labels = graphs_lib.unpack(packed, item, batch, configs)
+        with tf.GradientTape() as tape:
+            loss = loss_of(labels, model(graph, training=True))
+            loss += tf.add_n(model.losses)
+        variables = model.trainable_variables
+        gradients = tape.gradient(loss, variables)
+        adam.apply_gradients(
+            (tf.convert_to_tensor(g), v) for g, v in zip(gradients, variables)
         )
-        print(f'{mode}: {wall / steps:.3f} s per step '
-              f'({cpu / steps:.3f} s of CPU), peak {peak():.2f} GB')
+        return loss
+
+    model(graphs_lib.unpack(packed, 0, batch)[0])
+    tensors = {k: tf.convert_to_tensor(v) for k, v in packed.items()}
+    step(tensors, 0)
+    _, wall, cpu = timed(lambda: [step(tensors, i).numpy() for i in range(steps)])
+    print(f'{name}: {wall / steps:.3f} s per step '
+          f'({cpu / steps:.3f} s of CPU), peak {peak():.2f} GB')
 
 
 def relative(got, want):
@@ -209,12 +210,20 @@ def relative(got, want):
 
 def stress(args):
     rng = np.random.default_rng(args.seed)
-    program = simulate(rng, 20000, 30000, 1500, args.configs or 20000, args.vectors)
-    model = models.ResModel(16, _NUM_OPS)
-    scorer = pruned.PrunedScorer(model, args.budget << 20)
-    got, wall, cpu = timed(scorer.score, program)
+    configs = args.configs or 20000
+    with tempfile.TemporaryDirectory() as folder:
+        program = simulate(rng, 20000, 30000, 1500, configs, args.vectors)
+        path = os.path.join(folder, 'codes.npy')
+        np.save(path, program.codes)
+        program = dataclasses.replace(program, codes=np.load(path, mmap_mode='r'))
+        model = models.ResModel(16, _NUM_OPS, dropout='fullgraph')
+        time_training(rng, model, [program], 'fullgraph')
+        before = peak()
+        scorer = scoring.LayoutScorer(model, args.budget << 20)
+        got, wall, cpu = timed(scorer.score, program)
     print(f'{len(got)} configurations in {wall:.1f} s ({cpu:.1f} s of CPU), '
-          f'peak {peak():.2f} GB')
+          f'peak {peak():.2f} GB, {before:.2f} GB before, '
+          f'budget {args.budget / 1024:.2f} GB')
 
 
 def peak():

@@ -1,100 +1,72 @@
-"""Small valid layout records and splits of them, for any test that needs data."""
-
-import os
-from typing import List, Sequence
+"""Small random programs, and ResModel as its description says, in float64."""
 
 import numpy as np
 
-from baselines.data import layout_records
+from baselines.layout import graphs
 
 
-def make_program(
-    rng: np.random.Generator,
-    graph_id: str = 'program_0',
-    nodes: int = 9,
-    configurable: int = 4,
-    configs: int = 12,
-    node_features: int = 140,
-    is_test: bool = False,
-    **changes,
-) -> layout_records.LayoutRecord:
-    """Makes a program of random numbers whose nodes form a chain.
-
-    Args:
-        rng: the source of its numbers.
-        graph_id: its name.
-        nodes: number of nodes, at least `configurable`.
-        configurable: number of configurable nodes, at least 1.
-        configs: number of configurations, at least 2; a third repeat others.
-        node_features: columns of node_feat.
-        is_test: as in published test files, runtimes are 0.
-        **changes: fields of the record that are to differ from the above.
-    """
-    chain = np.arange(1, nodes, dtype=np.int32)
-    pool = rng.integers(-1, 6, (5, 18)).astype(np.float32)
-    features = pool[rng.integers(0, 5, (configs, configurable))]
-    repeated = rng.integers(0, configs, configs // 3)
-    features[rng.integers(0, configs, configs // 3)] = features[repeated]
-    fields = dict(
-        graph_id=graph_id,
-        node_feat=rng.integers(0, 50, (nodes, node_features)).astype(np.float32),
-        node_opcode=rng.integers(1, 120, nodes).astype(np.int32),
-        edge_index=np.stack([chain, chain - 1], axis=1),
-        node_config_ids=rng.choice(
-            nodes, configurable, replace=False).astype(np.int64),
-        node_config_feat=features,
-        config_runtime=np.zeros(configs, np.int64) if is_test else (
-            rng.integers(10**8, 2 * 10**8, configs)),
-        node_splits=np.array([[0, nodes // 2, nodes]], np.int64),
-    )
-    fields.update(changes)
-    return layout_records.LayoutRecord(**fields)
-
-
-def make_programs(
-    count: int, seed: int = 0, **kwargs
-) -> List[layout_records.LayoutRecord]:
-    """Makes `count` programs of different sizes, named so that order is clear.
-
-    Args:
-        count: how many.
-        seed: the same seed makes the same programs.
-        **kwargs: passed on to `make_program`.
-    """
+def random_program(
+    seed, nodes=40, configurable=5, configs=30, vectors=3, edges=None, widths=(4, 3)
+):
+    """A program with random edges, also repeated ones and loops."""
     rng = np.random.default_rng(seed)
-    return [
-        make_program(
-            rng,
-            graph_id=f'program_{i:03d}',
-            nodes=int(rng.integers(6, 20)),
-            configurable=int(rng.integers(1, 7)),
-            configs=int(rng.integers(10, 31)),
-            **kwargs,
-        )
-        for i in range(count)
-    ]
+    edges = nodes if edges is None else edges
+    return graphs.Program(
+        graph_id=f'random_{seed}',
+        op=rng.integers(0, 10, nodes).astype(np.int32),
+        feats=rng.random((nodes, widths[0])).astype(np.float32),
+        edges=rng.integers(0, nodes, (edges, 2)).astype(np.int32),
+        config_ops=rng.permutation(nodes)[:configurable].astype(np.int32),
+        vectors=rng.random((vectors, widths[1])).astype(np.float32) / 50,
+        codes=rng.integers(0, vectors, (configs, configurable)),
+        group=np.arange(configs),
+        runtimes=rng.random(configs) * 1e7,
+    )
 
 
-def arrays_of(record: layout_records.LayoutRecord, **changes):
-    """Returns the arrays of a record as a published file holds them."""
-    arrays = {
-        'node_feat': record.node_feat,
-        'node_opcode': record.node_opcode.astype(np.uint8),
-        'edge_index': record.edge_index.astype(np.int64),
-        'node_config_ids': record.node_config_ids,
-        'node_config_feat': record.node_config_feat,
-        'config_runtime': record.config_runtime,
-        'node_splits': record.node_splits,
-    }
-    arrays.update(changes)
-    return {key: value for key, value in arrays.items() if value is not None}
+def pack(program, configs=None):
+    """One item with some (or all) of a program's configurations."""
+    if configs is None:
+        configs = np.arange(program.num_configs)
+    return graphs.LayoutGraphs([program]).items(
+        np.zeros([1, 1], np.int64), np.asarray(configs)[None, None])
 
 
-def write_split(
-    folder, programs: Sequence[layout_records.LayoutRecord]
-) -> List[layout_records.LayoutRecord]:
-    """Writes `<folder>/<graph_id>.npz` for every program; returns them."""
-    for program in programs:
-        layout_records.write_layout(
-            os.path.join(str(folder), f'{program.graph_id}.npz'), program)
-    return list(programs)
+def plain_scores(model, program, directions=1, num_gnns=2, mlp_layers=2):
+    """Scores [c] from the whole matrices of the whole program, in float64."""
+    weights = [v.numpy().astype(np.float64) for v in model.trainable_variables]
+    table, *weights = weights
+
+    def leaky(x):
+        return np.where(x > 0, x, 0.2 * x)
+
+    def mlp(x):
+        for _ in range(mlp_layers):
+            kernel, bias = weights.pop(0), weights.pop(0)
+            x = leaky(x @ kernel + bias)
+        return x
+
+    def unit(x):
+        return x / np.sqrt(np.maximum((x**2).sum(-1, keepdims=True), 1e-12))
+
+    n, configs = program.num_nodes, len(program.codes)
+    a = np.zeros((n, n))
+    np.add.at(a, (program.edges[:, 1], program.edges[:, 0]), 1)
+    if directions == 1:
+        s = a + a.T + np.eye(n)
+        d = s.sum(1) ** -0.5
+        matrices = [d[:, None] * s * d]
+    else:
+        both = [a + np.eye(n), a.T + np.eye(n)]
+        matrices = [m / m.sum(1, keepdims=True) for m in both]
+    c = np.zeros((configs, n, program.vectors.shape[1]))
+    c[:, program.config_ops] = 100.0 * program.vectors[program.codes]
+    nodes = np.concatenate([program.feats, table[program.op]], -1)
+    nodes = np.broadcast_to(nodes, (configs, *nodes.shape))
+    x = mlp(np.concatenate([c, nodes], -1))
+    for _ in range(num_gnns):
+        z = np.concatenate([c, x], -1)
+        x = x + mlp(np.concatenate([m @ z for m in matrices], -1))
+    total, chosen = x.sum(1), x[:, program.config_ops].sum(1)
+    pooled = np.concatenate([x.mean(1), unit(total), unit(chosen)], -1)
+    return (leaky(pooled @ weights[0]) @ weights[1])[:, 0]
