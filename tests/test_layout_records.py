@@ -4,6 +4,7 @@ Every rule holds for both ways of reading, at once and block by block.
 """
 
 import dataclasses
+import errno
 import os
 import pathlib
 import zipfile
@@ -13,6 +14,7 @@ import pytest
 
 from baselines.data import layout_packing
 from baselines.data import layout_records
+from baselines.data import npz
 from baselines.data import npz_stream
 import layout_files
 
@@ -218,8 +220,10 @@ def test_pickled_objects_are_never_loaded(tmp_path):
         'node_config_feat holds pickled Python objects, which are never')
 
 
+@pytest.mark.parametrize('at_once', [0, 1 << 30])
 @pytest.mark.parametrize('share', [0, 0.1, 0.5, 0.9, 0.999])
-def test_truncated_files(tmp_path, share):
+def test_truncated_files(tmp_path, monkeypatch, share, at_once):
+    monkeypatch.setattr(npz, '_AT_ONCE', at_once)
     path = _written(tmp_path)
     os.truncate(path, int(share * os.path.getsize(path)))
     assert _message(path).startswith('not a complete npz file')
@@ -233,6 +237,20 @@ def _with_member(path, content):
     with zipfile.ZipFile(path, 'w') as archive:
         for name, data in members.items():
             archive.writestr(name, data)
+
+
+def test_a_failing_disk_is_not_a_damaged_file(tmp_path, monkeypatch):
+    path = _written(tmp_path)
+
+    def failing(self, size=-1):
+        if 'config_feat' not in self.name:
+            return read(self, size)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    read = zipfile.ZipExtFile.read
+    monkeypatch.setattr(zipfile.ZipExtFile, 'read', failing)
+    with pytest.raises(OSError, match='Errno 5.*graph.npz'):
+        layout_packing.read_encoded(path)
 
 
 @pytest.mark.parametrize('content, message', [
