@@ -17,6 +17,7 @@ from baselines import files
 from baselines import registry
 from baselines.data import normalizer as normalizer_lib
 from baselines.data import store as store_lib
+from baselines.data import variants
 from baselines.ranking import metrics
 from baselines.ranking import report
 from baselines.ranking import scoring
@@ -113,19 +114,22 @@ class Predictor:
         run: the run.
         model: the model with the run's weights.
         normalizer: what its features are scaled by.
+        variant: what the columns meant that it was trained on.
+        num_ops: it knows the opcodes below this number.
     """
 
     def __init__(self, run: runs.Run, models_file: str, data: DataOptions):
         args = run.args
         self.run = run
         self._data = data
-        self.normalizer, num_ops = self._scaling()
+        self.variant = variants.Variant.from_json(run.info)
+        self.normalizer, self.num_ops = self._scaling()
         self.model = make_model(
             args['model'],
             config_lib.model_kwargs(args.get('model_kwargs_json') or '{}'),
             models_file,
             int(args.get('configs', 10)),
-            num_ops,
+            self.num_ops,
             self.normalizer,
         )
         runs.read_weights(run, self.model)
@@ -137,13 +141,27 @@ class Predictor:
     def score(
         self, store: store_lib.TileStore
     ) -> Iterator[Tuple[str, np.ndarray]]:
-        """Yields (graph id, scores [configurations]); lower is faster."""
+        """Yields (graph id, scores [configurations]); lower is faster.
+
+        Raises:
+            ValueError: the data is of another kind than the training data.
+        """
+        self.variant.check(store, 'the model was trained on')
+        self._check_opcodes(store)
         graphs = graphs_lib.TileGraphs(store, self.normalizer)
         scored = scoring.TileScorer(self.model, graphs).score_all()
         title = f'ranking {os.path.basename(store.source)}'
         for kernel, scores in training.with_bar(
             scored, store.num_graphs, title, 'kernel'):
             yield store.graph_ids[kernel], scores
+
+    def _check_opcodes(self, store: store_lib.TileStore) -> None:
+        kernel = int(np.argmax(store.max_opcode))
+        if store.max_opcode[kernel] >= self.num_ops:
+            raise ValueError(
+                f'{store.source}: {store.graph_ids[kernel]} has opcode '
+                f'{store.max_opcode[kernel]}, but the model knows those below '
+                f'{self.num_ops}; train a model on data that has it')
 
     def _scaling(self) -> Tuple[normalizer_lib.Normalizer, int]:
         info = self.run.info
@@ -159,6 +177,7 @@ class Predictor:
         print('note: this run does not hold its normaliser; fitting it to '
               f'{self._data.data_root}', file=sys.stderr)
         stores = [self.open_split(s) for s in ('train', 'valid', 'test')]
+        self.variant.check(stores[0], 'the model was trained on')
         least = int(self.run.args.get('configs', 10))
         kept = [(store, store.with_at_least(least)) for store in stores]
         return (normalizer_lib.Normalizer.fit(*kept[0]),

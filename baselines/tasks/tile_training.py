@@ -14,6 +14,7 @@ from baselines import registry
 from baselines.data import normalizer as normalizer_lib
 from baselines.data import sampling
 from baselines.data import store as store_lib
+from baselines.data import variants
 from baselines.ranking import metrics
 from baselines.ranking import scoring
 from baselines.ranking import submission
@@ -47,6 +48,9 @@ def train(config: config_lib.TileConfig) -> str:
     stores = {
         split: tile.open_split(config, split) for split in ('train', 'valid', 'test')
     }
+    variant = variants.Variant.of(stores['train'])
+    for store in stores.values():
+        variant.check(store, f'is in {stores["train"].source}')
     if config.test_mode == 'metrics' and not stores['test'].has_runtimes:
         raise ValueError(
             f'--test_mode=metrics: all runtimes in {stores["test"].source} are '

@@ -15,6 +15,7 @@ import tqdm
 
 from baselines import config as config_lib
 from baselines import files
+from baselines.data import variants
 from baselines.ranking import submission
 from baselines.training import fitting
 from baselines.training import runs
@@ -115,6 +116,7 @@ def save(
         'seed': config.seed,
         'data_fingerprint': {k: s.fingerprint for k, s in stores.items()},
         'simulated_data': config.sample_data,
+        **variants.Variant.of(stores['train']).to_json(),
         'versions': versions(),
         **more,
     }
