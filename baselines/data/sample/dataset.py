@@ -50,9 +50,9 @@ class Sizes(NamedTuple):
             1, as the published ones do.
     """
 
-    train: int = 800
-    valid: int = 120
-    test: int = 120
+    train: int = 1400
+    valid: int = 140
+    test: int = 140
     seed: int = 0
     configs_mean: float = 577.0
     hide_test_runtimes: bool = False
@@ -183,7 +183,12 @@ def _swap(building: str, root: str) -> None:
     old = f'{building}.old'
     with contextlib.suppress(FileNotFoundError):
         os.rename(root, old)
-    os.rename(building, root)
+    try:
+        os.rename(building, root)
+    except OSError:
+        # Another process was faster; the same sample is as good as ours.
+        if read_marker(root) != read_marker(building):
+            raise
     shutil.rmtree(old, ignore_errors=True)
 
 

@@ -1,7 +1,7 @@
 """Node features, opcodes and edges of a simulated HLO module.
 
-The 140 columns are those of the published feature extractor (meaning, order
-and conventions: docs/sample-data.md); columns of fields that no simulated
+The 140 columns are those of the published feature extractor, which
+`baselines.hlo` makes from protobufs; columns of fields that no simulated
 instruction has (dynamic slices, stable sorts, ...) hold their default.
 """
 
@@ -11,8 +11,6 @@ import numpy as np
 
 from baselines.data.sample.hlo import Computation, Instruction
 from baselines.hlo import opcodes as opcodes_lib
-
-NUM_COLUMNS = 140
 
 # Columns 2-20, in the published order.
 _TYPES = (

@@ -67,8 +67,8 @@ def _convnet(name, split, dtype, batch, side, widths, bottleneck=False) -> Progr
         convolutions=convolutions, attentions=[],
         snippets=('relu', 'relu_grad', 'residual', 'bias', 'scale_shift', 'normalise',
                   'clip', 'scale'),
-        kinds={'convolve': 8, 'reduce_rows': 4, 'elementwise': 4, 'copy': 2,
-               'matmul': 1, 'update': 1, 'pad': 1, 'concatenate': 1},
+        kinds={'convolve': 10, 'reduce_rows': 4, 'elementwise': 4, 'copy': 2,
+               'matmul': 2, 'update': 1, 'pad': 1, 'concatenate': 1},
     )  # fmt: skip
 
 
@@ -85,8 +85,8 @@ def _transformer(name, split, dtype, batch, length, hidden, heads, vocabulary):
         attentions=[(batch * heads, length, length, depth)],
         snippets=('gelu', 'residual', 'bias', 'dropout', 'normalise_rows', 'scale_shift',
                   'mask_bias', 'scale'),
-        kinds={'matmul': 6, 'softmax': 3, 'elementwise': 4, 'reduce_rows': 3,
-               'reduce_features': 2, 'transpose': 2, 'attention': 2, 'update': 2,
+        kinds={'matmul': 9, 'softmax': 3, 'elementwise': 4, 'reduce_rows': 3,
+               'reduce_features': 2, 'transpose': 2, 'attention': 3, 'update': 2,
                'copy': 1},
     )  # fmt: skip
 
@@ -103,7 +103,7 @@ def _mixer(name, split, dtype, batch, patches, channels) -> Program:
         convolutions=[], attentions=[],
         snippets=('gelu', 'residual', 'bias', 'normalise_rows', 'scale_shift', 'dropout',
                   'swish'),
-        kinds={'matmul': 5, 'transpose': 4, 'elementwise': 4, 'reduce_features': 3,
+        kinds={'matmul': 8, 'transpose': 2, 'elementwise': 4, 'reduce_features': 3,
                'reduce_rows': 2, 'copy': 1, 'update': 1},
     )  # fmt: skip
 
@@ -118,7 +118,7 @@ def _recurrent(name, split, dtype, batch, length, hidden, vocabulary) -> Program
                   (length * batch, hidden, vocabulary), (2 * hidden, batch, 4 * hidden)],
         convolutions=[], attentions=[],
         snippets=('swish', 'bias', 'residual', 'clip', 'square', 'scale', 'dropout'),
-        kinds={'gates': 4, 'matmul': 5, 'softmax': 2, 'elementwise': 3, 'concatenate': 2,
+        kinds={'gates': 3, 'matmul': 8, 'softmax': 2, 'elementwise': 3, 'concatenate': 2,
                'slice': 2, 'update': 2, 'reduce_rows': 2, 'transpose': 1},
     )  # fmt: skip
 
@@ -138,7 +138,7 @@ def _unet(name, split, dtype, batch, side, width) -> Program:
         convolutions=convolutions, attentions=[],
         snippets=('relu', 'relu_grad', 'bias', 'normalise', 'scale_shift', 'residual',
                   'swish'),
-        kinds={'convolve': 6, 'concatenate': 4, 'elementwise': 4, 'pad': 3, 'slice': 2,
+        kinds={'convolve': 8, 'concatenate': 3, 'elementwise': 4, 'pad': 3, 'slice': 2,
                'reduce_rows': 3, 'copy': 2, 'update': 1},
     )  # fmt: skip
 
@@ -153,8 +153,8 @@ def _recommender(name, split, dtype, batch, fields, width, hidden) -> Program:
         convolutions=[], attentions=[(batch // 8, fields, fields, width)],
         snippets=('relu', 'relu_grad', 'bias', 'square', 'root_divide', 'clip', 'dropout',
                   'residual'),
-        kinds={'matmul': 5, 'elementwise': 4, 'reduce_features': 3, 'reduce_rows': 3,
-               'update': 4, 'concatenate': 2, 'slice': 1, 'transpose': 2, 'attention': 1},
+        kinds={'matmul': 8, 'elementwise': 4, 'reduce_features': 3, 'reduce_rows': 3,
+               'update': 3, 'concatenate': 2, 'slice': 1, 'transpose': 2, 'attention': 1},
     )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ chosen so that the model ranks the configurations of measured kernels well
                          longest piece that is contiguous in HBM
     vector cycles      = sum over instructions of visits * registers * slots / 2
     matrix cycles      = trips * window * (ceil(passes / 2) * max(rows, 128)
-                         + 256), passes = ceil(depth / 128) * ceil(columns / 128)
+                         + 128), passes = ceil(depth / 128) * ceil(columns / 128)
     time ns            = launch + trips * tile_ns + visits * dma_ns + max(a, b)
                          + (1 - overlap * (1 - 1 / trips)) * min(a, b)
 
@@ -203,11 +203,11 @@ def matrix_cycles(
 
     A pass holds 128 x 128 weights while the rows stream past, one per cycle;
     loading the next weights takes 128 cycles and hides behind 128 rows.  Two
-    units share the passes; 256 cycles fill and drain the array.
+    units share the passes; 128 cycles fill the array.
     """
     side = chip.matrix_side
     passes = -(-depth // side) * -(-columns // side)
-    return -(-passes // chip.matrix_units) * np.maximum(rows, side) + 2.0 * side
+    return -(-passes // chip.matrix_units) * np.maximum(rows, side) + float(side)
 
 
 def combined_ns(
