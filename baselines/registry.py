@@ -76,6 +76,8 @@ def tile_models(models_file: str = '') -> Dict[str, type]:
                 f'--models_file: {files.expand(models_file)} defines no public '
                 'tf.keras.Model')
         return models
+    # Ours may have been replaced by a file that was written for that tree.
+    _answer_to_published_name()
     return models_in(importlib.import_module('baselines.tiles.models'))
 
 
@@ -134,8 +136,7 @@ def load_models_file(path: str, task: str) -> types.ModuleType:
 def _answer_to_published_name() -> None:
     """Lets `tpu_graphs.baselines` be imported, as a name for `baselines`.
 
-    Only when a dropped-in file is loaded, and only where no real package of
-    that name is installed.
+    Only where no real package of that name is installed.
     """
     if _PUBLISHED in sys.modules or importlib.util.find_spec(_PUBLISHED):
         return
