@@ -179,9 +179,9 @@ class Predictor:
         stores = [self.open_split(s) for s in ('train', 'valid', 'test')]
         self.variant.check(stores[0], 'the model was trained on')
         least = int(self.run.args.get('configs', 10))
-        kept = [(store, store.with_at_least(least)) for store in stores]
-        return (normalizer_lib.Normalizer.fit(*kept[0]),
-                normalizer_lib.num_ops(*kept))
+        train = (stores[0], stores[0].with_at_least(least))
+        return (normalizer_lib.Normalizer.fit(*train),
+                normalizer_lib.num_ops(train, *stores[1:]))
 
 
 def load_predictor(
