@@ -95,8 +95,8 @@ DOT = ('mn', 'mk', 'kn')
 def test_dot_bound_by_the_matrix_unit():
     tensors = (f32(1024, 1024),) * 3
     table = costs.product_ns(tensors, DOT, ((ROW, COLUMN),) * 3)
-    # 8 x 8 passes on two units, 1,024 rows each, 256 cycles to fill and drain.
-    cycles = 32 * 1024 + 256
+    # 8 x 8 passes on two units, 1,024 rows each, 128 cycles to fill.
+    cycles = 32 * 1024 + 128
     turned = 14 * 1024 / 2  # one operand of 1,024 registers
     assert table[0, 0, 0] == pytest.approx(cycles / GHZ)
     assert table[0, 1, 0] == pytest.approx((cycles + turned) / GHZ)
@@ -131,7 +131,7 @@ def test_windows_want_no_image_dimension_in_the_sublanes():
         (images, images, kernel), roles, ((by_width, by_batch),) * 2 + ((usual,),)
     )
     # 9 passes in turns on two units, 512 rows; 64 registers shifted by 6 slots.
-    cycles = 5 * 512 + 256
+    cycles = 5 * 512 + 128
     assert times[1, 1, 0] == pytest.approx(cycles / GHZ)
     assert times[1, 0, 0] == pytest.approx((cycles + 6 * 64 / 2) / GHZ)
     assert times[0, 0, 0] == pytest.approx((cycles + 12 * 64 / 2) / GHZ)
@@ -205,7 +205,7 @@ def test_a_transpose_is_absorbed_by_layouts():
     first = net.transpose(net.dot('mk,kn->mn', x, y), (1, 0))
     module = net.finish([net.dot('mk,kn->mn', first, y)])
     model = LayoutModel(module)
-    base = 2 * (32 * 1024 + 256) / GHZ
+    base = 2 * (32 * 1024 + 128) / GHZ
     copy = 2048 * REGISTER / BYTES_PER_NS
     turn = 14 * 1024 / 2 / GHZ
     # The row-major product is column major once transposed: a copy.
@@ -220,7 +220,7 @@ def test_results_are_row_major_and_copies_are_shared():
     x, y = net.parameter((1024, 1024)), net.parameter((1024, 1024))
     product = net.dot('mk,kn->mn', x, y)
     one = LayoutModel(net.finish([product]))
-    base = (32 * 1024 + 256) / GHZ + 2 * 14 * 1024 / 2 / GHZ
+    base = (32 * 1024 + 128) / GHZ + 2 * 14 * 1024 / 2 / GHZ
     copy = 2048 * REGISTER / BYTES_PER_NS
     assert one.runtime_ns(choice(one, n0_0=COLUMN))[0] == pytest.approx(base + copy)
     net.here.tuple(product, product)
@@ -256,7 +256,7 @@ def test_a_loop_costs_its_trips():
     done = net.loop((h, w), 5, body, 'test')
     module = net.finish([done[0]])
     model = LayoutModel(module)
-    once = (32 * 1024 + 256) / GHZ
+    once = (32 * 1024 + 128) / GHZ
     assert model.runtime_ns(choice(model))[0] == pytest.approx(5 * once, rel=1e-3)
     # What a loop carries is row major: the copy is paid each time.
     copied = model.runtime_ns(choice(model, n0_0=COLUMN, n0_1=COLUMN, n0_2=COLUMN))

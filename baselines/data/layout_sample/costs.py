@@ -168,7 +168,7 @@ def _product_ns(
     window positions) of r rows each:
 
         passes        = P * ceil(K / 128) * ceil(c / 128)
-        matrix cycles = ceil(passes / 2) * max(r, 128) + 256
+        matrix cycles = ceil(passes / 2) * max(r, 128) + 128
 
     The operand that shares the columns stays in the unit and wants them fastest;
     the other one streams past and wants the summed dimension fastest.  One that
@@ -188,7 +188,8 @@ def _product_ns(
     products = size[0]['b'] * size[2]['w']
     rows = math.prod(tensors[0].dims) / (size[0]['b'] * columns)
     passes = products * -(-size[1]['k'] // 128) * -(-columns // 128)
-    cycles = -(-passes // TPU_V3.matrix_units) * max(rows, 128) + 256
+    cycles = -(-passes // TPU_V3.matrix_units) * max(rows, TPU_V3.matrix_side)
+    cycles += TPU_V3.matrix_side
     # First operand streams, second stays; the other way round for 'm'.
     wanted = ('k', 'n') if columns_role == 'n' else ('m', 'k')
     for t, role in zip((1, 2), wanted):

@@ -5,7 +5,7 @@ does not depend on how many others are made.
 """
 
 import zlib
-from typing import List, NamedTuple, Tuple
+from typing import NamedTuple, Tuple
 
 import numpy as np
 
@@ -15,8 +15,6 @@ from baselines.data.layout_sample.model import LayoutModel
 from baselines.data.layout_sample.ops import Module
 from baselines.data.layout_sample.programs import Program
 from baselines.data.sample import hlo_rows
-from baselines.data.sample.hlo import Instruction
-from baselines.hlo import opcodes
 
 # Raise it whenever the same parameters give other arrays.
 GENERATOR_VERSION = 1
@@ -101,39 +99,9 @@ def graph_arrays(module: Module) -> Graph:
     """Returns node features, opcodes, edges and segment ends of a module.
 
     Returns:
-        Arrays in the shapes and types of LayoutRecord; edges are rows (consumer,
-        producer), sorted: to every distinct operand and to the root of every
-        called computation.
+        Arrays in the shapes and types of LayoutRecord.
     """
-    nodes = module.nodes
-    number = {id(node): i for i, node in enumerate(nodes)}
-    roots = {id(c.root) for c in module.computations}
-    edges = {
-        (i, number[id(producer)])
-        for i, node in enumerate(nodes)
-        for producer in (*node.operands, *(c.root for c in node.calls))
-    }
-    return Graph(
-        _feature_rows(nodes, roots),
-        opcodes.numbers(n.opcode for n in nodes).astype(np.int32),
-        np.array(sorted(edges), np.int32).reshape(-1, 2),
-        _node_splits(module),
-    )
-
-
-def _feature_rows(nodes: List[Instruction], roots: set) -> np.ndarray:
-    """Feature rows, each distinct one computed once: blocks repeat."""
-    known = {}
-    rows = []
-    for node in nodes:
-        key = (
-            id(node) in roots, node.shape, node.dimensions, node.parameter_number,
-            node.tuple_size, node.window, node.convolution, node.slices, node.padding,
-        )  # fmt: skip
-        if key not in known:
-            known[key] = hlo_rows.feature_row(node, id(node) in roots)
-        rows.append(known[key])
-    return np.stack(rows)
+    return Graph(*hlo_rows.graph_arrays(module.computations), _node_splits(module))
 
 
 def _node_splits(module: Module) -> np.ndarray:

@@ -191,7 +191,6 @@ def _convolution(net, node, g, give):
     x, kernel = node.operands
     g = _spread(net, g, x, node.window)
     batch, height, width, inputs = x.shape.dims
-    outputs = kernel.shape.dims[3]
     turned = net.here.add('reverse', kernel.shape, kernel, dimensions=(0, 1))
     back = [Window(w.size, 1, w.size - 1 - w.low, w.low) for w in node.window]
     numbers = ConvolutionDims(0, 3, (1, 2), 3, 2, (0, 1), 0, 3)
