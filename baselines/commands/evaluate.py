@@ -3,8 +3,9 @@
   tpugraphs evaluate --dir ~/out/tpugraphs_tiles/model_<hash>
 
 prints a table, overall and per program, beside random choice; --json prints
-the same as JSON, --output writes it to a file.  By default the validation split
-is measured; the published test split has no runtimes.
+the same as JSON, --output writes it to a file; for several runs it is an object
+with one entry for each --dir.  By default the validation split is measured; the
+published test split has no runtimes.
 """
 
 import argparse
@@ -29,14 +30,19 @@ def run(args: argparse.Namespace) -> None:
     from baselines.tasks import tile
 
     data = tile.data_options(args)
+    summaries = {}
     for model_dir in args.dirs:
         summary = tile.evaluate(model_dir, data, args.models_file, args.split)
         if not args.json:
             print(f'{summary["model"]} on {summary["split"]}, {model_dir}')
-        print(report.to_json(summary) if args.json else report.format_table(summary))
-        if args.output:
-            with files.write_atomically(args.output) as stream:
-                stream.write(report.to_json(summary) + '\n')
+            print(report.format_table(summary))
+        summaries[model_dir] = summary
+    text = report.to_json(summary if len(args.dirs) == 1 else summaries)
+    if args.json:
+        print(text)
+    if args.output:
+        with files.write_atomically(args.output) as stream:
+            stream.write(text + '\n')
 
 
 if __name__ == '__main__':

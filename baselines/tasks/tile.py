@@ -7,7 +7,7 @@
 import dataclasses
 import os
 import sys
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 import tensorflow as tf
@@ -27,6 +27,8 @@ from baselines.tiles import graphs as graphs_lib
 from baselines.training import runs
 
 _TOY_FILES = 100
+
+_Scaling = Tuple[normalizer_lib.Normalizer, int]  # and num_ops
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,8 +124,12 @@ class Predictor:
         args = run.args
         self.run = run
         self._data = data
-        self.variant = variants.Variant.from_json(run.info)
-        self.normalizer, self.num_ops = self._scaling()
+        try:
+            self.variant = variants.Variant.from_json(run.info)
+            stored = self._stored_scaling()
+        except ValueError as error:
+            raise ValueError(f'{runs.run_file(run.model_dir)}: {error}') from None
+        self.normalizer, self.num_ops = stored or self._fitted_scaling()
         self.model = make_model(
             args['model'],
             config_lib.model_kwargs(args.get('model_kwargs_json') or '{}'),
@@ -163,15 +169,17 @@ class Predictor:
                 f'{store.max_opcode[kernel]}, but the model knows those below '
                 f'{self.num_ops}; train a model on data that has it')
 
-    def _scaling(self) -> Tuple[normalizer_lib.Normalizer, int]:
+    def _stored_scaling(self) -> Optional[_Scaling]:
         info = self.run.info
-        if 'normalizer' in info:
-            num_ops = info.get('num_ops')
-            if not isinstance(num_ops, int) or not 0 < num_ops <= 1 << 16:
-                raise ValueError(
-                    f'{runs.run_file(self.run.model_dir)}: num_ops should be a '
-                    f'number up to 65536, not {num_ops!r}')
-            return normalizer_lib.Normalizer.from_json(info['normalizer']), num_ops
+        if 'normalizer' not in info:
+            return None
+        num_ops = info.get('num_ops')
+        if not isinstance(num_ops, int) or not 0 < num_ops <= 1 << 16:
+            raise ValueError(
+                f'num_ops should be a number up to 65536, not {num_ops!r}')
+        return normalizer_lib.Normalizer.from_json(info['normalizer']), num_ops
+
+    def _fitted_scaling(self) -> _Scaling:
         # Made by the published code, which keeps neither: it fits them to the
         # training data each time, and so do we.
         print('note: this run does not hold its normaliser; fitting it to '
@@ -179,9 +187,9 @@ class Predictor:
         stores = [self.open_split(s) for s in ('train', 'valid', 'test')]
         self.variant.check(stores[0], 'the model was trained on')
         least = int(self.run.args.get('configs', 10))
-        train = (stores[0], stores[0].with_at_least(least))
-        return (normalizer_lib.Normalizer.fit(*train),
-                normalizer_lib.num_ops(train, *stores[1:]))
+        kept = [(store, store.with_at_least(least)) for store in stores]
+        return (normalizer_lib.Normalizer.fit(*kept[0]),
+                normalizer_lib.num_ops(*kept))
 
 
 def load_predictor(

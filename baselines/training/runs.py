@@ -21,14 +21,16 @@ import zlib
 from typing import Any, Dict, List
 
 from absl import logging as absl_logging
+from google.protobuf import message
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.protobuf import trackable_object_graph_pb2
 
 from baselines import files
 
 # Run files hold curves, predictions and a normaliser: 1 to 50 MB unpacked.
 _MAX_RUN_BYTES = 1 << 30
-_VARIABLE = 'variables/{}/.ATTRIBUTES/VARIABLE_VALUE'
+_OBJECT_GRAPH = '_CHECKPOINTABLE_OBJECT_GRAPH'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -211,12 +213,15 @@ def read_weights(run: Run, model: tf.keras.Model) -> None:
     wanted = [list(v.shape) for v in model.variables]
     try:
         reader = tf.train.load_checkpoint(path)
-        stored = _stored_shapes(reader.get_variable_to_shape_map())
+        keys = _variable_keys(reader)
+        shapes = reader.get_variable_to_shape_map()
+        stored = [list(shapes[key]) for key in keys]
         if stored == wanted:
-            for i, variable in enumerate(model.variables):
-                variable.assign(reader.get_tensor(_VARIABLE.format(i)))
+            for key, variable in zip(keys, model.variables):
+                variable.assign(reader.get_tensor(key))
     except (
-        tf.errors.OpError, RuntimeError, LookupError, TypeError, ValueError
+        tf.errors.OpError, message.DecodeError, RuntimeError, LookupError,
+        TypeError, ValueError
     ) as error:  # the reader's choice differs with what is damaged
         raise ValueError(
             f'{run.model_dir}: the weights cannot be read: {error}'
@@ -225,11 +230,28 @@ def read_weights(run: Run, model: tf.keras.Model) -> None:
         raise ValueError(_difference(run, stored, wanted))
 
 
-def _stored_shapes(shapes: Dict[str, List[int]]) -> List[List[int]]:
-    found = []
-    while _VARIABLE.format(len(found)) in shapes:
-        found.append(list(shapes[_VARIABLE.format(len(found))]))
-    return found
+def _variable_keys(reader: Any) -> List[str]:
+    """Returns the keys of a saved model's variables, in their order.
+
+    A key is the shortest path to a variable: `variables/3/...` for that of a
+    layer, but `scale/...` for one that the model itself keeps in an attribute.
+    The checkpoint's table of objects says which is number 3.
+    """
+    graph = trackable_object_graph_pb2.TrackableObjectGraph()
+    if reader.has_tensor(_OBJECT_GRAPH):
+        graph.ParseFromString(reader.get_tensor(_OBJECT_GRAPH))
+
+    def children(number):
+        return {c.local_name: c.node_id for c in graph.nodes[number].children}
+
+    variables = children(0).get('variables') if graph.nodes else None
+    if variables is None:
+        return []
+    by_number = children(variables)
+    return [
+        graph.nodes[by_number[str(i)]].attributes[0].checkpoint_key
+        for i in range(len(by_number))
+    ]
 
 
 def _difference(run, stored, wanted) -> str:

@@ -1,0 +1,416 @@
+"""The tile collection's jobs from end to end, on small simulated data."""
+
+import contextlib
+import csv
+import gzip
+import io
+import json
+import os
+import pathlib
+import re
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from baselines import config
+from baselines.commands import command_line
+from baselines.tasks import tile
+from baselines.tasks import tile_training
+from baselines.training import runs
+import tile_records
+import tiny_models
+
+pytestmark = pytest.mark.slow
+
+_TINY = dict(model='Tiny', models_file=tiny_models.__file__)
+
+
+def _settings(root, **changes):
+    fields = dict(
+        model='MLP', data_root=str(root / 'data'), cache_dir=str(root / 'cache'),
+        out_dir=str(root / 'out'), epochs=3)
+    return config.TileConfig(**{**fields, **changes})
+
+
+def _train(*args, **kwargs):
+    """Returns (model directory, what training printed)."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        model_dir = tile_training.train(_settings(*args, **kwargs))
+    return pathlib.Path(model_dir), printed.getvalue()
+
+
+def _info(model_dir):
+    with gzip.open(runs.run_file(str(model_dir))) as stream:
+        return json.loads(stream.read())
+
+
+def _write_info(model_dir, info):
+    path = runs.run_file(str(model_dir))
+    pathlib.Path(path).write_bytes(gzip.compress(json.dumps(info).encode()))
+
+
+def _command(monkeypatch, name, *argv):
+    # The process has TensorFlow running; its threads cannot be set any more.
+    monkeypatch.setenv('TF_NUM_INTRAOP_THREADS', '1')
+    monkeypatch.setenv('TF_NUM_INTEROP_THREADS', '1')
+    return command_line.run_command(name, [str(word) for word in argv])
+
+
+@pytest.fixture(name='root', scope='module')
+def _root(tmp_path_factory):
+    """Splits; one training kernel is too small, and test has no runtimes."""
+    root = tmp_path_factory.mktemp('tile')
+    small = tile_records.make_record(
+        np.random.default_rng(9), 'small', configs=4,
+        config_feat=np.full((4, 24), 1000, np.float32),
+        node_opcode=np.full(5, 250, np.int32))
+    tile_records.write_split(
+        root / 'data' / 'train', [*tile_records.make_records(6), small])
+    tile_records.write_split(
+        root / 'data' / 'valid', tile_records.make_records(4, seed=1))
+    tile_records.write_split(root / 'data' / 'test', [
+        *tile_records.make_records(2, seed=2, is_test=True),
+        tile_records.make_record(
+            np.random.default_rng(3), 'three', configs=3, is_test=True)])
+    return root
+
+
+@pytest.fixture(name='trained', scope='module')
+def _trained(root):
+    """(model directory, what was printed) of an MLP with default flags."""
+    return _train(root)
+
+
+@pytest.fixture(name='run')
+def _run(trained, tmp_path):
+    """A copy of the trained run that may be changed."""
+    shutil.copytree(trained[0].parent, tmp_path / 'out')
+    return tmp_path / 'out' / trained[0].name
+
+
+def _csv_of(model_dir):
+    return next(model_dir.parent.glob('results_*.csv')).read_text()
+
+
+def test_what_a_training_leaves(trained):
+    model_dir, printed = trained
+    run_hash = model_dir.name[len('model_'):]
+    names = sorted(os.listdir(model_dir.parent))
+    assert names[:1] == [model_dir.name]
+    assert re.fullmatch(r'results_1\d{12}\.csv', names[1])
+    assert names[2:] == [f'run_{run_hash}.jsonz']
+    for name in names:
+        assert str(model_dir.parent / name) in printed
+
+
+def test_fewer_kernels_than_a_batch_are_trained_on_and_it_says_so(trained):
+    assert (
+        'note: 6 training kernels have at least 10 configurations, fewer than '
+        '--batch=10; training on batches of 6\n') in trained[1]
+
+
+def test_run_file(root, trained):
+    info = _info(trained[0])
+    curve = info['train_curve']
+    assert {'epoch', 'train_loss', 'train_opa', 'val_loss', 'val_opa'} <= set(curve)
+    assert curve['epoch'] == [0, 1, 2]
+    for name, values in curve.items():
+        assert len(values) == 3 and np.isfinite(values).all(), name
+    assert set(info['final_error']['val']) == {'1', '5', '10'}
+    assert info['final_error']['test'] is None
+    assert info['args'] == config.to_json(_settings(root))
+    assert info['num_ops'] <= 120  # the small kernel's 250 does not count
+    assert max(info['normalizer']['config_max']) < 1000
+    assert info['best_epoch'] == int(np.argmax(curve['val_opa']))
+    assert set(info['data_fingerprint']) == {'train', 'valid', 'test'}
+    assert info['versions']['tensorflow'] == tf.__version__
+    assert info['seed'] == 0 and info['simulated_data'] is False
+
+
+def test_ranking(trained):
+    rows = list(csv.DictReader(io.StringIO(_csv_of(trained[0]))))
+    ranked = {
+        row['ID']: [int(i) for i in row['TopConfigs'].split(';')] for row in rows}
+    assert ranked == _info(trained[0])['test_predictions']
+    assert [row['ID'] for row in rows] == [
+        'tile:xla:program_0_0000', 'tile:xla:program_1_0001', 'tile:xla:three']
+    assert [len(set(order)) for order in ranked.values()] == [5, 5, 3]
+    assert sorted(ranked['tile:xla:three']) == [0, 1, 2]
+
+
+def test_a_directory_alone_predicts_what_training_did(
+    root, run, monkeypatch, capsys
+):
+    # Moved, relative, with a slash: the data is where training found it.
+    monkeypatch.chdir(run.parent)
+    assert _command(
+        monkeypatch, 'predict', '--dir', f'{run.name}/', '--output', 'p.csv',
+        '--cache_dir', root / 'cache') == 0
+    assert pathlib.Path('p.csv').read_text() == _csv_of(run)
+    assert capsys.readouterr().out == f'{run.parent}/p.csv: 3 kernels ranked\n'
+    # `~`, another split, several runs: the hash goes into the name.
+    monkeypatch.setenv('HOME', str(run.parent.parent))
+    other = run.parent / 'model_other'
+    shutil.copytree(run, other)
+    shutil.copy(runs.run_file(str(run)), runs.run_file(str(other)))
+    assert _command(
+        monkeypatch, 'predict', '--dirs', f'~/out/{run.name}', '~/out/model_other',
+        '--output', '~/new/p.csv', '--data_root', root / 'data', '--split',
+        'valid', '--cache_dir', root / 'cache') == 0
+    written = sorted((run.parent.parent / 'new').iterdir())
+    assert [path.name for path in written] == [
+        f'p_{run.name[6:]}.csv', 'p_other.csv']
+    assert written[0].read_bytes() == written[1].read_bytes()
+    assert written[0].read_text().count('\n') == 1 + 4
+
+
+def test_evaluate(root, run, monkeypatch, capsys):
+    output = run.parent / 'out.json'
+    assert _command(
+        monkeypatch, 'evaluate', '--dir', run, '--output', output,
+        '--cache_dir', root / 'cache') == 0
+    table = capsys.readouterr().out
+    assert table.startswith(f'MLP on valid, {run}\n')
+    for words in ('program_0', 'program_2', 'random choice', 'Kaggle', 'OPA'):
+        assert words in table
+    summary = json.loads(output.read_text())
+    assert (summary['model'], summary['split']) == ('MLP', 'valid')
+    assert summary['data_root'] == str(root / 'data')
+    overall = summary['overall']
+    assert overall['graphs'] == 4
+    assert set(summary['groups']) == {'program_0', 'program_1', 'program_2'}
+    for k, error in _info(run)['final_error']['val'].items():
+        assert overall[f'top_{k}_error']['mean'] == pytest.approx(error, rel=1e-6)
+    assert overall['kaggle_score']['mean'] == pytest.approx(
+        1 - overall['top_5_error']['mean'])
+    assert 0 < overall['top_1_error']['random'] < 4
+    assert overall['opa']['random'] == 0.5
+
+
+def test_evaluate_several_runs_as_one_json(root, run, monkeypatch, capsys):
+    assert _command(
+        monkeypatch, 'evaluate', '--dirs', run, f'{run}/', '--json',
+        '--cache_dir', root / 'cache', '--output', run.parent / 'all.json') == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == json.loads((run.parent / 'all.json').read_text())
+    assert set(printed) == {str(run), f'{run}/'}
+    assert printed[str(run)]['overall']['graphs'] == 4
+
+
+def test_evaluate_without_runtimes(root, run, monkeypatch, capsys):
+    assert _command(
+        monkeypatch, 'evaluate', '--dir', run, '--split', 'test', '--output',
+        run.parent / 'none.json', '--cache_dir', root / 'cache') == 1
+    printed = capsys.readouterr()
+    assert printed.out == '' and printed.err == (
+        f'error: {root}/data/test: all runtimes are 0, as in the published test '
+        'files; there is nothing to compare with\n')
+    assert not (run.parent / 'none.json').exists()
+
+
+def test_a_run_of_the_published_code(root, run, monkeypatch, capsys):
+    info = _info(run)
+    ours = {
+        'models_file', 'sample_data', 'skip_bad_files', 'validation_configs',
+        'seed', 'resume'}
+    published = {
+        key: info[key]
+        for key in ('train_curve', 'final_error', 'test_predictions')}
+    published['args'] = {
+        key: value for key, value in info['args'].items() if key not in ours}
+    _write_info(run, published)
+    data = tile.DataOptions('', str(root / 'cache'))
+    predictor = tile.load_predictor(str(run), data)
+    assert predictor.normalizer.to_json() == info['normalizer']
+    assert predictor.num_ops == info['num_ops']
+    assert capsys.readouterr().err == (
+        'note: this run does not hold its normaliser; fitting it to '
+        f'{root}/data\n')
+    assert _command(
+        monkeypatch, 'predict', '--dir', run, '--output', run.parent / 'p.csv',
+        '--cache_dir', root / 'cache') == 0
+    assert (run.parent / 'p.csv').read_text() == _csv_of(run)
+
+
+def test_a_run_file_names_no_code_to_run(root, run, capsys):
+    bomb = run.parent / 'bomb.py'
+    bomb.write_text(f'open({str(run.parent / "ran")!r}, "w").close()\n')
+    info = _info(run)
+    info['args']['models_file'] = str(bomb)
+    _write_info(run, info)
+    data = tile.DataOptions('', str(root / 'cache'))
+    tile.write_predictions([str(run)], data, str(run.parent / 'p.csv'))
+    assert not (run.parent / 'ran').exists()
+    assert (run.parent / 'p.csv').read_text() == _csv_of(run)
+    assert capsys.readouterr().err == (
+        f'note: {run} was trained with --models_file={bomb}; pass it here too '
+        'if it is not ours\n')
+
+
+def test_the_stored_graph_is_not_executed(root, run):
+    # Only the checkpoint inside the SavedModel is read.
+    for name in ('saved_model.pb', 'keras_metadata.pb'):
+        (run / name).write_bytes(b'no graph')
+    data = tile.DataOptions('', str(root / 'cache'))
+    tile.write_predictions([str(run)], data, str(run.parent / 'p.csv'))
+    assert (run.parent / 'p.csv').read_text() == _csv_of(run)
+
+
+def _refused(call, *words):
+    with pytest.raises(ValueError) as caught:
+        call()
+    message = str(caught.value)
+    assert '\n' not in message
+    for word in words:
+        assert word in message
+    return message
+
+
+@pytest.mark.parametrize('change, words', [
+    ({'num_ops': 0}, 'num_ops should be a number up to 65536, not 0'),
+    ({'num_ops': 10**9}, 'num_ops should be a number'),
+    ({'num_ops': None}, 'num_ops should be a number'),
+    ({'num_ops': 90}, 'holds variable 0 of shape'),
+    ({'normalizer': []}, 'normalizer'),
+    ({'normalizer': {'node_used': 'x'}}, 'normalizer'),
+])
+def test_run_files_that_do_not_fit(root, run, change, words):
+    _write_info(run, {**_info(run), **change})
+    data = tile.DataOptions('', str(root / 'cache'))
+    _refused(lambda: tile.load_predictor(str(run), data), words, run.name[6:])
+
+
+@pytest.mark.parametrize('args, words', [
+    ({'model': 'MLQ'}, "there is no model 'MLQ'; did you mean 'MLP'?"),
+    ({'model': 'LateJoinSAGE'}, 'it was trained as LateJoinSAGE {}'),
+    ({'model_kwargs_json': '{'}, '--model_kwargs_json is not JSON'),
+    ({'model_kwargs_json': '{"depth": 1}'}, "MLP has no option 'depth'"),
+    ({'model_kwargs_json': '{"hidden_dim": 8}'}, 'holds variable 1 of shape'),
+])
+def test_run_arguments_that_do_not_fit(root, run, args, words):
+    info = _info(run)
+    info['args'].update(args)
+    _write_info(run, info)
+    data = tile.DataOptions('', str(root / 'cache'))
+    _refused(lambda: tile.load_predictor(str(run), data), words)
+
+
+def test_where_the_data_is_gone(root, run, monkeypatch, tmp_path):
+    info = _info(run)
+    info['args']['data_root'] = str(tmp_path / 'gone')
+    _write_info(run, info)
+    monkeypatch.setenv('HOME', str(tmp_path))
+    data = tile.DataOptions('', str(root / 'cache'))
+    _refused(
+        lambda: tile.write_predictions([str(run)], data, str(tmp_path / 'p.csv')),
+        f'{tmp_path}/data/tpugraphs/npz/tile/xla/test: there is no such folder',
+        '--data_root')
+    assert not (tmp_path / 'p.csv').exists()
+
+
+def test_metrics_need_runtimes(root, tmp_path):
+    _refused(
+        lambda: _train(root, test_mode='metrics', out_dir=str(tmp_path / 'out')),
+        f'--test_mode=metrics: all runtimes in {root}/data/test are 0',
+        'use --test_mode=predictions')
+    assert os.listdir(tmp_path / 'out') == []
+
+
+def test_toy_data_and_known_test_runtimes(tmp_path):
+    for seed, split in enumerate(('train', 'valid', 'test')):
+        tile_records.write_split(
+            tmp_path / 'data' / split, tile_records.make_records(
+                103, seed=seed, configs=[12] * 103, node_features=5,
+                config_features=4))
+    model_dir, printed = _train(
+        tmp_path, toy_data=True, test_mode='metrics', batch=9, epochs=1, **_TINY)
+    assert 'training on 100 kernels with 1,200 configurations' in printed
+    assert 'test top-1/5/10 error: ' in printed and 'note:' not in printed
+    info = _info(model_dir)
+    # The first 100 files by name.
+    names = sorted(f'tile:xla:program_{i % 3}_{i:04d}' for i in range(103))[:100]
+    assert list(info['test_predictions']) == names
+    data = tile.DataOptions('', str(tmp_path / 'cache'), toy_data=True)
+    tile.write_predictions(
+        [str(model_dir)], data, str(tmp_path / 'p.csv'), _TINY['models_file'])
+    assert (tmp_path / 'p.csv').read_text() == _csv_of(model_dir)
+    summary = tile.evaluate(str(model_dir), data, _TINY['models_file'], 'test')
+    for k, error in info['final_error']['test'].items():
+        assert summary['overall'][f'top_{k}_error']['mean'] == pytest.approx(error)
+    # Without its code the run is not read as something else.
+    _refused(
+        lambda: tile.load_predictor(str(model_dir), data),
+        "there is no model 'Tiny'")
+
+
+class _Stop(Exception):
+    """A stand-in for whatever ends a process."""
+
+
+def _stopped(monkeypatch, root, epochs_done, **changes):
+    """Trains until the state after so many epochs has been kept."""
+    write = runs.Checkpoint.write
+
+    def stop(self, arrays, described):
+        write(self, arrays, described)
+        if len(described['curve']['epoch']) == epochs_done:
+            raise _Stop
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runs.Checkpoint, 'write', stop)
+        with pytest.raises(_Stop):
+            _train(root, **changes)
+
+
+def _weights(model_dir):
+    reader = tf.train.load_checkpoint(str(model_dir / 'variables' / 'variables'))
+    return {
+        name: reader.get_tensor(name).tolist()
+        for name in reader.get_variable_to_shape_map()
+        if name.endswith('VARIABLE_VALUE')}
+
+
+def test_same_seed_and_resumed_runs_are_the_same(root, tmp_path, monkeypatch):
+    changes = dict(
+        _TINY, epochs=4, batch=2, lr=0.1, clip_norm=1.0, out_dir=str(tmp_path))
+    _stopped(monkeypatch, root, 2, **changes)
+    kept = os.listdir(tmp_path)
+    assert len(kept) == 1 and re.fullmatch(r'unfinished_[0-9a-f]{16}\.npz', kept[0])
+    # Other settings are another run, and do not touch it.  This one is not
+    # validated, and so keeps its last epoch.
+    other, printed = _train(
+        root, **{**changes, 'seed': 1}, resume=True, validate_batches=0)
+    assert 'note: --resume: there is no interrupted run of these' in printed
+    assert kept[0] in os.listdir(tmp_path)
+    curve = _info(other)['train_curve']
+    assert curve['val_loss'] == curve['val_opa'] == [None] * 4
+    assert _info(other)['best_epoch'] == 3
+    resumed, printed = _train(root, **changes, resume=True)
+    assert 'resuming after epoch 2\n' in printed
+    assert 'epoch   3/4' in printed and 'epoch   2/4' not in printed
+    assert not list(tmp_path.glob('unfinished_*'))
+    _stopped(monkeypatch, root, 1, **changes)
+    whole, printed = _train(root, **changes)
+    assert 'note: a run of these settings was interrupted' in printed
+    assert 'epoch   1/4' in printed
+    assert _info(resumed)['train_curve'] == _info(whole)['train_curve']
+    assert _weights(resumed) == _weights(whole) != _weights(other)
+    assert len(_weights(whole)) == 3
+    assert len(_info(whole)['train_curve']['epoch']) == 4
+    # Six runs of one folder: each has its pair, and its own CSV.
+    assert len(list(tmp_path.glob('model_*'))) == 3
+    assert len(list(tmp_path.glob('run_*'))) == 3
+
+
+def test_resuming_from_what_does_not_fit(root, tmp_path, monkeypatch):
+    changes = dict(_TINY, epochs=2, out_dir=str(tmp_path), resume=True)
+    _stopped(monkeypatch, root, 1, **changes)
+    path = next(tmp_path.glob('unfinished_*'))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:1000])
+    _refused(lambda: _train(root, **changes), str(path), 'delete it to start anew')
+    runs.Checkpoint(str(path)).write({'now_0000': np.zeros(3)}, {})
+    _refused(lambda: _train(root, **changes), str(path), 'delete it to start anew')
+    assert os.listdir(tmp_path) == [path.name]
