@@ -163,9 +163,9 @@ class LayoutStore(splits.PackedSplit):
         degrees = squares = 0.0
         for graph in range(self.num_graphs) if graphs is None else graphs:
             rows = self.rows('group', graph)
-            free = np.asarray(self.group_size[rows]) - 1
-            relative = self.group_std[rows] / np.maximum(
-                self.group_runtime[rows], 1)
+            mean = np.asarray(self.group_runtime[rows])
+            free = np.where(mean > 0, self.group_size[rows] - 1, 0)
+            relative = self.group_std[rows] / np.maximum(mean, 1)
             degrees += free.sum()
             squares += (free * relative**2).sum()
         return float(np.sqrt(squares / degrees)) if degrees else float('nan')
