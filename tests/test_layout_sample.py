@@ -6,6 +6,7 @@ import os
 import numpy as np
 import pytest
 
+from baselines.commands import command_line
 from baselines.data import layout_records, layout_sample
 from baselines.data.layout_sample import layers, layouts, ops, programs, search
 from baselines.data.layout_sample.generate import CompiledProgram
@@ -336,3 +337,29 @@ def test_unknown_searches_are_named():
     program = CompiledProgram(programs.draw_programs('xla', 'valid', 1, 0)[0])
     with pytest.raises(ValueError, match="'best' is not one of random, default"):
         program.record('best', (2, 3))
+
+
+def test_the_command_writes_the_four_collections(tmp_path, capsys):
+    root = str(tmp_path / 'made')
+    args = ['--collection', 'layout', '--output', root, '--train', '1', '--valid', '0',
+            '--test', '0', '--configs_min', '5', '--configs_max', '5']  # fmt: skip
+    assert command_line.run_command('sample', args) == 0
+    assert {key.rsplit(os.sep, 1)[0] for key in records_of(root)} == {
+        os.path.join(source, searched, 'train')
+        for source in ('xla', 'nlp') for searched in ('random', 'default')
+    }  # fmt: skip
+    assert 'SIMULATED' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    'args, option',
+    [
+        (['--collection', 'layout', '--configs_mean', '50'], '--configs_mean'),
+        (['--configs_min', '50'], '--configs_min'),
+    ],
+)
+def test_options_of_the_other_collection_are_refused(args, option, tmp_path, capsys):
+    args = [*args, '--output', str(tmp_path / 'made')]
+    assert command_line.run_command('sample', args) == 1
+    assert f'{option} is no option of' in capsys.readouterr().err
+    assert os.listdir(str(tmp_path)) == []

@@ -18,6 +18,11 @@ takes some minutes and 1 GB:
 
     python -m baselines.commands.sample --output /tmp/big --train 5709 \\
         --valid 676 --test 844 --configs_mean 1946
+
+Whole programs with simulated layouts, the four layout collections (xla and nlp,
+random and default) in one folder; docs/sample-data-layout.md has the formulas:
+
+    python -m baselines.commands.sample --collection layout --output /tmp/layout
 """
 
 import argparse
@@ -25,46 +30,92 @@ import sys
 
 from baselines import files
 from baselines.commands import command_line
+from baselines.data.layout_sample import dataset as layout_dataset
 from baselines.data.sample import dataset
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's options."""
-    default = dataset.Sizes()
+    """Declares the command's options; what is left out is the collection's default."""
+    tile, layout = dataset.Sizes(), layout_dataset.LayoutSizes()
+    parser.add_argument(
+        '--collection',
+        choices=('tile', 'layout'),
+        default='tile',
+        help='kernels with tile sizes, or programs with layouts (default: %(default)s)',
+    )
     parser.add_argument(
         '--output',
-        default=dataset.DEFAULT_ROOT,
         help='folder to write; an older sample there is replaced, anything else '
-        'is refused (default: %(default)s)',
+        f'is refused (default: {dataset.DEFAULT_ROOT}; layout: '
+        f'{layout_dataset.DEFAULT_ROOT})',
     )
     for split in ('train', 'valid', 'test'):
         parser.add_argument(
             f'--{split}',
             type=int,
-            default=getattr(default, split),
             metavar='N',
-            help=f'kernels in the {split} split (default: %(default)s)',
+            help=f'kernels in the {split} split (default: {getattr(tile, split)}); '
+            f'layout: programs, of xla and nlp each ({getattr(layout, split)})',
         )
     parser.add_argument(
-        '--seed', type=int, default=default.seed,
-        help='same seed, same arrays (default: %(default)s)',
-    )  # fmt: skip
+        '--seed', type=int, help=f'same seed, same arrays (default: {tile.seed})'
+    )
     parser.add_argument(
-        '--configs_mean', type=float, default=default.configs_mean,
-        help='configurations per kernel on average, about (default: %(default)g)',
+        '--configs_mean', type=float,
+        help='tile: configurations per kernel on average, about '
+        f'(default: {tile.configs_mean:g})',
     )  # fmt: skip
+    for end, words in (('min', 'fewest'), ('max', 'most')):
+        parser.add_argument(
+            f'--configs_{end}', type=int,
+            help=f'layout: {words} configurations of a program '
+            f'(default: {getattr(layout, "configs_" + end)})',
+        )  # fmt: skip
     parser.add_argument(
         '--hide_test_runtimes', action='store_true',
-        help='write runtimes 0 and normalisers 1 to test files, as published',
+        help='write runtimes 0 (and normalisers 1) to test files, as published',
     )  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> None:
     """Writes the sample and says what it holds."""
-    sizes = dataset.Sizes(
-        **{field: getattr(args, field) for field in dataset.Sizes._fields}
+    if args.collection == 'layout':
+        _write_layout(args)
+    else:
+        _write_tile(args)
+
+
+def _sizes(args: argparse.Namespace, kind: type, other: type):
+    """Returns the options as `kind`; those that only `other` has are mistakes."""
+    for field in other._fields:
+        if field not in kind._fields and getattr(args, field) is not None:
+            raise ValueError(
+                f'--{field} is no option of --collection {args.collection}; '
+                'leave it out'
+            )
+    given = {field: getattr(args, field) for field in kind._fields}
+    return kind(**{field: v for field, v in given.items() if v is not None})
+
+
+def _write_layout(args: argparse.Namespace) -> None:
+    sizes = _sizes(args, layout_dataset.LayoutSizes, dataset.Sizes)
+    root = files.expand(args.output or layout_dataset.DEFAULT_ROOT)
+    summaries = layout_dataset.generate_layout_dataset(root, sizes)
+    print(
+        f'SIMULATED sample (no measurements) in {root}: of each source train '
+        f'{sizes.train}, valid {sizes.valid}, test {sizes.test} programs'
     )
-    root = files.expand(args.output)
+    for name, summary in summaries.items():
+        print(
+            f'{name:12} {summary.programs} programs, {summary.nodes:,} nodes, '
+            f'{summary.configs:,} configurations ({summary.duplicates:,} repeat '
+            f'another); worst / best {summary.worst_to_best:.2f}, median over programs'
+        )
+
+
+def _write_tile(args: argparse.Namespace) -> None:
+    sizes = _sizes(args, dataset.Sizes, layout_dataset.LayoutSizes)
+    root = files.expand(args.output or dataset.DEFAULT_ROOT)
     summary = dataset.generate_dataset(root, sizes)
     print(
         f'SIMULATED sample (no measurements) in {root}: '
