@@ -88,3 +88,46 @@ def test_too_many_runs_are_refused(monkeypatch):
     monkeypatch.setattr(tile, 'MAX_CONFIGS', 2)
     with pytest.raises(ValueError, match='3 usable runs, more than the 2'):
         tile.extract_configs(hlo_modules.good_tile())
+
+
+def test_candidates_need_no_measurement():
+    found = tile.extract_candidates(hlo_modules.tuning(runs=[
+        tile_run(0, kernel_bounds=[2]),
+        tile_run(9, error=True, default=True),
+        tile_run(1, default=True, kernel_bounds=[3]),
+        tile_run(-4),
+        tile_run(7)]), pad=-1)
+    assert found.run_index.tolist() == [0, 2, 3, 4]
+    assert found.config_runtime.tolist() == [0, 0, 0, 7]
+    assert found.config_feat[:, :2].tolist() == [
+        [2, -1], [3, -1], [-1, -1], [-1, -1]]
+    assert found.dropped == {'error': 1, 'no time': 0}
+    assert found.default == 1
+    assert found.normalizer is None
+
+
+@pytest.mark.parametrize('runs, default, normalizer', [
+    ([tile_run(), tile_run()], None, None),
+    ([tile_run(0, default=True), tile_run(6, default=True)], 1, 6),
+    ([tile_run(6), tile_run(0, default=True)], 1, None),
+])
+def test_default_of_candidates_is_a_measured_one_if_there_is(
+        runs, default, normalizer):
+    found = tile.extract_candidates(hlo_modules.tuning(runs=runs))
+    assert (found.default, found.normalizer) == (default, normalizer)
+
+
+@pytest.mark.parametrize('tuning, reason', [
+    (hlo_modules.tuning(), 'no runs'),
+    (_no_module(), 'no module'),
+    (hlo_modules.tuning(runs=[tile_run(), dict(op_config={})]),
+     'a run without tile sizes'),
+    (hlo_modules.tuning(runs=[tile_run(), tile_run(error=True)]),
+     'only one run without error mark'),
+    (hlo_modules.tuning(runs=[tile_run(error=True), tile_run(error=True)]),
+     'no run without error mark'),
+])
+def test_modules_with_nothing_to_rank(tuning, reason):
+    assert tile.why_no_candidates(tuning) == reason
+    with pytest.raises(ValueError, match=reason):
+        tile.extract_candidates(tuning)

@@ -14,7 +14,8 @@ _MIN_TIME = 2
 # The largest published kernels have some 100,000.
 MAX_CONFIGS = 10_000_000
 
-_BOUNDS = ('kernel_bounds', 'output_bounds', 'input_bounds')
+# Those of a TileSizeConfig that are features.
+BOUNDS = ('kernel_bounds', 'output_bounds', 'input_bounds')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -23,8 +24,11 @@ class TileConfigs:
 
     Attributes:
         config_feat: float32 [c, 24].
-        config_runtime: int64 [c], nanoseconds.
-        normalizer: time of the first usable default run, nanoseconds.
+        config_runtime: int64 [c], nanoseconds; 0 for a candidate that was not
+            measured.
+        normalizer: time of the first usable default run, nanoseconds; None
+            for candidates of which no default was measured.
+        default: the default among the c (first measured, else first); or None.
         run_index: int64 [c], the position of each among all runs.
         feature_names: the 24 column names.
         dropped: run counts by reason: 'error', 'no time'.
@@ -32,7 +36,8 @@ class TileConfigs:
 
     config_feat: np.ndarray
     config_runtime: np.ndarray
-    normalizer: int
+    normalizer: Optional[int]
+    default: Optional[int]
     run_index: np.ndarray
     feature_names: Tuple[str, ...]
     dropped: dict
@@ -44,6 +49,13 @@ def why_unusable(tuning: Any) -> Optional[str]:
     Args:
         tuning: a ModuleTuningData of a TuningData.
     """
+    reason = _why_not_tiles(tuning)
+    if not reason and _default_time(_usable(tuning)) is None:
+        reason = 'no usable default run'
+    return reason
+
+
+def _why_not_tiles(tuning: Any) -> Optional[str]:
     if len(tuning.runs) < 2:
         return f'{len(tuning.runs) or "no"} run{"s" * (not tuning.runs)}'
     if not tuning.HasField('module'):
@@ -51,8 +63,6 @@ def why_unusable(tuning: Any) -> Optional[str]:
     if not all(run.op_config.HasField('tile_size_config')
                for run in tuning.runs):
         return 'a run without tile sizes'
-    if _default_time(_usable(tuning)) is None:
-        return 'no usable default run'
     return None
 
 
@@ -71,7 +81,41 @@ def extract_configs(tuning: Any, pad: int = 0) -> TileConfigs:
     reason = why_unusable(tuning)
     if reason:
         raise ValueError(f'module {tuning.module.name!r} has {reason}')
-    usable = _usable(tuning)
+    return _extract(tuning, _usable(tuning), pad)
+
+
+def why_no_candidates(tuning: Any) -> Optional[str]:
+    """Returns why a module has nothing to rank, or None.
+
+    Args:
+        tuning: a ModuleTuningData of a TuningData.
+    """
+    reason = _why_not_tiles(tuning)
+    left = len(_candidates(tuning))
+    if not reason and left < 2:
+        reason = f'{"only one" if left else "no"} run without error mark'
+    return reason
+
+
+def extract_candidates(tuning: Any, pad: int = 0) -> TileConfigs:
+    """Returns every run of a module but those with the error mark.
+
+    Unlike `extract_configs` it needs no default run and no measurements.
+
+    Args:
+        tuning: a ModuleTuningData for which `why_no_candidates` is None.
+        pad: as in `extract_configs`.
+
+    Raises:
+        ValueError: there is nothing to rank, or more than MAX_CONFIGS.
+    """
+    reason = why_no_candidates(tuning)
+    if reason:
+        raise ValueError(f'module {tuning.module.name!r} has {reason}')
+    return _extract(tuning, _candidates(tuning), pad)
+
+
+def _extract(tuning: Any, usable: list, pad: int) -> TileConfigs:
     if len(usable) > MAX_CONFIGS:
         raise ValueError(
             f'module {tuning.module.name!r} has {len(usable):,} usable runs, '
@@ -79,14 +123,20 @@ def extract_configs(tuning: Any, pad: int = 0) -> TileConfigs:
     errors = sum(run.error for run in tuning.runs)
     out = columns.Columns(pad)
     sizes = [run.op_config.tile_size_config for _, run in usable]
-    for bounds in _BOUNDS:
+    for bounds in BOUNDS:
         rows = ragged.Ragged.of([getattr(s, bounds)[:] for s in sizes])
         out.add_list(bounds, rows, 6, aggregates=True, empty_product=0)
     names, config_feat = out.finish()
+    times = np.array([_time(run) for _, run in usable], np.int64)
+    times[times < _MIN_TIME] = 0
+    defaults = [i for i, (_, run) in enumerate(usable) if run.is_default]
+    default = next((i for i in defaults if times[i]), next(iter(defaults), None))
+    measured = default is not None and times[default]
     return TileConfigs(
         config_feat=config_feat,
-        config_runtime=np.array([_time(run) for _, run in usable], np.int64),
-        normalizer=_default_time(usable),
+        config_runtime=times,
+        normalizer=int(times[default]) if measured else None,
+        default=default,
         run_index=np.array([index for index, _ in usable], np.int64),
         feature_names=names,
         dropped={
@@ -102,6 +152,10 @@ def _usable(tuning: Any) -> list:
         (index, run) for index, run in enumerate(tuning.runs)
         if not run.error and _time(run) >= _MIN_TIME
     ]
+
+
+def _candidates(tuning: Any) -> list:
+    return [(i, run) for i, run in enumerate(tuning.runs) if not run.error]
 
 
 def _time(run: Any) -> int:
