@@ -33,6 +33,7 @@ setuptools.setup(
     packages=setuptools.find_packages(include=['baselines', 'baselines.*']),
     py_modules=[
         'tiles_train',
+        'layout_train',
         'tiles_gen_predictions_csv',
         'create_kaggle_csv',
     ],

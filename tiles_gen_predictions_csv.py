@@ -43,10 +43,11 @@ def main(argv) -> int:
         if not dirs:
             raise ValueError('--dir is missing: name a model_<hash> directory')
         command_line.start_tensorflow()
-        from baselines.tasks import tile
+        from baselines.tasks import predict
+        from baselines.tasks import prediction
 
-        data = tile.data_options(values)
-        tile.write_predictions(dirs, data, values.output, values.models_file)
+        data = prediction.data_options(values)
+        predict.write_predictions(dirs, data, values.output, values.models_file)
 
     return command_line.guarded(work)
 

@@ -69,8 +69,17 @@ def tile_models(models_file: str = '') -> Dict[str, type]:
     Raises:
         ValueError: the file cannot be imported, or has no model.
     """
+    return _models('tiles', models_file)
+
+
+def layout_models(models_file: str = '') -> Dict[str, type]:
+    """Returns the layout models by name; as `tile_models`."""
+    return _models('layout', models_file)
+
+
+def _models(task: str, models_file: str) -> Dict[str, type]:
     if models_file:
-        models = models_in(load_models_file(models_file, 'tiles'))
+        models = models_in(load_models_file(models_file, task))
         if not models:
             raise ValueError(
                 f'--models_file: {files.expand(models_file)} defines no public '
@@ -78,7 +87,25 @@ def tile_models(models_file: str = '') -> Dict[str, type]:
         return models
     # Ours may have been replaced by a file that was written for that tree.
     _answer_to_published_name()
-    return models_in(importlib.import_module('baselines.tiles.models'))
+    return models_in(importlib.import_module(f'baselines.{task}.models'))
+
+
+def construct(
+    model_class: type, num_configs: int, num_ops: int, kwargs: Mapping[str, Any]
+) -> Any:
+    """Makes a model with the options of --model_kwargs_json.
+
+    Raises:
+        ValueError: it does not take them; names the nearest option.
+    """
+    check_kwargs(model_class, kwargs)
+    try:
+        return model_class(num_configs, num_ops, **kwargs)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f'--model_kwargs_json: {model_class.__name__} does not take '
+            f'{dict(kwargs)}: {error}'
+        ) from None
 
 
 def models_in(module: types.ModuleType) -> Dict[str, type]:

@@ -71,7 +71,8 @@ def shown(values) -> str:
 
 def train_and_measure(model: str, seed: int, epochs: int):
     """One training; errors on unseen programs, and those of random choice."""
-    from baselines.tasks import tile
+    from baselines.tasks import predict
+    from baselines.tasks import prediction
     from baselines.tasks import tile_training
 
     with tempfile.TemporaryDirectory() as out_dir:
@@ -82,9 +83,9 @@ def train_and_measure(model: str, seed: int, epochs: int):
         with contextlib.redirect_stdout(io.StringIO()):
             model_dir = tile_training.train(settings)
         found = {'seconds': time.monotonic() - start, 'random': {}}
-        data = tile.DataOptions('', settings.cache_dir)
+        data = prediction.DataOptions('', settings.cache_dir)
         for split in ('valid', 'test'):
-            overall = tile.evaluate(model_dir, data, split=split)['overall']
+            overall = predict.evaluate(model_dir, data, split=split)['overall']
             found[split] = {m: overall[m]['mean'] for m in _MEASURES}
             if split == 'valid':
                 found['random'] = {m: overall[m]['random'] for m in _MEASURES}

@@ -16,7 +16,8 @@ import tensorflow as tf
 
 from baselines import config
 from baselines.commands import command_line
-from baselines.tasks import tile
+from baselines.tasks import predict
+from baselines.tasks import prediction
 from baselines.tasks import tile_training
 from baselines.training import runs
 import tile_records
@@ -221,8 +222,8 @@ def test_a_run_of_the_published_code(root, run, monkeypatch, capsys):
     published['args'] = {
         key: value for key, value in info['args'].items() if key not in ours}
     _write_info(run, published)
-    data = tile.DataOptions('', str(root / 'cache'))
-    predictor = tile.load_predictor(str(run), data)
+    data = prediction.DataOptions('', str(root / 'cache'))
+    predictor = predict.load_predictor(str(run), data)
     assert predictor.normalizer.to_json() == info['normalizer']
     assert predictor.num_ops == info['num_ops']
     assert capsys.readouterr().err == (
@@ -240,8 +241,8 @@ def test_a_run_file_names_no_code_to_run(root, run, capsys):
     info = _info(run)
     info['args']['models_file'] = str(bomb)
     _write_info(run, info)
-    data = tile.DataOptions('', str(root / 'cache'))
-    tile.write_predictions([str(run)], data, str(run.parent / 'p.csv'))
+    data = prediction.DataOptions('', str(root / 'cache'))
+    predict.write_predictions([str(run)], data, str(run.parent / 'p.csv'))
     assert not (run.parent / 'ran').exists()
     assert (run.parent / 'p.csv').read_text() == _csv_of(run)
     assert capsys.readouterr().err == (
@@ -253,8 +254,8 @@ def test_the_stored_graph_is_not_executed(root, run):
     # Only the checkpoint inside the SavedModel is read.
     for name in ('saved_model.pb', 'keras_metadata.pb'):
         (run / name).write_bytes(b'no graph')
-    data = tile.DataOptions('', str(root / 'cache'))
-    tile.write_predictions([str(run)], data, str(run.parent / 'p.csv'))
+    data = prediction.DataOptions('', str(root / 'cache'))
+    predict.write_predictions([str(run)], data, str(run.parent / 'p.csv'))
     assert (run.parent / 'p.csv').read_text() == _csv_of(run)
 
 
@@ -278,8 +279,8 @@ def _refused(call, *words):
 ])
 def test_run_files_that_do_not_fit(root, run, change, words):
     _write_info(run, {**_info(run), **change})
-    data = tile.DataOptions('', str(root / 'cache'))
-    _refused(lambda: tile.load_predictor(str(run), data), words, run.name[6:])
+    data = prediction.DataOptions('', str(root / 'cache'))
+    _refused(lambda: predict.load_predictor(str(run), data), words, run.name[6:])
 
 
 @pytest.mark.parametrize('args, words', [
@@ -293,8 +294,8 @@ def test_run_arguments_that_do_not_fit(root, run, args, words):
     info = _info(run)
     info['args'].update(args)
     _write_info(run, info)
-    data = tile.DataOptions('', str(root / 'cache'))
-    _refused(lambda: tile.load_predictor(str(run), data), words)
+    data = prediction.DataOptions('', str(root / 'cache'))
+    _refused(lambda: predict.load_predictor(str(run), data), words)
 
 
 def test_where_the_data_is_gone(root, run, monkeypatch, tmp_path):
@@ -302,9 +303,9 @@ def test_where_the_data_is_gone(root, run, monkeypatch, tmp_path):
     info['args']['data_root'] = str(tmp_path / 'gone')
     _write_info(run, info)
     monkeypatch.setenv('HOME', str(tmp_path))
-    data = tile.DataOptions('', str(root / 'cache'))
+    data = prediction.DataOptions('', str(root / 'cache'))
     _refused(
-        lambda: tile.write_predictions([str(run)], data, str(tmp_path / 'p.csv')),
+        lambda: predict.write_predictions([str(run)], data, str(tmp_path / 'p.csv')),
         f'{tmp_path}/data/tpugraphs/npz/tile/xla/test: there is no such folder',
         '--data_root')
     assert not (tmp_path / 'p.csv').exists()
@@ -319,11 +320,14 @@ def test_metrics_need_runtimes(root, tmp_path):
 
 
 def test_toy_data_and_known_test_runtimes(tmp_path):
-    for seed, split in enumerate(('train', 'valid', 'test')):
-        tile_records.write_split(
-            tmp_path / 'data' / split, tile_records.make_records(
-                103, seed=seed, configs=[12] * 103, node_features=5,
-                config_features=4))
+    few = tile_records.make_records(
+        4, configs=[12] * 4, node_features=5, config_features=4)
+    for split in ('train', 'valid', 'test'):
+        folder = tmp_path / 'data' / split
+        tile_records.write_split(folder, few)
+        for i in range(4, 103):
+            source = folder / f'{few[i % 3].graph_id}.npz'
+            shutil.copy(source, folder / f'program_{i % 3}_{i:04d}.npz')
     model_dir, printed = _train(
         tmp_path, toy_data=True, test_mode='metrics', batch=9, epochs=1, **_TINY)
     assert 'training on 100 kernels with 1,200 configurations' in printed
@@ -332,16 +336,16 @@ def test_toy_data_and_known_test_runtimes(tmp_path):
     # The first 100 files by name.
     names = sorted(f'tile:xla:program_{i % 3}_{i:04d}' for i in range(103))[:100]
     assert list(info['test_predictions']) == names
-    data = tile.DataOptions('', str(tmp_path / 'cache'), toy_data=True)
-    tile.write_predictions(
+    data = prediction.DataOptions('', str(tmp_path / 'cache'), toy_data=True)
+    predict.write_predictions(
         [str(model_dir)], data, str(tmp_path / 'p.csv'), _TINY['models_file'])
     assert (tmp_path / 'p.csv').read_text() == _csv_of(model_dir)
-    summary = tile.evaluate(str(model_dir), data, _TINY['models_file'], 'test')
+    summary = predict.evaluate(str(model_dir), data, _TINY['models_file'], 'test')
     for k, error in info['final_error']['test'].items():
         assert summary['overall'][f'top_{k}_error']['mean'] == pytest.approx(error)
     # Without its code the run is not read as something else.
     _refused(
-        lambda: tile.load_predictor(str(model_dir), data),
+        lambda: predict.load_predictor(str(model_dir), data),
         "there is no model 'Tiny'")
 
 

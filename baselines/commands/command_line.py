@@ -65,12 +65,22 @@ def add_run_arguments(
         '--data_root', default='',
         help='folder with the splits (default: where the run was trained, if '
         f'that is there, else {defaults["data_root"]})')
-    for name in ('cache_dir', 'models_file'):
-        parser.add_argument(
-            f'--{name}', default=defaults[name],
-            help=f'{config.help_of(config.TileConfig, name)} '
-            f'(default: {defaults[name] or "ours"})')
-    for name in ('sample_data', 'toy_data', 'skip_bad_files'):
+    parser.add_argument(
+        '--cache_dir', default='',
+        help='where packed splits are kept (default: ~/data/tpugraphs/cache)')
+    parser.add_argument(
+        '--models_file', default='',
+        help=config.help_of(config.TileConfig, 'models_file'))
+    parser.add_argument(
+        '--memory_budget', type=int, metavar='MB',
+        default=config.LayoutConfig.memory_budget,
+        help='layout: '
+        f'{config.help_of(config.LayoutConfig, "memory_budget")} '
+        '(default: %(default)s)')
+    parser.add_argument(
+        '--toy_data', action='store_true',
+        help='use only the first few files of each split')
+    for name in ('sample_data', 'skip_bad_files'):
         parser.add_argument(
             f'--{name}', action='store_true',
             help=config.help_of(config.TileConfig, name))

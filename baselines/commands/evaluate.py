@@ -27,12 +27,13 @@ def run(args: argparse.Namespace) -> None:
     """Prints the measurements of each run."""
     command_line.start_tensorflow()
     from baselines.ranking import report
-    from baselines.tasks import tile
+    from baselines.tasks import predict
+    from baselines.tasks import prediction
 
-    data = tile.data_options(args)
+    data = prediction.data_options(args)
     summaries = {}
     for model_dir in args.dirs:
-        summary = tile.evaluate(model_dir, data, args.models_file, args.split)
+        summary = predict.evaluate(model_dir, data, args.models_file, args.split)
         if not args.json:
             print(f'{summary["model"]} on {summary["split"]}, {model_dir}')
             print(report.format_table(summary))

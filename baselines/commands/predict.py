@@ -26,10 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Writes the predictions."""
     command_line.start_tensorflow()
-    from baselines.tasks import tile
+    from baselines.tasks import predict
+    from baselines.tasks import prediction
 
-    data = tile.data_options(args)
-    tile.write_predictions(
+    data = prediction.data_options(args)
+    predict.write_predictions(
         args.dirs, data, args.output, args.models_file, args.split)
 
 

@@ -244,6 +244,26 @@ def _edge_set(source, source_index, target, target_index, sizes, kept=None):
     )
 
 
+def example_graph(node_features: int, config_features: int) -> tfgnn.GraphTensor:
+    """A program of two nodes with two configurations, to make variables for."""
+    program = Program(
+        graph_id='example',
+        op=np.zeros(2, np.int32),
+        feats=np.zeros((2, node_features), np.float32),
+        edges=np.array([[1, 0]], np.int32),
+        config_ops=np.zeros(1, np.int32),
+        vectors=np.zeros((1, config_features), np.float32),
+        codes=np.zeros((1, 1), np.int32),
+        group=np.zeros(2, np.int32),
+        runtimes=np.ones(2),
+    )
+    packed = LayoutGraphs([program]).items(
+        np.zeros([1, 1], np.int64), np.array([[[0, 1]]])
+    )
+    tensors = {key: tf.convert_to_tensor(value) for key, value in packed.items()}
+    return unpack(tensors, 0, batch=1)[0]
+
+
 class LayoutGraphs:
     """The programs of a split, ready to be packed.
 

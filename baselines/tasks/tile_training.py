@@ -13,8 +13,6 @@ from baselines import config as config_lib
 from baselines import registry
 from baselines.data import normalizer as normalizer_lib
 from baselines.data import sampling
-from baselines.data import store as store_lib
-from baselines.data import variants
 from baselines.ranking import metrics
 from baselines.ranking import scoring
 from baselines.ranking import submission
@@ -48,16 +46,10 @@ def train(config: config_lib.TileConfig) -> str:
     stores = {
         split: tile.open_split(config, split) for split in ('train', 'valid', 'test')
     }
-    variant = variants.Variant.of(stores['train'])
-    for store in stores.values():
-        variant.check(store, f'is in {stores["train"].source}')
-    if config.test_mode == 'metrics' and not stores['test'].has_runtimes:
-        raise ValueError(
-            f'--test_mode=metrics: all runtimes in {stores["test"].source} are '
-            '0, as they are in the published test files; use '
-            '--test_mode=predictions'
-        )
-    kernels = _training_kernels(stores['train'], config.configs)
+    training.check_splits(config, stores)
+    kernels = training.trainable(
+        stores['train'], stores['train'].with_at_least(config.configs),
+        config.configs, stores['train'].config_counts.max())
     normalizer = normalizer_lib.Normalizer.fit(stores['train'], kernels)
     num_ops = normalizer_lib.num_ops(
         (stores['train'], kernels), stores['valid'], stores['test'])
@@ -65,13 +57,7 @@ def train(config: config_lib.TileConfig) -> str:
         split: graphs_lib.TileGraphs(store, normalizer)
         for split, store in stores.items()
     }
-    batch = min(config.batch, len(kernels))
-    if batch < config.batch:
-        print(
-            f'note: {len(kernels)} training kernels have at least '
-            f'{config.configs} configurations, fewer than --batch='
-            f'{config.batch}; training on batches of {batch}'
-        )
+    batch = training.batch_size(config, len(kernels), 'kernels')
     model = tile.make_model(
         config.model, config_lib.model_kwargs(config.model_kwargs_json),
         config.models_file, config.configs, num_ops, normalizer)
@@ -104,18 +90,6 @@ def train(config: config_lib.TileConfig) -> str:
     model_dir = _finish(config, model, state, stores, graphs, normalizer, num_ops)
     checkpoint.remove()
     return model_dir
-
-
-def _training_kernels(store: store_lib.TileStore, configs: int) -> np.ndarray:
-    if not store.has_runtimes:
-        raise ValueError(f'{store.source}: all runtimes are 0; nothing to learn')
-    kernels = store.with_at_least(configs)
-    if not len(kernels):
-        raise ValueError(
-            f'{store.source}: no kernel has --configs={configs} configurations; '
-            f'the largest has {store.config_counts.max()}'
-        )
-    return kernels
 
 
 def _chunks(graphs, kernels, batch, config, epoch) -> Iterator[fitting.Chunk]:

@@ -32,6 +32,50 @@ def count_weights(model: tf.keras.Model) -> int:
     return sum(int(np.prod(v.shape)) for v in model.trainable_variables)
 
 
+def check_splits(config: Any, stores: Dict[str, Any]) -> None:
+    """Checks that splits belong together and hold what the settings ask for.
+
+    Raises:
+        ValueError: their columns differ, the training split has no runtimes,
+            or --test_mode=metrics finds none in the test split.
+    """
+    train, test = stores['train'], stores['test']
+    variant = variants.Variant.of(train)
+    for store in stores.values():
+        variant.check(store, f'is in {train.source}')
+    if not train.has_runtimes:
+        raise ValueError(f'{train.source}: all runtimes are 0; nothing to learn')
+    if config.test_mode == 'metrics' and not test.has_runtimes:
+        raise ValueError(
+            f'--test_mode=metrics: all runtimes in {test.source} are 0, as they '
+            'are in the published test files; use --test_mode=predictions')
+
+
+def trainable(
+    store: Any, chosen: np.ndarray, configs: int, most: int
+) -> np.ndarray:
+    """Returns the graphs to train on, `chosen`, if there are any.
+
+    Raises:
+        ValueError: there are none.
+    """
+    if not len(chosen):
+        raise ValueError(
+            f'{store.source}: nothing has --configs={configs} configurations to '
+            f'draw; the most is {most}')
+    return chosen
+
+
+def batch_size(config: Any, count: int, what: str) -> int:
+    """Returns --batch, or less where there are only `count`, and says so."""
+    if count < config.batch:
+        print(
+            f'note: {count} training {what} have at least {config.configs} '
+            f'configurations, fewer than --batch={config.batch}; training on '
+            f'batches of {count}')
+    return min(config.batch, count)
+
+
 def checkpoint_of(config: Any, stores: Dict[str, Any]) -> runs.Checkpoint:
     """Where the unfinished run of these settings and data is kept."""
     key = config_lib.training_key(
@@ -92,6 +136,7 @@ def save(
     rows: Sequence[submission.Row],
     final_error: Dict[str, Any],
     more: Dict[str, Any],
+    csv_suffix: str = '',
 ) -> str:
     """Writes the run and the ranking of the test split, and says where.
 
@@ -103,6 +148,7 @@ def save(
         rows: the ranking.
         final_error: by split; None where it was not measured.
         more: what else prediction needs (normaliser, num_ops, ...).
+        csv_suffix: ends the default name of the CSV.
 
     Returns:
         The model directory.
@@ -121,7 +167,7 @@ def save(
         **more,
     }
     path = config.results_csv or os.path.join(
-        config.out_dir, f'results_{time.time_ns() // 1_000_000}.csv')
+        config.out_dir, f'results_{time.time_ns() // 1_000_000}{csv_suffix}.csv')
     model_dir = runs.save(config.out_dir, runs.new_hash(), model, info)
     submission.write_predictions(path, rows)
     print(f'model:   {model_dir}\nrun:     {runs.run_file(model_dir)}\n'

@@ -1,0 +1,66 @@
+"""Programs of a packed split, scaled, as models and scorers take them."""
+
+from typing import Sequence
+
+import numpy as np
+
+from baselines.data import layout_store
+from baselines.data import normalizer as normalizer_lib
+from baselines.layout import graphs
+
+
+class StoredPrograms(Sequence):
+    """A split's programs by number.
+
+    Node features are scaled when a program is first asked for, and kept; codes
+    stay memory-mapped.
+
+    Args:
+        store: the split.
+        normalizer: scales features.
+        mean_runtimes: give equal configurations the mean of their runtimes, as
+            training wants it, in place of each its own.
+    """
+
+    def __init__(
+        self,
+        store: layout_store.LayoutStore,
+        normalizer: normalizer_lib.Normalizer,
+        mean_runtimes: bool = False,
+    ):
+        self._store = store
+        self._normalizer = normalizer
+        self._mean_runtimes = mean_runtimes
+        self._programs = {}
+
+    def __len__(self) -> int:
+        return self._store.num_graphs
+
+    def __getitem__(self, number: int) -> graphs.Program:
+        if number not in self._programs:
+            self._programs[number] = self._read(number)
+        return self._programs[number]
+
+    def _read(self, number: int) -> graphs.Program:
+        store = self._store
+
+        def part(what, name):
+            return np.asarray(getattr(store, name)[store.rows(what, number)])
+
+        group = part('config', 'config_group')
+        runtimes = (
+            part('group', 'group_runtime')[group]
+            if self._mean_runtimes
+            else part('config', 'config_runtime')
+        )
+        return graphs.Program(
+            graph_id=store.graph_ids[number],
+            op=part('node', 'node_opcode'),
+            feats=self._normalizer.nodes(part('node', 'node_feat')),
+            edges=part('edge', 'edge_index'),
+            config_ops=part('config_node', 'node_config_ids').astype(np.int32),
+            vectors=self._normalizer.configs(store.vectors(number)),
+            codes=store.group_codes(number),
+            group=group,
+            runtimes=runtimes,
+        )

@@ -1,0 +1,105 @@
+"""Jobs on finished runs, of whichever collection: rank a split, measure."""
+
+import os
+from typing import Any, Dict, List, Sequence
+
+from baselines import files
+from baselines.ranking import report
+from baselines.ranking import submission
+from baselines.tasks import layout
+from baselines.tasks import prediction
+from baselines.tasks import tile
+from baselines.training import runs
+
+
+def load_predictor(
+    model_dir: str, data: prediction.DataOptions, models_file: str = ''
+) -> prediction.Predictor:
+    """Loads a run for prediction.
+
+    Args:
+        model_dir: the run's model directory.
+        data: where graphs come from.
+        models_file: a models.py in place of ours.
+
+    Raises:
+        ValueError: the run is incomplete or does not fit the model's code.
+    """
+    run = runs.load(model_dir)
+    # Only layout trainings have these flags.
+    is_layout = 'source' in run.args and 'search' in run.args
+    kind = layout.Predictor if is_layout else tile.Predictor
+    return kind(run, data, models_file)
+
+
+def write_predictions(
+    model_dirs: Sequence[str],
+    data: prediction.DataOptions,
+    output: str,
+    models_file: str = '',
+    split: str = 'test',
+) -> List[str]:
+    """Ranks a split with each run and writes a CSV for each.
+
+    Args:
+        model_dirs: the runs' model directories.
+        data: where graphs come from.
+        output: the CSV; with several runs `_<hash>` goes into its name.
+        models_file: a models.py in place of ours.
+        split: which graphs to rank.
+
+    Returns:
+        The paths written.
+
+    Raises:
+        ValueError: a run or the data are unusable.
+        OSError: the CSV cannot be written.
+    """
+    written = []
+    for model_dir in model_dirs:
+        predictor = load_predictor(model_dir, data, models_file)
+        rows = [
+            predictor.row(name, scores)
+            for name, scores in predictor.score(predictor.open_split(split))
+        ]
+        path = files.expand(output)
+        if len(model_dirs) > 1:
+            stem, ending = os.path.splitext(path)
+            run_hash = predictor.run.model_dir.rpartition('model_')[2]
+            path = f'{stem}_{run_hash}{ending}'
+        submission.write_predictions(path, rows)
+        print(f'{path}: {len(rows)} rows')
+        written.append(path)
+    return written
+
+
+def evaluate(
+    model_dir: str,
+    data: prediction.DataOptions,
+    models_file: str = '',
+    split: str = 'valid',
+) -> Dict[str, Any]:
+    """Measures a run on a split whose runtimes are known.
+
+    Returns:
+        What `report` makes of it, with `model`, `split` and `data` added.
+
+    Raises:
+        ValueError: the run or the data are unusable, or no runtime is known.
+    """
+    predictor = load_predictor(model_dir, data, models_file)
+    store = predictor.open_split(split)
+    if not store.has_runtimes:
+        raise ValueError(
+            f'{store.source}: all runtimes are 0, as in the published test '
+            'files; there is nothing to compare with')
+    results = [
+        report.GraphResult(name, scores, predictor.labels(store, number))
+        for number, (name, scores) in enumerate(predictor.score(store))
+    ]
+    return {
+        'model': predictor.run.args['model'],
+        'split': split,
+        'data': store.source,
+        **predictor.summarise(results),
+    }

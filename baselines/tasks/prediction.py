@@ -1,0 +1,191 @@
+"""What the predictions of both collections share: where data comes from, and
+a run that is read back and ready to score."""
+
+import abc
+import dataclasses
+import os
+import sys
+from typing import Any, Dict, Iterator, Optional, Sequence, Tuple
+
+import numpy as np
+import tensorflow as tf
+
+from baselines import config as config_lib
+from baselines import files
+from baselines.data import normalizer as normalizer_lib
+from baselines.data import splits
+from baselines.data import variants
+from baselines.ranking import report
+from baselines.ranking import submission
+from baselines.training import runs
+
+
+_Scaling = Tuple[normalizer_lib.Normalizer, int]  # and num_ops
+
+
+@dataclasses.dataclass(frozen=True)
+class DataOptions:
+    """Where graphs come from; the settings of a training serve as well.
+
+    Attributes:
+        data_root: folder of the data; '' for where the run was trained, if
+            that is there, or else the default.
+        cache_dir: where packed splits are kept; '' for the default.
+        sample_data: the simulated data in place of `data_root`.
+        toy_data: only the first few files of each split.
+        skip_bad_files: leave damaged files out.
+        memory_budget: megabytes that scoring programs may take.
+    """
+
+    data_root: str = ''
+    cache_dir: str = ''
+    sample_data: bool = False
+    toy_data: bool = False
+    skip_bad_files: bool = False
+    memory_budget: int = config_lib.LayoutConfig.memory_budget
+
+    def resolved(self, run: runs.Run, defaults: Any) -> 'DataOptions':
+        """Fills in what was left to the run.
+
+        Args:
+            run: the run to predict with.
+            defaults: the config class of its collection.
+        """
+        changes: Dict[str, Any] = {}
+        trained_on = run.args.get('data_root')
+        if not self.data_root and not self.sample_data:
+            if run.args.get('sample_data'):
+                changes['sample_data'] = True
+            elif isinstance(trained_on, str) and os.path.isdir(
+                    files.expand(trained_on)):
+                changes['data_root'] = trained_on
+            else:
+                changes['data_root'] = defaults.data_root
+        if not self.cache_dir:
+            changes['cache_dir'] = defaults.cache_dir
+        return dataclasses.replace(self, **changes)
+
+
+def data_options(args: Any) -> DataOptions:
+    """Takes the options of that name from parsed flags."""
+    names = [field.name for field in dataclasses.fields(DataOptions)]
+    return DataOptions(
+        **{name: getattr(args, name) for name in names if hasattr(args, name)})
+
+
+class Predictor(abc.ABC):
+    """A run, ready to score.
+
+    Attributes:
+        run: the run.
+        model: the model with the run's weights.
+        normalizer: what its features are scaled by.
+        variant: what the columns meant that it was trained on.
+        num_ops: it knows the opcodes below this number.
+
+    Args:
+        run: the run.
+        data: where graphs come from.
+        models_file: a models.py in place of ours.  The one that the run file
+            names is not run: the file may come from a stranger.
+
+    Raises:
+        ValueError: the run is incomplete or does not fit the model's code.
+    """
+
+    config_class: type
+    config_columns: int  # published width of the raw configuration features
+
+    def __init__(self, run: runs.Run, data: DataOptions, models_file: str):
+        args = run.args
+        if args.get('models_file') and not models_file:
+            print(
+                f'note: {run.model_dir} was trained with --models_file='
+                f'{args["models_file"]}; pass it here too if it is not ours',
+                file=sys.stderr)
+        self.run = run
+        self._data = data.resolved(run, self.config_class)
+        try:
+            self.variant = variants.Variant.from_json(
+                run.info, self.config_columns)
+            stored = self._stored_scaling()
+        except ValueError as error:
+            raise ValueError(f'{runs.run_file(run.model_dir)}: {error}') from None
+        self.normalizer, self.num_ops = stored or self._fitted_scaling()
+        self.model = self._make_model(
+            args['model'],
+            config_lib.model_kwargs(args.get('model_kwargs_json') or '{}'),
+            models_file,
+            self._configs)
+        runs.read_weights(run, self.model)
+
+    @property
+    def _configs(self) -> int:
+        configs = self.run.args.get('configs', self.config_class.configs)
+        if not isinstance(configs, int) or configs < 2:
+            raise ValueError(
+                f'{runs.run_file(self.run.model_dir)}: args.configs should be a '
+                f'number of at least 2, not {configs!r}')
+        return configs
+
+    @abc.abstractmethod
+    def open_split(self, split: str) -> splits.PackedSplit:
+        """Opens a split of the data to predict."""
+
+    @abc.abstractmethod
+    def _make_model(
+        self, name: str, kwargs: Dict[str, Any], models_file: str, configs: int
+    ) -> tf.keras.Model:
+        """Makes the model and its variables."""
+
+    @abc.abstractmethod
+    def _scores(self, store) -> Iterator[Tuple[str, np.ndarray]]:
+        """Yields (graph id, scores)."""
+
+    @abc.abstractmethod
+    def labels(self, store, number: int) -> np.ndarray:
+        """The measured runtimes of a graph's configurations."""
+
+    @abc.abstractmethod
+    def row(self, graph_id: str, scores: np.ndarray) -> submission.Row:
+        """A graph's row of the CSV."""
+
+    @abc.abstractmethod
+    def summarise(self, results: Sequence[report.GraphResult]) -> Dict[str, Any]:
+        """Measures scored graphs."""
+
+    def score(self, store) -> Iterator[Tuple[str, np.ndarray]]:
+        """Yields (graph id, scores [configurations]); lower is faster.
+
+        Raises:
+            ValueError: the data is of another kind than the training data.
+        """
+        self.variant.check(store, 'the model was trained on')
+        graph = int(np.argmax(store.max_opcode))
+        if store.max_opcode[graph] >= self.num_ops:
+            raise ValueError(
+                f'{store.source}: {store.graph_ids[graph]} has opcode '
+                f'{store.max_opcode[graph]}, but the model knows those below '
+                f'{self.num_ops}; train a model on data that has it')
+        yield from self._scores(store)
+
+    def _stored_scaling(self) -> Optional[_Scaling]:
+        info = self.run.info
+        if 'normalizer' not in info:
+            return None
+        num_ops = info.get('num_ops')
+        if not isinstance(num_ops, int) or not 0 < num_ops <= 1 << 16:
+            raise ValueError(
+                f'num_ops should be a number up to 65536, not {num_ops!r}')
+        return normalizer_lib.Normalizer.from_json(info['normalizer']), num_ops
+
+    def _fitted_scaling(self) -> _Scaling:
+        # Made by the published code, which keeps neither: it fits them to the
+        # training data each time, and so do we.
+        print('note: this run does not hold its normaliser; fitting it to '
+              f'{self._data.data_root or "the sample"}', file=sys.stderr)
+        stores = [self.open_split(s) for s in ('train', 'valid', 'test')]
+        self.variant.check(stores[0], 'the model was trained on')
+        train = (stores[0], stores[0].with_at_least(self._configs))
+        return (normalizer_lib.Normalizer.fit(*train),
+                normalizer_lib.num_ops(train, *stores[1:]))

@@ -1,0 +1,40 @@
+"""Trains a layout model on one of the four collections and ranks its test split.
+
+Try it on simulated programs, which are made on first use:
+
+  python layout_train.py --sample_data --source=xla --search=random
+
+On the real collection (`tpugraphs download` fetches it):
+
+  python layout_train.py --source=nlp --search=default --out_dir=~/out/layout
+
+It leaves model_<hash>/ (a Keras SavedModel), run_<hash>.jsonz (curves, flags,
+errors; gzipped JSON) and a CSV that ranks every configuration of the test
+programs.  Ctrl-C stops it; the same command with --resume goes on after the
+last finished epoch.
+"""
+
+from absl import app
+from absl import flags
+
+from baselines import config
+from baselines.commands import command_line
+
+
+def main(argv) -> int:
+    """Reads the flags and trains."""
+    command_line.refuse_arguments(argv)
+
+    def work():
+        settings = config.from_flags(config.LayoutConfig, flags.FLAGS)
+        command_line.start_tensorflow()
+        from baselines.tasks import layout_training
+
+        layout_training.train(settings)
+
+    return command_line.guarded(work)
+
+
+if __name__ == '__main__':
+    config.define_flags(config.LayoutConfig)
+    app.run(main)
