@@ -83,18 +83,18 @@ def summary(report: Report) -> str:
         f'{why and f" ({why})"}')
     if report.unknown_opcodes:
         lines.append('opcodes  outside the table (number 0): '
-                     + _most_common(report.unknown_opcodes))
+                     + most_common(report.unknown_opcodes))
     counts = collections.Counter(report.written + report.existing)
     repeated = {name: n for name, n in counts.items() if n > 1}
     if repeated:
         lines.append('note     several modules of one name and fingerprint, of '
-                     f'which one is kept: {_most_common(repeated)}')
+                     f'which one is kept: {most_common(repeated)}')
     lines += [f'note     {note}' for note in report.notes]
     return '\n'.join(lines)
 
 
-def _most_common(counts: Dict[str, int]) -> str:
-    """Lists the largest counts, for one line."""
+def most_common(counts: Dict[str, int]) -> str:
+    """Lists the largest counts with their names, for one line."""
     top = collections.Counter(counts).most_common(_NAMED)
     more = f' and {len(counts) - _NAMED} more' if len(counts) > _NAMED else ''
     return ', '.join(f'{name!r} {n}' for name, n in top) + more

@@ -2,7 +2,7 @@
 
 import collections
 import dataclasses
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
 
@@ -22,8 +22,10 @@ class LayoutConfigs:
     Attributes:
         node_config_ids: int64 [k], node numbers.
         node_config_feat: float32 [c, k, 18]; -1 where an entry is absent.
-        config_runtime: int64 [c], nanoseconds.
+        config_runtime: int64 [c], nanoseconds; 0 for a candidate that was not
+            measured.
         normalizer: time of the first usable default run, if there is one.
+        default: the default among the c (first measured, else first); or None.
         run_index: int64 [c], the position of each among all runs.
         dropped: run counts by reason.
     """
@@ -32,6 +34,7 @@ class LayoutConfigs:
     node_config_feat: np.ndarray
     config_runtime: np.ndarray
     normalizer: Optional[int]
+    default: Optional[int]
     run_index: np.ndarray
     dropped: Dict[str, int]
 
@@ -51,6 +54,21 @@ def extract_configs(tuning: Any, num_nodes: int) -> LayoutConfigs:
             nodes; the configurable nodes do not fit the graph; there is
             nothing usable.
     """
+    return _extract(tuning, num_nodes, _why_dropped, _check_time)
+
+
+def extract_candidates(tuning: Any, num_nodes: int) -> LayoutConfigs:
+    """Returns every run with layouts but those with the error mark.
+
+    Arguments and errors as in `extract_configs`, but runs need no measurement.
+    """
+    return _extract(
+        tuning, num_nodes, _why_no_candidate, lambda index, run: None)
+
+
+def _extract(
+    tuning: Any, num_nodes: int, why_dropped: Callable, check: Callable
+) -> LayoutConfigs:
     ids = np.array(tuning.config_index_to_node, np.uint64)
     if len(ids) and ids.max() >= num_nodes:
         raise ValueError(
@@ -58,7 +76,7 @@ def extract_configs(tuning: Any, num_nodes: int) -> LayoutConfigs:
             f'{num_nodes} nodes')
     usable, dropped = [], collections.Counter()
     for index, run in enumerate(tuning.runs):
-        reason = _why_dropped(run)
+        reason = why_dropped(run)
         if reason:
             dropped[reason] += 1
         else:
@@ -70,33 +88,44 @@ def extract_configs(tuning: Any, num_nodes: int) -> LayoutConfigs:
         raise ValueError(
             'config_index_to_node is empty: no node has a layout to choose')
     for index, run in usable:
+        check(index, run)
         _check_run(index, run, len(ids))
+    times = np.array(
+        [max(run.profile.compute_time_ns, 0) for _, run in usable], np.int64)
+    defaults = [i for i, (_, run) in enumerate(usable) if run.is_default]
+    default = next((i for i in defaults if times[i]), next(iter(defaults), None))
+    measured = default is not None and times[default]
     return LayoutConfigs(
         node_config_ids=ids.astype(np.int64),
         node_config_feat=_features([run for _, run in usable], len(ids)),
-        config_runtime=np.array(
-            [run.profile.compute_time_ns for _, run in usable], np.int64),
-        normalizer=next((run.profile.compute_time_ns for _, run in usable
-                         if run.is_default), None),
+        config_runtime=times,
+        normalizer=int(times[default]) if measured else None,
+        default=default,
         run_index=np.array([index for index, _ in usable], np.int64),
         dropped=dict(dropped),
     )
 
 
-def _why_dropped(run: Any) -> Optional[str]:
+def _why_no_candidate(run: Any) -> Optional[str]:
     if not run.HasField('module_config'):
         return 'without module configuration'
-    if run.error:
-        return 'error'
-    if not run.HasField('profile'):
-        return 'without profile'
-    return None
+    return 'error' if run.error else None
 
 
-def _check_run(index: int, run: Any, num_configurable: int) -> None:
+def _why_dropped(run: Any) -> Optional[str]:
+    reason = _why_no_candidate(run)
+    if not reason and not run.HasField('profile'):
+        reason = 'without profile'
+    return reason
+
+
+def _check_time(index: int, run: Any) -> None:
     time = run.profile.compute_time_ns
     if time <= 0:
         raise ValueError(f'run {index} took {time} ns; a usable run takes time')
+
+
+def _check_run(index: int, run: Any, num_configurable: int) -> None:
     if not run.module_config.HasField('layout_config'):
         raise ValueError(f'run {index} has no layout configuration')
     count = len(run.module_config.layout_config.nodes)

@@ -6,7 +6,7 @@ fastest configuration.  Nothing here knows of models or files.
 """
 
 import dataclasses
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
 
@@ -25,7 +25,7 @@ class Ranked:
         nodes: number of nodes of its graph.
         run_index: int64 [c], the position of each among the file's runs.
         scores: float32 [c], ascending; lower = predicted faster.
-        configs: c configurations in words.
+        words: from an entry of run_index to the configuration in words.
         runtimes: int64 [c], nanoseconds; 0 where not measured.
         default: which of the c the compiler takes by itself, or None.
     """
@@ -35,36 +35,37 @@ class Ranked:
     nodes: int
     run_index: np.ndarray
     scores: np.ndarray
-    configs: Tuple[str, ...]
+    words: Callable[[int], str]
     runtimes: np.ndarray
     default: Optional[int]
 
     @classmethod
     def from_scores(
-        cls, scores: np.ndarray, *, configs: Tuple[str, ...],
-        run_index: np.ndarray, runtimes: np.ndarray, default: Optional[int],
-        **others: Any,
+        cls, scores: np.ndarray, *, run_index: np.ndarray,
+        runtimes: np.ndarray, default: Optional[int], **others: Any,
     ) -> 'Ranked':
         """Orders configurations by their scores; equal ones stay in order.
 
         Args:
             scores: [c], as for the others in the order of the file.
-            configs: c words.
             run_index: [c].
             runtimes: [c].
             default: one of the c, or None.
-            **others: module, source and nodes.
+            **others: module, source, nodes and words.
         """
         order = metrics.best_first(scores)
         return cls(
             run_index=np.asarray(run_index)[order],
             scores=np.asarray(scores)[order],
-            configs=tuple(configs[i] for i in order),
             runtimes=np.asarray(runtimes)[order],
             default=None if default is None else int(
                 np.flatnonzero(order == default)[0]),
             **others,
         )
+
+    def config(self, position: int) -> str:
+        """Returns the configuration of that rank, from 0, in words."""
+        return self.words(int(self.run_index[position]))
 
     @property
     def fastest(self) -> Optional[int]:

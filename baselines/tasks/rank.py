@@ -1,0 +1,276 @@
+"""Raw files with candidate configurations in, ranked lists out.
+
+    outcome = Outcome()
+    for ranked in rank_files(['kernels.pb'], 'model_<hash>', data, outcome):
+        print(ranked.module, ranked.config(0))
+"""
+
+import collections
+import dataclasses
+import difflib
+import functools
+import os
+import re
+import tempfile
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from baselines.data import layout_records
+from baselines.data import layout_store
+from baselines.data import memory_store
+from baselines.data import raw as raw_lib
+from baselines.data import records
+from baselines.hlo import graph
+from baselines.hlo import layout as hlo_layout
+from baselines.hlo import opcodes
+from baselines.hlo import reading
+from baselines.hlo import tile as hlo_tile
+from baselines.hlo import words
+from baselines.ranking import choices
+from baselines.tasks import layout
+from baselines.tasks import predict
+from baselines.tasks import prediction
+from baselines.tasks import training
+
+# Kernels are scored together, for every group costs a second of compiling.
+# Features of so many nodes take 600 MB, of configurations 100 MB.
+_GROUP_ROWS = 1 << 20
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What became of the modules that are not in the result.
+
+    Attributes:
+        failed: messages about files and modules that are wrong.
+        skipped: reason -> modules with nothing to rank, quoted.
+        unknown_opcodes: opcode -> nodes with it, of those the model has no
+            number for.
+    """
+
+    failed: List[str] = dataclasses.field(default_factory=list)
+    skipped: Dict[str, List[str]] = dataclasses.field(default_factory=dict)
+    unknown_opcodes: Dict[str, int] = dataclasses.field(
+        default_factory=collections.Counter)
+
+
+class _Skip(Exception):
+    """There is nothing to rank in a module; the text says why."""
+
+
+# A file and one of its modules.
+_Module = Tuple[str, Any]
+
+
+def rank_files(
+    paths: Sequence[str],
+    model_dir: str,
+    data: prediction.DataOptions,
+    outcome: Outcome,
+    models_file: str = '',
+    module: Optional[str] = None,
+) -> Iterator[choices.Ranked]:
+    """Ranks the configurations of every module of raw files.
+
+    Ranked are all runs without error mark, measured or not.
+
+    Args:
+        paths: the files, of the collection that the run is of.
+        model_dir: the run's model directory.
+        data: where the run's training data is, for a run of the published
+            code, which does not hold its normaliser.
+        outcome: is told what cannot be ranked.
+        models_file: a models.py in place of ours.
+        module: only this one, by its name or graph id.
+
+    Yields:
+        Modules in the order of the files.
+
+    Raises:
+        ValueError: the run is unusable, or there is no such module.
+    """
+    predictor = predict.load_predictor(model_dir, data, models_file)
+    if isinstance(predictor, layout.Predictor):
+        modules = _modules(paths, reading.LAYOUT, module, outcome)
+        yield from _rank_layouts(modules, predictor, outcome)
+    else:
+        modules = _modules(paths, reading.TILE, module, outcome)
+        yield from _rank_tiles(modules, predictor, outcome)
+
+
+def _rank_tiles(
+    modules: Iterator[_Module], predictor: prediction.Predictor,
+    outcome: Outcome,
+) -> Iterator[choices.Ranked]:
+    group: List[Tuple[records.TileRecord, Dict[str, Any]]] = []
+    rows = 0
+    for path, tuning in modules:
+        found = _guarded(_tile_module, path, tuning, predictor, outcome)
+        if not found:
+            continue
+        group.append(found)
+        rows += found[0].num_nodes + found[0].num_configs
+        if rows >= _GROUP_ROWS:
+            yield from _scored_tiles(group, predictor)
+            group, rows = [], 0
+    if group:
+        yield from _scored_tiles(group, predictor)
+
+
+def _tile_module(
+    path: str, tuning: Any, predictor: prediction.Predictor, outcome: Outcome
+) -> Tuple[records.TileRecord, Dict[str, Any]]:
+    """Returns a kernel, and what `Ranked.from_scores` wants to know of it."""
+    reason = hlo_tile.why_no_candidates(tuning)
+    if reason:
+        raise _Skip(reason)
+    nodes, named = _graph(tuning, predictor, outcome)
+    configs = hlo_tile.extract_candidates(tuning, predictor.variant.pad)
+    record = raw_lib.tile_record(raw_lib.graph_id(tuning), nodes, configs, named)
+    return record, _about(
+        path, record, configs, lambda run: words.tile_words(tuning.runs[run]))
+
+
+def _scored_tiles(group, predictor) -> Iterator[choices.Ranked]:
+    sources = list(dict.fromkeys(about['source'] for _, about in group))
+    source = sources[0]
+    if len(sources) > 1:
+        source += f' and {len(sources) - 1} more'
+    store = memory_store.tile_store(source, [record for record, _ in group])
+    for (_, scores), (_, about) in zip(predictor.score(store), group):
+        yield choices.Ranked.from_scores(scores, **about)
+
+
+def _rank_layouts(
+    modules: Iterator[_Module], predictor: prediction.Predictor,
+    outcome: Outcome,
+) -> Iterator[choices.Ranked]:
+    for path, tuning in modules:
+        # Configurations are packed in a file, and mapped as they are scored.
+        with tempfile.TemporaryDirectory(prefix='tpugraphs_rank_') as folder:
+            found = _guarded(
+                functools.partial(_layout_module, folder), path, tuning,
+                predictor, outcome)
+            if found:
+                store, about = found
+                (_, scores), = predictor.score(store)
+                yield choices.Ranked.from_scores(scores, **about)
+
+
+def _layout_module(
+    folder: str, path: str, tuning: Any, predictor: prediction.Predictor,
+    outcome: Outcome,
+) -> Tuple[layout_store.LayoutStore, Dict[str, Any]]:
+    """Returns a program, and what `Ranked.from_scores` wants to know of it."""
+    nodes, named = _graph(tuning, predictor, outcome)
+    configs = hlo_layout.extract_candidates(tuning, len(nodes.node_opcode))
+    if len(configs.run_index) < 2:
+        raise _Skip('only one run without error mark')
+    record = raw_lib.layout_record(
+        raw_lib.graph_id(tuning), nodes, configs, named)
+    ids = configs.node_config_ids.tolist()
+    about = _about(
+        path, record, configs,
+        lambda run: words.layout_words(tuning.runs[run], ids))
+    # A file does not mix measured configurations with others; scores do not
+    # depend on it.
+    record = dataclasses.replace(
+        record, config_runtime=np.zeros_like(record.config_runtime))
+    split = os.path.join(folder, os.path.basename(path))
+    layout_records.write_layout(
+        os.path.join(split, f'{record.graph_id}.npz'), record)
+    store = layout_store.open_layout_split(
+        split, os.path.join(folder, 'cache'), progress=False)
+    return store, about
+
+
+def _graph(
+    tuning: Any, predictor: prediction.Predictor, outcome: Outcome
+) -> Tuple[graph.Graph, bool]:
+    """Returns a graph as the model knows graphs, and if its columns have names.
+
+    Opcodes that the model has no row for get the number of unknown ones.
+    """
+    variant = predictor.variant
+    named = variant.feature_names is not None
+    nodes = graph.extract_graph(tuning.module, variant.pad, named)
+    if not len(nodes.node_opcode):
+        raise _Skip('no instructions')
+    new = nodes.node_opcode >= predictor.num_ops
+    instructions = graph.list_instructions(tuning.module)
+    for row in np.flatnonzero(new | (nodes.node_opcode == opcodes.UNKNOWN)):
+        outcome.unknown_opcodes[instructions[row].opcode] += 1
+    return dataclasses.replace(nodes, node_opcode=np.where(
+        new, opcodes.UNKNOWN, nodes.node_opcode)), named
+
+
+def _about(path: str, record, configs, in_words) -> Dict[str, Any]:
+    return dict(
+        module=record.graph_id,
+        source=path,
+        nodes=record.num_nodes,
+        words=in_words,
+        run_index=configs.run_index,
+        runtimes=configs.config_runtime,
+        default=configs.default,
+    )
+
+
+def _guarded(work, path: str, tuning: Any, predictor, outcome: Outcome):
+    """Returns what `work` does, or None where a module cannot be ranked."""
+    # Raw text may hold control characters; repr shows them harmlessly.
+    shown = repr(tuning.module.name)
+    try:
+        return work(path, tuning, predictor, outcome)
+    except _Skip as reason:
+        outcome.skipped.setdefault(str(reason), []).append(shown)
+    except ValueError as error:
+        text = ' '.join(str(error).split())
+        outcome.failed.append(f'{path}: module {shown}: {text}')
+    return None
+
+
+def _modules(
+    paths: Sequence[str], kind: str, wanted: Optional[str], outcome: Outcome
+) -> Iterator[_Module]:
+    """Yields the modules of files, or the wanted one; names wrong files.
+
+    Raises:
+        ValueError: no module is the wanted one.
+    """
+    found, names = False, []
+    for number, path in enumerate(paths, start=1):
+        try:
+            raw = reading.read_tuning(path)
+            _check_kind(raw, kind)
+        except (ValueError, OSError) as error:
+            text = ' '.join(str(error).split())
+            outcome.failed.append(text if path in text else f'{path}: {text}')
+            continue
+        title = f'reading {os.path.basename(path)} ({number}/{len(paths)})'
+        for tuning in training.with_bar(
+                raw.modules, len(raw.modules), title, 'module'):
+            if wanted is None or _is_called(tuning, wanted):
+                found = True
+                yield path, tuning
+            else:
+                names.append(tuning.module.name)
+    if wanted is not None and not found and names:
+        near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.3)
+        raise ValueError(
+            f'--module: none of {len(names)} modules is called {wanted!r}; '
+            f'there is {(near or names)[0]!r}')
+
+
+def _is_called(tuning: Any, wanted: str) -> bool:
+    name = tuning.module.name
+    safe = re.sub(r'[^A-Za-z0-9_-]', '_', name)
+    return wanted in (name, safe, raw_lib.graph_id(tuning))
+
+
+def _check_kind(raw: reading.RawFile, kind: str) -> None:
+    if raw.kind != kind:
+        raise ValueError(
+            f'{raw.path}: is a {raw.kind} file, and the model ranks {kind} '
+            f'files; give a model that was trained on {raw.kind}s')
