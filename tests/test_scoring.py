@@ -166,3 +166,53 @@ def test_weights_are_read_at_each_call(graphs):
     model.weight.assign(2.0)
     _, after = next(scorer.score_all())
     np.testing.assert_allclose(after, 2 * before)
+
+
+@pytest.mark.parametrize('model_class', [_EarlySums, _LateSums])
+def test_forward_may_need_a_python_number(graphs, monkeypatch, model_class):
+    """Code for the published tree may repeat a list `num_configs` times."""
+    class Repeating(model_class):
+        def forward(self, graph, num_configs):
+            ones = tf.stack([tf.ones([])] * num_configs)
+            return ones * super().forward(graph, num_configs)
+
+    monkeypatch.setattr(graphs_lib, 'CELLS_PER_ITEM', 100)
+    model = Repeating()
+    scorer = scoring.TileScorer(model, graphs)
+    _assert_scores(scorer.score_all(), range(5))
+    chosen = [np.array([3, 1])]
+    _assert_scores(scorer.score_chosen(np.array([1]), chosen), [1], chosen)
+
+
+def test_an_error_of_the_model_is_not_hidden(graphs):
+    class Broken(_Sums):
+        def forward(self, graph, num_configs):
+            raise TypeError('mine')
+
+    with pytest.raises(TypeError, match='mine'):
+        list(scoring.TileScorer(Broken(), graphs).score_all())
+
+
+@pytest.mark.parametrize('normalised, parallel', [(False, True), (True, False)])
+def test_what_is_not_safe_side_by_side_runs_alone(
+        graphs, monkeypatch, normalised, parallel):
+    """LayerNormalization in parallel iterations crashes TensorFlow 2.15.1."""
+    class Model(_Sums):
+        def __init__(self):
+            super().__init__()
+            self.norm = tf.keras.layers.LayerNormalization()
+
+        def forward(self, graph, num_configs):
+            feats = graph.node_sets['op']['feats']
+            centred = self.norm(feats) if normalised else feats
+            return super().forward(graph, num_configs) + 0 * tf.reduce_sum(centred)
+
+    used, loop = [], tf.while_loop
+
+    def recorded(*args, parallel_iterations, **kwargs):
+        used.append(parallel_iterations)
+        return loop(*args, parallel_iterations=parallel_iterations, **kwargs)
+
+    monkeypatch.setattr(tf, 'while_loop', recorded)
+    _assert_scores(scoring.TileScorer(Model(), graphs).score_all(), range(5))
+    assert (used[-1] > 1) == parallel

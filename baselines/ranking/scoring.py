@@ -20,6 +20,10 @@ _CONFIGS_PER_GROUP = 1 << 18
 # Slices scored side by side: enough to keep 8 cores busy.
 _PARALLEL_ITEMS = 8
 
+# oneDNN's kernel behind LayerNormalization keeps its state in the operation: run
+# twice at the same time, it corrupts memory (TensorFlow 2.15.1).
+_NOT_SIDE_BY_SIDE = 'FusedBatchNorm'
+
 
 class TileScorer:
     """Scores configurations with one model; compiled once for all shapes.
@@ -28,6 +32,8 @@ class TileScorer:
         model: has `forward(graph, num_configs)`.  A model without the
             attribute `joins_early = False` is taken to compute something for
             every pair of node and configuration, and is given small slices.
+            A `forward` that needs a Python number, not a tensor, for
+            `num_configs` is called slice by slice without compiling it.
         graphs: the kernels to score.
     """
 
@@ -39,9 +45,15 @@ class TileScorer:
             if getattr(model, 'joins_early', True)
             else None
         )
-        self._score = tf.function(
-            self._score_items, input_signature=[graphs.signature(batch=1)]
-        )
+        self._score = self._compiled(_PARALLEL_ITEMS)
+        try:
+            traced = self._score.get_concrete_function()
+        except (TypeError, ValueError, AttributeError, NotImplementedError):
+            # If it is not for want of a number, this raises the same again.
+            self._score = self._score_one_by_one
+        else:
+            if _runs(traced, _NOT_SIDE_BY_SIDE):
+                self._score = self._compiled(parallel_items=1)
 
     def score_all(
         self, kernels: Optional[np.ndarray] = None
@@ -87,7 +99,23 @@ class TileScorer:
                 )
             yield int(kernel), piece
 
-    def _score_items(self, packed: Dict[str, tf.Tensor]) -> tf.Tensor:
+    def _compiled(self, parallel_items: int):
+        return tf.function(
+            lambda packed: self._score_items(packed, parallel_items),
+            input_signature=[self._graphs.signature(batch=1)],
+        )
+
+    def _score_one_by_one(self, packed: graphs_lib.Packed) -> tf.Tensor:
+        tensors = {key: tf.convert_to_tensor(x) for key, x in packed.items()}
+        rows = []
+        for item, configs in enumerate(packed['configs_per_kernel'].tolist()):
+            graph, _ = graphs_lib.unpack(tensors, item, 1, configs)
+            rows.append(tf.reshape(self._forward(graph, configs), [-1]))
+        return tf.concat(rows, 0)
+
+    def _score_items(
+        self, packed: Dict[str, tf.Tensor], parallel_items: int
+    ) -> tf.Tensor:
         items = tf.shape(packed['configs_per_kernel'])[0]
 
         def score(item, scores):
@@ -103,6 +131,14 @@ class TileScorer:
             lambda item, _: item < items,
             score,
             (tf.constant(0), scores),
-            parallel_iterations=_PARALLEL_ITEMS,
+            parallel_iterations=parallel_items,
         )
         return scores.concat()
+
+
+def _runs(function, operation: str) -> bool:
+    """Whether a concrete function has operations of that name, inside loops too."""
+    parts = function.graph.as_graph_def().library.function
+    return any(
+        node.op.startswith(operation) for part in parts for node in part.node_def
+    )
