@@ -244,7 +244,6 @@ class ResModel(tf.keras.Model):
         [(w, _)] = self._kernels(0, configs.shape[-1])
         x = cells.add_base(0, tf.matmul(configs, w), bases[0])
         x = self._finish(0, x)
-        total, configurable = cells.pool(0, x)
         for layer in range(1, self.num_gnns + 1):
             messages = [
                 cells.add_configs(layer, tf.matmul(x, w_x), tf.matmul(configs, w_c))
@@ -252,12 +251,8 @@ class ResModel(tf.keras.Model):
             ]
             y = cells.aggregate(layer, messages)
             y = self._finish(layer, cells.add_base(layer, y, bases[layer]))
-            of_all, of_configurable = cells.pool(layer, y)
-            total += of_all
-            configurable += of_configurable
-            if layer < self.num_gnns:
-                x = cells.add_previous(layer, y, x)
-        return total, configurable
+            x = cells.add_previous(layer, y, x)
+        return cells.pool(x)
 
     def read_out(
         self, total: tf.Tensor, configurable: tf.Tensor, sizes: tf.Tensor
@@ -373,12 +368,12 @@ class AllPairs:
             for matrix, x in zip(self._matrices[layer - 1], messages)
         ]))
 
-    def pool(self, layer: int, y: tf.Tensor) -> Tuple[tf.Tensor, tf.Tensor]:
-        """Sums [b * c, h] over a layer's nodes, and over configurable ones."""
-        y = self._wide(y)
+    def pool(self, x: tf.Tensor) -> Tuple[tf.Tensor, tf.Tensor]:
+        """Sums [b * c, h] over the last layer's nodes, and configurable ones."""
+        x = self._wide(x)
         return tuple(
-            self._tall(tf.matmul(self._member[:n], y[:n], transpose_a=True))
-            for n in (self._affected[layer], self._affected[0])
+            self._tall(tf.matmul(self._member[:n], x[:n], transpose_a=True))
+            for n in (self._affected[-1], self._affected[0])
         )
 
     def _wide(self, x: tf.Tensor) -> tf.Tensor:

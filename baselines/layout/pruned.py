@@ -5,7 +5,7 @@ compiled function, for programs and configurations of all shapes, evaluates the
 model on them.
 """
 
-from typing import Any, Dict, Iterator, List, NamedTuple
+from typing import Any, Callable, Dict, List, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -22,9 +22,9 @@ _MOST_CONFIGS = 2048
 class _Cells:
     """Some cells as tensors: `models.AllPairs` with equal ones left out."""
 
-    def __init__(self, layers: List[Dict[str, Any]], configs: tf.Tensor):
+    def __init__(self, layers: List[Dict[str, Any]], pool: Dict[str, tf.Tensor]):
         self._layers = layers
-        self._configs = configs
+        self._pool = pool
 
     def add_base(self, layer, y, base):
         return y + tf.gather(base, self._layers[layer]['node'])
@@ -43,24 +43,25 @@ class _Cells:
             for entries, x in zip(arrays['messages'], messages)
         ])
 
-    def pool(self, layer, y):
-        arrays = self._layers[layer]
-        of_config = arrays['of_config']
-        first = tf.shape(arrays['first'])[0]
+    def pool(self, x):
+        first = tf.shape(self._layers[-1]['first'])[0]
+        of_config = self._pool['of_config']
         return (
-            self._sum(y, arrays, of_config),
-            self._sum(y[:first], arrays, of_config[:, :arrays['first_groups']]),
+            self._sum(x, of_config),
+            self._sum(x[:first], of_config[:, :self._pool['first_groups']]),
         )
 
-    def _sum(self, y, arrays, of_config):
-        state = arrays['state'][:tf.shape(y)[0]]
-        sums = tf.math.unsorted_segment_sum(y, state, arrays['num_states'])
-        groups = tf.shape(of_config)[1]
+    def _sum(self, x, of_config):
+        """Sums over groups of nodes, then over those of each configuration."""
+        sums = tf.math.unsorted_segment_sum(
+            x, self._pool['state'][:tf.shape(x)[0]], self._pool['num_states']
+        )
+        configs, groups = tf.unstack(tf.shape(of_config))
         return tf.sparse.segment_sum(
             sums,
             tf.reshape(of_config, [-1]),
-            tf.repeat(tf.range(self._configs), groups),
-            num_segments=self._configs,
+            tf.repeat(tf.range(configs), groups),
+            num_segments=configs,
         )
 
 
@@ -91,8 +92,8 @@ class PrunedScorer:
     def __init__(self, model: tf.keras.Model, memory_budget: int = 1 << 30):
         self._model = model
         self._budget = memory_budget
-        self._prepare = tf.function(self._prepare_program, reduce_retracing=True)
-        self._score = tf.function(self._score_cells, reduce_retracing=True)
+        self._prepare = _compiled(self._prepare_program)
+        self._score = _compiled(self._score_cells)
 
     def score(self, program: graphs_lib.Program) -> np.ndarray:
         """Scores the distinct configurations: float32 [u]."""
@@ -148,23 +149,47 @@ class PrunedScorer:
     def _score_slice(self, program, plan, codes, states):
         arrays = plan.structure.cells(codes, states)
         configs = program.vectors[arrays['codes']]
-        layers = [
-            {
-                **{k: np.asarray(v, np.int32) for k, v in layer.items()
-                   if k != 'messages'},
-                'messages': [
-                    (m.rows.astype(np.int32), m.cols.astype(np.int32), m.values)
-                    for m in layer['messages']
-                ],
-            }
-            for layer in arrays['layers']
-        ]
+        layers, pool = tf.nest.map_structure(
+            _narrow, (arrays['layers'], arrays['pool'])
+        )
         return self._score(
-            plan.bases, plan.pooled, plan.size, configs, layers, len(codes)
+            plan.bases, plan.pooled, plan.size, configs, layers, pool
         ).numpy()
 
-    def _score_cells(self, bases, pooled, size, configs, layers, count):
-        cells = _Cells(layers, count)
-        total, configurable = self._model.variable_sums(bases, configs, cells)
+    def _score_cells(self, bases, pooled, size, configs, layers, pool):
+        total, configurable = self._model.variable_sums(
+            bases, configs, _Cells(layers, pool)
+        )
         scores = self._model.read_out(total + pooled, configurable, size)
         return scores[:, 0]
+
+
+def _narrow(array) -> np.ndarray:
+    """int32 for int64."""
+    array = np.asarray(array)
+    return array if array.dtype == np.float32 else array.astype(np.int32)
+
+
+def _compiled(function: Callable) -> Callable:
+    """A tf.function that is traced once, for all sizes of its arguments.
+
+    Of float32 matrices the number of columns is taken to be fixed.
+    """
+    compiled = []
+
+    def spec(array):
+        if not tf.is_tensor(array):
+            array = np.asarray(array)
+        shape = [None] * len(array.shape)
+        if array.dtype == np.float32 and len(shape) == 2:
+            shape[1] = array.shape[1]
+        kind = tf.string if array.dtype == object else array.dtype
+        return tf.TensorSpec(shape, kind)
+
+    def call(*args):
+        if not compiled:
+            specs = tf.nest.map_structure(spec, args)
+            compiled.append(tf.function(function, input_signature=specs))
+        return compiled[0](*args)
+
+    return call

@@ -145,19 +145,19 @@ class Structure:
             states: what that returned.
 
         Returns:
-            `codes`: [cells of layer 0], the code of each; `layers`, per layer
-            a dict of int64 arrays
-              node [cells]: the node of each cell;
-              first [cells of configurable nodes]: each one's cell of layer 0;
-              previous [cells of nodes that vary in the layer before]: each
-                one's cell there;
-              state [cells]: group and state of each, as one number below
-              num_states [];
-              of_config [c, groups]: the same for each configuration; of these
-              first_groups []: as many have configurable nodes, and come first;
-              messages: per matrix the entries, from cell to cell.
+            `codes`: [cells of layer 0], the code of each.  `layers`: per layer
+            node [cells]: the node of each cell;
+            first [cells of configurable nodes]: each one's cell of layer 0;
+            previous [cells of nodes that vary in the layer before]: each one's
+            cell there;
+            messages: per matrix the entries, from cell to cell.
+            `pool`: of the last layer
+            state [cells]: group and state of each, as one number below
+            num_states [];
+            of_config [c, groups]: the same for each configuration; of these
+            first_groups []: as many have configurable nodes, and come first.
             In every layer the cells of configurable nodes come first, then
-            those of nodes that vary in the layer before.
+            those of other nodes that vary in the layer before.
         """
         k = self.affected[0]
         layers: List[Dict[str, Any]] = []
@@ -175,29 +175,30 @@ class Structure:
                 state.start[group] - starts[layer], sizes
             )
             example = state.example[number]
+            before = max(layer - 1, 0)
             first = slice(sizes[:k].sum())
-            previous = slice(sizes[:self.affected[max(layer - 1, 0)]].sum())
+            previous = slice(sizes[:self.affected[before]].sum())
             messages = []
             for m in self.entries[layer - 1] if layer else []:
                 many = sizes[m.rows]
                 rows = _ranges(starts[layer][m.rows], many)
-                cols = cell(layer - 1, np.repeat(m.cols, many), example[rows])
+                cols = cell(before, np.repeat(m.cols, many), example[rows])
                 messages.append(Entries(rows, cols, np.repeat(m.values, many)))
             layers.append({
                 'node': node,
                 'first': cell(0, node[first], example[first]),
-                'previous': cell(
-                    max(layer - 1, 0), node[previous], example[previous]
-                ),
-                'state': number,
-                'num_states': state.start[-1],
-                'of_config': (state.of_config + state.start[:-1, None]).T,
-                'first_groups': group[:k].max(initial=-1) + 1,
+                'previous': cell(before, node[previous], example[previous]),
                 'messages': messages,
             })
         return {
             'codes': codes[states[0].example, layers[0]['node']],
             'layers': layers,
+            'pool': {
+                'state': number,
+                'num_states': state.start[-1],
+                'of_config': (state.of_config + state.start[:-1, None]).T,
+                'first_groups': group[:k].max(initial=-1) + 1,
+            },
         }
 
 
