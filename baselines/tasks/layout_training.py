@@ -23,7 +23,6 @@ from baselines.tasks import layout
 from baselines.tasks import training
 from baselines.training import fitting
 from baselines.training import losses
-from baselines.training import runs
 
 # What the published layout training divides scores by.
 _TEMPERATURE = 1.0
@@ -43,7 +42,7 @@ def train(config: config_lib.LayoutConfig) -> str:
     registry.resolve(
         config.model, registry.layout_models(config.models_file), 'layout model')
     loss = losses.CombinedLoss(config.losses, _TEMPERATURE)
-    runs.check_writable(config.out_dir)
+    training.check_outputs(config)
     tf.keras.utils.set_random_seed(config.seed)
     stores = {
         split: layout.open_split(config, config.source, config.search, split)

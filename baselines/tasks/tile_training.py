@@ -21,7 +21,6 @@ from baselines.tasks import training
 from baselines.tiles import graphs as graphs_lib
 from baselines.training import fitting
 from baselines.training import losses
-from baselines.training import runs
 
 # Steps between two looks at the progress bar.
 _STEPS_PER_CHUNK = 50
@@ -41,7 +40,7 @@ def train(config: config_lib.TileConfig) -> str:
     registry.resolve(
         config.model, registry.tile_models(config.models_file), 'model')
     loss = losses.CombinedLoss(config.losses)
-    runs.check_writable(config.out_dir)
+    training.check_outputs(config)
     tf.keras.utils.set_random_seed(config.seed)
     stores = {
         split: tile.open_split(config, split) for split in ('train', 'valid', 'test')

@@ -32,6 +32,20 @@ def count_weights(model: tf.keras.Model) -> int:
     return sum(int(np.prod(v.shape)) for v in model.trainable_variables)
 
 
+def check_outputs(config: Any) -> None:
+    """Makes sure that there is a place for what a training writes at its end.
+
+    Raises:
+        ValueError: there is none; names the flag.
+    """
+    runs.check_writable(config.out_dir)
+    if config.results_csv:
+        path = files.expand(config.results_csv)
+        if os.path.isdir(path):
+            raise ValueError(f'--results_csv {path} is a folder: name a file in it')
+        runs.check_writable(os.path.dirname(path), 'results_csv')
+
+
 def check_splits(config: Any, stores: Dict[str, Any]) -> None:
     """Checks that splits belong together and hold what the settings ask for.
 

@@ -56,8 +56,12 @@ def new_hash() -> str:
     return uuid.uuid4().hex[:32]
 
 
-def check_writable(out_dir: str) -> None:
+def check_writable(out_dir: str, flag: str = 'out_dir') -> None:
     """Makes `out_dir` and tries to write there, before hours are spent.
+
+    Args:
+        out_dir: a folder.
+        flag: which flag names it, for the message.
 
     Raises:
         ValueError: that fails; says why.
@@ -69,7 +73,7 @@ def check_writable(out_dir: str) -> None:
             probe.flush()
     except OSError as error:
         raise ValueError(
-            f'--out_dir {out_dir} cannot be written: {error.strerror or error}'
+            f'--{flag} {out_dir} cannot be written: {error.strerror or error}'
         ) from None
 
 
