@@ -79,6 +79,9 @@ class Trainer:
         self._compiled = tf.function(
             self._run_chunk, input_signature=[signature, tf.TensorSpec([], tf.int32)]
         )
+        # Traced here: Keras saves only a model that was called, and a resumed
+        # run may have no step left.
+        self._compiled.get_concrete_function()
 
     def run_chunk(self, packed: Mapping[str, np.ndarray], steps: int):
         """Takes `steps` steps.
