@@ -25,8 +25,15 @@ def test_tiles(bounds, expected):
     ([[[1, 0], [0, 1, 2]]], [12], '12: output {1,0} input {0,1,2}'),
     ([[[1, 0], [], [0]], []], [3, 40],
      '3: output {1,0} input {} kernel {0}; 40: -'),
-    ([], [], '-'),
 ])
 def test_layouts(nodes, ids, expected):
     assert words.layout_words(_run(hlo_modules.layout_run(nodes)), ids) == (
         expected)
+
+
+def test_layouts_beside_the_default():
+    default = _run(hlo_modules.layout_run([[[1, 0]], [[0]], [[2], []]]))
+    run = _run(hlo_modules.layout_run([[[1, 0]], [[1]], [[2]]]))
+    assert words.layout_words(run, [3, 5, 8], default) == (
+        '5: output {1}; 8: output {2}')
+    assert words.layout_words(default, [3, 5, 8], default) == 'as the default'

@@ -1,6 +1,6 @@
 """Configurations in words, as people write them."""
 
-from typing import Any, List, Sequence
+from typing import Any, List, Optional, Sequence
 
 _BOUNDS = ('output', 'kernel', 'input')
 _TENSORS = ('output', 'input', 'kernel')
@@ -21,21 +21,27 @@ def tile_words(run: Any) -> str:
         for name in names)
 
 
-def layout_words(run: Any, nodes: Sequence[int]) -> str:
+def layout_words(
+    run: Any, nodes: Sequence[int], default: Optional[Any] = None
+) -> str:
     """Returns e.g. `12: output {1,0} input {0,1}; 15: output {}`.
 
     Args:
         run: a ConfigProfile with layouts.
         nodes: the number of each configurable node.
+        default: another one; only nodes that differ from it are listed.
     """
     words: List[str] = []
     layouts = run.module_config.layout_config.nodes
-    for number, layout in zip(nodes, layouts):
+    usual = default.module_config.layout_config.nodes if default else ()
+    for i, (number, layout) in enumerate(zip(nodes, layouts)):
+        if i < len(usual) and layout == usual[i]:
+            continue
         tensors = ' '.join(
             f'{name} {{{_joined(tensor.dims, ",")}}}'
             for name, tensor in zip(_TENSORS, layout.tensors))
         words.append(f'{number}: {tensors or "-"}')
-    return '; '.join(words) or '-'
+    return '; '.join(words) or 'as the default'
 
 
 def _joined(numbers: Sequence[int], separator: str) -> str:

@@ -169,17 +169,23 @@ def _layout_module(
         raise _Skip('only one run without error mark')
     record = raw_lib.layout_record(
         raw_lib.graph_id(tuning), nodes, configs, named)
-    ids = configs.node_config_ids.tolist()
+    ids, default = configs.node_config_ids.tolist(), None
+    if configs.default is not None:
+        default = tuning.runs[int(configs.run_index[configs.default])]
     about = _about(
         path, record, configs,
-        lambda run: words.layout_words(tuning.runs[run], ids))
+        lambda run: words.layout_words(tuning.runs[run], ids, default))
     # A file does not mix measured configurations with others; scores do not
     # depend on it.
     record = dataclasses.replace(
         record, config_runtime=np.zeros_like(record.config_runtime))
     split = os.path.join(folder, os.path.basename(path))
-    layout_records.write_layout(
-        os.path.join(split, f'{record.graph_id}.npz'), record)
+    file = os.path.join(split, f'{record.graph_id}.npz')
+    try:
+        layout_records.write_layout(file, record)
+    except ValueError as error:
+        # Our file is no business of the user's.
+        raise ValueError(str(error).replace(f'{file}: ', '')) from None
     store = layout_store.open_layout_split(
         split, os.path.join(folder, 'cache'), progress=False)
     return store, about
