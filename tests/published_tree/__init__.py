@@ -1,0 +1,5 @@
+"""The published tree as far as our files meet it: written from design.md alone.
+
+These files stand in for the published code and its users; the tests copy them
+into a folder of their own, where they run without ours.
+"""
