@@ -82,6 +82,8 @@ def test_repeated_ids_are_named():
         merging.merge_into_template(_KAGGLE + _KAGGLE[:1], _KAGGLE[:1])
     with pytest.raises(ValueError, match='repeated in the predictions: tile:xla:b'):
         merging.merge_into_template(_KAGGLE, [_KAGGLE[1]] * 2)
+    with pytest.raises(ValueError, match='repeated in the predictions: tile:xla:b'):
+        merging.in_order_of_collections([_KAGGLE[1]] * 2)
     with pytest.raises(
         ValueError, match='tile:xla:b is predicted in both one.csv and two.csv'
     ):

@@ -1,18 +1,26 @@
-"""From prediction files to a Kaggle submission: merging by ID."""
+"""From prediction files to a submission: merging by ID."""
 
 import collections
 from typing import Dict, Iterable, List, NamedTuple, Sequence, Tuple
 
 from baselines.ranking import submission
 
+# In the order of Kaggle's template.
+COLLECTIONS = (
+    'tile:xla',
+    'layout:xla:default',
+    'layout:xla:random',
+    'layout:nlp:default',
+    'layout:nlp:random',
+)
 _NAMED = 3
 
 
 class Merged(NamedTuple):
-    """What `merge_into_template` made.
+    """Rows to submit, and what there is to say about them.
 
     Attributes:
-        rows: the template's IDs in the template's order.
+        rows: in the order of the file.
         predicted: how many of them rank as predicted; the others are the
             template's.
         notes: what happened per collection, one line each.
@@ -73,7 +81,7 @@ def merge_into_template(
         prediction_rows: from `join_predictions`.
 
     Returns:
-        A `Merged` with one row per template row.
+        A `Merged` with one row per template row, in the template's order.
 
     Raises:
         ValueError: predictions for IDs that the template lacks, a repeated ID,
@@ -99,6 +107,33 @@ def merge_into_template(
     return Merged(rows, len(predictions), notes, warnings + missing)
 
 
+def in_order_of_collections(
+    prediction_rows: Sequence[submission.Row],
+) -> Merged:
+    """Puts predictions into the form of a submission, without a template.
+
+    For data whose IDs are not Kaggle's.  Tile kernels get five indices, as in
+    `merge_into_template`.
+
+    Args:
+        prediction_rows: from `join_predictions`.
+
+    Returns:
+        A `Merged` with the same rows, by collection in the order of
+        `COLLECTIONS` and within one as they are.
+
+    Raises:
+        ValueError: a repeated ID.
+    """
+    _by_id(prediction_rows, 'the predictions')
+    rows, notes = [], []
+    for name in COLLECTIONS:
+        some = [row for row in prediction_rows if row.collection == name]
+        rows.extend(map(_five, some) if name == 'tile:xla' else some)
+        notes.append(f'{name}: {len(some)} predicted')
+    return Merged(rows, len(rows), notes, [])
+
+
 def _by_id(
     rows: Sequence[submission.Row], where: str
 ) -> Dict[str, submission.Row]:
@@ -113,11 +148,9 @@ def _fitted(
     row: submission.Row, template_row: submission.Row, warnings: List[str]
 ) -> submission.Row:
     """Gives a predicted row the length that Kaggle wants."""
-    wanted, configs = submission.TILE_CHOICES, row.configs
     if row.collection == 'tile:xla':
-        padding = (configs[0],) * (wanted - len(configs))
-        return submission.Row(row.id, configs[:wanted] + padding)
-    ranked, expected = len(configs), len(template_row.configs)
+        return _five(row)
+    ranked, expected = len(row.configs), len(template_row.configs)
     if ranked < expected:
         raise ValueError(
             f'{row.id} ranks {ranked} configurations, the template has '
@@ -128,6 +161,13 @@ def _fitted(
             f'{row.id} ranks {ranked} configurations, the template has {expected}'
         )
     return row
+
+
+def _five(row: submission.Row) -> submission.Row:
+    """Gives a tile row five indices."""
+    configs, wanted = row.configs, submission.TILE_CHOICES
+    padding = (configs[0],) * (wanted - len(configs))
+    return submission.Row(row.id, configs[:wanted] + padding)
 
 
 def _per_collection(

@@ -1,0 +1,58 @@
+"""Combine the prediction files of several collections into one submission.
+
+Kaggle wants the graphs of all five test collections in one file, a model ranks
+one of them.  Name one file per collection that you have predicted; the other
+rows come from sample_submission.csv, which you get from
+https://www.kaggle.com/competitions/predict-ai-model-runtime/data:
+
+  tpugraphs combine tile.csv xla_random.csv nlp_random.csv --sample ~/Downloads/sample_submission.csv
+
+For --sample an earlier submission does as well: its other rows are kept.
+Without --sample, sample_submission.csv is looked for in the current folder and
+in ~/data/tpugraphs.
+
+The IDs of simulated data, or of your own, are not Kaggle's.  Put their files
+into one without a template:
+
+  tpugraphs combine tile.csv xla_random.csv --no_template --output all.csv
+
+Rows are matched by ID, never by position.  create_kaggle_csv.py does the same
+under the published flags.
+"""
+
+import argparse
+import sys
+
+from baselines.commands import command_line
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    parser.add_argument(
+        'predictions', nargs='+', metavar='CSV',
+        help='prediction files, of a training or of `tpugraphs predict`; no ID '
+        'may be in two of them')
+    template = parser.add_mutually_exclusive_group()
+    template.add_argument(
+        '--sample', default='', metavar='CSV',
+        help='the template: sample_submission.csv or an earlier submission')
+    template.add_argument(
+        '--no_template', action='store_true',
+        help='write the predicted rows alone, collection by collection')
+    parser.add_argument(
+        '--output', default='submission.csv',
+        help='the CSV to write (default: %(default)s)')
+
+
+def run(args: argparse.Namespace) -> None:
+    """Writes the submission."""
+    from baselines.tasks import submit
+
+    if args.no_template:
+        submit.join(args.predictions, args.output)
+    else:
+        submit.fill_template(args.predictions, args.sample, args.output)
+
+
+if __name__ == '__main__':
+    sys.exit(command_line.run_command('baselines.commands.combine'))
