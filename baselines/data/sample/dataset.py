@@ -51,8 +51,8 @@ class Sizes(NamedTuple):
     """
 
     train: int = 1400
-    valid: int = 140
-    test: int = 140
+    valid: int = 200
+    test: int = 200
     seed: int = 0
     configs_mean: float = 577.0
     hide_test_runtimes: bool = False
@@ -85,7 +85,9 @@ class Summary(NamedTuple):
     worst_to_best: float
 
 
-def generate_dataset(root: str, sizes: Sizes = Sizes(), *, progress: bool = True) -> Summary:
+def generate_dataset(
+    root: str, sizes: Sizes = Sizes(), *, progress: bool = True
+) -> Summary:
     """Writes `<root>/{train,valid,test}/<program>_<hash>.npz`; see `Sizes`.
 
     The folder appears whole or not at all, with a README.txt and a marker that

@@ -116,6 +116,9 @@ def attention(program: Program, rng: np.random.Generator, nodes: int) -> Kernel:
         _operand(fusion, right, rng, ('scale', 'bias'), 1),
     )
     space = Space(
-        (batch, rows, columns, depth), bounds_of(shape), bounds_of(right), contracted=(3,)
+        (batch, rows, columns, depth),
+        bounds_of(shape),
+        bounds_of(right),
+        contracted=(3,),
     )
     return _finish(fusion, program, rng, x, nodes, space)

@@ -67,8 +67,8 @@ def _convnet(name, split, dtype, batch, side, widths, bottleneck=False) -> Progr
         convolutions=convolutions, attentions=[],
         snippets=('relu', 'relu_grad', 'residual', 'bias', 'scale_shift', 'normalise',
                   'clip', 'scale'),
-        kinds={'convolve': 10, 'reduce_rows': 4, 'elementwise': 4, 'copy': 2,
-               'matmul': 2, 'update': 1, 'pad': 1, 'concatenate': 1},
+        kinds={'convolve': 11, 'reduce_rows': 4, 'elementwise': 4, 'copy': 2,
+               'matmul': 3, 'update': 1, 'pad': 1, 'concatenate': 1},
     )  # fmt: skip
 
 
@@ -83,9 +83,9 @@ def _transformer(name, split, dtype, batch, length, hidden, heads, vocabulary):
                   (hidden, rows, inner), (rows, hidden, 3 * hidden)],
         convolutions=[],
         attentions=[(batch * heads, length, length, depth)],
-        snippets=('gelu', 'residual', 'bias', 'dropout', 'normalise_rows', 'scale_shift',
-                  'mask_bias', 'scale'),
-        kinds={'matmul': 9, 'softmax': 3, 'elementwise': 4, 'reduce_rows': 3,
+        snippets=('gelu', 'residual', 'bias', 'dropout', 'normalise_rows',
+                  'scale_shift', 'mask_bias', 'scale', 'divide_rows'),
+        kinds={'matmul': 12, 'softmax': 3, 'elementwise': 4, 'reduce_rows': 3,
                'reduce_features': 2, 'transpose': 2, 'attention': 3, 'update': 2,
                'copy': 1},
     )  # fmt: skip
@@ -98,12 +98,13 @@ def _mixer(name, split, dtype, batch, patches, channels) -> Program:
         activations=[(batch, patches, channels), (batch, channels, patches),
                      (batch, patches, inner)],
         weights=[(channels, inner), (patches, tokens)],
-        products=[(batch * patches, channels, inner), (batch * patches, inner, channels),
+        products=[(batch * patches, channels, inner),
+                  (batch * patches, inner, channels),
                   (batch * channels, patches, tokens), (batch, channels, 1000)],
         convolutions=[], attentions=[],
-        snippets=('gelu', 'residual', 'bias', 'normalise_rows', 'scale_shift', 'dropout',
-                  'swish'),
-        kinds={'matmul': 8, 'transpose': 2, 'elementwise': 4, 'reduce_features': 3,
+        snippets=('gelu', 'residual', 'bias', 'normalise_rows', 'scale_shift',
+                  'dropout', 'swish'),
+        kinds={'matmul': 11, 'transpose': 2, 'elementwise': 4, 'reduce_features': 3,
                'reduce_rows': 2, 'copy': 1, 'update': 1},
     )  # fmt: skip
 
@@ -115,11 +116,13 @@ def _recurrent(name, split, dtype, batch, length, hidden, vocabulary) -> Program
                      (length, batch, 2 * hidden)],
         weights=[(2 * hidden, 4 * hidden), (hidden, vocabulary)],
         products=[(batch, 2 * hidden, 4 * hidden), (length * batch, hidden, 4 * hidden),
-                  (length * batch, hidden, vocabulary), (2 * hidden, batch, 4 * hidden)],
+                  (length * batch, hidden, vocabulary),
+                  (2 * hidden, batch, 4 * hidden)],
         convolutions=[], attentions=[],
-        snippets=('swish', 'bias', 'residual', 'clip', 'square', 'scale', 'dropout'),
-        kinds={'gates': 3, 'matmul': 8, 'softmax': 2, 'elementwise': 3, 'concatenate': 2,
-               'slice': 2, 'update': 2, 'reduce_rows': 2, 'transpose': 1},
+        snippets=('swish', 'bias', 'residual', 'clip', 'square', 'scale', 'dropout',
+                  'one_hot_difference'),
+        kinds={'gates': 3, 'matmul': 11, 'softmax': 2, 'elementwise': 3,
+               'concatenate': 2, 'slice': 2, 'update': 2, 'reduce_rows': 2, 'transpose': 1},
     )  # fmt: skip
 
 
@@ -127,7 +130,8 @@ def _unet(name, split, dtype, batch, side, width) -> Program:
     activations, convolutions = [], []
     for level in range(4):
         here, channels = side >> level, width << level
-        activations += [(batch, here, here, channels), (batch, here, here, 2 * channels)]
+        activations += [(batch, here, here, channels),
+                        (batch, here, here, 2 * channels)]
         convolutions += [(batch, here, channels, channels, 3, 1),
                          (batch, here, 2 * channels, channels, 3, 1),
                          (batch, here // 2, channels, 2 * channels, 2, 2)]  # fmt: skip
@@ -138,7 +142,7 @@ def _unet(name, split, dtype, batch, side, width) -> Program:
         convolutions=convolutions, attentions=[],
         snippets=('relu', 'relu_grad', 'bias', 'normalise', 'scale_shift', 'residual',
                   'swish'),
-        kinds={'convolve': 8, 'concatenate': 3, 'elementwise': 4, 'pad': 3, 'slice': 2,
+        kinds={'convolve': 9, 'concatenate': 3, 'elementwise': 4, 'pad': 3, 'slice': 2,
                'reduce_rows': 3, 'copy': 2, 'update': 1},
     )  # fmt: skip
 
@@ -151,55 +155,80 @@ def _recommender(name, split, dtype, batch, fields, width, hidden) -> Program:
         products=[(batch, fields * width, hidden), (batch, hidden, hidden),
                   (hidden, batch, hidden), (fields * width, batch, hidden)],
         convolutions=[], attentions=[(batch // 8, fields, fields, width)],
-        snippets=('relu', 'relu_grad', 'bias', 'square', 'root_divide', 'clip', 'dropout',
-                  'residual'),
-        kinds={'matmul': 8, 'elementwise': 4, 'reduce_features': 3, 'reduce_rows': 3,
-               'update': 3, 'concatenate': 2, 'slice': 1, 'transpose': 2, 'attention': 1},
+        snippets=('relu', 'relu_grad', 'bias', 'square', 'root_divide', 'clip',
+                  'dropout', 'residual'),
+        kinds={'matmul': 11, 'elementwise': 4, 'reduce_features': 3, 'reduce_rows': 3,
+               'update': 3, 'concatenate': 2, 'slice': 1, 'transpose': 2,
+               'attention': 1},
     )  # fmt: skip
 
 
-def programs() -> List[Program]:
+# Name without its prefix, split, and what the family's function takes.
+_CONVNETS = (
+    ('convnet_18_batch_32', 'train', 'f32', 32, 28, (64, 128, 256)),
+    ('convnet_18_batch_128_bf16', 'train', 'bf16', 128, 16, (64, 128, 256)),
+    ('convnet_50_batch_64_bf16', 'train', 'bf16', 64, 14, (128, 256), True),
+    ('convnet_50_batch_16', 'train', 'f32', 16, 28, (64, 128, 256), True),
+    ('convnet_wide_batch_32', 'train', 'f32', 32, 20, (160, 320, 640)),
+    ('convnet_tiny_batch_256', 'train', 'f32', 256, 12, (48, 96, 192)),
+    ('convnet_narrow_batch_8', 'train', 'bf16', 8, 56, (24, 40, 80, 112)),
+    ('convnet_101_batch_32_bf16', 'valid', 'bf16', 32, 14, (96, 192), True),
+    ('convnet_34_batch_64', 'test', 'f32', 64, 18, (72, 144, 288)),
+)
+_TRANSFORMERS = (
+    ('transformer_base_batch_16', 'train', 'f32', 16, 128, 768, 12, 8192),
+    ('transformer_base_batch_4', 'train', 'f32', 4, 384, 768, 12, 8192),
+    ('transformer_large_bf16', 'train', 'bf16', 4, 256, 1024, 16, 6144),
+    ('transformer_small_batch_32', 'train', 'f32', 32, 64, 512, 8, 4096),
+    ('transformer_tiny_bf16', 'train', 'bf16', 64, 48, 256, 4, 3000),
+    ('transformer_decoder', 'train', 'f32', 2, 512, 640, 10, 5000),
+    ('transformer_medium_bf16', 'valid', 'bf16', 8, 192, 896, 14, 7000),
+    ('transformer_shared', 'test', 'f32', 12, 96, 640, 8, 6000),
+)
+_MIXERS = (
+    ('mixer_small_batch_16', 'train', 'f32', 16, 196, 512),
+    ('mixer_base_batch_8_bf16', 'train', 'bf16', 8, 196, 768),
+    ('mixer_large_batch_4', 'train', 'f32', 4, 256, 1024),
+    ('mixer_tall_batch_8', 'train', 'f32', 8, 400, 384),
+    ('mixer_medium_batch_6', 'valid', 'f32', 6, 324, 640),
+    ('mixer_wide_batch_12_bf16', 'test', 'bf16', 12, 144, 896),
+)
+_RECURRENTS = (
+    ('recurrent_small', 'train', 'f32', 20, 35, 200, 4000),
+    ('recurrent_large_bf16', 'train', 'bf16', 64, 50, 1024, 8000),
+    ('recurrent_speech', 'train', 'f32', 128, 30, 640, 4096),
+    ('recurrent_translation', 'train', 'f32', 96, 20, 512, 6000),
+    ('recurrent_medium', 'valid', 'f32', 48, 36, 650, 5000),
+    ('recurrent_characters_bf16', 'test', 'bf16', 112, 24, 384, 2048),
+)
+_UNETS = (
+    ('unet_batch_16', 'train', 'f32', 16, 64, 32),
+    ('unet_batch_1_wide', 'train', 'f32', 1, 128, 64),
+    ('unet_batch_8_bf16', 'train', 'bf16', 8, 80, 48),
+    ('unet_batch_4', 'train', 'f32', 4, 96, 24),
+    ('unet_batch_2_bf16', 'valid', 'bf16', 2, 112, 40),
+    ('unet_batch_24', 'test', 'f32', 24, 48, 56),
+)
+_RECOMMENDERS = (
+    ('recommender_base', 'train', 'f32', 1024, 26, 64, 512),
+    ('recommender_wide', 'train', 'f32', 2048, 24, 32, 1024),
+    ('recommender_deep_bf16', 'train', 'bf16', 512, 16, 128, 768),
+    ('recommender_click', 'train', 'f32', 1536, 40, 16, 400),
+    ('recommender_music', 'valid', 'f32', 1280, 30, 48, 640),
+    ('recommender_video_bf16', 'test', 'bf16', 768, 20, 96, 896),
+)
+
+
+def programs() -> Tuple[Program, ...]:
     """Returns all simulated programs, in a fixed order."""
-    return [
-        _convnet('sim_convnet_18_batch_32', 'train', 'f32', 32, 28, (64, 128, 256)),
-        _convnet('sim_convnet_18_batch_128_bf16', 'train', 'bf16', 128, 16, (64, 128, 256)),
-        _convnet('sim_convnet_50_batch_64_bf16', 'train', 'bf16', 64, 14, (128, 256), True),
-        _convnet('sim_convnet_50_batch_16', 'train', 'f32', 16, 28, (64, 128, 256), True),
-        _convnet('sim_convnet_wide_batch_32', 'train', 'f32', 32, 20, (160, 320, 640)),
-        _convnet('sim_convnet_tiny_batch_256', 'train', 'f32', 256, 12, (48, 96, 192)),
-        _convnet('sim_convnet_narrow_batch_8', 'train', 'bf16', 8, 56, (24, 40, 80, 112)),
-        _convnet('sim_convnet_101_batch_32_bf16', 'valid', 'bf16', 32, 14, (96, 192), True),
-        _convnet('sim_convnet_34_batch_64', 'test', 'f32', 64, 18, (72, 144, 288)),
-        _transformer('sim_transformer_base_batch_16', 'train', 'f32', 16, 128, 768, 12, 8192),
-        _transformer('sim_transformer_base_batch_4', 'train', 'f32', 4, 384, 768, 12, 8192),
-        _transformer('sim_transformer_large_bf16', 'train', 'bf16', 4, 256, 1024, 16, 6144),
-        _transformer('sim_transformer_small_batch_32', 'train', 'f32', 32, 64, 512, 8, 4096),
-        _transformer('sim_transformer_tiny_bf16', 'train', 'bf16', 64, 48, 256, 4, 3000),
-        _transformer('sim_transformer_decoder', 'train', 'f32', 2, 512, 640, 10, 5000),
-        _transformer('sim_transformer_medium_bf16', 'valid', 'bf16', 8, 192, 896, 14, 7000),
-        _transformer('sim_transformer_shared', 'test', 'f32', 12, 96, 640, 8, 6000),
-        _mixer('sim_mixer_small_batch_16', 'train', 'f32', 16, 196, 512),
-        _mixer('sim_mixer_base_batch_8_bf16', 'train', 'bf16', 8, 196, 768),
-        _mixer('sim_mixer_large_batch_4', 'train', 'f32', 4, 256, 1024),
-        _mixer('sim_mixer_tall_batch_8', 'train', 'f32', 8, 400, 384),
-        _mixer('sim_mixer_medium_batch_6', 'valid', 'f32', 6, 324, 640),
-        _mixer('sim_mixer_wide_batch_12_bf16', 'test', 'bf16', 12, 144, 896),
-        _recurrent('sim_recurrent_small', 'train', 'f32', 20, 35, 200, 4000),
-        _recurrent('sim_recurrent_large_bf16', 'train', 'bf16', 64, 50, 1024, 8000),
-        _recurrent('sim_recurrent_speech', 'train', 'f32', 128, 30, 640, 4096),
-        _recurrent('sim_recurrent_translation', 'train', 'f32', 96, 20, 512, 6000),
-        _recurrent('sim_recurrent_medium', 'valid', 'f32', 48, 36, 650, 5000),
-        _recurrent('sim_recurrent_characters_bf16', 'test', 'bf16', 112, 24, 384, 2048),
-        _unet('sim_unet_batch_16', 'train', 'f32', 16, 64, 32),
-        _unet('sim_unet_batch_1_wide', 'train', 'f32', 1, 128, 64),
-        _unet('sim_unet_batch_8_bf16', 'train', 'bf16', 8, 80, 48),
-        _unet('sim_unet_batch_4', 'train', 'f32', 4, 96, 24),
-        _unet('sim_unet_batch_2_bf16', 'valid', 'bf16', 2, 112, 40),
-        _unet('sim_unet_batch_24', 'test', 'f32', 24, 48, 56),
-        _recommender('sim_recommender_base', 'train', 'f32', 1024, 26, 64, 512),
-        _recommender('sim_recommender_wide', 'train', 'f32', 2048, 24, 32, 1024),
-        _recommender('sim_recommender_deep_bf16', 'train', 'bf16', 512, 16, 128, 768),
-        _recommender('sim_recommender_click', 'train', 'f32', 1536, 40, 16, 400),
-        _recommender('sim_recommender_music', 'valid', 'f32', 1280, 30, 48, 640),
-        _recommender('sim_recommender_video_bf16', 'test', 'bf16', 768, 20, 96, 896),
-    ]  # fmt: skip
+    families = (
+        (_convnet, _CONVNETS),
+        (_transformer, _TRANSFORMERS),
+        (_mixer, _MIXERS),
+        (_recurrent, _RECURRENTS),
+        (_unet, _UNETS),
+        (_recommender, _RECOMMENDERS),
+    )
+    return tuple(
+        make(f'sim_{name}', *rest) for make, table in families for name, *rest in table
+    )

@@ -141,7 +141,8 @@ class Workload:
         cycles = np.maximum(
             self.vector_cycles(tiling, chip), self.matrix_cycles(tiling, chip)
         )
-        busy = tpu.combined_ns(transfers, cycles / chip.clock_ghz, tiling.trips, overlap)
+        computing = cycles / chip.clock_ghz
+        busy = tpu.combined_ns(transfers, computing, tiling.trips, overlap)
         waiting = tiling.trips * chip.tile_ns + count * chip.dma_ns
         return chip.launch_ns + waiting + busy
 
