@@ -122,6 +122,7 @@ class Computation:
 
     @property
     def root(self) -> Instruction:
+        """The instruction whose value the computation returns."""
         return self.instructions[-1]
 
     @property

@@ -122,7 +122,8 @@ def _recurrent(name, split, dtype, batch, length, hidden, vocabulary) -> Program
         snippets=('swish', 'bias', 'residual', 'clip', 'square', 'scale', 'dropout',
                   'one_hot_difference'),
         kinds={'gates': 3, 'matmul': 11, 'softmax': 2, 'elementwise': 3,
-               'concatenate': 2, 'slice': 2, 'update': 2, 'reduce_rows': 2, 'transpose': 1},
+               'concatenate': 2, 'slice': 2, 'update': 2, 'reduce_rows': 2,
+               'transpose': 1},
     )  # fmt: skip
 
 

@@ -28,28 +28,34 @@ def _rows(x: Instruction) -> list:
 
 
 def relu(body, x, rng):
+    """max(0, x)."""
     return body.op('maximum', body.constant(x.shape), x)
 
 
 def relu_grad(body, x, rng):
+    """x where a stored activation is positive, else 0."""
     zero = body.constant(x.shape)
     seen = load(body, x.shape)
     return body.op('select', body.op('compare', seen, zero), x, zero)
 
 
 def residual(body, x, rng):
+    """Adds a second operand of the same shape."""
     return body.op('add', load(body, x.shape.typed(stored(rng))), x)
 
 
 def bias(body, x, rng):
+    """Adds a vector over the last dimension."""
     return body.op('add', body.vector(x.shape, _features(x)), x)
 
 
 def scale(body, x, rng):
+    """Multiplies by a constant."""
     return body.op('multiply', body.constant(x.shape), x)
 
 
 def scale_shift(body, x, rng):
+    """Multiplies by a vector over the last dimension and adds another."""
     x = body.op('multiply', body.vector(x.shape, _features(x)), x)
     return body.op('add', body.vector(x.shape, _features(x)), x)
 
@@ -75,6 +81,7 @@ def exponentials(body, x, rng):
 
 
 def divide_rows(body, x, rng):
+    """Divides by one number per row: the second half of a softmax."""
     return body.op('divide', body.vector(x.shape, _rows(x)), x)
 
 
@@ -89,6 +96,7 @@ def gelu(body, x, rng):
 
 
 def swish(body, x, rng):
+    """x * logistic(x)."""
     return body.op('multiply', x, body.op('logistic', x))
 
 
@@ -110,11 +118,13 @@ def one_hot_difference(body, x, rng):
 
 
 def clip(body, x, rng):
+    """Between two constants."""
     x = body.op('maximum', body.constant(x.shape), x)
     return body.op('minimum', body.constant(x.shape), x)
 
 
 def square(body, x, rng):
+    """x * x."""
     return body.op('multiply', x, x)
 
 

@@ -5,7 +5,7 @@ first) and count in units of the 8 x 128 register: 128 elements in the fastest
 dimension, 8 in the second fastest, 1 in the others; 1,024 for rank 1.
 """
 
-from typing import NamedTuple, Optional, Sequence, Tuple
+from typing import NamedTuple, Tuple
 
 import numpy as np
 
