@@ -55,6 +55,15 @@ def test_states_are_the_distinct_joint_codes():
         assert last.of_config[joint][example] == state
 
 
+def test_states_do_not_depend_on_how_large_codes_are():
+    structure = pruning.Structure.build([_PATH], [2, 4, 4])
+    codes = np.array([[5, 7], [5, 9], [6, 7], [8, 9]] * 2 + [[5, 7]])
+    small, large = structure.states(codes), structure.states(1000 * codes)
+    for one, other in zip(small, large):
+        np.testing.assert_array_equal(one.of_config, other.of_config)
+        np.testing.assert_array_equal(one.start, other.start)
+
+
 def test_nodes_with_too_many_states_get_one_for_each_configuration():
     structure = pruning.Structure.build([_PATH], [2, 4, 4])
     codes = np.array([[0, 0], [1, 1], [0, 1], [1, 1]])
