@@ -5,97 +5,28 @@ scores that prediction gives.
 """
 
 import csv
-import gzip
 import json
 import re
-import shutil
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from baselines import config
 from baselines.commands import command_line
-from baselines.commands import rank as rank_command
 from baselines.commands import rank_text
 from baselines.data import memory_store
-from baselines.data import normalizer as normalizer_lib
-from baselines.data import raw as raw_lib
-from baselines.data import variants
-from baselines.hlo import graph
-from baselines.hlo import tile as hlo_tile
 from baselines.ranking import choices
 from baselines.ranking import metrics
-from baselines.tasks import layout
 from baselines.tasks import predict
 from baselines.tasks import prediction
 from baselines.tasks import rank
-from baselines.tasks import layout
-from baselines.tasks import predict
-from baselines.tasks import prediction
-from baselines.tasks import tile
-from baselines.tasks import tile_training
-from baselines.training import runs
 import hlo_modules
 from hlo_modules import tile_file
-from hlo_modules import tile_run
-
-_SHARED = hlo_modules.SHARED
-_KWARGS = '{"hidden_dim": 8, "op_embed_dim": 4}'
-
-
-def _kernel(name, times, fingerprint=1, **changes):
-    """A module of len(times) runs, each with another kernel bound."""
-    all_runs = [
-        tile_run(time, default=i == 0, kernel_bounds=[i + 1, 8 * i])
-        for i, time in enumerate(times)]
-    return hlo_modules.tuning(
-        hlo_modules.chain(name), all_runs, fingerprint, **changes)
-
-
-_FIRST = _kernel('fusion.1', [40, 10, 20], 0xA)
-_SECOND = _kernel('copy.2', [5, 5, 7, 9, 5, 6, 7, 8, 9, 7, 8, 4], 0xB)
-
-
-def _records(modules, pad, extra):
-    return [
-        raw_lib.tile_record(
-            raw_lib.graph_id(m), graph.extract_graph(m.module, pad, extra),
-            hlo_tile.extract_candidates(m, pad), extra)
-        for m in modules]
-
-
-def _make_run(folder, pad=0, extra=False, num_ops=121, **changes):
-    """Writes a run with random weights; returns its directory."""
-    store = memory_store.tile_store(
-        'here', _records([_FIRST, _SECOND], pad, extra))
-    normalizer = normalizer_lib.Normalizer.fit(store)
-    model = tile.make_model(
-        'EarlyJoinSAGE', config.model_kwargs(_KWARGS), '', 2, num_ops, normalizer)
-    info = {
-        'args': {'model': 'EarlyJoinSAGE', 'model_kwargs_json': _KWARGS,
-                 'configs': 2},
-        'normalizer': normalizer.to_json(),
-        'num_ops': num_ops,
-        **variants.Variant.of(store).to_json(),
-        **changes,
-    }
-    return _write_run(folder, model, info)
-
-
-def _write_run(folder, model, info):
-    # All that prediction reads; a whole SavedModel takes seconds to write.
-    model_dir = f'{folder}/model_{runs.new_hash()}'
-    tf.train.Checkpoint(variables=model.variables).write(
-        f'{model_dir}/variables/variables')
-    with gzip.open(runs.run_file(model_dir), 'wt') as stream:
-        json.dump(info, stream)
-    return model_dir
+import made_runs
 
 
 @pytest.fixture(scope='module')
 def model_dir(tmp_path_factory):
-    return _make_run(tmp_path_factory.mktemp('run'))
+    return made_runs.make_tile_run(tmp_path_factory.mktemp('run'))
 
 
 @pytest.fixture(autouse=True)
@@ -115,19 +46,20 @@ def _write(path, data):
 
 @pytest.fixture
 def raw(tmp_path):
-    return _write(tmp_path / 'raw.pb', tile_file(_FIRST, _SECOND))
+    return _write(tmp_path / 'raw.pb', tile_file(made_runs.FIRST, made_runs.SECOND))
 
 
 def _scores(model_dir, modules, pad=0, extra=False):
     """What prediction says of the same modules, in stored order."""
     predictor = predict.load_predictor(model_dir, prediction.DataOptions('x', 'x'))
-    store = memory_store.tile_store('here', _records(modules, pad, extra))
+    store = memory_store.tile_store(
+        'here', made_runs.kernel_records(modules, pad, extra))
     return [scores for _, scores in predictor.score(store)]
 
 
 def test_the_table(raw, model_dir, capsys):
     assert _rank(raw, '--dir', model_dir) == 0
-    scores = _scores(model_dir, [_FIRST])[0]
+    scores = _scores(model_dir, [made_runs.FIRST])[0]
     times, words = [40, 10, 20], ['1x0', '2x8', '3x16']
     expected = [
         [str(rank + 1), str(i), f'{scores[i]:.4f}', str(times[i]), 'ns',
@@ -184,8 +116,8 @@ def test_csv_holds_every_configuration(raw, model_dir, tmp_path, capsys):
         rows = list(csv.DictReader(stream))
     assert len(rows) == 15
     for module, times, name in (
-            (_FIRST, [40, 10, 20], 'fusion_1_000000000000000a'),
-            (_SECOND, [5, 5, 7, 9, 5, 6, 7, 8, 9, 7, 8, 4],
+            (made_runs.FIRST, [40, 10, 20], 'fusion_1_000000000000000a'),
+            (made_runs.SECOND, [5, 5, 7, 9, 5, 6, 7, 8, 9, 7, 8, 4],
              'copy_2_000000000000000b')):
         scores = _scores(model_dir, [module])[0]
         ours = [row for row in rows if row['module'] == name]
@@ -220,7 +152,7 @@ def test_json_holds_figures_too(raw, model_dir, tmp_path):
 
 
 def test_candidates_that_were_never_measured(model_dir, tmp_path, capsys):
-    module = _kernel('fusion.1', [0, 0, 0])
+    module = made_runs.kernel('fusion.1', [0, 0, 0])
     module.runs[1].error = True
     path = _write(tmp_path / 'raw.pb', tile_file(module))
     output = tmp_path / 'out.json'
@@ -239,10 +171,10 @@ def test_candidates_that_were_never_measured(model_dir, tmp_path, capsys):
 @pytest.mark.parametrize('pad, extra', [(-1, False), (0, True)])
 def test_features_are_extracted_as_the_model_was_trained(
         raw, tmp_path, pad, extra):
-    model_dir = _make_run(tmp_path, pad, extra)
+    model_dir = made_runs.make_tile_run(tmp_path, pad, extra)
     output = tmp_path / 'out.json'
     assert _rank(raw, '--dir', model_dir, '--output', output) == 0
-    expected = _scores(model_dir, [_FIRST, _SECOND], pad, extra)
+    expected = _scores(model_dir, [made_runs.FIRST, made_runs.SECOND], pad, extra)
     for module, scores in zip(
             json.loads(output.read_text())['modules'], expected):
         found = {c['run_index']: c['score'] for c in module['configurations']}
@@ -251,7 +183,8 @@ def test_features_are_extracted_as_the_model_was_trained(
 
 
 def test_columns_that_raw_files_do_not_give(raw, tmp_path, capsys):
-    model_dir = _make_run(tmp_path, feature_names=[str(i) for i in range(140)])
+    model_dir = made_runs.make_tile_run(
+        tmp_path, feature_names=[str(i) for i in range(140)])
     assert _rank(raw, '--dir', model_dir) == 1
     assert capsys.readouterr().err.startswith(
         f'error: {raw}: node_feat has ')
@@ -259,10 +192,10 @@ def test_columns_that_raw_files_do_not_give(raw, tmp_path, capsys):
 
 def test_opcodes_that_the_model_has_no_number_for(tmp_path, capsys):
     # tanh is 96, tan 120.
-    other = _kernel('fusion.1', [4, 5])
+    other = made_runs.kernel('fusion.1', [4, 5])
     other.module.computations[0].instructions[1].opcode = 'tan'
-    path = _write(tmp_path / 'other.pb', tile_file(other, _SECOND))
-    model_dir = _make_run(tmp_path, num_ops=97)
+    path = _write(tmp_path / 'other.pb', tile_file(other, made_runs.SECOND))
+    model_dir = made_runs.make_tile_run(tmp_path, num_ops=97)
     assert _rank(path, '--dir', model_dir, '--top=0') == 0
     assert capsys.readouterr().out.splitlines()[-1] == (
         "note: the model does not know these opcodes, and takes all for one: "
@@ -271,10 +204,10 @@ def test_opcodes_that_the_model_has_no_number_for(tmp_path, capsys):
 
 def test_wrong_modules_are_named_and_others_ranked(
         raw, model_dir, tmp_path, capsys):
-    bad = _kernel('bad.1', [5, 6])
+    bad = made_runs.kernel('bad.1', [5, 6])
     bad.module.computations[0].instructions[1].operand_ids[:] = [99]
-    single = _kernel('single.1', [5])
-    path = _write(tmp_path / 'b.pb', tile_file(bad, single, _FIRST))
+    single = made_runs.kernel('single.1', [5])
+    path = _write(tmp_path / 'b.pb', tile_file(bad, single, made_runs.FIRST))
     layout = _write(
         tmp_path / 'c.pb', hlo_modules.good_layout().SerializeToString())
     garbage = _write(tmp_path / 'd.pb', b'no')
@@ -292,7 +225,7 @@ def test_wrong_modules_are_named_and_others_ranked(
 
 
 def test_nothing_to_rank_leaves_no_output(model_dir, tmp_path, capsys):
-    path = _write(tmp_path / 'a.pb', tile_file(_kernel('single.1', [5])))
+    path = _write(tmp_path / 'a.pb', tile_file(made_runs.kernel('single.1', [5])))
     output = tmp_path / 'out.csv'
     assert _rank(path, '--dir', model_dir, '--output', output) == 1
     assert capsys.readouterr() == (
@@ -317,26 +250,9 @@ def test_mistakes_are_one_line(raw, model_dir, tmp_path, capsys):
         assert capsys.readouterr() == ('', f'error: {message}\n')
 
 
-def _layout_run(folder):
-    """Writes a run of a layout model with random weights."""
-    node = np.zeros((2, 140), np.float32)
-    node[1] = 50  # every column is kept
-    config_feat = np.zeros((2, 18), np.float32)
-    config_feat[1] = 5
-    normalizer = normalizer_lib.Normalizer(
-        node_used=np.full(140, True), node_min=node[0], node_max=node[1],
-        config_used=np.full(18, True), config_min=config_feat[0] - 1,
-        config_max=config_feat[1])
-    model = layout.make_model('ResModel', {}, '', 2, 121, normalizer)
-    return _write_run(folder, model, {
-        'args': {'model': 'ResModel', 'model_kwargs_json': '{}', 'configs': 2,
-                 'source': 'xla', 'search': 'random', 'keep_nodes': 5000},
-        'normalizer': normalizer.to_json(), 'num_ops': 121})
-
-
 @pytest.mark.slow
 def test_layouts(tmp_path, capsys):
-    model_dir = _layout_run(tmp_path)
+    model_dir = made_runs.make_layout_run(tmp_path)
     runs_of = [
         hlo_modules.layout_run([[[1, 0], [0, 1]]], 0),
         hlo_modules.layout_run([[[0, 1], [0, 1]]], 7, default=True),
@@ -365,7 +281,7 @@ def test_layouts(tmp_path, capsys):
     single = hlo_modules.tuning(
         hlo_modules.chain(), [hlo_modules.layout_run([[[1]]])], 1, [2])
     for name, wrong, message in [
-            ('b', tile_file(_FIRST), 'is a tile file, and the model ranks '
+            ('b', tile_file(made_runs.FIRST), 'is a tile file, and the model ranks '
              'layout files; give a model that was trained on tiles'),
             ('c', bad.SerializeToString(), "module 'fusion.1': node_config_feat has 6"),
             ('d', single.SerializeToString(),
@@ -395,72 +311,6 @@ def test_prediction_refuses_data_of_another_kind(model_dir):
     for pad, extra, message in (
             (-1, False, 'absent entries are -1'), (0, True, 'node_feat has')):
         store = memory_store.tile_store(
-            '/data/valid', _records([_FIRST], pad, extra))
+            '/data/valid', made_runs.kernel_records([made_runs.FIRST], pad, extra))
         with pytest.raises(ValueError, match=f'/data/valid: {message}'):
             next(predictor.score(store))
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not _SHARED.is_dir(), reason=hlo_modules.NO_SHARED)
-def test_extract_train_evaluate_and_rank_real_kernels(tmp_path, capsys):
-    source = _SHARED / 'op_tuning_data.pb'
-    extracted = tmp_path / 'all'
-    assert command_line.run_command(
-        'extract', [str(source), str(extracted), '--pad=-1']) == 0
-    # Kernels in turn, large ones first, so that each split has some of each.
-    paths = sorted(extracted.iterdir(), key=lambda p: (-p.stat().st_size, p))
-    data_root = tmp_path / 'data'
-    for number, path in enumerate(paths):
-        split = ('train', 'valid', 'train', 'test', 'train')[number % 5]
-        (data_root / split).mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, data_root / split)
-    model_dir = tile_training.train(config.TileConfig(
-        data_root=str(data_root), cache_dir=str(tmp_path / 'cache'),
-        out_dir=str(tmp_path / 'out'), epochs=3, batch=2, configs=5,
-        model_kwargs_json=_KWARGS, test_mode='metrics'))
-    info = runs.load(model_dir).info
-    assert info['pad'] == -1 and info['feature_names'] is None
-    assert (info['node_features'], info['config_features']) == (140, 24)
-
-    output = tmp_path / 'ranked.json'
-    capsys.readouterr()
-    assert _rank(source, '--dir', model_dir, '--output', output) == 0
-    assert '15 modules with 752 configurations ranked' in (
-        capsys.readouterr().out)
-    ranked = {
-        module['module']: module['configurations']
-        for module in json.loads(output.read_text())['modules']}
-    data = prediction.DataOptions(str(data_root), str(tmp_path / 'cache'))
-    predictor = predict.load_predictor(model_dir, data)
-    checked = 0
-    for split in ('train', 'valid', 'test'):
-        store = predictor.open_split(split)
-        for kernel, (name, scores) in enumerate(predictor.score(store)):
-            order = metrics.best_first(scores)
-            configs = ranked.pop(name)
-            # Errors are left out of the npz, so rows are fewer than runs.
-            rows = np.argsort(np.argsort([c['run_index'] for c in configs]))
-            assert rows.tolist() == order.tolist()
-            np.testing.assert_allclose(
-                [c['score'] for c in configs], scores[order], rtol=1e-5)
-            begin = store.config_offsets[kernel]
-            assert [c['runtime_ns'] for c in configs] == (
-                store.config_runtime[begin + order].tolist())
-            checked += len(order)
-    assert checked == 752 and not ranked
-
-    summaries = [predict.evaluate(model_dir, data, split=split)
-                 for split in ('train', 'valid', 'test')]
-    found = json.loads(output.read_text())['summary']
-    for k in (1, 5, 10):
-        mean = np.average(
-            [s['overall'][f'top_{k}_error']['mean'] for s in summaries],
-            weights=[s['overall']['graphs'] for s in summaries])
-        assert found['slowdown'][str(k)] == pytest.approx(1 + mean)
-
-
-def test_help_teaches(capsys):
-    with pytest.raises(SystemExit):
-        _rank('--help')
-    assert 'tpugraphs rank my_kernels.pb --dir' in capsys.readouterr().out
-    assert rank_command.__doc__.splitlines()[0].endswith('.')
