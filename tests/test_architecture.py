@@ -1,0 +1,338 @@
+"""The rules of the house, read off the code: who may import whom, and habits.
+
+Each test names the file, the line and the rule, so that who breaks one can tell
+whether the code is wrong or the rule.
+"""
+
+import ast
+import functools
+import subprocess
+import sys
+from typing import Dict, List, Set
+
+import sources
+
+# Data flows one way, from the left to the right; what stands on one line may
+# be imported by that line and all below.
+_LAYERS = [
+    {'config', 'registry', 'files'},
+    {'hlo'},
+    {'data'},
+    {'tiles'},
+    {'layout'},  # takes building blocks of models from tiles
+    {'training'},
+    {'ranking'},  # knows graphs, to score them; not how models are trained
+    {'tasks'},
+    {'commands'},
+]
+_RANK = {part: rank for rank, layer in enumerate(_LAYERS) for part in layer}
+
+# A drop-in file is one file, and holds all models of its task.
+_MOST_LINES = 400
+_MOST_LINES_OF_MODELS = 500
+
+
+def _package() -> List[sources.Source]:
+    return [
+        source for source in sources.all_sources()
+        if source.name.startswith('baselines/')]
+
+
+@functools.lru_cache(maxsize=None)
+def _modules() -> Set[str]:
+    return {source.module for source in sources.all_sources()}
+
+
+def _ours(imported: str) -> str:
+    """The module of ours that `imported` is, or is in; '' if it is not ours."""
+    while imported and imported not in _modules():
+        imported = imported.rpartition('.')[0]
+    return imported
+
+
+def _report(broken: List[str]) -> None:
+    assert not broken, '\n' + '\n'.join(broken)
+
+
+# Who may know whom ------------------------------------------------------------
+
+
+def test_top_level_holds_the_published_scripts_and_nothing_else():
+    found = {path.name for path in sources.ROOT.glob('*.py')}
+    assert found - {'setup.py'} <= sources.SCRIPTS
+    assert {'tiles_train.py', 'tiles_gen_predictions_csv.py'} <= found
+
+
+def test_every_file_has_a_place():
+    _report([
+        f'{source.name}: {source.layer!r} is in no layer; see _LAYERS'
+        for source in _package() if source.layer and source.layer not in _RANK])
+
+
+def test_a_file_imports_only_from_its_left():
+    broken = []
+    for source in _package():
+        for line, imported in source.imports():
+            parts = _ours(imported).split('.')
+            if parts[0] in {name[: -len('.py')] for name in sources.SCRIPTS}:
+                broken.append(f'{source.name}:{line} imports the script {imported}')
+            elif parts[0] == 'baselines' and len(parts) > 1 and (
+                    _RANK[parts[1]] > _RANK.get(source.layer, 0)):
+                broken.append(f'{source.name}:{line} imports {imported}')
+    _report(broken)
+
+
+def test_training_and_ranking_do_not_know_each_other():
+    _report([
+        f'{source.name}:{line} imports {imported}'
+        for source in _package() for line, imported in source.imports()
+        if {source.layer, *_ours(imported).split('.')[1:2]} == {'training', 'ranking'}])
+
+
+def test_no_two_modules_import_each_other():
+    edges: Dict[str, Set[str]] = {
+        source.module: {
+            _ours(imported) for _, imported in source.imports(late=False)
+        } - {'', source.module} for source in sources.all_sources()}
+    done: Set[str] = set()
+
+    def visit(module, path):
+        assert module not in path, f'cycle: {" -> ".join([*path, module])}'
+        if module not in done:
+            for imported in sorted(edges.get(module, ())):
+                visit(imported, [*path, module])
+            done.add(module)
+
+    for module in edges:
+        # A package and what it offers from its own modules are one thing.
+        visit(module, [])
+
+
+def test_imports_are_absolute_but_in_drop_in_files():
+    _report([
+        f'{source.name}:{node.lineno} is relative'
+        for source in _package() if not source.name.endswith('/models.py')
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.ImportFrom) and node.level])
+
+
+def test_every_import_of_ours_exists():
+    _report([
+        f'{source.name}:{line} imports {imported}, which is not there'
+        for source in sources.all_sources() for line, imported in source.imports()
+        if imported.startswith('baselines.') and _ours(imported) == 'baselines'
+        and imported != 'baselines'])
+
+
+# TensorFlow -------------------------------------------------------------------
+
+
+def _is_tensorflow(imported: str) -> bool:
+    return imported.split('.')[0].startswith('tensorflow')
+
+
+def _without_tensorflow(source: sources.Source) -> bool:
+    """Whether a file works on numbers alone: no graph, no model."""
+    return source.layer in {'config', 'files', 'data'} or (
+        source.layer == 'ranking' and source.name != 'baselines/ranking/scoring.py')
+
+
+def test_records_metrics_and_reports_know_no_tensorflow():
+    _report([
+        f'{source.name}:{line} imports {imported}'
+        for source in _package() if _without_tensorflow(source)
+        for line, imported in source.imports() if _is_tensorflow(imported)])
+
+
+def test_metrics_know_no_model_and_no_file():
+    allowed = {'math', 'typing', 'numpy', 'scipy', 'dataclasses'}
+    [metrics] = [s for s in _package() if s.name == 'baselines/ranking/metrics.py']
+    _report([
+        f'{metrics.name}:{line} imports {imported}'
+        for line, imported in metrics.imports()
+        if imported.split('.')[0] not in allowed])
+
+
+def test_the_training_loop_touches_no_file():
+    [fitting] = [s for s in _package() if s.name == 'baselines/training/fitting.py']
+    files = {'os', 'io', 'pathlib', 'tempfile', 'shutil', 'gzip', 'baselines'}
+    _report([
+        f'{fitting.name}:{line} imports {imported}'
+        for line, imported in fitting.imports() if imported.split('.')[0] in files])
+    _report([
+        f'{fitting.name}:{node.lineno} opens a file'
+        for node, name in fitting.calls() if name == 'open'])
+
+
+def test_help_and_reports_do_not_wait_for_tensorflow():
+    """Nor does an import define a flag, print, or start anything."""
+    late = {'tiles', 'layout', 'training', 'tasks'}
+    modules = sorted(
+        source.module for source in sources.all_sources()
+        if source.layer not in late and source.name != 'baselines/ranking/scoring.py'
+        and not source.name.endswith('__main__.py'))
+    done = subprocess.run(
+        [sys.executable, '-c', _IMPORT_ALL, *modules], cwd=sources.ROOT,
+        capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, '', '')
+
+
+_IMPORT_ALL = '''
+import importlib, sys, threading
+from absl import app, flags  # app has flags of its own
+before = set(flags.FLAGS)
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+    loaded = [m for m in sys.modules if m.split('.')[0] == 'tensorflow']
+    assert not loaded, f'{name} imports tensorflow'
+    assert set(flags.FLAGS) == before, f'{name} defines flags'
+    assert threading.active_count() == 1, f'{name} starts a thread'
+'''
+
+
+# Habits -----------------------------------------------------------------------
+
+
+def test_flags_are_defined_by_running_scripts_only():
+    broken = []
+    for source in sources.all_sources():
+        at_import = set(map(id, sources.not_in_functions(source.tree)))
+        for node, name in source.calls():
+            if '.DEFINE_' in name or name.startswith('DEFINE_'):
+                if source.name.startswith('baselines/') or id(node) in at_import:
+                    broken.append(f'{source.name}:{node.lineno} defines a flag')
+        for line, imported in source.imports():
+            if imported == 'absl.flags' and source.name not in (
+                    *sources.SCRIPTS, 'baselines/config.py'):
+                broken.append(f'{source.name}:{line} imports absl.flags')
+    _report(broken)
+
+
+def test_user_errors_are_never_asserted():
+    _report([
+        f'{source.name}:{node.lineno} asserts; raise a ValueError that says what '
+        'to do' for source in sources.all_sources() for node in ast.walk(source.tree)
+        if isinstance(node, ast.Assert)])
+
+
+_RUNS_CODE = {'eval', 'exec', 'compile', '__import__', 'os.system', 'os.popen'}
+_PICKLES = {'pickle', 'cPickle', 'dill', 'cloudpickle', 'joblib', 'shelve', 'marshal'}
+
+
+def test_nothing_is_unpickled_or_evaluated():
+    broken = []
+    for source in sources.all_sources():
+        for line, imported in source.imports():
+            if imported.split('.')[0] in _PICKLES:
+                broken.append(f'{source.name}:{line} imports {imported}')
+        for node, name in source.calls():
+            if name in _RUNS_CODE:
+                broken.append(f'{source.name}:{node.lineno} calls {name}')
+            keywords = {k.arg: k.value for k in node.keywords}
+            allowed = keywords.get('allow_pickle')
+            if name in ('np.load', 'numpy.load') and allowed is None:
+                broken.append(
+                    f'{source.name}:{node.lineno}: say allow_pickle=False')
+            if allowed is not None and getattr(allowed, 'value', None) is not False:
+                broken.append(f'{source.name}:{node.lineno} allows pickle')
+            if getattr(keywords.get('shell'), 'value', False):
+                broken.append(f'{source.name}:{node.lineno} starts a shell')
+            # The stored graph of a SavedModel is code, too.
+            if name.endswith(('.load_model', 'saved_model.load')):
+                broken.append(f'{source.name}:{node.lineno} executes a SavedModel')
+    _report(broken)
+
+
+def _is_main_block(node) -> bool:
+    return isinstance(node, ast.If) and '__main__' in ast.dump(node.test)
+
+
+# What a constant may be made with.
+_HARMLESS = (
+    're.compile', 'frozenset', 'set', 'dict', 'tuple', 'list', 'slice', 'range',
+    'map', 'zip', 'sorted', 'len', 'sum', 'max', 'min', 'float', 'int',
+    'TypeVar', 'typing.TypeVar', 'NewType', 'np.dtype', 'np.array',
+    'dataclasses.field', '?.split', 'operator.attrgetter', 'operator.itemgetter')
+
+
+def test_nothing_happens_on_import():
+    """A module holds definitions and constants; a constant is plain data."""
+    broken = []
+    for source in sources.all_sources():
+        for node in source.tree.body:
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                continue  # a docstring
+            if isinstance(node, (ast.Import, ast.ImportFrom, ast.FunctionDef,
+                                 ast.ClassDef)) or _is_main_block(node):
+                continue
+            if not isinstance(node, (ast.Assign, ast.AnnAssign)):
+                broken.append(f'{source.name}:{node.lineno} does something')
+                continue
+            targets = getattr(node, 'targets', None) or [node.target]
+            for target in targets:
+                if not isinstance(target, (ast.Name, ast.Tuple)):
+                    broken.append(f'{source.name}:{node.lineno} changes something')
+            for call in ast.walk(node.value) if node.value else ():
+                name = sources.dotted(getattr(call, 'func', call))
+                if isinstance(call, ast.Call) and _outer(name):
+                    broken.append(f'{source.name}:{node.lineno} calls {name}')
+    _report(broken)
+
+
+def _outer(name: str) -> bool:
+    """Whether a call leaves Python: files, processes, TensorFlow, the terminal."""
+    return name in ('open', 'print', 'input') or name.split('.')[0] in (
+        'os', 'sys', 'pathlib', 'shutil', 'subprocess', 'tf', 'tfgnn', 'tfr',
+        'time', 'threading', 'socket', 'random', 'flags', 'logging')
+
+
+def test_no_global_state():
+    _report([
+        f'{source.name}:{node.lineno} has a global variable'
+        for source in sources.all_sources() for node in ast.walk(source.tree)
+        if isinstance(node, ast.Global)])
+
+
+def test_files_are_short():
+    broken = []
+    for source in sources.all_sources():
+        lines = source.text.count('\n')
+        is_models = source.name.endswith('/models.py')
+        most = _MOST_LINES_OF_MODELS if is_models else _MOST_LINES
+        if lines > most:
+            broken.append(f'{source.name} has {lines} lines, more than {most}')
+    _report(broken)
+
+
+_OPERATIONS = {
+    'baselines/data/sample/snippets.py', 'baselines/data/layout_sample/layers.py'}
+
+
+def test_what_is_public_is_explained():
+    """One-liners may speak for themselves, as may operations (relu, softmax)."""
+    broken = []
+    for source in sources.all_sources():
+        if source.name in _OPERATIONS:
+            continue
+        if not ast.get_docstring(source.tree):
+            broken.append(f'{source.name} has no docstring')
+        for node in source.tree.body:
+            if not isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                continue
+            if node.name.startswith('_') or len(node.body) == 1:
+                continue
+            if not ast.get_docstring(node):
+                broken.append(f'{source.name}:{node.lineno} {node.name}: no docstring')
+    _report(broken)
+
+
+def test_the_oldest_python_reads_it():
+    """`X | Y` of types came with 3.10; the rest is seen when parsing, as 3.9."""
+    broken = []
+    for source in sources.all_sources():
+        for node in ast.walk(source.tree):
+            hints = [getattr(node, 'annotation', None), getattr(node, 'returns', None)]
+            for hint in filter(None, hints):
+                if any(isinstance(part, ast.BitOr) for part in ast.walk(hint)):
+                    broken.append(f'{source.name}:{hint.lineno} joins types with |')
+    _report(broken)
