@@ -247,14 +247,6 @@ def _is_main_block(node) -> bool:
     return isinstance(node, ast.If) and '__main__' in ast.dump(node.test)
 
 
-# What a constant may be made with.
-_HARMLESS = (
-    're.compile', 'frozenset', 'set', 'dict', 'tuple', 'list', 'slice', 'range',
-    'map', 'zip', 'sorted', 'len', 'sum', 'max', 'min', 'float', 'int',
-    'TypeVar', 'typing.TypeVar', 'NewType', 'np.dtype', 'np.array',
-    'dataclasses.field', '?.split', 'operator.attrgetter', 'operator.itemgetter')
-
-
 def test_nothing_happens_on_import():
     """A module holds definitions and constants; a constant is plain data."""
     broken = []
