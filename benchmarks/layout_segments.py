@@ -1,0 +1,104 @@
+"""Segments in layout training: three ways to use them, compared on the sample.
+
+  python benchmarks/layout_segments.py           # about ten minutes
+  python benchmarks/layout_segments.py --record
+
+Graph Segment Training (arXiv 2305.12322) passes gradients through one segment
+of a program per step.  What the other segments contribute may be left out
+(`dropout`), computed afresh without gradient (`backpropdropout`: historical
+embeddings of age 0), or computed with gradient (`fullgraph`: no segments).
+
+A table of older embeddings would save the computation without gradient, but an
+entry belongs to one program, segment *and configuration*.  The last column says
+after how many epochs a drawn configuration is drawn again on average: that is
+the age at which a table would be read.
+"""
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from baselines import config  # pylint: disable=wrong-import-position
+from baselines.commands import command_line  # pylint: disable=wrong-import-position
+
+_MODES = ('fullgraph', 'dropout', 'backpropdropout')
+
+
+def main() -> int:
+    """Trains each way and prints a table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--source', default='xla', choices=('xla', 'nlp'))
+    parser.add_argument('--search', default='random', choices=('random', 'default'))
+    parser.add_argument('--keep_nodes', type=int, default=500)
+    parser.add_argument('--epochs', type=int, default=200)
+    parser.add_argument('--seeds', nargs='+', type=int, default=[0])
+    parser.add_argument('--record', action='store_true', help='keep the figures')
+    args = parser.parse_args()
+    command_line.start_tensorflow()
+    print(f'{args.source}:{args.search} of the simulated sample, segments of '
+          f'{args.keep_nodes} nodes, {args.epochs} epochs\n')
+    print('| outside the segment | cut | validation tau | test tau | training '
+          '| drawn again after |')
+    print('|---|---|---|---|---|---|')
+    rows = []
+    for mode in _MODES:
+        for cut in ('equal',) if mode == 'fullgraph' else ('equal', 'splits'):
+            found = [train(args, mode, cut, seed) for seed in args.seeds]
+            mean = {key: statistics.mean(f[key] for f in found) for key in found[0]}
+            print(f'| {mode} | {"-" if mode == "fullgraph" else cut} '
+                  f'| {mean["val"]:.3f} | {mean["test"]:.3f} '
+                  f'| {mean["seconds"]:.0f} s | {mean["age"]:.0f} epochs |',
+                  flush=True)
+            rows += [(f'{mode}, {cut}: {key}', value, unit) for key, value, unit in (
+                ('validation tau', mean['val'], ''),
+                ('test tau', mean['test'], ''),
+                ('training', mean['seconds'], 's'),
+                ('a configuration is drawn again after', mean['age'], 'epochs'))]
+    if args.record:
+        import results
+
+        results.record(rows)
+    return 0
+
+
+def train(args, mode: str, cut: str, seed: int):
+    """One training; returns taus, seconds, and the mean age of a table."""
+    import contextlib
+    import io
+    import json
+
+    from baselines.data import layout_sampling
+    from baselines.tasks import layout
+    from baselines.tasks import layout_training
+    from baselines.training import runs
+
+    with tempfile.TemporaryDirectory() as out_dir:
+        settings = config.LayoutConfig(
+            source=args.source, search=args.search, epochs=args.epochs,
+            early_stop=args.epochs, keep_nodes=args.keep_nodes, segments=cut,
+            model_kwargs_json=json.dumps({'dropout': mode}), seed=seed,
+            sample_data=True, out_dir=out_dir, test_mode='metrics')
+        start = time.monotonic()
+        with contextlib.redirect_stdout(io.StringIO()):
+            model_dir = layout_training.train(settings)
+        seconds = time.monotonic() - start
+        error = runs.load(model_dir).info['final_error']
+        store = layout.open_split(settings, args.source, args.search, 'train')
+    sampler = layout_sampling.ConfigSampler(store, settings.sampling, unique=True)
+    counts = sampler.counts[sampler.with_at_least(settings.configs)]
+    return {
+        'val': error['val']['kendall_tau'],
+        'test': error['test']['kendall_tau'],
+        'seconds': seconds,
+        'age': float((counts / settings.configs).mean()),
+    }
+
+
+if __name__ == '__main__':
+    sys.exit(command_line.guarded(main))
