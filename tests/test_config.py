@@ -44,6 +44,27 @@ _OURS = {
     'seed': '0',
     'resume': 'false',
 }
+_LAYOUT = {
+    'epochs': '50',
+    'early_stop': '25',
+    'lr': '0.001',
+    'clip_norm': '0.01',
+    'configs': '16',
+    'max_configs': '-1',
+    'model': 'ResModel',
+    'model_kwargs_json': '{}',
+    'keep_nodes': '5000',
+    'batch': '8',
+    'out_dir': '~/out/tpugraphs_layout',
+    'results_csv': '',
+    'validate_batches': '10',
+    'run_id': '',
+    'source': 'xla',
+    'search': 'random',
+    'data_root': '~/data/tpugraphs/npz/layout',
+    'cache_dir': '~/data/tpugraphs/cache/layout',
+    'toy_data': 'false',
+}
 # What may differ between a run and the one that resumes it.
 _NOT_SHAPING = {
     'cache_dir', 'out_dir', 'results_csv', 'test_mode', 'epochs', 'early_stop',
@@ -64,6 +85,11 @@ def _flags_of(script):
 
 def test_tiles_train_has_the_published_flags_and_ours():
     assert _flags_of('tiles_train.py') == {**_PUBLISHED, **_OURS}
+
+
+def test_layout_train_has_the_published_flags():
+    found = _flags_of('layout_train.py')
+    assert {name: found.get(name) for name in _LAYOUT} == _LAYOUT
 
 
 def test_prediction_script_has_the_published_flags():

@@ -1,26 +1,13 @@
 """Files appear whole or not at all, whatever goes wrong on the way."""
 
-import contextlib
 import errno
 import os
-import resource
 import stat
-import subprocess
 
 import pytest
 
 from baselines import files
-
-
-@contextlib.contextmanager
-def _room(size):
-    """Lets no file grow beyond `size` bytes, for real: writing fails."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+import disks
 
 
 @pytest.fixture(name='umask', params=[0o022, 0o077, 0o002])
@@ -86,7 +73,7 @@ def test_failure_midway_leaves_what_was_there(tmp_path, error, old):
 def test_no_room(tmp_path, data):
     path = tmp_path / 'file'
     path.write_text('old')
-    with _room(1_000), pytest.raises(OSError) as caught:
+    with disks.room(1_000), pytest.raises(OSError) as caught:
         _write(path, data)
     assert caught.value.errno == errno.EFBIG
     assert caught.value.filename == str(path)
@@ -94,16 +81,7 @@ def test_no_room(tmp_path, data):
 
 
 def test_full_disk_names_the_file(tmp_path):
-    disk = tmp_path / 'disk'
-    disk.mkdir()
-    mount = ['mount', '-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', str(disk)]
-    try:
-        mounted = not subprocess.run(mount, capture_output=True, check=False).returncode
-    except OSError:
-        mounted = False
-    if not mounted:
-        pytest.skip('a disk of its own cannot be mounted here')
-    try:
+    with disks.mounted(tmp_path / 'disk', 1 << 16) as disk:
         _write(disk / 'file', 'old')
         with pytest.raises(OSError) as caught:
             _write(disk / 'file', b'x' * 100_000)
@@ -111,8 +89,6 @@ def test_full_disk_names_the_file(tmp_path):
             f"[Errno 28] No space left on device: '{disk}/file'")
         assert (disk / 'file').read_text() == 'old'
         assert os.listdir(disk) == ['file']
-    finally:
-        subprocess.run(['umount', str(disk)], check=True)
 
 
 def test_an_error_about_another_file_keeps_its_name(tmp_path):

@@ -1,11 +1,9 @@
 """What a training leaves behind: both parts or none, and read without trust."""
 
-import contextlib
 import gzip
 import json
 import os
 import pathlib
-import resource
 import subprocess
 
 import numpy as np
@@ -13,6 +11,7 @@ import pytest
 import tensorflow as tf
 
 from baselines.training import runs
+import disks
 
 _INFO = {
     'args': {'model': 'Tiny', 'model_kwargs_json': '{}', 'configs': 10},
@@ -38,17 +37,6 @@ def _model(width=2, start=0.0):
         values = np.arange(np.prod(variable.shape)) + 10 * i + start
         variable.assign(values.reshape(variable.shape))
     return model
-
-
-@contextlib.contextmanager
-def _room(size):
-    """Lets no file grow beyond `size` bytes, for real: writing fails."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def _tree(folder):
@@ -131,7 +119,7 @@ def test_nan_never_goes_into_json(tmp_path, value):
 
 @pytest.mark.parametrize('room', [0, 100, 10_000])
 def test_no_room_for_the_model_leaves_nothing(tmp_path, room):
-    with _room(room):
+    with disks.room(room):
         message = _message(
             OSError, runs.save, str(tmp_path), 'x', _model(), _INFO)
     assert str(tmp_path) in message
@@ -140,7 +128,7 @@ def test_no_room_for_the_model_leaves_nothing(tmp_path, room):
 
 def test_no_room_for_the_run_file_leaves_nothing(tmp_path):
     noise = np.random.default_rng(0).bytes(1_000_000).hex()
-    with _room(500_000):
+    with disks.room(500_000):
         message = _message(
             OSError, runs.save, str(tmp_path), 'x', _model(),
             {**_INFO, 'noise': noise})
@@ -149,21 +137,10 @@ def test_no_room_for_the_run_file_leaves_nothing(tmp_path):
 
 
 def test_a_full_disk_leaves_nothing(tmp_path):
-    disk = tmp_path / 'disk'
-    disk.mkdir()
-    mount = ['mount', '-t', 'tmpfs', '-o', 'size=32k', 'tmpfs', str(disk)]
-    try:
-        mounted = not subprocess.run(mount, capture_output=True, check=False).returncode
-    except OSError:
-        mounted = False
-    if not mounted:
-        pytest.skip('a disk of its own cannot be mounted here')
-    try:
+    with disks.mounted(tmp_path / 'disk', 1 << 15) as disk:
         message = _message(OSError, runs.save, str(disk), 'x', _model(), _INFO)
         assert str(disk) in message and 'No space left' in message
         assert os.listdir(disk) == []
-    finally:
-        subprocess.run(['umount', str(disk)], check=True)
 
 
 @pytest.mark.parametrize('failing', ['model', 'run file', 'rename'])
@@ -205,7 +182,7 @@ def test_saving_below_a_file(tmp_path):
 def test_check_writable_leaves_no_file(tmp_path):
     runs.check_writable(str(tmp_path / 'a' / 'b'))
     assert _tree(tmp_path) == {}
-    with _room(100):
+    with disks.room(100):
         assert 'File too large' in _message(
             ValueError, runs.check_writable, str(tmp_path))
     assert _tree(tmp_path) == {}
@@ -356,7 +333,7 @@ def test_checkpoint_gives_back_what_it_was_given(tmp_path):
 def test_checkpoint_is_replaced_whole_or_not_at_all(tmp_path):
     checkpoint = runs.Checkpoint(str(tmp_path / 'unfinished.npz'))
     checkpoint.write(_ARRAYS, _STATE)
-    with _room(2_000), pytest.raises(OSError, match='unfinished.npz'):
+    with disks.room(2_000), pytest.raises(OSError, match='unfinished.npz'):
         checkpoint.write({'big': np.zeros(10_000)}, {})
     assert checkpoint.read()[1] == _STATE
     assert os.listdir(tmp_path) == ['unfinished.npz']

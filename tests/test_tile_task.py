@@ -1,6 +1,5 @@
 """The tile collection's jobs from end to end, on small simulated data."""
 
-import contextlib
 import csv
 import gzip
 import io
@@ -18,33 +17,11 @@ from baselines import config
 from baselines.commands import command_line
 from baselines.tasks import predict
 from baselines.tasks import prediction
-from baselines.tasks import tile_training
 from baselines.training import runs
 import tile_records
-import tiny_models
+import tile_runs
 
 pytestmark = pytest.mark.slow
-
-_TINY = dict(model='Tiny', models_file=tiny_models.__file__)
-
-
-def _settings(root, **changes):
-    fields = dict(
-        model='MLP', data_root=str(root / 'data'), cache_dir=str(root / 'cache'),
-        out_dir=str(root / 'out'), epochs=3)
-    return config.TileConfig(**{**fields, **changes})
-
-
-def _train(*args, **kwargs):
-    """Returns (model directory, what training printed)."""
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        model_dir = tile_training.train(_settings(*args, **kwargs))
-    return pathlib.Path(model_dir), printed.getvalue()
-
-
-def _info(model_dir):
-    with gzip.open(runs.run_file(str(model_dir))) as stream:
-        return json.loads(stream.read())
 
 
 def _write_info(model_dir, info):
@@ -81,7 +58,7 @@ def _root(tmp_path_factory):
 @pytest.fixture(name='trained', scope='module')
 def _trained(root):
     """(model directory, what was printed) of an MLP with default flags."""
-    return _train(root)
+    return tile_runs.train(root)
 
 
 @pytest.fixture(name='run')
@@ -91,8 +68,10 @@ def _run(trained, tmp_path):
     return tmp_path / 'out' / trained[0].name
 
 
-def _csv_of(model_dir):
-    return next(model_dir.parent.glob('results_*.csv')).read_text()
+@pytest.fixture(name='data')
+def _data(root):
+    """Where training found it, packed already."""
+    return prediction.DataOptions(cache_dir=str(root / 'cache'))
 
 
 def test_what_a_training_leaves(trained):
@@ -113,7 +92,7 @@ def test_fewer_kernels_than_a_batch_are_trained_on_and_it_says_so(trained):
 
 
 def test_run_file(root, trained):
-    info = _info(trained[0])
+    info = tile_runs.info_of(trained[0])
     curve = info['train_curve']
     assert {'epoch', 'train_loss', 'train_opa', 'val_loss', 'val_opa'} <= set(curve)
     assert curve['epoch'] == [0, 1, 2]
@@ -121,7 +100,7 @@ def test_run_file(root, trained):
         assert len(values) == 3 and np.isfinite(values).all(), name
     assert set(info['final_error']['val']) == {'1', '5', '10'}
     assert info['final_error']['test'] is None
-    assert info['args'] == config.to_json(_settings(root))
+    assert info['args'] == config.to_json(tile_runs.settings(root))
     assert info['num_ops'] <= 120  # the small kernel's 250 does not count
     assert max(info['normalizer']['config_max']) < 1000
     assert info['best_epoch'] == int(np.argmax(curve['val_opa']))
@@ -131,10 +110,10 @@ def test_run_file(root, trained):
 
 
 def test_ranking(trained):
-    rows = list(csv.DictReader(io.StringIO(_csv_of(trained[0]))))
+    rows = list(csv.DictReader(io.StringIO(tile_runs.csv_of(trained[0]))))
     ranked = {
         row['ID']: [int(i) for i in row['TopConfigs'].split(';')] for row in rows}
-    assert ranked == _info(trained[0])['test_predictions']
+    assert ranked == tile_runs.info_of(trained[0])['test_predictions']
     assert [row['ID'] for row in rows] == [
         'tile:xla:program_0_0000', 'tile:xla:program_1_0001', 'tile:xla:three']
     assert [len(set(order)) for order in ranked.values()] == [5, 5, 3]
@@ -149,8 +128,8 @@ def test_a_directory_alone_predicts_what_training_did(
     assert _command(
         monkeypatch, 'predict', '--dir', f'{run.name}/', '--output', 'p.csv',
         '--cache_dir', root / 'cache') == 0
-    assert pathlib.Path('p.csv').read_text() == _csv_of(run)
-    assert capsys.readouterr().out == f'{run.parent}/p.csv: 3 kernels ranked\n'
+    assert pathlib.Path('p.csv').read_text() == tile_runs.csv_of(run)
+    assert capsys.readouterr().out == f'{run.parent}/p.csv: 3 rows\n'
     # `~`, another split, several runs: the hash goes into the name.
     monkeypatch.setenv('HOME', str(run.parent.parent))
     other = run.parent / 'model_other'
@@ -178,11 +157,11 @@ def test_evaluate(root, run, monkeypatch, capsys):
         assert words in table
     summary = json.loads(output.read_text())
     assert (summary['model'], summary['split']) == ('MLP', 'valid')
-    assert summary['data_root'] == str(root / 'data')
+    assert summary['data'] == str(root / 'data' / 'valid')
     overall = summary['overall']
     assert overall['graphs'] == 4
     assert set(summary['groups']) == {'program_0', 'program_1', 'program_2'}
-    for k, error in _info(run)['final_error']['val'].items():
+    for k, error in tile_runs.info_of(run)['final_error']['val'].items():
         assert overall[f'top_{k}_error']['mean'] == pytest.approx(error, rel=1e-6)
     assert overall['kaggle_score']['mean'] == pytest.approx(
         1 - overall['top_5_error']['mean'])
@@ -211,8 +190,8 @@ def test_evaluate_without_runtimes(root, run, monkeypatch, capsys):
     assert not (run.parent / 'none.json').exists()
 
 
-def test_a_run_of_the_published_code(root, run, monkeypatch, capsys):
-    info = _info(run)
+def test_a_run_of_the_published_code(root, data, run, monkeypatch, capsys):
+    info = tile_runs.info_of(run)
     ours = {
         'models_file', 'sample_data', 'skip_bad_files', 'validation_configs',
         'seed', 'resume'}
@@ -222,7 +201,6 @@ def test_a_run_of_the_published_code(root, run, monkeypatch, capsys):
     published['args'] = {
         key: value for key, value in info['args'].items() if key not in ours}
     _write_info(run, published)
-    data = prediction.DataOptions('', str(root / 'cache'))
     predictor = predict.load_predictor(str(run), data)
     assert predictor.normalizer.to_json() == info['normalizer']
     assert predictor.num_ops == info['num_ops']
@@ -232,41 +210,29 @@ def test_a_run_of_the_published_code(root, run, monkeypatch, capsys):
     assert _command(
         monkeypatch, 'predict', '--dir', run, '--output', run.parent / 'p.csv',
         '--cache_dir', root / 'cache') == 0
-    assert (run.parent / 'p.csv').read_text() == _csv_of(run)
+    assert (run.parent / 'p.csv').read_text() == tile_runs.csv_of(run)
 
 
-def test_a_run_file_names_no_code_to_run(root, run, capsys):
+def test_a_run_file_names_no_code_to_run(data, run, capsys):
     bomb = run.parent / 'bomb.py'
     bomb.write_text(f'open({str(run.parent / "ran")!r}, "w").close()\n')
-    info = _info(run)
+    info = tile_runs.info_of(run)
     info['args']['models_file'] = str(bomb)
     _write_info(run, info)
-    data = prediction.DataOptions('', str(root / 'cache'))
     predict.write_predictions([str(run)], data, str(run.parent / 'p.csv'))
     assert not (run.parent / 'ran').exists()
-    assert (run.parent / 'p.csv').read_text() == _csv_of(run)
+    assert (run.parent / 'p.csv').read_text() == tile_runs.csv_of(run)
     assert capsys.readouterr().err == (
         f'note: {run} was trained with --models_file={bomb}; pass it here too '
         'if it is not ours\n')
 
 
-def test_the_stored_graph_is_not_executed(root, run):
+def test_the_stored_graph_is_not_executed(data, run):
     # Only the checkpoint inside the SavedModel is read.
     for name in ('saved_model.pb', 'keras_metadata.pb'):
         (run / name).write_bytes(b'no graph')
-    data = prediction.DataOptions('', str(root / 'cache'))
     predict.write_predictions([str(run)], data, str(run.parent / 'p.csv'))
-    assert (run.parent / 'p.csv').read_text() == _csv_of(run)
-
-
-def _refused(call, *words):
-    with pytest.raises(ValueError) as caught:
-        call()
-    message = str(caught.value)
-    assert '\n' not in message
-    for word in words:
-        assert word in message
-    return message
+    assert (run.parent / 'p.csv').read_text() == tile_runs.csv_of(run)
 
 
 @pytest.mark.parametrize('change, words', [
@@ -277,10 +243,10 @@ def _refused(call, *words):
     ({'normalizer': []}, 'normalizer'),
     ({'normalizer': {'node_used': 'x'}}, 'normalizer'),
 ])
-def test_run_files_that_do_not_fit(root, run, change, words):
-    _write_info(run, {**_info(run), **change})
-    data = prediction.DataOptions('', str(root / 'cache'))
-    _refused(lambda: predict.load_predictor(str(run), data), words, run.name[6:])
+def test_run_files_that_do_not_fit(data, run, change, words):
+    _write_info(run, {**tile_runs.info_of(run), **change})
+    tile_runs.assert_refused(
+        lambda: predict.load_predictor(str(run), data), words, run.name[6:])
 
 
 @pytest.mark.parametrize('args, words', [
@@ -290,21 +256,19 @@ def test_run_files_that_do_not_fit(root, run, change, words):
     ({'model_kwargs_json': '{"depth": 1}'}, "MLP has no option 'depth'"),
     ({'model_kwargs_json': '{"hidden_dim": 8}'}, 'holds variable 1 of shape'),
 ])
-def test_run_arguments_that_do_not_fit(root, run, args, words):
-    info = _info(run)
+def test_run_arguments_that_do_not_fit(data, run, args, words):
+    info = tile_runs.info_of(run)
     info['args'].update(args)
     _write_info(run, info)
-    data = prediction.DataOptions('', str(root / 'cache'))
-    _refused(lambda: predict.load_predictor(str(run), data), words)
+    tile_runs.assert_refused(lambda: predict.load_predictor(str(run), data), words)
 
 
-def test_where_the_data_is_gone(root, run, monkeypatch, tmp_path):
-    info = _info(run)
+def test_where_the_data_is_gone(data, run, monkeypatch, tmp_path):
+    info = tile_runs.info_of(run)
     info['args']['data_root'] = str(tmp_path / 'gone')
     _write_info(run, info)
     monkeypatch.setenv('HOME', str(tmp_path))
-    data = prediction.DataOptions('', str(root / 'cache'))
-    _refused(
+    tile_runs.assert_refused(
         lambda: predict.write_predictions([str(run)], data, str(tmp_path / 'p.csv')),
         f'{tmp_path}/data/tpugraphs/npz/tile/xla/test: there is no such folder',
         '--data_root')
@@ -312,8 +276,9 @@ def test_where_the_data_is_gone(root, run, monkeypatch, tmp_path):
 
 
 def test_metrics_need_runtimes(root, tmp_path):
-    _refused(
-        lambda: _train(root, test_mode='metrics', out_dir=str(tmp_path / 'out')),
+    tile_runs.assert_refused(
+        lambda: tile_runs.train(
+            root, test_mode='metrics', out_dir=str(tmp_path / 'out')),
         f'--test_mode=metrics: all runtimes in {root}/data/test are 0',
         'use --test_mode=predictions')
     assert os.listdir(tmp_path / 'out') == []
@@ -328,93 +293,25 @@ def test_toy_data_and_known_test_runtimes(tmp_path):
         for i in range(4, 103):
             source = folder / f'{few[i % 3].graph_id}.npz'
             shutil.copy(source, folder / f'program_{i % 3}_{i:04d}.npz')
-    model_dir, printed = _train(
-        tmp_path, toy_data=True, test_mode='metrics', batch=9, epochs=1, **_TINY)
+    model_dir, printed = tile_runs.train(
+        tmp_path, toy_data=True, test_mode='metrics', batch=9, epochs=1,
+        **tile_runs.TINY)
     assert 'training on 100 kernels with 1,200 configurations' in printed
     assert 'test top-1/5/10 error: ' in printed and 'note:' not in printed
-    info = _info(model_dir)
+    info = tile_runs.info_of(model_dir)
     # The first 100 files by name.
     names = sorted(f'tile:xla:program_{i % 3}_{i:04d}' for i in range(103))[:100]
     assert list(info['test_predictions']) == names
-    data = prediction.DataOptions('', str(tmp_path / 'cache'), toy_data=True)
+    data = prediction.DataOptions(
+        cache_dir=str(tmp_path / 'cache'), toy_data=True)
+    code = tile_runs.TINY['models_file']
     predict.write_predictions(
-        [str(model_dir)], data, str(tmp_path / 'p.csv'), _TINY['models_file'])
-    assert (tmp_path / 'p.csv').read_text() == _csv_of(model_dir)
-    summary = predict.evaluate(str(model_dir), data, _TINY['models_file'], 'test')
+        [str(model_dir)], data, str(tmp_path / 'p.csv'), code)
+    assert (tmp_path / 'p.csv').read_text() == tile_runs.csv_of(model_dir)
+    summary = predict.evaluate(str(model_dir), data, code, 'test')
     for k, error in info['final_error']['test'].items():
         assert summary['overall'][f'top_{k}_error']['mean'] == pytest.approx(error)
     # Without its code the run is not read as something else.
-    _refused(
+    tile_runs.assert_refused(
         lambda: predict.load_predictor(str(model_dir), data),
         "there is no model 'Tiny'")
-
-
-class _Stop(Exception):
-    """A stand-in for whatever ends a process."""
-
-
-def _stopped(monkeypatch, root, epochs_done, **changes):
-    """Trains until the state after so many epochs has been kept."""
-    write = runs.Checkpoint.write
-
-    def stop(self, arrays, described):
-        write(self, arrays, described)
-        if len(described['curve']['epoch']) == epochs_done:
-            raise _Stop
-
-    with monkeypatch.context() as patch:
-        patch.setattr(runs.Checkpoint, 'write', stop)
-        with pytest.raises(_Stop):
-            _train(root, **changes)
-
-
-def _weights(model_dir):
-    reader = tf.train.load_checkpoint(str(model_dir / 'variables' / 'variables'))
-    return {
-        name: reader.get_tensor(name).tolist()
-        for name in reader.get_variable_to_shape_map()
-        if name.endswith('VARIABLE_VALUE')}
-
-
-def test_same_seed_and_resumed_runs_are_the_same(root, tmp_path, monkeypatch):
-    changes = dict(
-        _TINY, epochs=4, batch=2, lr=0.1, clip_norm=1.0, out_dir=str(tmp_path))
-    _stopped(monkeypatch, root, 2, **changes)
-    kept = os.listdir(tmp_path)
-    assert len(kept) == 1 and re.fullmatch(r'unfinished_[0-9a-f]{16}\.npz', kept[0])
-    # Other settings are another run, and do not touch it.  This one is not
-    # validated, and so keeps its last epoch.
-    other, printed = _train(
-        root, **{**changes, 'seed': 1}, resume=True, validate_batches=0)
-    assert 'note: --resume: there is no interrupted run of these' in printed
-    assert kept[0] in os.listdir(tmp_path)
-    curve = _info(other)['train_curve']
-    assert curve['val_loss'] == curve['val_opa'] == [None] * 4
-    assert _info(other)['best_epoch'] == 3
-    resumed, printed = _train(root, **changes, resume=True)
-    assert 'resuming after epoch 2\n' in printed
-    assert 'epoch   3/4' in printed and 'epoch   2/4' not in printed
-    assert not list(tmp_path.glob('unfinished_*'))
-    _stopped(monkeypatch, root, 1, **changes)
-    whole, printed = _train(root, **changes)
-    assert 'note: a run of these settings was interrupted' in printed
-    assert 'epoch   1/4' in printed
-    assert _info(resumed)['train_curve'] == _info(whole)['train_curve']
-    assert _weights(resumed) == _weights(whole) != _weights(other)
-    assert len(_weights(whole)) == 3
-    assert len(_info(whole)['train_curve']['epoch']) == 4
-    # Six runs of one folder: each has its pair, and its own CSV.
-    assert len(list(tmp_path.glob('model_*'))) == 3
-    assert len(list(tmp_path.glob('run_*'))) == 3
-
-
-def test_resuming_from_what_does_not_fit(root, tmp_path, monkeypatch):
-    changes = dict(_TINY, epochs=2, out_dir=str(tmp_path), resume=True)
-    _stopped(monkeypatch, root, 1, **changes)
-    path = next(tmp_path.glob('unfinished_*'))
-    whole = path.read_bytes()
-    path.write_bytes(whole[:1000])
-    _refused(lambda: _train(root, **changes), str(path), 'delete it to start anew')
-    runs.Checkpoint(str(path)).write({'now_0000': np.zeros(3)}, {})
-    _refused(lambda: _train(root, **changes), str(path), 'delete it to start anew')
-    assert os.listdir(tmp_path) == [path.name]

@@ -84,3 +84,14 @@ def write_split(
         records.write_tile(
             os.path.join(str(folder), f'{kernel.graph_id}.npz'), kernel)
     return sorted(kernels, key=lambda kernel: f'{kernel.graph_id}.npz')
+
+
+def write_splits(folder, count: int = 4) -> None:
+    """Writes train, valid and test splits of `count` kernels each.
+
+    As published, the runtimes of the test split are 0.
+    """
+    for seed, split in enumerate(('train', 'valid', 'test')):
+        write_split(
+            os.path.join(str(folder), split),
+            make_records(count, seed=seed, is_test=split == 'test'))
