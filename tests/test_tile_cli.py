@@ -15,6 +15,7 @@ import pytest
 from baselines.commands import command_line
 from baselines.training import runs
 import tile_records
+import tiny_models
 
 pytestmark = pytest.mark.slow
 
@@ -63,8 +64,9 @@ def _listing(folder):
 def test_ctrl_c_and_kill_lose_an_epoch_at_most(splits, tmp_path):
     out_dir = tmp_path / 'out'
     flags = [
-        '--model=MLP', f'--data_root={splits}', f'--out_dir={out_dir}',
-        f'--cache_dir={tmp_path / "cache"}', '--early_stop=100000']
+        '--model=Tiny', f'--models_file={tiny_models.__file__}',
+        f'--data_root={splits}', f'--cache_dir={tmp_path / "cache"}',
+        f'--out_dir={out_dir}', '--early_stop=100000']
 
     interrupted = _start('tiles_train.py', *flags, '--epochs=100000')
     _, stderr = _end(interrupted, out_dir, signal.SIGINT, after=2)
@@ -98,7 +100,7 @@ def test_ctrl_c_and_kill_lose_an_epoch_at_most(splits, tmp_path):
     ranking = tmp_path / 'ranking.csv'
     predicted = _start(
         'tiles_gen_predictions_csv.py', f'--dir={model_dir}/',
-        f'--output={ranking}', f'--cache_dir={tmp_path / "cache"}')
+        f'--output={ranking}', *flags[1:2], *flags[3:4])
     _, stderr = predicted.communicate(timeout=60)
     assert predicted.returncode == 0 and stderr == ''
     assert ranking.read_text() == next(out_dir.glob('results_*')).read_text()
