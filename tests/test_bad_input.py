@@ -9,6 +9,7 @@ import pytest
 
 from baselines import config
 from baselines.commands import command_line
+from baselines.data import records
 import disks
 import tile_records
 import tiny_models
@@ -282,3 +283,14 @@ def test_a_full_disk(train, data, tmp_path, capsys):
     assert [name[:15] for name in _outputs(tmp_path)] == ['out/unfinished_']
     assert train(resume=True) == 0
     assert 'resuming after epoch 1' in capsys.readouterr().out
+
+
+def test_a_kernel_that_finds_no_room(tmp_path, capsys):
+    # pytest turns what a garbage collector complains about into a failure.
+    record = tile_records.make_record(
+        np.random.default_rng(0), 'k', nodes=60, configs=300)
+    path = tmp_path / 'k.npz'
+    with disks.room(3_000):
+        code = command_line.guarded(lambda: records.write_tile(str(path), record))
+    _assert_refused(code, capsys.readouterr(), str(path))
+    assert _outputs(tmp_path) == []

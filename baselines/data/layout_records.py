@@ -10,7 +10,6 @@ from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
 
 import numpy as np
 
-from baselines import files
 from baselines.data import npz
 from baselines.data import npz_stream
 
@@ -231,8 +230,7 @@ def write_layout(path: str, record: LayoutRecord) -> None:
     arrays['edge_index'] = arrays['edge_index'].astype(np.int64)
     if arrays['node_opcode'].max() < 256:
         arrays['node_opcode'] = arrays['node_opcode'].astype(np.uint8)
-    with files.write_atomically(path, 'wb') as stream:
-        np.savez_compressed(stream, **arrays)
+    npz.write_arrays(path, arrays)
 
 
 def _check_program(path: str, arrays: Dict[str, Any]) -> None:

@@ -19,6 +19,8 @@ from typing import BinaryIO, Dict, Iterator, Mapping, Optional, Tuple, Union
 
 import numpy as np
 
+from baselines import files
+
 _DAMAGE = (
     zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError,
     NotImplementedError, OverflowError, RuntimeError, ValueError,
@@ -160,6 +162,20 @@ def check_arrays(
         _check_range(path, key, array, field, lengths)
         checked[key] = _converted(path, key, array, field.dtype)
     return checked
+
+
+def write_arrays(path: str, arrays: Mapping[str, np.ndarray]) -> None:
+    """Writes a compressed npz file, whole or not at all.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    # Packed in memory: on a full disk a zip file complains a second time, on
+    # stderr, when it is collected.
+    content = io.BytesIO()
+    np.savez_compressed(content, **arrays)
+    with files.write_atomically(path, 'wb') as stream:
+        stream.write(content.getbuffer())
 
 
 def read_header(stream: BinaryIO) -> Tuple[Tuple[int, ...], bool, np.dtype]:

@@ -10,7 +10,6 @@ from typing import Mapping, Optional, Tuple
 
 import numpy as np
 
-from baselines import files
 from baselines.data import npz
 
 # The largest kernels have some 100,000 configurations, 10 MB unpacked.
@@ -120,8 +119,7 @@ def write_tile(path: str, record: TileRecord) -> None:
     arrays['edge_index'] = arrays['edge_index'].astype(np.int64)
     if arrays['node_opcode'].max() < 256:
         arrays['node_opcode'] = arrays['node_opcode'].astype(np.uint8)
-    with files.write_atomically(path, 'wb') as stream:
-        np.savez_compressed(stream, **arrays)
+    npz.write_arrays(path, arrays)
 
 
 def _names(array: Optional[np.ndarray]) -> Optional[Tuple[str, ...]]:
