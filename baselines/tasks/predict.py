@@ -55,6 +55,7 @@ def write_predictions(
         ValueError: a run or the data are unusable.
         OSError: the CSV cannot be written.
     """
+    runs.check_file_writable(output, 'output')
     written = []
     for model_dir in model_dirs:
         predictor = load_predictor(model_dir, data, models_file)

@@ -121,12 +121,7 @@ class Predictor(abc.ABC):
 
     @property
     def _configs(self) -> int:
-        configs = self.run.args.get('configs', self.config_class.configs)
-        if not isinstance(configs, int) or configs < 2:
-            raise ValueError(
-                f'{runs.run_file(self.run.model_dir)}: args.configs should be a '
-                f'number of at least 2, not {configs!r}')
-        return configs
+        return self.run.args.get('configs', self.config_class.configs)
 
     @abc.abstractmethod
     def open_split(self, split: str) -> splits.PackedSplit:

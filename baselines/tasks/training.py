@@ -40,10 +40,7 @@ def check_outputs(config: Any) -> None:
     """
     runs.check_writable(config.out_dir)
     if config.results_csv:
-        path = files.expand(config.results_csv)
-        if os.path.isdir(path):
-            raise ValueError(f'--results_csv {path} is a folder: name a file in it')
-        runs.check_writable(os.path.dirname(path), 'results_csv')
+        runs.check_file_writable(config.results_csv, 'results_csv')
 
 
 def check_splits(config: Any, stores: Dict[str, Any]) -> None:
@@ -168,7 +165,10 @@ def save(
         The model directory.
     """
     info = {
-        'args': config_lib.to_json(config),
+        # The data root in full: predictions may be made from another folder.
+        'args': {
+            **config_lib.to_json(config),
+            'data_root': files.expand(config.data_root)},
         'train_curve': state.curve,
         'best_epoch': state.best_epoch,
         'final_error': final_error,

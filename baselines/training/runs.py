@@ -77,6 +77,19 @@ def check_writable(out_dir: str, flag: str = 'out_dir') -> None:
         ) from None
 
 
+def check_file_writable(path: str, flag: str) -> None:
+    """The same for the file that a flag names.
+
+    Raises:
+        ValueError: it is a folder, or its folder cannot be written.
+    """
+    path = files.expand(path)
+    if os.path.isdir(path):
+        raise ValueError(f'--{flag} {path} is a folder: name a file in it')
+    if not os.path.exists(path) or os.path.isfile(path):
+        check_writable(os.path.dirname(path), flag)
+
+
 def save(out_dir: str, run_hash: str, model: tf.keras.Model, info: Dict) -> str:
     """Writes a run; both parts appear, or neither.
 
