@@ -74,7 +74,7 @@ def stop_after(monkeypatch, epochs, train):
             train()
 
 
-def refused(call, *words):
+def assert_refused(call, *words):
     """Makes sure that a call raises ValueError with these words in one line."""
     with pytest.raises(ValueError) as caught:
         call()

@@ -10,6 +10,7 @@ import pytest
 from baselines import config
 from baselines.commands import command_line
 from baselines.data import records
+import damages
 import disks
 import tile_records
 import tiny_models
@@ -55,88 +56,27 @@ def _train(tmp_path, monkeypatch):
     return train
 
 
-def _assert_refused(code, printed, *words):
-    assert code == 1
-    assert printed.err.startswith('error: ') and printed.err.endswith('\n')
-    assert printed.err.count('\n') == 1, printed.err
-    for word in words:
-        assert word in printed.err
-
-
-def _outputs(tmp_path):
-    """What a training has written, but for finished or locked caches."""
-    names = sorted(
-        str(path.relative_to(tmp_path)) for path in tmp_path.rglob('*')
-        if path.is_file())
-    return [name for name in names if not name.startswith('data/')
-            and not (name.startswith('cache/') and '.building' not in name)]
-
-
-def _save(path, **arrays):
-    with np.load(path, allow_pickle=False) as stored:
-        old = {key: stored[key] for key in stored.files}
-    new = {key: value for key, value in {**old, **arrays}.items()
-           if value is not None}
-    np.savez(path, **new)
-
-
-def _changed(key, change):
-    def damage(path):
-        with np.load(path, allow_pickle=False) as stored:
-            array = stored[key].copy()
-        _save(path, **{key: change(array)})
-    return damage
-
-
-def _set(key, index, value):
-    def change(array):
-        array[index] = value
-        return array
-    return _changed(key, change)
-
-
 def _keep_configs(count):
     def damage(path):
         for key in (
             'config_feat', 'config_runtime', 'config_runtime_normalizers'):
-            _changed(key, lambda array: array[:count])(path)
+            damages.changed(key, lambda array: array[:count])(path)
     return damage
 
 
 _DAMAGES = {
-    'truncated': (
-        lambda path: os.truncate(path, path.stat().st_size // 2),
-        'not a complete npz file'),
-    'empty': (lambda path: os.truncate(path, 0), 'not a complete npz file'),
-    'text': (lambda path: path.write_text('text'), 'not a complete npz file'),
-    'pickled': (
-        _changed('node_feat', lambda array: array.astype(object)),
-        'node_feat holds pickled Python objects'),
-    'missing key': (
-        lambda path: _save(path, edge_index=None),
-        'the array edge_index is missing'),
-    'too short': (
-        _changed('node_opcode', lambda array: array[1:]), 'node_opcode has shape'),
+    **damages.COMMON,
     'too few axes': (
-        _changed('config_feat', lambda array: array[0]), 'config_feat has shape'),
-    'wrong width': (
-        _changed('node_feat', lambda array: array[:, 1:]),
-        'columns of node_feat: 139, but 140'),
-    'wrong type': (
-        _changed('node_opcode', lambda array: array.astype(np.float32)),
-        'node_opcode holds float32'),
-    'NaN': (_set('node_feat', (1, 3), np.nan), 'node_feat has 1 NaN or infinite'),
+        damages.changed('config_feat', lambda array: array[0]),
+        'config_feat has shape'),
     'infinite': (
-        _set('config_feat', (0, 0), np.inf), 'config_feat has 1 NaN or infinite'),
-    'edge outside': (_set('edge_index', (0, 0), 99), 'edge_index has 99 in row 0'),
-    'negative edge': (_set('edge_index', (0, 1), -1), 'edge_index has -1 in row 0'),
+        damages.entry('config_feat', (0, 0), np.inf),
+        'config_feat has 1 NaN or infinite'),
     'one configuration': (_keep_configs(1), 'config_feat has only 1 configuration'),
     'no configuration': (_keep_configs(0), 'config_feat has no configuration'),
     'zero normaliser': (
-        _set('config_runtime_normalizers', 2, 0),
+        damages.entry('config_runtime_normalizers', 2, 0),
         'config_runtime_normalizers has 0 in row 2'),
-    'negative runtime': (
-        _set('config_runtime', 0, -5), 'config_runtime has -5 in row 0'),
 }
 
 
@@ -144,10 +84,10 @@ _DAMAGES = {
 def test_one_damaged_file(train, data, tmp_path, capsys, damage):
     damaging, words = _DAMAGES[damage]
     damaging(data / 'train' / _BAD)
-    _assert_refused(
+    damages.assert_refused(
         train(), capsys.readouterr(), f'{data}/train/{_BAD}: ', words,
         '--skip_bad_files')
-    assert _outputs(tmp_path) == []
+    assert damages.outputs(tmp_path) == []
 
 
 def test_damaged_files_are_named_and_left_out_where_that_is_wanted(
@@ -168,39 +108,39 @@ def test_damaged_files_are_named_and_left_out_where_that_is_wanted(
 def test_missing_and_empty_splits(train, data, tmp_path, capsys, split):
     for path in (data / split).iterdir():
         path.unlink()
-    _assert_refused(
+    damages.assert_refused(
         train(), capsys.readouterr(), f'{data}/{split}: there is no .npz file',
         '--data_root')
     (data / split).rmdir()
-    _assert_refused(
+    damages.assert_refused(
         train(), capsys.readouterr(), f'{data}/{split}: there is no such folder')
-    assert _outputs(tmp_path) == []
+    assert damages.outputs(tmp_path) == []
 
 
 def test_no_data_at_all(train, tmp_path, capsys):
-    _assert_refused(
+    damages.assert_refused(
         train(), capsys.readouterr(), f'{tmp_path}/data/train: there is no such',
         '--sample_data')
-    assert _outputs(tmp_path) == []
+    assert damages.outputs(tmp_path) == []
 
 
 def test_unusable_runtimes(train, data, tmp_path, capsys):
-    _assert_refused(
+    damages.assert_refused(
         train(configs=31), capsys.readouterr(),
         f'{data}/train: nothing has --configs=31 configurations', '28')
     for path in (data / 'train').iterdir():
-        _changed('config_runtime', np.zeros_like)(path)
-    _assert_refused(
+        damages.changed('config_runtime', np.zeros_like)(path)
+    damages.assert_refused(
         train(), capsys.readouterr(), f'{data}/train: all runtimes are 0')
-    assert _outputs(tmp_path) == []
+    assert damages.outputs(tmp_path) == []
 
 
 def test_a_loss_that_overflows(train, data, tmp_path, capsys):
     assert data.exists()
-    _assert_refused(
+    damages.assert_refused(
         train(lr=1e30, batch=1), capsys.readouterr(),
         'the loss is not finite: lower --lr')
-    assert _outputs(tmp_path) == []
+    assert damages.outputs(tmp_path) == []
 
 
 @pytest.mark.parametrize('changes, words', [
@@ -220,8 +160,8 @@ def test_a_loss_that_overflows(train, data, tmp_path, capsys):
 ])
 def test_bad_settings(train, data, tmp_path, capsys, changes, words):
     assert data.exists()
-    _assert_refused(train(**changes), capsys.readouterr(), *words)
-    assert _outputs(tmp_path) == []
+    damages.assert_refused(train(**changes), capsys.readouterr(), *words)
+    assert damages.outputs(tmp_path) == []
 
 
 @pytest.mark.parametrize('model, kwargs', [
@@ -238,10 +178,10 @@ def test_keywords_of_the_wrong_kind(train, data, tmp_path, capsys, model, kwargs
     assert data.exists()
     code = train(
         model=model, models_file='', model_kwargs_json=json.dumps(kwargs))
-    _assert_refused(
+    damages.assert_refused(
         code, capsys.readouterr(), '--model_kwargs_json', model,
         str(next(iter(kwargs))))
-    assert _outputs(tmp_path) == []
+    assert damages.outputs(tmp_path) == []
 
 
 @pytest.mark.parametrize('flag, below', [
@@ -252,10 +192,10 @@ def test_a_place_that_cannot_be_written(
 ):
     (data / 'file').write_text('text')
     (data / 'folder').mkdir()
-    _assert_refused(
+    damages.assert_refused(
         train(**{flag: str(data / below)}), capsys.readouterr(), f'--{flag}',
         str(data / below.partition('/')[0]))
-    assert _outputs(tmp_path) == []
+    assert damages.outputs(tmp_path) == []
     assert (data / 'file').read_text() == 'text'
 
 
@@ -263,24 +203,26 @@ def test_a_full_disk(train, data, tmp_path, capsys):
     assert data.exists()
     with disks.room(10_000):
         code = train()
-    _assert_refused(code, capsys.readouterr(), f'{tmp_path}/cache', '--cache_dir')
-    assert _outputs(tmp_path) == []
+    damages.assert_refused(
+        code, capsys.readouterr(), f'{tmp_path}/cache', '--cache_dir')
+    assert damages.outputs(tmp_path) == []
     with disks.room(100):
         code = train()
-    _assert_refused(code, capsys.readouterr(), f'--out_dir {tmp_path}/out cannot')
-    assert _outputs(tmp_path) == []
+    damages.assert_refused(
+        code, capsys.readouterr(), f'--out_dir {tmp_path}/out cannot')
+    assert damages.outputs(tmp_path) == []
     # Data packed, but no room for the state after an epoch.
     assert train(configs=1_000) == 1
     capsys.readouterr()
     with disks.room(5_000):
         code = train()
-    _assert_refused(code, capsys.readouterr(), f'{tmp_path}/out/unfinished_')
-    assert _outputs(tmp_path) == []
+    damages.assert_refused(code, capsys.readouterr(), f'{tmp_path}/out/unfinished_')
+    assert damages.outputs(tmp_path) == []
     # Room for that, but not for the model: when there is, --resume goes on.
     with disks.room(25_000):
         code = train()
-    _assert_refused(code, capsys.readouterr(), f'{tmp_path}/out/')
-    assert [name[:15] for name in _outputs(tmp_path)] == ['out/unfinished_']
+    damages.assert_refused(code, capsys.readouterr(), f'{tmp_path}/out/')
+    assert [name[:15] for name in damages.outputs(tmp_path)] == ['out/unfinished_']
     assert train(resume=True) == 0
     assert 'resuming after epoch 1' in capsys.readouterr().out
 
@@ -292,5 +234,5 @@ def test_a_kernel_that_finds_no_room(tmp_path, capsys):
     path = tmp_path / 'k.npz'
     with disks.room(3_000):
         code = command_line.guarded(lambda: records.write_tile(str(path), record))
-    _assert_refused(code, capsys.readouterr(), str(path))
-    assert _outputs(tmp_path) == []
+    damages.assert_refused(code, capsys.readouterr(), str(path))
+    assert damages.outputs(tmp_path) == []

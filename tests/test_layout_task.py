@@ -252,7 +252,7 @@ def test_max_configs_is_a_fixed_uniform_subset(root, tmp_path, monkeypatch):
         ranks = np.searchsorted(different, means[drawn[0]])
         # Neither the fastest 16 nor the slowest.
         assert ranks.max() > 15 and ranks.min() < len(different) - 16
-    finished_runs.refused(
+    finished_runs.assert_refused(
         lambda: _train(root, max_configs=15, out_dir=str(tmp_path), **_TINY),
         'nothing has --configs=16 configurations to draw; the most is 15')
 
@@ -457,7 +457,7 @@ def test_evaluate_without_runtimes(root, run, monkeypatch, capsys):
 
 
 def test_metrics_need_runtimes(root, tmp_path):
-    finished_runs.refused(
+    finished_runs.assert_refused(
         lambda: _train(root, test_mode='metrics', out_dir=str(tmp_path)),
         f'--test_mode=metrics: all runtimes in {root}/data/xla/random/test are 0',
         'use --test_mode=predictions')
@@ -510,7 +510,7 @@ def test_toy_data_and_known_test_runtimes(tmp_path):
         _TINY['models_file'])
     assert pathlib.Path(paths[0]).read_text().count('layout:nlp:default:') == 7
     # Without its code the run is not read as something else.
-    finished_runs.refused(
+    finished_runs.assert_refused(
         lambda: predict.load_predictor(str(model_dir), data),
         "there is no layout model 'Tiny'")
 
@@ -540,11 +540,11 @@ def test_a_tile_run_on_layout_data(root, tile, tmp_path):
             prediction.DataOptions(str(data_root), str(tmp_path / 'cache')),
             str(tmp_path / 'p.csv'), tiny_models.__file__)
 
-    finished_runs.refused(
+    finished_runs.assert_refused(
         rank(root / 'data'), f'{root}/data/test: there is no such folder',
         '--data_root')
     folder = root / 'data/xla/random'
-    finished_runs.refused(
+    finished_runs.assert_refused(
         rank(folder), f'{folder}/test/program_0.npz', 'config_feat')
     assert not (tmp_path / 'p.csv').exists()
 
@@ -558,14 +558,14 @@ def test_a_layout_run_on_tile_data(run, tile, tmp_path):
             prediction.DataOptions(str(data_root), str(tmp_path / 'cache')),
             str(tmp_path / 'p.csv'))
 
-    finished_runs.refused(
+    finished_runs.assert_refused(
         rank(tiles), f'{tiles}/xla/random/test: there is no such folder',
         '--data_root')
     shutil.copytree(tiles, tmp_path / 'data/xla/random')
-    finished_runs.refused(
+    finished_runs.assert_refused(
         rank(tmp_path / 'data'), f'{tmp_path}/data/xla/random/test/program_0_0000',
         'node_config_ids')
-    finished_runs.refused(
+    finished_runs.assert_refused(
         lambda: _train(tmp_path, **_TINY), f'{tmp_path}/data/xla/random/train/',
         'node_config_ids')
     assert not (tmp_path / 'p.csv').exists()
@@ -576,7 +576,7 @@ def test_data_of_another_width(run, tmp_path):
         tmp_path / 'data/xla/random/test',
         _programs(2, seed=0, node_features=141))
     data = prediction.DataOptions(str(tmp_path / 'data'), str(tmp_path / 'cache'))
-    finished_runs.refused(
+    finished_runs.assert_refused(
         lambda: predict.evaluate(str(run), data, split='test'),
         f'{tmp_path}/data/xla/random/test: node_feat has 141 columns, but 140 in '
         'what the model was trained on')
@@ -595,7 +595,7 @@ def test_run_arguments_that_do_not_fit(root, run, args, words):
     info['args'].update(args)
     finished_runs.write_info(run, info)
     output = run.parent / 'p.csv'
-    finished_runs.refused(
+    finished_runs.assert_refused(
         lambda: predict.write_predictions([str(run)], _data(root), str(output)),
         words)
     assert not output.exists()
@@ -606,6 +606,6 @@ def test_resuming_from_what_does_not_fit(root, tmp_path, monkeypatch):
     finished_runs.stop_after(monkeypatch, 1, lambda: _train(root, **changes))
     path = next(tmp_path.glob('unfinished_*'))
     runs.Checkpoint(str(path)).write({'now_0000': np.zeros(3)}, {})
-    finished_runs.refused(
+    finished_runs.assert_refused(
         lambda: _train(root, **changes), str(path), 'delete it to start anew')
     assert os.listdir(tmp_path) == [path.name]

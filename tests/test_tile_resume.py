@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from baselines.training import runs
+import finished_runs
 import tile_records
 import tile_runs
 
@@ -21,31 +22,10 @@ def _root(tmp_path_factory):
     return root
 
 
-class _Stop(Exception):
-    """A stand-in for whatever ends a process."""
-
-
 def _stopped(monkeypatch, root, epochs_done, **changes):
     """Trains until the state after so many epochs has been kept."""
-    write = runs.Checkpoint.write
-
-    def stop(self, arrays, described):
-        write(self, arrays, described)
-        if len(described['curve']['epoch']) == epochs_done:
-            raise _Stop
-
-    with monkeypatch.context() as patch:
-        patch.setattr(runs.Checkpoint, 'write', stop)
-        with pytest.raises(_Stop):
-            tile_runs.train(root, **changes)
-
-
-def _weights(model_dir):
-    reader = tf.train.load_checkpoint(str(model_dir / 'variables' / 'variables'))
-    return {
-        name: reader.get_tensor(name).tolist()
-        for name in reader.get_variable_to_shape_map()
-        if name.endswith('VARIABLE_VALUE')}
+    finished_runs.stop_after(
+        monkeypatch, epochs_done, lambda: tile_runs.train(root, **changes))
 
 
 def test_same_seed_and_resumed_runs_are_the_same(root, tmp_path, monkeypatch):
@@ -61,9 +41,9 @@ def test_same_seed_and_resumed_runs_are_the_same(root, tmp_path, monkeypatch):
         root, **{**changes, 'seed': 1}, resume=True, validate_batches=0)
     assert 'note: --resume: there is no interrupted run of these' in printed
     assert kept[0] in os.listdir(tmp_path)
-    curve = tile_runs.info_of(other)['train_curve']
+    curve = finished_runs.info_of(other)['train_curve']
     assert curve['val_loss'] == curve['val_opa'] == [None] * 4
-    assert tile_runs.info_of(other)['best_epoch'] == 3
+    assert finished_runs.info_of(other)['best_epoch'] == 3
     resumed, printed = tile_runs.train(root, **changes, resume=True)
     assert 'resuming after epoch 2\n' in printed
     assert 'epoch   3/4' in printed and 'epoch   2/4' not in printed
@@ -72,11 +52,12 @@ def test_same_seed_and_resumed_runs_are_the_same(root, tmp_path, monkeypatch):
     whole, printed = tile_runs.train(root, **changes)
     assert 'note: a run of these settings was interrupted' in printed
     assert 'epoch   1/4' in printed
-    curve = tile_runs.info_of(whole)['train_curve']
-    assert tile_runs.info_of(resumed)['train_curve'] == curve
+    curve = finished_runs.info_of(whole)['train_curve']
+    assert finished_runs.info_of(resumed)['train_curve'] == curve
     assert curve['epoch'] == [0, 1, 2, 3]
-    assert _weights(resumed) == _weights(whole) != _weights(other)
-    assert len(_weights(whole)) == 3
+    weights = finished_runs.weights_of(whole)
+    assert finished_runs.weights_of(resumed) == weights and len(weights) == 3
+    assert finished_runs.weights_of(other) != weights
     # Three runs in one folder: each has its pair, and its own CSV.
     for kind in ('model_*', 'run_*.jsonz', 'results_*.csv'):
         assert len(list(tmp_path.glob(kind))) == 3
@@ -92,7 +73,7 @@ def test_resuming_from_what_does_not_fit(root, tmp_path, monkeypatch):
         lambda: runs.Checkpoint(str(path)).write({'now_0000': np.zeros(3)}, {}),
     ):
         damage()
-        tile_runs.assert_refused(
+        finished_runs.assert_refused(
             lambda: tile_runs.train(root, **changes), str(path),
             'delete it to start anew')
         assert os.listdir(tmp_path) == [path.name]
@@ -104,5 +85,5 @@ def test_resuming_after_the_last_epoch(root, tmp_path, monkeypatch):
     _stopped(monkeypatch, root, 1, **changes)
     model_dir, printed = tile_runs.train(root, **changes, resume=True)
     assert 'resuming after epoch 1\n' in printed and 'val_opa' not in printed
-    assert tile_runs.info_of(model_dir)['train_curve']['epoch'] == [0]
+    assert finished_runs.info_of(model_dir)['train_curve']['epoch'] == [0]
     tf.keras.models.load_model(str(model_dir), compile=False)

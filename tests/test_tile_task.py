@@ -1,7 +1,6 @@
 """The tile collection's jobs from end to end, on small simulated data."""
 
 import csv
-import gzip
 import io
 import json
 import os
@@ -14,26 +13,14 @@ import pytest
 import tensorflow as tf
 
 from baselines import config
-from baselines.commands import command_line
 from baselines.tasks import predict
 from baselines.tasks import prediction
 from baselines.training import runs
+import finished_runs
 import tile_records
 import tile_runs
 
 pytestmark = pytest.mark.slow
-
-
-def _write_info(model_dir, info):
-    path = runs.run_file(str(model_dir))
-    pathlib.Path(path).write_bytes(gzip.compress(json.dumps(info).encode()))
-
-
-def _command(monkeypatch, name, *argv):
-    # The process has TensorFlow running; its threads cannot be set any more.
-    monkeypatch.setenv('TF_NUM_INTRAOP_THREADS', '1')
-    monkeypatch.setenv('TF_NUM_INTEROP_THREADS', '1')
-    return command_line.run_command(name, [str(word) for word in argv])
 
 
 @pytest.fixture(name='root', scope='module')
@@ -92,7 +79,7 @@ def test_fewer_kernels_than_a_batch_are_trained_on_and_it_says_so(trained):
 
 
 def test_run_file(root, trained):
-    info = tile_runs.info_of(trained[0])
+    info = finished_runs.info_of(trained[0])
     curve = info['train_curve']
     assert {'epoch', 'train_loss', 'train_opa', 'val_loss', 'val_opa'} <= set(curve)
     assert curve['epoch'] == [0, 1, 2]
@@ -110,10 +97,10 @@ def test_run_file(root, trained):
 
 
 def test_ranking(trained):
-    rows = list(csv.DictReader(io.StringIO(tile_runs.csv_of(trained[0]))))
+    rows = list(csv.DictReader(io.StringIO(finished_runs.csv_of(trained[0]))))
     ranked = {
         row['ID']: [int(i) for i in row['TopConfigs'].split(';')] for row in rows}
-    assert ranked == tile_runs.info_of(trained[0])['test_predictions']
+    assert ranked == finished_runs.info_of(trained[0])['test_predictions']
     assert [row['ID'] for row in rows] == [
         'tile:xla:program_0_0000', 'tile:xla:program_1_0001', 'tile:xla:three']
     assert [len(set(order)) for order in ranked.values()] == [5, 5, 3]
@@ -125,17 +112,17 @@ def test_a_directory_alone_predicts_what_training_did(
 ):
     # Moved, relative, with a slash: the data is where training found it.
     monkeypatch.chdir(run.parent)
-    assert _command(
+    assert finished_runs.command(
         monkeypatch, 'predict', '--dir', f'{run.name}/', '--output', 'p.csv',
         '--cache_dir', root / 'cache') == 0
-    assert pathlib.Path('p.csv').read_text() == tile_runs.csv_of(run)
+    assert pathlib.Path('p.csv').read_text() == finished_runs.csv_of(run)
     assert capsys.readouterr().out == f'{run.parent}/p.csv: 3 rows\n'
     # `~`, another split, several runs: the hash goes into the name.
     monkeypatch.setenv('HOME', str(run.parent.parent))
     other = run.parent / 'model_other'
     shutil.copytree(run, other)
     shutil.copy(runs.run_file(str(run)), runs.run_file(str(other)))
-    assert _command(
+    assert finished_runs.command(
         monkeypatch, 'predict', '--dirs', f'~/out/{run.name}', '~/out/model_other',
         '--output', '~/new/p.csv', '--data_root', root / 'data', '--split',
         'valid', '--cache_dir', root / 'cache') == 0
@@ -148,7 +135,7 @@ def test_a_directory_alone_predicts_what_training_did(
 
 def test_evaluate(root, run, monkeypatch, capsys):
     output = run.parent / 'out.json'
-    assert _command(
+    assert finished_runs.command(
         monkeypatch, 'evaluate', '--dir', run, '--output', output,
         '--cache_dir', root / 'cache') == 0
     table = capsys.readouterr().out
@@ -161,7 +148,7 @@ def test_evaluate(root, run, monkeypatch, capsys):
     overall = summary['overall']
     assert overall['graphs'] == 4
     assert set(summary['groups']) == {'program_0', 'program_1', 'program_2'}
-    for k, error in tile_runs.info_of(run)['final_error']['val'].items():
+    for k, error in finished_runs.info_of(run)['final_error']['val'].items():
         assert overall[f'top_{k}_error']['mean'] == pytest.approx(error, rel=1e-6)
     assert overall['kaggle_score']['mean'] == pytest.approx(
         1 - overall['top_5_error']['mean'])
@@ -170,7 +157,7 @@ def test_evaluate(root, run, monkeypatch, capsys):
 
 
 def test_evaluate_several_runs_as_one_json(root, run, monkeypatch, capsys):
-    assert _command(
+    assert finished_runs.command(
         monkeypatch, 'evaluate', '--dirs', run, f'{run}/', '--json',
         '--cache_dir', root / 'cache', '--output', run.parent / 'all.json') == 0
     printed = json.loads(capsys.readouterr().out)
@@ -180,7 +167,7 @@ def test_evaluate_several_runs_as_one_json(root, run, monkeypatch, capsys):
 
 
 def test_evaluate_without_runtimes(root, run, monkeypatch, capsys):
-    assert _command(
+    assert finished_runs.command(
         monkeypatch, 'evaluate', '--dir', run, '--split', 'test', '--output',
         run.parent / 'none.json', '--cache_dir', root / 'cache') == 1
     printed = capsys.readouterr()
@@ -191,7 +178,7 @@ def test_evaluate_without_runtimes(root, run, monkeypatch, capsys):
 
 
 def test_a_run_of_the_published_code(root, data, run, monkeypatch, capsys):
-    info = tile_runs.info_of(run)
+    info = finished_runs.info_of(run)
     ours = {
         'models_file', 'sample_data', 'skip_bad_files', 'validation_configs',
         'seed', 'resume'}
@@ -200,28 +187,28 @@ def test_a_run_of_the_published_code(root, data, run, monkeypatch, capsys):
         for key in ('train_curve', 'final_error', 'test_predictions')}
     published['args'] = {
         key: value for key, value in info['args'].items() if key not in ours}
-    _write_info(run, published)
+    finished_runs.write_info(run, published)
     predictor = predict.load_predictor(str(run), data)
     assert predictor.normalizer.to_json() == info['normalizer']
     assert predictor.num_ops == info['num_ops']
     assert capsys.readouterr().err == (
         'note: this run does not hold its normaliser; fitting it to '
         f'{root}/data\n')
-    assert _command(
+    assert finished_runs.command(
         monkeypatch, 'predict', '--dir', run, '--output', run.parent / 'p.csv',
         '--cache_dir', root / 'cache') == 0
-    assert (run.parent / 'p.csv').read_text() == tile_runs.csv_of(run)
+    assert (run.parent / 'p.csv').read_text() == finished_runs.csv_of(run)
 
 
 def test_a_run_file_names_no_code_to_run(data, run, capsys):
     bomb = run.parent / 'bomb.py'
     bomb.write_text(f'open({str(run.parent / "ran")!r}, "w").close()\n')
-    info = tile_runs.info_of(run)
+    info = finished_runs.info_of(run)
     info['args']['models_file'] = str(bomb)
-    _write_info(run, info)
+    finished_runs.write_info(run, info)
     predict.write_predictions([str(run)], data, str(run.parent / 'p.csv'))
     assert not (run.parent / 'ran').exists()
-    assert (run.parent / 'p.csv').read_text() == tile_runs.csv_of(run)
+    assert (run.parent / 'p.csv').read_text() == finished_runs.csv_of(run)
     assert capsys.readouterr().err == (
         f'note: {run} was trained with --models_file={bomb}; pass it here too '
         'if it is not ours\n')
@@ -232,7 +219,7 @@ def test_the_stored_graph_is_not_executed(data, run):
     for name in ('saved_model.pb', 'keras_metadata.pb'):
         (run / name).write_bytes(b'no graph')
     predict.write_predictions([str(run)], data, str(run.parent / 'p.csv'))
-    assert (run.parent / 'p.csv').read_text() == tile_runs.csv_of(run)
+    assert (run.parent / 'p.csv').read_text() == finished_runs.csv_of(run)
 
 
 @pytest.mark.parametrize('change, words', [
@@ -244,8 +231,8 @@ def test_the_stored_graph_is_not_executed(data, run):
     ({'normalizer': {'node_used': 'x'}}, 'normalizer'),
 ])
 def test_run_files_that_do_not_fit(data, run, change, words):
-    _write_info(run, {**tile_runs.info_of(run), **change})
-    tile_runs.assert_refused(
+    finished_runs.write_info(run, {**finished_runs.info_of(run), **change})
+    finished_runs.assert_refused(
         lambda: predict.load_predictor(str(run), data), words, run.name[6:])
 
 
@@ -257,18 +244,19 @@ def test_run_files_that_do_not_fit(data, run, change, words):
     ({'model_kwargs_json': '{"hidden_dim": 8}'}, 'holds variable 1 of shape'),
 ])
 def test_run_arguments_that_do_not_fit(data, run, args, words):
-    info = tile_runs.info_of(run)
+    info = finished_runs.info_of(run)
     info['args'].update(args)
-    _write_info(run, info)
-    tile_runs.assert_refused(lambda: predict.load_predictor(str(run), data), words)
+    finished_runs.write_info(run, info)
+    finished_runs.assert_refused(
+        lambda: predict.load_predictor(str(run), data), words)
 
 
 def test_where_the_data_is_gone(data, run, monkeypatch, tmp_path):
-    info = tile_runs.info_of(run)
+    info = finished_runs.info_of(run)
     info['args']['data_root'] = str(tmp_path / 'gone')
-    _write_info(run, info)
+    finished_runs.write_info(run, info)
     monkeypatch.setenv('HOME', str(tmp_path))
-    tile_runs.assert_refused(
+    finished_runs.assert_refused(
         lambda: predict.write_predictions([str(run)], data, str(tmp_path / 'p.csv')),
         f'{tmp_path}/data/tpugraphs/npz/tile/xla/test: there is no such folder',
         '--data_root')
@@ -276,7 +264,7 @@ def test_where_the_data_is_gone(data, run, monkeypatch, tmp_path):
 
 
 def test_metrics_need_runtimes(root, tmp_path):
-    tile_runs.assert_refused(
+    finished_runs.assert_refused(
         lambda: tile_runs.train(
             root, test_mode='metrics', out_dir=str(tmp_path / 'out')),
         f'--test_mode=metrics: all runtimes in {root}/data/test are 0',
@@ -298,7 +286,7 @@ def test_toy_data_and_known_test_runtimes(tmp_path):
         **tile_runs.TINY)
     assert 'training on 100 kernels with 1,200 configurations' in printed
     assert 'test top-1/5/10 error: ' in printed and 'note:' not in printed
-    info = tile_runs.info_of(model_dir)
+    info = finished_runs.info_of(model_dir)
     # The first 100 files by name.
     names = sorted(f'tile:xla:program_{i % 3}_{i:04d}' for i in range(103))[:100]
     assert list(info['test_predictions']) == names
@@ -307,11 +295,11 @@ def test_toy_data_and_known_test_runtimes(tmp_path):
     code = tile_runs.TINY['models_file']
     predict.write_predictions(
         [str(model_dir)], data, str(tmp_path / 'p.csv'), code)
-    assert (tmp_path / 'p.csv').read_text() == tile_runs.csv_of(model_dir)
+    assert (tmp_path / 'p.csv').read_text() == finished_runs.csv_of(model_dir)
     summary = predict.evaluate(str(model_dir), data, code, 'test')
     for k, error in info['final_error']['test'].items():
         assert summary['overall'][f'top_{k}_error']['mean'] == pytest.approx(error)
     # Without its code the run is not read as something else.
-    tile_runs.assert_refused(
+    finished_runs.assert_refused(
         lambda: predict.load_predictor(str(model_dir), data),
         "there is no model 'Tiny'")
