@@ -32,6 +32,9 @@ import elsewhere
 
 NUM_CONFIGS = 4
 
+# Two layers are enough to have a first and a later one.
+SMALL = {'num_gnns': 2}
+
 
 def distinct(models: Mapping[str, type]) -> List[str]:
     """Names of the different classes; of two names for one class the first."""
@@ -82,7 +85,7 @@ class Task:
     @functools.lru_cache(maxsize=None)
     def shared(self, name: str) -> tf.keras.Model:
         """A model for tests that leave its variables alone; biases are not 0."""
-        model = self.make(name)
+        model = self.make(name, **SMALL)
         rng = np.random.default_rng(0)
         for variable in model.trainable_variables:
             noise = rng.normal(0, 0.1, variable.shape).astype(np.float32)
@@ -173,7 +176,8 @@ class ModelSuite:
     def test_gradients_are_finite(self, task, name, dead):
         """Also where a graph is odd, and where no unit is active."""
         pieces = task.pieces()
-        model = task.make(name, hidden_activation='relu' if dead else 'leaky_relu')
+        activation = 'relu' if dead else 'leaky_relu'
+        model = task.make(name, hidden_activation=activation, **SMALL)
         if dead:
             for variable in model.trainable_variables:
                 if variable.shape.rank == 1:
@@ -208,7 +212,7 @@ class ModelSuite:
         graph = task.graph(list(task.pieces().values()))
         run = runs.load(task.saved(name))
         assert run.args['model'] == name
-        fresh = task.make(name)
+        fresh = task.make(name, **SMALL)
         expected = task.shared(name)(graph).numpy()
         assert np.abs(fresh(graph) - expected).max() > 1e-3
         runs.read_weights(run, fresh)
