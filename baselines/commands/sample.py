@@ -13,8 +13,8 @@ Example: a small sample, and a model trained on it:
 Other than in the published data the test files hold their (simulated) runtimes,
 so that test metrics can be computed; --hide_test_runtimes writes zeros as
 published.  `tiles_train.py --sample_data` makes and uses the default sample by
-itself.  The real collection's size (5,709 kernels, 11 million configurations)
-takes some minutes and 1 GB:
+itself.  About the real collection's size (5,709 kernels, 11 million configurations)
+takes some minutes and 0.2 GB of disk:
 
     python -m baselines.commands.sample --output /tmp/big --train 5709 \\
         --valid 676 --test 844 --configs_mean 1946
