@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from baselines.commands import command_line
-from baselines.data import records, sample
+from baselines.data import records, sample, sample_folder
 from baselines.data.sample import dataset, generate, tiles
 from baselines.data.sample.hlo import Fusion, tensor
 from baselines.data.sample.programs import programs
@@ -185,7 +185,7 @@ class TestDataset:
 
     def test_refuses_a_folder_with_other_things(self, tmp_path):
         (tmp_path / 'thesis.tex').write_text('')
-        with pytest.raises(ValueError, match='not empty and no simulated sample'):
+        with pytest.raises(ValueError, match='not empty and no simulated tile sample'):
             sample.generate_dataset(str(tmp_path), SMALL, progress=False)
         with pytest.raises(ValueError, match='is a file; name a folder'):
             sample.generate_dataset(str(tmp_path / 'thesis.tex'), SMALL)
@@ -199,6 +199,14 @@ class TestDataset:
             (dict(configs_mean=5.0), 'configs_mean is 5: use a number from 20'),
         ],
     )
+    def test_a_layout_sample_is_not_replaced_by_a_tile_sample(self, tmp_path):
+        noted = sample_folder.marker('layout', 1, {})
+        with sample_folder.replacing(str(tmp_path / 's'), noted, 'see {marker}'):
+            pass
+        with pytest.raises(ValueError, match='no simulated tile sample'):
+            sample.generate_dataset(str(tmp_path / 's'))
+        assert (tmp_path / 's' / 'README.txt').read_text() == 'see sample.json'
+
     def test_refuses_senseless_sizes(self, tmp_path, change, message):
         with pytest.raises(ValueError, match=message):
             sample.generate_dataset(str(tmp_path / 'x'), SMALL._replace(**change))
@@ -283,7 +291,7 @@ class TestCommand:
         assert out.startswith(f'SIMULATED sample (no measurements) in {tmp_path}: ')
         assert 'train 2, valid 1, test 1 kernels\n4 kernels, ' in out
         assert 'median / best ' in out and 'worst / best ' in out
-        assert dataset.read_marker(str(tmp_path))['parameters']['hide_test_runtimes']
+        assert sample_folder.read_marker(str(tmp_path))['parameters']['hide_test_runtimes']
 
     def test_refuses_in_one_line(self, tmp_path, capsys):
         (tmp_path / 'notes').write_text('')

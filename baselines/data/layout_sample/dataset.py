@@ -1,11 +1,7 @@
 """Folders of simulated whole programs in the published layout, whole or not at all."""
 
-import contextlib
 import dataclasses
-import json
 import os
-import shutil
-import tempfile
 from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
 
 import numpy as np
@@ -13,10 +9,10 @@ import tqdm
 
 from baselines import files
 from baselines.data import layout_records
+from baselines.data import sample_folder
 from baselines.data.layout_sample.generate import GENERATOR_VERSION, CompiledProgram
 from baselines.data.layout_sample.programs import SOURCES, SPLITS, draw_programs
 from baselines.data.layout_sample.search import SEARCHES
-from baselines.data.sample.dataset import MARKER, read_marker
 
 DEFAULT_ROOT = '~/data/tpugraphs/sample/npz/layout'
 
@@ -27,7 +23,7 @@ Programs are invented networks (names begin with sim_), and every runtime comes
 from an analytical model of array layouts on a TPU v3 core plus 0.3 % noise.
 Use it to try the toolkit, never to report results.
 How it is made, and what it leaves out: docs/sample-data-layout.md of the toolkit.
-Parameters: {marker}.  {test}
+Parameters: {marker}.
 """
 _TEST_KNOWN = (
     'Other than in the published data, test files have their runtimes, so that '
@@ -108,14 +104,11 @@ def generate_layout_dataset(
         OSError: the folder cannot be written.
     """
     sizes = sizes.checked()
-    with _replacing(files.expand(root)) as folder:
-        summaries = _fill(folder, sizes, progress)
-        hidden = _TEST_HIDDEN if sizes.hide_test_runtimes else _TEST_KNOWN
-        with files.write_atomically(os.path.join(folder, 'README.txt')) as stream:
-            stream.write(_README.format(marker=MARKER, test=hidden))
-        with files.write_atomically(os.path.join(folder, MARKER)) as stream:
-            json.dump(_marker(sizes), stream, indent=2)
-    return summaries
+    hidden = _TEST_HIDDEN if sizes.hide_test_runtimes else _TEST_KNOWN
+    with sample_folder.replacing(
+        files.expand(root), _marker(sizes), _README + hidden + '\n'
+    ) as folder:
+        return _fill(folder, sizes, progress)
 
 
 def ensure_layout_sample(
@@ -137,44 +130,13 @@ def ensure_layout_sample(
     """
     root = files.expand(root or DEFAULT_ROOT)
     wanted = LayoutSizes(**sizes).checked()
-    if read_marker(root) != _marker(wanted):
+    if sample_folder.read_marker(root) != _marker(wanted):
         generate_layout_dataset(root, wanted, progress=progress)
     return root
 
 
 def _marker(sizes: LayoutSizes) -> Dict[str, Any]:
-    return {
-        'simulated': True,
-        'collection': 'layout',
-        'generator_version': GENERATOR_VERSION,
-        'parameters': sizes._asdict(),
-    }
-
-
-@contextlib.contextmanager
-def _replacing(root: str) -> Iterator[str]:
-    """Gives a folder to fill that takes the name `root` when the block ends well."""
-    if os.path.lexists(root) and not os.path.isdir(root):
-        raise ValueError(f'{root} is a file; name a folder')
-    known = read_marker(root) or {}
-    if os.path.isdir(root) and os.listdir(root) and known.get('collection') != 'layout':
-        raise ValueError(
-            f'{root} is not empty and no simulated layout sample (it has no such '
-            f'{MARKER}); name another folder'
-        )
-    parent, name = os.path.split(root)
-    os.makedirs(parent, exist_ok=True)
-    building = tempfile.mkdtemp(prefix=f'.{name}.', dir=parent)
-    try:
-        yield building
-        os.chmod(building, 0o755)
-        old = f'{building}.old'
-        with contextlib.suppress(FileNotFoundError):
-            os.rename(root, old)
-        os.rename(building, root)
-        shutil.rmtree(old, ignore_errors=True)
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
+    return sample_folder.marker('layout', GENERATOR_VERSION, sizes._asdict())
 
 
 def _fill(folder: str, sizes: LayoutSizes, progress: bool) -> Dict[str, LayoutSummary]:

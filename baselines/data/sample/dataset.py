@@ -1,12 +1,7 @@
 """Folders of simulated kernels in the published layout, written whole or not."""
 
-import contextlib
 import dataclasses
-import json
 import os
-import shutil
-import tempfile
-import time
 from typing import Any, Dict, Iterator, NamedTuple, Optional
 
 import numpy as np
@@ -14,12 +9,10 @@ import tqdm
 
 from baselines import files
 from baselines.data import records
+from baselines.data import sample_folder
 from baselines.data.sample.generate import GENERATOR_VERSION, generate_kernel
 
 DEFAULT_ROOT = '~/data/tpugraphs/sample/npz/tile/xla'
-MARKER = 'sample.json'
-
-_STALE_SECONDS = 3600
 
 _README = """\
 This is SIMULATED sample data, no measurement of any hardware.
@@ -28,7 +21,7 @@ Kernels are random fusions over the shapes of invented programs (names begin
 with sim_), and every runtime comes from an analytical model of a TPU v3 core
 plus 1 % noise.  Use it to try the toolkit, never to report results.
 How it is made, and what it leaves out: docs/sample-data.md of the toolkit.
-Parameters: {marker}.  {test}
+Parameters: {marker}.
 """
 _TEST_KNOWN = (
     'Other than in the published data, test files have their runtimes, so that '
@@ -106,19 +99,11 @@ def generate_dataset(
         OSError: the folder cannot be written.
     """
     sizes = sizes.checked()
-    root = files.expand(root)
-    _check_replaceable(root)
-    parent = os.path.dirname(root)
-    os.makedirs(parent, exist_ok=True)
-    _remove_stale(root)
-    building = tempfile.mkdtemp(prefix=f'.{os.path.basename(root)}.', dir=parent)
-    try:
-        summary = _fill(building, sizes, progress)
-        os.chmod(building, 0o755)
-        _swap(building, root)
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
-    return summary
+    hidden = _TEST_HIDDEN if sizes.hide_test_runtimes else _TEST_KNOWN
+    with sample_folder.replacing(
+        files.expand(root), _marker(sizes), _README + hidden + '\n'
+    ) as folder:
+        return _fill(folder, sizes, progress)
 
 
 def ensure_sample(root: Optional[str] = None, *, progress: bool = True, **sizes) -> str:
@@ -138,60 +123,13 @@ def ensure_sample(root: Optional[str] = None, *, progress: bool = True, **sizes)
     """
     root = files.expand(root or DEFAULT_ROOT)
     wanted = Sizes(**sizes).checked()
-    if read_marker(root) != _marker(wanted):
+    if sample_folder.read_marker(root) != _marker(wanted):
         generate_dataset(root, wanted, progress=progress)
     return root
 
 
-def read_marker(root: str) -> Optional[Dict[str, Any]]:
-    """Returns the parameters of the sample at `root`; None if there is none."""
-    with contextlib.suppress(OSError, ValueError):
-        with open(os.path.join(root, MARKER), encoding='utf-8') as stream:
-            return json.load(stream)
-    return None
-
-
 def _marker(sizes: Sizes) -> Dict[str, Any]:
-    return {
-        'simulated': True,
-        'generator_version': GENERATOR_VERSION,
-        'parameters': sizes._asdict(),
-    }
-
-
-def _check_replaceable(root: str) -> None:
-    if os.path.isdir(root):
-        if os.listdir(root) and not read_marker(root):
-            raise ValueError(
-                f'{root} is not empty and no simulated sample (it has no {MARKER}); '
-                'name another folder'
-            )
-    elif os.path.lexists(root):
-        raise ValueError(f'{root} is a file; name a folder')
-
-
-def _remove_stale(root: str) -> None:
-    """Removes what a killed run left beside `root` long ago."""
-    parent, name = os.path.split(root)
-    for entry in os.listdir(parent):
-        path = os.path.join(parent, entry)
-        if entry.startswith(f'.{name}.') and os.path.isdir(path):
-            if time.time() - os.path.getmtime(path) > _STALE_SECONDS:
-                shutil.rmtree(path, ignore_errors=True)
-
-
-def _swap(building: str, root: str) -> None:
-    """Gives the finished folder its name; the old sample goes afterwards."""
-    old = f'{building}.old'
-    with contextlib.suppress(FileNotFoundError):
-        os.rename(root, old)
-    try:
-        os.rename(building, root)
-    except OSError:
-        # Another process was faster; the same sample is as good as ours.
-        if read_marker(root) != read_marker(building):
-            raise
-    shutil.rmtree(old, ignore_errors=True)
+    return sample_folder.marker('tile', GENERATOR_VERSION, sizes._asdict())
 
 
 def _fill(folder: str, sizes: Sizes, progress: bool) -> Summary:
@@ -201,11 +139,6 @@ def _fill(folder: str, sizes: Sizes, progress: bool) -> Summary:
         spreads.append((np.median(runtimes), runtimes.max()) / runtimes.min())
         nodes += record.num_nodes
         configs += record.num_configs
-    known = _TEST_HIDDEN if sizes.hide_test_runtimes else _TEST_KNOWN
-    with files.write_atomically(os.path.join(folder, 'README.txt')) as stream:
-        stream.write(_README.format(marker=MARKER, test=known))
-    with files.write_atomically(os.path.join(folder, MARKER)) as stream:
-        json.dump(_marker(sizes), stream, indent=2)
     median, worst = np.median(spreads, axis=0)
     return Summary(len(spreads), nodes, configs, float(median), float(worst))
 
