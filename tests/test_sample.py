@@ -183,6 +183,14 @@ class TestDataset:
                 assert (kernel.config_runtime_normalizers == 1).all() != known
         assert 'runtimes of test files are 0' in (tmp_path / 'README.txt').read_text()
 
+    def test_a_layout_sample_is_not_replaced_by_a_tile_sample(self, tmp_path):
+        noted = sample_folder.marker('layout', 1, {})
+        with sample_folder.replacing(str(tmp_path / 's'), noted, 'see {marker}'):
+            pass
+        with pytest.raises(ValueError, match='no simulated tile sample'):
+            sample.generate_dataset(str(tmp_path / 's'))
+        assert (tmp_path / 's' / 'README.txt').read_text() == 'see sample.json'
+
     def test_refuses_a_folder_with_other_things(self, tmp_path):
         (tmp_path / 'thesis.tex').write_text('')
         with pytest.raises(ValueError, match='not empty and no simulated tile sample'):
@@ -199,14 +207,6 @@ class TestDataset:
             (dict(configs_mean=5.0), 'configs_mean is 5: use a number from 20'),
         ],
     )
-    def test_a_layout_sample_is_not_replaced_by_a_tile_sample(self, tmp_path):
-        noted = sample_folder.marker('layout', 1, {})
-        with sample_folder.replacing(str(tmp_path / 's'), noted, 'see {marker}'):
-            pass
-        with pytest.raises(ValueError, match='no simulated tile sample'):
-            sample.generate_dataset(str(tmp_path / 's'))
-        assert (tmp_path / 's' / 'README.txt').read_text() == 'see sample.json'
-
     def test_refuses_senseless_sizes(self, tmp_path, change, message):
         with pytest.raises(ValueError, match=message):
             sample.generate_dataset(str(tmp_path / 'x'), SMALL._replace(**change))
