@@ -130,14 +130,14 @@ class LayoutConfig(_Config):
         'different ones are not trained on.', low=2)
     max_configs: int = _setting(
         -1, 'Draw from at most so many configurations per program, a uniform '
-        'subset; -1: from all.')
+        'subset; -1: from all.', low=2, also=-1)
     sampling: str = _setting(
         'skewed', 'How they are drawn: skewed to fast ones as published, '
         'uniform, or stratified by runtime.',
         choices=('skewed', 'uniform', 'stratified'))
     keep_nodes: int = _setting(
         5000, 'Nodes of a program that a step passes gradients through; -1: '
-        'all of them.')
+        'all of them.', low=1, also=-1)
     segments: str = _setting(
         'equal', 'How programs are cut into segments of --keep_nodes: equal, '
         'as published, or splits, between computations.',
@@ -207,8 +207,9 @@ def checked(config: _AnyConfig) -> _AnyConfig:
         value, rule = getattr(config, field.name), field.metadata
         if 'choices' in rule and value not in rule['choices']:
             wanted = f'one of {", ".join(rule["choices"])}'
-        elif 'low' in rule and value < rule['low']:
-            wanted = f'at least {rule["low"]}'
+        elif 'low' in rule and value < rule['low'] and value != rule.get('also'):
+            also = f', or {rule["also"]}' if 'also' in rule else ''
+            wanted = f'at least {rule["low"]}{also}'
         elif 'above' in rule and not value > rule['above']:
             wanted = f'more than {rule["above"]}'
         else:

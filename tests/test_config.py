@@ -65,10 +65,27 @@ _LAYOUT = {
     'cache_dir': '~/data/tpugraphs/cache/layout',
     'toy_data': 'false',
 }
+_LAYOUT_OURS = {
+    'models_file': '',
+    'sample_data': 'false',
+    'skip_bad_files': 'false',
+    'test_mode': 'predictions',
+    'losses': 'ListMLELoss',
+    'sampling': 'skewed',
+    'segments': 'equal',
+    'validation_configs': '1000',
+    'memory_budget': '1024',
+    'seed': '0',
+    'resume': 'false',
+}
+_BOTH = [
+    (config.TileConfig, {*_PUBLISHED, *_OURS}),
+    (config.LayoutConfig, {*_LAYOUT, *_LAYOUT_OURS}),
+]
 # What may differ between a run and the one that resumes it.
 _NOT_SHAPING = {
     'cache_dir', 'out_dir', 'results_csv', 'test_mode', 'epochs', 'early_stop',
-    'eval_every', 'resume', 'data_root'}
+    'eval_every', 'resume', 'data_root', 'memory_budget'}
 
 
 def _flags_of(script):
@@ -87,9 +104,8 @@ def test_tiles_train_has_the_published_flags_and_ours():
     assert _flags_of('tiles_train.py') == {**_PUBLISHED, **_OURS}
 
 
-def test_layout_train_has_the_published_flags():
-    found = _flags_of('layout_train.py')
-    assert {name: found.get(name) for name in _LAYOUT} == _LAYOUT
+def test_layout_train_has_the_published_flags_and_ours():
+    assert _flags_of('layout_train.py') == {**_LAYOUT, **_LAYOUT_OURS}
 
 
 def test_prediction_script_has_the_published_flags():
@@ -133,6 +149,32 @@ def test_values_out_of_range(setting, value, wanted):
     assert str(caught.value) == f'--{setting} should be {wanted}'
 
 
+@pytest.mark.parametrize('setting, value, wanted', [
+    ('source', 'XLA', "one of xla, nlp, not 'XLA'"),
+    ('search', '', "one of random, default, not ''"),
+    ('sampling', 'gumbel', "one of skewed, uniform, stratified, not 'gumbel'"),
+    ('segments', 'topo', "one of equal, splits, not 'topo'"),
+    ('max_configs', 0, 'at least 2, or -1, not 0'),
+    ('max_configs', 1, 'at least 2, or -1, not 1'),
+    ('keep_nodes', 0, 'at least 1, or -1, not 0'),
+    ('keep_nodes', -2, 'at least 1, or -1, not -2'),
+    ('memory_budget', 15, 'at least 16, not 15'),
+    ('configs', 1, 'at least 2, not 1'),
+])
+def test_layout_values_out_of_range(setting, value, wanted):
+    with pytest.raises(ValueError) as caught:
+        config.checked(config.LayoutConfig(**{setting: value}))
+    assert str(caught.value) == f'--{setting} should be {wanted}'
+
+
+@pytest.mark.parametrize('setting, value', [
+    ('max_configs', -1), ('max_configs', 2), ('keep_nodes', -1),
+    ('keep_nodes', 1), ('memory_budget', 16), ('source', 'nlp')])
+def test_layout_values_at_the_edge(setting, value):
+    wanted = config.LayoutConfig(**{setting: value})
+    assert config.checked(wanted) is wanted
+
+
 @pytest.mark.parametrize('setting, value', [
     ('epochs', 1), ('configs', 2), ('batch', 1), ('seed', 0), ('lr', 1e-9),
     ('validate_batches', 0), ('validate_batches', -1), ('test_mode', 'metrics')])
@@ -165,20 +207,22 @@ def test_model_kwargs():
         'num_gnns': 2, 'directed': True}
 
 
-def test_json_is_flat_and_complete():
-    settings = config.TileConfig(lr=0.25, run_id='first')
+@pytest.mark.parametrize('kind, names', _BOTH)
+def test_json_is_flat_and_complete(kind, names):
+    settings = kind(lr=0.25, run_id='first')
     described = config.to_json(settings)
-    assert set(described) == {*_PUBLISHED, *_OURS}
+    assert set(described) == names
     assert json.loads(json.dumps(described, allow_nan=False)) == described
-    assert config.TileConfig(**described) == settings
+    assert kind(**described) == settings
 
 
-def test_every_setting_has_help_and_cannot_be_changed():
-    for name in config.to_json(config.TileConfig()):
-        text = config.help_of(config.TileConfig, name)
+@pytest.mark.parametrize('kind, names', _BOTH)
+def test_every_setting_has_help_and_cannot_be_changed(kind, names):
+    for name in names:
+        text = config.help_of(kind, name)
         assert text.endswith('.') and '\n' not in text
     with pytest.raises(dataclasses.FrozenInstanceError):
-        config.TileConfig().lr = 1.0
+        kind().lr = 1.0
 
 
 def _other(value):
@@ -187,9 +231,10 @@ def _other(value):
         value + 'x' if isinstance(value, str) else value + 1)
 
 
-@pytest.mark.parametrize('name', sorted({*_PUBLISHED, *_OURS}))
-def test_training_key_follows_what_shapes_the_model(name):
-    plain = config.TileConfig()
+@pytest.mark.parametrize(
+    'kind, name', [(kind, name) for kind, names in _BOTH for name in sorted(names)])
+def test_training_key_follows_what_shapes_the_model(kind, name):
+    plain = kind()
     changed = dataclasses.replace(plain, **{name: _other(getattr(plain, name))})
     same = config.training_key(plain, 'data') == config.training_key(
         changed, 'data')
