@@ -5,7 +5,7 @@ one of them.  Name one file per collection that you have predicted; the other
 rows come from sample_submission.csv, which you get from
 https://www.kaggle.com/competitions/predict-ai-model-runtime/data:
 
-  tpugraphs combine tile.csv xla_random.csv nlp_random.csv --sample ~/Downloads/sample_submission.csv
+  tpugraphs combine tile.csv xla_random.csv --sample sample_submission.csv
 
 For --sample an earlier submission does as well: its other rows are kept.
 Without --sample, sample_submission.csv is looked for in the current folder and
