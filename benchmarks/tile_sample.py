@@ -37,7 +37,7 @@ def main() -> int:
     args = parser.parse_args()
     command_line.start_tensorflow()
     print('| model | top-1 error | top-5 error | top-10 error | OPA '
-          '| test top-5 error | training |')
+          '| test top-5 error | processor time |')
     print('|---|---|---|---|---|---|---|')
     rows, chance = [], None
     for model in args.models:
@@ -51,7 +51,7 @@ def main() -> int:
             for split in ('valid', 'test'):
                 rows += [(f'{model}, seed {seed}: {split} {m}', f[split][m], '')
                          for m in _MEASURES]
-            rows.append((f'{model}, seed {seed}: training', f['seconds'], 's'))
+            rows.append((f'{model}, seed {seed}: processor time of training', f['seconds'], 's'))
     cells = [f'{chance[m]:.3f}' for m in _MEASURES]
     print(f'| random choice | {" | ".join(cells)} | {chance["test"]:.3f} | |')
     if args.record:
@@ -79,10 +79,10 @@ def train_and_measure(model: str, seed: int, epochs: int):
         settings = config.TileConfig(
             model=model, seed=seed, epochs=epochs, out_dir=out_dir,
             sample_data=True)
-        start = time.monotonic()
+        start = time.process_time()
         with contextlib.redirect_stdout(io.StringIO()):
             model_dir = tile_training.train(settings)
-        found = {'seconds': time.monotonic() - start, 'random': {}}
+        found = {'seconds': time.process_time() - start, 'random': {}}
         data = prediction.DataOptions('', settings.cache_dir)
         for split in ('valid', 'test'):
             overall = predict.evaluate(model_dir, data, split=split)['overall']
