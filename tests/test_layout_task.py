@@ -52,7 +52,6 @@ def _data(root, **changes):
     return prediction.DataOptions('', str(root / 'cache'), **changes)
 
 
-
 def test_what_a_training_leaves(trained):
     model_dir, printed = trained
     run_hash = model_dir.name[len('model_'):]
@@ -118,7 +117,6 @@ def test_model_and_keywords_choose(root, trained, tmp_path):
         stored = finished_runs.weights_of(model_dir)
         assert len(stored) == weights - q + 1
         assert any(np.allclose(value, start) for value in stored.values())
-
 
 
 def test_a_directory_alone_predicts_what_training_did(

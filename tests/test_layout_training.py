@@ -31,7 +31,6 @@ def _root(tmp_path_factory):
     return root
 
 
-
 class _Drawn(Exception):
     """Ends a training whose steps have been seen."""
 
