@@ -1,8 +1,9 @@
-"""Measure a trained run: top-k error, ordered pairs, Kaggle score.
+"""Measure a trained run: top-k error or slowdown, ordered pairs, Kendall's tau.
 
   tpugraphs evaluate --dir ~/out/tpugraphs_tiles/model_<hash>
 
-prints a table, overall and per program, beside random choice; --json prints
+prints a table, overall and per program, beside random choice: for tiles top-k
+error and the Kaggle score, for layouts tau and slowdown@1/10/100.  --json prints
 the same as JSON, --output writes it to a file; for several runs it is an object
 with one entry for each --dir.  By default the validation split is measured; the
 published test split has no runtimes.

@@ -1,11 +1,14 @@
-"""Rank the kernels of a split with trained runs.
+"""Rank the kernels or programs of a split with trained runs.
 
-The same as tiles_gen_predictions_csv.py, for any split:
+The same as tiles_gen_predictions_csv.py, for any split and for layouts too:
 
   tpugraphs predict --dir ~/out/tpugraphs_tiles/model_<hash> --split valid
+  tpugraphs predict --dir ~/out/tpugraphs_layout/model_<hash> --output xla.csv
 
-Each --dir needs its run file run_<hash>.jsonz beside it.  The CSV has a row per
-kernel: its id and its five fastest configurations, best first.
+Each --dir needs its run file run_<hash>.jsonz beside it, which says which
+collection it is of.  The CSV has a row per kernel, its id and its five fastest
+configurations, or per program, its id and all configurations, best first.
+`tpugraphs combine` puts several into one.
 """
 
 import argparse
