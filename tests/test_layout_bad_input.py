@@ -207,7 +207,8 @@ def test_bad_settings(train, data, tmp_path, capsys, changes, words):
 
 
 @pytest.mark.parametrize('kwargs', [
-    {'hidden_dim': 'x'}, {'hidden_dim': -1}, {'num_gnns': 'two'},
+    {'hidden_dim': 'x'}, {'hidden_dim': 0}, {'num_gnns': 'two'},
+    {'num_gnns': -1},
     {'mlp_layers': 0}, {'mlp_layers': 1.5},
     {'op_embed_dim': None}, {'hidden_activation': 'loud'}, {'dropout': 'none'},
     {'adj_normalization': 'row'},

@@ -108,8 +108,14 @@ class ResModel(tf.keras.Model):
         super().__init__()
         _check('adj_normalization', adj_normalization, ('sym', 'asym'))
         _check('dropout', dropout, _MODES)
-        if mlp_layers < 1:
-            raise ValueError(f'mlp_layers is at least 1, not {mlp_layers}')
+        for option, value, least in (
+            ('num_gnns', num_gnns, 0),
+            ('mlp_layers', mlp_layers, 1),
+            ('hidden_dim', hidden_dim, 1),
+            ('op_embed_dim', op_embed_dim, 1),
+        ):
+            if value < least:
+                raise ValueError(f'{option} is at least {least}, not {value}')
         self._num_configs = num_configs
         self._directions = 2 if adj_normalization == 'asym' else 1
         self._mode = dropout
