@@ -9,10 +9,7 @@ is that of the whole process.  Times are the best of three.
 """
 
 import argparse
-import json
-import multiprocessing
 import os
-import platform
 import resource
 import sys
 import tempfile
@@ -21,6 +18,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
+import results
 from baselines.commands import extract_file
 from baselines.hlo import graph
 from baselines.hlo import layout
@@ -107,12 +105,6 @@ def _peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 
 
-def _alone(function, *args):
-    """Calls in a fresh process, so that memory is that of the call."""
-    with multiprocessing.get_context('spawn').Pool(1) as pool:
-        return pool.apply(function, args)
-
-
 def main() -> None:
     """Measures and prints."""
     parser = argparse.ArgumentParser(
@@ -121,6 +113,7 @@ def main() -> None:
     parser.add_argument(
         '--folder', default=_SHARED,
         help='has module_tuning_data_layout.pb and op_tuning_data.pb')
+    parser.add_argument('--record', action='store_true', help='keep the figures')
     args = parser.parse_args()
     program = os.path.join(args.folder, 'module_tuning_data_layout.pb')
     kernels = os.path.join(args.folder, 'op_tuning_data.pb')
@@ -128,23 +121,19 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         large = os.path.join(scratch, 'large.pb')
         runs = os.path.join(scratch, 'runs.pb')
-        _alone(make_large, program, large, _LARGE, 1)
-        _alone(make_large, program, runs, 1, _MANY_RUNS)
+        results.alone(make_large, program, large, _LARGE, 1)
+        results.alone(make_large, program, runs, 1, _MANY_RUNS)
         for name, path, extra in (
                 ('program', program, False), ('large', large, False),
                 ('large extra', large, True), ('many runs', runs, False)):
-            found = _alone(_measure, path, extra)
+            found = results.alone(_measure, path, extra)
             if not extra:
-                found.update(_alone(_extract, path))
+                found.update(results.alone(_extract, path))
             figures[name] = dict(found, pb_mb=os.path.getsize(path) / 1e6)
-    figures['kernels'] = _alone(_extract, kernels)
-    for name, found in figures.items():
-        print(name)
-        for key, value in found.items():
-            text = f'{value:,.3f}' if isinstance(value, float) else f'{value:,}'
-            print(f'  {key:<14}{text:>14}')
-    machine = f'{platform.machine()}, {os.cpu_count()} cores'
-    print(json.dumps(dict(machine=machine, **figures)))
+    figures['kernels'] = results.alone(_extract, kernels)
+    flat = {f'{name} {key}': value for name, found in figures.items()
+            for key, value in found.items()}
+    results.show(flat, args.record)
 
 
 if __name__ == '__main__':

@@ -12,8 +12,6 @@ the page cache.  Everything is deleted at the end.
 """
 
 import argparse
-import json
-import multiprocessing
 import os
 import resource
 import statistics
@@ -28,6 +26,7 @@ import tqdm
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
+import results
 from baselines.data import layout_sampling
 from baselines.data import layout_store
 from baselines.data import normalizer
@@ -126,8 +125,8 @@ def _huge(scratch, configs):
     return {
         'float32_mb': configs * _CONFIGURABLE * 18 * 4 / 1e6,
         'npz_mb': os.path.getsize(path) / 1e6,
-        **_alone(_inflate, split),
-        **_alone(_import, split, os.path.join(scratch, 'huge', 'cache')),
+        **results.alone(_inflate, split),
+        **results.alone(_import, split, os.path.join(scratch, 'huge', 'cache')),
     }
 
 
@@ -167,17 +166,11 @@ def _many(scratch, configs, configurable, name):
         write_graph(
             os.path.join(split, f'{i}.npz'), np.int8, configs, configurable, i)
     cache_dir = os.path.join(scratch, name, 'cache')
-    _alone(_import, split, cache_dir)
+    results.alone(_import, split, cache_dir)
     return {
         f'{name}_{key}': value
-        for key, value in _alone(_sample, split, cache_dir).items()
+        for key, value in results.alone(_sample, split, cache_dir).items()
     }
-
-
-def _alone(function, *args):
-    """Calls in a fresh process, so that memory is that of the call."""
-    with multiprocessing.get_context('spawn').Pool(1) as pool:
-        return pool.apply(function, args)
 
 
 def main() -> None:
@@ -187,16 +180,14 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--configs', type=int, default=20_000)
     parser.add_argument('--many', action='store_true')
+    parser.add_argument('--record', action='store_true', help='keep the figures')
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         figures = {'simulated': True, **_huge(scratch, args.configs)}
         figures.update(_many(scratch, 2_000, _CONFIGURABLE, 'sample'))
         if args.many:
             figures.update(_many(scratch, 100_000, 20, 'many'))
-    for name, value in figures.items():
-        text = f'{value:,.3f}' if isinstance(value, float) else f'{value:,}'
-        print(f'{name:<28}{text:>16}')
-    print(json.dumps(figures))
+    results.show(figures, args.record)
 
 
 if __name__ == '__main__':

@@ -1,14 +1,16 @@
-"""Keeps benchmark figures in results.csv, with command, machine and commit."""
+"""Measures in a fresh process; keeps figures in results.csv, with command,
+machine and commit."""
 
 import csv
 import datetime
+import multiprocessing
 import os
 import pathlib
 import platform
 import shlex
 import subprocess
 import sys
-from typing import Iterable, Tuple
+from typing import Callable, Dict, Iterable, Tuple
 
 _FILE = pathlib.Path(__file__).with_name('results.csv')
 _COLUMNS = ('date', 'commit', 'machine', 'command', 'metric', 'value', 'unit')
@@ -25,6 +27,27 @@ def machine() -> str:
     except OSError:
         pass
     return f'{model}, {os.cpu_count()} cores'
+
+
+def alone(function: Callable, *args):
+    """Calls in a fresh process, so that its memory is that of the call alone."""
+    with multiprocessing.get_context('spawn').Pool(1) as pool:
+        return pool.apply(function, args)
+
+
+def show(figures: Dict[str, float], keep: bool) -> None:
+    """Prints figures by name, and records them if `keep`.
+
+    The end of a name is its unit: `_s`, `_ms` or `_mb`.
+    """
+    for name, value in figures.items():
+        text = f'{value:,.3f}' if isinstance(value, float) else f'{value:,}'
+        print(f'{name:<32}{text:>16}')
+    if keep:
+        units = {'s': 's', 'ms': 'ms', 'mb': 'MB'}
+        record(
+            (name, value, units.get(name.rpartition('_')[2], ''))
+            for name, value in figures.items() if not isinstance(value, bool))
 
 
 def record(rows: Iterable[Tuple[str, float, str]]) -> None:

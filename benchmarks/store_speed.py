@@ -11,8 +11,6 @@ the end, unless --dir keeps it for the next time.
 """
 
 import argparse
-import json
-import multiprocessing
 import os
 import resource
 import statistics
@@ -26,6 +24,7 @@ import tqdm
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
+import results
 from baselines.data import normalizer
 from baselines.data import records
 from baselines.data import sampling
@@ -158,12 +157,6 @@ def _ranges(offsets, graphs):
         offsets[graphs] - ends + lengths, lengths)
 
 
-def _alone(function, *args):
-    """Calls in a fresh process, so that memory is that of the call."""
-    with multiprocessing.get_context('spawn').Pool(1) as pool:
-        return pool.apply(function, args)
-
-
 def main() -> None:
     """Simulates, measures and prints."""
     parser = argparse.ArgumentParser(
@@ -171,19 +164,17 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--kernels', type=int, default=5709)
     parser.add_argument('--dir', help='keep the simulated split here')
+    parser.add_argument('--record', action='store_true', help='keep the figures')
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         split = os.path.join(args.dir or scratch, 'train')
         make_split(split, args.kernels)
         figures = {'simulated': True}
-        figures.update(_alone(_read_bytes, split))
-        figures.update(_alone(_load_arrays, split))
-        figures.update(_alone(_build, split, scratch))
-        figures.update(_alone(_use, split, scratch))
-    for name, value in figures.items():
-        text = f'{value:,.3f}' if isinstance(value, float) else f'{value:,}'
-        print(f'{name:<18}{text:>16}')
-    print(json.dumps(figures))
+        figures.update(results.alone(_read_bytes, split))
+        figures.update(results.alone(_load_arrays, split))
+        figures.update(results.alone(_build, split, scratch))
+        figures.update(results.alone(_use, split, scratch))
+    results.show(figures, args.record)
 
 
 if __name__ == '__main__':
