@@ -127,8 +127,8 @@ class _Program:
         a, b = (self._dims[o] for o in operands)
         if self._opcode[node] == CONVOLUTION:
             row = self._feat[node].astype(int)
-            batch = self._dims[node][row[105]] if len(self._dims[node]) > row[105] else 0
-            fits = [len(d) > row[93] and d[row[93]] == batch for d in (a, b)]
+            batch = self._dims[node][row[105]:][:1]
+            fits = [bool(batch) and d[row[93]:][:1] == batch for d in (a, b)]
         else:
             rank = int((self._vectors[self._codes[0, place], 1] >= 0).sum())
             fits = [len(a) == rank, len(b) == rank]
