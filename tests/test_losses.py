@@ -6,6 +6,7 @@ import pathlib
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_ranking as tfr
 
 from baselines.training import fitting
 from baselines.training import losses
@@ -151,3 +152,29 @@ def test_bad_specs(spec, message):
     with pytest.raises(ValueError) as caught:
         losses.CombinedLoss(spec)
     assert message in str(caught.value) and '\n' not in str(caught.value)
+
+
+def test_list_mle_of_scores_far_apart():
+    # Two configurations: log(exp(s_0) + exp(s_1)) - s_0 with label 0 larger.
+    # Far apart it is s_1 - s_0 where the order is wrong, 0 where it is right.
+    labels = tf.constant([[2.0, 1.0], [2.0, 1.0]])
+    scores = tf.Variable([[-500.0, 500.0], [500.0, -500.0]])
+    with tf.GradientTape() as tape:
+        loss = losses.list_mle(labels, scores)
+    np.testing.assert_allclose(loss, (1000.0 + 0.0) / 2)
+    np.testing.assert_allclose(
+        tape.gradient(loss, scores), [[-0.5, 0.5], [0.0, 0.0]], atol=1e-5)
+
+
+def test_list_mle_is_that_of_tensorflow_ranking():
+    rng = np.random.default_rng(0)
+    labels = rng.permuted(np.arange(32, dtype=np.float32)[None].repeat(4, 0), axis=1)
+    scores = tf.Variable(rng.normal(size=(4, 32)).astype(np.float32) * 5)
+    published = tfr.keras.losses.ListMLELoss(temperature=10.0)
+    found = []
+    for loss in (published, lambda y, s: losses.list_mle(y, s, 10.0)):
+        with tf.GradientTape() as tape:
+            value = loss(labels, scores)
+        found.append((value, tape.gradient(value, scores)))
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-6)
+    np.testing.assert_allclose(found[0][1], found[1][1], atol=1e-6)
