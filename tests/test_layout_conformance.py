@@ -1,0 +1,65 @@
+"""Every layout model in the registry does what a layout model must do."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from baselines import registry
+from baselines.layout import graphs as graphs_lib
+from baselines.layout import scoring
+import conformance
+import layout_programs
+
+
+class LayoutTask(conformance.Task):
+    """Small programs with random edges."""
+
+    num_ops = 10
+
+    def models(self):
+        return registry.layout_models()
+
+    def pieces(self):
+        def program(seed, **sizes):
+            return layout_programs.random_program(
+                seed, configs=conformance.NUM_CONFIGS, **sizes)
+
+        return {
+            'ordinary': program(0, nodes=12, configurable=4),
+            'repeated_edges': program(1, nodes=6, configurable=2, edges=30),
+            'no_edges': program(2, nodes=5, configurable=3, edges=0),
+            'all_configurable': program(3, nodes=4, configurable=4),
+        }
+
+    def graph(self, pieces):
+        configs = np.arange(pieces[0].num_configs)
+        packed = graphs_lib.LayoutGraphs(pieces).items(
+            np.arange(len(pieces))[np.newaxis],
+            np.tile(configs, (1, len(pieces), 1)))
+        tensors = {key: tf.convert_to_tensor(x) for key, x in packed.items()}
+        return graphs_lib.unpack(tensors, 0, len(pieces), len(configs))[0]
+
+    def choose(self, piece, configs):
+        configs = list(configs)
+        return dataclasses.replace(
+            piece, group=piece.group[configs], runtimes=piece.runtimes[configs])
+
+
+@pytest.fixture(scope='module', name='task')
+def _task(tmp_path_factory):
+    return LayoutTask(tmp_path_factory.mktemp('layout_models'))
+
+
+@pytest.mark.parametrize('name', conformance.distinct(registry.layout_models()))
+class TestLayoutModels(conformance.ModelSuite):
+
+    @pytest.mark.parametrize('scorer', [
+        scoring.LayoutScorer, scoring.SlicedScorer])
+    def test_in_slices_as_whole(self, task, name, scorer):
+        model = task.shared(name)
+        for piece in task.pieces().values():
+            whole = model.forward(task.graph([piece]), piece.num_configs)
+            scores = scorer(model, memory_budget=1).score(piece)
+            conformance.assert_close(scores, whole.numpy()[0])
