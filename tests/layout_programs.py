@@ -24,6 +24,16 @@ def random_program(
     )
 
 
+def assert_close(scores, wanted):
+    """Equal up to float32 rounding, which is that of the terms of a score.
+
+    A score is a sum over unit vectors times weights; its terms are around 1, and
+    where they cancel the sum has their rounding error, however small it is.
+    """
+    largest = max(np.abs(wanted).max(), 0.1)
+    np.testing.assert_allclose(scores, wanted, rtol=0, atol=1e-5 * largest)
+
+
 def pack(program, configs=None):
     """One item with some (or all) of a program's configurations."""
     if configs is None:

@@ -111,9 +111,8 @@ def test_modes_agree_where_everything_is_selected(programs):
     model = models.ResModel(3, 10)
     graph, _ = _merged(programs, [0, 1, 2])
     for mode in _MODES:
-        np.testing.assert_allclose(
-            model.forward(graph, 3, dropout=mode, backprop=True),
-            model(graph), rtol=1e-5)
+        layout_programs.assert_close(
+            model.forward(graph, 3, dropout=mode, backprop=True), model(graph))
 
 
 def test_dropout_mode_sees_only_the_segment(programs):
@@ -126,7 +125,7 @@ def test_dropout_mode_sees_only_the_segment(programs):
         codes=program.codes[:, at])
     scores = model(_merged([program], [0, 1], np.array([[[0, 20]]]))[0])
     wanted = layout_programs.plain_scores(model, part)[:2]
-    np.testing.assert_allclose(scores[0], wanted, rtol=1e-4)
+    layout_programs.assert_close(scores[0], wanted)
 
 
 @pytest.mark.parametrize('mode', _MODES)
@@ -173,7 +172,7 @@ def test_saved_model_scores_alike_without_our_code(programs, tmp_path):
     ''')
     subprocess.run([sys.executable, '-c', script], cwd=tmp_path, check=True)
     loaded = tf.keras.models.load_model(tmp_path / 'model')
-    np.testing.assert_allclose(loaded(graph), scores, rtol=1e-5)
+    layout_programs.assert_close(loaded(graph), scores)
 
 
 def test_file_works_in_the_published_tree(tmp_path, monkeypatch):

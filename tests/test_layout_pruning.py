@@ -111,8 +111,7 @@ def test_scores_are_those_of_the_plain_formula(options, plain):
         program = layout_programs.random_program(seed, **shape)
         scores = scorer.score(program)
         wanted = layout_programs.plain_scores(model, program, **plain)
-        np.testing.assert_allclose(
-            scores, wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
+        layout_programs.assert_close(scores, wanted)
 
 
 def test_program_without_configurable_nodes_scores_the_same_everywhere():
@@ -120,8 +119,8 @@ def test_program_without_configurable_nodes_scores_the_same_everywhere():
     model = models.ResModel(4, 10)
     scores = scoring.LayoutScorer(model).score(program)
     assert scores.shape == (30,)
-    np.testing.assert_allclose(
-        scores, layout_programs.plain_scores(model, program), rtol=1e-5)
+    layout_programs.assert_close(
+        scores, layout_programs.plain_scores(model, program))
 
 
 @pytest.fixture(scope='module')
@@ -140,8 +139,7 @@ def test_scores_of_any_program_are_those_of_the_plain_formula(
         seed, nodes, int(share * nodes), configs, vectors, edges)
     scores = scorer.score(program)
     wanted = layout_programs.plain_scores(scorer._model, program)
-    np.testing.assert_allclose(
-        scores, wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
+    layout_programs.assert_close(scores, wanted)
 
 
 def test_scores_do_not_depend_on_the_memory_budget():
@@ -150,8 +148,8 @@ def test_scores_do_not_depend_on_the_memory_budget():
     whole = scoring.LayoutScorer(model).score(program)
     pieces = scoring.LayoutScorer(model, memory_budget=200_000).score(program)
     single = scoring.LayoutScorer(model, memory_budget=1).score(program)
-    np.testing.assert_allclose(pieces, whole, rtol=1e-5)
-    np.testing.assert_allclose(single, whole, rtol=1e-5)
+    layout_programs.assert_close(pieces, whole)
+    layout_programs.assert_close(single, whole)
 
 
 def test_equal_configurations_are_scored_once():
@@ -162,7 +160,7 @@ def test_equal_configurations_are_scored_once():
     for scorer in scoring.LayoutScorer(model), scoring.LayoutScorer(_Other(model)):
         scores = scorer.score(program)
         wanted = layout_programs.plain_scores(model, program)[program.group]
-        np.testing.assert_allclose(scores, wanted, rtol=1e-4)
+        layout_programs.assert_close(scores, wanted)
 
 
 class _Other(tf.keras.Model):
@@ -190,7 +188,7 @@ def test_a_model_that_replaces_forward_is_scored_with_it():
     program = layout_programs.random_program(3, configs=70)
     scores = scoring.LayoutScorer(model).score(program)
     wanted = -layout_programs.plain_scores(model, program)
-    np.testing.assert_allclose(scores, wanted, rtol=1e-4)
+    layout_programs.assert_close(scores, wanted)
 
 
 def test_scores_that_are_not_finite_are_an_error():
@@ -224,5 +222,4 @@ def test_real_program_scores_as_by_the_plain_formula():
     model = models.ResModel(8, 120)
     scores = scoring.LayoutScorer(model).score(program)
     wanted = layout_programs.plain_scores(model, program)
-    np.testing.assert_allclose(
-        scores, wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
+    layout_programs.assert_close(scores, wanted)
