@@ -19,6 +19,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_gnn as tfgnn
 
+from baselines.data import ragged
+
 # Arrays of some items; b programs in each.  See `packed_signature`.
 Packed = Dict[str, np.ndarray]
 
@@ -308,7 +310,7 @@ class LayoutGraphs:
         # A program that comes several times brings its vectors once.
         distinct, which = np.unique(numbers, return_inverse=True)
         tables = [self.programs[number].vectors for number in distinct]
-        table_start = _starts(np.array([len(t) for t in tables]))
+        table_start = ragged.starts(np.array([len(t) for t in tables]))
         table_start = table_start[which.reshape(-1)]
         codes = [
             p.codes[p.group[rows]].T.astype(np.int32) + start
@@ -327,9 +329,9 @@ class LayoutGraphs:
             ).astype(np.int32),
             'codes': np.concatenate(codes),
             'vectors': np.concatenate(tables),
-            'node_start': _starts(nodes.sum(1)),
-            'edge_start': _starts(edges.sum(1)),
-            'config_start': _starts(configurable.sum(1)),
+            'node_start': ragged.starts(nodes.sum(1)),
+            'edge_start': ragged.starts(edges.sum(1)),
+            'config_start': ragged.starts(configurable.sum(1)),
             'node_sizes': nodes,
             'edge_sizes': edges,
             'config_sizes': configurable,
@@ -344,7 +346,3 @@ class LayoutGraphs:
 def _sizes(parts, attribute: str, numbers: np.ndarray) -> np.ndarray:
     sizes = [len(getattr(part, attribute)) for part in parts]
     return np.array(sizes, np.int32).reshape(numbers.shape)
-
-
-def _starts(sizes: np.ndarray) -> np.ndarray:
-    return (np.cumsum(sizes) - sizes).astype(np.int32)

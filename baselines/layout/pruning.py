@@ -21,6 +21,8 @@ from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 import numpy as np
 import scipy.sparse
 
+from baselines.data import ragged
+
 
 class Entries(NamedTuple):
     """A sparse matrix as coordinates."""
@@ -181,7 +183,7 @@ class Structure:
             messages = []
             for m in self.entries[layer - 1] if layer else []:
                 many = sizes[m.rows]
-                rows = _ranges(starts[layer][m.rows], many)
+                rows = ragged.ranges(starts[layer][m.rows], many)
                 cols = cell(before, np.repeat(m.cols, many), example[rows])
                 messages.append(Entries(rows, cols, np.repeat(m.values, many)))
             layers.append({
@@ -267,9 +269,3 @@ def _joint_states(
     if len(nodes) > 1 and 2 * count > configs:
         return np.arange(configs, dtype=np.int32), configs
     return state, count
-
-
-def _ranges(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Concatenates the ranges start .. start + size."""
-    offset = starts - (np.cumsum(sizes) - sizes)
-    return np.arange(sizes.sum()) + np.repeat(offset, sizes)

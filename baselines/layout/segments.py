@@ -1,6 +1,6 @@
 """Segments: the ranges of nodes that a training step passes gradients through."""
 
-from typing import Optional, Sequence
+from typing import Sequence
 
 import numpy as np
 

@@ -16,6 +16,7 @@ import tensorflow as tf
 import tensorflow_gnn as tfgnn
 
 from baselines.data import normalizer as normalizer_lib
+from baselines.data import ragged
 from baselines.data import store as store_lib
 
 # Arrays of some items; b kernels in each.  See `packed_signature`.
@@ -243,7 +244,7 @@ class TileGraphs:
         )
         share, rest = counts // slices, counts % slices
         per_item = share[of_item] + (number < rest[of_item])
-        rows = _ranges(store.config_offsets[kernels], counts)
+        rows = ragged.ranges(store.config_offsets[kernels], counts)
         return self._pack(
             kernels[:, np.newaxis], rows, per_item.astype(np.int32), of_item
         )
@@ -273,8 +274,8 @@ class TileGraphs:
         flat = kernels.reshape(-1)
         node_sizes = np.diff(store.node_offsets)[flat]
         edge_sizes = np.diff(store.edge_offsets)[flat]
-        nodes = _ranges(store.node_offsets[flat], node_sizes)
-        edges = _ranges(store.edge_offsets[flat], edge_sizes)
+        nodes = ragged.ranges(store.node_offsets[flat], node_sizes)
+        edges = ragged.ranges(store.edge_offsets[flat], edge_sizes)
         # Edges count nodes from the first of their graph; now, of their item.
         before = np.cumsum(node_sizes.reshape(groups, batch), axis=1)
         before = before.reshape(-1) - node_sizes
@@ -293,24 +294,14 @@ class TileGraphs:
             'normalizers': store.config_runtime_normalizers[
                 config_rows
             ].astype(np.float32),
-            'node_start': _starts(node_sizes.sum(1))[item],
-            'edge_start': _starts(edge_sizes.sum(1))[item],
-            'config_start': _starts(configs_per_kernel * batch),
+            'node_start': ragged.starts(node_sizes.sum(1))[item],
+            'edge_start': ragged.starts(edge_sizes.sum(1))[item],
+            'config_start': ragged.starts(configs_per_kernel * batch),
             'node_sizes': node_sizes[item],
             'edge_sizes': edge_sizes[item],
             'configs_per_kernel': configs_per_kernel,
             'tile_ids': self._ids[kernels][item],
         }
-
-
-def _starts(sizes: np.ndarray) -> np.ndarray:
-    return (np.cumsum(sizes) - sizes).astype(np.int32)
-
-
-def _ranges(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Concatenates the ranges start .. start + size."""
-    offset = starts - (np.cumsum(sizes) - sizes)
-    return np.arange(sizes.sum()) + np.repeat(offset, sizes)
 
 
 def split_by_configs(
