@@ -39,8 +39,25 @@ class _Config:
     epochs: int = 0
     early_stop: int = 0
     losses: str = ''
-    lr: float = _setting(1e-3, 'Learning rate of Adam.', above=0)
+    lr: float = _setting(
+        1e-3, 'Learning rate of Adam; with a schedule, the highest.', above=0)
     clip_norm: float = 0.0
+    clip: str = _setting(
+        'variable', "What --clip_norm limits: each variable's gradient, or with "
+        'global that of all together.', choices=('variable', 'global'))
+    weight_decay: float = _setting(
+        0.0, 'Above 0 Adam becomes AdamW: matrices shrink by this times the '
+        'learning rate at every step.', low=0)
+    schedule: str = _setting(
+        'constant', 'Learning rate over the --epochs: constant, or cosine, which '
+        'falls to 0.', choices=('constant', 'cosine'))
+    warmup: float = _setting(
+        0.0, 'Share of the training in which the learning rate climbs from 0.',
+        low=0, high=1)
+    averaging: str = _setting(
+        '', 'Validate and keep averaged weights: ema:0.999 is a moving average '
+        'with that decay per step, swa:0.75 the mean since that share of the '
+        'training.')
     configs: int = 0
     batch: int = 0
     validate_batches: int = 0
@@ -58,10 +75,11 @@ class _Config:
         'early_stop', 'eval_every', 'resume', 'data_root', 'memory_budget')
 
 
-_CLIP_NORM = "Each variable's gradient is clipped to this L2 norm."
+_CLIP_NORM = 'Gradients are clipped to this L2 norm, see --clip.'
 _LOSSES = (
     'Losses and their weights, such as ListMLELoss:1,MSE:0.02.  There are '
-    'ListMLELoss, PairwiseHingeLoss, MSE.')
+    'ListMLELoss, FastestListMLELoss, PairwiseHingeLoss, PairwiseLogisticLoss, '
+    'NoiseAwarePairLoss, PairwiseDifferenceLoss, SoftmaxLoss, ApproxNDCGLoss, MSE.')
 _OUT_DIR = 'Where model_<hash>, run_<hash>.jsonz and the results CSV go.'
 _EARLY_STOP = 'Stop after so many epochs without a better validation score.'
 _CACHE_DIR = 'Where packed splits are kept.'
@@ -207,9 +225,11 @@ def checked(config: _AnyConfig) -> _AnyConfig:
         value, rule = getattr(config, field.name), field.metadata
         if 'choices' in rule and value not in rule['choices']:
             wanted = f'one of {", ".join(rule["choices"])}'
-        elif 'low' in rule and value < rule['low'] and value != rule.get('also'):
+        elif 'low' in rule and not value >= rule['low'] and value != rule.get('also'):
             also = f', or {rule["also"]}' if 'also' in rule else ''
             wanted = f'at least {rule["low"]}{also}'
+        elif 'high' in rule and value > rule['high']:
+            wanted = f'at most {rule["high"]}'
         elif 'above' in rule and not value > rule['above']:
             wanted = f'more than {rule["above"]}'
         else:
@@ -247,9 +267,13 @@ def training_key(config: Any, *more: str) -> str:
 
     An interrupted run is found again by it.
     """
+    left_out = set(config._not_in_hash)
+    if config.schedule != 'constant' or config.warmup or config.averaging:
+        # How long the training is shapes every step of it.
+        left_out.remove('epochs')
     shaping = {
         name: value for name, value in to_json(config).items()
-        if name not in config._not_in_hash
+        if name not in left_out
     }
     text = json.dumps([shaping, more], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -153,6 +153,7 @@ def time_steps(rng, args, programs, mode, keep_nodes):
     from baselines.layout import models
     from baselines.layout import segments
     from baselines.training import fitting
+    from baselines.training import optimisation
 
     batch, configs, steps = len(programs), 16, 3
     graphs = graphs_lib.LayoutGraphs(programs)
@@ -173,7 +174,8 @@ def time_steps(rng, args, programs, mode, keep_nodes):
     tensors = {k: tf.convert_to_tensor(v) for k, v in draw().items()}
     model(unpack(tensors, 0)[0])
     trainer = fitting.Trainer(
-        model, tfr.keras.losses.ListMLELoss(temperature=1.0), 1e-3, 1e-2,
+        model, tfr.keras.losses.ListMLELoss(temperature=1.0),
+        optimisation.Optimisation(lr=1e-3, clip_norm=1e-2),
         unpack, graphs.signature(batch))
     clock, cpu = median(lambda: trainer.run_chunk(draw(), steps), args.repeats)
     name = f'{batch} programs x {configs}, {mode}'

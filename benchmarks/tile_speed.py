@@ -94,6 +94,7 @@ def measure(name: str, folder: str, args):
     from baselines.tasks import tile
     from baselines.tiles import graphs as graphs_lib
     from baselines.training import fitting
+    from baselines.training import optimisation
     from baselines.training import losses
 
     store = store_lib.open_tile_split(folder, os.path.join(folder, 'cache'))
@@ -138,7 +139,7 @@ def measure(name: str, folder: str, args):
 
     loss = losses.CombinedLoss('ListMLELoss:1,MSE:0.02')
     trainer = fitting.Trainer(
-        model, loss, 1e-3, 1e-3,
+        model, loss, optimisation.Optimisation(lr=1e-3, clip_norm=1e-3),
         lambda packed, step: graphs_lib.unpack(packed, step, _BATCH, _CONFIGS),
         graphs.signature(_BATCH))
     step_best, step_median = best_and_median(

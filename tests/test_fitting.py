@@ -1,5 +1,6 @@
 """The training loop: the step by hand, when it stops, and going on again."""
 
+import contextlib
 import copy
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from baselines.training import fitting
+from baselines.training import optimisation
 from baselines.training import losses
 
 _CLIP, _RATE = 1e-3, 0.01
@@ -46,7 +48,7 @@ def _sum_of_scores(labels, scores):
 def _trainer(model, loss=_sum_of_scores, width=3, dtype=tf.float32):
     shape = [None, None, None] + ([width] if width else [])
     return fitting.Trainer(
-        model, loss, _RATE, _CLIP,
+        model, loss, optimisation.Optimisation(_RATE, _CLIP),
         unpack=lambda packed, step: (packed['x'][step], packed['y'][step]),
         signature={
             'x': tf.TensorSpec(shape, dtype),
@@ -167,6 +169,9 @@ class _FakeTrainer:
 
     def set_weights(self, weights):
         self.weights = list(weights)
+
+    def averaged(self):
+        return contextlib.nullcontext()
 
     def run_chunk(self, packed, steps):
         del packed, steps

@@ -90,6 +90,87 @@ def _loss(spec, labels, scores, **kwargs):
         np.array(labels, np.float32), np.array(scores, np.float32)))
 
 
+@pytest.mark.parametrize('scores, wanted', [
+    ([0, 0], math.log(2)),
+    ([-10, 0], math.log(math.e + 1) - 1),  # the fast one first
+    ([10, 0], math.log(math.e + 1)),
+])
+def test_list_mle_from_the_fastest_by_hand(scores, wanted):
+    assert _loss('FastestListMLELoss', [[1, 2]], [scores]) == pytest.approx(wanted)
+
+
+def test_list_mle_from_the_fastest_weighs_the_top():
+    """An error at the fast end, by hand."""
+    fast = [[1, 0, 5]]  # swaps 1 and 2
+    labels = [[1, 2, 8]]
+    assert _loss('FastestListMLELoss', labels, fast, temperature=1) > _loss(
+        'FastestListMLELoss', labels, [[0, 1, 5]], temperature=1)
+    # By hand for s = (1, 0, 5): t = -s; logsumexp of all, of the last two, less.
+    wanted = (math.log(math.exp(-1) + 1 + math.exp(-5)) + 1
+              + math.log(1 + math.exp(-5)) - 0)
+    assert _loss('FastestListMLELoss', labels, fast, temperature=1) == (
+        pytest.approx(wanted))
+
+
+def test_noise_aware_pairs_by_hand():
+    # Ratios: e**0.5 counts 0.5, e**3 counts 1; 1.009 is noise.
+    softplus = lambda x: math.log1p(math.exp(x))
+    labels = [[math.exp(0.5), 1.0]]
+    assert _loss('NoiseAwarePairLoss', labels, [[20, 0]]) == pytest.approx(
+        softplus(-2))
+    labels = [[math.exp(3), math.exp(-0.5), 1.0]]
+    # Pairs (0, 1): weight 1, (0, 2): 1, (2, 1): 0.5.
+    wanted = (softplus(-1) + softplus(0) + 0.5 * softplus(-1)) / 2.5
+    assert _loss(
+        'NoiseAwarePairLoss', labels, [[1, 0, 1]], temperature=1
+    ) == pytest.approx(wanted)
+
+
+def test_noise_is_no_pair():
+    assert _loss('NoiseAwarePairLoss', [[1.009, 1.0]], [[-50, 50]]) == 0
+    assert _loss('NoiseAwarePairLoss', [[1.011, 1.0]], [[-50, 50]]) > 1
+
+
+def test_pairwise_difference_by_hand():
+    labels = [[math.exp(2), 1.0]]
+    # Off by 0.5 both ways, less the margin; the two pairs (i, i) are right.
+    assert _loss('PairwiseDifferenceLoss', labels, [[12.5, 10]]) == pytest.approx(
+        2 * (0.5 - 0.01) / 4)
+    assert _loss('PairwiseDifferenceLoss', labels, [[12.009, 10]]) == 0
+
+
+def test_softmax_by_hand():
+    # Relevance 1 and 1/2, negated scores -ln 2 and 0 after temperature 1.
+    scores = [[math.log(2), 0]]
+    wanted = -(1 * math.log(1 / 3) + 0.5 * math.log(2 / 3))
+    assert _loss('SoftmaxLoss', [[3, 6]], scores, temperature=1) == (
+        pytest.approx(wanted, rel=1e-5))
+
+
+def test_approx_ndcg_prefers_the_true_order():
+    labels = [[1, 2, 4]]
+    best = _loss('ApproxNDCGLoss', labels, [[0, 50, 100]], temperature=1)
+    worst = _loss('ApproxNDCGLoss', labels, [[100, 50, 0]], temperature=1)
+    assert best == pytest.approx(-1, abs=1e-3)  # minus NDCG
+    gains = [2 ** (1 / y) - 1 for y in (1, 2, 4)]
+    dcg = sum(g / math.log2(r + 1) for g, r in zip(gains, (3, 2, 1)))
+    ideal = sum(g / math.log2(r + 1) for g, r in zip(gains, (1, 2, 3)))
+    assert worst == pytest.approx(-dcg / ideal, abs=1e-3)
+
+
+@pytest.mark.parametrize('spec', [
+    'FastestListMLELoss', 'PairwiseLogisticLoss', 'NoiseAwarePairLoss',
+    'PairwiseDifferenceLoss', 'SoftmaxLoss', 'ApproxNDCGLoss'])
+def test_every_loss_has_a_finite_gradient_that_helps(spec):
+    labels = np.array([[1, 2, 3, 3], [5, 5, 5, 5]], np.float32)
+    value, gradient = _value_and_gradient(
+        losses.CombinedLoss(spec), labels,
+        # Of two equal scores TF-Ranking's logistic loss has gradient 0.
+        np.array([[0.3, 0.2, 0.1, 0.0]] * 2, np.float32))
+    assert np.isfinite(value) and np.isfinite(gradient).all()
+    assert gradient[0, 0] > 0 > gradient[0, 2]  # the fast one goes down
+
+
 def test_mse_by_hand():
     # (1 + 4 + 0 + 9) / 4; no temperature.
     assert _loss('MSE', [[1, 2], [3, 4]], [[2, 0], [3, 7]]) == pytest.approx(3.5)
@@ -134,7 +215,7 @@ def test_weights_are_shares():
 
 @pytest.mark.parametrize('spec, message', [
     ('ListMLE', "there is no loss 'ListMLE'; did you mean 'ListMLELoss'? There "
-     'are: ListMLELoss, MSE, PairwiseHingeLoss'),
+     'are: ApproxNDCGLoss, FastestListMLELoss, ListMLELoss, MSE, '),
     ('mse:1', "there is no loss 'mse'; did you mean 'MSE'?"),
     ('', "there is no loss ''; There are: "),
     ('MSE:1,', "there is no loss ''"),

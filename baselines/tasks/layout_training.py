@@ -23,6 +23,7 @@ from baselines.tasks import layout
 from baselines.tasks import training
 from baselines.training import fitting
 from baselines.training import losses
+from baselines.training import optimisation
 
 # What the published layout training divides scores by.
 _TEMPERATURE = 1.0
@@ -42,6 +43,7 @@ def train(config: config_lib.LayoutConfig) -> str:
     registry.resolve(
         config.model, registry.layout_models(config.models_file), 'layout model')
     loss = losses.CombinedLoss(config.losses, _TEMPERATURE)
+    optimisation.parse_averaging(config.averaging)
     training.check_outputs(config)
     tf.keras.utils.set_random_seed(config.seed)
     stores = {
@@ -65,12 +67,13 @@ def train(config: config_lib.LayoutConfig) -> str:
         for split, store in stores.items()
     }
     batch = training.batch_size(config, len(chosen), 'programs')
+    steps = -(-len(chosen) // batch)
     model = layout.make_model(
         config.model, config_lib.model_kwargs(config.model_kwargs_json),
         config.models_file, config.configs, num_ops, normalizer)
     graphs = graphs_lib.LayoutGraphs(programs['train'])
     trainer = fitting.Trainer(
-        model, loss, config.lr, config.clip_norm,
+        model, loss, training.optimisation_of(config, steps),
         lambda packed, step: graphs_lib.unpack(
             packed, step, batch, config.configs),
         graphs.signature(batch))
@@ -88,7 +91,7 @@ def train(config: config_lib.LayoutConfig) -> str:
         state,
         epochs=config.epochs,
         early_stop=config.early_stop,
-        steps_per_epoch=-(-len(chosen) // batch),
+        steps_per_epoch=steps,
         chunks=lambda epoch: _chunks(
             graphs, sampler, chosen, cuts, batch, config, epoch),
         validate=_Validator(

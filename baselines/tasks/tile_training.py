@@ -21,6 +21,7 @@ from baselines.tasks import training
 from baselines.tiles import graphs as graphs_lib
 from baselines.training import fitting
 from baselines.training import losses
+from baselines.training import optimisation
 
 # Steps between two looks at the progress bar.
 _STEPS_PER_CHUNK = 50
@@ -40,6 +41,7 @@ def train(config: config_lib.TileConfig) -> str:
     registry.resolve(
         config.model, registry.tile_models(config.models_file), 'model')
     loss = losses.CombinedLoss(config.losses)
+    optimisation.parse_averaging(config.averaging)
     training.check_outputs(config)
     tf.keras.utils.set_random_seed(config.seed)
     stores = {
@@ -57,11 +59,12 @@ def train(config: config_lib.TileConfig) -> str:
         for split, store in stores.items()
     }
     batch = training.batch_size(config, len(kernels), 'kernels')
+    steps = len(kernels) // batch
     model = tile.make_model(
         config.model, config_lib.model_kwargs(config.model_kwargs_json),
         config.models_file, config.configs, num_ops, normalizer)
     trainer = fitting.Trainer(
-        model, loss, config.lr, config.clip_norm,
+        model, loss, training.optimisation_of(config, steps),
         lambda packed, step: graphs_lib.unpack(
             packed, step, batch, config.configs),
         graphs['train'].signature(batch))
@@ -78,7 +81,7 @@ def train(config: config_lib.TileConfig) -> str:
         state,
         epochs=config.epochs,
         early_stop=config.early_stop,
-        steps_per_epoch=len(kernels) // batch,
+        steps_per_epoch=steps,
         chunks=lambda epoch: _chunks(
             graphs['train'], kernels, batch, config, epoch),
         validate=_Validator(

@@ -18,6 +18,7 @@ from baselines import files
 from baselines.data import variants
 from baselines.ranking import submission
 from baselines.training import fitting
+from baselines.training import optimisation
 from baselines.training import runs
 
 
@@ -85,6 +86,17 @@ def batch_size(config: Any, count: int, what: str) -> int:
             f'configurations, fewer than --batch={config.batch}; training on '
             f'batches of {count}')
     return min(config.batch, count)
+
+
+def optimisation_of(
+    config: Any, steps_per_epoch: int
+) -> optimisation.Optimisation:
+    """The optimiser's settings among those of a training."""
+    return optimisation.Optimisation(
+        lr=config.lr, clip_norm=config.clip_norm, clip=config.clip,
+        weight_decay=config.weight_decay, schedule=config.schedule,
+        warmup=config.warmup, averaging=config.averaging,
+        total_steps=config.epochs * steps_per_epoch)
 
 
 def checkpoint_of(config: Any, stores: Dict[str, Any]) -> runs.Checkpoint:

@@ -14,6 +14,8 @@ import numpy as np
 import tensorflow as tf
 import tqdm
 
+from baselines.training import optimisation as optimisation_lib
+
 # (packed tensors, number of the step) -> (graph, labels [batch, configs])
 Unpack = Callable[[Mapping[str, tf.Tensor], tf.Tensor], Tuple[Any, tf.Tensor]]
 
@@ -51,8 +53,7 @@ class Trainer:
     Args:
         model: a built model: `model(graph, training=True)` gives scores.
         loss: (labels, scores) -> scalar.
-        learning_rate: of Adam.
-        clip_norm: each variable's gradient is scaled down to this L2 norm.
+        optimisation: learning rate, clipping, weight decay and averaging.
         unpack: cuts a step's graph and labels out of packed tensors.
         signature: types of the packed tensors, by name.
     """
@@ -61,21 +62,20 @@ class Trainer:
         self,
         model: tf.keras.Model,
         loss: tf.keras.losses.Loss,
-        learning_rate: float,
-        clip_norm: float,
+        optimisation: optimisation_lib.Optimisation,
         unpack: Unpack,
         signature: Dict[str, tf.TensorSpec],
     ):
         self.model = model
         self.loss = loss
         self._unpack = unpack
-        # The legacy class updates a variable in one fused operation; the newer
-        # one in ten, and small models are bounded by the number of operations.
-        self.optimizer = tf.keras.optimizers.legacy.Adam(
-            learning_rate, clipnorm=clip_norm
-        )
+        self._optimisation = optimisation
+        self.optimizer = optimisation.adam()
         # Moments have to exist before the compiled loop: it can make none.
         self.optimizer._create_all_weights(model.trainable_variables)
+        self._averager = optimisation_lib.Averager(
+            model.trainable_variables, optimisation.averaging,
+            optimisation.total_steps)
         self._compiled = tf.function(
             self._run_chunk, input_signature=[signature, tf.TensorSpec([], tf.int32)]
         )
@@ -102,13 +102,21 @@ class Trainer:
 
     def state(self) -> List[np.ndarray]:
         """Everything that a step changes, for `restore`."""
-        return [*self.model.get_weights(), *self.optimizer.get_weights()]
+        return [
+            *self.model.get_weights(), *self.optimizer.get_weights(),
+            *self._averager.state()]
 
     def restore(self, state: List[np.ndarray]) -> None:
         """Puts back what `state` returned."""
-        count = len(self.model.get_weights())
-        self.model.set_weights(state[:count])
-        self.optimizer.set_weights(state[count:])
+        weights = len(self.model.get_weights())
+        moments = weights + len(self.optimizer.get_weights())
+        self.model.set_weights(state[:weights])
+        self.optimizer.set_weights(state[weights:moments])
+        self._averager.restore(state[moments:])
+
+    def averaged(self):
+        """Within this context the model has its averaged weights."""
+        return self._averager.averaged()
 
     def _run_chunk(self, packed, steps):
         loss_sum, correct, total = 0.0, 0.0, 0.0
@@ -134,7 +142,9 @@ class Trainer:
         gradients = [
             None if g is None else tf.convert_to_tensor(g) for g in gradients
         ]
+        self._optimisation.decay(self.optimizer, variables)
         self.optimizer.apply_gradients(zip(gradients, variables))
+        self._averager.update(self.optimizer.iterations)
         return loss, scores
 
 
@@ -219,7 +229,9 @@ def fit(
         train_loss, train_opa = _train_epoch(
             trainer, chunks(epoch), steps_per_epoch, f'epoch {epoch + 1}/{epochs}'
         )
-        found = validate()
+        with trainer.averaged():
+            found = validate()
+            weights = trainer.model.get_weights()
         row = (epoch, train_loss, train_opa, found.loss, found.opa)
         for name, value in zip(CURVES, row):
             state.curve[name].append(value)
@@ -230,7 +242,7 @@ def fit(
         if better:
             state.best_score = -math.inf if found.score is None else found.score
             state.best_epoch = epoch
-            state.best_weights = trainer.model.get_weights()
+            state.best_weights = weights
         say(
             f'epoch {epoch + 1:3d}/{epochs}  loss {train_loss:.4f}  opa '
             f'{_show(train_opa)}  val_loss {_show(found.loss)}  val_opa '

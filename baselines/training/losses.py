@@ -2,6 +2,17 @@
 
 Scores and labels are [kernels, configurations]; a label is a runtime, so the
 losses push slow configurations up, and the lowest score is the fastest.
+
+    ListMLELoss            likelihood of the true order, slowest first
+    FastestListMLELoss     the same, fastest first: errors at the top cost most
+    PairwiseHingeLoss      max(0, 1 - (s_i - s_j)) over pairs with y_i > y_j
+    PairwiseLogisticLoss   log(1 + exp(s_j - s_i)) over the same pairs
+    NoiseAwarePairLoss     the same, weighted by how far the runtimes differ;
+                           pairs within the noise do not count
+    PairwiseDifferenceLoss the difference of scores against that of log runtimes
+    SoftmaxLoss            cross-entropy with relevance = fastest / runtime
+    ApproxNDCGLoss         smooth NDCG with that relevance
+    MSE                    (score - label)^2
 """
 
 import functools
@@ -16,6 +27,9 @@ from baselines import registry
 # What the published training divides scores by, in the ranking losses only.
 TILE_TEMPERATURE = 10.0
 
+# Repeated measurements of one configuration differ by less than this share.
+NOISE = 0.01
+
 _Loss = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 
 
@@ -24,9 +38,21 @@ def _by_name(temperature: float) -> Dict[str, Callable[[], _Loss]]:
     return {
         'ListMLELoss': lambda: functools.partial(
             list_mle, temperature=temperature),
+        'FastestListMLELoss': lambda: functools.partial(
+            fastest_list_mle, temperature=temperature),
         'PairwiseHingeLoss': lambda: ranking.PairwiseHingeLoss(
             temperature=temperature
         ),
+        'PairwiseLogisticLoss': lambda: ranking.PairwiseLogisticLoss(
+            temperature=temperature
+        ),
+        'NoiseAwarePairLoss': lambda: functools.partial(
+            noise_aware_pairs, temperature=temperature),
+        'PairwiseDifferenceLoss': lambda: pairwise_difference,
+        'SoftmaxLoss': lambda: _of_relevance(
+            ranking.SoftmaxLoss(temperature=temperature)),
+        'ApproxNDCGLoss': lambda: _of_relevance(
+            ranking.ApproxNDCGLoss(temperature=temperature)),
         'MSE': tf.keras.losses.MeanSquaredError,
     }
 
@@ -57,6 +83,81 @@ def list_mle(
     return tf.reduce_mean(tf.reduce_sum(rest - ordered, axis=1))
 
 
+def fastest_list_mle(
+    labels: tf.Tensor, scores: tf.Tensor, temperature: float = 1.0
+) -> tf.Tensor:
+    """ListMLE of the order from the fastest on: `list_mle` of both negated."""
+    return list_mle(-labels, -scores, temperature)
+
+
+def noise_aware_pairs(
+    labels: tf.Tensor, scores: tf.Tensor, temperature: float = 1.0
+) -> tf.Tensor:
+    """Logistic loss of pairs, each as important as its runtimes differ.
+
+        w_ij = min(log(y_i / y_j), 1)  if y_i > 1.01 y_j, else 0
+        mean over lists of sum_ij w_ij log(1 + exp(s_j - s_i)) / sum_ij w_ij
+
+    Measurements of one configuration differ by less than NOISE = 1 %: the order
+    of a pair that is closer says nothing.  A list without any other is 0.
+
+    Args:
+        labels: float32 [lists, n], positive.
+        scores: float32 [lists, n].
+        temperature: divides the scores.
+
+    Returns:
+        A float32 scalar.
+    """
+    ratios = _differences(_log(labels))
+    weights = tf.where(
+        ratios > math.log1p(NOISE), tf.minimum(ratios, 1.0), tf.zeros_like(ratios)
+    )
+    losses = tf.nn.softplus(-_differences(scores / temperature))
+    per_list = tf.math.divide_no_nan(
+        tf.reduce_sum(weights * losses, axis=[1, 2]),
+        tf.reduce_sum(weights, axis=[1, 2]),
+    )
+    return tf.reduce_mean(per_list)
+
+
+def pairwise_difference(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+    """Regression of all differences within a list, blind to NOISE.
+
+        mean over pairs of max(0, |(s_i - s_j) - log(y_i / y_j)| - NOISE)
+
+    The score becomes the logarithm of the runtime but for a constant.
+
+    Args:
+        labels: float32 [lists, n], positive.
+        scores: float32 [lists, n].
+
+    Returns:
+        A float32 scalar.
+    """
+    errors = tf.abs(_differences(scores) - _differences(_log(labels)))
+    return tf.reduce_mean(tf.nn.relu(errors - NOISE))
+
+
+def _differences(x: tf.Tensor) -> tf.Tensor:
+    """x_i - x_j: [lists, n] -> [lists, n, n]."""
+    return x[:, :, tf.newaxis] - x[:, tf.newaxis, :]
+
+
+def _log(labels: tf.Tensor) -> tf.Tensor:
+    return tf.math.log(tf.maximum(labels, 1e-30))
+
+
+def _of_relevance(loss: _Loss) -> _Loss:
+    """A loss that wants high scores for the relevant, given runtimes."""
+    def on_runtimes(labels, scores):
+        labels = tf.maximum(labels, 1e-30)
+        fastest = tf.reduce_min(labels, axis=1, keepdims=True)
+        return loss(fastest / labels, -scores)
+
+    return on_runtimes
+
+
 class CombinedLoss(tf.keras.losses.Loss):
     """A weighted mean of losses.
 
@@ -65,7 +166,8 @@ class CombinedLoss(tf.keras.losses.Loss):
     Args:
         spec: names and weights, such as 'ListMLELoss:1,MSE:0.02'; a weight
             that is not given is 1.
-        temperature: divides the scores in the ranking losses, not in MSE.
+        temperature: divides the scores in the ranking losses, not in MSE and
+            PairwiseDifferenceLoss, which say what a score is.
 
     Example:
         loss = CombinedLoss('ListMLELoss:1,MSE:0.02')
