@@ -1,0 +1,375 @@
+"""What an analytical estimate wants to know of kernels, off their raw columns.
+
+A tile configuration says how large a tile of the *loop tensor* is: of the
+result of a matrix product, of what a sum runs over, or else of the kernel's
+result.  Every other tensor either follows a loop or is needed again for each
+of its trips.  Which one does what is read off shapes and opcodes alone:
+docs/hlo-features.md says what the 140 columns are.
+"""
+
+import dataclasses
+from typing import Sequence, Tuple
+
+import numpy as np
+
+from baselines.data import splits
+from baselines.hlo import opcodes
+
+LANES = 128
+SUBLANES = 8
+
+RANK = 6  # dimensions that the columns hold
+# Loops: one for each dimension of the loop tensor, slowest first, then those
+# of a matrix product's sum: its depth, and the window of a convolution.
+LOOPS = RANK + 2
+_DEPTH, _WINDOW = RANK, RANK + 1
+_SUMMED = np.arange(LOOPS) >= RANK
+
+GROUPS = 6  # of tensors that follow the same loops, per kernel
+
+_NODE_COLUMNS = 140
+_TYPES = slice(2, 21)
+_DIMENSIONS = slice(21, 27)
+_LAYOUT = slice(134, 140)
+_INPUT_BATCH, _INPUT_FEATURE = 93, 94
+_KERNEL_INPUT, _KERNEL_OUTPUT = 99, 100
+_OUTPUT_BATCH, _OUTPUT_FEATURE = 105, 106
+
+# In the order of columns 2-20: invalid, pred, s8 to s64, u8 to u64, f16 to f64,
+# bf16, c64, c128, tuple, opaque, token.
+_BYTES = np.array([0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 2, 8, 16, 0, 0, 0.])
+_TUPLE = 18  # the column
+
+_PRODUCTS = ('convolution', 'dot')
+# Need nothing of the vector unit.
+_FREE = (
+    'parameter', 'constant', 'tuple', 'get-tuple-element', 'fusion', 'bitcast',
+    'reshape', 'call', 'while', 'after-all', *_PRODUCTS,
+)
+# A function of this kind is evaluated as a polynomial: ten operations, roughly.
+_TRANSCENDENTAL = (
+    'exponential', 'exponential-minus-one', 'log', 'log-plus-one', 'tanh',
+    'logistic', 'power', 'sine', 'cosine', 'atan2', 'tan', 'divide', 'sqrt',
+    'rsqrt', 'cbrt',
+)
+_TRANSCENDENTAL_COST = 10.0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class KernelFacts:
+    """Numbers of G kernels.  Registers hold 8 x 128 elements.
+
+    Attributes:
+        loop_units: float64 [G, 6], the loop tensor's dimensions, slowest first,
+            in units of the 8 x 128 register; 0 where there is none.
+        unit: float64 [G, 6], elements of each unit: 1, 8, 128, or 1,024.
+        loop_elements: float64 [G], the loop tensor's elements.
+        summed_units: float64 [G, 6], dimensions of a product's second operand,
+            likewise; 0 where it is not summed over.
+        summed_unit: float64 [G, 6], elements of each unit.
+        is_window: bool [G, 6], which of them are a convolution's window.
+        has_product: bool [G].
+        follows: bool [G, 6, 8], the loops that a group of tensors follows.
+        bytes: float64 [G, 6], of a group's operands and results, in registers.
+        operations: float64 [G, 6], vector operations of a group, in registers.
+    """
+
+    loop_units: np.ndarray
+    unit: np.ndarray
+    loop_elements: np.ndarray
+    summed_units: np.ndarray
+    summed_unit: np.ndarray
+    is_window: np.ndarray
+    has_product: np.ndarray
+    follows: np.ndarray
+    bytes: np.ndarray
+    operations: np.ndarray
+
+    @classmethod
+    def of(cls, store: splits.PackedSplit) -> 'KernelFacts':
+        """Reads the facts of every kernel of a split.
+
+        Raises:
+            ValueError: node_feat does not have the 140 published columns.
+        """
+        if store.node_feat.shape[1] < _NODE_COLUMNS:
+            raise ValueError(
+                f'{store.source}: node_feat has {store.node_feat.shape[1]} '
+                f'columns, but --estimate reads the {_NODE_COLUMNS} published ones')
+        return _Reader(store).facts()
+
+    def rows(self, kernels: np.ndarray) -> 'KernelFacts':
+        """Returns the facts of some kernels, repeated as they are."""
+        return KernelFacts(**{
+            field.name: getattr(self, field.name)[kernels]
+            for field in dataclasses.fields(self)})
+
+
+class _Shapes:
+    """Shapes of nodes, in physical order: slowest dimension first.
+
+    Args:
+        features: float32 [n, >= 140].
+    """
+
+    def __init__(self, features: np.ndarray):
+        dims = np.maximum(features[:, _DIMENSIONS].astype(np.float64), 0)
+        present = np.cumprod(dims > 0, axis=1).astype(bool)
+        rank = present.sum(axis=1)[:, np.newaxis]
+        place = np.arange(RANK)
+        layout = np.clip(features[:, _LAYOUT], 0, RANK - 1).astype(np.int64)
+        # The layout names the fastest dimension first.
+        order = np.take_along_axis(
+            layout, np.clip(rank - 1 - place, 0, RANK - 1), axis=1)
+        self.logical = np.where(place < rank, order, -1)  # [n, 6]
+        self.sizes = np.where(
+            place < rank, np.take_along_axis(dims, order, axis=1), 0)
+        fastest = rank - 1 - place
+        self.unit = np.where(
+            fastest == 0, np.where(rank > 1, LANES, LANES * SUBLANES),
+            np.where(fastest == 1, SUBLANES, 1)).astype(np.float64)
+        self.units = np.ceil(self.sizes / self.unit)
+        self.is_array = rank[:, 0] > 0
+        self.elements = np.where(self.sizes > 0, self.sizes, 1).prod(axis=1)
+        registers = np.where(self.sizes > 0, self.units, 1).prod(axis=1)
+        self.registers = np.where(self.is_array, registers, 0)
+        element_bytes = features[:, _TYPES].astype(np.float64) @ _BYTES
+        self.bytes = self.registers * LANES * SUBLANES * element_bytes
+        self.dims = np.where(present, dims, 0)
+
+    def size_of(self, node: np.ndarray, dimension: np.ndarray) -> np.ndarray:
+        """Sizes of logical dimensions of nodes; 0 where there is none."""
+        inside = np.clip(dimension, 0, RANK - 1).astype(np.int64)
+        return np.where(
+            (dimension >= 0) & (dimension < RANK), self.dims[node, inside], 0)
+
+
+class _Reader:
+    """Reads facts off a split, for all its kernels at once."""
+
+    def __init__(self, store: splits.PackedSplit):
+        sizes = np.diff(store.node_offsets)
+        self._count = len(sizes)
+        self._first = np.asarray(store.node_offsets[:-1])
+        self._kernel = np.repeat(np.arange(self._count), sizes)
+        self._features = np.asarray(store.node_feat)
+        self._opcode = np.asarray(store.node_opcode)
+        shift = np.repeat(self._first, np.diff(store.edge_offsets))
+        edges = np.asarray(store.edge_index, np.int64) + shift[:, np.newaxis]
+        self._consumer, self._producer = edges.T
+        self._shapes = _Shapes(self._features)
+
+    def facts(self) -> KernelFacts:
+        """Returns the facts of all kernels."""
+        shapes = self._shapes
+        parameters, results = self._ends()
+        product = self._last(np.flatnonzero(self._is(_PRODUCTS)))
+        loop = self._loop_nodes(product, results)
+        has_loop, has_product = loop >= 0, product >= 0
+        left, right = self._operands(product)
+        summed, window, of_left, of_right = self._product_loops(
+            product, left, right)
+
+        # What moves through memory, and what is computed.
+        nodes = np.flatnonzero(
+            (self._cost() > 0) & shapes.is_array)
+        all_nodes = np.concatenate([parameters, results, nodes])
+        kernel = self._kernel[all_nodes]
+        moved = np.arange(len(all_nodes)) < len(parameters) + len(results)
+        before = moved | (all_nodes < product[kernel])
+        follows = self._follows(
+            all_nodes, before, loop, left, right, of_left, of_right)
+        # Results are written once, whatever loops they do not follow.
+        follows[len(parameters):len(parameters) + len(results)] = True
+        groups = self._grouped(
+            kernel, follows,
+            np.where(moved, shapes.bytes[all_nodes], 0),
+            np.where(moved, 0, (self._cost() * shapes.registers)[all_nodes]))
+
+        def of_loop(values):
+            mask = has_loop.reshape((-1,) + (1,) * (values.ndim - 1))
+            return np.where(mask, values[loop], 0)
+
+        return KernelFacts(
+            loop_units=of_loop(shapes.units),
+            unit=of_loop(shapes.unit),
+            loop_elements=np.maximum(of_loop(shapes.elements), 1),
+            summed_units=np.where(summed, shapes.units[right], 0),
+            summed_unit=np.where(summed, shapes.unit[right], 0),
+            is_window=window,
+            has_product=has_product,
+            follows=groups[0],
+            bytes=groups[1],
+            operations=groups[2],
+        )
+
+    def _is(self, names: Sequence[str]) -> np.ndarray:
+        return np.isin(self._opcode, opcodes.numbers(names))
+
+    def _cost(self) -> np.ndarray:
+        """Vector operations per register of a node's result, [n]."""
+        cost = np.where(self._is(_TRANSCENDENTAL), _TRANSCENDENTAL_COST, 1.0)
+        return np.where(self._is(_FREE), 0.0, cost)
+
+    def _last(self, nodes: np.ndarray) -> np.ndarray:
+        """The last of some nodes in each kernel, or -1: int64 [G]."""
+        last = np.full(self._count, -1)
+        last[self._kernel[nodes]] = nodes  # ascending: the last one stays
+        return last
+
+    def _largest(self, nodes: np.ndarray) -> np.ndarray:
+        """The node with most elements in each kernel; the last of equals."""
+        order = np.lexsort((nodes, self._shapes.elements[nodes]))
+        return self._last(nodes[order])
+
+    def _ends(self) -> Tuple[np.ndarray, np.ndarray]:
+        """Nodes that are read from memory and nodes that are written."""
+        is_root = self._features[:, 0] > 0
+        roots = np.flatnonzero(is_root)
+        root = self._last(roots)
+        before = self._last(roots[roots != root[self._kernel[roots]]])
+        in_entry = np.arange(len(self._kernel)) > before[self._kernel]
+        parameters = np.flatnonzero(in_entry & self._is(('parameter',)))
+        ends = np.zeros(len(self._kernel), bool)
+        ends[root[root >= 0]] = True
+        is_tuple = self._features[:, _TUPLE] > 0
+        calls = self._is(('fusion', 'call'))
+        # A fusion that returns a tuple, the tuple, and its entries.
+        for _ in range(2):
+            opened = ends & is_tuple
+            edge = opened[self._consumer] & (
+                ~calls[self._consumer] | is_root[self._producer])
+            ends &= ~opened
+            ends[self._producer[edge]] = True
+        return parameters, np.flatnonzero(ends & self._shapes.is_array)
+
+    def _loop_nodes(self, product: np.ndarray, results: np.ndarray) -> np.ndarray:
+        sums = self._producer[self._is(('reduce',))[self._consumer]]
+        sums = self._largest(np.unique(sums[self._shapes.is_array[sums]]))
+        loop = np.where(sums >= 0, sums, self._largest(results))
+        return np.where(product >= 0, product, loop)
+
+    def _operands(self, product: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+        """First and second operand of each product; 0 where there is none.
+
+        Edges do not keep the order of operands.  A convolution's dimension
+        numbers fit one order better, unless both are alike.
+        """
+        edge = self._consumer == product[self._kernel[self._consumer]]
+        producers = np.sort(self._producer[edge])
+        right = np.maximum(self._last(producers), 0)
+        left = np.maximum(self._last(producers[::-1]), 0)
+        size, feature = self._shapes.size_of, self._features[product]
+
+        def fit(first, second):
+            return sum(
+                (size(a, feature[:, i]) == size(b, feature[:, j])).astype(int)
+                for a, i, b, j in (
+                    (first, _INPUT_BATCH, product, _OUTPUT_BATCH),
+                    (first, _INPUT_FEATURE, second, _KERNEL_INPUT),
+                    (second, _KERNEL_OUTPUT, product, _OUTPUT_FEATURE)))
+
+        swap = self._is(('convolution',))[product] & (
+            fit(right, left) > fit(left, right))
+        return np.where(swap, right, left), np.where(swap, left, right)
+
+    def _product_loops(self, product, left, right):
+        """Which loops the operands of products follow.
+
+        Returns:
+            bool [G, 6], the second operand's dimensions that are summed over;
+            bool [G, 6], which of those are a window; bool [G, 8] each, the
+            loops that the first and the second operand follow.
+        """
+        shapes, feature = self._shapes, self._features[product]
+        logical = shapes.logical
+        in_right = logical[right] >= 0
+        columns = logical[product] == feature[:, [_OUTPUT_FEATURE]]
+        summed = in_right & (logical[right] != feature[:, [_KERNEL_OUTPUT]])
+        window = summed & (logical[right] != feature[:, [_KERNEL_INPUT]])
+        # A `dot` has no dimension numbers here: sizes must do.
+        is_dot = self._is(('dot',))[product][:, np.newaxis]
+        rows_of_dot, _ = _match(shapes.sizes[product], shapes.sizes[left], True)
+        columns_of_dot, kept = _match(
+            shapes.sizes[product], shapes.sizes[right], False)
+        summed = np.where(is_dot, in_right & ~kept, summed)
+        window &= ~is_dot
+        exists = (product >= 0)[:, np.newaxis]
+        of_left = _with_sums(np.where(is_dot, rows_of_dot, ~columns))
+        # Every position of a window goes over the whole first operand.
+        of_left[:, _WINDOW] = False
+        of_right = _with_sums(np.where(is_dot, columns_of_dot, columns))
+        return summed & exists, window & exists, of_left, of_right
+
+    def _follows(self, nodes, before, loop, left, right, of_left, of_right):
+        """bool [nodes, 8]: the loops that each tensor follows."""
+        kernel, sizes = self._kernel[nodes], self._shapes.sizes
+        follows, _ = _match(sizes[loop[kernel]], sizes[nodes], False)
+        follows = _with_sums(follows)
+        whole = (sizes[nodes] == sizes[loop[kernel]]).all(axis=1)
+        has_product = self._is(_PRODUCTS)[loop][kernel] & before
+        for operand, mask in ((right, of_right), (left, of_left)):
+            same = (sizes[nodes] == sizes[operand[kernel]]).all(axis=1)
+            follows = np.where(
+                (same & has_product)[:, np.newaxis], mask[kernel], follows)
+        follows[whole & ~has_product] = True
+        return follows
+
+    def _grouped(self, kernel, follows, moved, operations):
+        """Adds up tensors that follow the same loops.
+
+        Returns:
+            bool [G, 6, 8], float64 [G, 6] bytes, float64 [G, 6] operations; of
+            more than six groups the smallest count as following every loop.
+        """
+        codes = follows @ (1 << np.arange(LOOPS))
+        every = (1 << LOOPS) - 1
+        keys, index = np.unique(
+            kernel * (every + 1) + codes, return_inverse=True)
+        moved = np.bincount(index, moved, len(keys))
+        operations = np.bincount(index, operations, len(keys))
+        kernel, codes = keys // (every + 1), keys % (every + 1)
+        # What follows every loop comes first, then by weight: an operation on
+        # a register takes about as long as moving 256 bytes.
+        order = np.lexsort((-(moved + 256 * operations), codes != every, kernel))
+        kernel, codes = kernel[order], codes[order]
+        place = np.arange(len(kernel)) - np.searchsorted(kernel, kernel)
+        place += codes[np.searchsorted(kernel, kernel)] != every
+        place[place >= GROUPS] = 0
+        out = np.full((self._count, GROUPS), every)
+        inside = place > 0
+        out[kernel[inside], place[inside]] = codes[inside]
+        bits = (out[..., np.newaxis] >> np.arange(LOOPS)) & 1
+        totals = np.zeros((2, self._count, GROUPS))
+        np.add.at(totals[0], (kernel, place), moved[order])
+        np.add.at(totals[1], (kernel, place), operations[order])
+        return bits.astype(bool), totals[0], totals[1]
+
+
+def _with_sums(follows: np.ndarray) -> np.ndarray:
+    """Adds the loops of a sum, followed: [n, 6] -> [n, 8]."""
+    return np.concatenate([follows, np.ones((len(follows), 2), bool)], axis=1)
+
+
+def _match(
+    loops: np.ndarray, sizes: np.ndarray, slowest_first: bool
+) -> Tuple[np.ndarray, np.ndarray]:
+    """Pairs dimensions of one size, each with at most one other.
+
+    Args:
+        loops: [n, 6] sizes; 0 for none.
+        sizes: [n, 6], of another tensor.
+        slowest_first: which of several equal ones comes first.
+
+    Returns:
+        bool [n, 6] and bool [n, 6]: which ones have a partner.
+    """
+    order = range(RANK) if slowest_first else range(RANK - 1, -1, -1)
+    of_loops, of_sizes = np.zeros(loops.shape, bool), np.zeros(sizes.shape, bool)
+    for i in order:
+        for j in order:
+            pair = (loops[:, i] == sizes[:, j]) & (loops[:, i] > 0)
+            pair &= ~of_loops[:, i] & ~of_sizes[:, j]
+            of_loops[:, i] |= pair
+            of_sizes[:, j] |= pair
+    return of_loops, of_sizes
