@@ -58,6 +58,13 @@ class _Config:
         '', 'Validate and keep averaged weights: ema:0.999 is a moving average '
         'with that decay per step, swa:0.75 the mean since that share of the '
         'training.')
+    fold: str = _setting(
+        '', 'Cross-validation: 2/5 joins train and valid, cuts them into 5 folds '
+        'by program, validates on the second and trains on the others.')
+    family_temperature: float = _setting(
+        1.0, 'A family of n graphs gets a share of each epoch proportional to n '
+        'to this power: 1, each graph once; 0, all families equally often.',
+        low=0, high=1)
     configs: int = 0
     batch: int = 0
     validate_batches: int = 0
@@ -107,6 +114,9 @@ class TileConfig(_Config):
         5, 'Deprecated and without effect: every epoch is validated.')
     losses: str = _setting('ListMLELoss:1,MSE:0.02', _LOSSES)
     clip_norm: float = _setting(1e-3, _CLIP_NORM, above=0)
+    estimate: bool = _setting(
+        False, 'Add an analytical estimate of each configuration as columns, '
+        'its logarithmic time last (docs/features.md).')
     configs: int = _setting(
         10, 'Configurations drawn per kernel and step; kernels with fewer are '
         'not trained on.', low=2)

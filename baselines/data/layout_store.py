@@ -45,6 +45,21 @@ class LayoutStore(splits.PackedSplit):
             configurations and configurable nodes.
     """
 
+    columns = {
+        **splits.PackedSplit.columns,
+        'node_config_ids': 'config_node',
+        'node_splits': 'split',
+        'config_group': 'config',
+        'group_first': 'group',
+        'group_size': 'group',
+        'group_runtime': 'group',
+        'group_std': 'group',
+        'group_range': 'group',
+        'config_vectors': 'vector',
+        'config_codes': 'code',
+        'code_width': 'graph',
+    }
+
     def __init__(
         self, source: str, manifest: Mapping[str, Any],
         arrays: Mapping[str, np.ndarray],

@@ -37,7 +37,23 @@ class PackedSplit:
         has_runtimes: whether any runtime is published.
         skipped: list of (file name, reason) of damaged files left out.
         fingerprint: hex digest of ids and contents; the same on every machine.
+        manifest: what a packer wrote; most of it is above.
+        arrays: all its columns by name.
+        columns: for each column but the offsets, what has a row in it: 'graph',
+            or that whose offsets say which rows are a graph's.
     """
+
+    columns: Mapping[str, str] = {
+        'node_feat': 'node',
+        'node_opcode': 'node',
+        'edge_index': 'edge',
+        'config_runtime': 'config',
+        'node_min': 'graph',
+        'node_max': 'graph',
+        'config_min': 'graph',
+        'config_max': 'graph',
+        'max_opcode': 'graph',
+    }
 
     def __init__(
         self, source: str, manifest: Mapping[str, Any],
@@ -45,6 +61,7 @@ class PackedSplit:
     ):
         """Takes what a packer wrote; made by a collection's `open_..._split`."""
         self.source = source
+        self.manifest, self.arrays = manifest, arrays
         self.graph_ids: List[str] = manifest['graph_ids']
         self.node_feat = arrays['node_feat']
         self.node_opcode = arrays['node_opcode']

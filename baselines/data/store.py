@@ -27,6 +27,12 @@ class TileStore(splits.PackedSplit):
         Those of `PackedSplit`.
     """
 
+    columns = {
+        **splits.PackedSplit.columns,
+        'config_feat': 'config',
+        'config_runtime_normalizers': 'config',
+    }
+
     def __init__(
         self, source: str, manifest: Mapping[str, Any],
         arrays: Mapping[str, np.ndarray],

@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
+from baselines.data import families
 from baselines.ranking import metrics
 
 _WIDTH = 100
@@ -47,11 +48,6 @@ class _Task(NamedTuple):
     group_of: Callable[[str], str]
     measures: Sequence[_Measure]
     legend: str
-
-
-def _program(graph_id: str) -> str:
-    """The graph id without its last `_<hash>`."""
-    return graph_id.rpartition('_')[0] or graph_id
 
 
 def _opa(scores: np.ndarray, runtimes: np.ndarray) -> float:
@@ -101,7 +97,7 @@ _TASKS = {
     'tile': _Task(
         'kernels',
         'program',
-        _program,
+        families.program_of_kernel,
         [*map(_top_k_error, (1, 5, 10)), _OPA, _TAU, _KAGGLE],
         'top-k: (best of the k ranked first - best) / best.  Kaggle: 1 - top-5.',
     ),

@@ -11,6 +11,8 @@ import tqdm
 
 from baselines import config as config_lib
 from baselines import registry
+from baselines.data import families
+from baselines.data import folds
 from baselines.data import layout_sampling
 from baselines.data import normalizer as normalizer_lib
 from baselines.layout import graphs as graphs_lib
@@ -44,12 +46,14 @@ def train(config: config_lib.LayoutConfig) -> str:
         config.model, registry.layout_models(config.models_file), 'layout model')
     loss = losses.CombinedLoss(config.losses, _TEMPERATURE)
     optimisation.parse_averaging(config.averaging)
+    folds.parse(config.fold)
     training.check_outputs(config)
     tf.keras.utils.set_random_seed(config.seed)
     stores = {
         split: layout.open_split(config, config.source, config.search, split)
         for split in ('train', 'valid', 'test')
     }
+    stores = folds.with_fold(config.fold, stores, str)
     training.check_splits(config, stores)
     sampler = layout_sampling.ConfigSampler(
         stores['train'], config.sampling, unique=True,
@@ -122,7 +126,8 @@ def _chunks(
     The last batch is filled up with other programs.
     """
     rng = np.random.default_rng([config.seed, epoch])
-    order = rng.permutation(len(chosen))
+    names = [families.family(graphs.programs[n].graph_id) for n in chosen]
+    order = families.epoch_order(rng, names, config.family_temperature)
     order = np.resize(order, -(-len(order) // batch) * batch)
     for some in order.reshape(-1, batch):
         numbers = chosen[some]

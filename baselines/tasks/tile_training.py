@@ -11,6 +11,8 @@ import tqdm
 
 from baselines import config as config_lib
 from baselines import registry
+from baselines.data import families
+from baselines.data import folds
 from baselines.data import normalizer as normalizer_lib
 from baselines.data import sampling
 from baselines.ranking import metrics
@@ -42,16 +44,19 @@ def train(config: config_lib.TileConfig) -> str:
         config.model, registry.tile_models(config.models_file), 'model')
     loss = losses.CombinedLoss(config.losses)
     optimisation.parse_averaging(config.averaging)
+    folds.parse(config.fold)
     training.check_outputs(config)
     tf.keras.utils.set_random_seed(config.seed)
     stores = {
         split: tile.open_split(config, split) for split in ('train', 'valid', 'test')
     }
+    stores = folds.with_fold(config.fold, stores, families.program_of_kernel)
     training.check_splits(config, stores)
     kernels = training.trainable(
         stores['train'], stores['train'].with_at_least(config.configs),
         config.configs, stores['train'].config_counts.max())
-    normalizer = normalizer_lib.Normalizer.fit(stores['train'], kernels)
+    normalizer = normalizer_lib.Normalizer.fit(
+        stores['train'], kernels, estimate=config.estimate)
     num_ops = normalizer_lib.num_ops(
         (stores['train'], kernels), stores['valid'], stores['test'])
     graphs = {
@@ -97,12 +102,16 @@ def train(config: config_lib.TileConfig) -> str:
 def _chunks(graphs, kernels, batch, config, epoch) -> Iterator[fitting.Chunk]:
     """An epoch: kernels in random order, `configs` configurations of each.
 
-    What does not fill a batch is left out, as published; the order differs
-    from epoch to epoch, so everything has its turn.
+    Each kernel comes once, unless --family_temperature says otherwise.  What
+    does not fill a batch is left out, as published; the order differs from epoch
+    to epoch, so everything has its turn.
     """
     rng = np.random.default_rng([config.seed, epoch])
     steps = len(kernels) // batch
-    order = rng.permutation(kernels)[: steps * batch].reshape(steps, batch)
+    ids = graphs.store.graph_ids
+    names = [families.family(families.program_of_kernel(ids[k])) for k in kernels]
+    order = families.epoch_order(rng, names, config.family_temperature)
+    order = kernels[order[: steps * batch]].reshape(steps, batch)
     counts = graphs.store.config_counts
     for start in range(0, steps, _STEPS_PER_CHUNK):
         some = order[start:start + _STEPS_PER_CHUNK]

@@ -1,0 +1,102 @@
+"""Graph ids -> programs, and the families that programs belong to.
+
+    inception_v3_batch_128_train_0a1b2c3d           a kernel's graph id
+    inception_v3_batch_128_train                    its program
+    inception_v3_train                              without its batch size
+    inception                                       the family
+
+Collections hold many variants of some architectures and one of others, so what
+is drawn evenly from graphs is drawn unevenly from families.
+"""
+
+import re
+from typing import Sequence
+
+import numpy as np
+
+# batch_128, batch_size_16, batch128.
+_BATCH = re.compile(r'[_.]batch(_size)?_?\d+(?=[_.]|$)')
+_SIZES = frozenset((
+    'batch', 'size', 'tiny', 'mini', 'small', 'medium', 'base', 'large',
+    'xlarge', 'xxlarge', 'huge', 'narrow', 'wide', 'deep', 'tall'))
+
+
+def program_of_kernel(graph_id: str) -> str:
+    """Returns a kernel's program: its graph id without the last `_<hash>`."""
+    return graph_id.rpartition('_')[0] or graph_id
+
+
+def without_batch(program: str) -> str:
+    """Returns a program's name without its batch size.
+
+    Only what says so counts: the word `batch`, or `batch_size`, followed by a
+    number.  `bert_batch_24_2x2` is `bert_2x2`; `bert_dynamic_batch_size` stays.
+    """
+    return _BATCH.sub('', program)
+
+
+def family(program: str) -> str:
+    """Returns a program's name with its sizes taken off.
+
+    The name is cut at `_` and `.` into words.  The first word counts without
+    its digits and what follows them; further words count until one has a digit.
+    Of these, words of size (small, base, large, wide, batch, ...) are left out.
+    Where nothing is left, the family is the program itself.
+
+        resnet50.4x4.fp16                resnet
+        mlperf_bert_batch_24_2x2         mlperf_bert
+        albert_en_base_batch_size_16     albert_en
+        tf2_bert_pretrain                tf_bert_pretrain
+    """
+    first, *others = re.split(r'[_.]', program)
+    words = [re.match(r'\D*', first).group()]
+    for word in others:
+        if re.search(r'\d', word):
+            break
+        words.append(word)
+    kept = [word for word in words if word and word not in _SIZES]
+    return '_'.join(kept) or program
+
+
+def epoch_order(
+    rng: np.random.Generator, names: Sequence[str], temperature: float
+) -> np.ndarray:
+    """Returns an epoch's graphs in random order, as many as there are.
+
+    A family of n graphs has a share of the epoch proportional to
+    n ** temperature: at 1 every graph comes once, at 0 all families come
+    equally often.  Within a family all graphs come equally often, but for one:
+    its share is whole rounds of its graphs and a last one of some, drawn anew
+    each time.
+
+    Args:
+        rng: the source of randomness; the same state gives the same order.
+        names: the family of each graph, n of them.
+        temperature: not negative.
+
+    Returns:
+        int64 [n], numbers of graphs.
+    """
+    if temperature == 1:
+        return rng.permutation(len(names))
+    _, members, counts = np.unique(
+        np.asarray(names), return_inverse=True, return_counts=True)
+    shares = counts**float(temperature)
+    ends = np.cumsum(shares) / shares.sum() * len(names)
+    # Rounded at random, so that each is right on average and all add up to n.
+    ends = np.floor(ends[:-1] + rng.random()).astype(np.int64)
+    drawn = np.diff(ends, prepend=0, append=len(names))
+    order = [
+        _rounds(rng, np.flatnonzero(members == number), count)
+        for number, count in enumerate(drawn)
+    ]
+    return rng.permutation(np.concatenate(order))
+
+
+def _rounds(
+    rng: np.random.Generator, graphs: np.ndarray, count: int
+) -> np.ndarray:
+    """Returns `count` of some graphs: all as often as possible, then a few."""
+    whole, rest = divmod(int(count), len(graphs))
+    return np.concatenate(
+        [np.tile(graphs, whole), rng.permutation(graphs)[:rest]])

@@ -1,0 +1,151 @@
+"""Cross-validation: train and valid, joined and cut anew by program.
+
+    stores = with_fold('2/5', stores, families.program_of_kernel)
+
+Of `k` folds one validates and the others train.  A program with all its batch
+sizes is in one fold, so validation is on programs that were not trained on, as
+in the published splits.  The test split is not touched.
+"""
+
+import hashlib
+import json
+import os
+import re
+from typing import Callable, Dict, Mapping, NamedTuple, Optional, Sequence
+
+import numpy as np
+
+from baselines.data import families
+from baselines.data import splits
+from baselines.data import variants
+from baselines.data import views
+
+_JOINED = ('train', 'valid')
+
+
+class Fold(NamedTuple):
+    """Fold `number` of `count`; the first is 1."""
+
+    number: int
+    count: int
+
+
+def parse(text: str) -> Optional[Fold]:
+    """Reads --fold.
+
+    Args:
+        text: 'i/k' with 1 <= i <= k and k >= 2, or ''.
+
+    Returns:
+        The fold; None for '', which means the splits as they are.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if not text:
+        return None
+    found = re.fullmatch(r'([0-9]{1,6})/([0-9]{1,6})', text)
+    fold = Fold(*map(int, found.groups())) if found else Fold(0, 0)
+    if not 1 <= fold.number <= fold.count or fold.count < 2:
+        raise ValueError(
+            '--fold should be i/k, the i-th of k folds, such as 1/5, with k at '
+            f'least 2 and i from 1 to k, not {text!r}')
+    return fold
+
+
+def assign(
+    groups: Sequence[str], configs: Sequence[int], count: int
+) -> np.ndarray:
+    """Puts graphs into folds, a group of them into one.
+
+    The largest group goes first, each to the fold that has least so far: least
+    of the sum of its share of the graphs and its share of the configurations.
+
+    Args:
+        groups: of each graph, n of them.
+        configs: each graph's number of configurations.
+        count: how many folds.
+
+    Returns:
+        int64 [n], 0 to count - 1; it depends on the arguments alone, and no
+        fold is empty.
+
+    Raises:
+        ValueError: there are more folds than groups.
+    """
+    names, members = np.unique(np.asarray(groups), return_inverse=True)
+    if count > len(names):
+        raise ValueError(
+            f'--fold: {count} folds need at least {count} programs that differ '
+            f'in more than their batch size, and there are {len(names)}')
+    configs = np.asarray(configs, np.int64)
+    # In whole numbers, so that equal is equal on every machine.
+    sizes = [
+        int((members == i).sum()) * int(configs.sum())
+        + int(configs[members == i].sum()) * len(members)
+        for i in range(len(names))
+    ]
+    totals = [0] * count
+    fold_of = np.empty(len(names), np.int64)
+    for group in sorted(range(len(names)), key=lambda i: (-sizes[i], i)):
+        fold_of[group] = totals.index(min(totals))
+        totals[fold_of[group]] += sizes[group]
+    return fold_of[members]
+
+
+def with_fold(
+    fold: str,
+    stores: Mapping[str, splits.PackedSplit],
+    program_of: Callable[[str], str],
+) -> Dict[str, splits.PackedSplit]:
+    """Replaces the splits train and valid by those of a fold.
+
+    Args:
+        fold: as `parse` takes it; '' changes nothing.
+        stores: packed splits by name, train and valid among them.
+        program_of: the program of a graph id.
+
+    Returns:
+        The splits by name; the new ones are views.
+
+    Raises:
+        ValueError: `fold` is malformed; train and valid do not fit together, or
+            one has no runtimes; there are more folds than programs.
+    """
+    parsed = parse(fold)
+    if parsed is None:
+        return dict(stores)
+    joined = [stores[name] for name in _JOINED]
+    variants.Variant.of(joined[0]).check(joined[1], f'is in {joined[0].source}')
+    for store in joined:
+        if not store.has_runtimes:
+            raise ValueError(
+                f'--fold: all runtimes in {store.source} are 0; folds are made '
+                'of train and valid, and need those of both')
+    ids = [graph_id for store in joined for graph_id in store.graph_ids]
+    validates = assign(
+        [families.without_batch(program_of(graph_id)) for graph_id in ids],
+        np.concatenate([store.config_counts for store in joined]),
+        parsed.count) == parsed.number - 1
+    made = {}
+    for name, wanted in zip(_JOINED, (~validates, validates)):
+        parts = np.split(wanted, [joined[0].num_graphs])
+        made[name] = views.view(
+            joined, [np.flatnonzero(part) for part in parts],
+            f'{os.path.dirname(joined[0].source)}/{{train,valid}}, {name} of '
+            f'fold {fold}', fingerprint(fold, stores, name))
+    return {**stores, **made}
+
+
+def fingerprint(
+    fold: str, stores: Mapping[str, splits.PackedSplit], name: str
+) -> str:
+    """Returns the fingerprint of a fold's split, without making it.
+
+    Args:
+        fold: the fold.
+        stores: the splits that it is made of.
+        name: 'train' or 'valid'.
+    """
+    described = [fold, name, *(stores[part].fingerprint for part in _JOINED)]
+    return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:32]
