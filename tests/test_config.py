@@ -37,6 +37,7 @@ _PUBLISHED = {
     'toy_data': 'false',
 }
 _OURS = {
+    'estimate': 'false',
     'models_file': '',
     'sample_data': 'false',
     'skip_bad_files': 'false',

@@ -23,11 +23,13 @@ system page).  The 250 ns per tile are no public figure: a round number of the
 order of a transfer's latency.
 """
 
-from typing import Tuple
+from typing import Optional, Sequence, Tuple
 
 import numpy as np
 
 from baselines.data import kernel_facts as facts_lib
+from baselines.data import ragged
+from baselines.data import splits
 
 NAMES = (
     'log_tiles', 'log_padding', 'log_bytes', 'log_matrix_operations',
@@ -46,6 +48,8 @@ _CONFIG_COLUMNS = 24
 _OUTPUT_BOUNDS, _KERNEL_BOUNDS = slice(8, 14), slice(0, 6)
 # Rows at once; facts of so many take 20 MB.
 _CHUNK = 1 << 14
+# Configurations of each kernel that `value_range` looks at.
+_SAMPLED = 64
 
 
 def estimate(
@@ -60,9 +64,9 @@ def estimate(
 
     Returns:
         float32 [rows, 7], the columns `NAMES`: natural logarithms of trips,
-        padded / real elements of the loop tensor, bytes moved, 1 + matrix
-        operations, 1 + vector operations (of 1,024 elements), bytes of a tile
-        of every tensor / 16 MiB, and nanoseconds.
+        padded / real elements of the loop tensor, 1 + bytes moved, 1 + matrix
+        operations, 1 + vector operations (of 1,024 elements), (1 + bytes of a
+        tile of every tensor) / 16 MiB, and nanoseconds.
 
     Raises:
         ValueError: `configs` does not have 24 columns.
@@ -79,6 +83,36 @@ def estimate(
     return out
 
 
+def value_range(
+    store: splits.PackedSplit, graphs: Optional[Sequence[int]] = None
+) -> Tuple[np.ndarray, np.ndarray]:
+    """Measures the columns on up to 64 configurations of each kernel.
+
+    They are evenly spaced from the first to the last one: the same every time,
+    and the real training split's 11 million are not read.
+
+    Args:
+        store: a split of kernels.
+        graphs: int [kernels], those that count; None means all.
+
+    Returns:
+        The smallest and the largest values, float32 [7] each.
+
+    Raises:
+        ValueError: the columns are not the published ones.
+    """
+    graphs = np.arange(store.num_graphs) if graphs is None else np.asarray(graphs)
+    counts = store.config_counts[graphs]
+    taken = np.minimum(counts, _SAMPLED)
+    kernels = np.repeat(graphs, taken)
+    place = ragged.ranges(np.zeros_like(taken), taken)
+    step = np.repeat((counts - 1) / np.maximum(taken - 1, 1), taken)
+    rows = store.config_offsets[kernels] + (place * step).astype(np.int64)
+    columns = estimate(
+        facts_lib.KernelFacts.of(store), kernels, store.config_feat[rows])
+    return columns.min(axis=0), columns.max(axis=0)
+
+
 def _estimate(facts: facts_lib.KernelFacts, configs: np.ndarray) -> np.ndarray:
     """As `estimate`, with the facts of each row."""
     tile, trips = _tiling(facts.loop_units, configs[:, _OUTPUT_BOUNDS])
@@ -90,10 +124,13 @@ def _estimate(facts: facts_lib.KernelFacts, configs: np.ndarray) -> np.ndarray:
     total = loops.prod(axis=1)
 
     padded = np.where(tile > 0, trips * tile * facts.unit, 1).prod(axis=1)
-    again = np.where(facts.follows, 1, loops[:, np.newaxis]).prod(axis=2)
-    share = np.where(facts.follows, 1 / loops[:, np.newaxis], 1).prod(axis=2)
-    moved = (facts.bytes * again).sum(axis=1)
-    footprint = (facts.bytes * share).sum(axis=1)
+    again = np.ones(facts.read.shape)  # [rows, groups]
+    for loop in range(facts_lib.LOOPS):
+        again *= np.where(facts.follows[:, :, loop], 1, loops[:, [loop]])
+    # A result is written once, whatever loops it does not follow.
+    moved = (facts.read * again + facts.written).sum(axis=1)
+    # One tile's part of every tensor: 1 / the trips of the loops it follows.
+    footprint = ((facts.read + facts.written) * again).sum(axis=1) / total
     # Vector instructions work on whole registers of whole tiles.
     waste = padded / np.where(
         facts.loop_units > 0, facts.loop_units * facts.unit, 1).prod(axis=1)
@@ -117,7 +154,7 @@ def _estimate(facts: facts_lib.KernelFacts, configs: np.ndarray) -> np.ndarray:
         np.log1p(moved),
         np.log1p(matrix),
         np.log1p(vector),
-        np.log1p(footprint / _VECTOR_MEMORY_BYTES),
+        np.log1p(footprint) - np.log(_VECTOR_MEMORY_BYTES),
         np.log(busy_ns + total * _NS_PER_TILE),
     ], axis=1)
 

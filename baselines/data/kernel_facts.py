@@ -22,8 +22,7 @@ RANK = 6  # dimensions that the columns hold
 # Loops: one for each dimension of the loop tensor, slowest first, then those
 # of a matrix product's sum: its depth, and the window of a convolution.
 LOOPS = RANK + 2
-_DEPTH, _WINDOW = RANK, RANK + 1
-_SUMMED = np.arange(LOOPS) >= RANK
+_WINDOW = RANK + 1
 
 GROUPS = 6  # of tensors that follow the same loops, per kernel
 
@@ -70,7 +69,8 @@ class KernelFacts:
         is_window: bool [G, 6], which of them are a convolution's window.
         has_product: bool [G].
         follows: bool [G, 6, 8], the loops that a group of tensors follows.
-        bytes: float64 [G, 6], of a group's operands and results, in registers.
+        read: float64 [G, 6], bytes of a group's operands, in whole registers.
+        written: float64 [G, 6], of its results.
         operations: float64 [G, 6], vector operations of a group, in registers.
     """
 
@@ -82,7 +82,8 @@ class KernelFacts:
     is_window: np.ndarray
     has_product: np.ndarray
     follows: np.ndarray
-    bytes: np.ndarray
+    read: np.ndarray
+    written: np.ndarray
     operations: np.ndarray
 
     @classmethod
@@ -171,20 +172,22 @@ class _Reader:
             product, left, right)
 
         # What moves through memory, and what is computed.
-        nodes = np.flatnonzero(
-            (self._cost() > 0) & shapes.is_array)
-        all_nodes = np.concatenate([parameters, results, nodes])
-        kernel = self._kernel[all_nodes]
-        moved = np.arange(len(all_nodes)) < len(parameters) + len(results)
-        before = moved | (all_nodes < product[kernel])
+        computed = np.flatnonzero((self._cost() > 0) & shapes.is_array)
+        nodes = np.concatenate([parameters, results, computed])
+        kernel = self._kernel[nodes]
+        kind = np.repeat(
+            [0, 1, 2], [len(parameters), len(results), len(computed)])
+        # What an operand of a product is made of has the operand's shape.
+        before = (kind == 0) | ((kind == 2) & (nodes < product[kernel]))
         follows = self._follows(
-            all_nodes, before, loop, left, right, of_left, of_right)
-        # Results are written once, whatever loops they do not follow.
-        follows[len(parameters):len(parameters) + len(results)] = True
-        groups = self._grouped(
-            kernel, follows,
-            np.where(moved, shapes.bytes[all_nodes], 0),
-            np.where(moved, 0, (self._cost() * shapes.registers)[all_nodes]))
+            nodes, before, loop, left, right, of_left, of_right)
+        # A result stays where it is while its sum goes on.
+        follows[(kind == 1) & has_product[kernel], RANK:] = False
+        weights = np.where(
+            kind == 2, self._cost()[nodes] * shapes.registers[nodes],
+            shapes.bytes[nodes])
+        follows, (read, written, operations) = self._grouped(
+            kernel, follows, weights * (kind == np.arange(3)[:, np.newaxis]))
 
         def of_loop(values):
             mask = has_loop.reshape((-1,) + (1,) * (values.ndim - 1))
@@ -198,9 +201,10 @@ class _Reader:
             summed_unit=np.where(summed, shapes.unit[right], 0),
             is_window=window,
             has_product=has_product,
-            follows=groups[0],
-            bytes=groups[1],
-            operations=groups[2],
+            follows=follows,
+            read=read,
+            written=written,
+            operations=operations,
         )
 
     def _is(self, names: Sequence[str]) -> np.ndarray:
@@ -315,35 +319,40 @@ class _Reader:
         follows[whole & ~has_product] = True
         return follows
 
-    def _grouped(self, kernel, follows, moved, operations):
+    def _grouped(self, kernel, follows, weights):
         """Adds up tensors that follow the same loops.
 
+        Args:
+            kernel: int64 [nodes].
+            follows: bool [nodes, 8].
+            weights: float64 [3, nodes]: read, written, operations.
+
         Returns:
-            bool [G, 6, 8], float64 [G, 6] bytes, float64 [G, 6] operations; of
-            more than six groups the smallest count as following every loop.
+            bool [G, 6, 8] and float64 [3, G, 6]; of more than six groups the
+            smallest count as following every loop.
         """
-        codes = follows @ (1 << np.arange(LOOPS))
         every = (1 << LOOPS) - 1
+        codes = follows @ (1 << np.arange(LOOPS))
         keys, index = np.unique(
             kernel * (every + 1) + codes, return_inverse=True)
-        moved = np.bincount(index, moved, len(keys))
-        operations = np.bincount(index, operations, len(keys))
-        kernel, codes = keys // (every + 1), keys % (every + 1)
-        # What follows every loop comes first, then by weight: an operation on
-        # a register takes about as long as moving 256 bytes.
-        order = np.lexsort((-(moved + 256 * operations), codes != every, kernel))
-        kernel, codes = kernel[order], codes[order]
-        place = np.arange(len(kernel)) - np.searchsorted(kernel, kernel)
-        place += codes[np.searchsorted(kernel, kernel)] != every
+        weights = np.stack([np.bincount(index, w, len(keys)) for w in weights])
+        kernel, codes = np.divmod(keys, every + 1)
+        # What follows every loop is group 0; the others go by weight.  An
+        # operation on a register takes as long as moving some 256 bytes.
+        size = weights[0] + weights[1] + 256 * weights[2]
+        order = np.lexsort((-size, codes != every, kernel))
+        kernel, codes, weights = kernel[order], codes[order], weights[:, order]
+        first = np.searchsorted(kernel, kernel)
+        place = np.arange(len(kernel)) - first + (codes[first] != every)
         place[place >= GROUPS] = 0
-        out = np.full((self._count, GROUPS), every)
-        inside = place > 0
-        out[kernel[inside], place[inside]] = codes[inside]
-        bits = (out[..., np.newaxis] >> np.arange(LOOPS)) & 1
-        totals = np.zeros((2, self._count, GROUPS))
-        np.add.at(totals[0], (kernel, place), moved[order])
-        np.add.at(totals[1], (kernel, place), operations[order])
-        return bits.astype(bool), totals[0], totals[1]
+        code = np.full((self._count, GROUPS), every)
+        kept = place > 0
+        code[kernel[kept], place[kept]] = codes[kept]
+        totals = np.zeros((len(weights), self._count, GROUPS))
+        for total, weight in zip(totals, weights):
+            np.add.at(total, (kernel, place), weight)
+        bits = code[..., np.newaxis] >> np.arange(LOOPS) & 1
+        return bits.astype(bool), totals
 
 
 def _with_sums(follows: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
+from baselines.data import estimate as estimate_lib
 from baselines.data import splits
 
 _PARTS = ('node', 'config')
@@ -31,6 +32,9 @@ class Normalizer:
         config_used: bool [K].
         config_min: float32 [K].
         config_max: float32 [K].
+        estimate_min: float32 [E], of the columns of `data.estimate`, which
+            follow those of a tile configuration; None for a model without.
+        estimate_max: float32 [E].
     """
 
     node_used: np.ndarray
@@ -39,19 +43,26 @@ class Normalizer:
     config_used: np.ndarray
     config_min: np.ndarray
     config_max: np.ndarray
+    estimate_min: Optional[np.ndarray] = None
+    estimate_max: Optional[np.ndarray] = None
 
     @classmethod
     def fit(
-        cls, store: splits.PackedSplit, graphs: Optional[Sequence[int]] = None
+        cls,
+        store: splits.PackedSplit,
+        graphs: Optional[Sequence[int]] = None,
+        estimate: bool = False,
     ) -> 'Normalizer':
         """Fits to graphs of a training split, from their summaries alone.
 
         Args:
             store: the training split, of either collection.
             graphs: indices of the graphs to fit to; None means all.
+            estimate: with the columns of the analytical estimate; tiles only.
 
         Raises:
-            ValueError: no kernel is given, or a column's range overflows.
+            ValueError: no kernel is given, a column's range overflows, or there
+                is no estimate of these columns.
         """
         rows = slice(None) if graphs is None else np.asarray(graphs, np.int64)
         fields = {}
@@ -74,6 +85,9 @@ class Normalizer:
                 f'{part}_min': low,
                 f'{part}_max': high,
             })
+        if estimate:
+            fields['estimate_min'], fields['estimate_max'] = (
+                estimate_lib.value_range(store, graphs))
         return cls(**fields)
 
     @property
@@ -83,8 +97,14 @@ class Normalizer:
 
     @property
     def num_config_features(self) -> int:
-        """Number of configuration columns that are kept."""
-        return len(self._scales['config'][0])
+        """Number of configuration columns that are kept, with the estimate."""
+        extra = 0 if self.estimate_min is None else len(self.estimate_min)
+        return len(self._scales['config'][0]) + extra
+
+    @property
+    def has_estimate(self) -> bool:
+        """Whether the columns of the estimate follow a configuration's."""
+        return self.estimate_min is not None
 
     def nodes(self, features: np.ndarray) -> np.ndarray:
         """Scales node features.
@@ -104,12 +124,18 @@ class Normalizer:
         """Scales configuration features: [..., K] as `nodes` does [..., F]."""
         return self._apply('config', features)
 
+    def estimates(self, columns: np.ndarray) -> np.ndarray:
+        """Scales the columns of an estimate, float32 [..., E]; constant ones too."""
+        span = self.estimate_max - self.estimate_min
+        return (columns - self.estimate_min) / np.where(span > 0, span, 1)
+
     def to_json(self) -> Dict[str, Any]:
         """Returns plain lists for JSON; `from_json` gives the same bits back."""
-        return {
-            field.name: getattr(self, field.name).tolist()
+        values = {
+            field.name: getattr(self, field.name)
             for field in dataclasses.fields(self)
         }
+        return {k: v.tolist() for k, v in values.items() if v is not None}
 
     @classmethod
     def from_json(cls, described: Dict[str, Any]) -> 'Normalizer':
@@ -137,6 +163,8 @@ class Normalizer:
                     'its minimum is not below its maximum')
             fields.update({
                 f'{part}_used': used, f'{part}_min': low, f'{part}_max': high})
+        if 'estimate_min' in described or 'estimate_max' in described:
+            fields.update(_estimate_range(described))
         return cls(**fields)
 
     @functools.cached_property
@@ -185,6 +213,21 @@ def num_ops(
     if not largest:
         raise ValueError('num_ops: there is no kernel to take opcodes from')
     return 1 + int(max(largest))
+
+
+def _estimate_range(described: Dict[str, Any]) -> Dict[str, np.ndarray]:
+    """Reads the ranges of the estimate's columns from a normaliser's JSON."""
+    ranges = {
+        key: _column_values(described, key, float)
+        for key in ('estimate_min', 'estimate_max')}
+    for key, values in ranges.items():
+        if len(values) != len(estimate_lib.NAMES):
+            raise ValueError(
+                f'normalizer: {key} has {len(values)} entries, but the estimate '
+                f'has {len(estimate_lib.NAMES)} columns')
+    if (ranges['estimate_min'] > ranges['estimate_max']).any():
+        raise ValueError('normalizer: estimate_min is above estimate_max')
+    return ranges
 
 
 def _column_values(described: Dict[str, Any], key: str, kind: type) -> np.ndarray:

@@ -15,6 +15,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_gnn as tfgnn
 
+from baselines.data import estimate as estimate_lib
+from baselines.data import kernel_facts
 from baselines.data import normalizer as normalizer_lib
 from baselines.data import ragged
 from baselines.data import store as store_lib
@@ -193,6 +195,8 @@ class TileGraphs:
         self._feats = normalizer.nodes(store.node_feat)
         self._edges = np.asarray(store.edge_index)
         self._ids = np.array([s.encode() for s in store.graph_ids], object)
+        self._facts = (
+            kernel_facts.KernelFacts.of(store) if normalizer.has_estimate else None)
 
     @property
     def store(self) -> store_lib.TileStore:
@@ -287,9 +291,7 @@ class TileGraphs:
             'op': self._op[nodes],
             'feats': self._feats[nodes],
             'edges': self._edges[edges] + shift[:, np.newaxis],
-            'config_feats': self._normalizer.configs(
-                store.config_feat[config_rows]
-            ),
+            'config_feats': self._configs(config_rows),
             'runtimes': store.config_runtime[config_rows].astype(np.float32),
             'normalizers': store.config_runtime_normalizers[
                 config_rows
@@ -302,6 +304,18 @@ class TileGraphs:
             'configs_per_kernel': configs_per_kernel,
             'tile_ids': self._ids[kernels][item],
         }
+
+
+    def _configs(self, rows: np.ndarray) -> np.ndarray:
+        """Scaled configuration features, the estimate's columns last."""
+        raw = self._store.config_feat[rows]
+        scaled = self._normalizer.configs(raw)
+        if self._facts is None:
+            return scaled
+        kernels = np.searchsorted(self._store.config_offsets, rows, 'right') - 1
+        columns = estimate_lib.estimate(self._facts, kernels, raw)
+        return np.concatenate(
+            [scaled, self._normalizer.estimates(columns)], axis=1)
 
 
 def split_by_configs(
