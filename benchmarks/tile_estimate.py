@@ -1,0 +1,104 @@
+"""Measures how well the analytical estimate alone ranks tile configurations.
+
+  python benchmarks/tile_estimate.py --sample_data                # simulated
+  python benchmarks/tile_estimate.py --data_root ../shared/data/npz/tile/xla
+  python benchmarks/tile_estimate.py --sample_data --record
+
+Nothing is learned here: `log_time`, the last column of `--estimate`, is taken
+as the score.  The sample is simulated, and its simulator is itself a formula
+over the same public figures: how well two formulas agree says little about
+real kernels.
+"""
+
+import argparse
+import os
+import sys
+import time
+
+import numpy as np
+from scipy import stats
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from baselines import config  # pylint: disable=wrong-import-position
+from baselines.commands import command_line  # pylint: disable=wrong-import-position
+from baselines.data import estimate  # pylint: disable=wrong-import-position
+from baselines.data import kernel_facts  # pylint: disable=wrong-import-position
+from baselines.data import store as store_lib  # pylint: disable=wrong-import-position
+from baselines.ranking import metrics  # pylint: disable=wrong-import-position
+
+_MEASURES = ('Spearman', 'OPA', 'top-1 error', 'top-5 error')
+
+
+def main() -> int:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--data_root', default=config.TileConfig.data_root)
+    parser.add_argument('--cache_dir', default=config.TileConfig.cache_dir)
+    parser.add_argument('--sample_data', action='store_true')
+    parser.add_argument('--splits', nargs='+', default=('train', 'valid'))
+    parser.add_argument(
+        '--configs', type=int, default=10,
+        help='kernels with fewer configurations are left out')
+    parser.add_argument('--kernels', action='store_true', help='a row for each')
+    parser.add_argument('--record', action='store_true', help='keep the figures')
+    args = parser.parse_args()
+    root = args.data_root
+    if args.sample_data:
+        from baselines.data.sample import dataset
+
+        root = dataset.ensure_sample()
+    print(f'| | kernels | configurations | {" | ".join(_MEASURES)} '
+          '| configurations / s |')
+    print('|---|---|---|---|---|---|---|---|')
+    rows = []
+    for split in args.splits:
+        store = store_lib.open_tile_split(
+            os.path.join(root, split), args.cache_dir)
+        names, found, speed = measured(store, args.configs)
+        if args.kernels:
+            for name, values in zip(names, found):
+                print_row(name, 1, values)
+        mean = found.mean(axis=0)
+        print_row(f'{split}, mean', len(found), mean, f'{speed:,.0f}')
+        kind = 'simulated' if args.sample_data else 'real'
+        rows += [(f'estimate alone: {kind} {split} {name}', value, '')
+                 for name, value in zip(_MEASURES, mean[1:])]
+        rows.append((f'estimate alone: {kind} {split}', speed, 'configurations/s'))
+    if args.record:
+        import results
+
+        results.record(rows)
+    return 0
+
+
+def measured(store: store_lib.TileStore, configs: int):
+    """Returns kernel names, a row of figures of each, and configurations / s."""
+    kernels = np.repeat(np.arange(store.num_graphs), store.config_counts)
+    start = time.perf_counter()
+    facts = kernel_facts.KernelFacts.of(store)
+    columns = estimate.estimate(facts, kernels, store.config_feat)
+    speed = len(kernels) / (time.perf_counter() - start)
+    names, found = [], []
+    for kernel in store.with_at_least(configs):
+        rows = slice(*store.config_offsets[kernel:kernel + 2])
+        scores = columns[rows, -1]
+        labels = store.config_runtime[rows] / store.config_runtime_normalizers[rows]
+        correct, total = metrics.ordered_pairs(scores, labels)
+        names.append(store.graph_ids[kernel])
+        found.append([
+            len(labels), stats.spearmanr(scores, labels)[0], correct / total,
+            metrics.top_k_error(scores, labels, 1),
+            metrics.top_k_error(scores, labels, 5)])
+    return names, np.array(found), speed
+
+
+def print_row(name: str, kernels: int, values, speed: str = '') -> None:
+    """Prints a row of the table."""
+    cells = [f'{value:.3f}' for value in values[1:]]
+    print(f'| {name} | {kernels} | {values[0]:,.0f} | {" | ".join(cells)} | {speed} |')
+
+
+if __name__ == '__main__':
+    sys.exit(command_line.guarded(main))
