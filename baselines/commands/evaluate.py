@@ -5,8 +5,10 @@
 prints a table, overall and per program, beside random choice: for tiles top-k
 error and the Kaggle score, for layouts tau and slowdown@1/10/100.  --json prints
 the same as JSON, --output writes it to a file; for several runs it is an object
-with one entry for each --dir.  By default the validation split is measured; the
-published test split has no runtimes.
+with one entry for each --dir, and the table ends with a line for each run and
+the mean and standard deviation over the runs of each model.  By default the
+validation split is measured, for runs of a --fold their fold; the published test
+split has no runtimes.
 """
 
 import argparse
@@ -27,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Prints the measurements of each run."""
     command_line.start_tensorflow()
+    from baselines.ranking import comparison
     from baselines.ranking import report
     from baselines.tasks import predict
     from baselines.tasks import prediction
@@ -39,6 +42,8 @@ def run(args: argparse.Namespace) -> None:
             print(f'{summary["model"]} on {summary["split"]}, {model_dir}')
             print(report.format_table(summary))
         summaries[model_dir] = summary
+    if len(summaries) > 1 and not args.json:
+        print(f'\n{comparison.format_runs(summaries)}')
     text = report.to_json(summary if len(args.dirs) == 1 else summaries)
     if args.json:
         print(text)

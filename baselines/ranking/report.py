@@ -32,7 +32,7 @@ class GraphResult(NamedTuple):
     runtimes: np.ndarray
 
 
-class _Measure(NamedTuple):
+class Measure(NamedTuple):
     """A figure per graph, and what random scores would get on that graph."""
 
     key: str
@@ -40,13 +40,14 @@ class _Measure(NamedTuple):
     of_graph: Callable[[np.ndarray, np.ndarray], float]
     of_random: Callable[[np.ndarray], float]
     show: str  # format of a value in the table
+    more_is_better: bool = False
 
 
 class _Task(NamedTuple):
     graph: str  # what a graph is called
     group: str  # what a row of the table is
     group_of: Callable[[str], str]
-    measures: Sequence[_Measure]
+    measures: Sequence[Measure]
     legend: str
 
 
@@ -63,8 +64,8 @@ def _tau(scores: np.ndarray, runtimes: np.ndarray) -> float:
     return tau
 
 
-def _top_k_error(k: int) -> _Measure:
-    return _Measure(
+def _top_k_error(k: int) -> Measure:
+    return Measure(
         f'top_{k}_error',
         f'top-{k}',
         functools.partial(metrics.top_k_error, k=k),
@@ -73,8 +74,8 @@ def _top_k_error(k: int) -> _Measure:
     )
 
 
-def _slowdown(k: int) -> _Measure:
-    return _Measure(
+def _slowdown(k: int) -> Measure:
+    return Measure(
         f'slowdown_{k}',
         f'slowd@{k}',
         functools.partial(metrics.slowdown, k=k),
@@ -83,14 +84,15 @@ def _slowdown(k: int) -> _Measure:
     )
 
 
-_OPA = _Measure('opa', 'OPA', _opa, lambda runtimes: 0.5, '.3f')
-_TAU = _Measure('kendall_tau', 'tau', _tau, lambda runtimes: 0.0, '.3f')
-_KAGGLE = _Measure(
+_OPA = Measure('opa', 'OPA', _opa, lambda runtimes: 0.5, '.3f', True)
+_TAU = Measure('kendall_tau', 'tau', _tau, lambda runtimes: 0.0, '.3f', True)
+_KAGGLE = Measure(
     'kaggle_score',
     'Kaggle',
     lambda scores, runtimes: metrics.kaggle_tile_score([(scores, runtimes)]),
     lambda runtimes: 1.0 - metrics.random_top_k_error(runtimes, 5),
     '.3f',
+    True,
 )
 
 _TASKS = {
@@ -150,6 +152,40 @@ def summarise_layout(results: Sequence[GraphResult]) -> Dict[str, Any]:
     slowdown_1, slowdown_10, slowdown_100 (best of the k first / best) and opa.
     """
     return _summarise('layout', results)
+
+
+def measures(task_name: str) -> Sequence[Measure]:
+    """Returns what is measured of a 'tile' or 'layout' graph, in order."""
+    return _TASKS[task_name].measures
+
+
+def graph_noun(task_name: str) -> str:
+    """Returns what graphs are called: 'kernels' or 'graphs'."""
+    return _TASKS[task_name].graph
+
+
+def group_of(task_name: str, graph_id: str) -> str:
+    """Returns the group that a graph is counted in: a kernel's program."""
+    return _TASKS[task_name].group_of(graph_id)
+
+
+def per_graph(
+    task_name: str, results: Sequence[GraphResult]
+) -> Dict[str, np.ndarray]:
+    """Measures graphs one by one.
+
+    Returns:
+        float64 [graphs] by measure, NaN where it is not defined.
+
+    Raises:
+        ValueError: what `metrics` refuses.
+    """
+    task = _TASKS[task_name]
+    rows = [_measured(task, result) for result in results]
+    return {
+        measure.key: np.array([row[measure.key][0] for row in rows], np.float64)
+        for measure in task.measures
+    }
 
 
 def _summarise(task_name: str, results: Sequence[GraphResult]) -> Dict[str, Any]:
@@ -238,7 +274,7 @@ def format_table(summary: Dict[str, Any]) -> str:
     task, overall = _TASKS[summary['task']], summary['overall']
 
     def cells(group: Dict[str, Any], field: str = 'mean') -> List[str]:
-        return [_cell(group[m.key][field], m.show) for m in task.measures]
+        return [cell(group[m.key][field], m.show) for m in task.measures]
 
     head = [task.group, task.graph, 'configs', *(m.title for m in task.measures)]
     body = [
@@ -252,7 +288,7 @@ def format_table(summary: Dict[str, Any]) -> str:
         [f'  {percent} interval, to', '', '', *cells(overall, 'high')],
         ['random choice', '', '', *cells(overall, 'random')],
     ]
-    lines = _aligned([head, *body, *foot])
+    lines = aligned([head, *body, *foot])
     rule = '-' * max(map(len, lines))
     lines[1 + len(body) : 1 + len(body)] = [rule]
     lines[1:1] = [rule]
@@ -260,7 +296,7 @@ def format_table(summary: Dict[str, Any]) -> str:
 
 
 def _remarks(task: _Task, overall: Dict[str, Any]) -> List[str]:
-    pooled = _cell(overall['opa_pooled'], '.3f')
+    pooled = cell(overall['opa_pooled'], '.3f')
     remarks = [task.legend, f'OPA is the mean over {task.graph}; all pairs pooled: {pooled}.']
     left_out = overall['graphs'] - overall['kendall_tau']['graphs']
     if left_out:
@@ -275,11 +311,12 @@ def _counts(group: Dict[str, Any]) -> List[str]:
     return [f'{group["graphs"]:,}', f'{group["configurations"]:,}']
 
 
-def _cell(value: Optional[float], show: str) -> str:
+def cell(value: Optional[float], show: str) -> str:
+    """Returns a value in a format, or '-' where it is not defined."""
     return '-' if value is None else format(value, show)
 
 
-def _aligned(rows: List[List[str]]) -> List[str]:
+def aligned(rows: List[List[str]]) -> List[str]:
     """The first column to the left, shortened where needed; others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows)]
     widths[0] = min(widths[0], _WIDTH - sum(widths[1:]) - 2 * len(widths[1:]))

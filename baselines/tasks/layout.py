@@ -97,8 +97,11 @@ class Predictor(prediction.Predictor):
             str(self.run.args.get(name, getattr(self.config_class, name)))
             for name in ('source', 'search'))
 
-    def open_split(self, split):
+    def _open(self, split):
         return open_split(self._data, *self.collection, split)
+
+    def _program_of(self, graph_id):
+        return graph_id
 
     def _make_model(self, name, kwargs, models_file, configs):
         return make_model(

@@ -4,6 +4,7 @@ import os
 from typing import Any, Dict, List, Sequence
 
 from baselines import files
+from baselines.data import splits
 from baselines.ranking import report
 from baselines.ranking import submission
 from baselines.tasks import layout
@@ -26,10 +27,17 @@ def load_predictor(
         ValueError: the run is incomplete or does not fit the model's code.
     """
     run = runs.load(model_dir)
-    # Only layout trainings have these flags.
-    is_layout = 'source' in run.args and 'search' in run.args
+    is_layout = collection_of(run).startswith('layout:')
     kind = layout.Predictor if is_layout else tile.Predictor
     return kind(run, data, models_file)
+
+
+def collection_of(run: runs.Run) -> str:
+    """Returns what a run was trained on: 'tile:xla', 'layout:nlp:random', ..."""
+    # Only layout trainings have these flags.
+    if 'source' in run.args and 'search' in run.args:
+        return f'layout:{run.args["source"]}:{run.args["search"]}'
+    return 'tile:xla'
 
 
 def write_predictions(
@@ -83,24 +91,38 @@ def evaluate(
     """Measures a run on a split whose runtimes are known.
 
     Returns:
-        What `report` makes of it, with `model`, `split` and `data` added.
+        What `report` makes of it, with `model`, `collection`, `fold`, `split`
+        and `data` added.
 
     Raises:
         ValueError: the run or the data are unusable, or no runtime is known.
     """
     predictor = load_predictor(model_dir, data, models_file)
     store = predictor.open_split(split)
-    if not store.has_runtimes:
-        raise ValueError(
-            f'{store.source}: all runtimes are 0, as in the published test '
-            'files; there is nothing to compare with')
+    check_runtimes(store)
     results = [
         report.GraphResult(name, scores, predictor.labels(store, number))
         for number, (name, scores) in enumerate(predictor.score(store))
     ]
+    return {**describe(predictor.run, store, split), **predictor.summarise(results)}
+
+
+def check_runtimes(store: splits.PackedSplit) -> None:
+    """Raises ValueError unless the runtimes of a split are known."""
+    if not store.has_runtimes:
+        raise ValueError(
+            f'{store.source}: all runtimes are 0, as in the published test '
+            'files; there is nothing to compare with')
+
+
+def describe(
+    run: runs.Run, store: splits.PackedSplit, split: str
+) -> Dict[str, Any]:
+    """Returns what a summary says of the run and data that it is of."""
     return {
-        'model': predictor.run.args['model'],
+        'model': run.args['model'],
+        'collection': collection_of(run),
+        'fold': run.args.get('fold', ''),
         'split': split,
         'data': store.source,
-        **predictor.summarise(results),
     }

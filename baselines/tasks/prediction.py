@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from baselines import config as config_lib
 from baselines import files
+from baselines.data import folds
 from baselines.data import normalizer as normalizer_lib
 from baselines.data import splits
 from baselines.data import variants
@@ -123,9 +124,32 @@ class Predictor(abc.ABC):
     def _configs(self) -> int:
         return self.run.args.get('configs', self.config_class.configs)
 
-    @abc.abstractmethod
     def open_split(self, split: str) -> splits.PackedSplit:
-        """Opens a split of the data to predict."""
+        """Opens a split of the data to predict.
+
+        For a run of a --fold, train and valid are those of its fold: of the
+        published validation split it was trained on a part.  Other data than it
+        was trained on is taken as it is.
+        """
+        fold = self.run.args.get('fold')
+        if not fold or split == 'test':
+            return self._open(split)
+        stores = {name: self._open(name) for name in ('train', 'valid')}
+        known = self.run.info.get('data_fingerprint')
+        if isinstance(known, dict) and known.get(split) == folds.fingerprint(
+                str(fold), stores, split):
+            return folds.with_fold(str(fold), stores, self._program_of)[split]
+        print(f'note: {self.run.model_dir} is of fold {fold} of other data; '
+              f'{stores[split].source} is taken whole', file=sys.stderr)
+        return stores[split]
+
+    @abc.abstractmethod
+    def _open(self, split: str) -> splits.PackedSplit:
+        """Opens a split as it is on disk."""
+
+    @abc.abstractmethod
+    def _program_of(self, graph_id: str) -> str:
+        """The program that a graph is, or is of."""
 
     @abc.abstractmethod
     def _make_model(

@@ -9,6 +9,7 @@ import tensorflow as tf
 from baselines import config as config_lib
 from baselines import files
 from baselines import registry
+from baselines.data import families
 from baselines.data import normalizer as normalizer_lib
 from baselines.data import store as store_lib
 from baselines.ranking import metrics
@@ -77,8 +78,11 @@ class Predictor(prediction.Predictor):
     config_class = config_lib.TileConfig
     config_columns = _CONFIG_COLUMNS
 
-    def open_split(self, split):
+    def _open(self, split):
         return open_split(self._data, split)
+
+    def _program_of(self, graph_id):
+        return families.program_of_kernel(graph_id)
 
     def _make_model(self, name, kwargs, models_file, configs):
         return make_model(

@@ -1,0 +1,101 @@
+"""Scores of several models as those of one: brought to one scale and averaged.
+
+    average([[3.0, 1.0, 2.0], [0.9, 0.2, 0.1]], by='ranks')    # [1.0, 0.25, 0.25]
+
+Models score on scales of their own: a ranking loss leaves scores free up to any
+increasing function.  So each model's scores of a graph are first mapped to
+[0, 1].  Nothing here knows of models or files.
+"""
+
+from typing import Optional, Sequence
+
+import numpy as np
+
+WAYS = ('scores', 'ranks')
+
+
+def min_max(scores: Sequence[float]) -> np.ndarray:
+    """Maps scores to [0, 1]: (s - min) / (max - min).
+
+    Args:
+        scores: [c], lower = predicted faster.
+
+    Returns:
+        float64 [c]; all 0 where all scores are equal.
+    """
+    scores = np.asarray(scores, np.float64)
+    low, high = scores.min(), scores.max()
+    return (scores - low) / (high - low) if high > low else np.zeros_like(scores)
+
+
+def ranks(scores: Sequence[float]) -> np.ndarray:
+    """Maps scores to their places: 0 for the lowest, 1 for the highest.
+
+    Args:
+        scores: [c], lower = predicted faster.
+
+    Returns:
+        float64 [c]; equal scores share the mean of their places, and all are 0
+        where there is no difference.
+    """
+    _, place, counts = np.unique(
+        np.asarray(scores), return_inverse=True, return_counts=True)
+    if len(counts) == 1:
+        return np.zeros(len(place))
+    first = np.cumsum(counts) - counts
+    return (first + (counts - 1) / 2)[place] / (len(place) - 1)
+
+
+def average(
+    members: Sequence[Sequence[float]],
+    weights: Optional[Sequence[float]] = None,
+    by: str = 'scores',
+) -> np.ndarray:
+    """Averages the scores that several models give a graph.
+
+    Args:
+        members: for each model [c], lower = predicted faster.
+        weights: of the models; None means equal.  Only their ratios matter.
+        by: 'scores' maps each model's scores by `min_max`, 'ranks' by `ranks`.
+
+    Returns:
+        float64 [c] in [0, 1], lower = predicted faster.
+
+    Raises:
+        ValueError: there is no model, their numbers of scores differ, a score
+            is not finite, `by` is unknown, or as in `check_weights`.
+    """
+    if by not in WAYS:
+        raise ValueError(f'by is {by!r}: it is one of {", ".join(WAYS)}')
+    weights = check_weights(weights, len(members))
+    members = [np.asarray(scores) for scores in members]
+    for scores in members:
+        if scores.ndim != 1 or not scores.size or len(scores) != len(members[0]):
+            raise ValueError(
+                f'scores have shapes {", ".join(str(s.shape) for s in members)}:'
+                ' each model gives one to each of the same configurations')
+        if not np.isfinite(scores).all():
+            raise ValueError('a score is not finite')
+    scale = min_max if by == 'scores' else ranks
+    return sum(w * scale(scores) for w, scores in zip(weights, members))
+
+
+def check_weights(
+    weights: Optional[Sequence[float]], count: int
+) -> np.ndarray:
+    """Returns the weights of `count` models, divided by their sum.
+
+    Raises:
+        ValueError: there is no model; there are more or fewer weights than
+            models, one is negative or not finite, or all are 0.
+    """
+    if not count:
+        raise ValueError('an ensemble needs at least one model')
+    weights = np.ones(count) if weights is None else np.asarray(weights, np.float64)
+    if weights.shape != (count,):
+        raise ValueError(f'--weights: {weights.size} weights for {count} runs')
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
+        raise ValueError(
+            '--weights should be numbers of at least 0, not all 0, not '
+            + ' '.join(f'{weight:g}' for weight in weights))
+    return weights / weights.sum()
