@@ -44,11 +44,13 @@ def kernel_records(modules, pad, extra):
         for m in modules]
 
 
-def make_tile_run(folder, pad=0, extra=False, num_ops=121, **changes):
+def make_tile_run(
+    folder, pad=0, extra=False, num_ops=121, estimate=False, **changes
+):
     """Writes a run with random weights; returns its directory."""
     store = memory_store.tile_store(
         'here', kernel_records([FIRST, SECOND], pad, extra))
-    normalizer = normalizer_lib.Normalizer.fit(store)
+    normalizer = normalizer_lib.Normalizer.fit(store, estimate=estimate)
     tf.keras.utils.set_random_seed(0)
     model = tile.make_model(
         'EarlyJoinSAGE', config.model_kwargs(KWARGS), '', 2, num_ops, normalizer)
