@@ -65,6 +65,12 @@ class _Config:
         1.0, 'A family of n graphs gets a share of each epoch proportional to n '
         'to this power: 1, each graph once; 0, all families equally often.',
         low=0, high=1)
+    features: str = _setting(
+        'minmax', 'What of columns is scaled to [0, 1]: minmax, the values, as '
+        'published; signlog, sign(x) log(1 + |x|) of them.',
+        choices=('minmax', 'signlog'))
+    mod128: bool = _setting(
+        False, 'Show sizes of dimensions also modulo 128 and divided by 128.')
     configs: int = 0
     batch: int = 0
     validate_batches: int = 0

@@ -37,6 +37,8 @@ _PUBLISHED = {
     'toy_data': 'false',
 }
 _OURS = {
+    'features': 'minmax',
+    'mod128': 'false',
     'estimate': 'false',
     'models_file': '',
     'sample_data': 'false',
@@ -74,6 +76,8 @@ _LAYOUT = {
     'toy_data': 'false',
 }
 _LAYOUT_OURS = {
+    'features': 'minmax',
+    'mod128': 'false',
     'models_file': '',
     'sample_data': 'false',
     'skip_bad_files': 'false',

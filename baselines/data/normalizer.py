@@ -2,7 +2,9 @@
 
 The rule: minimum and maximum of every column over all training rows; columns
 where both are equal are dropped; x becomes (x - min) / (max - min), in float32.
-Other splits use the numbers of the training split and may leave [0, 1].
+Other splits use the numbers of the training split and may leave [0, 1].  On
+request, raw columns are expanded first (`expansion`), and the columns of an
+analytical estimate added after (`estimate`).
 """
 
 import dataclasses
@@ -12,6 +14,7 @@ from typing import Any, Dict, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from baselines.data import estimate as estimate_lib
+from baselines.data import expansion as expansion_lib
 from baselines.data import splits
 
 _PARTS = ('node', 'config')
@@ -21,8 +24,8 @@ _PARTS = ('node', 'config')
 class Normalizer:
     """Which columns a model sees, and how they are scaled.
 
-    F and K are the widths of the raw node and configuration features.  Rows of
-    the latter are a tile configuration each, or one for every configuration and
+    F and K are the widths of the node and configuration features: the raw ones,
+    and with an expansion those that it adds.  Rows of the latter are a tile configuration each, or one for every configuration and
     configurable node of a layout graph.
 
     Attributes:
@@ -35,6 +38,7 @@ class Normalizer:
         estimate_min: float32 [E], of the columns of `data.estimate`, which
             follow those of a tile configuration; None for a model without.
         estimate_max: float32 [E].
+        expansion: what becomes of raw columns first; nothing, as published.
     """
 
     node_used: np.ndarray
@@ -45,6 +49,7 @@ class Normalizer:
     config_max: np.ndarray
     estimate_min: Optional[np.ndarray] = None
     estimate_max: Optional[np.ndarray] = None
+    expansion: expansion_lib.Expansion = expansion_lib.Expansion()
 
     @classmethod
     def fit(
@@ -52,6 +57,7 @@ class Normalizer:
         store: splits.PackedSplit,
         graphs: Optional[Sequence[int]] = None,
         estimate: bool = False,
+        expansion: expansion_lib.Expansion = expansion_lib.Expansion(),
     ) -> 'Normalizer':
         """Fits to graphs of a training split, from their summaries alone.
 
@@ -59,13 +65,14 @@ class Normalizer:
             store: the training split, of either collection.
             graphs: indices of the graphs to fit to; None means all.
             estimate: with the columns of the analytical estimate; tiles only.
+            expansion: what becomes of raw columns before they are scaled.
 
         Raises:
             ValueError: no kernel is given, a column's range overflows, or there
-                is no estimate of these columns.
+                is no estimate or expansion of these columns.
         """
         rows = slice(None) if graphs is None else np.asarray(graphs, np.int64)
-        fields = {}
+        fields: Dict[str, Any] = {'expansion': expansion}
         for part in _PARTS:
             low = getattr(store, f'{part}_min')[rows]
             high = getattr(store, f'{part}_max')[rows]
@@ -73,6 +80,11 @@ class Normalizer:
                 raise ValueError(
                     f'{store.source}: no kernel to fit the normaliser to')
             low, high = low.min(axis=0), high.max(axis=0)
+            if not expansion.is_published:
+                try:
+                    low, high = expansion.value_range(part, low, high)
+                except ValueError as error:
+                    raise ValueError(f'{store.source}: {error}') from None
             with np.errstate(over='ignore'):
                 endless = np.flatnonzero(~np.isfinite(high - low))
             if len(endless):
@@ -110,18 +122,18 @@ class Normalizer:
         """Scales node features.
 
         Args:
-            features: [..., F] raw values.
+            features: [..., raw columns].
 
         Returns:
             float32 [..., num_node_features], a new C-contiguous array.
 
         Raises:
-            ValueError: the width is not F.
+            ValueError: the width is another one.
         """
         return self._apply('node', features)
 
     def configs(self, features: np.ndarray) -> np.ndarray:
-        """Scales configuration features: [..., K] as `nodes` does [..., F]."""
+        """Scales configuration features as `nodes` does those of nodes."""
         return self._apply('config', features)
 
     def estimates(self, columns: np.ndarray) -> np.ndarray:
@@ -135,7 +147,11 @@ class Normalizer:
             field.name: getattr(self, field.name)
             for field in dataclasses.fields(self)
         }
-        return {k: v.tolist() for k, v in values.items() if v is not None}
+        expansion = values.pop('expansion')
+        described = {k: v.tolist() for k, v in values.items() if v is not None}
+        if not expansion.is_published:
+            described['expansion'] = expansion.to_json()
+        return described
 
     @classmethod
     def from_json(cls, described: Dict[str, Any]) -> 'Normalizer':
@@ -146,7 +162,9 @@ class Normalizer:
         """
         if not isinstance(described, dict):
             raise ValueError('normalizer: expected an object with six lists')
-        fields = {}
+        expansion = expansion_lib.Expansion.from_json(
+            described.get('expansion', {}))
+        fields: Dict[str, Any] = {'expansion': expansion}
         for part in _PARTS:
             used, low, high = (
                 _column_values(described, f'{part}_{what}', kind)
@@ -156,6 +174,11 @@ class Normalizer:
                 raise ValueError(
                     f'normalizer: {part}_used, {part}_min and {part}_max have '
                     f'{len(used)}, {len(low)} and {len(high)} entries')
+            if expansion.raw_width(part, len(used)) <= max(
+                    getattr(expansion, f'{part}_sizes'), default=-1):
+                raise ValueError(
+                    f'normalizer: {part}_used has {len(used)} entries, too few '
+                    'for its expansion')
             wrong = np.flatnonzero(used & ~(low < high))
             if len(wrong):
                 raise ValueError(
@@ -179,12 +202,15 @@ class Normalizer:
 
     def _apply(self, part: str, features: np.ndarray) -> np.ndarray:
         features = np.asarray(features)
-        width = len(getattr(self, f'{part}_used'))
+        width = self.expansion.raw_width(
+            part, len(getattr(self, f'{part}_used')))
         if features.shape[-1] != width:
             raise ValueError(
                 f'{part}_feat has {features.shape[-1]} columns, but the model '
                 f'was trained on {width}: point --data_root at data of the same '
                 'kind, or train a model on this one')
+        if not self.expansion.is_published:
+            features = self.expansion.columns(part, features)
         used, low, span = self._scales[part]
         scaled = np.take(features, used, axis=-1).astype(np.float32, copy=False)
         scaled -= low

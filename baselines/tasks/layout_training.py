@@ -11,6 +11,7 @@ import tqdm
 
 from baselines import config as config_lib
 from baselines import registry
+from baselines.data import expansion as expansion_lib
 from baselines.data import families
 from baselines.data import folds
 from baselines.data import layout_sampling
@@ -62,7 +63,9 @@ def train(config: config_lib.LayoutConfig) -> str:
     chosen = training.trainable(
         stores['train'], sampler.with_at_least(config.configs), config.configs,
         sampler.counts.max())
-    normalizer = normalizer_lib.Normalizer.fit(stores['train'], chosen)
+    normalizer = normalizer_lib.Normalizer.fit(
+        stores['train'], chosen, expansion=expansion_lib.Expansion.of_layouts(
+            config.features, config.mod128))
     num_ops = normalizer_lib.num_ops(
         (stores['train'], chosen), stores['valid'], stores['test'])
     programs = {

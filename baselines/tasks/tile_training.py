@@ -11,6 +11,7 @@ import tqdm
 
 from baselines import config as config_lib
 from baselines import registry
+from baselines.data import expansion as expansion_lib
 from baselines.data import families
 from baselines.data import folds
 from baselines.data import normalizer as normalizer_lib
@@ -56,7 +57,8 @@ def train(config: config_lib.TileConfig) -> str:
         stores['train'], stores['train'].with_at_least(config.configs),
         config.configs, stores['train'].config_counts.max())
     normalizer = normalizer_lib.Normalizer.fit(
-        stores['train'], kernels, estimate=config.estimate)
+        stores['train'], kernels, config.estimate,
+        expansion_lib.Expansion.of_tiles(config.features, config.mod128))
     num_ops = normalizer_lib.num_ops(
         (stores['train'], kernels), stores['valid'], stores['test'])
     graphs = {
