@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from baselines import config
+from baselines.data import expansion as expansion_lib
 from baselines.data import memory_store
 from baselines.data import normalizer as normalizer_lib
 from baselines.data import raw as raw_lib
@@ -45,12 +46,14 @@ def kernel_records(modules, pad, extra):
 
 
 def make_tile_run(
-    folder, pad=0, extra=False, num_ops=121, estimate=False, **changes
+    folder, pad=0, extra=False, num_ops=121, estimate=False,
+    expansion=expansion_lib.Expansion(), **changes
 ):
     """Writes a run with random weights; returns its directory."""
     store = memory_store.tile_store(
         'here', kernel_records([FIRST, SECOND], pad, extra))
-    normalizer = normalizer_lib.Normalizer.fit(store, estimate=estimate)
+    normalizer = normalizer_lib.Normalizer.fit(
+        store, estimate=estimate, expansion=expansion)
     tf.keras.utils.set_random_seed(0)
     model = tile.make_model(
         'EarlyJoinSAGE', config.model_kwargs(KWARGS), '', 2, num_ops, normalizer)

@@ -4,35 +4,67 @@ import numpy as np
 import pytest
 
 from baselines.commands import command_line
+from baselines.data import expansion
 from baselines.data import memory_store
 from baselines.tasks import predict
 from baselines.tasks import prediction
 import finished_runs
 import hlo_modules
+import layout_runs
 import made_runs
 import tile_records
 import tile_runs
 
 
+_FLAGS = [
+    dict(estimate=True),
+    dict(features='signlog', mod128=True),
+    dict(features='signlog', mod128=True, estimate=True),
+]
+
+
 @pytest.mark.slow
-def test_a_directory_alone_predicts_with_the_estimate(tmp_path, monkeypatch):
+@pytest.mark.parametrize('flags', _FLAGS)
+def test_a_directory_alone_predicts_what_training_did(tmp_path, monkeypatch, flags):
     tile_records.write_splits(tmp_path / 'data')
     model_dir, _ = tile_runs.train(
-        tmp_path, epochs=1, estimate=True, **tile_runs.TINY)
+        tmp_path, epochs=1, **flags, **tile_runs.TINY)
     info = finished_runs.info_of(model_dir)
-    assert info['args']['estimate'] is True
-    assert len(info['normalizer']['estimate_min']) == 7
+    assert {key: info['args'][key] for key in flags} == flags
+    assert ('estimate_min' in info['normalizer']) == ('estimate' in flags)
+    assert ('expansion' in info['normalizer']) == ('mod128' in flags)
+    _assert_predicts(monkeypatch, tmp_path, model_dir, tile_runs.TINY)
+
+
+@pytest.mark.slow
+def test_layout_runs_too(tmp_path, monkeypatch):
+    layout_runs.write_splits(tmp_path / 'data' / 'xla' / 'random')
+    model_dir, _ = layout_runs.train(
+        tmp_path, epochs=1, features='signlog', mod128=True, **layout_runs.TINY)
+    described = finished_runs.info_of(model_dir)['normalizer']
+    assert described['expansion'] == {
+        'node_signlog': True, 'config_signlog': False, 'config_sizes': [],
+        'node_sizes': [*range(21, 27), *range(37, 43), 121, 122]}
+    assert len(described['node_used']) == 140 + 2 * 14
+    assert len(described['config_used']) == 18
+    _assert_predicts(monkeypatch, tmp_path, model_dir, layout_runs.TINY)
+
+
+def _assert_predicts(monkeypatch, folder, model_dir, model):
+    """`predict` writes what the training wrote of the test split."""
     assert finished_runs.command(
         monkeypatch, 'predict', '--dir', model_dir, '--models_file',
-        tile_runs.TINY['models_file'], '--output', tmp_path / 'p.csv',
-        '--cache_dir', tmp_path / 'cache') == 0
-    assert (tmp_path / 'p.csv').read_text() == finished_runs.csv_of(model_dir)
+        model['models_file'], '--output', folder / 'p.csv',
+        '--cache_dir', folder / 'cache') == 0
+    assert (folder / 'p.csv').read_text() == finished_runs.csv_of(model_dir)
 
 
-def test_raw_files_are_ranked_with_the_estimate(tmp_path, monkeypatch, capsys):
+def test_raw_files_are_ranked_with_them(tmp_path, monkeypatch, capsys):
     # TensorFlow refuses other settings once it has run.
     monkeypatch.setattr(command_line, 'start_tensorflow', lambda: None)
-    model_dir = made_runs.make_tile_run(tmp_path, estimate=True)
+    model_dir = made_runs.make_tile_run(
+        tmp_path, estimate=True,
+        expansion=expansion.Expansion.of_tiles('signlog', True))
     raw = tmp_path / 'raw.pb'
     raw.write_bytes(hlo_modules.tile_file(made_runs.FIRST))
     assert command_line.run_command(
