@@ -220,5 +220,8 @@ def test_splits_that_cannot_be_folded():
         lambda: _folded('1/2', valid=_split(_VALID, is_test=True)), '--fold',
         'all runtimes in /data/split are 0')
     finished_runs.assert_refused(
+        lambda: _folded('1/2', valid=_split(['s_hh', 'r_ee'])),
+        '--fold: r_ee is in both')
+    finished_runs.assert_refused(
         lambda: _folded('1/2', valid=_split(_VALID, node_features=141)),
         'node_feat has 141 columns, but 140')

@@ -109,8 +109,9 @@ def with_fold(
         The splits by name; the new ones are views.
 
     Raises:
-        ValueError: `fold` is malformed; train and valid do not fit together, or
-            one has no runtimes; there are more folds than programs.
+        ValueError: `fold` is malformed; train and valid do not fit together,
+            share a graph, or one has no runtimes; there are more folds than
+            programs.
     """
     parsed = parse(fold)
     if parsed is None:
@@ -123,6 +124,11 @@ def with_fold(
                 f'--fold: all runtimes in {store.source} are 0; folds are made '
                 'of train and valid, and need those of both')
     ids = [graph_id for store in joined for graph_id in store.graph_ids]
+    twice = set(joined[0].graph_ids) & set(joined[1].graph_ids)
+    if twice:
+        raise ValueError(
+            f'--fold: {min(twice)} is in both {joined[0].source} and '
+            f'{joined[1].source}; folds join them')
     validates = assign(
         [families.without_batch(program_of(graph_id)) for graph_id in ids],
         np.concatenate([store.config_counts for store in joined]),
