@@ -164,7 +164,8 @@ class _Reader:
         """Returns the facts of all kernels."""
         shapes = self._shapes
         parameters, results = self._ends()
-        product = self._last(np.flatnonzero(self._is(_PRODUCTS)))
+        products = self._consumer[self._is(_PRODUCTS)[self._consumer]]
+        product = self._last(np.unique(products))
         loop = self._loop_nodes(product, results)
         has_loop, has_product = loop >= 0, product >= 0
         left, right = self._operands(product)
@@ -178,7 +179,8 @@ class _Reader:
         kind = np.repeat(
             [0, 1, 2], [len(parameters), len(results), len(computed)])
         # What an operand of a product is made of has the operand's shape.
-        before = (kind == 0) | ((kind == 2) & (nodes < product[kernel]))
+        before = has_product[kernel] & (
+            (kind == 0) | ((kind == 2) & (nodes < product[kernel])))
         follows = self._follows(
             nodes, before, loop, left, right, of_left, of_right)
         # A result stays where it is while its sum goes on.
@@ -254,15 +256,15 @@ class _Reader:
         return np.where(product >= 0, product, loop)
 
     def _operands(self, product: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
-        """First and second operand of each product; 0 where there is none.
+        """First and second operand of each product; any node where there is none.
 
         Edges do not keep the order of operands.  A convolution's dimension
         numbers fit one order better, unless both are alike.
         """
         edge = self._consumer == product[self._kernel[self._consumer]]
         producers = np.sort(self._producer[edge])
-        right = np.maximum(self._last(producers), 0)
-        left = np.maximum(self._last(producers[::-1]), 0)
+        right = self._last(producers)
+        left = self._last(producers[::-1])
         size, feature = self._shapes.size_of, self._features[product]
 
         def fit(first, second):
@@ -306,17 +308,29 @@ class _Reader:
         return summed & exists, window & exists, of_left, of_right
 
     def _follows(self, nodes, before, loop, left, right, of_left, of_right):
-        """bool [nodes, 8]: the loops that each tensor follows."""
+        """The loops that tensors follow.
+
+        Args:
+            nodes: int64 [nodes], the tensors.
+            before: bool [nodes], whether a product's operand is made of it.
+            loop: int64 [G], the loop tensors.
+            left: int64 [G], products' first operands.
+            right: int64 [G], their second operands.
+            of_left: bool [G, 8], the loops that the first operand follows.
+            of_right: bool [G, 8], likewise.
+
+        Returns:
+            bool [nodes, 8].
+        """
         kernel, sizes = self._kernel[nodes], self._shapes.sizes
         follows, _ = _match(sizes[loop[kernel]], sizes[nodes], False)
         follows = _with_sums(follows)
         whole = (sizes[nodes] == sizes[loop[kernel]]).all(axis=1)
-        has_product = self._is(_PRODUCTS)[loop][kernel] & before
         for operand, mask in ((right, of_right), (left, of_left)):
             same = (sizes[nodes] == sizes[operand[kernel]]).all(axis=1)
             follows = np.where(
-                (same & has_product)[:, np.newaxis], mask[kernel], follows)
-        follows[whole & ~has_product] = True
+                (same & before)[:, np.newaxis], mask[kernel], follows)
+        follows[whole & ~before] = True
         return follows
 
     def _grouped(self, kernel, follows, weights):
