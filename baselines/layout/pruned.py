@@ -5,7 +5,7 @@ compiled function, for programs and configurations of all shapes, evaluates the
 model on them.
 """
 
-from typing import Any, Callable, Dict, List, NamedTuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 import numpy as np
 import tensorflow as tf
@@ -13,10 +13,14 @@ import tensorflow as tf
 from baselines.layout import graphs as graphs_lib
 from baselines.layout import models
 from baselines.layout import pruning
+from baselines.layout import repeats
 
 # Configurations of a slice, if memory allows: more share more states, but what
 # a slice computes should stay in cache.
 _MOST_CONFIGS = 2048
+
+# Finding equal cells takes as long at all widths, computing them does not.
+_LEAST_WIDTH_TO_MERGE = 128
 
 
 class _Cells:
@@ -44,17 +48,17 @@ class _Cells:
         ])
 
     def pool(self, x):
-        first = tf.shape(self._layers[-1]['first'])[0]
+        first = self._pool['first_cells']
         of_config = self._pool['of_config']
-        return (
-            self._sum(x, of_config),
-            self._sum(x[:first], of_config[:, :self._pool['first_groups']]),
-        )
+        of_first = of_config[:, :self._pool['first_groups']]
+        return self._sum(x, None, of_config), self._sum(x, first, of_first)
 
-    def _sum(self, x, of_config):
+    def _sum(self, x, count, of_config):
         """Sums over groups of nodes, then over those of each configuration."""
-        sums = tf.math.unsorted_segment_sum(
-            x, self._pool['state'][:tf.shape(x)[0]], self._pool['num_states']
+        state, cell = (self._pool[name][:count] for name in ('state', 'cell'))
+        sums = models.multiply(
+            models.Matrix(state, cell, tf.ones(tf.shape(cell), x.dtype)),
+            x, self._pool['num_states'],
         )
         configs, groups = tf.unstack(tf.shape(of_config))
         return tf.sparse.segment_sum(
@@ -75,6 +79,7 @@ class _Plan(NamedTuple):
     """What is known about a program before its configurations are."""
 
     structure: pruning.Structure
+    likeness: Optional[repeats.Likeness]  # if equal cells are merged
     bases: List[tf.Tensor]  # float32 [a_L, h] for each layer
     pooled: tf.Tensor  # float32 [1, h]
     size: tf.Tensor  # float32, nodes
@@ -87,11 +92,19 @@ class PrunedScorer:
         model: with `node_inputs`, `prepare`, `variable_sums`, `read_out` and
             `num_gnns`.
         memory_budget: bytes that computing a slice of configurations may take.
+        merge: also compute equal cells of different nodes once; None: where the
+            model is so wide that this saves time.
     """
 
-    def __init__(self, model: tf.keras.Model, memory_budget: int = 1 << 30):
+    def __init__(
+        self,
+        model: tf.keras.Model,
+        memory_budget: int = 1 << 30,
+        merge: Optional[bool] = None,
+    ):
         self._model = model
         self._budget = memory_budget
+        self._merge = merge
         self._prepare = _compiled(self._prepare_program)
         self._score = _compiled(self._score_cells)
 
@@ -120,8 +133,16 @@ class PrunedScorer:
         matrices, affected, bases, pooled = self._prepare(packed)
         matrices = [pruning.Entries(*[c.numpy() for c in m]) for m in matrices]
         affected = [int(count) for count in affected]
+        structure = pruning.Structure.build(matrices, affected)
+        merge, likeness = self._merge, None
+        if merge is None:
+            merge = pooled.shape[-1] >= _LEAST_WIDTH_TO_MERGE
+        if merge:
+            likeness = repeats.Likeness.build(
+                [base.numpy() for base in bases], structure.entries)
         return _Plan(
-            pruning.Structure.build(matrices, affected),
+            structure,
+            likeness,
             bases,
             pooled,
             tf.constant(program.num_nodes, tf.float32),
@@ -147,7 +168,7 @@ class PrunedScorer:
         return 4 * width * 6 * cells + 64 * messages + 24 * pairs
 
     def _score_slice(self, program, plan, codes, states):
-        arrays = plan.structure.cells(codes, states)
+        arrays = plan.structure.cells(codes, states, plan.likeness)
         configs = program.vectors[arrays['codes']]
         layers, pool = tf.nest.map_structure(
             _narrow, (arrays['layers'], arrays['pool'])
