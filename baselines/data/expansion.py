@@ -12,8 +12,8 @@ import numpy as np
 
 _LANES = 128
 
-# Columns that hold sizes of dimensions (docs/hlo-features.md of the published
-# extractor): the shape, the window, the sizes of a dynamic slice ...
+# Columns that hold sizes of dimensions: the shape, the window, the sizes of a
+# dynamic slice ...
 _NODE_SIZES = (*range(21, 27), *range(37, 43), 121, 122)
 # ... and kernel, output and input bounds.  Layout digits are no sizes.
 _TILE_SIZES = (*range(0, 6), *range(8, 14), *range(16, 22))

@@ -3,8 +3,8 @@
 A tile configuration says how large a tile of the *loop tensor* is: of the
 result of a matrix product, of what a sum runs over, or else of the kernel's
 result.  Every other tensor either follows a loop or is needed again for each
-of its trips.  Which one does what is read off shapes and opcodes alone:
-docs/hlo-features.md says what the 140 columns are.
+of its trips.  Which one does what is read off shapes and opcodes alone
+(docs/features.md).
 """
 
 import dataclasses
@@ -12,13 +12,11 @@ from typing import Sequence, Tuple
 
 import numpy as np
 
+from baselines.data import physical_shapes as shapes_lib
 from baselines.data import splits
 from baselines.hlo import opcodes
 
-LANES = 128
-SUBLANES = 8
-
-RANK = 6  # dimensions that the columns hold
+RANK = shapes_lib.RANK
 # Loops: one for each dimension of the loop tensor, slowest first, then those
 # of a matrix product's sum: its depth, and the window of a convolution.
 LOOPS = RANK + 2
@@ -26,18 +24,12 @@ _WINDOW = RANK + 1
 
 GROUPS = 6  # of tensors that follow the same loops, per kernel
 
+# Places in the 140 published columns.
 _NODE_COLUMNS = 140
-_TYPES = slice(2, 21)
-_DIMENSIONS = slice(21, 27)
-_LAYOUT = slice(134, 140)
 _INPUT_BATCH, _INPUT_FEATURE = 93, 94
 _KERNEL_INPUT, _KERNEL_OUTPUT = 99, 100
 _OUTPUT_BATCH, _OUTPUT_FEATURE = 105, 106
-
-# In the order of columns 2-20: invalid, pred, s8 to s64, u8 to u64, f16 to f64,
-# bf16, c64, c128, tuple, opaque, token.
-_BYTES = np.array([0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 2, 8, 16, 0, 0, 0.])
-_TUPLE = 18  # the column
+_TUPLE = 18
 
 _PRODUCTS = ('convolution', 'dot')
 # Need nothing of the vector unit.
@@ -106,45 +98,6 @@ class KernelFacts:
             for field in dataclasses.fields(self)})
 
 
-class _Shapes:
-    """Shapes of nodes, in physical order: slowest dimension first.
-
-    Args:
-        features: float32 [n, >= 140].
-    """
-
-    def __init__(self, features: np.ndarray):
-        dims = np.maximum(features[:, _DIMENSIONS].astype(np.float64), 0)
-        present = np.cumprod(dims > 0, axis=1).astype(bool)
-        rank = present.sum(axis=1)[:, np.newaxis]
-        place = np.arange(RANK)
-        layout = np.clip(features[:, _LAYOUT], 0, RANK - 1).astype(np.int64)
-        # The layout names the fastest dimension first.
-        order = np.take_along_axis(
-            layout, np.clip(rank - 1 - place, 0, RANK - 1), axis=1)
-        self.logical = np.where(place < rank, order, -1)  # [n, 6]
-        self.sizes = np.where(
-            place < rank, np.take_along_axis(dims, order, axis=1), 0)
-        fastest = rank - 1 - place
-        self.unit = np.where(
-            fastest == 0, np.where(rank > 1, LANES, LANES * SUBLANES),
-            np.where(fastest == 1, SUBLANES, 1)).astype(np.float64)
-        self.units = np.ceil(self.sizes / self.unit)
-        self.is_array = rank[:, 0] > 0
-        self.elements = np.where(self.sizes > 0, self.sizes, 1).prod(axis=1)
-        registers = np.where(self.sizes > 0, self.units, 1).prod(axis=1)
-        self.registers = np.where(self.is_array, registers, 0)
-        element_bytes = features[:, _TYPES].astype(np.float64) @ _BYTES
-        self.bytes = self.registers * LANES * SUBLANES * element_bytes
-        self.dims = np.where(present, dims, 0)
-
-    def size_of(self, node: np.ndarray, dimension: np.ndarray) -> np.ndarray:
-        """Sizes of logical dimensions of nodes; 0 where there is none."""
-        inside = np.clip(dimension, 0, RANK - 1).astype(np.int64)
-        return np.where(
-            (dimension >= 0) & (dimension < RANK), self.dims[node, inside], 0)
-
-
 class _Reader:
     """Reads facts off a split, for all its kernels at once."""
 
@@ -158,7 +111,7 @@ class _Reader:
         shift = np.repeat(self._first, np.diff(store.edge_offsets))
         edges = np.asarray(store.edge_index, np.int64) + shift[:, np.newaxis]
         self._consumer, self._producer = edges.T
-        self._shapes = _Shapes(self._features)
+        self._shapes = shapes_lib.PhysicalShapes(self._features)
 
     def facts(self) -> KernelFacts:
         """Returns the facts of all kernels."""
@@ -295,8 +248,8 @@ class _Reader:
         window = summed & (logical[right] != feature[:, [_KERNEL_INPUT]])
         # A `dot` has no dimension numbers here: sizes must do.
         is_dot = self._is(('dot',))[product][:, np.newaxis]
-        rows_of_dot, _ = _match(shapes.sizes[product], shapes.sizes[left], True)
-        columns_of_dot, kept = _match(
+        rows_of_dot, _ = shapes_lib.match(shapes.sizes[product], shapes.sizes[left], True)
+        columns_of_dot, kept = shapes_lib.match(
             shapes.sizes[product], shapes.sizes[right], False)
         summed = np.where(is_dot, in_right & ~kept, summed)
         window &= ~is_dot
@@ -323,7 +276,7 @@ class _Reader:
             bool [nodes, 8].
         """
         kernel, sizes = self._kernel[nodes], self._shapes.sizes
-        follows, _ = _match(sizes[loop[kernel]], sizes[nodes], False)
+        follows, _ = shapes_lib.match(sizes[loop[kernel]], sizes[nodes], False)
         follows = _with_sums(follows)
         whole = (sizes[nodes] == sizes[loop[kernel]]).all(axis=1)
         for operand, mask in ((right, of_right), (left, of_left)):
@@ -372,27 +325,3 @@ class _Reader:
 def _with_sums(follows: np.ndarray) -> np.ndarray:
     """Adds the loops of a sum, followed: [n, 6] -> [n, 8]."""
     return np.concatenate([follows, np.ones((len(follows), 2), bool)], axis=1)
-
-
-def _match(
-    loops: np.ndarray, sizes: np.ndarray, slowest_first: bool
-) -> Tuple[np.ndarray, np.ndarray]:
-    """Pairs dimensions of one size, each with at most one other.
-
-    Args:
-        loops: [n, 6] sizes; 0 for none.
-        sizes: [n, 6], of another tensor.
-        slowest_first: which of several equal ones comes first.
-
-    Returns:
-        bool [n, 6] and bool [n, 6]: which ones have a partner.
-    """
-    order = range(RANK) if slowest_first else range(RANK - 1, -1, -1)
-    of_loops, of_sizes = np.zeros(loops.shape, bool), np.zeros(sizes.shape, bool)
-    for i in order:
-        for j in order:
-            pair = (loops[:, i] == sizes[:, j]) & (loops[:, i] > 0)
-            pair &= ~of_loops[:, i] & ~of_sizes[:, j]
-            of_loops[:, i] |= pair
-            of_sizes[:, j] |= pair
-    return of_loops, of_sizes
