@@ -9,11 +9,15 @@ import numpy as np
 from baselines.data import layout_records
 from baselines.data import raw
 from baselines.data import records
+from baselines.data import structural_hash
 from baselines.hlo import graph
 from baselines.hlo import layout
 from baselines.hlo import opcodes
 from baselines.hlo import reading
 from baselines.hlo import tile
+
+# Hops to which neighbourhoods are compared; published models go two or three.
+_DEPTH = 3
 
 # Columns of node_feat (hlo-features.md, section 4).
 _TYPES = slice(2, 21)
@@ -37,6 +41,8 @@ class Content:
             None if there are no usable configurations.
         runtimes: int64 [c], nanoseconds; all 0 where not published.
         default: time of the default configuration, if known.
+        repeated: share of nodes equal to an earlier one, at depth 0, 1, ..; see
+            `structural_hash`.
         configurable: number of nodes with a layout to choose (layout).
         feature_count: columns of node_feat.
         variant: `pad` and extra columns where not as published, in words.
@@ -54,6 +60,7 @@ class Content:
     runtimes: np.ndarray = dataclasses.field(
         default_factory=lambda: np.zeros(0, np.int64))
     default: Optional[int] = None
+    repeated: Tuple[float, ...] = ()
     configurable: int = 0
     feature_count: int = 0
     variant: str = ''
@@ -104,6 +111,8 @@ def _npz_content(path: str) -> Content:
         config_rows=rows,
         runtimes=record.config_runtime,
         default=default,
+        repeated=_repeated(
+            record.node_opcode, record.node_feat, record.edge_index),
         configurable=configurable,
         feature_count=record.node_feat.shape[1],
         variant=_variant(record),
@@ -124,6 +133,7 @@ def _module_content(kind: str, tuning: Any) -> Content:
         opcodes=tuple(i.opcode for i in instructions),
         shapes=shape_texts(nodes.node_feat, 0),
         edges=nodes.edge_index,
+        repeated=_repeated(nodes.node_opcode, nodes.node_feat, nodes.edge_index),
         feature_count=nodes.node_feat.shape[1],
     )
     try:
@@ -144,6 +154,11 @@ def _module_content(kind: str, tuning: Any) -> Content:
         configurable=configurable,
         dropped=sum(configs.dropped.values()),
     )
+
+
+def _repeated(*arrays: np.ndarray) -> Tuple[float, ...]:
+    classes = structural_hash.node_classes(*arrays, _DEPTH)
+    return tuple(structural_hash.repeated_shares(classes))
 
 
 def _flat(node_config_feat: np.ndarray) -> np.ndarray:

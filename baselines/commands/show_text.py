@@ -21,6 +21,13 @@ def describe(content: show_content.Content) -> str:
             f'{len(content.edges):,} edges, {content.feature_count} features '
             f'per node{content.variant and f" ({content.variant})"}')
         lines += _histogram(content.opcodes)
+    if any(content.repeated):
+        same, *around = [f'{100 * share:.0f} %' for share in content.repeated]
+        hops = ', '.join(f'{share} to {hop}' for hop, share in enumerate(around, 1))
+        lines += [
+            f'  repeats         {same} of nodes equal an earlier one; with all '
+            'around them',
+            f'                  {hops} hops']
     if content.problem:
         lines.append(f'  configurations  none usable: {content.problem}')
     if content.config_rows is not None:

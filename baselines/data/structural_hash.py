@@ -2,9 +2,10 @@
 
 At depth 0 the nodes of a class have equal rows of numbers; at depth l also equal
 classes at depth l - 1 and, for each kind of edge, as many neighbours of each
-class.  After l layers of message passing such nodes have equal embeddings, so
-one per class has to be computed: in a program of 24 equal blocks, one block and
-what lies near its ends.
+class.  After l layers that sum or average neighbours such nodes have equal
+embeddings (l - 1 layers if weights depend on the degrees of neighbours), so one
+per class has to be computed: in a program of 24 equal blocks, one block and what
+lies near its ends.
 
 A multiset is hashed to the sum of its members' 64-bit hashes, which knows no
 order.  Of N different things two have the same hash with a probability of about
