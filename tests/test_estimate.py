@@ -11,6 +11,7 @@ import pytest
 from baselines.data import estimate
 from baselines.data import kernel_facts
 from baselines.data import normalizer as normalizer_lib
+from baselines.data import views
 from baselines.tiles import graphs
 import hlo_kernels
 from hlo_kernels import configs
@@ -381,3 +382,15 @@ def test_ranges_that_are_no_ranges(change, words):
     described = normalizer_lib.Normalizer.fit(_kernels(), estimate=True).to_json()
     with pytest.raises(ValueError, match=words):
         normalizer_lib.Normalizer.from_json({**described, **change})
+
+
+def test_a_view_of_splits_is_estimated_as_they_are():
+    store = _kernels()
+    joined = views.view([store, store], [[1], [2, 0]], 'some of both', '')
+    fitted = normalizer_lib.Normalizer.fit(store, estimate=True)
+    every = graphs.TileGraphs(store, fitted).scoring_items(np.array([1, 2, 0]))
+    found = graphs.TileGraphs(joined, fitted).scoring_items(np.arange(3))
+    np.testing.assert_array_equal(found['config_feats'], every['config_feats'])
+    for one, other in zip(
+            estimate.value_range(joined), estimate.value_range(store)):
+        np.testing.assert_array_equal(one, other)
