@@ -19,7 +19,7 @@ This file imports nothing but TensorFlow, TF-GNN and two helpers of the tile
 models: it works unchanged inside the published code.
 """
 
-from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import tensorflow as tf
 import tensorflow_gnn as tfgnn
@@ -334,6 +334,544 @@ class ResModel(tf.keras.Model):
         return tf.pad(x, [[affected, 0], [0, 0]])
 
 
+# Columns of the published node features, and opcodes.
+_TYPE, _DIMS, _DIMENSIONS = range(2, 21), range(21, 27), range(31, 37)
+_ROLES = (105, 106, 93, 94, 99, 100)  # batch and features of 3 tensors
+_NODE_COLUMNS = (*_TYPE, *_DIMS, *_DIMENSIONS, *_ROLES)
+_CONFIG_COLUMNS = (0, 1, 6, 7, 12, 13)  # the two fastest dimensions of each
+_TYPE_BYTES = (1, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 2, 8, 16, 0, 0, 0)
+_CONVOLUTION, _REDUCE, _TRANSPOSE = 26, 70, 98
+_MADE_ANYHOW = (13, 24, 48, 77)  # broadcast, constant, iota, rng
+_GIVEN = (45, 63)  # get-tuple-element, parameter
+_ROW_MAJOR = (*_GIVEN, 42, 82, 100, 102)  # gather, scatter, tuple, while
+_RANK = 6
+_REGISTER = (128.0, 8.0)  # what the two fastest dimensions are padded to
+
+# What a node's array has the layout of, if not of a configurable node.
+_FIXED, _ANY, _UNKNOWN = -1, -2, -3
+
+
+class _Arrays(NamedTuple):
+    """What is known about the arrays of n nodes."""
+
+    op: tf.Tensor  # int32 [n]
+    dims: tf.Tensor  # float32 [n, 6], 0 where there is none
+    rank: tf.Tensor  # int32 [n]
+    elements: tf.Tensor  # float32 [n]
+    bytes: tf.Tensor  # float32 [n]
+    dimensions: tf.Tensor  # int32 [n, 6]: of a transpose or reduction
+    roles: tf.Tensor  # float32 [n, 6], `_ROLES`
+
+
+class _Origin(NamedTuple):
+    """Where the layouts of arrays come from.
+
+    Attributes:
+        node: int32 [n], a configurable node or _FIXED, _ANY, _UNKNOWN.
+        dims: int32 [n, 6], for each dimension which one it is there.
+    """
+
+    node: tf.Tensor
+    dims: tf.Tensor
+
+    def of(self, nodes: tf.Tensor) -> '_Origin':
+        """Those of some nodes."""
+        return _Origin(*[tf.gather(part, nodes) for part in self])
+
+
+class HybridSAGE(tf.keras.Model):
+    """A learned correction to what layouts do to arrays and where copies are.
+
+    A configurable instruction i costs what a few kinds of work cost, each an
+    amount known beforehand (bytes of its output and operands; elements of the
+    instructions that take over its output's layout; bytes copied where layouts
+    meet) times a learned function of the layouts concerned:
+
+        score = v . sum_i w_i * MLP(layouts of i, copies from its sources)
+        w_i = amounts_i exp(M) * correction(i), relative to the program's
+
+    Layouts spread from configurable instructions as in XLA, through everything
+    of the same rank up to the next one; where two meet, one is copied.  So
+    messages pass between configurable instructions, along paths of any length,
+    and say in which layout an operand arrives.  Layouts enter as the sizes of
+    the dimensions that they make the fastest two, their padding to registers
+    of 128 x 8, and their place in the array.
+
+    Features arrive scaled, so the model has to know the scaling; without it
+    they are taken as they are.  Segments are ignored.
+
+    Args:
+        num_configs: configurations per program in `call`.
+        num_ops: size of the opcode embedding, 1 + the largest opcode.
+        scaling: `node_used`, `node_min`, `node_max` and the same for `config`:
+            lists with an entry for each raw column; None: nothing is scaled.
+        op_embed_dim: width of the opcode embedding.
+        hidden_dim: width of all hidden layers.
+        mlp_layers: number of dense layers of the MLP.
+        hidden_activation: a Keras activation.
+        work_kinds: how many kinds of work opcodes are told apart by in what
+            takes over a layout.
+        hops: longest path on which layouts spread.
+    """
+
+    # Layouts are compared once, with those of the operands' sources.
+    num_gnns = 1
+
+    def __init__(
+        self,
+        num_configs: int,
+        num_ops: int,
+        scaling: Optional[Mapping[str, Sequence[float]]] = None,
+        op_embed_dim: int = 8,
+        hidden_dim: int = 32,
+        mlp_layers: int = 2,
+        hidden_activation: str = 'leaky_relu',
+        work_kinds: int = 4,
+        hops: int = 16,
+    ):
+        super().__init__()
+        for option, value in (
+            ('op_embed_dim', op_embed_dim), ('hidden_dim', hidden_dim),
+            ('mlp_layers', mlp_layers), ('work_kinds', work_kinds), ('hops', hops),
+        ):
+            if value < 1:
+                raise ValueError(f'{option} is at least 1, not {value}')
+        self._num_configs, self._width, self._hops = num_configs, hidden_dim, hops
+        self._unscale_nodes = _Unscaled(scaling, 'node', _NODE_COLUMNS)
+        self._unscale_configs = _Unscaled(scaling, 'config', _CONFIG_COLUMNS)
+        self._activation = tf.keras.activations.get(hidden_activation)
+        self._op_embedding = tile_models._OpEmbedding(num_ops, op_embed_dim)
+        dense = tf.keras.layers.Dense
+        self._work, self._static = dense(work_kinds), dense(hidden_dim)
+        self._correct, self._shift = dense(hidden_dim), dense(hidden_dim)
+        self._join = dense(hidden_dim, use_bias=False)
+        self._more = [dense(hidden_dim) for _ in range(mlp_layers - 1)]
+        self._head = dense(1, use_bias=False)
+        kinds = 6 + work_kinds
+        # Each hidden unit starts with mostly one kind of work.
+        mix = tf.one_hot(tf.range(hidden_dim) % kinds, kinds, axis=0)
+        self._mix = self.add_weight(
+            'mix', [kinds, hidden_dim], initializer=lambda *_, **__: 3 * mix - 3)
+
+    def call(self, graph: tfgnn.GraphTensor, training: bool = False):
+        return self.forward(graph, self._num_configs)
+
+    def forward(
+        self,
+        graph: tfgnn.GraphTensor,
+        num_configs: int,
+        dropout: Optional[str] = None,
+        backprop: Any = None,
+    ) -> tf.Tensor:
+        """Scores configurations: float32 [b, num_configs]; see `ResModel`."""
+        del dropout, backprop
+        batch = graph.node_sets['g'].sizes.shape[0]
+        program_of_node = graph.edge_sets['g_op'].adjacency[tfgnn.SOURCE]
+        member = tf.one_hot(program_of_node, batch)
+        prepared = self.prepare(graph, self.node_inputs(graph), '', member)
+        configs = prepared.configs
+        sums = self.variable_sums(
+            prepared.bases,
+            tf.reshape(configs, [-1, configs.shape[-1]]),
+            AllPairs(prepared, num_configs, self._width),
+        )
+        return tf.reshape(self.read_out(*sums, None), [batch, num_configs])
+
+    def node_inputs(self, graph: tfgnn.GraphTensor) -> tf.Tensor:
+        """Returns [opcode, unscaled columns, opcode embedding]."""
+        ops = self._op_embedding(graph).node_sets['op']
+        op = tf.cast(ops['op'], tf.float32)[:, tf.newaxis]
+        raw = tf.round(self._unscale_nodes(ops['feats']))
+        return tf.concat([op, raw, ops['op_e']], -1)
+
+    def prepare(
+        self, graph: tfgnn.GraphTensor, nodes: tf.Tensor, prefix: str, member
+    ) -> Prepared:
+        """As `ResModel.prepare`; all that varies is on configurable nodes."""
+        n = tf.shape(nodes)[0]
+        config = graph.edge_sets[prefix + 'config'].adjacency
+        chosen = tf.cast(config[tfgnn.TARGET], tf.int32)
+        configs = tf.gather(
+            graph.node_sets['nconfig']['feats'], config[tfgnn.SOURCE])
+        feed = graph.edge_sets[prefix + 'feed'].adjacency
+        edges = tuple(
+            tf.cast(feed[end], tf.int32) for end in (tfgnn.SOURCE, tfgnn.TARGET))
+        arrays = _arrays(nodes)
+        embedding = nodes[:, 1 + len(_NODE_COLUMNS):]
+        origin = _spread(arrays, chosen, edges, self._hops)
+        operands = _operands(arrays, edges)
+        meeting, copied = _meetings(arrays, chosen, origin, edges)
+        matrices = _direct(chosen, operands, origin) + [meeting]
+        place = tf.tensor_scatter_nd_update(
+            tf.fill([n], -1), chosen[:, tf.newaxis], tf.range(tf.size(chosen)))
+        matrices = [
+            Matrix(tf.gather(place, m.rows), tf.gather(place, m.cols), m.values)
+            for m in matrices
+        ]
+        work = self._spread_work(arrays, embedding, chosen, origin)
+        reduced, of_dim = _reductions(arrays, origin, edges)
+
+        def on_chosen(x):
+            return tf.gather(x, chosen)
+
+        operand_bytes = [
+            tf.gather(arrays.bytes, operand) * exists
+            for operand, exists in (map(on_chosen, part) for part in operands)
+        ]
+        amounts = tf.stack([
+            on_chosen(arrays.bytes), *operand_bytes, *map(on_chosen, copied),
+            4.0 * on_chosen(reduced),
+        ], 1)
+        amounts = tf.concat([amounts, 4.0 * work], 1)
+        tensors, sources, kinds = self._tensors(arrays, origin, operands, chosen)
+        static = tf.concat([
+            tf.math.log1p(amounts) / 10.0,
+            amounts / tf.reduce_sum(amounts, 1, keepdims=True),
+            kinds, on_chosen(tf.cast(arrays.rank, tf.float32))[:, tf.newaxis] / _RANK,
+            on_chosen(embedding),
+        ], 1)
+        member = on_chosen(member)
+        static_x = self._activation(self._static(static))
+        weight = tf.matmul(amounts, tf.exp(self._mix))
+        weight *= tf.exp(2.0 * tf.tanh(self._correct(static_x)))
+        total = tf.reduce_mean(
+            tf.matmul(member, weight**2, transpose_a=True), 1, keepdims=True)
+        weight *= tf.matmul(member, tf.math.rsqrt(total + 1e-9))
+        meets = tf.cast(on_chosen(copied[0]) > 0, tf.float32)[:, tf.newaxis]
+        of_sources = tf.concat([sources, kinds, meets, on_chosen(of_dim)], 1)
+        bases = [tensors, of_sources, self._shift(static_x), weight]
+        k = tf.size(chosen)
+        pooled = tf.zeros([member.shape[-1], self._width])
+        return Prepared(configs, matrices, [k, k], member, bases, pooled)
+
+    def variable_sums(
+        self, bases: Sequence[tf.Tensor], configs: tf.Tensor, cells: 'AllPairs'
+    ) -> Tuple[tf.Tensor, tf.Tensor]:
+        """As `ResModel.variable_sums`."""
+        tensors, of_sources, shift, weight = bases
+        fastest = tf.reshape(self._unscale_configs(configs), [-1, 3, 2])
+        places = _hat(fastest)  # [cells, 3, 2, 6]
+        of_node = cells.at_nodes(0, of_sources)
+        local = [
+            _of_layouts(fastest, places, cells.at_nodes(0, tensors)),
+            tf.reduce_sum(places[:, 0] * of_node[:, tf.newaxis, 21:], -1),
+            tf.reshape(places, [-1, 6 * _RANK]),
+        ]
+        # Which of its source's dimensions an operand is wanted to have fastest.
+        there = tf.reshape(of_node[:, :12], [-1, 2, 1, _RANK])
+        wanted = tf.reduce_sum(places[:, 1:] * there, -1)
+        row_major = _equal(wanted, tf.reshape(of_node[:, 12:16], [-1, 2, 2]))
+        own = tf.reshape(places[:, 0], [-1, 2 * _RANK])
+        wanted, row_major = (tf.reshape(x, [-1, 4]) for x in (wanted, row_major))
+        mine = tf.concat([*local, wanted, row_major, own], 1)
+        output = fastest[:, 0]
+        sent = [
+            tf.pad(x, [[0, 0], [before, 16 - before - x.shape[-1]]])
+            for x, before in ((output, 0), (output, 2), (own, 4))
+        ]
+        arrives = cells.aggregate(1, sent)
+        mine = cells.add_previous(
+            1, tf.zeros([tf.shape(arrives)[0], mine.shape[-1]]), mine)
+        local, wanted, row_major, own = tf.split(mine, [-1, 4, 4, 12], 1)
+        kinds = cells.at_nodes(1, of_sources[:, 16:21])
+        chosen, fixed = (tf.repeat(kinds[:, i:i + 2], 2, 1) for i in (0, 2))
+        stays = chosen * _equal(arrives[:, :4], wanted) + fixed * row_major
+        stays = tf.reshape(stays + 1.0 - chosen - fixed, [-1, 2, 2])
+        meet = tf.reshape(own * arrives[:, 4:], [-1, 2, _RANK])
+        x = self._join(tf.concat([
+            local,
+            1.0 - tf.reshape(stays, [-1, 4]),
+            1.0 - stays[:, :, 0] * stays[:, :, 1],
+            (1.0 - tf.reduce_sum(meet, -1)) * kinds[:, 4:],
+        ], 1))
+        x = self._activation(x + cells.at_nodes(1, shift))
+        for dense in self._more:
+            x += self._activation(dense(x))
+        return cells.pool(x * cells.at_nodes(1, weight))
+
+    def read_out(
+        self, total: tf.Tensor, configurable: tf.Tensor, sizes: tf.Tensor
+    ) -> tf.Tensor:
+        """Scores float32 [r, 1]; see `ResModel.read_out`."""
+        del configurable, sizes
+        return self._head(total)
+
+    def _spread_work(self, arrays, embedding, chosen, origin) -> tf.Tensor:
+        """Elements [k, work_kinds] of what takes over a layout, by kind of work."""
+        n = tf.shape(embedding)[0]
+        follows = tf.equal(origin.node, tf.range(n))
+        follows = tf.logical_not(follows) & (origin.node >= 0)
+        kind = tf.nn.softplus(self._work(embedding) + 1.0)
+        work = tf.where(follows, arrays.elements, 0.0)[:, tf.newaxis] * kind
+        owner = tf.where(follows, origin.node, 0)
+        return tf.gather(tf.math.unsorted_segment_sum(work, owner, n), chosen)
+
+    def _tensors(self, arrays, origin, operands, chosen):
+        """What `variable_sums` has to know about output, input and kernel.
+
+        Returns:
+            [k, 24], dimensions and roles; [k, 16], the operands' dimensions at
+            their sources, and the last two; [k, 4], whether each operand comes
+            from a configurable node, and whether in a fixed layout.
+        """
+        dims, there, last = [tf.gather(arrays.dims, chosen)], [], []
+        configurable, fixed = [], []
+        for operand, exists in operands:
+            operand, exists = tf.gather(operand, chosen), tf.gather(exists, chosen)
+            dims.append(tf.gather(arrays.dims, operand) * exists[:, tf.newaxis])
+            source = origin.of(operand)
+            there.append(tf.cast(source.dims, tf.float32))
+            rank = tf.cast(tf.gather(arrays.rank, operand), tf.float32)
+            last.append(tf.stack([rank - 1.0, rank - 2.0], 1))
+            configurable.append(exists * tf.cast(source.node >= 0, tf.float32))
+            fixed.append(exists * tf.cast(tf.equal(source.node, _FIXED), tf.float32))
+        is_convolution = tf.equal(tf.gather(arrays.op, chosen), _CONVOLUTION)
+        roles = tf.where(
+            is_convolution[:, tf.newaxis], tf.gather(arrays.roles, chosen), -9.0)
+        return (
+            tf.concat([*dims, roles], 1),
+            tf.concat([*there, *last], 1),
+            tf.stack([*configurable, *fixed], 1),
+        )
+
+
+class _Unscaled:
+    """Some raw columns from scaled features.
+
+    Args:
+        scaling: see `HybridSAGE`.
+        part: 'node' or 'config'.
+        columns: their numbers.  One that does not exist is 0 everywhere; of
+            configurations -1, as where there is no dimension.
+    """
+
+    def __init__(self, scaling, part: str, columns: Sequence[int]):
+        self._columns = columns
+        self._scaling = scaling and [
+            list(scaling[f'{part}_{what}']) for what in ('used', 'min', 'max')]
+        self._missing = -1.0 if part == 'config' else 0.0
+
+    def __call__(self, x: tf.Tensor) -> tf.Tensor:
+        """[r, scaled columns] -> [r, columns asked for]."""
+        width = x.shape[-1]
+        used, low, high = self._scaling or (
+            [True] * width, [0.0] * width, [1.0] * width)
+        place = {c: i for i, c in enumerate(c for c, u in enumerate(used) if u)}
+        index, factor, offset = [], [], []
+        for column in self._columns:
+            known, kept = column < len(used), column in place
+            index.append(place.get(column, 0))
+            factor.append(high[column] - low[column] if kept else 0.0)
+            offset.append(low[column] if known else self._missing)
+        return tf.gather(x, index, axis=1) * factor + offset
+
+
+def _arrays(nodes: tf.Tensor) -> _Arrays:
+    """Takes `HybridSAGE.node_inputs` apart."""
+    widths = [1, len(_TYPE), len(_DIMS), len(_DIMENSIONS), len(_ROLES), -1]
+    op, kind, dims, dimensions, roles, _ = tf.split(nodes, widths, 1)
+    elements = tf.reduce_prod(tf.maximum(dims, 1.0), 1)
+    size = tf.reduce_sum(kind * tf.constant(_TYPE_BYTES, tf.float32), 1)
+    return _Arrays(
+        op=tf.cast(op[:, 0], tf.int32),
+        dims=dims,
+        rank=tf.reduce_sum(tf.cast(dims > 0, tf.int32), 1),
+        elements=elements,
+        bytes=elements * tf.maximum(size, 1.0),
+        dimensions=tf.clip_by_value(tf.cast(dimensions, tf.int32), 0, _RANK - 1),
+        roles=roles,
+    )
+
+
+def _spread(arrays: _Arrays, chosen, edges, hops: int) -> _Origin:
+    """Lets layouts spread from where they are given.
+
+    An instruction has the layout of the first operand of its rank that has one,
+    those first that no configuration changes, then those of configurable
+    nodes.  A transpose permutes it.
+    """
+    n = tf.size(arrays.op)
+    node, consumer, producer = tf.range(n), *edges
+    is_chosen = _mask(chosen, n)
+    row_major = _one_of(arrays.op, _ROW_MAJOR)
+    anyhow = _one_of(arrays.op, _MADE_ANYHOW)
+    settled = is_chosen | row_major | anyhow
+    nothing = 3
+    start = tf.where(row_major, tf.where(_one_of(arrays.op, _GIVEN), 0, 2), nothing)
+    start = tf.where(is_chosen, 1, start)
+    kept = _where(
+        tf.equal(tf.gather(arrays.rank, consumer), tf.gather(arrays.rank, producer))
+        & tf.logical_not(tf.gather(settled, consumer)))
+    consumer, producer = tf.gather(consumer, kept), tf.gather(producer, kept)
+    order = start
+    for _ in range(hops):
+        least = tf.math.unsorted_segment_min(tf.gather(order, producer), consumer, n)
+        order = tf.where(settled, start, tf.minimum(least, nothing))
+    of_edge = tf.gather(order, consumer)
+    kept = _where(
+        tf.equal(tf.gather(order, producer), of_edge) & (of_edge < nothing))
+    first = tf.math.unsorted_segment_min(kept, tf.gather(consumer, kept), n)
+    follows = first < tf.size(consumer)
+    first = tf.where(follows, first, 0)
+    root = tf.where(follows, tf.gather(tf.pad(producer, [[0, 1]]), first), node)
+    turned = follows & tf.equal(arrays.op, _TRANSPOSE)
+    dims = tf.where(turned[:, tf.newaxis], arrays.dimensions, tf.range(_RANK))
+    for _ in range(hops.bit_length()):
+        dims = tf.gather(tf.gather(dims, root), dims, batch_dims=1)
+        root = tf.gather(root, root)
+    kind = tf.where(row_major, _FIXED, tf.where(anyhow, _ANY, _UNKNOWN))
+    return _Origin(tf.gather(tf.where(is_chosen, node, kind), root), dims)
+
+
+def _operands(arrays: _Arrays, edges):
+    """Of every node input and kernel: pairs of node, int32 [n], and 1 or 0.
+
+    They are its first two operands.  Edges have no order that says which is
+    which; the input of a convolution is that with the output's batch.
+    """
+    consumer, producer = edges
+    n, m = tf.size(arrays.op), tf.size(consumer)
+    number = tf.range(m)
+    first = tf.math.unsorted_segment_min(number, consumer, n)
+    others = tf.where(tf.equal(number, tf.gather(first, consumer)), m, number)
+    second = tf.math.unsorted_segment_min(others, consumer, n)
+    exists = [first < m, second < m]
+    nodes = [
+        tf.gather(tf.pad(producer, [[0, 1]]), tf.where(one, edge, m))
+        for one, edge in zip(exists, (first, second))
+    ]
+
+    def batch(of, role):
+        place = tf.cast(arrays.roles[:, role], tf.int32)
+        return tf.reduce_sum(tf.gather(arrays.dims, of) * tf.one_hot(place, _RANK), 1)
+
+    wanted = batch(tf.range(n), 0)
+    fits = [tf.equal(batch(node, 2), wanted) for node in nodes]
+    swap = tf.equal(arrays.op, _CONVOLUTION) & exists[1] & fits[1]
+    swap &= tf.logical_not(fits[0])
+    result = []
+    for i in (0, 1):
+        result.append(tuple(
+            tf.where(swap, pair[1 - i], pair[i]) for pair in (nodes, exists)))
+    return [(node, tf.cast(one, tf.float32)) for node, one in result]
+
+
+def _direct(chosen, operands, origin: _Origin) -> List[Matrix]:
+    """Per operand the matrix from its source, where that is configurable."""
+    matrices = []
+    for operand, exists in operands:
+        source = tf.gather(origin.node, tf.gather(operand, chosen))
+        kept = _where((source >= 0) & (tf.gather(exists, chosen) > 0))
+        rows, cols = tf.gather(chosen, kept), tf.gather(source, kept)
+        matrices.append(Matrix(rows, cols, tf.ones(tf.shape(rows))))
+    # Nodes depend on themselves, too.
+    first = matrices[0]
+    matrices[0] = Matrix(
+        tf.concat([first.rows, chosen], 0),
+        tf.concat([first.cols, chosen], 0),
+        tf.concat([first.values, tf.zeros(tf.shape(chosen))], 0),
+    )
+    return matrices
+
+
+def _meetings(arrays: _Arrays, chosen, origin: _Origin, edges):
+    """Where arrays are copied other than for configurable nodes.
+
+    Returns:
+        The matrix from the node whose layout an operand has to the one whose
+        layout the result has, its rows with sum 1; the bytes of such operands
+        by the latter, float32 [n]; and the bytes by configurable node of what
+        is copied from or to row major.
+    """
+    consumer, producer = edges
+    n = tf.size(arrays.op)
+    source, target = origin.of(producer), origin.of(consumer)
+    size = tf.gather(arrays.bytes, producer)
+    elsewhere = tf.logical_not(tf.gather(_mask(chosen, n), consumer))
+    alike = tf.equal(tf.gather(arrays.rank, consumer), tf.gather(arrays.rank, producer))
+    alike &= tf.reduce_all(tf.equal(source.dims, target.dims), 1) & elsewhere
+    plain = tf.reduce_all(tf.equal(source.dims, tf.range(_RANK)), 1) & elsewhere
+    from_chosen, to_chosen = source.node >= 0, target.node >= 0
+    differ = tf.not_equal(source.node, target.node)
+    kept = _where(alike & from_chosen & to_chosen & differ)
+    rows, cols = tf.gather(target.node, kept), tf.gather(source.node, kept)
+    copied = tf.gather(size, kept)
+    total = tf.math.unsorted_segment_sum(copied, rows, n)
+    matrix = Matrix(rows, cols, copied / tf.gather(tf.maximum(total, 1.0), rows))
+
+    def by(node, where):
+        return tf.math.unsorted_segment_sum(
+            tf.where(where, size, 0.0), tf.maximum(node, 0), n)
+
+    row_major = by(
+        source.node, plain & from_chosen & tf.equal(target.node, _FIXED)
+    ) + by(target.node, alike & to_chosen & tf.equal(source.node, _FIXED))
+    return matrix, (total, row_major)
+
+
+def _reductions(arrays: _Arrays, origin: _Origin, edges):
+    """What is reduced that has a node's layout.
+
+    Returns:
+        By configurable node the elements, [n], and which share of them loses
+        each dimension, [n, 6].
+    """
+    consumer, producer = edges
+    n = tf.size(arrays.op)
+    source = origin.of(producer)
+    ranks = [tf.gather(arrays.rank, node) for node in (producer, consumer)]
+    count = tf.where(
+        tf.equal(tf.gather(arrays.op, consumer), _REDUCE), ranks[0] - ranks[1], 0)
+    listed = tf.gather(
+        source.dims, tf.gather(arrays.dimensions, consumer), batch_dims=1)
+    lost = tf.one_hot(listed, _RANK) * tf.sequence_mask(
+        count, _RANK, tf.float32)[:, :, tf.newaxis]
+    reduced = (count > 0) & (source.node >= 0)
+    size = tf.where(reduced, tf.gather(arrays.elements, producer), 0.0)
+    owner = tf.maximum(source.node, 0)
+    total = tf.math.unsorted_segment_sum(size, owner, n)
+    of_dim = tf.math.unsorted_segment_sum(
+        size[:, tf.newaxis] * tf.reduce_max(lost, 1), owner, n)
+    return total, of_dim / tf.maximum(total, 1.0)[:, tf.newaxis]
+
+
+def _of_layouts(fastest, places, tensors) -> tf.Tensor:
+    """What layouts do to output, input and kernel: [cells, 33]."""
+    dims = tf.reshape(tensors[:, :3 * _RANK], [-1, 3, _RANK])
+    roles = tf.reshape(tensors[:, 3 * _RANK:], [-1, 3, 1, 2])
+    size = tf.reduce_sum(tf.round(places) * dims[:, :, tf.newaxis], -1)
+    size = tf.maximum(size, 1.0)
+    waste = tf.math.log(tf.math.ceil(size / _REGISTER) * _REGISTER / size)
+    both = tf.reduce_sum(waste, -1, keepdims=True)
+    rank = tf.math.count_nonzero(dims, -1, keepdims=True, dtype=tf.float32)
+    found = tf.concat([
+        tf.math.log(size) / 8.0, waste, both, tf.exp(both) / 4.0,
+        _equal(fastest, rank - [1.0, 2.0]),
+        tf.reshape(_equal(fastest[:, :, :, tf.newaxis], roles), [-1, 3, 4]),
+    ], -1)
+    return tf.reshape(found, [-1, 3 * found.shape[-1]])
+
+
+def _hat(x: tf.Tensor) -> tf.Tensor:
+    """One-hot numbers 0 to 5, and linear in between."""
+    return _equal(x[..., tf.newaxis], tf.range(_RANK, dtype=tf.float32))
+
+
+def _equal(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """1 where equal, falling to 0 at a distance of 1."""
+    return tf.nn.relu(1.0 - tf.abs(x - y))
+
+
+def _mask(numbers: tf.Tensor, size) -> tf.Tensor:
+    """bool [size], true at some numbers."""
+    return tf.tensor_scatter_nd_update(
+        tf.zeros([size], tf.bool), numbers[:, tf.newaxis],
+        tf.ones(tf.shape(numbers), tf.bool))
+
+
+def _one_of(op: tf.Tensor, codes: Sequence[int]) -> tf.Tensor:
+    return tf.reduce_any(tf.equal(op[:, tf.newaxis], tf.constant(codes)), 1)
+
 class AllPairs:
     """All pairs of a node that varies and a configuration, in this order.
 
@@ -350,6 +888,10 @@ class AllPairs:
             [_first_columns(matrix, count) for matrix in prepared.matrices]
             for count in prepared.affected[:-1]
         ]
+
+    def at_nodes(self, layer: int, base: tf.Tensor) -> tf.Tensor:
+        """Gives every cell of a layer its node's row of `base`, [n, d]."""
+        return tf.repeat(base[:self._affected[layer]], self._num_configs, 0)
 
     def add_base(self, layer: int, y: tf.Tensor, base: tf.Tensor) -> tf.Tensor:
         """Adds to every cell of a layer its node's row of `base`, [n, h]."""
@@ -369,26 +911,28 @@ class AllPairs:
 
     def aggregate(self, layer: int, messages: Sequence[tf.Tensor]) -> tf.Tensor:
         """Passes messages, for each matrix, from the layer before."""
-        return self._tall(tf.add_n([
+        y = tf.add_n([
             multiply(matrix, self._wide(x), self._affected[layer])
             for matrix, x in zip(self._matrices[layer - 1], messages)
-        ]))
+        ])
+        return self._tall(y, messages[0].shape[-1])
 
     def pool(self, x: tf.Tensor) -> Tuple[tf.Tensor, tf.Tensor]:
         """Sums [b * c, h] over the last layer's nodes, and configurable ones."""
+        width = x.shape[-1]
         x = self._wide(x)
         return tuple(
-            self._tall(tf.matmul(self._member[:n], x[:n], transpose_a=True))
+            self._tall(tf.matmul(self._member[:n], x[:n], transpose_a=True), width)
             for n in (self._affected[-1], self._affected[0])
         )
 
     def _wide(self, x: tf.Tensor) -> tf.Tensor:
         """One row for each node."""
-        return tf.reshape(x, [-1, self._num_configs * self._width])
+        return tf.reshape(x, [-1, self._num_configs * x.shape[-1]])
 
-    def _tall(self, x: tf.Tensor) -> tf.Tensor:
+    def _tall(self, x: tf.Tensor, width: int) -> tf.Tensor:
         """One row for each pair."""
-        return tf.reshape(x, [-1, self._width])
+        return tf.reshape(x, [-1, width])
 
 
 def multiply(matrix: Matrix, x: tf.Tensor, num_rows) -> tf.Tensor:

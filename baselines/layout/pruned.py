@@ -30,6 +30,9 @@ class _Cells:
         self._layers = layers
         self._pool = pool
 
+    def at_nodes(self, layer, base):
+        return tf.gather(base, self._layers[layer]['node'])
+
     def add_base(self, layer, y, base):
         return y + tf.gather(base, self._layers[layer]['node'])
 

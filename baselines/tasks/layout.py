@@ -1,5 +1,6 @@
 """The layout collections: open their data, make their models, rank with a run."""
 
+import inspect
 import os
 from typing import Any, Dict
 
@@ -35,10 +36,17 @@ def make_model(
     """Makes a model and its variables, from its name.
 
     Raises:
-        ValueError: the name or a keyword is unknown.
+        ValueError: the name or a keyword is unknown, or the model needs raw
+            columns that were expanded.
     """
     model_class = registry.resolve(
         name, registry.layout_models(models_file), 'layout model')
+    if 'scaling' in inspect.signature(model_class.__init__).parameters:
+        if not normalizer.expansion.is_published:
+            raise ValueError(
+                f'--model={name} undoes the scaling of raw columns; train it '
+                'without --features')
+        kwargs = {'scaling': normalizer.to_json(), **kwargs}
     model = registry.construct(model_class, num_configs, num_ops, kwargs)
     model.forward(
         graphs_lib.example_graph(
