@@ -11,7 +11,8 @@ graphs:  the share of nodes that are equal to an earlier one of their graph:
 scoring: all configurations of the test programs, by PrunedScorer without and
          with merging of equal cells, in turn in one process.  Seconds of CPU,
          building of indices included; `largest difference` is relative to the
-         largest score.
+         largest score.  PrunedScorer merges by itself where the model is wide and
+         many configurable nodes look alike: the programs that `by itself` counts.
 
 The simulated samples, and the real files where they are at hand (--real_root).
 """
@@ -97,9 +98,9 @@ def scoring(args):
     from baselines.layout import programs as programs_lib
     from baselines.layout import pruned
 
-    print('| | width | programs | cells merged | plain | merged | speed-up '
-          '| of single programs | largest difference |')
-    print('|' + '---|' * 9)
+    print('| | width | by itself | cells merged | indices | plain | merged '
+          '| speed-up | of single programs | largest difference |')
+    print('|' + '---|' * 10)
     rows = []
     for name, folder, is_layout in roots(args):
         if not is_layout:
@@ -115,17 +116,24 @@ def scoring(args):
             pair = [
                 pruned.PrunedScorer(model, merge=merge) for merge in (False, True)]
             found = [compare(pair, program, args.repeats) for program in programs]
-            cells, kept = np.sum(
+            cells, kept, build, build_merged = np.sum(
                 [merging(pair[1], program) for program in programs], axis=0)
+            own = pruned.PrunedScorer(model)
+            chosen = sum(
+                own._plan(program).likeness is not None  # pylint: disable=protected-access
+                for program in programs)
             plain, merged = (sum(f[i] for f in found) for i in (0, 1))
             single = [before / after for before, after, _ in found]
             off = max(f[2] for f in found)
-            print(f'| {name} | {width} | {len(programs)} | {1 - kept / cells:.0%} '
+            print(f'| {name} | {width} | {chosen} of {len(programs)} '
+                  f'| {1 - kept / cells:.0%} | {build:.3f} to {build_merged:.3f} s '
                   f'| {plain:.3f} s | {merged:.3f} s | {plain / merged:.2f} '
                   f'| {min(single):.2f} to {max(single):.2f} | {off:.0e} |',
                   flush=True)
             what = f'{name}, width {width}'
             rows += [(f'{what}: cells merged', 1 - kept / cells, ''),
+                     (f'{what}: indices, plain', build, 's of CPU'),
+                     (f'{what}: indices, merged', build_merged, 's of CPU'),
                      (f'{what}: speed-up', plain / merged, ''),
                      (f'{what}: scoring, plain', plain, 's of CPU'),
                      (f'{what}: scoring, merged', merged, 's of CPU'),
@@ -147,14 +155,22 @@ def compare(pair, program, repeats: int):
 
 
 def merging(scorer, program):
-    """Returns numbers of cells before and after merging, of a first slice."""
+    """Returns what merging does to a first slice.
+
+    Returns:
+        The number of cells before and after; seconds to build the indices
+        without and with it.
+    """
     plan = scorer._plan(program)  # pylint: disable=protected-access
     codes = np.asarray(program.codes[:2048])
     states = plan.structure.states(codes)
-    return [
-        sum(len(layer['node'])
-            for layer in plan.structure.cells(codes, states, likeness)['layers'])
-        for likeness in (None, plan.likeness)]
+    counts, seconds = [], []
+    for likeness in (None, plan.likeness):
+        start = time.process_time()
+        layers = plan.structure.cells(codes, states, likeness)['layers']
+        seconds.append(time.process_time() - start)
+        counts.append(sum(len(layer['node']) for layer in layers))
+    return [*counts, *seconds]
 
 
 def main() -> int:

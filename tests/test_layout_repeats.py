@@ -146,11 +146,17 @@ def test_merging_changes_no_score(
     layout_programs.assert_close(merged, plain)
 
 
-def test_wide_models_merge_by_themselves():
-    program = _repeated(0, 2)
-    plans = {
-        width: pruned.PrunedScorer(
-            models.ResModel(4, 10, hidden_dim=width))._plan(program)
-        for width in (32, 128)}
-    assert plans[32].likeness is None
-    assert plans[128].likeness is not None
+def test_the_share_of_nodes_that_repeat():
+    base = np.array([1, 2, 1, 1, 2], np.float32)[:, None]
+    likeness = repeats.Likeness.build([base], [])
+    assert likeness.repeated(5) == pytest.approx(3 / 5)
+    assert likeness.repeated(2) == 0
+
+
+@pytest.mark.parametrize('width, blocks, merges', [
+    (32, 4, False), (128, 4, True), (128, 1, False)])
+def test_wide_models_merge_programs_that_repeat(width, blocks, merges):
+    """Of 4 blocks 3 repeat the first."""
+    scorer = pruned.PrunedScorer(models.ResModel(4, 10, hidden_dim=width))
+    plan = scorer._plan(_repeated(0, blocks))
+    assert (plan.likeness is not None) == merges

@@ -19,8 +19,10 @@ from baselines.layout import repeats
 # a slice computes should stay in cache.
 _MOST_CONFIGS = 2048
 
-# Finding equal cells takes as long at all widths, computing them does not.
+# Finding equal cells takes as long at all widths, computing them does not; and
+# if few configurable nodes look alike, few cells will.
 _LEAST_WIDTH_TO_MERGE = 128
+_LEAST_SHARE_TO_MERGE = 0.4
 
 
 class _Cells:
@@ -96,7 +98,7 @@ class PrunedScorer:
             `num_gnns`.
         memory_budget: bytes that computing a slice of configurations may take.
         merge: also compute equal cells of different nodes once; None: where the
-            model is so wide that this saves time.
+            model is so wide, and a program repeats so much, that it saves time.
     """
 
     def __init__(
@@ -137,12 +139,14 @@ class PrunedScorer:
         matrices = [pruning.Entries(*[c.numpy() for c in m]) for m in matrices]
         affected = [int(count) for count in affected]
         structure = pruning.Structure.build(matrices, affected)
-        merge, likeness = self._merge, None
-        if merge is None:
-            merge = pooled.shape[-1] >= _LEAST_WIDTH_TO_MERGE
-        if merge:
+        likeness = None
+        wide = pooled.shape[-1] >= _LEAST_WIDTH_TO_MERGE
+        if wide if self._merge is None else self._merge:
             likeness = repeats.Likeness.build(
                 [base.numpy() for base in bases], structure.entries)
+            share = likeness.repeated(affected[0])
+            if self._merge is None and share < _LEAST_SHARE_TO_MERGE:
+                likeness = None
         return _Plan(
             structure,
             likeness,

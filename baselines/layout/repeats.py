@@ -42,6 +42,10 @@ class Likeness:
              for kept in entries],
         )
 
+    def repeated(self, count: int) -> float:
+        """The share of the first `count` nodes whose row an earlier one has."""
+        return 1 - len(np.unique(self.rows[0][:count])) / max(count, 1)
+
 
 def _weights(values: np.ndarray, matrix: int) -> np.ndarray:
     bits = np.asarray(values, np.float32).view(np.uint32).astype(np.int64)
