@@ -7,7 +7,7 @@ import inspect
 import os
 import sys
 import types
-from typing import Any, Dict, Iterable, Mapping
+from typing import Any, Dict, Iterable, List, Mapping, Optional
 
 from baselines import files
 
@@ -47,16 +47,36 @@ def check_kwargs(model_class: type, kwargs: Mapping[str, Any]) -> None:
     Raises:
         ValueError: it has no such keyword; names the nearest.
     """
-    parameters = inspect.signature(model_class.__init__).parameters.values()
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+    names = options(model_class)
+    if names is None:
         return
-    names = [p.name for p in parameters][3:]  # self, num_configs, num_ops
     for name in kwargs:
         if name not in names:
             raise ValueError(
                 f'--model_kwargs_json: {model_class.__name__} has no option '
                 f'{name!r}{suggest(name, names)}'
             )
+
+
+def options(model_class: type) -> Optional[List[str]]:
+    """Names of the keywords that a model's constructor takes.
+
+    A constructor with `**kwargs` hands them on to the one that it overrides.
+
+    Returns:
+        The names; None where they cannot be known.
+    """
+    names: List[str] = []
+    for one in model_class.__mro__:
+        if '__init__' not in vars(one):
+            continue
+        parameters = inspect.signature(one.__init__).parameters.values()
+        # After self, num_configs and num_ops.
+        names += [
+            p.name for p in list(parameters)[3:] if p.kind is not p.VAR_KEYWORD]
+        if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+            return list(dict.fromkeys(names))
+    return None
 
 
 def tile_models(models_file: str = '') -> Dict[str, type]:

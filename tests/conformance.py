@@ -18,7 +18,6 @@ chooses.
 """
 
 import functools
-import inspect
 import pathlib
 from typing import Any, Dict, List, Mapping, Sequence
 
@@ -26,6 +25,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from baselines import registry
 from baselines.training import losses
 from baselines.training import runs
 import elsewhere
@@ -75,7 +75,7 @@ class Task:
     def make(self, name: str, **kwargs) -> tf.keras.Model:
         """Makes a model with its variables; drops keywords that it lacks."""
         model_class = self.models()[name]
-        known = inspect.signature(model_class.__init__).parameters
+        known = registry.options(model_class)
         kwargs = {key: v for key, v in kwargs.items() if key in known}
         model = model_class(NUM_CONFIGS, self.num_ops, **kwargs)
         piece = next(iter(self.pieces().values()))
@@ -119,6 +119,11 @@ def _scores(model, graph, configs=NUM_CONFIGS):
     return scores.numpy()
 
 
+def depends_on_list(model) -> bool:
+    """Whether a configuration's score depends on which others are in the list."""
+    return getattr(model, 'scores_depend_on_list', False)
+
+
 def assert_close(scores, expected, relative=1e-5):
     """Equal up to rounding, measured against the largest expected score."""
     np.testing.assert_allclose(
@@ -144,7 +149,16 @@ class ModelSuite:
             graph = task.graph([task.choose(piece, chosen)])
             scores = _scores(model, graph, len(chosen))
             assert scores.shape == (1, len(chosen))
-            assert_close(scores, whole[:, chosen])
+            if not depends_on_list(model):
+                assert_close(scores, whole[:, chosen])
+
+    def test_says_whether_scores_depend_on_the_list(self, task, name):
+        model = task.shared(name)
+        piece = list(task.pieces().values())[1]
+        whole = model(task.graph([piece])).numpy()
+        part = _scores(model, task.graph([task.choose(piece, [0, 1])]), 2)
+        same = np.abs(part - whole[:, :2]).max() < 1e-4 * np.abs(whole).max()
+        assert same != depends_on_list(model)
 
     def test_order_of_configurations_does_not_matter(self, task, name):
         model = task.shared(name)

@@ -155,6 +155,9 @@ def test_a_loss_that_overflows(train, data, tmp_path, capsys):
     ({'model_kwargs_json': '[]'}, ['--model_kwargs_json should be an object']),
     ({'model_kwargs_json': '{"strat": 1}'},
      ["--model_kwargs_json: Tiny has no option 'strat'; did you mean 'start'?"]),
+    ({'model': 'HybridSAGE', 'models_file': ''},
+     ['--model=HybridSAGE corrects an analytical estimate', 'add --estimate']),
+    ({'averaging': 'ema'}, ["--averaging should be empty, ema:<decay>", "'ema'"]),
     ({'test_mode': 'both'}, ['--test_mode should be one of']),
     ({'test_mode': 'metrics'}, ['--test_mode=metrics', 'data/test']),
 ])
@@ -173,6 +176,13 @@ def test_bad_settings(train, data, tmp_path, capsys, changes, words):
     ('EarlyJoinSAGE', {'op_embed_dim': None}),
     ('EarlyJoinResGCN', {'num_gnns': [1]}),
     ('EarlyJoinResGCN', {'mlp_layers': -2.5}),
+    ('ResSAGE', {'node_gnns': -1}),
+    ('GCN', {'norm': 'batch'}),
+    ('GCN', {'dropout': 1}),
+    ('ChebSAGE', {'order': 0}),
+    ('AttentionSAGE', {'heads': 5}),
+    ('AttentionSAGE', {'attention': 'dot'}),
+    ('ConfigAttentionSAGE', {'log_scales': [0.1, 0]}),
 ])
 def test_keywords_of_the_wrong_kind(train, data, tmp_path, capsys, model, kwargs):
     assert data.exists()

@@ -10,7 +10,8 @@ from baselines import registry
 
 _TILE_MODELS = {
     'MLP', 'LateJoinSAGE', 'EarlyJoinSAGE', 'LateJoinResGCN', 'EarlyJoinResGCN',
-    'ResGCN'}
+    'ResGCN', 'ResSAGE', 'GCN', 'ChebSAGE', 'AttentionSAGE', 'ConfigAttentionSAGE',
+    'HybridSAGE'}
 
 _MODEL = '''
 import tensorflow as tf
@@ -80,6 +81,19 @@ class _Narrow:
 class _Wide:
     def __init__(self, num_configs, num_ops, **kwargs):
         pass
+
+
+class _Narrower(_Narrow):
+    def __init__(self, num_configs, num_ops, order=2, **options):
+        super().__init__(num_configs, num_ops, **options)
+
+
+def test_keywords_that_are_handed_on_are_checked_too():
+    assert registry.options(_Narrower) == ['order', 'num_gnns', 'hidden_dim']
+    assert registry.options(_Wide) is None
+    registry.check_kwargs(_Narrower, {'order': 1, 'num_gnns': 2})
+    assert "no option 'ordre'; did you mean 'order'?" in _message(
+        registry.check_kwargs, _Narrower, {'ordre': 1})
 
 
 def test_check_kwargs():

@@ -216,3 +216,48 @@ def test_what_is_not_safe_side_by_side_runs_alone(
     monkeypatch.setattr(tf, 'while_loop', recorded)
     _assert_scores(scoring.TileScorer(Model(), graphs).score_all(), range(5))
     assert (used[-1] > 1) == parallel
+
+
+class _Comparing(_Sums):
+    """Adds the mean feature of the list to every score."""
+
+    scores_depend_on_list = True
+
+    def forward(self, graph, num_configs):
+        scores = super().forward(graph, num_configs)
+        return scores + tf.reduce_mean(graph.node_sets['config']['feats'][:, 0])
+
+
+def test_a_list_that_fits_is_scored_whole(graphs):
+    scored = list(scoring.TileScorer(_Comparing(), graphs).score_all())
+    assert [kernel for kernel, _ in scored] == list(range(5))
+    for kernel in (0, 1, 3, 4):
+        feature = np.arange(_KERNELS[kernel][3]) / 699
+        np.testing.assert_allclose(
+            scored[kernel][1], _expected(kernel) + feature.mean(), rtol=1e-5)
+
+
+def test_long_lists_are_cut_several_ways_and_averaged(graphs):
+    model = _Comparing()
+    [(_, scores)] = scoring.TileScorer(model, graphs).score_all(np.array([2]))
+    cuts = scoring.list_cuts(700)
+    assert sorted(map(len, cuts)) == [116] * 8 + [117] * 16  # 4 times 6 lists
+    assert sorted(model.cells) == sorted(3 * len(cut) for cut in cuts)
+    expected = np.zeros(700)
+    for cut in cuts:
+        expected[cut] += (_expected(2)[cut] + cut.mean() / 699) / 4
+    np.testing.assert_allclose(scores, expected, rtol=1e-5)
+    [(_, again)] = scoring.TileScorer(model, graphs).score_all(np.array([2]))
+    np.testing.assert_array_equal(again, scores)
+
+
+def test_every_cut_holds_everything():
+    for count in (1, 128):
+        [whole] = scoring.list_cuts(count)
+        np.testing.assert_array_equal(whole, np.arange(count))
+    cuts = scoring.list_cuts(129)
+    assert [len(cut) for cut in cuts] == [65, 64] * 4
+    for i in range(0, 8, 2):
+        np.testing.assert_array_equal(
+            np.sort(np.concatenate(cuts[i:i + 2])), np.arange(129))
+    assert (cuts[0] != cuts[2]).any(), 'another way each time'

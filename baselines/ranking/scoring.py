@@ -20,6 +20,11 @@ _CONFIGS_PER_GROUP = 1 << 18
 # Slices scored side by side: enough to keep 8 cores busy.
 _PARALLEL_ITEMS = 8
 
+# A model that compares configurations sees lists of at most so many, and the
+# mean over this many ways of cutting all of them into lists counts.
+LIST_LENGTH = 128
+PERMUTATIONS = 4
+
 # oneDNN's kernel behind LayerNormalization keeps its state in the operation: run
 # twice at the same time, it corrupts memory (TensorFlow 2.15.1).
 _NOT_SIDE_BY_SIDE = 'FusedBatchNorm'
@@ -34,12 +39,16 @@ class TileScorer:
             every pair of node and configuration, and is given small slices.
             A `forward` that needs a Python number, not a tensor, for
             `num_configs` is called slice by slice without compiling it.
+            With `scores_depend_on_list = True` configurations are cut into
+            lists at random, several times, and scores averaged; the same
+            lists every time.
         graphs: the kernels to score.
     """
 
     def __init__(self, model: tf.keras.Model, graphs: graphs_lib.TileGraphs):
         self._graphs = graphs
         self._forward = model.forward
+        self._in_lists = getattr(model, 'scores_depend_on_list', False)
         self._cells = (
             graphs_lib.CELLS_PER_ITEM
             if getattr(model, 'joins_early', True)
@@ -75,6 +84,9 @@ class TileScorer:
         for group in graphs_lib.split_by_configs(
             store, kernels, _CONFIGS_PER_GROUP
         ):
+            if self._in_lists:
+                yield from self._score_lists(group)
+                continue
             scores = self._score(self._graphs.scoring_items(group, self._cells))
             yield from self._by_kernel(
                 group, scores.numpy(), store.config_counts[group]
@@ -83,10 +95,29 @@ class TileScorer:
     def score_chosen(
         self, kernels: np.ndarray, configs: List[np.ndarray]
     ) -> Iterator[Tuple[int, np.ndarray]]:
-        """Scores some configurations of each kernel; yields as `score_all`."""
+        """Scores some configurations of each kernel; yields as `score_all`.
+
+        A model that compares configurations sees those of a kernel together.
+        """
         sizes = np.array([len(chosen) for chosen in configs])
         scores = self._score(self._graphs.chosen_items(kernels, configs))
         yield from self._by_kernel(kernels, scores.numpy(), sizes)
+
+    def _score_lists(
+        self, kernels: np.ndarray
+    ) -> Iterator[Tuple[int, np.ndarray]]:
+        """Means over several ways of cutting configurations into lists."""
+        counts = self._graphs.store.config_counts[kernels]
+        lists = [list_cuts(int(count)) for count in counts]
+        scored = self.score_chosen(
+            np.repeat(kernels, [len(cuts) for cuts in lists]),
+            [chosen for cuts in lists for chosen in cuts])
+        for kernel, count, cuts in zip(kernels, counts, lists):
+            total = np.zeros(count)
+            for chosen, (_, scores) in zip(cuts, scored):
+                total[chosen] += scores
+            times = sum(len(chosen) for chosen in cuts) / count
+            yield int(kernel), (total / times).astype(np.float32)
 
     def _by_kernel(self, kernels, scores, sizes):
         pieces = np.split(scores, np.cumsum(sizes)[:-1])
@@ -134,6 +165,27 @@ class TileScorer:
             parallel_iterations=parallel_items,
         )
         return scores.concat()
+
+
+def list_cuts(count: int) -> List[np.ndarray]:
+    """Cuts configurations into lists of nearly equal length, several times.
+
+    Args:
+        count: configurations, at least 1; the same number gives the same lists.
+
+    Returns:
+        int64 arrays; every configuration is in PERMUTATIONS of them, or all are
+        in one where it holds them all.
+    """
+    if count <= LIST_LENGTH:
+        return [np.arange(count)]
+    rng = np.random.default_rng(count)
+    pieces = -(-count // LIST_LENGTH)
+    return [
+        chosen
+        for _ in range(PERMUTATIONS)
+        for chosen in np.array_split(rng.permutation(count), pieces)
+    ]
 
 
 def _runs(function, operation: str) -> bool:

@@ -41,8 +41,12 @@ def train(config: config_lib.TileConfig) -> str:
         OSError: something cannot be written.
     """
     config_lib.checked(config)
-    registry.resolve(
+    model_class = registry.resolve(
         config.model, registry.tile_models(config.models_file), 'model')
+    if getattr(model_class, 'wants_estimate', False) and not config.estimate:
+        raise ValueError(
+            f'--model={config.model} corrects an analytical estimate, which is '
+            'not among the features: add --estimate')
     loss = losses.CombinedLoss(config.losses)
     optimisation.parse_averaging(config.averaging)
     folds.parse(config.fold)

@@ -11,21 +11,31 @@ predicted faster.  Contract of each class:
                                   pooling, so that what is computed grows with
                                   nodes x configurations
 
-The architectures are those of the TpuGraphs paper (arXiv 2308.13490), and
-their variables stand in the published order, so that weights can be exchanged
-by position.  What differs is the order of evaluation: a product with a
-concatenation is split into the sum of products with its parts, so that what
-does not depend on the configuration is computed once per node, and what does
-not depend on the node once per configuration.
+    scores_depend_on_list         True where a configuration's score depends on
+                                  which others are scored with it; may be absent
+    wants_estimate                True where the last configuration columns should
+                                  be those of `--estimate`; may be absent
+
+The first five architectures are those of the TpuGraphs paper (arXiv
+2308.13490), and their variables stand in the published order, so that weights
+can be exchanged by position.  What differs is the order of evaluation: a
+product with a concatenation is split into the sum of products with its parts,
+so that what does not depend on the configuration is computed once per node, and
+what does not depend on the node once per configuration.
+
+The others share `_NodesFirst`: message passing on the kernel alone, then the
+configuration joins every node, then message passing on pairs of both.
 
 This file imports nothing but TensorFlow, TF-GNN and its sibling `implicit`: it
 works unchanged inside the published code.
 """
 
+import math
 from typing import List, Sequence
 
 import tensorflow as tf
 import tensorflow_gnn as tfgnn
+from tensorflow_gnn.models import gat_v2
 
 from . import implicit
 
@@ -453,3 +463,508 @@ class EarlyJoinResGCN(_ResGCN):
 
 
 ResGCN = EarlyJoinResGCN
+
+
+# Beyond the published ones -----------------------------------------------------
+
+
+def _log_features(x: tf.Tensor, scales: Sequence[float]) -> tf.Tensor:
+    """[x, log(1 + x / s) / log(1 + 1 / s) for every scale s], all in [0, 1].
+
+    Sizes come scaled linearly, so that 8 and 16 of at most 2**20 are nearly the
+    same number; float32 keeps them apart, and a logarithm shows it.
+    """
+    positive = tf.nn.relu(x)  # other splits may leave [0, 1]
+    logs = [
+        tf.math.log1p(positive / scale) / math.log1p(1.0 / scale)
+        for scale in scales
+    ]
+    return tf.concat([x, *logs], -1)
+
+
+def _digits(x: tf.Tensor, count: int) -> tf.Tensor:
+    """Each number in [0, 1] as weights of `count` evenly spaced points.
+
+    [.., d] -> [.., d * count].  A dense layer on it is an embedding of every
+    column's values, interpolated linearly between the points: exact for layout
+    digits, whatever range they were scaled from, where a point meets them.
+    """
+    points = tf.range(count, dtype=tf.float32)
+    near = tf.abs(tf.expand_dims(x, -1) * (count - 1) - points)
+    return tf.reshape(tf.nn.relu(1.0 - near), [-1, count * _width(x)])
+
+
+class _LayerNorm(tf.keras.layers.Layer):
+    """Layer normalisation (arXiv 1607.06450) of the last axis.
+
+    In plain operations: the fused kernel behind Keras's layer cannot run side
+    by side in a parallel loop (TensorFlow 2.15.1), and scoring is one.
+    """
+
+    def build(self, shape):
+        self.gain = self.add_weight('gain', [shape[-1]], initializer='ones')
+        self.bias = self.add_weight('bias', [shape[-1]], initializer='zeros')
+
+    def call(self, x):
+        x -= tf.reduce_mean(x, -1, keepdims=True)
+        variance = tf.reduce_mean(tf.square(x), -1, keepdims=True)
+        return x * (tf.math.rsqrt(variance + 1e-5) * self.gain) + self.bias
+
+
+class _Pairs:
+    """A batch's graphs with `columns` rows for every node: x is [n * columns, h].
+
+    One column is the kernel alone; otherwise there is one per configuration.
+    """
+
+    def __init__(self, graph: tfgnn.GraphTensor, kernels: _Kernels, columns):
+        self.kernels = kernels
+        self.columns = columns
+        self._graph = graph
+        self._adjacency = implicit.AdjacencyMultiplier(graph, 'feed')
+
+    def times(self, matrix: implicit.Multiplier, x: tf.Tensor) -> tf.Tensor:
+        """matrix @ x in every column."""
+        wide = tf.reshape(x, [-1, self.columns * _width(x)])
+        return tf.reshape(matrix @ wide, [-1, _width(x)])
+
+    def means(self) -> List[implicit.Multiplier]:
+        """Averages over the consumers of a node, and over its operands."""
+        a = self._adjacency
+        return [a.normalize_left(), a.transpose().normalize_left()]
+
+    def symmetric(self, self_loops: bool) -> implicit.Multiplier:
+        """D^-1/2 (A + A') D^-1/2; with self loops, of A + A' + I."""
+        both = self._adjacency + self._adjacency.transpose()
+        return (both.add_eye() if self_loops else both).normalize_symmetric()
+
+    def neighbours(self) -> tfgnn.GraphTensor:
+        """A graph of one node per row, with edges `near` both ways and to itself."""
+        feed = self._graph.edge_sets['feed'].adjacency
+        node = tf.range(tf.shape(self.kernels.ops)[0])
+        ends = [tf.cast(feed[tag], tf.int32) for tag in (tfgnn.SOURCE, tfgnn.TARGET)]
+        source, target = (
+            tf.reshape(
+                tf.concat(parts, 0)[:, tf.newaxis] * self.columns
+                + tf.range(self.columns), [-1])
+            for parts in ([*ends, node], [*ends[::-1], node])
+        )
+        rows = tf.size(node) * self.columns
+        return tfgnn.GraphTensor.from_pieces(
+            node_sets={
+                'row': tfgnn.NodeSet.from_fields(sizes=rows[tf.newaxis], features={})
+            },
+            edge_sets={
+                'near': tfgnn.EdgeSet.from_fields(
+                    sizes=tf.shape(source),
+                    features={},
+                    adjacency=tfgnn.Adjacency.from_indices(
+                        source=('row', source), target=('row', target)
+                    ),
+                )
+            },
+        )
+
+    def of_graph(self, x: tf.Tensor) -> tf.Tensor:
+        """Means over the nodes of a kernel: [n * columns, h] -> [b * columns, h]."""
+        wide = tf.reshape(x, [-1, self.columns * _width(x)])
+        return tf.reshape(self.kernels.pool(wide, 'mean'), [-1, _width(x)])
+
+    def on_rows(self, x: tf.Tensor) -> tf.Tensor:
+        """Gives rows what `of_graph` returned for their kernel and column."""
+        wide = tf.reshape(x, [-1, self.columns * _width(x)])
+        return tf.reshape(self.kernels.on_nodes(wide), [-1, _width(x)])
+
+
+class _Messages(tf.keras.layers.Layer):
+    """Directed GraphSAGE: x W + mean(consumers) W' + mean(operands) W'' + b."""
+
+    def __init__(self, dim: int, **options):
+        super().__init__(**options)
+        self.dim = dim
+        self._self = tf.keras.layers.Dense(dim)
+        self._others = [tf.keras.layers.Dense(dim, use_bias=False) for _ in range(2)]
+
+    def call(self, x: tf.Tensor, pairs: _Pairs):
+        y = self._self(x)
+        for mean, dense in zip(pairs.means(), self._others):
+            y += dense(pairs.times(mean, x))
+        return y
+
+
+class _Convolution(tf.keras.layers.Layer):
+    """D^-1/2 (A + A' + I) D^-1/2 x W + b."""
+
+    def __init__(self, dim: int, **options):
+        super().__init__(**options)
+        self._dense = tf.keras.layers.Dense(dim)
+
+    def call(self, x: tf.Tensor, pairs: _Pairs):
+        return self._dense(pairs.times(pairs.symmetric(self_loops=True), x))
+
+
+class _Chebyshev(_Messages):
+    """Chebyshev filters next to the messages of GraphSAGE.
+
+        sum over k <= K of T_k(L) x W_k,  L = -D^-1/2 (A + A') D^-1/2
+
+    L is the Laplacian, rescaled with its largest possible eigenvalue, 2.  T_1 is
+    L, T_k = 2 L T_k-1 - T_k-2; T_0 x W_0 is the first term of GraphSAGE.
+    """
+
+    def __init__(self, dim: int, order: int, **options):
+        super().__init__(dim, **options)
+        self._filters = [
+            tf.keras.layers.Dense(dim, use_bias=False) for _ in range(order)
+        ]
+
+    def call(self, x: tf.Tensor, pairs: _Pairs):
+        y = super().call(x, pairs)
+        matrix = pairs.symmetric(self_loops=False)
+        before, last = None, x
+        for dense in self._filters:
+            product = -pairs.times(matrix, last)
+            before, last = last, (
+                product if before is None else 2.0 * product - before
+            )
+            y += dense(last)
+        return y
+
+
+class _Attention(tf.keras.layers.Layer):
+    """Multi-head attention over a node's neighbours j and itself.
+
+        alpha_ij = softmax_j LeakyReLU(a [W x_i, W x_j]),  sum_j alpha_ij W x_j
+
+    (Velickovic et al., ICLR 2018), heads side by side.
+    """
+
+    def __init__(self, dim: int, heads: int, **options):
+        super().__init__(**options)
+        self._heads = heads
+        self._values = tf.keras.layers.Dense(dim, use_bias=False)
+        # a [p, q] is a_1 p + a_2 q: each end's part once per row.
+        self._ends = [
+            tf.keras.layers.Dense(heads, use_bias=False) for _ in range(2)
+        ]
+        self._self = tf.keras.layers.Dense(dim)
+
+    def call(self, x: tf.Tensor, pairs: _Pairs):
+        graph = pairs.neighbours()
+
+        def on_edges(tag, value):
+            return tfgnn.broadcast_node_to_edges(
+                graph, 'near', tag, feature_value=value)
+
+        values = self._values(x)
+        logits = tf.nn.leaky_relu(
+            on_edges(tfgnn.TARGET, self._ends[0](values))
+            + on_edges(tfgnn.SOURCE, self._ends[1](values)), 0.2)
+        weights = tfgnn.softmax(
+            graph, tfgnn.TARGET, edge_set_name='near', feature_value=logits)
+        width = _width(values)
+        messages = tf.reshape(
+            on_edges(tfgnn.SOURCE, values), [-1, self._heads, width // self._heads])
+        messages = tf.reshape(messages * weights[:, :, tf.newaxis], [-1, width])
+        return self._self(x) + tfgnn.pool_edges_to_node(
+            graph, 'near', tfgnn.TARGET, 'sum', feature_value=messages)
+
+
+class _GATv2(tf.keras.layers.Layer):
+    """TF-GNN's GATv2 (arXiv 2105.14491) over the same neighbours."""
+
+    def __init__(self, dim: int, heads: int, **options):
+        super().__init__(**options)
+        self._convolution = gat_v2.GATv2Conv(
+            num_heads=heads, per_head_channels=dim // heads,
+            receiver_tag=tfgnn.TARGET, activation='linear')
+        self._self = tf.keras.layers.Dense(dim)
+
+    def call(self, x: tf.Tensor, pairs: _Pairs):
+        graph = pairs.neighbours().replace_features(
+            node_sets={'row': {tfgnn.HIDDEN_STATE: x}})
+        return self._self(x) + self._convolution(graph, edge_set_name='near')
+
+
+class _AcrossConfigs(_Messages):
+    """GraphSAGE, then gates of channels, then attention across configurations.
+
+        y = y * sigmoid(MLP(mean over nodes of y))           squeeze-excite
+        y = [y, y * c softmax over configurations of y / t] W
+
+    with c configurations and a learned temperature t (Hu et al., CVPR 2018, and
+    TGraph, the first place of the Kaggle competition).
+    """
+
+    def __init__(self, dim: int, **options):
+        super().__init__(dim, **options)
+        self._gate = _mlp([max(dim // 8, 1), dim], 'relu', l2reg=0.0)
+        self._compare = tf.keras.layers.Dense(dim)
+
+    def build(self, shape):
+        super().build(shape)
+        self._log_temperature = self.add_weight(
+            'log_temperature', [], initializer='zeros')
+
+    def call(self, x: tf.Tensor, pairs: _Pairs):
+        y = super().call(x, pairs)
+        y *= pairs.on_rows(tf.sigmoid(self._gate(pairs.of_graph(y))))
+        rows = tf.reshape(y, [-1, pairs.columns, self.dim])
+        weights = tf.nn.softmax(rows * tf.exp(-self._log_temperature), axis=1)
+        weights *= tf.cast(pairs.columns, tf.float32)
+        weights = tf.reshape(weights, [-1, self.dim])
+        return self._compare(tf.concat([y, y * weights], -1))
+
+
+class _NodesFirst(tf.keras.Model):
+    """Node encoder, join, pair encoder, head.
+
+        n = W [features, embedding],  n = n + f(norm(n))      node_gnns times
+        x = activation(n + Q q + (U n) * (V q))               every pair
+        x = x + f(norm(x))                                    num_gnns times
+        score = MLP(sum of x over nodes)
+
+    q are the configuration's features, f is activation(messages); what sets the
+    classes apart is how messages are made.  The product lets a size in q meet
+    its size in n.  Only what comes after the join costs something per pair.
+
+    Raises:
+        ValueError: an option is out of range.
+    """
+
+    joins_early = True
+    scores_depend_on_list = False
+
+    def __init__(
+        self,
+        num_configs: int,
+        num_ops: int,
+        num_gnns: int = 0,
+        node_gnns: int = 2,
+        hidden_dim: int = 64,
+        op_embed_dim: int = 32,
+        hidden_activation: str = 'leaky_relu',
+        log_scales: Sequence[float] = (1e-3, 1e-6),
+        digits: int = 0,
+        norm: str = 'layer',
+        dropout: float = 0.0,
+        reduction: str = 'sum',
+    ):
+        super().__init__()
+        for option, value, least in (
+            ('num_gnns', num_gnns, 0),
+            ('node_gnns', node_gnns, 0),
+            ('hidden_dim', hidden_dim, 1),
+            ('digits', digits, 0),
+        ):
+            if value < least:
+                raise ValueError(f'{option} is at least {least}, not {value}')
+        if norm not in ('layer', 'none'):
+            raise ValueError(f"norm is 'layer' or 'none', not {norm!r}")
+        if not 0 <= dropout < 1:
+            raise ValueError(f'dropout is from 0 to below 1, not {dropout}')
+        if not all(scale > 0 for scale in log_scales):
+            raise ValueError(f'log_scales are above 0, not {list(log_scales)}')
+        self._num_configs = num_configs
+        self._width = hidden_dim
+        self._log_scales = tuple(float(scale) for scale in log_scales)
+        self._digits = digits
+        self._dropout = dropout
+        self._reduction = _check_reduction(reduction)
+        self._activation = tf.keras.activations.get(hidden_activation)
+        dense = tf.keras.layers.Dense
+        self._op_embedding = tf.keras.layers.Embedding(num_ops, op_embed_dim)
+        self._input = dense(hidden_dim)
+        self._of_config = dense(hidden_dim, use_bias=False)
+        self._node_gate = dense(hidden_dim)
+        self._config_gate = dense(hidden_dim, use_bias=False)
+        make_norm = _LayerNorm if norm == 'layer' else tf.keras.layers.Layer
+        self._node_layers = [
+            (make_norm(), self._messages(False)) for _ in range(node_gnns)
+        ]
+        self._pair_layers = [
+            (make_norm(), self._messages(True)) for _ in range(num_gnns)
+        ]
+        self._head = tf.keras.Sequential([
+            dense(hidden_dim, hidden_activation),
+            dense(hidden_dim, hidden_activation),
+            dense(1),
+        ])
+
+    def _messages(self, joined: bool) -> tf.keras.layers.Layer:
+        """Makes the layer (x, pairs) -> messages, before or after the join."""
+        del joined
+        return _Messages(self._width)
+
+    def call(self, graph: tfgnn.GraphTensor, training: bool = False):
+        return self.forward(graph, self._num_configs, training)
+
+    def forward(self, graph, num_configs, training: bool = False):
+        kernels = _Kernels(graph, num_configs)
+        ops = graph.node_sets['op']
+        nodes = [
+            _log_features(kernels.ops, self._log_scales),
+            self._op_embedding(tf.cast(ops['op'], tf.int32)),
+        ]
+        if self._digits:
+            nodes.append(_digits(kernels.ops, self._digits))
+        x = self._input(tf.concat(nodes, -1))
+        x = self._encode(
+            self._node_layers, x, _Pairs(graph, kernels, 1), training)
+        configs = _log_features(kernels.configs, self._log_scales)
+        x = self._join(kernels, x, configs)
+        x = self._encode(
+            self._pair_layers, x, _Pairs(graph, kernels, num_configs), training)
+        pooled = kernels.pool(kernels.wide(x), self._reduction)
+        scores = self._head(kernels.tall(pooled, self._width))
+        return kernels.scores(self._corrected(scores, kernels))
+
+    def _corrected(self, scores: tf.Tensor, kernels: _Kernels) -> tf.Tensor:
+        """The scores [b * c, 1], given what configurations say themselves."""
+        del kernels
+        return scores
+
+    def _join(self, kernels: _Kernels, nodes: tf.Tensor, configs: tf.Tensor):
+        def on_nodes(of_config):
+            wide = kernels.on_nodes(kernels.wide(of_config))
+            return tf.reshape(wide, [-1, kernels.num_configs, self._width])
+
+        x = on_nodes(self._of_config(configs)) + tf.expand_dims(nodes, 1)
+        gates = tf.expand_dims(self._node_gate(nodes), 1)
+        x += on_nodes(self._config_gate(configs)) * gates
+        return tf.reshape(self._activation(x), [-1, self._width])
+
+    def _encode(self, layers, x, pairs: _Pairs, training):
+        for norm, messages in layers:
+            y = self._activation(messages(norm(x), pairs))
+            if training and self._dropout:
+                y = tf.nn.dropout(y, self._dropout)
+            x += y
+        return x
+
+
+class ResSAGE(_NodesFirst):
+    """Residual, directed GraphSAGE on the kernel; then configurations join.
+
+    Args:
+        num_configs: configurations per kernel in `call`.
+        num_ops: size of the opcode embedding, 1 + the largest opcode.
+        num_gnns: message-passing layers after the configuration has joined;
+            they cost most.
+        node_gnns: message-passing layers before.
+        hidden_dim: width of all hidden layers.
+        op_embed_dim: width of the opcode embedding.
+        hidden_activation: a Keras activation.
+        log_scales: features are also shown as log(1 + x / scale), scaled, for
+            each of these; none shows them as they come.
+        digits: if above 0, node features are also embedded by value, on so many
+            points: 7 for layout digits.
+        norm: 'layer' or 'none', before messages.
+        dropout: share of the messages that a training step leaves out.
+        reduction: 'sum' or 'mean' over the nodes of a kernel.
+    """
+
+
+class GCN(_NodesFirst):
+    """Graph convolutions (Kipf & Welling, ICLR 2017), residual.
+
+        messages = D^-1/2 (A + A' + I) D^-1/2 x W + b
+
+    Args: those of `ResSAGE`.
+    """
+
+    def _messages(self, joined: bool):
+        del joined
+        return _Convolution(self._width)
+
+
+class ChebSAGE(_NodesFirst):
+    """Chebyshev spectral filters (Defferrard et al., NIPS 2016) next to SAGE.
+
+    Args:
+        order: the filters' order K; the others are those of `ResSAGE`.
+    """
+
+    def __init__(self, num_configs: int, num_ops: int, order: int = 2, **options):
+        if order < 1:
+            raise ValueError(f'order is at least 1, not {order}')
+        self._order = order
+        super().__init__(num_configs, num_ops, **options)
+
+    def _messages(self, joined: bool):
+        del joined
+        return _Chebyshev(self._width, self._order)
+
+
+class AttentionSAGE(_NodesFirst):
+    """Attention over a node's neighbours, residual.
+
+    Args:
+        heads: attention heads; they share `hidden_dim`.
+        attention: 'gat', the formula of `_Attention`, or 'gatv2', TF-GNN's.
+        The others are those of `ResSAGE`.
+    """
+
+    def __init__(
+        self,
+        num_configs: int,
+        num_ops: int,
+        heads: int = 4,
+        attention: str = 'gat',
+        hidden_dim: int = 64,
+        **options,
+    ):
+        if attention not in ('gat', 'gatv2'):
+            raise ValueError(f"attention is 'gat' or 'gatv2', not {attention!r}")
+        if heads < 1 or hidden_dim % heads:
+            raise ValueError(
+                f'heads divide hidden_dim={hidden_dim}, and {heads} do not')
+        self._heads = heads
+        self._kind = _Attention if attention == 'gat' else _GATv2
+        super().__init__(num_configs, num_ops, hidden_dim=hidden_dim, **options)
+
+    def _messages(self, joined: bool):
+        del joined
+        return self._kind(self._width, self._heads)
+
+
+class ConfigAttentionSAGE(_NodesFirst):
+    """`ResSAGE` whose configurations see each other, see `_AcrossConfigs`.
+
+    The scores depend on the list: they compare its configurations, and say
+    nothing about others.  Lists are best as long as those trained on.
+
+    Args: those of `ResSAGE`.
+    """
+
+    scores_depend_on_list = True
+
+    def __init__(
+        self, num_configs: int, num_ops: int, num_gnns: int = 1, **options
+    ):
+        super().__init__(num_configs, num_ops, num_gnns=num_gnns, **options)
+
+    def _messages(self, joined: bool):
+        return (_AcrossConfigs if joined else _Messages)(self._width)
+
+
+class HybridSAGE(_NodesFirst):
+    """`ResSAGE` as the correction to an analytical estimate of the runtime.
+
+        score = v e + ResSAGE,  v learned
+
+    e is the last configuration column, the logarithm of the estimated time
+    where a training has `--estimate`.
+
+    Args: those of `ResSAGE`.
+    """
+
+    wants_estimate = True
+
+    def __init__(self, num_configs: int, num_ops: int, **options):
+        super().__init__(num_configs, num_ops, **options)
+        self._estimate = tf.keras.layers.Dense(
+            1, use_bias=False, kernel_initializer='ones')
+
+    def _corrected(self, scores, kernels):
+        return scores + self._estimate(kernels.configs[:, -1:])
