@@ -46,8 +46,9 @@ def test_nearest_name(name, nearest):
         registry.resolve, name, dict.fromkeys(_TILE_MODELS), 'model')
     assert message == (
         f'there is no model {name!r}; did you mean {nearest!r}? There are: '
-        'EarlyJoinResGCN, EarlyJoinSAGE, LateJoinResGCN, LateJoinSAGE, MLP, '
-        'ResGCN')
+        'AttentionSAGE, ChebSAGE, ConfigAttentionSAGE, EarlyJoinResGCN, '
+        'EarlyJoinSAGE, GCN, HybridSAGE, LateJoinResGCN, LateJoinSAGE, MLP, '
+        'ResGCN, ResSAGE')
 
 
 def test_a_name_like_no_other_gets_the_list_alone():
@@ -89,7 +90,7 @@ class _Narrower(_Narrow):
 
 
 def test_keywords_that_are_handed_on_are_checked_too():
-    assert registry.options(_Narrower) == ['order', 'num_gnns', 'hidden_dim']
+    assert registry.options(_Narrower) == ['order', 'hidden_dim', 'num_gnns']
     assert registry.options(_Wide) is None
     registry.check_kwargs(_Narrower, {'order': 1, 'num_gnns': 2})
     assert "no option 'ordre'; did you mean 'order'?" in _message(
