@@ -6,6 +6,8 @@ import json
 import sys
 from typing import Any, Dict, List, Mapping, Sequence, Type, TypeVar
 
+from baselines import recipes
+
 _AnyConfig = TypeVar('_AnyConfig')
 
 
@@ -80,12 +82,16 @@ class _Config:
     resume: bool = _setting(
         False, 'Go on with an interrupted run of the same settings, if there '
         'is one in --out_dir.')
+    recipe: str = _setting(
+        '', 'strong: the settings that did best on the simulated data of this '
+        'collection, in place of the defaults; flags that are given win.',
+        choices=('', 'strong'))
     run_id: str = _setting('', 'A label of yours, kept in the run file.')
 
     # What does not change the trained model.
     _not_in_hash = (
         'cache_dir', 'out_dir', 'results_csv', 'test_mode', 'epochs',
-        'early_stop', 'eval_every', 'resume', 'data_root', 'memory_budget')
+        'early_stop', 'eval_every', 'resume', 'recipe', 'data_root', 'memory_budget')
 
 
 _CLIP_NORM = 'Gradients are clipped to this L2 norm, see --clip.'
@@ -101,6 +107,8 @@ _CACHE_DIR = 'Where packed splits are kept.'
 @dataclasses.dataclass(frozen=True)
 class TileConfig(_Config):
     """Settings of `tiles_train.py`; the flags have these names and defaults."""
+
+    collection = 'tile:xla'
 
     model: str = _setting(
         'EarlyJoinSAGE', 'Name of the model, a class in baselines/tiles/models.py.')
@@ -137,6 +145,11 @@ class TileConfig(_Config):
 @dataclasses.dataclass(frozen=True)
 class LayoutConfig(_Config):
     """Settings of `layout_train.py`; the flags have these names and defaults."""
+
+    @property
+    def collection(self) -> str:
+        """Name of the collection, such as layout:xla:random."""
+        return f'layout:{self.source}:{self.search}'
 
     model: str = _setting(
         'ResModel', 'Name of the model, a class in baselines/layout/models.py.')
@@ -228,7 +241,14 @@ def from_flags(config_class: Type[_AnyConfig], values: Mapping[str, Any]) -> _An
         ValueError: a value is out of range; names the flag.
     """
     settings = {f.name: values[f.name].value for f in _fields(config_class)}
-    return checked(config_class(**settings))
+    config = checked(config_class(**settings))
+    if not config.recipe:
+        return config
+    given = [name for name in settings if not values[name].using_default_value]
+    changes = recipes.settings(config.recipe, config.collection, given)
+    print(f'--recipe={config.recipe}: ' + ' '.join(
+        f'--{name}={value}' for name, value in changes.items()))
+    return checked(dataclasses.replace(config, **changes))
 
 
 def checked(config: _AnyConfig) -> _AnyConfig:
@@ -240,7 +260,7 @@ def checked(config: _AnyConfig) -> _AnyConfig:
     for field in _fields(type(config)):
         value, rule = getattr(config, field.name), field.metadata
         if 'choices' in rule and value not in rule['choices']:
-            wanted = f'one of {", ".join(rule["choices"])}'
+            wanted = f'one of {", ".join(filter(None, rule["choices"]))}'
         elif 'low' in rule and not value >= rule['low'] and value != rule.get('also'):
             also = f', or {rule["also"]}' if 'also' in rule else ''
             wanted = f'at least {rule["low"]}{also}'

@@ -15,7 +15,7 @@ import sources
 # Data flows one way, from the left to the right; what stands on one line may
 # be imported by that line and all below.
 _LAYERS = [
-    {'config', 'registry', 'files'},
+    {'config', 'registry', 'files', 'recipes'},
     {'hlo'},
     {'data'},
     {'tiles'},

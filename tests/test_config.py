@@ -12,6 +12,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from baselines import config
+from baselines import recipes
 
 _ROOT = pathlib.Path(__file__).parents[1]
 
@@ -53,6 +54,7 @@ _OURS = {
     'validation_configs': '100',
     'seed': '0',
     'resume': 'false',
+    'recipe': '',
 }
 _LAYOUT = {
     'epochs': '50',
@@ -96,6 +98,7 @@ _LAYOUT_OURS = {
     'memory_budget': '1024',
     'seed': '0',
     'resume': 'false',
+    'recipe': '',
 }
 _BOTH = [
     (config.TileConfig, {*_PUBLISHED, *_OURS}),
@@ -104,7 +107,7 @@ _BOTH = [
 # What may differ between a run and the one that resumes it.
 _NOT_SHAPING = {
     'cache_dir', 'out_dir', 'results_csv', 'test_mode', 'epochs', 'early_stop',
-    'eval_every', 'resume', 'data_root', 'memory_budget'}
+    'eval_every', 'resume', 'recipe', 'data_root', 'memory_budget'}
 
 
 def _flags_of(script):
@@ -271,3 +274,58 @@ def test_training_key_follows_the_data():
     assert key != config.training_key(settings, 'train', 'other')
     assert key != config.training_key(settings, 'trainvalid')
     assert len(key) == 16 and int(key, 16) >= 0
+
+
+def _parsed(kind, *words):
+    """Settings as a script of its own would read them from the command line."""
+    from absl import flags
+
+    values = flags.FlagValues()
+    for name, default in config.to_json(kind()).items():
+        define = {bool: flags.DEFINE_bool, int: flags.DEFINE_integer,
+                  float: flags.DEFINE_float, str: flags.DEFINE_string}
+        define[type(default)](name, default, '', flag_values=values)
+    values(['script', *words])
+    return config.from_flags(kind, values)
+
+
+def test_without_a_recipe_the_defaults_hold():
+    assert _parsed(config.TileConfig) == config.TileConfig()
+
+
+def test_a_recipe_stands_in_for_defaults(capsys):
+    settings = _parsed(config.TileConfig, '--recipe=strong')
+    assert settings == config.TileConfig(
+        recipe='strong', **recipes.settings('strong', 'tile:xla'))
+    assert settings.model == 'HybridSAGE' and settings.estimate
+    printed = capsys.readouterr().out
+    assert printed.startswith('--recipe=strong: ')
+    assert '--model=HybridSAGE' in printed and printed.count('\n') == 1
+
+
+def test_what_is_given_goes_before_the_recipe():
+    settings = _parsed(config.TileConfig, '--recipe=strong', '--configs=10')
+    # Given, though it is the default.
+    assert settings.configs == 10 and settings.model == 'HybridSAGE'
+    other = _parsed(config.TileConfig, '--recipe=strong', '--model=GCN')
+    assert other.model == 'GCN' and not other.estimate
+    assert other.schedule == 'cosine'
+
+
+@pytest.mark.parametrize('source', ['xla', 'nlp'])
+@pytest.mark.parametrize('search', ['random', 'default'])
+def test_every_layout_collection_has_its_recipe(source, search):
+    settings = _parsed(
+        config.LayoutConfig, '--recipe=strong', f'--source={source}',
+        f'--search={search}')
+    assert settings.collection == f'layout:{source}:{search}'
+    assert settings == config.LayoutConfig(
+        recipe='strong', source=source, search=search,
+        **recipes.settings('strong', settings.collection))
+
+
+def test_there_is_no_other_recipe():
+    with pytest.raises(ValueError, match="--recipe should be one of strong"):
+        _parsed(config.TileConfig, '--recipe=weak')
+    with pytest.raises(ValueError, match="there is no --recipe 'weak'"):
+        recipes.settings('weak', 'tile:xla')

@@ -1,0 +1,67 @@
+"""Settings that did best where they were measured, by collection: `--recipe`.
+
+A recipe stands in for the defaults of the flags that it names; a flag that is
+given wins.  The figures behind it are in the README's leaderboard and come from
+benchmarks/leaderboard.py, on simulated data.
+"""
+
+from typing import Any, Collection, Dict, Mapping
+
+from baselines import registry
+
+# How the models that are not published are trained.
+TILE_TRAINING: Mapping[str, Any] = {
+    'configs': 32,
+    'lr': 3e-3,
+    'schedule': 'cosine',
+    'warmup': 0.05,
+    'averaging': 'ema:0.99',
+    'early_stop': 100,
+}
+LAYOUT_TRAINING: Mapping[str, Any] = {
+    'epochs': 300,
+    'early_stop': 300,
+    'batch': 4,
+    'configs': 32,
+    'keep_nodes': -1,
+    'sampling': 'uniform',
+    'validation_configs': 300,
+    'lr': 1e-2,
+    'schedule': 'cosine',
+    'warmup': 0.05,
+    'averaging': 'ema:0.99',
+}
+
+_RECIPES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    'strong': {
+        'tile:xla': {
+            **TILE_TRAINING, 'model': 'HybridSAGE', 'estimate': True},
+        'layout:xla:random': {**LAYOUT_TRAINING, 'model': 'HybridSAGE'},
+        'layout:xla:default': {**LAYOUT_TRAINING, 'model': 'HybridSAGE'},
+        'layout:nlp:random': {**LAYOUT_TRAINING, 'model': 'HybridSAGE'},
+        'layout:nlp:default': {**LAYOUT_TRAINING, 'model': 'HybridSAGE'},
+    },
+}
+
+# What only makes sense for the recipe's own model.
+_OF_ITS_MODEL = ('model', 'model_kwargs_json', 'estimate')
+
+
+def settings(
+    recipe: str, collection: str, given: Collection[str] = ()
+) -> Dict[str, Any]:
+    """Returns what a recipe sets.
+
+    Args:
+        recipe: its name.
+        collection: 'tile:xla' or 'layout:<source>:<search>'.
+        given: names of the settings that the user chose.
+
+    Raises:
+        ValueError: there is no such recipe.
+    """
+    found = dict(registry.resolve(recipe, _RECIPES, '--recipe')[collection])
+    left_out = set(given)
+    if 'model' in left_out:
+        left_out.update(_OF_ITS_MODEL)
+    return {name: v for name, v in found.items() if name not in left_out}
