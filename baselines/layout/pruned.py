@@ -139,13 +139,13 @@ class PrunedScorer:
         matrices = [pruning.Entries(*[c.numpy() for c in m]) for m in matrices]
         affected = [int(count) for count in affected]
         structure = pruning.Structure.build(matrices, affected)
-        likeness = None
+        likeness, by_itself = None, self._merge is None
         wide = pooled.shape[-1] >= _LEAST_WIDTH_TO_MERGE
-        if wide if self._merge is None else self._merge:
+        if self._merge or by_itself and wide:
             likeness = repeats.Likeness.build(
                 [base.numpy() for base in bases], structure.entries)
             share = likeness.repeated(affected[0])
-            if self._merge is None and share < _LEAST_SHARE_TO_MERGE:
+            if by_itself and share < _LEAST_SHARE_TO_MERGE:
                 likeness = None
         return _Plan(
             structure,
