@@ -6,6 +6,7 @@ import pytest
 from hypothesis import strategies as st
 
 import layout_programs
+from baselines import registry
 from baselines.layout import graphs
 from baselines.layout import models
 from baselines.layout import pruned
@@ -23,7 +24,7 @@ def _cells(values, base=(0, 0, 2, 2)):
         np.array(_ROWS), np.array(_COLS), np.array(values, np.float32))
     structure = pruning.Structure.build([matrix], [2, 4])
     base = np.array(base, np.float32)[:, None]
-    likeness = repeats.Likeness.build([base[:2], base], structure.entries)
+    likeness = repeats.Likeness.build([base, base], structure.entries)
     states = structure.states(_CODES)
     assert len(structure.cells(_CODES, states)['layers'][1]['node']) == 8
     return structure.cells(_CODES, states, likeness)
@@ -68,7 +69,7 @@ def test_the_same_weight_of_another_matrix_is_another_message():
         first = matrix([2], [0]) if left == 6 else matrix([2, 3], [0, 1])
         structure = pruning.Structure.build([first, second], [2, 4])
         base = np.zeros((4, 1), np.float32)
-        likeness = repeats.Likeness.build([base[:2], base], structure.entries)
+        likeness = repeats.Likeness.build([base, base], structure.entries)
         cells = structure.cells(_CODES, structure.states(_CODES), likeness)
         assert len(cells['layers'][1]['node']) == left
 
@@ -160,3 +161,16 @@ def test_wide_models_merge_programs_that_repeat(width, blocks, merges):
     scorer = pruned.PrunedScorer(models.ResModel(4, 10, hidden_dim=width))
     plan = scorer._plan(_repeated(0, blocks))
     assert (plan.likeness is not None) == merges
+
+
+@pytest.mark.parametrize('name', [
+    name for name, kind in registry.layout_models().items()
+    if hasattr(kind, 'variable_sums')])
+def test_merging_changes_no_score_of_any_model(name):
+    """Models take what they like from nodes, in any layer."""
+    model = registry.layout_models()[name](4, 10)
+    for program in (_repeated(1, 6), _repeated(2, 12, configs=100)):
+        plain, merged = (
+            pruned.PrunedScorer(model, merge=merge).score(program)
+            for merge in (False, True))
+        layout_programs.assert_close(merged, plain)

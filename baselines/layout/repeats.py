@@ -1,7 +1,7 @@
 """Merges cells that hold the same: equal states of equal blocks of a program.
 
-A cell (see `pruning`) is what its node's row of the layer's base, its cell one
-layer before and its messages make of it.  Where these are equal, so are the
+A cell (see `pruning`) is what its node's rows of the bases, its cell one layer
+before and its messages make of it.  Where these are equal, so are the
 cells, whatever the model computes from them: transformer layers that have been
 given the same layouts are computed once.  Equal messages means equal sums up to
 the order of summation.  `structural_hash` says how they are compared.
@@ -20,31 +20,33 @@ class Likeness:
     """What is alike in a program, before its configurations are known.
 
     Attributes:
-        rows: per layer int [a_l], equal for nodes with equal rows of the base.
+        rows: int [a_L], equal for nodes with equal rows in all bases.
         weights: per layer but the first and per matrix, odd uint64 [entries],
             equal for equal values of the same matrix.
     """
 
-    rows: List[np.ndarray]
+    rows: np.ndarray
     weights: List[List[np.ndarray]]
 
     @classmethod
     def build(cls, bases: Sequence[np.ndarray], entries) -> 'Likeness':
         """Compares bit by bit.
 
+        Models may use any of the bases in any layer.
+
         Args:
-            bases: per layer float32 [a_L, h], what is added to nodes' cells.
+            bases: float32 [a_L, any], what cells take from their nodes.
             entries: of `pruning.Structure`.
         """
         return cls(
-            [structural_hash.number_rows(base) for base in bases],
+            structural_hash.number_rows(np.concatenate(bases, 1)),
             [[_weights(m.values, number) for number, m in enumerate(kept)]
              for kept in entries],
         )
 
     def repeated(self, count: int) -> float:
         """The share of the first `count` nodes whose row an earlier one has."""
-        return 1 - len(np.unique(self.rows[0][:count])) / max(count, 1)
+        return 1 - len(np.unique(self.rows[:count])) / max(count, 1)
 
 
 def _weights(values: np.ndarray, matrix: int) -> np.ndarray:
@@ -88,7 +90,7 @@ class CellMerger:
             The same layer with one cell for all that are equal.
         """
         self._layer += 1
-        row = self._likeness.rows[self._layer][cells['node']]
+        row = self._likeness.rows[cells['node']]
         hashes = structural_hash.mix(4 * row + kind)
         if self._layer:
             weights = self._likeness.weights[self._layer - 1]
