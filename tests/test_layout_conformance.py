@@ -59,6 +59,8 @@ class TestLayoutModels(conformance.ModelSuite):
         scoring.LayoutScorer, scoring.SlicedScorer])
     def test_in_slices_as_whole(self, task, name, scorer):
         model = task.shared(name)
+        if conformance.depends_on_list(model) and scorer is scoring.SlicedScorer:
+            pytest.skip('its lists are never cut to fit into memory')
         for piece in task.pieces().values():
             whole = model.forward(task.graph([piece]), piece.num_configs)
             scores = scorer(model, memory_budget=1).score(piece)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from baselines.data import lists
 from baselines.data import normalizer as normalizer_lib
 from baselines.data import store as store_lib
 from baselines.ranking import scoring
@@ -240,7 +241,7 @@ def test_a_list_that_fits_is_scored_whole(graphs):
 def test_long_lists_are_cut_several_ways_and_averaged(graphs):
     model = _Comparing()
     [(_, scores)] = scoring.TileScorer(model, graphs).score_all(np.array([2]))
-    cuts = scoring.list_cuts(700)
+    cuts = lists.list_cuts(700)
     assert sorted(map(len, cuts)) == [116] * 8 + [117] * 16  # 4 times 6 lists
     assert sorted(model.cells) == sorted(3 * len(cut) for cut in cuts)
     expected = np.zeros(700)
@@ -253,9 +254,9 @@ def test_long_lists_are_cut_several_ways_and_averaged(graphs):
 
 def test_every_cut_holds_everything():
     for count in (1, 128):
-        [whole] = scoring.list_cuts(count)
+        [whole] = lists.list_cuts(count)
         np.testing.assert_array_equal(whole, np.arange(count))
-    cuts = scoring.list_cuts(129)
+    cuts = lists.list_cuts(129)
     assert [len(cut) for cut in cuts] == [65, 64] * 4
     for i in range(0, 8, 2):
         np.testing.assert_array_equal(

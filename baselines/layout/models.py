@@ -412,6 +412,10 @@ class HybridSAGE(tf.keras.Model):
         work_kinds: how many kinds of work opcodes are told apart by in what
             takes over a layout.
         hops: longest path on which layouts spread.
+        feature_dropout: share of hidden values that a training step leaves out.
+
+    Raises:
+        ValueError: an option is out of range.
     """
 
     # Layouts are compared once, with those of the operands' sources.
@@ -428,6 +432,7 @@ class HybridSAGE(tf.keras.Model):
         hidden_activation: str = 'leaky_relu',
         work_kinds: int = 4,
         hops: int = 16,
+        feature_dropout: float = 0.0,
     ):
         super().__init__()
         for option, value in (
@@ -436,6 +441,11 @@ class HybridSAGE(tf.keras.Model):
         ):
             if value < 1:
                 raise ValueError(f'{option} is at least 1, not {value}')
+        if not 0 <= feature_dropout < 1:
+            raise ValueError(
+                'feature_dropout is at least 0 and below 1, not '
+                f'{feature_dropout}')
+        self._dropout = tf.keras.layers.Dropout(feature_dropout)
         self._num_configs, self._width, self._hops = num_configs, hidden_dim, hops
         self._unscale_nodes = _Unscaled(scaling, 'node', _NODE_COLUMNS)
         self._unscale_configs = _Unscaled(scaling, 'config', _CONFIG_COLUMNS)
@@ -454,7 +464,7 @@ class HybridSAGE(tf.keras.Model):
             'mix', [kinds, hidden_dim], initializer=lambda *_, **__: 3 * mix - 3)
 
     def call(self, graph: tfgnn.GraphTensor, training: bool = False):
-        return self.forward(graph, self._num_configs)
+        return self.forward(graph, self._num_configs, training=training)
 
     def forward(
         self,
@@ -462,6 +472,7 @@ class HybridSAGE(tf.keras.Model):
         num_configs: int,
         dropout: Optional[str] = None,
         backprop: Any = None,
+        training: bool = False,
     ) -> tf.Tensor:
         """Scores configurations: float32 [b, num_configs]; see `ResModel`."""
         del dropout, backprop
@@ -474,6 +485,7 @@ class HybridSAGE(tf.keras.Model):
             prepared.bases,
             tf.reshape(configs, [-1, configs.shape[-1]]),
             AllPairs(prepared, num_configs, self._width),
+            training,
         )
         return tf.reshape(self.read_out(*sums, None), [batch, num_configs])
 
@@ -538,29 +550,40 @@ class HybridSAGE(tf.keras.Model):
             tf.matmul(member, weight**2, transpose_a=True), 1, keepdims=True)
         weight *= tf.matmul(member, tf.math.rsqrt(total + 1e-9))
         meets = tf.cast(on_chosen(copied[0]) > 0, tf.float32)[:, tf.newaxis]
-        of_sources = tf.concat([sources, kinds, meets, on_chosen(of_dim)], 1)
-        bases = [tensors, of_sources, self._shift(static_x), weight]
-        k = tf.size(chosen)
-        pooled = tf.zeros([member.shape[-1], self._width])
-        return Prepared(configs, matrices, [k, k], member, bases, pooled)
+        affected = [tf.size(chosen)] * (1 + self.num_gnns)
+        prepared = Prepared(
+            configs, self._connect(matrices), affected, member, [],
+            tf.zeros([member.shape[-1], self._width]))
+        static_x = self._encode_nodes(static_x, prepared)
+        bases = [
+            tf.concat([tensors, sources, on_chosen(of_dim)], 1),
+            tf.concat([self._degrees(prepared), kinds, meets, self._shift(static_x)], 1),
+            *self._later_bases(prepared),
+        ]
+        bases[-1] = tf.concat([bases[-1], weight], 1)
+        return prepared._replace(bases=bases)
 
     def variable_sums(
-        self, bases: Sequence[tf.Tensor], configs: tf.Tensor, cells: 'AllPairs'
+        self,
+        bases: Sequence[tf.Tensor],
+        configs: tf.Tensor,
+        cells: 'AllPairs',
+        training: bool = False,
     ) -> Tuple[tf.Tensor, tf.Tensor]:
         """As `ResModel.variable_sums`."""
-        tensors, of_sources, shift, weight = bases
         fastest = tf.reshape(self._unscale_configs(configs), [-1, 3, 2])
         places = _hat(fastest)  # [cells, 3, 2, 6]
-        of_node = cells.at_nodes(0, of_sources)
+        tensors, there, last, of_dim = tf.split(
+            cells.at_nodes(0, bases[0]), [24, 12, 4, _RANK], 1)
         local = [
-            _of_layouts(fastest, places, cells.at_nodes(0, tensors)),
-            tf.reduce_sum(places[:, 0] * of_node[:, tf.newaxis, 21:], -1),
+            _of_layouts(fastest, places, tensors),
+            tf.reduce_sum(places[:, 0] * of_dim[:, tf.newaxis], -1),
             tf.reshape(places, [-1, 6 * _RANK]),
         ]
         # Which of its source's dimensions an operand is wanted to have fastest.
-        there = tf.reshape(of_node[:, :12], [-1, 2, 1, _RANK])
+        there = tf.reshape(there, [-1, 2, 1, _RANK])
         wanted = tf.reduce_sum(places[:, 1:] * there, -1)
-        row_major = _equal(wanted, tf.reshape(of_node[:, 12:16], [-1, 2, 2]))
+        row_major = _equal(wanted, tf.reshape(last, [-1, 2, 2]))
         own = tf.reshape(places[:, 0], [-1, 2 * _RANK])
         wanted, row_major = (tf.reshape(x, [-1, 4]) for x in (wanted, row_major))
         mine = tf.concat([*local, wanted, row_major, own], 1)
@@ -570,10 +593,11 @@ class HybridSAGE(tf.keras.Model):
             for x, before in ((output, 0), (output, 2), (own, 4))
         ]
         arrives = cells.aggregate(1, sent)
-        mine = cells.add_previous(
-            1, tf.zeros([tf.shape(arrives)[0], mine.shape[-1]]), mine)
+        mine = _lifted(cells, 1, mine, arrives)
         local, wanted, row_major, own = tf.split(mine, [-1, 4, 4, 12], 1)
-        kinds = cells.at_nodes(1, of_sources[:, 16:21])
+        _, kinds, meets, shift = tf.split(
+            cells.at_nodes(1, bases[1][:, :7 + self._width]),
+            [2, 4, 1, self._width], 1)
         chosen, fixed = (tf.repeat(kinds[:, i:i + 2], 2, 1) for i in (0, 2))
         stays = chosen * _equal(arrives[:, :4], wanted) + fixed * row_major
         stays = tf.reshape(stays + 1.0 - chosen - fixed, [-1, 2, 2])
@@ -582,12 +606,15 @@ class HybridSAGE(tf.keras.Model):
             local,
             1.0 - tf.reshape(stays, [-1, 4]),
             1.0 - stays[:, :, 0] * stays[:, :, 1],
-            (1.0 - tf.reduce_sum(meet, -1)) * kinds[:, 4:],
+            (1.0 - tf.reduce_sum(meet, -1)) * meets,
         ], 1))
-        x = self._activation(x + cells.at_nodes(1, shift))
+        x = self._activation(x + shift)
         for dense in self._more:
             x += self._activation(dense(x))
-        return cells.pool(x * cells.at_nodes(1, weight))
+        x = self._encode_cells(x, bases, cells)
+        x = self._dropout(x, training=training)
+        weight = cells.at_nodes(self.num_gnns, bases[-1][:, -self._width:])
+        return cells.pool(x * weight)
 
     def read_out(
         self, total: tf.Tensor, configurable: tf.Tensor, sizes: tf.Tensor
@@ -595,6 +622,36 @@ class HybridSAGE(tf.keras.Model):
         """Scores float32 [r, 1]; see `ResModel.read_out`."""
         del configurable, sizes
         return self._head(total)
+
+    def _connect(self, matrices: List[Matrix]) -> List[Matrix]:
+        """All matrices, given those from sources."""
+        return matrices
+
+    def _degrees(self, prepared) -> tf.Tensor:
+        """Of every configurable node the sums of edges in and out: [k, 2]."""
+        k = prepared.affected[0]
+        return tf.stack([
+            tf.add_n([
+                tf.math.unsorted_segment_sum(m.values, ends(m), k)
+                for m in prepared.matrices[:3]
+            ])
+            for ends in (lambda m: m.rows, lambda m: m.cols)
+        ], 1)
+
+    def _encode_nodes(self, x: tf.Tensor, prepared: Prepared) -> tf.Tensor:
+        """More about configurable nodes without their layouts: [k, h]."""
+        del prepared
+        return x
+
+    def _later_bases(self, prepared: Prepared) -> List[tf.Tensor]:
+        """Bases of the layers behind the first two: float32 [k, ..]."""
+        del prepared
+        return []
+
+    def _encode_cells(self, x, bases, cells) -> tf.Tensor:
+        """Layers behind the first two: from their cells to the last one's."""
+        del bases, cells
+        return x
 
     def _spread_work(self, arrays, embedding, chosen, origin) -> tf.Tensor:
         """Elements [k, work_kinds] of what takes over a layout, by kind of work."""
@@ -633,6 +690,294 @@ class HybridSAGE(tf.keras.Model):
             tf.concat([*there, *last], 1),
             tf.stack([*configurable, *fixed], 1),
         )
+
+
+class _Layered(HybridSAGE):
+    """`HybridSAGE` with more layers of messages between configurable nodes.
+
+    Each layer:  x = x + activation(norm(messages(x)))
+
+    The graph is the pruned one of `HybridSAGE`: an edge goes from a
+    configurable node to every one that its layout reaches.
+
+    Args:
+        num_configs: configurations per program in `call`.
+        num_ops: size of the opcode embedding, 1 + the largest opcode.
+        num_gnns: number of layers.
+        join: 'early': they pass on what layouts do; 'late': they encode nodes,
+            and layouts join afterwards.
+        norm: 'layer' or 'none', before the activation.
+        options: those of `HybridSAGE`.
+
+    Raises:
+        ValueError: an option is not one of those.
+    """
+
+    _hops_per_layer = 1
+
+    def __init__(
+        self,
+        num_configs: int,
+        num_ops: int,
+        num_gnns: int = 2,
+        join: str = 'early',
+        norm: str = 'layer',
+        **options,
+    ):
+        super().__init__(num_configs, num_ops, **options)
+        _check('join', join, ('early', 'late'))
+        _check('norm', norm, ('layer', 'none'))
+        if num_gnns < 1:
+            raise ValueError(f'num_gnns is at least 1, not {num_gnns}')
+        self._early, self._norm = join == 'early', norm
+        self._gnn_layers = [self._kernels() for _ in range(num_gnns)]
+
+    @property
+    def num_gnns(self) -> int:
+        """Number of times that cells pass messages."""
+        return 1 + self._early * len(self._gnn_layers) * self._hops_per_layer
+
+    def _kernels(self) -> List[tf.keras.layers.Layer]:
+        """Makes the weights of a layer."""
+        raise NotImplementedError
+
+    def _messages(self, kernels, x, step):
+        """What a layer adds before the activation.
+
+        Args:
+            kernels: of `_kernels`.
+            x: float32 [cells, h].
+            step: a `_Step`.
+
+        Returns:
+            x and the messages, where the layer ends.
+        """
+        raise NotImplementedError
+
+    def _encode_nodes(self, x, prepared):
+        if self._early:
+            return x
+        nodes = AllPairs(prepared, 1, self._width)
+        return self._encode(x, _Step(nodes, [self._degrees(prepared)] * 2, 0))
+
+    def _later_bases(self, prepared):
+        return [self._degrees(prepared)] * (self.num_gnns - 1)
+
+    def _encode_cells(self, x, bases, cells):
+        return self._encode(x, _Step(cells, bases, 1)) if self._early else x
+
+    def _encode(self, x, step):
+        for kernels in self._gnn_layers:
+            x, y = self._messages(kernels, x, step)
+            if self._norm == 'layer':
+                y = _normalized(y)
+            x += self._activation(y)
+        return x
+
+    def _connect(self, matrices):
+        rows, cols, values = (tf.concat(part, 0) for part in zip(*matrices))
+        return [*matrices, Matrix(cols, rows, values)]
+
+
+class _Step:
+    """Passes messages between cells of configurable nodes, a layer further.
+
+    Args:
+        cells: `AllPairs` or what has its methods.
+        bases: per layer, beginning with degrees in and out.
+        layer: where the cells are.
+    """
+
+    def __init__(self, cells, bases, layer: int):
+        self._cells, self._bases, self._layer = cells, bases, layer
+        self._static = layer == 0
+
+    def sums(self, inwards: tf.Tensor, outwards: tf.Tensor) -> tf.Tensor:
+        """Goes on by a layer; sums over sources, and over targets."""
+        self._layer += 1
+        return self._cells.aggregate(self._at(), [inwards] * 3 + [outwards])
+
+    def attend(self, own, other, values) -> tf.Tensor:
+        """Goes on by a layer; attention over sources, targets and itself.
+
+        Args:
+            own: float32 [cells, heads].
+            other: float32 [cells, heads].
+            values: float32 [cells, heads, d].
+        """
+        self._layer += 1
+        own = self.here(own)
+        rows, cols = self._cells.ends(self._at())
+        count = tf.shape(own)[0]
+        logits = tf.nn.leaky_relu(tf.gather(own, rows) + tf.gather(other, cols))
+        highest = tf.math.unsorted_segment_max(logits, rows, count)
+        parts = tf.exp(logits - tf.gather(tf.stop_gradient(highest), rows))
+        total = tf.math.unsorted_segment_sum(parts, rows, count)
+        parts /= tf.gather(total, rows)
+        return tf.math.unsorted_segment_sum(
+            parts[:, :, tf.newaxis] * tf.gather(values, cols), rows, count)
+
+    def here(self, x: tf.Tensor) -> tf.Tensor:
+        """Cells of the layer before, at this one."""
+        return _lifted(self._cells, self._at(), x, self.degrees())
+
+    def scale(self, self_loops: float) -> tf.Tensor:
+        """D^-1/2 for edges in both directions: float32 [cells, 1], as of now."""
+        degree = tf.reduce_sum(self.degrees(), 1, keepdims=True) + self_loops
+        return tf.math.rsqrt(tf.maximum(degree, 1.0))
+
+    def degrees(self) -> tf.Tensor:
+        """float32 [cells, 2], edges in and out."""
+        at = self._at()
+        return self._cells.at_nodes(at, self._bases[at][:, :2])
+
+    def _at(self) -> int:
+        # All layers of nodes without configurations are alike.
+        return 1 if self._static else self._layer
+
+
+class ResSAGE(_Layered):
+    """Residual GraphSAGE: W x + U mean over sources + V mean over targets.
+
+    Args: those of `_Layered`.
+    """
+
+    def _kernels(self):
+        dense = tf.keras.layers.Dense
+        return [dense(self._width), *_dense_pair(self._width)]
+
+    def _messages(self, kernels, x, step):
+        mine, inwards, outwards = kernels
+        h = self._width
+        y = step.sums(
+            tf.pad(inwards(x), [[0, 0], [0, h]]), tf.pad(outwards(x), [[0, 0], [h, 0]]))
+        y_in, y_out = tf.split(y, 2, 1)
+        d_in, d_out = tf.split(tf.maximum(step.degrees(), 1.0), 2, 1)
+        x = step.here(x)
+        return x, mine(x) + y_in / d_in + y_out / d_out
+
+
+class GCN(_Layered):
+    """Graph convolution: D^-1/2 (A + A' + I) D^-1/2 x W.
+
+    Args: those of `_Layered`.
+    """
+
+    def _kernels(self):
+        return [tf.keras.layers.Dense(self._width)]
+
+    def _messages(self, kernels, x, step):
+        y = x * step.scale(1.0)
+        y = step.sums(y, y)
+        x = step.here(x)
+        scale = step.scale(1.0)
+        return x, kernels[0](scale * (y + scale * x))
+
+
+class ChebSAGE(_Layered):
+    """Chebyshev filters sum_k T_k(L) x W_k of order 2, L = -D^-1/2 (A + A') D^-1/2.
+
+    Args: those of `_Layered`.
+    """
+
+    _hops_per_layer = 2
+
+    def _kernels(self):
+        return [tf.keras.layers.Dense(self._width), *_dense_pair(self._width)]
+
+    def _messages(self, kernels, x, step):
+        first = self._laplacian(x, step)
+        x = step.here(x)
+        second = 2.0 * self._laplacian(first, step)
+        x, first = step.here(x), step.here(first)
+        zeroth, *more = kernels
+        return x, zeroth(x) + more[0](first) + more[1](second - x)
+
+    def _laplacian(self, x, step):
+        y = x * step.scale(0.0)
+        y = step.sums(y, y)
+        return -y * step.scale(0.0)
+
+
+class AttentionSAGE(_Layered):
+    """Attention over sources, targets and the node itself, several heads.
+
+    alpha_ij = softmax_j LeakyReLU(a . W x_i + b . W x_j),  sum_j alpha_ij W x_j
+
+    Args:
+        heads: attention heads; they share `hidden_dim`.
+        The others are those of `_Layered`.
+    """
+
+    def __init__(
+        self, num_configs: int, num_ops: int, heads: int = 4, hidden_dim: int = 32,
+        **options
+    ):
+        if heads < 1 or hidden_dim % heads:
+            raise ValueError(
+                f'heads divide hidden_dim={hidden_dim}, and {heads} do not')
+        self._heads = heads
+        super().__init__(num_configs, num_ops, hidden_dim=hidden_dim, **options)
+
+    def _kernels(self):
+        dense = tf.keras.layers.Dense
+        return [dense(self._width), dense(self._heads), dense(self._heads)]
+
+    def _messages(self, kernels, x, step):
+        project, own, other = kernels
+        values = project(x)
+        heads = tf.reshape(
+            values, [-1, self._heads, self._width // self._heads])
+        y = step.attend(own(values), other(values), heads)
+        return step.here(x), tf.reshape(y, [-1, self._width])
+
+
+class ConfigAttentionSAGE(ResSAGE):
+    """`ResSAGE` whose configurations see each other, before the last sum.
+
+        x = x * sigmoid(V relu(U x))                 squeeze and excite channels
+        x = x + x * softmax over configurations of (x / temperature)
+
+    The temperature is learned.  The scores depend on the list: they compare its
+    configurations, and say nothing about others.
+
+    Args: those of `_Layered`.
+    """
+
+    scores_depend_on_list = True
+
+    def __init__(self, num_configs: int, num_ops: int, **options):
+        super().__init__(num_configs, num_ops, **options)
+        dense = tf.keras.layers.Dense
+        self._squeeze = dense(max(self._width // 8, 1), activation='relu')
+        self._excite = dense(self._width, activation='sigmoid')
+        self._temperature = self.add_weight(
+            'log_temperature', [], initializer='zeros')
+
+    # Parts alone do not give its scores: `forward` needs all configurations.
+    def forward(self, graph, num_configs, dropout=None, backprop=None, training=False):
+        return super().forward(graph, num_configs, dropout, backprop, training)
+
+    def _encode_cells(self, x, bases, cells):
+        x = super()._encode_cells(x, bases, cells)
+        x *= self._excite(self._squeeze(x))
+        return x + x * cells.softmax(x * tf.exp(-self._temperature))
+
+
+def _dense_pair(width: int) -> List[tf.keras.layers.Layer]:
+    return [tf.keras.layers.Dense(width, use_bias=False) for _ in range(2)]
+
+
+def _lifted(cells, layer: int, x: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
+    """Cells of the layer before, at `layer`, which has as many as `like` rows."""
+    zeros = tf.zeros([tf.shape(like)[0], x.shape[-1]])
+    return cells.add_previous(layer, zeros, x)
+
+
+def _normalized(x: tf.Tensor) -> tf.Tensor:
+    """Layer normalisation in plain operations: Keras's fused one is not thread-safe."""
+    x -= tf.reduce_mean(x, -1, keepdims=True)
+    return x * tf.math.rsqrt(tf.reduce_mean(x**2, -1, keepdims=True) + 1e-3)
 
 
 class _Unscaled:
@@ -892,6 +1237,26 @@ class AllPairs:
     def at_nodes(self, layer: int, base: tf.Tensor) -> tf.Tensor:
         """Gives every cell of a layer its node's row of `base`, [n, d]."""
         return tf.repeat(base[:self._affected[layer]], self._num_configs, 0)
+
+    def ends(self, layer: int) -> Tuple[tf.Tensor, tf.Tensor]:
+        """Cells that messages reach, and of the layer before, they come from."""
+        configs = tf.range(self._num_configs)
+
+        def cells(nodes):
+            pairs = nodes[:, tf.newaxis] * self._num_configs + configs
+            return tf.reshape(pairs, [-1])
+
+        matrices = self._matrices[layer - 1]
+        return (
+            tf.concat([cells(m.rows) for m in matrices], 0),
+            tf.concat([cells(m.cols) for m in matrices], 0),
+        )
+
+    def softmax(self, x: tf.Tensor) -> tf.Tensor:
+        """Of every column over the configurations of each node."""
+        width = x.shape[-1]
+        x = tf.reshape(x, [-1, self._num_configs, width])
+        return self._tall(tf.nn.softmax(x, axis=1), width)
 
     def add_base(self, layer: int, y: tf.Tensor, base: tf.Tensor) -> tf.Tensor:
         """Adds to every cell of a layer its node's row of `base`, [n, h]."""

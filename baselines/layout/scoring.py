@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from baselines.layout import graphs as graphs_lib
+from baselines.layout import lists
 from baselines.layout import pruned
 
 DEFAULT_MEMORY = 1 << 30
@@ -23,7 +24,8 @@ class LayoutScorer:
 
     A model that shows its parts as `ResModel` does is evaluated once for each
     distinct state of a node (`pruned`); of any other, `forward` is called with
-    slices of configurations.
+    slices of configurations.  One whose `scores_depend_on_list` sees random
+    lists of them, the same every time (`lists`).
 
     Args:
         model: has `forward(graph, num_configs)`.
@@ -34,7 +36,9 @@ class LayoutScorer:
     def __init__(
         self, model: tf.keras.Model, memory_budget: int = DEFAULT_MEMORY
     ):
-        if shows_parts(model):
+        if getattr(model, 'scores_depend_on_list', False):
+            self._score = lists.ListScorer(model).score
+        elif shows_parts(model):
             self._score = pruned.PrunedScorer(model, memory_budget).score
         else:
             self._score = SlicedScorer(model, memory_budget).score

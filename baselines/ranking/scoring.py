@@ -11,6 +11,7 @@ from typing import Dict, Iterator, List, Optional, Tuple
 import numpy as np
 import tensorflow as tf
 
+from baselines.data import lists as lists_lib
 from baselines.tiles import graphs as graphs_lib
 
 # Configurations handed to TensorFlow at once; 24 scaled columns of so many
@@ -19,11 +20,6 @@ _CONFIGS_PER_GROUP = 1 << 18
 
 # Slices scored side by side: enough to keep 8 cores busy.
 _PARALLEL_ITEMS = 8
-
-# A model that compares configurations sees lists of at most so many, and the
-# mean over this many ways of cutting all of them into lists counts.
-LIST_LENGTH = 128
-PERMUTATIONS = 4
 
 # oneDNN's kernel behind LayerNormalization keeps its state in the operation: run
 # twice at the same time, it corrupts memory (TensorFlow 2.15.1).
@@ -108,7 +104,7 @@ class TileScorer:
     ) -> Iterator[Tuple[int, np.ndarray]]:
         """Means over several ways of cutting configurations into lists."""
         counts = self._graphs.store.config_counts[kernels]
-        lists = [list_cuts(int(count)) for count in counts]
+        lists = [lists_lib.list_cuts(int(count)) for count in counts]
         scored = self.score_chosen(
             np.repeat(kernels, [len(cuts) for cuts in lists]),
             [chosen for cuts in lists for chosen in cuts])
@@ -165,27 +161,6 @@ class TileScorer:
             parallel_iterations=parallel_items,
         )
         return scores.concat()
-
-
-def list_cuts(count: int) -> List[np.ndarray]:
-    """Cuts configurations into lists of nearly equal length, several times.
-
-    Args:
-        count: configurations, at least 1; the same number gives the same lists.
-
-    Returns:
-        int64 arrays; every configuration is in PERMUTATIONS of them, or all are
-        in one where it holds them all.
-    """
-    if count <= LIST_LENGTH:
-        return [np.arange(count)]
-    rng = np.random.default_rng(count)
-    pieces = -(-count // LIST_LENGTH)
-    return [
-        chosen
-        for _ in range(PERMUTATIONS)
-        for chosen in np.array_split(rng.permutation(count), pieces)
-    ]
 
 
 def _runs(function, operation: str) -> bool:

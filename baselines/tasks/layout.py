@@ -1,6 +1,5 @@
 """The layout collections: open their data, make their models, rank with a run."""
 
-import inspect
 import os
 from typing import Any, Dict
 
@@ -41,7 +40,7 @@ def make_model(
     """
     model_class = registry.resolve(
         name, registry.layout_models(models_file), 'layout model')
-    if 'scaling' in inspect.signature(model_class.__init__).parameters:
+    if 'scaling' in (registry.options(model_class) or ()):
         if not normalizer.expansion.is_published:
             raise ValueError(
                 f'--model={name} undoes the scaling of raw columns; train it '

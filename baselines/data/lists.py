@@ -1,0 +1,31 @@
+"""Lists of configurations for models that compare those of a list."""
+
+from typing import List
+
+import numpy as np
+
+# A model that compares configurations sees lists of at most so many, and the
+# mean over this many ways of cutting all of them into lists counts.
+LIST_LENGTH = 128
+PERMUTATIONS = 4
+
+
+def list_cuts(count: int) -> List[np.ndarray]:
+    """Cuts configurations into lists of nearly equal length, several times.
+
+    Args:
+        count: configurations, at least 1; the same number gives the same lists.
+
+    Returns:
+        int64 arrays; every configuration is in PERMUTATIONS of them, or all are
+        in one where it holds them all.
+    """
+    if count <= LIST_LENGTH:
+        return [np.arange(count)]
+    rng = np.random.default_rng(count)
+    pieces = -(-count // LIST_LENGTH)
+    return [
+        chosen
+        for _ in range(PERMUTATIONS)
+        for chosen in np.array_split(rng.permutation(count), pieces)
+    ]
