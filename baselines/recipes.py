@@ -11,7 +11,8 @@ from baselines import registry
 
 # How the models that are not published are trained.
 TILE_TRAINING: Mapping[str, Any] = {
-    'configs': 32,
+    'configs': 64,
+    'batch': 5,
     'lr': 3e-3,
     'schedule': 'cosine',
     'warmup': 0.05,
