@@ -337,7 +337,8 @@ class ResModel(tf.keras.Model):
 # Columns of the published node features, and opcodes.
 _TYPE, _DIMS, _DIMENSIONS = range(2, 21), range(21, 27), range(31, 37)
 _ROLES = (105, 106, 93, 94, 99, 100)  # batch and features of 3 tensors
-_NODE_COLUMNS = (*_TYPE, *_DIMS, *_DIMENSIONS, *_ROLES)
+_WINDOW = 44  # positions of a window
+_NODE_COLUMNS = (*_TYPE, *_DIMS, *_DIMENSIONS, *_ROLES, _WINDOW)
 _CONFIG_COLUMNS = (0, 1, 6, 7, 12, 13)  # the two fastest dimensions of each
 _TYPE_BYTES = (1, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 2, 8, 16, 0, 0, 0)
 _CONVOLUTION, _REDUCE, _TRANSPOSE = 26, 70, 98
@@ -361,6 +362,7 @@ class _Arrays(NamedTuple):
     bytes: tf.Tensor  # float32 [n]
     dimensions: tf.Tensor  # int32 [n, 6]: of a transpose or reduction
     roles: tf.Tensor  # float32 [n, 6], `_ROLES`
+    window: tf.Tensor  # float32 [n, 1], its positions
 
 
 class _Origin(NamedTuple):
@@ -539,7 +541,9 @@ class HybridSAGE(tf.keras.Model):
         static = tf.concat([
             tf.math.log1p(amounts) / 10.0,
             amounts / tf.reduce_sum(amounts, 1, keepdims=True),
-            kinds, on_chosen(tf.cast(arrays.rank, tf.float32))[:, tf.newaxis] / _RANK,
+            kinds,
+            on_chosen(tf.cast(arrays.rank, tf.float32))[:, tf.newaxis] / _RANK,
+            _role_sizes(tensors), tf.math.log1p(on_chosen(arrays.window)) / 4.0,
             on_chosen(embedding),
         ], 1)
         member = on_chosen(member)
@@ -1013,8 +1017,8 @@ class _Unscaled:
 
 def _arrays(nodes: tf.Tensor) -> _Arrays:
     """Takes `HybridSAGE.node_inputs` apart."""
-    widths = [1, len(_TYPE), len(_DIMS), len(_DIMENSIONS), len(_ROLES), -1]
-    op, kind, dims, dimensions, roles, _ = tf.split(nodes, widths, 1)
+    widths = [1, len(_TYPE), len(_DIMS), len(_DIMENSIONS), len(_ROLES), 1, -1]
+    op, kind, dims, dimensions, roles, window, _ = tf.split(nodes, widths, 1)
     elements = tf.reduce_prod(tf.maximum(dims, 1.0), 1)
     size = tf.reduce_sum(kind * tf.constant(_TYPE_BYTES, tf.float32), 1)
     return _Arrays(
@@ -1025,6 +1029,7 @@ def _arrays(nodes: tf.Tensor) -> _Arrays:
         bytes=elements * tf.maximum(size, 1.0),
         dimensions=tf.clip_by_value(tf.cast(dimensions, tf.int32), 0, _RANK - 1),
         roles=roles,
+        window=tf.nn.relu(window),
     )
 
 
@@ -1060,7 +1065,8 @@ def _spread(arrays: _Arrays, chosen, edges, hops: int) -> _Origin:
     first = tf.where(follows, first, 0)
     root = tf.where(follows, tf.gather(tf.pad(producer, [[0, 1]]), first), node)
     turned = follows & tf.equal(arrays.op, _TRANSPOSE)
-    dims = tf.where(turned[:, tf.newaxis], arrays.dimensions, tf.range(_RANK))
+    turned = tf.sequence_mask(tf.where(turned, arrays.rank, 0), _RANK)
+    dims = tf.where(turned, arrays.dimensions, tf.range(_RANK))
     for _ in range(hops.bit_length()):
         dims = tf.gather(tf.gather(dims, root), dims, batch_dims=1)
         root = tf.gather(root, root)
@@ -1195,6 +1201,14 @@ def _of_layouts(fastest, places, tensors) -> tf.Tensor:
         tf.reshape(_equal(fastest[:, :, :, tf.newaxis], roles), [-1, 3, 4]),
     ], -1)
     return tf.reshape(found, [-1, 3 * found.shape[-1]])
+
+
+def _role_sizes(tensors: tf.Tensor) -> tf.Tensor:
+    """Logarithms of a convolution's batch and features: [k, 6]."""
+    dims = tf.reshape(tensors[:, :3 * _RANK], [-1, 3, 1, _RANK])
+    places = _hat(tf.reshape(tensors[:, 3 * _RANK:], [-1, 3, 2]))
+    sizes = tf.reduce_sum(places * dims, -1)
+    return tf.math.log1p(tf.reshape(sizes, [-1, 6])) / 8.0
 
 
 def _hat(x: tf.Tensor) -> tf.Tensor:

@@ -44,7 +44,7 @@ def make_model(
         if not normalizer.expansion.is_published:
             raise ValueError(
                 f'--model={name} undoes the scaling of raw columns; train it '
-                'without --features')
+                'without --features and --mod128')
         kwargs = {'scaling': normalizer.to_json(), **kwargs}
     model = registry.construct(model_class, num_configs, num_ops, kwargs)
     model.forward(
