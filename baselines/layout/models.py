@@ -8,6 +8,10 @@ faster.  Contract of each class:
     Model(num_configs, num_ops, **kwargs)
     call(graph, training=False)                   -> float32 [batch, num_configs]
     forward(graph, num_configs, dropout=None, backprop=None)   -> the same
+    scores_depend_on_list   True where a configuration's score depends on which
+                            others are in the list; False if it is not there
+    scaling                 an option of a model that has to know raw features:
+                            training gives it what scales them
 
 What is computed follows two exact rewrites.  A product with a concatenation is
 the sum of products with its parts.  And after l layers of message passing only
