@@ -31,6 +31,8 @@ LAYOUT_TRAINING: Mapping[str, Any] = {
     'schedule': 'cosine',
     'warmup': 0.05,
     'averaging': 'ema:0.99',
+    'clip': 'global',
+    'clip_norm': 1.0,
 }
 
 _RECIPES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {

@@ -100,9 +100,15 @@ def layout_rows(collection: str) -> List[Row]:
     reference = {**layout_sample.RECIPE, **of_all}
     strong = recipes.settings('strong', f'layout:{collection}', ('model',))
     rows = [Row('ResModel', 'reference', {**reference, 'model': 'ResModel'})]
-    for name in _distinct(registry.layout_models()):
-        rows.append(Row(name, 'strong', {**strong, **of_all, 'model': name}))
-    return rows
+    rows += [
+        Row(name, 'strong', {**strong, **of_all, 'model': name})
+        for name in _distinct(registry.layout_models()) if name != 'ResModel']
+    return rows + [
+        Row('ResModel', 'strong', {**strong, **of_all, 'model': 'ResModel'}),
+        Row('ResSAGE, early join', 'strong', {
+            **strong, **of_all, 'model': 'ResSAGE',
+            'model_kwargs_json': '{"join": "early"}'}),
+    ]
 
 
 def _distinct(models: Mapping[str, type]) -> Dict[str, type]:

@@ -65,3 +65,34 @@ class TestLayoutModels(conformance.ModelSuite):
             whole = model.forward(task.graph([piece]), piece.num_configs)
             scores = scorer(model, memory_budget=1).score(piece)
             conformance.assert_close(scores, whole.numpy()[0])
+
+
+_EARLY = [
+    name for name in conformance.distinct(registry.layout_models())
+    if 'join' in registry.options(registry.layout_models()[name])]
+
+
+class EarlyTask(LayoutTask):
+    """The same models with messages after the join."""
+
+    def make(self, name, **kwargs):
+        return super().make(name, join='early', **kwargs)
+
+
+@pytest.mark.parametrize('name', _EARLY)
+class TestEarlyJoin:
+    """What depends on where messages pass; the default is late."""
+
+    @pytest.fixture(scope='class', name='task')
+    def _task(self, tmp_path_factory):
+        return EarlyTask(tmp_path_factory.mktemp('early'))
+
+    test_in_slices_as_whole = TestLayoutModels.test_in_slices_as_whole
+    test_alone_as_in_a_batch = conformance.ModelSuite.test_alone_as_in_a_batch
+    test_gradients_are_finite = conformance.ModelSuite.test_gradients_are_finite
+    test_compiled_as_eager = conformance.ModelSuite.test_compiled_as_eager
+
+
+def test_families_join_early_or_late():
+    assert set(_EARLY) == {
+        'ResSAGE', 'GCN', 'ChebSAGE', 'AttentionSAGE', 'ConfigAttentionSAGE'}

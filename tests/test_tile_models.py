@@ -142,8 +142,8 @@ def test_gatv2_keeps_columns_apart(pairs, x):
     assert np.abs(z[0] - y[0]).max() > 1e-3
 
 
-def test_attention_across_configurations(pairs, x):
-    layer = models._AcrossConfigs(_WIDTH)
+def test_gates_of_channels(pairs, x):
+    layer = models._GatedMessages(_WIDTH)
     y, weights = _run(layer, x, pairs)
     by_name = {id(v): w for v, w in zip(layer.trainable_variables, weights)}
     sage = models._Messages(_WIDTH)
@@ -152,19 +152,29 @@ def test_attention_across_configurations(pairs, x):
         layer._self.kernel, layer._self.bias,
         *(dense.kernel for dense in layer._others))])
     h = sage(x.reshape(-1, _WIDTH), pairs).numpy().reshape(x.shape)
-    squeeze, excite = (layer._gate.layers[i] for i in (0, 2))
-    mean = h.mean(axis=0)
+    squeeze, excite = layer._gate.layers
     inner = np.maximum(
-        mean @ by_name[id(squeeze.kernel)] + by_name[id(squeeze.bias)], 0)
+        h.mean(axis=0) @ by_name[id(squeeze.kernel)] + by_name[id(squeeze.bias)], 0)
     gate = inner @ by_name[id(excite.kernel)] + by_name[id(excite.bias)]
-    h = h / (1 + np.exp(-gate))
-    temperature = math.exp(by_name[id(layer._log_temperature)])
-    share = np.exp(h / temperature)
+    np.testing.assert_allclose(y, h / (1 + np.exp(-gate)), atol=1e-5)
+
+
+def test_attention_across_configurations(x):
+    layer = models._AcrossConfigs(_WIDTH, 'relu')
+    layer(x)
+    rng = np.random.default_rng(2)
+    gain, shift, w, b = (rng.normal(0, 0.5, shape) for shape in (
+        _WIDTH, _WIDTH, (2 * _WIDTH, _WIDTH), _WIDTH))
+    layer._norm.set_weights([gain, shift])
+    layer._compare.set_weights([w, b])
+    layer._log_temperature.assign(math.log(2))
+    z = x - x.mean(-1, keepdims=True)
+    z = z / np.sqrt((z**2).mean(-1, keepdims=True) + 1e-5) * gain + shift
+    share = np.exp(z / 2)
     share /= share.sum(axis=1, keepdims=True)
-    both = np.concatenate([h, h * share * _COLUMNS], -1)
-    expected = both @ by_name[id(layer._compare.kernel)] + by_name[
-        id(layer._compare.bias)]
-    np.testing.assert_allclose(y, expected, atol=1e-4)
+    both = np.concatenate([z, z * share * _COLUMNS], -1)
+    np.testing.assert_allclose(
+        layer(x), x + np.maximum(both @ w + b, 0), atol=1e-4)
 
 
 def test_log_features_by_hand():

@@ -712,8 +712,8 @@ class _Layered(HybridSAGE):
         num_configs: configurations per program in `call`.
         num_ops: size of the opcode embedding, 1 + the largest opcode.
         num_gnns: number of layers.
-        join: 'early': they pass on what layouts do; 'late': they encode nodes,
-            and layouts join afterwards.
+        join: 'late': they encode nodes, and layouts join afterwards; 'early':
+            they pass on what layouts do, once per configuration.
         norm: 'layer' or 'none', before the activation.
         options: those of `HybridSAGE`.
 
@@ -728,7 +728,7 @@ class _Layered(HybridSAGE):
         num_configs: int,
         num_ops: int,
         num_gnns: int = 2,
-        join: str = 'early',
+        join: str = 'late',
         norm: str = 'layer',
         **options,
     ):

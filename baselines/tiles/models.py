@@ -686,34 +686,48 @@ class _GATv2(tf.keras.layers.Layer):
         return self._self(x) + self._convolution(graph, edge_set_name='near')
 
 
-class _AcrossConfigs(_Messages):
-    """GraphSAGE, then gates of channels, then attention across configurations.
+class _GatedMessages(_Messages):
+    """GraphSAGE with gates on channels: y sigmoid(MLP(mean over nodes of y)).
 
-        y = y * sigmoid(MLP(mean over nodes of y))           squeeze-excite
-        y = [y, y * c softmax over configurations of y / t] W
-
-    with c configurations and a learned temperature t (Hu et al., CVPR 2018, and
-    TGraph, the first place of the Kaggle competition).
+    Squeeze-excite (Hu et al., CVPR 2018).
     """
 
     def __init__(self, dim: int, **options):
         super().__init__(dim, **options)
-        self._gate = _mlp([max(dim // 8, 1), dim], 'relu', l2reg=0.0)
-        self._compare = tf.keras.layers.Dense(dim)
-
-    def build(self, shape):
-        super().build(shape)
-        self._log_temperature = self.add_weight(
-            'log_temperature', [], initializer='zeros')
+        self._gate = tf.keras.Sequential([
+            tf.keras.layers.Dense(max(dim // 8, 1), 'relu'),
+            tf.keras.layers.Dense(dim, 'sigmoid'),
+        ])
 
     def call(self, x: tf.Tensor, pairs: _Pairs):
         y = super().call(x, pairs)
-        y *= pairs.on_rows(tf.sigmoid(self._gate(pairs.of_graph(y))))
-        rows = tf.reshape(y, [-1, pairs.columns, self.dim])
-        weights = tf.nn.softmax(rows * tf.exp(-self._log_temperature), axis=1)
-        weights *= tf.cast(pairs.columns, tf.float32)
-        weights = tf.reshape(weights, [-1, self.dim])
-        return self._compare(tf.concat([y, y * weights], -1))
+        return y * pairs.on_rows(self._gate(pairs.of_graph(y)))
+
+
+class _AcrossConfigs(tf.keras.layers.Layer):
+    """Attention across the configurations of a graph, channel by channel.
+
+        z = norm(x);  x + activation([z, z c softmax over them of z / t] W + b)
+
+    with c configurations and a learned temperature t (after TGraph, the first
+    place of the Kaggle competition).
+    """
+
+    def __init__(self, dim: int, activation: str, **options):
+        super().__init__(**options)
+        self._norm = _LayerNorm()
+        self._compare = tf.keras.layers.Dense(dim, activation)
+
+    def build(self, shape):
+        self._log_temperature = self.add_weight(
+            'log_temperature', [], initializer='zeros')
+
+    def call(self, x: tf.Tensor):
+        """[graphs, configurations, dim] -> the same."""
+        z = self._norm(x)
+        weights = tf.nn.softmax(z * tf.exp(-self._log_temperature), axis=1)
+        weights *= tf.cast(tf.shape(x)[1], tf.float32)
+        return x + self._compare(tf.concat([z, z * weights], -1))
 
 
 class _NodesFirst(tf.keras.Model):
@@ -780,10 +794,10 @@ class _NodesFirst(tf.keras.Model):
         self._config_gate = dense(hidden_dim, use_bias=False)
         make_norm = _LayerNorm if norm == 'layer' else tf.keras.layers.Layer
         self._node_layers = [
-            (make_norm(), self._messages(False)) for _ in range(node_gnns)
+            (make_norm(), self._messages()) for _ in range(node_gnns)
         ]
         self._pair_layers = [
-            (make_norm(), self._messages(True)) for _ in range(num_gnns)
+            (make_norm(), self._messages()) for _ in range(num_gnns)
         ]
         self._head = tf.keras.Sequential([
             dense(hidden_dim, hidden_activation),
@@ -791,9 +805,8 @@ class _NodesFirst(tf.keras.Model):
             dense(1),
         ])
 
-    def _messages(self, joined: bool) -> tf.keras.layers.Layer:
-        """Makes the layer (x, pairs) -> messages, before or after the join."""
-        del joined
+    def _messages(self) -> tf.keras.layers.Layer:
+        """Makes the layer (x, pairs) -> messages."""
         return _Messages(self._width)
 
     def call(self, graph: tfgnn.GraphTensor, training: bool = False):
@@ -816,8 +829,13 @@ class _NodesFirst(tf.keras.Model):
         x = self._encode(
             self._pair_layers, x, _Pairs(graph, kernels, num_configs), training)
         pooled = kernels.pool(kernels.wide(x), self._reduction)
-        scores = self._head(kernels.tall(pooled, self._width))
+        scores = self._head(self._compared(kernels.tall(pooled, self._width), kernels))
         return kernels.scores(self._corrected(scores, kernels))
+
+    def _compared(self, pooled: tf.Tensor, kernels: _Kernels) -> tf.Tensor:
+        """What the head sees, [b * c, h], given the sums over nodes."""
+        del kernels
+        return pooled
 
     def _corrected(self, scores: tf.Tensor, kernels: _Kernels) -> tf.Tensor:
         """The scores [b * c, 1], given what configurations say themselves."""
@@ -873,8 +891,7 @@ class GCN(_NodesFirst):
     Args: those of `ResSAGE`.
     """
 
-    def _messages(self, joined: bool):
-        del joined
+    def _messages(self):
         return _Convolution(self._width)
 
 
@@ -891,8 +908,7 @@ class ChebSAGE(_NodesFirst):
         self._order = order
         super().__init__(num_configs, num_ops, **options)
 
-    def _messages(self, joined: bool):
-        del joined
+    def _messages(self):
         return _Chebyshev(self._width, self._order)
 
 
@@ -923,29 +939,34 @@ class AttentionSAGE(_NodesFirst):
         self._kind = _Attention if attention == 'gat' else _GATv2
         super().__init__(num_configs, num_ops, hidden_dim=hidden_dim, **options)
 
-    def _messages(self, joined: bool):
-        del joined
+    def _messages(self):
         return self._kind(self._width, self._heads)
 
 
 class ConfigAttentionSAGE(_NodesFirst):
-    """`ResSAGE` whose configurations see each other, see `_AcrossConfigs`.
+    """`ResSAGE` with gated channels, whose configurations see each other.
 
-    The scores depend on the list: they compare its configurations, and say
-    nothing about others.  Lists are best as long as those trained on.
+    The gates are those of `_GatedMessages`, the comparison is `_AcrossConfigs` of
+    the sums over nodes.  The scores depend on the list: they compare its
+    configurations, and say nothing about others.
 
     Args: those of `ResSAGE`.
     """
 
     scores_depend_on_list = True
 
-    def __init__(
-        self, num_configs: int, num_ops: int, num_gnns: int = 1, **options
-    ):
-        super().__init__(num_configs, num_ops, num_gnns=num_gnns, **options)
+    def __init__(self, num_configs: int, num_ops: int, **options):
+        super().__init__(num_configs, num_ops, **options)
+        self._across = _AcrossConfigs(
+            self._width, options.get('hidden_activation', 'leaky_relu'))
 
-    def _messages(self, joined: bool):
-        return (_AcrossConfigs if joined else _Messages)(self._width)
+    def _messages(self):
+        return _GatedMessages(self._width)
+
+    def _compared(self, pooled, kernels):
+        lists = [kernels.batch, kernels.num_configs, self._width]
+        compared = self._across(tf.reshape(pooled, lists))
+        return tf.reshape(compared, [-1, self._width])
 
 
 class HybridSAGE(_NodesFirst):
