@@ -12,7 +12,7 @@ import math
 import os
 import zipfile
 from concurrent import futures
-from typing import BinaryIO, Iterator, Tuple
+from typing import BinaryIO, Iterator
 
 import numpy as np
 

@@ -8,7 +8,7 @@ import abc
 import hashlib
 import os
 import sys
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Tuple
 
 import numpy as np
 import tqdm
