@@ -8,6 +8,10 @@ On the real collection (`tpugraphs download` fetches it):
 
   python layout_train.py --source=nlp --search=default --out_dir=~/out/layout
 
+With the settings that did best on the simulated programs:
+
+  python layout_train.py --recipe=strong
+
 It leaves model_<hash>/ (a Keras SavedModel), run_<hash>.jsonz (curves, flags,
 errors; gzipped JSON) and a CSV that ranks every configuration of the test
 programs.  Ctrl-C stops it; the same command with --resume goes on after the

@@ -8,6 +8,10 @@ On the real collection (`tpugraphs download` fetches it):
 
   python tiles_train.py --model=EarlyJoinSAGE --out_dir=~/out/tiles
 
+With the settings that did best on the simulated kernels:
+
+  python tiles_train.py --recipe=strong
+
 It leaves model_<hash>/ (a Keras SavedModel), run_<hash>.jsonz (curves, flags,
 errors; gzipped JSON) and a CSV that ranks the test kernels.  Ctrl-C stops it;
 the same command with --resume goes on after the last finished epoch.
