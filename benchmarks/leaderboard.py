@@ -88,6 +88,8 @@ def tile_rows() -> List[Row]:
             {'model': 'EarlyJoinSAGE', 'estimate': True}),
         Row('ResSAGE', 'strong, --estimate',
             {**strong, 'model': 'ResSAGE', 'estimate': True}),
+        Row('ConfigAttentionSAGE', 'strong, --estimate',
+            {**strong, 'model': 'ConfigAttentionSAGE', 'estimate': True}),
     ]
 
 
