@@ -336,9 +336,9 @@ def _table(args, title: str, rows: Sequence[Row]) -> str:
                 kept += [
                     (f'{title}: {row.name}, {row.training}, seed {seed}: test {key}',
                      r['test'][key], '') for _, key, _ in columns]
-    ensemble = _ensemble(args, rows)
-    if ensemble:
-        lines.append((-1e9, ensemble))
+    lines += [
+        (-1e9 - count, ensemble) for count in (1, 3)
+        if (ensemble := _ensemble(args, rows, count))]
     if args.record:
         import results as results_lib
 
@@ -357,28 +357,29 @@ def _result(args, row: Row, seed: int) -> Optional[Dict[str, Any]]:
         return json.load(stream)
 
 
-def _ensemble(args, rows: Sequence[Row]) -> Optional[List[str]]:
-    """Mean of the scores of all seeds of the row that did best in validation."""
+def _ensemble(args, rows: Sequence[Row], count: int) -> Optional[List[str]]:
+    """Mean of the scores of all seeds of the `count` rows best in validation."""
     from baselines.tasks import ensemble
     from baselines.tasks import prediction
 
-    def of_validation(results):
-        key = 'top_5_error' if args.task == 'tiles' else 'kendall_tau'
-        sign = 1 if args.task == 'tiles' else -1
-        return sign * statistics.mean(r['valid'][key] for r in results)
-
+    key = 'top_5_error' if args.task == 'tiles' else 'kendall_tau'
+    sign = 1 if args.task == 'tiles' else -1
     found = [(row, [_result(args, row, seed) for seed in args.seeds]) for row in rows]
-    found = [(row, all_of) for row, all_of in found if None not in all_of]
-    if not found or len(args.seeds) < 2:
+    found = [(row, results) for row, results in found if None not in results]
+    if len(found) < count or len(args.seeds) < 2:
         return None
-    row, results = min(found, key=lambda pair: of_validation(pair[1]))
-    scored = ensemble.score(
-        [r['model_dir'] for r in results], prediction.DataOptions(sample_data=True))
+    found.sort(key=lambda pair: sign * statistics.mean(
+        r['valid'][key] for r in pair[1]))
+    chosen = found[:count]
+    runs = [r['model_dir'] for _, results in chosen for r in results]
+    scored = ensemble.score(runs, prediction.DataOptions(sample_data=True))
     overall = ensemble.measure(
         scored, ensemble.average(scored), 'scores')['ensemble']['overall']
-    cells = [f'{len(results)} x {row.name}, mean of scores', row.training]
+    names = ', '.join(dict.fromkeys(row.name for row, _ in chosen))
+    training = '; '.join(dict.fromkeys(row.training for row, _ in chosen))
+    cells = [f'mean of {len(runs)}: {names}', training]
     cells += [format(overall[key]['mean'], form) for _, key, form in _COLUMNS[args.task]]
-    return cells + [f'{len(results)} x {results[0]["weights"]:,}', '', '', '']
+    return cells + [''] * 4
 
 
 def _shown(values: Sequence[float], form: str) -> str:

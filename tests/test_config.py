@@ -297,16 +297,16 @@ def test_a_recipe_stands_in_for_defaults(capsys):
     settings = _parsed(config.TileConfig, '--recipe=strong')
     assert settings == config.TileConfig(
         recipe='strong', **recipes.settings('strong', 'tile:xla'))
-    assert settings.model == 'HybridSAGE' and settings.estimate
+    assert settings.model == 'ResSAGE' and settings.estimate
     printed = capsys.readouterr().out
     assert printed.startswith('--recipe=strong: ')
-    assert '--model=HybridSAGE' in printed and printed.count('\n') == 1
+    assert '--model=ResSAGE' in printed and printed.count('\n') == 1
 
 
 def test_what_is_given_goes_before_the_recipe():
     settings = _parsed(config.TileConfig, '--recipe=strong', '--configs=10')
     # Given, though it is the default.
-    assert settings.configs == 10 and settings.model == 'HybridSAGE'
+    assert settings.configs == 10 and settings.model == 'ResSAGE'
     other = _parsed(config.TileConfig, '--recipe=strong', '--model=GCN')
     assert other.model == 'GCN' and not other.estimate
     assert other.schedule == 'cosine'
