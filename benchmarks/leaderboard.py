@@ -105,6 +105,9 @@ def layout_rows(collection: str) -> List[Row]:
     rows += [
         Row(name, 'strong', {**strong, **of_all, 'model': name})
         for name in _distinct(registry.layout_models()) if name != 'ResModel']
+    if collection != _COLLECTIONS[0]:
+        return rows
+    # What of the difference is training, and what joining late costs.
     return rows + [
         Row('ResModel', 'strong', {**strong, **of_all, 'model': 'ResModel'}),
         Row('ResSAGE, early join', 'strong', {
