@@ -182,7 +182,7 @@ def test_a_loss_that_overflows(train, data, tmp_path, capsys):
      ["there is no layout model 'ResModle'; did you mean 'ResModel'?"]),
     ({'model': 'ResModel'}, ["there is no layout model 'ResModel'", 'Tiny']),
     ({'model': 'EarlyJoinSAGE', 'models_file': ''},
-     ["there is no layout model 'EarlyJoinSAGE'", 'There are: ResModel']),
+     ["there is no layout model 'EarlyJoinSAGE'", 'There are: AttentionSAGE, ChebSAGE']),
     ({'models_file': '/none.py'}, ['--models_file: there is no file /none.py']),
     ({'losses': 'ListMLE:1'},
      ["there is no loss 'ListMLE'; did you mean 'ListMLELoss'?"]),
