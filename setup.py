@@ -39,7 +39,8 @@ setuptools.setup(
     ],
     package_data={'baselines': ['**/*.json', '**/*.proto']},
     install_requires=_PINNED + _LIBRARIES,
-    extras_require={'test': ['pytest', 'hypothesis']},
+    # pytest-xdist: the models' compilations take one core each.
+    extras_require={'test': ['pytest', 'pytest-xdist', 'hypothesis']},
     entry_points={
         'console_scripts': ['tpugraphs=baselines.commands.__main__:main']
     },
