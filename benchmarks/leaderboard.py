@@ -324,7 +324,9 @@ def _table(args, title: str, rows: Sequence[Row]) -> str:
         results = [_result(args, row, seed) for seed in args.seeds]
         results = [result for result in results if result]
         if results:
-            cells = [row.name, row.training]
+            missing = len(args.seeds) - len(results)
+            note = f' ({len(results)} of {len(args.seeds)} seeds)' if missing else ''
+            cells = [row.name + note, row.training]
             cells += [
                 _shown([r['test'][key] for r in results], form)
                 for _, key, form in columns]
