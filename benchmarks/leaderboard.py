@@ -135,7 +135,8 @@ def main() -> int:
         (args.task, row, seed)
         for seed in args.seeds for rows in tables.values() for row in rows
         if not args.models or row.settings['model'] in args.models]
-    _run(jobs, args)
+    if not args.table:
+        _run(jobs, args)
     blocks = []
     for title, rows in tables.items():
         text = _table(args, title, rows)
@@ -161,6 +162,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument('--work', default='~/out/leaderboard')
     parser.add_argument(
         '--readme', action='store_true', help='put the tables into README.md')
+    parser.add_argument(
+        '--table', action='store_true', help='train nothing: table what is there')
     parser.add_argument('--record', action='store_true', help='keep the figures')
     parser.add_argument('--one', help=argparse.SUPPRESS)
     return parser.parse_args()
