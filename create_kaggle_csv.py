@@ -42,9 +42,7 @@ def define_flags() -> None:
         'rows you want to keep. If not given, it is looked for in the current '
         f'folder and in {submit.SAMPLE_FOLDERS[1]}.',
     )
-    flags.DEFINE_string(
-        'output', 'predictions_kaggle.csv', 'The submission to write.'
-    )
+    flags.DEFINE_string('output', 'predictions_kaggle.csv', 'The submission to write.')
 
 
 def _paths(inputs: Sequence[str]) -> List[str]:

@@ -41,7 +41,5 @@ setuptools.setup(
     install_requires=_PINNED + _LIBRARIES,
     # pytest-xdist: the models' compilations take one core each.
     extras_require={'test': ['pytest', 'pytest-xdist', 'hypothesis']},
-    entry_points={
-        'console_scripts': ['tpugraphs=baselines.commands.__main__:main']
-    },
+    entry_points={'console_scripts': ['tpugraphs=baselines.commands.__main__:main']},
 )

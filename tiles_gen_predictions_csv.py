@@ -17,20 +17,27 @@ from baselines.commands import command_line
 def define_flags() -> None:
     """Defines the flags; only the running script does."""
     flags.DEFINE_multi_string(
-        'dir', [], 'Model directory, model_<hash>, that a training left.')
+        'dir', [], 'Model directory, model_<hash>, that a training left.'
+    )
     flags.DEFINE_list(
-        'dirs', [], 'The same for several, by commas; with more than one the '
-        'files are named after --output and the hash.')
+        'dirs',
+        [],
+        'The same for several, by commas; with more than one the '
+        'files are named after --output and the hash.',
+    )
+    flags.DEFINE_string('output', 'predictions_output_model.csv', 'The CSV to write.')
     flags.DEFINE_string(
-        'output', 'predictions_output_model.csv', 'The CSV to write.')
+        'data_root',
+        '',
+        'Folder with the splits; by default where the run was '
+        f'trained, if that is there, else {config.TileConfig.data_root}.',
+    )
     flags.DEFINE_string(
-        'data_root', '', 'Folder with the splits; by default where the run was '
-        f'trained, if that is there, else {config.TileConfig.data_root}.')
-    flags.DEFINE_string(
-        'models_file', '', 'A models.py to use in place of ours; its code is run.')
+        'models_file', '', 'A models.py to use in place of ours; its code is run.'
+    )
     config.define_flags(
-        config.TileConfig,
-        ('cache_dir', 'sample_data', 'toy_data', 'skip_bad_files'))
+        config.TileConfig, ('cache_dir', 'sample_data', 'toy_data', 'skip_bad_files')
+    )
 
 
 def main(argv) -> int:

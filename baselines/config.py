@@ -22,83 +22,127 @@ class _Config:
 
     model: str = ''
     model_kwargs_json: str = _setting(
-        '{}', 'Keyword arguments of the model as JSON: \'{"num_gnns": 2}\'.')
+        '{}', 'Keyword arguments of the model as JSON: \'{"num_gnns": 2}\'.'
+    )
     models_file: str = _setting(
-        '', 'A models.py to use in place of ours; its code is run.')
+        '', 'A models.py to use in place of ours; its code is run.'
+    )
     data_root: str = ''
     sample_data: bool = _setting(
-        False, 'Use simulated data, made on first use, in place of --data_root.')
+        False, 'Use simulated data, made on first use, in place of --data_root.'
+    )
     toy_data: bool = False
     cache_dir: str = ''
     skip_bad_files: bool = _setting(
-        False, 'Leave damaged files out, naming them, instead of stopping.')
+        False, 'Leave damaged files out, naming them, instead of stopping.'
+    )
     out_dir: str = ''
     results_csv: str = ''
     test_mode: str = _setting(
-        'predictions', 'predictions: rank the test split.  metrics: also '
+        'predictions',
+        'predictions: rank the test split.  metrics: also '
         'measure the error on it, where its runtimes are known.',
-        choices=('predictions', 'metrics'))
+        choices=('predictions', 'metrics'),
+    )
     epochs: int = 0
     early_stop: int = 0
     losses: str = ''
     lr: float = _setting(
-        1e-3, 'Learning rate of Adam; with a schedule, the highest.', above=0)
+        1e-3, 'Learning rate of Adam; with a schedule, the highest.', above=0
+    )
     clip_norm: float = 0.0
     clip: str = _setting(
-        'variable', "What --clip_norm limits: each variable's gradient, or with "
-        'global that of all together.', choices=('variable', 'global'))
+        'variable',
+        "What --clip_norm limits: each variable's gradient, or with "
+        'global that of all together.',
+        choices=('variable', 'global'),
+    )
     weight_decay: float = _setting(
-        0.0, 'Above 0 Adam becomes AdamW: matrices shrink by this times the '
-        'learning rate at every step.', low=0)
+        0.0,
+        'Above 0 Adam becomes AdamW: matrices shrink by this times the '
+        'learning rate at every step.',
+        low=0,
+    )
     schedule: str = _setting(
-        'constant', 'Learning rate over the --epochs: constant, or cosine, which '
-        'falls to 0.', choices=('constant', 'cosine'))
+        'constant',
+        'Learning rate over the --epochs: constant, or cosine, which falls to 0.',
+        choices=('constant', 'cosine'),
+    )
     warmup: float = _setting(
-        0.0, 'Share of the training in which the learning rate climbs from 0.',
-        low=0, high=1)
+        0.0,
+        'Share of the training in which the learning rate climbs from 0.',
+        low=0,
+        high=1,
+    )
     averaging: str = _setting(
-        '', 'Validate and keep averaged weights: ema:0.999 is a moving average '
+        '',
+        'Validate and keep averaged weights: ema:0.999 is a moving average '
         'with that decay per step, swa:0.75 the mean since that share of the '
-        'training.')
+        'training.',
+    )
     fold: str = _setting(
-        '', 'Cross-validation: 2/5 joins train and valid, cuts them into 5 folds '
-        'by program, validates on the second and trains on the others.')
+        '',
+        'Cross-validation: 2/5 joins train and valid, cuts them into 5 folds '
+        'by program, validates on the second and trains on the others.',
+    )
     family_temperature: float = _setting(
-        1.0, 'A family of n graphs gets a share of each epoch proportional to n '
+        1.0,
+        'A family of n graphs gets a share of each epoch proportional to n '
         'to this power: 1, each graph once; 0, all families equally often.',
-        low=0, high=1)
+        low=0,
+        high=1,
+    )
     features: str = _setting(
-        'minmax', 'What of columns is scaled to [0, 1]: minmax, the values, as '
+        'minmax',
+        'What of columns is scaled to [0, 1]: minmax, the values, as '
         'published; signlog, sign(x) log(1 + |x|) of them.',
-        choices=('minmax', 'signlog'))
+        choices=('minmax', 'signlog'),
+    )
     mod128: bool = _setting(
-        False, 'Show sizes of dimensions also modulo 128 and divided by 128.')
+        False, 'Show sizes of dimensions also modulo 128 and divided by 128.'
+    )
     configs: int = 0
     batch: int = 0
     validate_batches: int = 0
     validation_configs: int = 0
     seed: int = _setting(
-        0, 'The same seed gives the same run on the same machine.', low=0)
+        0, 'The same seed gives the same run on the same machine.', low=0
+    )
     resume: bool = _setting(
-        False, 'Go on with an interrupted run of the same settings, if there '
-        'is one in --out_dir.')
+        False,
+        'Go on with an interrupted run of the same settings, if there '
+        'is one in --out_dir.',
+    )
     recipe: str = _setting(
-        '', 'strong: the settings that did best on the simulated data of this '
+        '',
+        'strong: the settings that did best on the simulated data of this '
         'collection, in place of the defaults; flags that are given win.',
-        choices=('', 'strong'))
+        choices=('', 'strong'),
+    )
     run_id: str = _setting('', 'A label of yours, kept in the run file.')
 
     # What does not change the trained model.
     _not_in_hash = (
-        'cache_dir', 'out_dir', 'results_csv', 'test_mode', 'epochs',
-        'early_stop', 'eval_every', 'resume', 'recipe', 'data_root', 'memory_budget')
+        'cache_dir',
+        'out_dir',
+        'results_csv',
+        'test_mode',
+        'epochs',
+        'early_stop',
+        'eval_every',
+        'resume',
+        'recipe',
+        'data_root',
+        'memory_budget',
+    )
 
 
 _CLIP_NORM = 'Gradients are clipped to this L2 norm, see --clip.'
 _LOSSES = (
     'Losses and their weights, such as ListMLELoss:1,MSE:0.02.  There are '
     'ListMLELoss, FastestListMLELoss, PairwiseHingeLoss, PairwiseLogisticLoss, '
-    'NoiseAwarePairLoss, PairwiseDifferenceLoss, SoftmaxLoss, ApproxNDCGLoss, MSE.')
+    'NoiseAwarePairLoss, PairwiseDifferenceLoss, SoftmaxLoss, ApproxNDCGLoss, MSE.'
+)
 _OUT_DIR = 'Where model_<hash>, run_<hash>.jsonz and the results CSV go.'
 _EARLY_STOP = 'Stop after so many epochs without a better validation score.'
 _CACHE_DIR = 'Where packed splits are kept.'
@@ -111,35 +155,48 @@ class TileConfig(_Config):
     collection = 'tile:xla'
 
     model: str = _setting(
-        'EarlyJoinSAGE', 'Name of the model, a class in baselines/tiles/models.py.')
+        'EarlyJoinSAGE', 'Name of the model, a class in baselines/tiles/models.py.'
+    )
     data_root: str = _setting(
         '~/data/tpugraphs/npz/tile/xla',
-        'Folder with the splits train, valid and test of .npz files.')
-    toy_data: bool = _setting(
-        False, 'Use only the first 100 files of each split.')
+        'Folder with the splits train, valid and test of .npz files.',
+    )
+    toy_data: bool = _setting(False, 'Use only the first 100 files of each split.')
     cache_dir: str = _setting('~/data/tpugraphs/cache/tile', _CACHE_DIR)
     out_dir: str = _setting('~/out/tpugraphs_tiles', _OUT_DIR)
     results_csv: str = _setting(
-        '', 'Where the ranking of the test kernels goes; by default '
-        '<out_dir>/results_<time in ms>.csv.')
+        '',
+        'Where the ranking of the test kernels goes; by default '
+        '<out_dir>/results_<time in ms>.csv.',
+    )
     epochs: int = _setting(100, 'Most epochs.', low=1)
     early_stop: int = _setting(20, _EARLY_STOP, low=1)
     eval_every: int = _setting(
-        5, 'Deprecated and without effect: every epoch is validated.')
+        5, 'Deprecated and without effect: every epoch is validated.'
+    )
     losses: str = _setting('ListMLELoss:1,MSE:0.02', _LOSSES)
     clip_norm: float = _setting(1e-3, _CLIP_NORM, above=0)
     estimate: bool = _setting(
-        False, 'Add an analytical estimate of each configuration as columns, '
-        'its logarithmic time last (docs/features.md).')
+        False,
+        'Add an analytical estimate of each configuration as columns, '
+        'its logarithmic time last (docs/features.md).',
+    )
     configs: int = _setting(
-        10, 'Configurations drawn per kernel and step; kernels with fewer are '
-        'not trained on.', low=2)
+        10,
+        'Configurations drawn per kernel and step; kernels with fewer are '
+        'not trained on.',
+        low=2,
+    )
     batch: int = _setting(10, 'Kernels per step.', low=1)
     validate_batches: int = _setting(
-        -1, 'Validate on the first so many batches of kernels; -1: on all.')
+        -1, 'Validate on the first so many batches of kernels; -1: on all.'
+    )
     validation_configs: int = _setting(
-        100, 'Most configurations per kernel in the validation after each '
-        'epoch; always the same ones, so that epochs can be compared.', low=2)
+        100,
+        'Most configurations per kernel in the validation after each '
+        'epoch; always the same ones, so that epochs can be compared.',
+        low=2,
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,51 +209,74 @@ class LayoutConfig(_Config):
         return f'layout:{self.source}:{self.search}'
 
     model: str = _setting(
-        'ResModel', 'Name of the model, a class in baselines/layout/models.py.')
-    source: str = _setting(
-        'xla', 'Which programs: xla or nlp.', choices=('xla', 'nlp'))
+        'ResModel', 'Name of the model, a class in baselines/layout/models.py.'
+    )
+    source: str = _setting('xla', 'Which programs: xla or nlp.', choices=('xla', 'nlp'))
     search: str = _setting(
-        'random', 'How their configurations were found: random or default (by '
-        'a genetic search).', choices=('random', 'default'))
+        'random',
+        'How their configurations were found: random or default (by a genetic search).',
+        choices=('random', 'default'),
+    )
     data_root: str = _setting(
         '~/data/tpugraphs/npz/layout',
-        'Folder with <source>/<search>/{train,valid,test}/*.npz.')
-    toy_data: bool = _setting(
-        False, 'Use only the first 5 files of each split.')
+        'Folder with <source>/<search>/{train,valid,test}/*.npz.',
+    )
+    toy_data: bool = _setting(False, 'Use only the first 5 files of each split.')
     cache_dir: str = _setting('~/data/tpugraphs/cache/layout', _CACHE_DIR)
     out_dir: str = _setting('~/out/tpugraphs_layout', _OUT_DIR)
     results_csv: str = _setting(
-        '', 'Where the ranking of the test programs goes; by default '
-        '<out_dir>/results_<time in ms>_<source>_<search>.csv.')
+        '',
+        'Where the ranking of the test programs goes; by default '
+        '<out_dir>/results_<time in ms>_<source>_<search>.csv.',
+    )
     epochs: int = _setting(50, 'Most epochs.', low=1)
     early_stop: int = _setting(25, _EARLY_STOP, low=1)
     losses: str = _setting('ListMLELoss', _LOSSES)
     clip_norm: float = _setting(1e-2, _CLIP_NORM, above=0)
     configs: int = _setting(
-        16, 'Configurations drawn per program and step; programs with fewer '
-        'different ones are not trained on.', low=2)
+        16,
+        'Configurations drawn per program and step; programs with fewer '
+        'different ones are not trained on.',
+        low=2,
+    )
     max_configs: int = _setting(
-        -1, 'Draw from at most so many configurations per program, a uniform '
-        'subset; -1: from all.', low=2, also=-1)
+        -1,
+        'Draw from at most so many configurations per program, a uniform '
+        'subset; -1: from all.',
+        low=2,
+        also=-1,
+    )
     sampling: str = _setting(
-        'skewed', 'How they are drawn: skewed to fast ones as published, '
+        'skewed',
+        'How they are drawn: skewed to fast ones as published, '
         'uniform, or stratified by runtime.',
-        choices=('skewed', 'uniform', 'stratified'))
+        choices=('skewed', 'uniform', 'stratified'),
+    )
     keep_nodes: int = _setting(
-        5000, 'Nodes of a program that a step passes gradients through; -1: '
-        'all of them.', low=1, also=-1)
+        5000,
+        'Nodes of a program that a step passes gradients through; -1: all of them.',
+        low=1,
+        also=-1,
+    )
     segments: str = _setting(
-        'equal', 'How programs are cut into segments of --keep_nodes: equal, '
+        'equal',
+        'How programs are cut into segments of --keep_nodes: equal, '
         'as published, or splits, between computations.',
-        choices=('equal', 'splits'))
+        choices=('equal', 'splits'),
+    )
     batch: int = _setting(8, 'Programs per step.', low=1)
     validate_batches: int = _setting(
-        10, 'Validate on the first so many batches of programs; -1: on all.')
+        10, 'Validate on the first so many batches of programs; -1: on all.'
+    )
     validation_configs: int = _setting(
-        1000, 'Most configurations per program in the validation after each '
-        'epoch, as in the published evaluation; always the same ones.', low=2)
+        1000,
+        'Most configurations per program in the validation after each '
+        'epoch, as in the published evaluation; always the same ones.',
+        low=2,
+    )
     memory_budget: int = _setting(
-        1024, 'Megabytes that scoring may take for what it computes.', low=16)
+        1024, 'Megabytes that scoring may take for what it computes.', low=16
+    )
 
 
 def _fields(config_class: type) -> List[dataclasses.Field]:
@@ -230,8 +310,7 @@ def define_flags(config_class: type, only: Sequence[str] = ()) -> None:
         kind = define[type(field.default)]
         kind(field.name, field.default, field.metadata['help'])
         # `--help` lists what the script itself defines; let it list these.
-        flags.FLAGS.register_key_flag_for_module(
-            sys.argv[0], flags.FLAGS[field.name])
+        flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[field.name])
 
 
 def from_flags(config_class: Type[_AnyConfig], values: Mapping[str, Any]) -> _AnyConfig:
@@ -246,8 +325,10 @@ def from_flags(config_class: Type[_AnyConfig], values: Mapping[str, Any]) -> _An
         return config
     given = [name for name in settings if not values[name].using_default_value]
     changes = recipes.settings(config.recipe, config.collection, given)
-    print(f'--recipe={config.recipe}: ' + ' '.join(
-        f'--{name}={value}' for name, value in changes.items()))
+    print(
+        f'--recipe={config.recipe}: '
+        + ' '.join(f'--{name}={value}' for name, value in changes.items())
+    )
     return checked(dataclasses.replace(config, **changes))
 
 
@@ -285,11 +366,13 @@ def model_kwargs(text: str) -> Dict[str, Any]:
         kwargs = json.loads(text)
     except ValueError as error:
         raise ValueError(
-            f'--model_kwargs_json is not JSON: {text!r} ({error})') from None
+            f'--model_kwargs_json is not JSON: {text!r} ({error})'
+        ) from None
     if not isinstance(kwargs, dict):
         raise ValueError(
             '--model_kwargs_json should be an object such as '
-            f'\'{{"num_gnns": 2}}\', not {text!r}')
+            f'\'{{"num_gnns": 2}}\', not {text!r}'
+        )
     return kwargs
 
 
@@ -308,8 +391,7 @@ def training_key(config: Any, *more: str) -> str:
         # How long the training is shapes every step of it.
         left_out.remove('epochs')
     shaping = {
-        name: value for name, value in to_json(config).items()
-        if name not in left_out
+        name: value for name, value in to_json(config).items() if name not in left_out
     }
     text = json.dumps([shaping, more], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

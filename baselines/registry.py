@@ -72,8 +72,7 @@ def options(model_class: type) -> Optional[List[str]]:
             continue
         parameters = inspect.signature(one.__init__).parameters.values()
         # After self, num_configs and num_ops.
-        names += [
-            p.name for p in list(parameters)[3:] if p.kind is not p.VAR_KEYWORD]
+        names += [p.name for p in list(parameters)[3:] if p.kind is not p.VAR_KEYWORD]
         if not any(p.kind is p.VAR_KEYWORD for p in parameters):
             return list(dict.fromkeys(names))
     return None
@@ -103,7 +102,8 @@ def _models(task: str, models_file: str) -> Dict[str, type]:
         if not models:
             raise ValueError(
                 f'--models_file: {files.expand(models_file)} defines no public '
-                'tf.keras.Model')
+                'tf.keras.Model'
+            )
         return models
     # Ours may have been replaced by a file that was written for that tree.
     _answer_to_published_name()
@@ -174,8 +174,7 @@ def load_models_file(path: str, task: str) -> types.ModuleType:
     except Exception as error:
         del sys.modules[name]
         raise ValueError(
-            f'--models_file: importing {path} raised '
-            f'{type(error).__name__}: {error}'
+            f'--models_file: importing {path} raised {type(error).__name__}: {error}'
         ) from error
     return module
 

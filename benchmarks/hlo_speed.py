@@ -19,7 +19,8 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 import results
-from baselines.commands import extract_file
+
+from baselines.extraction import files as extract_file
 from baselines.hlo import graph
 from baselines.hlo import layout
 from baselines.hlo import protos
@@ -28,8 +29,9 @@ from baselines.hlo import reading
 _LARGE = 100_000
 _MANY_RUNS = 10_000
 _ROUNDS = 3
-_SHARED = os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                       '../../shared/data/hlo')
+_SHARED = os.path.join(
+    os.path.dirname(os.path.abspath(__file__)), '../../shared/data/hlo'
+)
 
 
 def make_large(program: str, path: str, instructions: int, runs: int) -> None:
@@ -37,7 +39,8 @@ def make_large(program: str, path: str, instructions: int, runs: int) -> None:
     tuning = reading.read_tuning(program).modules[0]
     classes = protos.protos()
     large = classes.ModuleTuningData(
-        fingerprint=1, config_index_to_node=tuning.config_index_to_node)
+        fingerprint=1, config_index_to_node=tuning.config_index_to_node
+    )
     large.module.name = 'large'
     count, shift = 0, 0
     step = 1 + max(i.id for i in graph.list_instructions(tuning.module))
@@ -77,13 +80,15 @@ def _measure(path: str, extra: bool) -> dict:
         configs = layout.extract_configs(tuning, len(found.node_opcode))
         marks.append(time.perf_counter())
         names = ('read_s', 'graph_s', 'configs_s')
-        times = [b - a for a, b in zip(marks, marks[1:])] + [
-            marks[-1] - marks[0]]
+        times = [b - a for a, b in zip(marks, marks[1:])] + [marks[-1] - marks[0]]
         for name, value in zip(names + ('arrays_s',), times):
             figures[name] = min(value, figures.get(name, value))
-    figures.update(nodes=len(found.node_opcode), edges=len(found.edge_index),
-                   columns=found.node_feat.shape[1],
-                   runs=len(configs.config_runtime))
+    figures.update(
+        nodes=len(found.node_opcode),
+        edges=len(found.edge_index),
+        columns=found.node_feat.shape[1],
+        runs=len(configs.config_runtime),
+    )
     return dict(figures, peak_mb=_peak_mb())
 
 
@@ -93,8 +98,9 @@ def _extract(path: str) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(_ROUNDS):
             start = time.perf_counter()
-            report = extract_file.extract_file(path, extract_file.Options(
-                output=folder, overwrite=True))
+            report = extract_file.extract_file(
+                path, extract_file.Options(output=folder, overwrite=True)
+            )
             times.append(time.perf_counter() - start)
     if report.failed:
         raise ValueError(report.failed[0])
@@ -108,11 +114,13 @@ def _peak_mb() -> float:
 def main() -> None:
     """Measures and prints."""
     parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
-        '--folder', default=_SHARED,
-        help='has module_tuning_data_layout.pb and op_tuning_data.pb')
+        '--folder',
+        default=_SHARED,
+        help='has module_tuning_data_layout.pb and op_tuning_data.pb',
+    )
     parser.add_argument('--record', action='store_true', help='keep the figures')
     args = parser.parse_args()
     program = os.path.join(args.folder, 'module_tuning_data_layout.pb')
@@ -124,15 +132,21 @@ def main() -> None:
         results.alone(make_large, program, large, _LARGE, 1)
         results.alone(make_large, program, runs, 1, _MANY_RUNS)
         for name, path, extra in (
-                ('program', program, False), ('large', large, False),
-                ('large extra', large, True), ('many runs', runs, False)):
+            ('program', program, False),
+            ('large', large, False),
+            ('large extra', large, True),
+            ('many runs', runs, False),
+        ):
             found = results.alone(_measure, path, extra)
             if not extra:
                 found.update(results.alone(_extract, path))
             figures[name] = dict(found, pb_mb=os.path.getsize(path) / 1e6)
     figures['kernels'] = results.alone(_extract, kernels)
-    flat = {f'{name} {key}': value for name, found in figures.items()
-            for key, value in found.items()}
+    flat = {
+        f'{name} {key}': value
+        for name, found in figures.items()
+        for key, value in found.items()
+    }
     results.show(flat, args.record)
 
 

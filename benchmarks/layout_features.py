@@ -75,14 +75,15 @@ class _Program:
         self._feat = np.asarray(store.node_feat[node])
         self._opcode = np.asarray(store.node_opcode[node])
         self._nodes = np.asarray(
-            store.node_config_ids[store.rows('config_node', graph)])
+            store.node_config_ids[store.rows('config_node', graph)]
+        )
         self._codes = np.asarray(store.group_codes(graph))
         self._vectors = store.vectors(graph).astype(int).reshape(-1, 3, 6)
-        self._dims = [
-            tuple(int(s) for s in row if s) for row in self._feat[:, 21:27]]
+        self._dims = [tuple(int(s) for s in row if s) for row in self._feat[:, 21:27]]
         self._operands: List[List[int]] = [[] for _ in self._dims]
         for consumer, producer in np.asarray(
-                store.edge_index[store.rows('edge', graph)]).tolist():
+            store.edge_index[store.rows('edge', graph)]
+        ).tolist():
             self._operands[consumer].append(producer)
         self._position = {int(n): i for i, n in enumerate(self._nodes)}
         self._keys: Dict[Tuple[int, int], np.ndarray] = {}
@@ -105,13 +106,14 @@ class _Program:
             into[:, :start] += np.array(per_code)[which.ravel()]
             for t, array in enumerate(arrays[1:], 1):
                 at = start + 6 * (t - 1)
-                into[:, at:at + 6] += self._copies(place, t, array)
+                into[:, at : at + 6] += self._copies(place, t, array)
             if self._opcode[node] == RESHAPE:
                 odd = np.zeros(len(self._codes), bool)
                 for t, array in enumerate(arrays[:2]):
                     rank = len(self._dims[array])
                     odd |= self._key(t, rank)[self._codes[:, place]] != _key(
-                        range(rank)[::-1])
+                        range(rank)[::-1]
+                    )
                 into[:, -1] += odd * self._bytes(node)
         return sums.reshape(len(sums), -1) / total
 
@@ -127,8 +129,8 @@ class _Program:
         a, b = (self._dims[o] for o in operands)
         if self._opcode[node] == CONVOLUTION:
             row = self._feat[node].astype(int)
-            batch = self._dims[node][row[105]:][:1]
-            fits = [bool(batch) and d[row[93]:][:1] == batch for d in (a, b)]
+            batch = self._dims[node][row[105] :][:1]
+            fits = [bool(batch) and d[row[93] :][:1] == batch for d in (a, b)]
         else:
             rank = int((self._vectors[self._codes[0, place], 1] >= 0).sum())
             fits = [len(a) == rank, len(b) == rank]
@@ -195,7 +197,8 @@ class _Program:
             if array in self._position:
                 return self._position[array]
             array = next(
-                (o for o in self._operands[array] if self._dims[o] == dims), None)
+                (o for o in self._operands[array] if self._dims[o] == dims), None
+            )
             if array is None:
                 return None
         return None
@@ -204,7 +207,8 @@ class _Program:
         """A number for the layout of a tensor in each vector."""
         if (t, rank) not in self._keys:
             self._keys[t, rank] = np.array(
-                [_key(_full(v, rank)) for v in self._vectors[:, t]])
+                [_key(_full(v, rank)) for v in self._vectors[:, t]]
+            )
         return self._keys[t, rank]
 
 

@@ -35,32 +35,45 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 import layout_features
+
 from baselines import config
 from baselines.commands import command_line
-from baselines.data import layout_sample
-from baselines.data import layout_store
+from baselines.data.layout import store as layout_store
 from baselines.ranking import metrics
 from baselines.ranking import report
+from baselines.simulated import layout as layout_sample
 
 COLLECTIONS = ('xla:random', 'xla:default', 'nlp:random', 'nlp:default')
 
 # Chosen by the tau of the validation programs.
 RECIPE = dict(
-    epochs=300, early_stop=100, lr=0.01, batch=4, configs=32,
-    sampling='uniform', validation_configs=300)
+    epochs=300,
+    early_stop=100,
+    lr=0.01,
+    batch=4,
+    configs=32,
+    sampling='uniform',
+    validation_configs=300,
+)
 # Without validation the last epoch counts.  One program is one step an epoch:
 # the default 50 epochs are 50 steps, and more did not help folds of its
 # training split.
 REAL_RECIPE = dict(batch=1, validate_batches=0)
 
 TREES = dict(
-    max_iter=150, learning_rate=0.1, max_leaf_nodes=15, min_samples_leaf=50,
-    l2_regularization=1.0, early_stopping=False)
+    max_iter=150,
+    learning_rate=0.1,
+    max_leaf_nodes=15,
+    min_samples_leaf=50,
+    l2_regularization=1.0,
+    early_stopping=False,
+)
 REAL_TREES = {**TREES, 'min_samples_leaf': 5}
 _ROWS_PER_PROGRAM = 600  # that trees learn from; of more a uniform subset
 
 _REAL_ROOT = os.path.join(
-    os.path.dirname(os.path.abspath(__file__)), '../../shared/data/npz/layout')
+    os.path.dirname(os.path.abspath(__file__)), '../../shared/data/npz/layout'
+)
 
 
 class Found(NamedTuple):
@@ -113,8 +126,11 @@ def main() -> int:
             count = int(keep.sum())
             far = 1.96 * (2 * (2 * count + 5) / (9 * count * (count - 1))) ** 0.5
             rows += show(
-                f'real graph, {count} {name}', f'0 ({-far:.2f} to {far:.2f})',
-                every(trees, keep), every(model, keep))
+                f'real graph, {count} {name}',
+                f'0 ({-far:.2f} to {far:.2f})',
+                every(trees, keep),
+                every(model, keep),
+            )
     else:
         print(f'no real graph in {real}: no row for it', file=sys.stderr)
     if args.record:
@@ -126,18 +142,25 @@ def main() -> int:
 
 def _arguments():
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
-        '--collections', nargs='*', choices=COLLECTIONS, default=COLLECTIONS)
+        '--collections', nargs='*', choices=COLLECTIONS, default=COLLECTIONS
+    )
     parser.add_argument('--seeds', nargs='+', type=int, default=[0])
     parser.add_argument(
-        '--epochs', type=int, default=0, help="in place of the recipes'")
+        '--epochs', type=int, default=0, help="in place of the recipes'"
+    )
     parser.add_argument(
-        '--cache_dir', default=config.LayoutConfig.cache_dir,
-        help='where packed splits are kept')
+        '--cache_dir',
+        default=config.LayoutConfig.cache_dir,
+        help='where packed splits are kept',
+    )
     parser.add_argument(
-        '--real_root', default=_REAL_ROOT,
-        help='folder with xla/random of a single real graph')
+        '--real_root',
+        default=_REAL_ROOT,
+        help='folder with xla/random of a single real graph',
+    )
     parser.add_argument('--record', action='store_true', help='keep the figures')
     return parser.parse_args()
 
@@ -145,13 +168,17 @@ def _arguments():
 def _settings(args, data_root: str, collection: str):
     source, search = collection.split(':')
     return dict(
-        data_root=data_root, source=source, search=search, cache_dir=args.cache_dir)
+        data_root=data_root, source=source, search=search, cache_dir=args.cache_dir
+    )
 
 
 def show(name: str, chance: str, trees: Found, model: Found):
     """Prints a row of the table, and returns those of results.csv."""
-    print(f'| {name} | {chance} | {trees.cell()} | {model.cell()} '
-          f'| {model.seconds:.0f} s |', flush=True)
+    print(
+        f'| {name} | {chance} | {trees.cell()} | {model.cell()} '
+        f'| {model.seconds:.0f} s |',
+        flush=True,
+    )
     rows = []
     for kind, found in (('trees', trees), ('ResModel', model)):
         for number, tau in enumerate(found.means(), 1):
@@ -169,9 +196,12 @@ def by_seed(method, args, *more):
 def every(runs, keep=slice(None)) -> Found:
     """Measures what `by_seed` returned, on the configurations in `keep`."""
     taus = [
-        {r.graph_id: float(np.nan_to_num(
-            metrics.kendall_tau(r.scores[keep], r.runtimes[keep])))
-         for r in results}
+        {
+            r.graph_id: float(
+                np.nan_to_num(metrics.kendall_tau(r.scores[keep], r.runtimes[keep]))
+            )
+            for r in results
+        }
         for results, _ in runs
     ]
     return Found(taus, float(np.mean([seconds for _, seconds in runs])))
@@ -184,8 +214,7 @@ def trained(seed: int, settings, split: str, recipe):
     from baselines.tasks import prediction
 
     with tempfile.TemporaryDirectory() as out_dir:
-        options = config.LayoutConfig(
-            **settings, **recipe, seed=seed, out_dir=out_dir)
+        options = config.LayoutConfig(**settings, **recipe, seed=seed, out_dir=out_dir)
         start = time.monotonic()
         with contextlib.redirect_stdout(io.StringIO()):
             model_dir = layout_training.train(options)
@@ -205,7 +234,8 @@ def boosted(seed: int, settings, split: str, options):
         from sklearn import ensemble
     except ImportError:
         raise ValueError(
-            'the reference needs scikit-learn: pip install scikit-learn') from None
+            'the reference needs scikit-learn: pip install scikit-learn'
+        ) from None
 
     start = time.monotonic()
     train, test = (_rows(settings, part) for part in ('train', split))
@@ -222,7 +252,8 @@ def boosted(seed: int, settings, split: str, options):
     seconds = time.monotonic() - start
     return [
         report.GraphResult(
-            rows.graph_id, model.predict(_features(rows, train)), rows.runtimes)
+            rows.graph_id, model.predict(_features(rows, train)), rows.runtimes
+        )
         for rows in test
     ], seconds
 
@@ -252,15 +283,18 @@ def _rows(settings, split: str):
 def _store(settings, split: str) -> layout_store.LayoutStore:
     return layout_store.open_layout_split(
         os.path.join(
-            settings['data_root'], settings['source'], settings['search'], split),
-        settings['cache_dir'])
+            settings['data_root'], settings['source'], settings['search'], split
+        ),
+        settings['cache_dir'],
+    )
 
 
 def _new_configurations(settings) -> np.ndarray:
     """Which validation configurations of a single graph are not in train."""
     train, valid = (
         _store(settings, split).config_features(0, slice(None))
-        for split in ('train', 'valid'))
+        for split in ('train', 'valid')
+    )
     known = {one.tobytes() for one in train}
     return np.array([one.tobytes() not in known for one in valid])
 

@@ -23,10 +23,11 @@ from scipy import stats
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
-from baselines.data import layout_sample
-from baselines.data.layout_records import LayoutRecord, read_layout
-from baselines.data.layout_sample.generate import NOISE
-from baselines.data.layout_sample.layouts import registers
+from baselines.data.layout.records import LayoutRecord
+from baselines.data.layout.records import read_layout
+from baselines.simulated import layout as layout_sample
+from baselines.simulated.layout.generate import NOISE
+from baselines.simulated.layout.layouts import registers
 
 CONVOLUTION, DOT, RESHAPE = 26, 34, 75
 
@@ -39,10 +40,14 @@ def main() -> None:
     for source in ('xla', 'nlp'):
         for search in ('random', 'default'):
             found = {
-                split: [examples(read_layout(path)) for path in sorted(
-                    glob.glob(os.path.join(root, source, search, split, '*.npz')))]
+                split: [
+                    examples(read_layout(path))
+                    for path in sorted(
+                        glob.glob(os.path.join(root, source, search, split, '*.npz'))
+                    )
+                ]
                 for split in ('train', 'test')
-            }  # fmt: skip
+            }
             taus = [score(found, columns) for columns in (0, 1)]
             times = [times for _, times in found['test']]
             taus.append(np.mean([noise_ceiling(t) for t in times]))
@@ -70,10 +75,7 @@ def examples(record: LayoutRecord):
             turned[:, kind + t] += filled[which] * wrong
             counts[:, t] += (layouts != np.arange(len(size))[::-1]).sum(axis=1)
     total = padded.mean(axis=0).sum()
-    sets = (
-        counts / counts.mean(axis=0).clip(1),
-        np.hstack([padded, turned]) / total,
-    )
+    sets = (counts / counts.mean(axis=0).clip(1), np.hstack([padded, turned]) / total)
     runtimes = record.config_runtime / record.config_runtime.mean()
     return [s - s.mean(axis=0) for s in sets], runtimes - 1
 

@@ -23,8 +23,8 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from baselines import config  # pylint: disable=wrong-import-position
-from baselines.commands import command_line  # pylint: disable=wrong-import-position
+from baselines import config
+from baselines.commands import command_line
 
 _MODES = ('fullgraph', 'dropout', 'backpropdropout')
 
@@ -32,7 +32,8 @@ _MODES = ('fullgraph', 'dropout', 'backpropdropout')
 def main() -> int:
     """Trains each way and prints a table."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument('--source', default='xla', choices=('xla', 'nlp'))
     parser.add_argument('--search', default='random', choices=('random', 'default'))
     parser.add_argument('--keep_nodes', type=int, default=500)
@@ -42,25 +43,35 @@ def main() -> int:
     parser.add_argument('--record', action='store_true', help='keep the figures')
     args = parser.parse_args()
     command_line.start_tensorflow()
-    print(f'{args.source}:{args.search} of the simulated sample, segments of '
-          f'{args.keep_nodes} nodes, {args.epochs} epochs\n')
-    print('| outside the segment | cut | validation tau | test tau | processor time '
-          '| drawn again after |')
+    print(
+        f'{args.source}:{args.search} of the simulated sample, segments of '
+        f'{args.keep_nodes} nodes, {args.epochs} epochs\n'
+    )
+    print(
+        '| outside the segment | cut | validation tau | test tau | processor time '
+        '| drawn again after |'
+    )
     print('|---|---|---|---|---|---|')
     rows = []
     for mode in _MODES:
         for cut in ('equal',) if mode == 'fullgraph' else ('equal', 'splits'):
             found = [train(args, mode, cut, seed) for seed in args.seeds]
             mean = {key: statistics.mean(f[key] for f in found) for key in found[0]}
-            print(f'| {mode} | {"-" if mode == "fullgraph" else cut} '
-                  f'| {mean["val"]:.3f} | {mean["test"]:.3f} '
-                  f'| {mean["seconds"]:.0f} s | {mean["age"]:.0f} epochs |',
-                  flush=True)
-            rows += [(f'{mode}, {cut}: {key}', value, unit) for key, value, unit in (
-                ('validation tau', mean['val'], ''),
-                ('test tau', mean['test'], ''),
-                ('processor time', mean['seconds'], 's'),
-                ('a configuration is drawn again after', mean['age'], 'epochs'))]
+            print(
+                f'| {mode} | {"-" if mode == "fullgraph" else cut} '
+                f'| {mean["val"]:.3f} | {mean["test"]:.3f} '
+                f'| {mean["seconds"]:.0f} s | {mean["age"]:.0f} epochs |',
+                flush=True,
+            )
+            rows += [
+                (f'{mode}, {cut}: {key}', value, unit)
+                for key, value, unit in (
+                    ('validation tau', mean['val'], ''),
+                    ('test tau', mean['test'], ''),
+                    ('processor time', mean['seconds'], 's'),
+                    ('a configuration is drawn again after', mean['age'], 'epochs'),
+                )
+            ]
     if args.record:
         import results
 
@@ -74,18 +85,30 @@ def train(args, mode: str, cut: str, seed: int):
     import io
     import json
 
-    from baselines.data import layout_sampling
+    from baselines.data.layout import sampling as layout_sampling
     from baselines.tasks import layout
     from baselines.tasks import layout_training
     from baselines.training import runs
 
     with tempfile.TemporaryDirectory() as out_dir:
         settings = config.LayoutConfig(
-            source=args.source, search=args.search, epochs=args.epochs,
-            early_stop=args.epochs, lr=args.lr, sampling='uniform', batch=4,
-            configs=32, validation_configs=300, keep_nodes=args.keep_nodes, segments=cut,
-            model_kwargs_json=json.dumps({'dropout': mode}), seed=seed,
-            sample_data=True, out_dir=out_dir, test_mode='metrics')
+            source=args.source,
+            search=args.search,
+            epochs=args.epochs,
+            early_stop=args.epochs,
+            lr=args.lr,
+            sampling='uniform',
+            batch=4,
+            configs=32,
+            validation_configs=300,
+            keep_nodes=args.keep_nodes,
+            segments=cut,
+            model_kwargs_json=json.dumps({'dropout': mode}),
+            seed=seed,
+            sample_data=True,
+            out_dir=out_dir,
+            test_mode='metrics',
+        )
         start = time.process_time()
         with contextlib.redirect_stdout(io.StringIO()):
             model_dir = layout_training.train(settings)

@@ -32,7 +32,7 @@ import numpy as np
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from baselines.commands import command_line  # pylint: disable=wrong-import-position
+from baselines.commands import command_line
 
 _PARTS = ('score', 'train', 'stress')
 _NUM_OPS, _NODE_COLUMNS, _CONFIG_COLUMNS = 120, 18, 12
@@ -49,25 +49,26 @@ def simulate(rng, nodes, edges, configurable, configs, vectors):
     )
     skips = np.where(
         np.arange(edges) < nodes - 1,
-        rng.geometric(0.3, edges), rng.geometric(0.05, edges))
+        rng.geometric(0.3, edges),
+        rng.geometric(0.05, edges),
+    )
     producers = np.maximum(consumers - skips, 0)
     at_hub = (np.arange(edges) >= nodes - 1) & (rng.random(edges) < 0.1)
     producers[at_hub] = rng.integers(0, 2, at_hub.sum())
     table = 20 if vectors <= 8 else 4 * vectors
-    choices = rng.integers(
-        2 if vectors <= 8 else vectors, vectors + 1, configurable)
+    choices = rng.integers(2 if vectors <= 8 else vectors, vectors + 1, configurable)
     first = rng.integers(0, table - choices + 1)
     codes = np.empty((configs, configurable), np.uint16)
     for start in range(0, configs, 1000):
-        rows = codes[start:start + 1000]
+        rows = codes[start : start + 1000]
         rows[:] = first + (rng.random(rows.shape) * choices).astype(np.int64)
     return graphs_lib.Program(
         graph_id=f'simulated_{nodes}',
         op=rng.integers(0, _NUM_OPS, nodes).astype(np.int32),
         feats=rng.random((nodes, _NODE_COLUMNS), np.float32),
         edges=np.stack([consumers, producers], 1).astype(np.int32),
-        config_ops=2 + np.sort(
-            rng.permutation(nodes - 2)[:configurable]).astype(np.int32),
+        config_ops=2
+        + np.sort(rng.permutation(nodes - 2)[:configurable]).astype(np.int32),
         vectors=rng.random((table, _CONFIG_COLUMNS), np.float32),
         codes=codes,
         group=np.arange(configs),
@@ -106,13 +107,18 @@ def score(rng, args):
     model = models.ResModel(few, _NUM_OPS)
     scorer = scoring.LayoutScorer(model, args.budget << 20)
     packed = graphs_lib.LayoutGraphs([program]).items(
-        np.zeros([1, 1], int), np.arange(few)[None, None])
+        np.zeros([1, 1], int), np.arange(few)[None, None]
+    )
     packed = {k: tf.convert_to_tensor(v) for k, v in packed.items()}
     found = scorer.score(program)
-    plain = tf.function(lambda: plain_layout_model.forward(
-        model, graphs_lib.unpack(packed, 0, 1, few)[0], few))
+    plain = tf.function(
+        lambda: plain_layout_model.forward(
+            model, graphs_lib.unpack(packed, 0, 1, few)[0], few
+        )
+    )
     whole = tf.function(
-        lambda: model.forward(graphs_lib.unpack(packed, 0, 1, few)[0], few)[0])
+        lambda: model.forward(graphs_lib.unpack(packed, 0, 1, few)[0], few)[0]
+    )
     wanted = plain().numpy()
     rows = []
     for name, work, count, scores in (
@@ -122,12 +128,16 @@ def score(rng, args):
     ):
         clock, cpu = median(work, args.repeats)
         off = float(np.abs(scores - wanted).max() / np.abs(wanted).max())
-        print(f'{name}: {count / clock:,.0f} configurations/s, '
-              f'{1e3 * cpu / count:.3f} ms of CPU each; '
-              f'largest difference {off:.1e}')
-        rows += [(f'{name}, speed', count / clock, 'configurations/s'),
-                 (f'{name}, CPU', 1e3 * cpu / count, 'ms/configuration'),
-                 (f'{name}, largest relative difference', off, '')]
+        print(
+            f'{name}: {count / clock:,.0f} configurations/s, '
+            f'{1e3 * cpu / count:.3f} ms of CPU each; '
+            f'largest difference {off:.1e}'
+        )
+        rows += [
+            (f'{name}, speed', count / clock, 'configurations/s'),
+            (f'{name}, CPU', 1e3 * cpu / count, 'ms/configuration'),
+            (f'{name}, largest relative difference', off, ''),
+        ]
     return rows
 
 
@@ -135,11 +145,11 @@ def train(rng, args):
     """Times training in each mode; returns rows for results.csv."""
     sizes = np.linspace(1000, 8000, 8).astype(int)
     programs = [
-        simulate(rng, n, int(1.45 * n), n // 20, 1000, args.vectors)
-        for n in sizes
+        simulate(rng, n, int(1.45 * n), n // 20, 1000, args.vectors) for n in sizes
     ]
     return [
-        row for mode in ('fullgraph', 'dropout', 'backpropdropout')
+        row
+        for mode in ('fullgraph', 'dropout', 'backpropdropout')
         for row in time_steps(rng, args, programs, mode, 5000)
     ]
 
@@ -152,7 +162,7 @@ def time_steps(rng, args, programs, mode, keep_nodes):
     from baselines.layout import graphs as graphs_lib
     from baselines.layout import models
     from baselines.layout import segments
-    from baselines.training import fitting
+    from baselines.training import loop
     from baselines.training import optimisation
 
     batch, configs, steps = len(programs), 16, 3
@@ -173,15 +183,20 @@ def time_steps(rng, args, programs, mode, keep_nodes):
     model = models.ResModel(configs, _NUM_OPS, dropout=mode)
     tensors = {k: tf.convert_to_tensor(v) for k, v in draw().items()}
     model(unpack(tensors, 0)[0])
-    trainer = fitting.Trainer(
-        model, tfr.keras.losses.ListMLELoss(temperature=1.0),
+    trainer = loop.Trainer(
+        model,
+        tfr.keras.losses.ListMLELoss(temperature=1.0),
         optimisation.Optimisation(lr=1e-3, clip_norm=1e-2),
-        unpack, graphs.signature(batch))
+        unpack,
+        graphs.signature(batch),
+    )
     clock, cpu = median(lambda: trainer.run_chunk(draw(), steps), args.repeats)
     name = f'{batch} programs x {configs}, {mode}'
     print(f'{name}: {clock / steps:.3f} s per step, {cpu / steps:.3f} s of CPU')
-    return [(f'{name}, step', clock / steps, 's'),
-            (f'{name}, step, CPU', cpu / steps, 's')]
+    return [
+        (f'{name}, step', clock / steps, 's'),
+        (f'{name}, step, CPU', cpu / steps, 's'),
+    ]
 
 
 def stress(rng, args):
@@ -194,28 +209,31 @@ def stress(rng, args):
         program = simulate(rng, 20000, 29000, 1500, configs, args.vectors)
         path = os.path.join(folder, 'codes.npy')
         np.save(path, program.codes)
-        program = dataclasses.replace(
-            program, codes=np.load(path, mmap_mode='r'))
+        program = dataclasses.replace(program, codes=np.load(path, mmap_mode='r'))
         rows = time_steps(rng, args, [program], 'fullgraph', -1)
         before = peak()
-        scorer = scoring.LayoutScorer(
-            models.ResModel(16, _NUM_OPS), args.budget << 20)
+        scorer = scoring.LayoutScorer(models.ResModel(16, _NUM_OPS), args.budget << 20)
         start = time.perf_counter(), time.process_time()
         scorer.score(program)
         clock = time.perf_counter() - start[0]
         cpu = time.process_time() - start[1]
-    print(f'{configs:,} configurations of 20,000 nodes: {clock:.1f} s, '
-          f'{cpu:.1f} s of CPU; peak {peak():.2f} GB ({before:.2f} GB before), '
-          f'budget {args.budget / 1024:g} GB')
+    print(
+        f'{configs:,} configurations of 20,000 nodes: {clock:.1f} s, '
+        f'{cpu:.1f} s of CPU; peak {peak():.2f} GB ({before:.2f} GB before), '
+        f'budget {args.budget / 1024:g} GB'
+    )
     return rows + [
-        ('stress, scoring', clock, 's'), ('stress, scoring, CPU', cpu, 's'),
-        ('stress, peak', peak(), 'GB')]
+        ('stress, scoring', clock, 's'),
+        ('stress, scoring, CPU', cpu, 's'),
+        ('stress, peak', peak(), 'GB'),
+    ]
 
 
 def main() -> int:
     """Measures and prints."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument('--what', nargs='+', default=_PARTS, choices=_PARTS)
     parser.add_argument('--vectors', type=int, default=8, help='layouts per node')
     parser.add_argument('--budget', type=int, default=1024, help='MB for scoring')

@@ -27,9 +27,10 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 import results
-from baselines.data import layout_sampling
-from baselines.data import layout_store
-from baselines.data import normalizer
+
+from baselines.data.layout import sampling as layout_sampling
+from baselines.data.layout import store as layout_store
+from baselines.features import normalizer
 
 _NODES = 20_000
 _CONFIGURABLE = 1_500
@@ -46,7 +47,7 @@ def write_graph(path, dtype, configs, configurable=_CONFIGURABLE, seed=0):
     for row in pool:
         for start in (0, 6, 12):
             rank = rng.integers(0, 6)
-            row[start:start + rank] = rng.permutation(rank)
+            row[start : start + rank] = rng.permutation(rank)
     options = rng.integers(0, len(pool), (configurable, 8))
     choices = rng.integers(2, 9, configurable)
     chain = np.arange(1, _NODES)
@@ -56,21 +57,23 @@ def write_graph(path, dtype, configs, configurable=_CONFIGURABLE, seed=0):
         'node_feat': features,
         'node_opcode': rng.integers(1, 120, _NODES).astype(np.uint8),
         'edge_index': np.stack([chain, chain - 1], axis=1),
-        'node_config_ids': np.sort(
-            rng.choice(_NODES, configurable, replace=False)),
+        'node_config_ids': np.sort(rng.choice(_NODES, configurable, replace=False)),
         'config_runtime': rng.integers(10**8, 2 * 10**8, configs),
         'node_splits': np.array([[0, _NODES]]),
     }
-    with zipfile.ZipFile(
-            path, 'w', zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+    with zipfile.ZipFile(path, 'w', zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for key, array in arrays.items():
             with archive.open(f'{key}.npy', 'w') as member:
                 np.lib.format.write_array(member, array)
-        with archive.open(
-                'node_config_feat.npy', 'w', force_zip64=True) as member:
-            np.lib.format.write_array_header_1_0(member, {
-                'descr': np.dtype(dtype).str, 'fortran_order': False,
-                'shape': (configs, configurable, 18)})
+        with archive.open('node_config_feat.npy', 'w', force_zip64=True) as member:
+            np.lib.format.write_array_header_1_0(
+                member,
+                {
+                    'descr': np.dtype(dtype).str,
+                    'fortran_order': False,
+                    'shape': (configs, configurable, 18),
+                },
+            )
             # Written before, for repetitions.
             old = np.zeros((0, configurable, 18), dtype)
             starts = range(0, configs, _BLOCK)
@@ -80,8 +83,7 @@ def write_graph(path, dtype, configs, configurable=_CONFIGURABLE, seed=0):
                 block = pool[options[np.arange(configurable), picks]]
                 repeated = np.flatnonzero(rng.random(count) < 0.3)
                 if len(old):
-                    block[repeated] = old[
-                        rng.integers(0, len(old), len(repeated))]
+                    block[repeated] = old[rng.integers(0, len(old), len(repeated))]
                 old = block
                 member.write(block.data)
 
@@ -107,14 +109,17 @@ def _import(folder, cache_dir):
     return {
         'import_s': seconds,
         'import_cpu_s': time.process_time() - start_cpu,
-        'import_peak_mb': resource.getrusage(
-            resource.RUSAGE_SELF).ru_maxrss / 1e3,
+        'import_peak_mb': resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,
         'configs': int(store.config_offsets[-1]),
         'different_configs': int(store.group_offsets[-1]),
         'vectors': int(store.vector_offsets[-1]),
         'packed_mb': sum(
-            entry.stat().st_size for folder in os.scandir(cache_dir)
-            if folder.is_dir() for entry in os.scandir(folder.path)) / 1e6,
+            entry.stat().st_size
+            for folder in os.scandir(cache_dir)
+            if folder.is_dir()
+            for entry in os.scandir(folder.path)
+        )
+        / 1e6,
     }
 
 
@@ -145,7 +150,8 @@ def _sample(split, cache_dir):
             drawn = sampler.draw(rng, graphs, _DRAWN)
             for graph, configs in zip(graphs, drawn.configs):
                 store.config_features(
-                    graph, configs, scale=scale.configs, nodes_first=True)
+                    graph, configs, scale=scale.configs, nodes_first=True
+                )
             times.append(time.perf_counter() - start)
         figures[f'{strategy}_ms'] = statistics.median(times) * 1e3
         figures[f'{strategy}_first_ms'] = times[0] * 1e3
@@ -163,8 +169,7 @@ def _sample(split, cache_dir):
 def _many(scratch, configs, configurable, name):
     split = os.path.join(scratch, name, 'train')
     for i in range(_GRAPHS):
-        write_graph(
-            os.path.join(split, f'{i}.npz'), np.int8, configs, configurable, i)
+        write_graph(os.path.join(split, f'{i}.npz'), np.int8, configs, configurable, i)
     cache_dir = os.path.join(scratch, name, 'cache')
     results.alone(_import, split, cache_dir)
     return {
@@ -176,8 +181,8 @@ def _many(scratch, configs, configurable, name):
 def main() -> None:
     """Simulates, measures and prints."""
     parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument('--configs', type=int, default=20_000)
     parser.add_argument('--many', action='store_true')
     parser.add_argument('--record', action='store_true', help='keep the figures')

@@ -44,9 +44,16 @@ from baselines import recipes
 from baselines import registry
 from baselines.commands import command_line
 
-_README = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'README.md')
+_README = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'README.md'
+)
 _PUBLISHED_TILES = {
-    'MLP', 'LateJoinSAGE', 'EarlyJoinSAGE', 'LateJoinResGCN', 'EarlyJoinResGCN'}
+    'MLP',
+    'LateJoinSAGE',
+    'EarlyJoinSAGE',
+    'LateJoinResGCN',
+    'EarlyJoinResGCN',
+}
 _COLLECTIONS = ('xla:random', 'xla:default', 'nlp:random', 'nlp:default')
 
 
@@ -73,23 +80,42 @@ def tile_rows() -> List[Row]:
             rows.append(Row(name, 'published', {'model': name}))
             continue
         estimate = getattr(model, 'wants_estimate', False)
-        rows.append(Row(
-            name, 'strong, --estimate' if estimate else 'strong',
-            {**strong, 'model': name, **({'estimate': True} if estimate else {})}))
+        rows.append(
+            Row(
+                name,
+                'strong, --estimate' if estimate else 'strong',
+                {**strong, 'model': name, **({'estimate': True} if estimate else {})},
+            )
+        )
     gat = '{"attention": "gatv2"}'
     plain = '{"log_scales": []}'
     return rows + [
-        Row('AttentionSAGE, GATv2', 'strong',
-            {**strong, 'model': 'AttentionSAGE', 'model_kwargs_json': gat}),
-        Row('ResSAGE without logarithms', 'strong',
-            {**strong, 'model': 'ResSAGE', 'model_kwargs_json': plain}),
+        Row(
+            'AttentionSAGE, GATv2',
+            'strong',
+            {**strong, 'model': 'AttentionSAGE', 'model_kwargs_json': gat},
+        ),
+        Row(
+            'ResSAGE without logarithms',
+            'strong',
+            {**strong, 'model': 'ResSAGE', 'model_kwargs_json': plain},
+        ),
         Row('EarlyJoinSAGE', 'strong', {**strong, 'model': 'EarlyJoinSAGE'}),
-        Row('EarlyJoinSAGE', 'published, --estimate',
-            {'model': 'EarlyJoinSAGE', 'estimate': True}),
-        Row('ResSAGE', 'strong, --estimate',
-            {**strong, 'model': 'ResSAGE', 'estimate': True}),
-        Row('ConfigAttentionSAGE', 'strong, --estimate',
-            {**strong, 'model': 'ConfigAttentionSAGE', 'estimate': True}),
+        Row(
+            'EarlyJoinSAGE',
+            'published, --estimate',
+            {'model': 'EarlyJoinSAGE', 'estimate': True},
+        ),
+        Row(
+            'ResSAGE',
+            'strong, --estimate',
+            {**strong, 'model': 'ResSAGE', 'estimate': True},
+        ),
+        Row(
+            'ConfigAttentionSAGE',
+            'strong, --estimate',
+            {**strong, 'model': 'ConfigAttentionSAGE', 'estimate': True},
+        ),
     ]
 
 
@@ -104,15 +130,24 @@ def layout_rows(collection: str) -> List[Row]:
     rows = [Row('ResModel', 'reference', {**reference, 'model': 'ResModel'})]
     rows += [
         Row(name, 'strong', {**strong, **of_all, 'model': name})
-        for name in _distinct(registry.layout_models()) if name != 'ResModel']
+        for name in _distinct(registry.layout_models())
+        if name != 'ResModel'
+    ]
     if collection != _COLLECTIONS[0]:
         return rows
     # What of the difference is training, and what joining late costs.
     return rows + [
         Row('ResModel', 'strong', {**strong, **of_all, 'model': 'ResModel'}),
-        Row('ResSAGE, early join', 'strong', {
-            **strong, **of_all, 'model': 'ResSAGE',
-            'model_kwargs_json': '{"join": "early"}'}),
+        Row(
+            'ResSAGE, early join',
+            'strong',
+            {
+                **strong,
+                **of_all,
+                'model': 'ResSAGE',
+                'model_kwargs_json': '{"join": "early"}',
+            },
+        ),
     ]
 
 
@@ -129,12 +164,18 @@ def main() -> int:
     if args.one:
         return _one(args)
     command_line.quiet_tensorflow()
-    tables = {'tiles': tile_rows()} if args.task == 'tiles' else {
-        collection: layout_rows(collection) for collection in args.collections}
+    tables = (
+        {'tiles': tile_rows()}
+        if args.task == 'tiles'
+        else {collection: layout_rows(collection) for collection in args.collections}
+    )
     jobs = [
         (args.task, row, seed)
-        for seed in args.seeds for rows in tables.values() for row in rows
-        if not args.models or row.settings['model'] in args.models]
+        for seed in args.seeds
+        for rows in tables.values()
+        for row in rows
+        if not args.models or row.settings['model'] in args.models
+    ]
     if not args.table:
         _run(jobs, args)
     blocks = []
@@ -149,21 +190,27 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument('--task', choices=('tiles', 'layout'), default='tiles')
     parser.add_argument(
-        '--collections', nargs='+', choices=_COLLECTIONS, default=_COLLECTIONS)
+        '--collections', nargs='+', choices=_COLLECTIONS, default=_COLLECTIONS
+    )
     parser.add_argument('--models', nargs='+', help='only these models')
     parser.add_argument('--seeds', nargs='+', type=int, default=[0, 1, 2])
     parser.add_argument(
-        '--budget', type=float, default=60, help='seconds of training each')
+        '--budget', type=float, default=60, help='seconds of training each'
+    )
     parser.add_argument(
-        '--jobs', type=int, default=2, help='trainings side by side, a core each')
+        '--jobs', type=int, default=2, help='trainings side by side, a core each'
+    )
     parser.add_argument('--work', default='~/out/leaderboard')
     parser.add_argument(
-        '--readme', action='store_true', help='put the tables into README.md')
+        '--readme', action='store_true', help='put the tables into README.md'
+    )
     parser.add_argument(
-        '--table', action='store_true', help='train nothing: table what is there')
+        '--table', action='store_true', help='train nothing: table what is there'
+    )
     parser.add_argument('--record', action='store_true', help='keep the figures')
     parser.add_argument('--one', help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -181,28 +228,48 @@ def _place(args, task: str, row: Row, seed: int) -> str:
 
 def _run(jobs, args) -> None:
     """Runs those without a result, each in a process of its own."""
-    missing = [job for job in jobs if not os.path.exists(
-        os.path.join(_place(args, *job), 'result.json'))]
+    missing = [
+        job
+        for job in jobs
+        if not os.path.exists(os.path.join(_place(args, *job), 'result.json'))
+    ]
     threads = {'TF_NUM_INTRAOP_THREADS': '1', 'TF_NUM_INTEROP_THREADS': '1'}
 
     def run(job):
         task, row, seed = job
         spec = {
-            'task': task, 'settings': dict(row.settings), 'seed': seed,
+            'task': task,
+            'settings': dict(row.settings),
+            'seed': seed,
             'place': _place(args, task, row, seed),
             # The first seed's epoch is timed; the others have as many epochs.
-            'timed': _place(args, task, row, args.seeds[0])}
+            'timed': _place(args, task, row, args.seeds[0]),
+        }
         done = subprocess.run(
-            [sys.executable, os.path.abspath(__file__), '--one', json.dumps(spec),
-             '--budget', str(args.budget)],
-            env={**os.environ, **threads}, capture_output=True, text=True)
+            [
+                sys.executable,
+                os.path.abspath(__file__),
+                '--one',
+                json.dumps(spec),
+                '--budget',
+                str(args.budget),
+            ],
+            env={**os.environ, **threads},
+            capture_output=True,
+            text=True,
+        )
         if done.returncode:
             tqdm.tqdm.write(f'{row.name}, seed {seed}: {done.stderr[-2000:]}')
 
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        list(tqdm.tqdm(
-            pool.map(run, missing), total=len(missing), unit='training',
-            disable=None))
+        list(
+            tqdm.tqdm(
+                pool.map(run, missing),
+                total=len(missing),
+                unit='training',
+                disable=None,
+            )
+        )
 
 
 def _one(args) -> int:
@@ -211,14 +278,20 @@ def _one(args) -> int:
     command_line.start_tensorflow()
     kind = config.TileConfig if spec['task'] == 'tiles' else config.LayoutConfig
     os.makedirs(spec['place'], exist_ok=True)
-    settings = kind(**{
-        **spec['settings'], 'seed': spec['seed'], 'out_dir': spec['place'],
-        'sample_data': True})
+    settings = kind(
+        **{
+            **spec['settings'],
+            'seed': spec['seed'],
+            'out_dir': spec['place'],
+            'sample_data': True,
+        }
+    )
     timed = os.path.join(spec['timed'], 'epoch_s.json')
     if not os.path.exists(timed):
         with tempfile.TemporaryDirectory() as out_dir:
-            _, seconds = _train(dataclasses.replace(
-                settings, epochs=3, out_dir=out_dir))
+            _, seconds = _train(
+                dataclasses.replace(settings, epochs=3, out_dir=out_dir)
+            )
         # The first epoch compiles the validation.
         with files.write_atomically(timed) as stream:
             json.dump(statistics.mean(seconds[1:]), stream)
@@ -227,10 +300,12 @@ def _one(args) -> int:
     settings = dataclasses.replace(settings, epochs=epochs, early_stop=epochs)
     model_dir, seconds = _train(settings)
     result = {
-        'model_dir': model_dir, 'epochs': epochs, 'seconds': sum(seconds),
-        **_measured(model_dir, settings, sum(seconds))}
-    with files.write_atomically(
-            os.path.join(spec['place'], 'result.json')) as stream:
+        'model_dir': model_dir,
+        'epochs': epochs,
+        'seconds': sum(seconds),
+        **_measured(model_dir, settings, sum(seconds)),
+    }
+    with files.write_atomically(os.path.join(spec['place'], 'result.json')) as stream:
         json.dump(result, stream)
     return 0
 
@@ -249,8 +324,11 @@ def _train(settings):
     with contextlib.redirect_stdout(printed):
         model_dir = training.train(settings)
     seconds = [
-        float(found) for found in re.findall(
-            r'^epoch .* ([0-9.]+) s$', printed.getvalue(), re.MULTILINE)]
+        float(found)
+        for found in re.findall(
+            r'^epoch .* ([0-9.]+) s$', printed.getvalue(), re.MULTILINE
+        )
+    ]
     share = (time.process_time() - start_core) / (time.monotonic() - start)
     return model_dir, [share * each for each in seconds]
 
@@ -266,8 +344,10 @@ def _measured(model_dir: str, settings, seconds: float) -> Dict[str, Any]:
     for split in ('valid', 'test'):
         overall = predict.evaluate(model_dir, data, split=split)['overall']
         found[split] = {
-            name: measure['mean'] for name, measure in overall.items()
-            if isinstance(measure, dict) and 'mean' in measure}
+            name: measure['mean']
+            for name, measure in overall.items()
+            if isinstance(measure, dict) and 'mean' in measure
+        }
     predictor = predict.load_predictor(model_dir, data)
     store = predictor.open_split('test')
     count, steps = _scoring_and_steps(predictor, store, settings)
@@ -276,19 +356,22 @@ def _measured(model_dir: str, settings, seconds: float) -> Dict[str, Any]:
     rate = store.config_counts.sum() / (time.process_time() - start)
     curve = predictor.run.info['train_curve']
     return {
-        **found, 'weights': training.count_weights(predictor.model),
+        **found,
+        'weights': training.count_weights(predictor.model),
         'configs_per_s': float(rate),
-        'steps_per_s': steps * len(curve['epoch']) / seconds}
+        'steps_per_s': steps * len(curve['epoch']) / seconds,
+    }
 
 
 def _scoring_and_steps(predictor, store, settings):
     """A warm call that scores a split, and the steps of an epoch."""
     if isinstance(settings, config.TileConfig):
-        from baselines.ranking import scoring
         from baselines.tiles import graphs
+        from baselines.tiles import scoring
 
         scorer = scoring.TileScorer(
-            predictor.model, graphs.TileGraphs(store, predictor.normalizer))
+            predictor.model, graphs.TileGraphs(store, predictor.normalizer)
+        )
         call = lambda: sum(1 for _ in scorer.score_all())
         train = predictor.open_split('train')
         steps = len(train.with_at_least(settings.configs)) // settings.batch
@@ -309,19 +392,31 @@ def _scoring_and_steps(predictor, store, settings):
 
 _COLUMNS = {
     'tiles': (
-        ('top-1 error', 'top_1_error', '.3f'), ('top-5 error', 'top_5_error', '.4f'),
-        ('OPA', 'opa', '.3f'), ('tau', 'kendall_tau', '.3f')),
+        ('top-1 error', 'top_1_error', '.3f'),
+        ('top-5 error', 'top_5_error', '.4f'),
+        ('OPA', 'opa', '.3f'),
+        ('tau', 'kendall_tau', '.3f'),
+    ),
     'layout': (
-        ('tau', 'kendall_tau', '.3f'), ('slowdown@1', 'slowdown_1', '.4f'),
-        ('slowdown@10', 'slowdown_10', '.4f')),
+        ('tau', 'kendall_tau', '.3f'),
+        ('slowdown@1', 'slowdown_1', '.4f'),
+        ('slowdown@10', 'slowdown_10', '.4f'),
+    ),
 }
 
 
 def _table(args, title: str, rows: Sequence[Row]) -> str:
     """The rows that have results, best first."""
     columns = _COLUMNS[args.task]
-    head = ['model', 'training', *(name for name, *_ in columns),
-            'weights', 'core seconds', 'steps/s', 'configurations/s']
+    head = [
+        'model',
+        'training',
+        *(name for name, *_ in columns),
+        'weights',
+        'core seconds',
+        'steps/s',
+        'configurations/s',
+    ]
     lines, kept = [], []
     for row in rows:
         results = [_result(args, row, seed) for seed in args.seeds]
@@ -332,21 +427,33 @@ def _table(args, title: str, rows: Sequence[Row]) -> str:
             cells = [row.name + note, row.training]
             cells += [
                 _shown([r['test'][key] for r in results], form)
-                for _, key, form in columns]
+                for _, key, form in columns
+            ]
             cells += [f'{results[0]["weights"]:,}'] + [
                 f'{statistics.mean(r[key] for r in results):,.0f}'
-                for key in ('seconds', 'steps_per_s', 'configs_per_s')]
+                for key in ('seconds', 'steps_per_s', 'configs_per_s')
+            ]
             order = statistics.mean(
-                r['test']['top_5_error'] if args.task == 'tiles'
-                else -r['test']['kendall_tau'] for r in results)
+                r['test']['top_5_error']
+                if args.task == 'tiles'
+                else -r['test']['kendall_tau']
+                for r in results
+            )
             lines.append((order, cells))
             for r, seed in zip(results, args.seeds):
                 kept += [
-                    (f'{title}: {row.name}, {row.training}, seed {seed}: test {key}',
-                     r['test'][key], '') for _, key, _ in columns]
+                    (
+                        f'{title}: {row.name}, {row.training}, seed {seed}: test {key}',
+                        r['test'][key],
+                        '',
+                    )
+                    for _, key, _ in columns
+                ]
     lines += [
-        (-1e9 - count, ensemble) for count in (1, 3)
-        if (ensemble := _ensemble(args, rows, count))]
+        (-1e9 - count, ensemble)
+        for count in (1, 3)
+        if (ensemble := _ensemble(args, rows, count))
+    ]
     if args.record:
         import results as results_lib
 
@@ -376,17 +483,21 @@ def _ensemble(args, rows: Sequence[Row], count: int) -> Optional[List[str]]:
     found = [(row, results) for row, results in found if None not in results]
     if len(found) < count or len(args.seeds) < 2:
         return None
-    found.sort(key=lambda pair: sign * statistics.mean(
-        r['valid'][key] for r in pair[1]))
+    found.sort(
+        key=lambda pair: sign * statistics.mean(r['valid'][key] for r in pair[1])
+    )
     chosen = found[:count]
     runs = [r['model_dir'] for _, results in chosen for r in results]
     scored = ensemble.score(runs, prediction.DataOptions(sample_data=True))
-    overall = ensemble.measure(
-        scored, ensemble.average(scored), 'scores')['ensemble']['overall']
+    overall = ensemble.measure(scored, ensemble.average(scored), 'scores')['ensemble'][
+        'overall'
+    ]
     names = ', '.join(dict.fromkeys(row.name for row, _ in chosen))
     training = '; '.join(dict.fromkeys(row.training for row, _ in chosen))
     cells = [f'mean of {len(runs)}: {names}', training]
-    cells += [format(overall[key]['mean'], form) for _, key, form in _COLUMNS[args.task]]
+    cells += [
+        format(overall[key]['mean'], form) for _, key, form in _COLUMNS[args.task]
+    ]
     return cells + [''] * 4
 
 

@@ -38,8 +38,7 @@ class PlainModel:
         table, *weights = self._variables
         nodes = [tf.gather(table, op), feats]
         c = tf.shape(configs)[1]
-        pool = lambda x: tf.math.unsorted_segment_sum(
-            x, graph_of_node, num_graphs)
+        pool = lambda x: tf.math.unsorted_segment_sum(x, graph_of_node, num_graphs)
         if self._kind == 'MLP':
             pooled = pool(tf.concat(nodes[::-1], -1))
             return _mlp(_per_config(pooled, configs), weights)[..., 0]
@@ -74,14 +73,14 @@ def _mlp(x, weights):
 
 
 def _sum_messages(x, sources, targets):
-    return tf.math.unsorted_segment_sum(
-        tf.gather(x, sources), targets, tf.shape(x)[0])
+    return tf.math.unsorted_segment_sum(tf.gather(x, sources), targets, tf.shape(x)[0])
 
 
 def _sage(x, edges, weights):
     for i in range(0, 6, 2):
         y = _sum_messages(x, edges[:, 0], edges[:, 1]) + _sum_messages(
-            x, edges[:, 1], edges[:, 0])
+            x, edges[:, 1], edges[:, 0]
+        )
         z = tf.tensordot(tf.concat([y, x], -1), weights[i], 1) + weights[i + 1]
         x = tf.nn.l2_normalize(tf.nn.leaky_relu(z), -1)
     return x, weights[6:]
@@ -92,12 +91,13 @@ def _resgcn(x, edges, weights):
     ones = tf.ones([tf.shape(x)[0]])
     degree = 1.0 + _sum_messages(ones, edges[:, 0], edges[:, 1])
     inverse = 1.0 / tf.reshape(
-        degree, tf.concat([[-1], tf.ones([tf.rank(x) - 1], tf.int32)], 0))
+        degree, tf.concat([[-1], tf.ones([tf.rank(x) - 1], tf.int32)], 0)
+    )
     x = _mlp(x, pre)
     for i in range(0, 12, 4):
         y = tf.nn.leaky_relu(x)
         down = inverse * (_sum_messages(y, edges[:, 0], edges[:, 1]) + y)
         scaled = inverse * y
         up = _sum_messages(scaled, edges[:, 1], edges[:, 0]) + scaled
-        x = x + _mlp(down + up + y, layers[i:i + 4])
+        x = x + _mlp(down + up + y, layers[i : i + 4])
     return tf.nn.leaky_relu(x), head

@@ -31,18 +31,19 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # pylint: disable=wrong-import-position
 from baselines import config
 from baselines.commands import command_line
-from baselines.data import layout_sample
-from baselines.data import layout_store
-from baselines.data import normalizer as normalizer_lib
-from baselines.data import sample
 from baselines.data import structural_hash
+from baselines.data.layout import store as layout_store
+from baselines.features import normalizer as normalizer_lib
+from baselines.simulated import layout as layout_sample
+from baselines.simulated import tile as sample
 
 _PARTS = ('graphs', 'scoring')
 _LAYOUT = ('xla/random', 'xla/default', 'nlp/random', 'nlp/default')
 _SPLITS = ('train', 'valid', 'test')
 _NUM_OPS = 128
 _REAL_ROOT = os.path.join(
-    os.path.dirname(os.path.abspath(__file__)), '../../shared/data/npz')
+    os.path.dirname(os.path.abspath(__file__)), '../../shared/data/npz'
+)
 
 
 def roots(args):
@@ -52,7 +53,8 @@ def roots(args):
         folder = os.path.join(layout_sample.ensure_layout_sample(), collection)
         yield f'{collection} sample', folder, True
     for name, part, is_layout in (
-        ('real tile', 'tile/xla', False), ('real layout', 'layout/xla/random', True),
+        ('real tile', 'tile/xla', False),
+        ('real layout', 'layout/xla/random', True),
     ):
         folder = os.path.normpath(os.path.join(args.real_root, part))
         if os.path.isdir(folder):
@@ -64,8 +66,11 @@ def roots(args):
 def graphs(args):
     """Counts repeats; returns rows for results.csv."""
     depths = range(args.depth + 1)
-    print('| | graphs | nodes | copies | '
-          + ' | '.join(f'depth {depth}' for depth in depths) + ' |')
+    print(
+        '| | graphs | nodes | copies | '
+        + ' | '.join(f'depth {depth}' for depth in depths)
+        + ' |'
+    )
     print('|' + '---|' * (args.depth + 5))
     rows = []
     for name, folder, _ in roots(args):
@@ -73,8 +78,10 @@ def graphs(args):
             counts, seen = [], set()
             for path in sorted(glob.glob(os.path.join(folder, split, '*.npz'))):
                 with np.load(path, allow_pickle=False) as arrays:
-                    parts = [arrays[key] for key in (
-                        'node_opcode', 'node_feat', 'edge_index')]
+                    parts = [
+                        arrays[key]
+                        for key in ('node_opcode', 'node_feat', 'edge_index')
+                    ]
                 seen.add(tuple(part.tobytes() for part in parts))
                 classes = structural_hash.node_classes(*parts, args.depth)
                 equal = structural_hash.repeated_shares(classes)
@@ -83,12 +90,17 @@ def graphs(args):
             nodes, *equal = np.sum(counts, axis=0)
             shares = [part / nodes for part in equal]
             copies = 1 - len(seen) / len(counts)
-            print(f'| {name}, {split} | {len(counts):,} | {nodes:,.0f} '
-                  f'| {copies:.1%} | '
-                  + ' | '.join(f'{share:.1%}' for share in shares) + ' |')
+            print(
+                f'| {name}, {split} | {len(counts):,} | {nodes:,.0f} '
+                f'| {copies:.1%} | '
+                + ' | '.join(f'{share:.1%}' for share in shares)
+                + ' |'
+            )
             rows.append((f'{name}, {split}: graphs that are copies', copies, ''))
-            rows += [(f'{name}, {split}: nodes repeated at depth {depth}', share, '')
-                     for depth, share in zip(depths, shares)]
+            rows += [
+                (f'{name}, {split}: nodes repeated at depth {depth}', share, '')
+                for depth, share in zip(depths, shares)
+            ]
     return rows
 
 
@@ -98,46 +110,54 @@ def scoring(args):
     from baselines.layout import programs as programs_lib
     from baselines.layout import pruned
 
-    print('| | width | by itself | cells merged | indices | plain | merged '
-          '| speed-up | of single programs | largest difference |')
+    print(
+        '| | width | by itself | cells merged | indices | plain | merged '
+        '| speed-up | of single programs | largest difference |'
+    )
     print('|' + '---|' * 10)
     rows = []
     for name, folder, is_layout in roots(args):
         if not is_layout:
             continue
         train, test = (
-            layout_store.open_layout_split(
-                os.path.join(folder, split), args.cache_dir)
-            for split in ('train', 'test'))
+            layout_store.open_layout_split(os.path.join(folder, split), args.cache_dir)
+            for split in ('train', 'test')
+        )
         programs = programs_lib.StoredPrograms(
-            test, normalizer_lib.Normalizer.fit(train))
+            test, normalizer_lib.Normalizer.fit(train)
+        )
         for width in args.widths:
             model = models.ResModel(4, _NUM_OPS, hidden_dim=width)
-            pair = [
-                pruned.PrunedScorer(model, merge=merge) for merge in (False, True)]
+            pair = [pruned.PrunedScorer(model, merge=merge) for merge in (False, True)]
             found = [compare(pair, program, args.repeats) for program in programs]
             cells, kept, build, build_merged = np.sum(
-                [merging(pair[1], program) for program in programs], axis=0)
+                [merging(pair[1], program) for program in programs], axis=0
+            )
             own = pruned.PrunedScorer(model)
             chosen = sum(
                 own._plan(program).likeness is not None  # pylint: disable=protected-access
-                for program in programs)
+                for program in programs
+            )
             plain, merged = (sum(f[i] for f in found) for i in (0, 1))
             single = [before / after for before, after, _ in found]
             off = max(f[2] for f in found)
-            print(f'| {name} | {width} | {chosen} of {len(programs)} '
-                  f'| {1 - kept / cells:.0%} | {build:.3f} to {build_merged:.3f} s '
-                  f'| {plain:.3f} s | {merged:.3f} s | {plain / merged:.2f} '
-                  f'| {min(single):.2f} to {max(single):.2f} | {off:.0e} |',
-                  flush=True)
+            print(
+                f'| {name} | {width} | {chosen} of {len(programs)} '
+                f'| {1 - kept / cells:.0%} | {build:.3f} to {build_merged:.3f} s '
+                f'| {plain:.3f} s | {merged:.3f} s | {plain / merged:.2f} '
+                f'| {min(single):.2f} to {max(single):.2f} | {off:.0e} |',
+                flush=True,
+            )
             what = f'{name}, width {width}'
-            rows += [(f'{what}: cells merged', 1 - kept / cells, ''),
-                     (f'{what}: indices, plain', build, 's of CPU'),
-                     (f'{what}: indices, merged', build_merged, 's of CPU'),
-                     (f'{what}: speed-up', plain / merged, ''),
-                     (f'{what}: scoring, plain', plain, 's of CPU'),
-                     (f'{what}: scoring, merged', merged, 's of CPU'),
-                     (f'{what}: largest relative difference', off, '')]
+            rows += [
+                (f'{what}: cells merged', 1 - kept / cells, ''),
+                (f'{what}: indices, plain', build, 's of CPU'),
+                (f'{what}: indices, merged', build_merged, 's of CPU'),
+                (f'{what}: speed-up', plain / merged, ''),
+                (f'{what}: scoring, plain', plain, 's of CPU'),
+                (f'{what}: scoring, merged', merged, 's of CPU'),
+                (f'{what}: largest relative difference', off, ''),
+            ]
     return rows
 
 
@@ -176,17 +196,22 @@ def merging(scorer, program):
 def main() -> int:
     """Measures and prints."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument('--what', nargs='+', default=_PARTS, choices=_PARTS)
     parser.add_argument('--depth', type=int, default=3)
     parser.add_argument('--widths', nargs='+', type=int, default=[32, 64, 128])
     parser.add_argument('--repeats', type=int, default=5)
     parser.add_argument(
-        '--cache_dir', default=config.LayoutConfig.cache_dir,
-        help='where packed splits are kept')
+        '--cache_dir',
+        default=config.LayoutConfig.cache_dir,
+        help='where packed splits are kept',
+    )
     parser.add_argument(
-        '--real_root', default=_REAL_ROOT,
-        help='folder with tile/xla and layout/xla/random of real graphs')
+        '--real_root',
+        default=_REAL_ROOT,
+        help='folder with tile/xla and layout/xla/random of real graphs',
+    )
     parser.add_argument('--record', action='store_true', help='keep the figures')
     args = parser.parse_args()
     command_line.start_tensorflow()

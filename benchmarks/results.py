@@ -47,13 +47,14 @@ def show(figures: Dict[str, float], keep: bool) -> None:
         units = {'s': 's', 'ms': 'ms', 'mb': 'MB'}
         record(
             (name, value, units.get(name.rpartition('_')[2], ''))
-            for name, value in figures.items() if not isinstance(value, bool))
+            for name, value in figures.items()
+            if not isinstance(value, bool)
+        )
 
 
 def record(rows: Iterable[Tuple[str, float, str]]) -> None:
     """Appends (metric, value, unit) rows of the running script."""
-    command = shlex.join(
-        ['python', *[a for a in sys.argv if a != '--record']])
+    command = shlex.join(['python', *[a for a in sys.argv if a != '--record']])
     fixed = (datetime.date.today().isoformat(), _commit(), machine(), command)
     is_new = not _FILE.exists()
     with _FILE.open('a', newline='', encoding='utf-8') as stream:
@@ -68,8 +69,12 @@ def record(rows: Iterable[Tuple[str, float, str]]) -> None:
 def _commit() -> str:
     def git(*words):
         return subprocess.run(
-            ['git', *words], cwd=_FILE.parent, capture_output=True, text=True,
-            check=True).stdout.strip()
+            ['git', *words],
+            cwd=_FILE.parent,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
 
     changed = git('status', '--porcelain', '--', '../baselines')
     return git('rev-parse', '--short', 'HEAD') + ('+changes' if changed else '')

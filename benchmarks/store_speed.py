@@ -25,10 +25,11 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 import results
-from baselines.data import normalizer
-from baselines.data import records
-from baselines.data import sampling
-from baselines.data import store as store_lib
+
+from baselines.data.tile import records
+from baselines.data.tile import sampling
+from baselines.data.tile import store as store_lib
+from baselines.features import normalizer
 
 _NODES = 40.1
 _CONFIGS = 1946
@@ -67,7 +68,8 @@ def make_split(folder: str, kernels: int) -> None:
                 config_feat=tiles,
                 config_runtime=rng.integers(10_000, 200_000, c),
                 config_runtime_normalizers=np.full(c, 20_000),
-            ))
+            ),
+        )
 
 
 def _read_bytes(folder):
@@ -125,7 +127,9 @@ def _use(folder, cache_dir):
         _gather(store, scale, rng, rng.choice(kept, _BATCH, replace=False))
         times.append(time.perf_counter() - start)
     return {
-        'open_s': opened, 'open_resident_mb': grown, 'fit_s': fitted,
+        'open_s': opened,
+        'open_resident_mb': grown,
+        'fit_s': fitted,
         'first_batch_ms': times[0] * 1e3,
         'batch_ms': statistics.median(times) * 1e3,
     }
@@ -134,12 +138,12 @@ def _use(folder, cache_dir):
 def _gather(store, scale, rng, graphs):
     """The arrays of a batch: 10 kernels, 10 configurations of each."""
     rows = store.config_offsets[graphs, None] + sampling.sample_configs(
-        rng, store.config_counts[graphs], _BATCH)
+        rng, store.config_counts[graphs], _BATCH
+    )
     nodes = _ranges(store.node_offsets, graphs)
     edges = _ranges(store.edge_offsets, graphs)
     counts = np.diff(store.edge_offsets)[graphs]
-    first = np.concatenate(
-        [[0], np.cumsum(np.diff(store.node_offsets)[graphs])[:-1]])
+    first = np.concatenate([[0], np.cumsum(np.diff(store.node_offsets)[graphs])[:-1]])
     return (
         scale.nodes(store.node_feat[nodes]),
         store.node_opcode[nodes],
@@ -153,15 +157,14 @@ def _ranges(offsets, graphs):
     """Row numbers of the graphs' ranges, end to end."""
     lengths = offsets[graphs + 1] - offsets[graphs]
     ends = np.cumsum(lengths)
-    return np.arange(ends[-1]) + np.repeat(
-        offsets[graphs] - ends + lengths, lengths)
+    return np.arange(ends[-1]) + np.repeat(offsets[graphs] - ends + lengths, lengths)
 
 
 def main() -> None:
     """Simulates, measures and prints."""
     parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument('--kernels', type=int, default=5709)
     parser.add_argument('--dir', help='keep the simulated split here')
     parser.add_argument('--record', action='store_true', help='keep the figures')

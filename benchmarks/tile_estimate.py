@@ -20,12 +20,12 @@ from scipy import stats
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from baselines import config  # pylint: disable=wrong-import-position
-from baselines.commands import command_line  # pylint: disable=wrong-import-position
-from baselines.data import estimate  # pylint: disable=wrong-import-position
-from baselines.data import kernel_facts  # pylint: disable=wrong-import-position
-from baselines.data import store as store_lib  # pylint: disable=wrong-import-position
-from baselines.ranking import metrics  # pylint: disable=wrong-import-position
+from baselines import config
+from baselines.commands import command_line
+from baselines.data.tile import store as store_lib
+from baselines.features import estimate
+from baselines.features import kernel_facts
+from baselines.ranking import metrics
 
 _MEASURES = ('Spearman', 'OPA', 'top-1 error', 'top-5 error')
 
@@ -33,29 +33,33 @@ _MEASURES = ('Spearman', 'OPA', 'top-1 error', 'top-5 error')
 def main() -> int:
     """Measures and prints."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument('--data_root', default=config.TileConfig.data_root)
     parser.add_argument('--cache_dir', default=config.TileConfig.cache_dir)
     parser.add_argument('--sample_data', action='store_true')
     parser.add_argument('--splits', nargs='+', default=('train', 'valid'))
     parser.add_argument(
-        '--configs', type=int, default=10,
-        help='kernels with fewer configurations are left out')
+        '--configs',
+        type=int,
+        default=10,
+        help='kernels with fewer configurations are left out',
+    )
     parser.add_argument('--kernels', action='store_true', help='a row for each')
     parser.add_argument('--record', action='store_true', help='keep the figures')
     args = parser.parse_args()
     root = args.data_root
     if args.sample_data:
-        from baselines.data.sample import dataset
+        from baselines.simulated.tile import dataset
 
         root = dataset.ensure_sample()
-    print(f'| | kernels | configurations | {" | ".join(_MEASURES)} '
-          '| configurations / s |')
+    print(
+        f'| | kernels | configurations | {" | ".join(_MEASURES)} | configurations / s |'
+    )
     print('|---|---|---|---|---|---|---|---|')
     rows = []
     for split in args.splits:
-        store = store_lib.open_tile_split(
-            os.path.join(root, split), args.cache_dir)
+        store = store_lib.open_tile_split(os.path.join(root, split), args.cache_dir)
         names, found, speed = measured(store, args.configs)
         if args.kernels:
             for name, values in zip(names, found):
@@ -63,8 +67,10 @@ def main() -> int:
         mean = found.mean(axis=0)
         print_row(f'{split}, mean', len(found), mean, f'{speed:,.0f}')
         kind = 'simulated' if args.sample_data else 'real'
-        rows += [(f'estimate alone: {kind} {split} {name}', value, '')
-                 for name, value in zip(_MEASURES, mean[1:])]
+        rows += [
+            (f'estimate alone: {kind} {split} {name}', value, '')
+            for name, value in zip(_MEASURES, mean[1:])
+        ]
         rows.append((f'estimate alone: {kind} {split}', speed, 'configurations/s'))
     if args.record:
         import results
@@ -82,15 +88,20 @@ def measured(store: store_lib.TileStore, configs: int):
     speed = len(kernels) / (time.perf_counter() - start)
     names, found = [], []
     for kernel in store.with_at_least(configs):
-        rows = slice(*store.config_offsets[kernel:kernel + 2])
+        rows = slice(*store.config_offsets[kernel : kernel + 2])
         scores = columns[rows, -1]
         labels = store.config_runtime[rows] / store.config_runtime_normalizers[rows]
         correct, total = metrics.ordered_pairs(scores, labels)
         names.append(store.graph_ids[kernel])
-        found.append([
-            len(labels), stats.spearmanr(scores, labels)[0], correct / total,
-            metrics.top_k_error(scores, labels, 1),
-            metrics.top_k_error(scores, labels, 5)])
+        found.append(
+            [
+                len(labels),
+                stats.spearmanr(scores, labels)[0],
+                correct / total,
+                metrics.top_k_error(scores, labels, 1),
+                metrics.top_k_error(scores, labels, 5),
+            ]
+        )
     return names, np.array(found), speed
 
 

@@ -19,8 +19,8 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from baselines import config  # pylint: disable=wrong-import-position
-from baselines.commands import command_line  # pylint: disable=wrong-import-position
+from baselines import config
+from baselines.commands import command_line
 
 _MODELS = ('EarlyJoinSAGE', 'EarlyJoinResGCN', 'LateJoinSAGE', 'LateJoinResGCN', 'MLP')
 _MEASURES = ('top_1_error', 'top_5_error', 'top_10_error', 'opa')
@@ -29,15 +29,18 @@ _MEASURES = ('top_1_error', 'top_5_error', 'top_10_error', 'opa')
 def main() -> int:
     """Trains, measures and prints."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument('--models', nargs='+', default=_MODELS)
     parser.add_argument('--seeds', nargs='+', type=int, default=[0])
     parser.add_argument('--epochs', type=int, default=config.TileConfig.epochs)
     parser.add_argument('--record', action='store_true', help='keep the figures')
     args = parser.parse_args()
     command_line.start_tensorflow()
-    print('| model | top-1 error | top-5 error | top-10 error | OPA '
-          '| test top-5 error | processor time |')
+    print(
+        '| model | top-1 error | top-5 error | top-10 error | OPA '
+        '| test top-5 error | processor time |'
+    )
     print('|---|---|---|---|---|---|---|')
     rows, chance = [], None
     for model in args.models:
@@ -49,9 +52,13 @@ def main() -> int:
         print(f'| {model} | {" | ".join(cells)} | {seconds:.0f} s |', flush=True)
         for f, seed in zip(found, args.seeds):
             for split in ('valid', 'test'):
-                rows += [(f'{model}, seed {seed}: {split} {m}', f[split][m], '')
-                         for m in _MEASURES]
-            rows.append((f'{model}, seed {seed}: processor time of training', f['seconds'], 's'))
+                rows += [
+                    (f'{model}, seed {seed}: {split} {m}', f[split][m], '')
+                    for m in _MEASURES
+                ]
+            rows.append(
+                (f'{model}, seed {seed}: processor time of training', f['seconds'], 's')
+            )
     cells = [f'{chance[m]:.3f}' for m in _MEASURES]
     print(f'| random choice | {" | ".join(cells)} | {chance["test"]:.3f} | |')
     if args.record:
@@ -77,8 +84,8 @@ def train_and_measure(model: str, seed: int, epochs: int):
 
     with tempfile.TemporaryDirectory() as out_dir:
         settings = config.TileConfig(
-            model=model, seed=seed, epochs=epochs, out_dir=out_dir,
-            sample_data=True)
+            model=model, seed=seed, epochs=epochs, out_dir=out_dir, sample_data=True
+        )
         start = time.process_time()
         with contextlib.redirect_stdout(io.StringIO()):
             model_dir = tile_training.train(settings)

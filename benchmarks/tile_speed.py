@@ -19,7 +19,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from baselines.commands import command_line  # pylint: disable=wrong-import-position
+from baselines.commands import command_line
 
 _MODELS = ('EarlyJoinSAGE', 'EarlyJoinResGCN', 'LateJoinSAGE', 'LateJoinResGCN', 'MLP')
 _KERNELS, _BATCH, _CONFIGS, _STEPS = 50, 10, 10, 50
@@ -29,7 +29,7 @@ def make_kernels(folder: str) -> None:
     """Writes the simulated kernels: random features, tree-like graphs."""
     import numpy as np
 
-    from baselines.data import records
+    from baselines.data.tile import records
 
     rng = np.random.default_rng(0)
     nodes = np.clip(rng.normal(38, 16, _KERNELS).round(), 2, 90).astype(int)
@@ -44,10 +44,18 @@ def make_kernels(folder: str) -> None:
         config_feat = np.zeros((c, 24), np.float32)
         config_feat[:, :11] = rng.random((c, 11))
         name = f'simulated_{i:016x}'
-        records.write_tile(os.path.join(folder, f'{name}.npz'), records.TileRecord(
-            name, feats, rng.integers(1, 120, n).astype(np.int32),
-            edges.astype(np.int32), config_feat,
-            rng.integers(10_000, 90_000, c), np.full(c, 30_000)))
+        records.write_tile(
+            os.path.join(folder, f'{name}.npz'),
+            records.TileRecord(
+                name,
+                feats,
+                rng.integers(1, 120, n).astype(np.int32),
+                edges.astype(np.int32),
+                config_feat,
+                rng.integers(10_000, 90_000, c),
+                np.full(c, 30_000),
+            ),
+        )
 
 
 def best_and_median(work, repeats: int):
@@ -64,7 +72,8 @@ def best_and_median(work, repeats: int):
 def main() -> int:
     """Measures and prints."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument('--models', nargs='+', default=_MODELS, choices=_MODELS)
     parser.add_argument('--repeats', type=int, default=7)
     parser.add_argument('--record', action='store_true', help='keep the figures')
@@ -87,15 +96,15 @@ def measure(name: str, folder: str, args):
     import plain_tile_models
     import tensorflow as tf
 
-    from baselines.data import normalizer as normalizer_lib
-    from baselines.data import sampling
-    from baselines.data import store as store_lib
-    from baselines.ranking import scoring
+    from baselines.data.tile import sampling
+    from baselines.data.tile import store as store_lib
+    from baselines.features import normalizer as normalizer_lib
     from baselines.tasks import tile
     from baselines.tiles import graphs as graphs_lib
-    from baselines.training import fitting
-    from baselines.training import optimisation
+    from baselines.tiles import scoring
+    from baselines.training import loop
     from baselines.training import losses
+    from baselines.training import optimisation
 
     store = store_lib.open_tile_split(folder, os.path.join(folder, 'cache'))
     normalizer = normalizer_lib.Normalizer.fit(store)
@@ -116,9 +125,12 @@ def measure(name: str, folder: str, args):
     ]
 
     def plain_scores():
-        return np.concatenate([
-            plain(op, feats, edges, configs[None], tf.zeros_like(op), 1)[0]
-            for op, feats, edges, configs in kernels])
+        return np.concatenate(
+            [
+                plain(op, feats, edges, configs[None], tf.zeros_like(op), 1)[0]
+                for op, feats, edges, configs in kernels
+            ]
+        )
 
     scorer = scoring.TileScorer(model, graphs)
 
@@ -131,19 +143,23 @@ def measure(name: str, folder: str, args):
     best, median = best_and_median(our_scores, args.repeats)
 
     def epoch():
-        chosen = np.stack([
-            rng.permutation(_KERNELS)[:_BATCH] for _ in range(_STEPS)])
+        chosen = np.stack([rng.permutation(_KERNELS)[:_BATCH] for _ in range(_STEPS)])
         drawn = sampling.sample_configs(
-            rng, store.config_counts[chosen.reshape(-1)], _CONFIGS)
+            rng, store.config_counts[chosen.reshape(-1)], _CONFIGS
+        )
         return graphs.training_items(chosen, drawn.reshape(_STEPS, _BATCH, -1))
 
     loss = losses.CombinedLoss('ListMLELoss:1,MSE:0.02')
-    trainer = fitting.Trainer(
-        model, loss, optimisation.Optimisation(lr=1e-3, clip_norm=1e-3),
+    trainer = loop.Trainer(
+        model,
+        loss,
+        optimisation.Optimisation(lr=1e-3, clip_norm=1e-3),
         lambda packed, step: graphs_lib.unpack(packed, step, _BATCH, _CONFIGS),
-        graphs.signature(_BATCH))
+        graphs.signature(_BATCH),
+    )
     step_best, step_median = best_and_median(
-        lambda: trainer.run_chunk(epoch(), _STEPS), args.repeats)
+        lambda: trainer.run_chunk(epoch(), _STEPS), args.repeats
+    )
     plain_step = plain_training_step(plain, model, loss, graphs, epoch)
     plain_step_best, _ = best_and_median(plain_step, 5)
 
@@ -153,7 +169,9 @@ def measure(name: str, folder: str, args):
         f'{plain_best / best:5.1f} x, difference {difference:.1e}\n'
         f'{"":16s} trains {_STEPS / step_best:11,.0f} steps/s          (median '
         f'{_STEPS / step_median:11,.0f}), plain {1 / plain_step_best:8,.0f}: '
-        f'{plain_step_best * _STEPS / step_best:5.1f} x', flush=True)
+        f'{plain_step_best * _STEPS / step_best:5.1f} x',
+        flush=True,
+    )
     return [
         (f'{name} scoring, best of {args.repeats}', total / best, 'configurations/s'),
         (f'{name} scoring, median', total / median, 'configurations/s'),
@@ -176,22 +194,28 @@ def plain_training_step(plain, model, loss, graphs, epoch):
         packed = epoch()
         nodes, edges = packed['node_sizes'][0].sum(), packed['edge_sizes'][0].sum()
         rows = slice(0, _BATCH * _CONFIGS)
-        configs = tf.reshape(
-            packed['config_feats'][rows], [_BATCH, _CONFIGS, -1])
+        configs = tf.reshape(packed['config_feats'][rows], [_BATCH, _CONFIGS, -1])
         labels = tf.reshape(
-            (packed['runtimes'] / packed['normalizers'])[rows], [_BATCH, _CONFIGS])
+            (packed['runtimes'] / packed['normalizers'])[rows], [_BATCH, _CONFIGS]
+        )
         with tf.GradientTape() as tape:
             scores = plain(
                 tf.constant(packed['op'][:nodes]),
                 tf.constant(packed['feats'][:nodes]),
-                tf.constant(packed['edges'][:edges]), configs,
-                tf.repeat(tf.range(_BATCH), packed['node_sizes'][0]), _BATCH)
-            penalty = tf.add_n([
-                1e-4 * tf.reduce_sum(tf.square(v)) for v in variables[1:]
-                if len(v.shape) == 2])
+                tf.constant(packed['edges'][:edges]),
+                configs,
+                tf.repeat(tf.range(_BATCH), packed['node_sizes'][0]),
+                _BATCH,
+            )
+            penalty = tf.add_n(
+                [
+                    1e-4 * tf.reduce_sum(tf.square(v))
+                    for v in variables[1:]
+                    if len(v.shape) == 2
+                ]
+            )
             objective = loss(labels, scores) + penalty
-        optimizer.apply_gradients(
-            zip(tape.gradient(objective, variables), variables))
+        optimizer.apply_gradients(zip(tape.gradient(objective, variables), variables))
 
     return step
 
@@ -206,10 +230,14 @@ def machine_limits(repeats: int):
     source, target = np.zeros(1 << 26, np.float32), np.zeros(1 << 26, np.float32)
     seconds, _ = best_and_median(lambda: np.copyto(target, source), repeats)
     stream = 2 * source.nbytes / seconds / 1e9
-    print(f'this machine: matrix product {gemm:.0f} GFLOP/s, one-thread copy '
-          f'{stream:.0f} GB/s')
-    return [('matrix product 2048^3, float32', gemm, 'GFLOP/s'),
-            ('copy of 256 MB, one thread', stream, 'GB/s')]
+    print(
+        f'this machine: matrix product {gemm:.0f} GFLOP/s, one-thread copy '
+        f'{stream:.0f} GB/s'
+    )
+    return [
+        ('matrix product 2048^3, float32', gemm, 'GFLOP/s'),
+        ('copy of 256 MB, one thread', stream, 'GB/s'),
+    ]
 
 
 if __name__ == '__main__':

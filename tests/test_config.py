@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import math
-import pathlib
 import subprocess
 import sys
 import types
@@ -13,8 +12,9 @@ import pytest
 
 from baselines import config
 from baselines import recipes
+from tests.helpers import places
 
-_ROOT = pathlib.Path(__file__).parents[1]
+_ROOT = places.ROOT
 
 # design.md 2.2; the ways of writing a default are absl's.
 _PUBLISHED = {
@@ -106,15 +106,28 @@ _BOTH = [
 ]
 # What may differ between a run and the one that resumes it.
 _NOT_SHAPING = {
-    'cache_dir', 'out_dir', 'results_csv', 'test_mode', 'epochs', 'early_stop',
-    'eval_every', 'resume', 'recipe', 'data_root', 'memory_budget'}
+    'cache_dir',
+    'out_dir',
+    'results_csv',
+    'test_mode',
+    'epochs',
+    'early_stop',
+    'eval_every',
+    'resume',
+    'recipe',
+    'data_root',
+    'memory_budget',
+}
 
 
 def _flags_of(script):
     """Defaults of the flags that a script itself defines, from --helpxml."""
     done = subprocess.run(
         [sys.executable, str(_ROOT / script), '--helpxml'],
-        capture_output=True, text=True, check=False)
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return {
         flag.findtext('name'): flag.findtext('default') or ''
         for flag in ElementTree.fromstring(done.stdout).iter('flag')
@@ -141,9 +154,10 @@ def test_prediction_script_has_the_published_flags():
 def _from_flags(**changes):
     values = config.to_json(config.TileConfig())
     values.update(changes)
-    return config.from_flags(config.TileConfig, {
-        name: types.SimpleNamespace(value=value)
-        for name, value in values.items()})
+    return config.from_flags(
+        config.TileConfig,
+        {name: types.SimpleNamespace(value=value) for name, value in values.items()},
+    )
 
 
 def test_from_flags_reads_and_checks():
@@ -153,69 +167,99 @@ def test_from_flags_reads_and_checks():
         _from_flags(batch=0)
 
 
-@pytest.mark.parametrize('setting, value, wanted', [
-    ('epochs', 0, 'at least 1, not 0'),
-    ('early_stop', 0, 'at least 1, not 0'),
-    ('configs', 1, 'at least 2, not 1'),
-    ('batch', -3, 'at least 1, not -3'),
-    ('validation_configs', 1, 'at least 2, not 1'),
-    ('seed', -1, 'at least 0, not -1'),
-    ('lr', 0.0, 'more than 0, not 0.0'),
-    ('lr', math.nan, 'more than 0, not nan'),
-    ('clip_norm', -1.0, 'more than 0, not -1.0'),
-    ('warmup', 1.5, 'at most 1, not 1.5'),
-    ('weight_decay', -0.1, 'at least 0, not -0.1'),
-    ('schedule', 'step', "one of constant, cosine, not 'step'"),
-    ('weight_decay', math.nan, 'at least 0, not nan'),
-    ('test_mode', 'metric', "one of predictions, metrics, not 'metric'"),
-])
+@pytest.mark.parametrize(
+    'setting, value, wanted',
+    [
+        ('epochs', 0, 'at least 1, not 0'),
+        ('early_stop', 0, 'at least 1, not 0'),
+        ('configs', 1, 'at least 2, not 1'),
+        ('batch', -3, 'at least 1, not -3'),
+        ('validation_configs', 1, 'at least 2, not 1'),
+        ('seed', -1, 'at least 0, not -1'),
+        ('lr', 0.0, 'more than 0, not 0.0'),
+        ('lr', math.nan, 'more than 0, not nan'),
+        ('clip_norm', -1.0, 'more than 0, not -1.0'),
+        ('warmup', 1.5, 'at most 1, not 1.5'),
+        ('weight_decay', -0.1, 'at least 0, not -0.1'),
+        ('schedule', 'step', "one of constant, cosine, not 'step'"),
+        ('weight_decay', math.nan, 'at least 0, not nan'),
+        ('test_mode', 'metric', "one of predictions, metrics, not 'metric'"),
+    ],
+)
 def test_values_out_of_range(setting, value, wanted):
     with pytest.raises(ValueError) as caught:
         config.checked(config.TileConfig(**{setting: value}))
     assert str(caught.value) == f'--{setting} should be {wanted}'
 
 
-@pytest.mark.parametrize('setting, value, wanted', [
-    ('source', 'XLA', "one of xla, nlp, not 'XLA'"),
-    ('search', '', "one of random, default, not ''"),
-    ('sampling', 'gumbel', "one of skewed, uniform, stratified, not 'gumbel'"),
-    ('segments', 'topo', "one of equal, splits, not 'topo'"),
-    ('max_configs', 0, 'at least 2, or -1, not 0'),
-    ('max_configs', 1, 'at least 2, or -1, not 1'),
-    ('keep_nodes', 0, 'at least 1, or -1, not 0'),
-    ('keep_nodes', -2, 'at least 1, or -1, not -2'),
-    ('memory_budget', 15, 'at least 16, not 15'),
-    ('configs', 1, 'at least 2, not 1'),
-])
+@pytest.mark.parametrize(
+    'setting, value, wanted',
+    [
+        ('source', 'XLA', "one of xla, nlp, not 'XLA'"),
+        ('search', '', "one of random, default, not ''"),
+        ('sampling', 'gumbel', "one of skewed, uniform, stratified, not 'gumbel'"),
+        ('segments', 'topo', "one of equal, splits, not 'topo'"),
+        ('max_configs', 0, 'at least 2, or -1, not 0'),
+        ('max_configs', 1, 'at least 2, or -1, not 1'),
+        ('keep_nodes', 0, 'at least 1, or -1, not 0'),
+        ('keep_nodes', -2, 'at least 1, or -1, not -2'),
+        ('memory_budget', 15, 'at least 16, not 15'),
+        ('configs', 1, 'at least 2, not 1'),
+    ],
+)
 def test_layout_values_out_of_range(setting, value, wanted):
     with pytest.raises(ValueError) as caught:
         config.checked(config.LayoutConfig(**{setting: value}))
     assert str(caught.value) == f'--{setting} should be {wanted}'
 
 
-@pytest.mark.parametrize('setting, value', [
-    ('max_configs', -1), ('max_configs', 2), ('keep_nodes', -1),
-    ('keep_nodes', 1), ('memory_budget', 16), ('source', 'nlp')])
+@pytest.mark.parametrize(
+    'setting, value',
+    [
+        ('max_configs', -1),
+        ('max_configs', 2),
+        ('keep_nodes', -1),
+        ('keep_nodes', 1),
+        ('memory_budget', 16),
+        ('source', 'nlp'),
+    ],
+)
 def test_layout_values_at_the_edge(setting, value):
     wanted = config.LayoutConfig(**{setting: value})
     assert config.checked(wanted) is wanted
 
 
-@pytest.mark.parametrize('setting, value', [
-    ('epochs', 1), ('configs', 2), ('batch', 1), ('seed', 0), ('lr', 1e-9),
-    ('validate_batches', 0), ('validate_batches', -1), ('test_mode', 'metrics')])
+@pytest.mark.parametrize(
+    'setting, value',
+    [
+        ('epochs', 1),
+        ('configs', 2),
+        ('batch', 1),
+        ('seed', 0),
+        ('lr', 1e-9),
+        ('validate_batches', 0),
+        ('validate_batches', -1),
+        ('test_mode', 'metrics'),
+    ],
+)
 def test_values_at_the_edge(setting, value):
     wanted = config.TileConfig(**{setting: value})
     assert config.checked(wanted) is wanted
 
 
-@pytest.mark.parametrize('text, message', [
-    ('{num_gnns: 2}', "--model_kwargs_json is not JSON: '{num_gnns: 2}' ("),
-    ('', "--model_kwargs_json is not JSON: '' ("),
-    ('[1]', "--model_kwargs_json should be an object such as '{\"num_gnns\": "
-            "2}', not '[1]'"),
-    ('null', "not 'null'"),
-])
+@pytest.mark.parametrize(
+    'text, message',
+    [
+        ('{num_gnns: 2}', "--model_kwargs_json is not JSON: '{num_gnns: 2}' ("),
+        ('', "--model_kwargs_json is not JSON: '' ("),
+        (
+            '[1]',
+            '--model_kwargs_json should be an object such as \'{"num_gnns": '
+            "2}', not '[1]'",
+        ),
+        ('null', "not 'null'"),
+    ],
+)
 def test_bad_model_kwargs(text, message):
     for refuse in (
         lambda: config.model_kwargs(text),
@@ -230,7 +274,9 @@ def test_bad_model_kwargs(text, message):
 def test_model_kwargs():
     assert config.model_kwargs('{}') == {}
     assert config.model_kwargs('{"num_gnns": 2, "directed": true}') == {
-        'num_gnns': 2, 'directed': True}
+        'num_gnns': 2,
+        'directed': True,
+    }
 
 
 @pytest.mark.parametrize('kind, names', _BOTH)
@@ -253,17 +299,20 @@ def test_every_setting_has_help_and_cannot_be_changed(kind, names):
 
 def _other(value):
     """A value of the same type that differs."""
-    return not value if isinstance(value, bool) else (
-        value + 'x' if isinstance(value, str) else value + 1)
+    return (
+        not value
+        if isinstance(value, bool)
+        else (value + 'x' if isinstance(value, str) else value + 1)
+    )
 
 
 @pytest.mark.parametrize(
-    'kind, name', [(kind, name) for kind, names in _BOTH for name in sorted(names)])
+    'kind, name', [(kind, name) for kind, names in _BOTH for name in sorted(names)]
+)
 def test_training_key_follows_what_shapes_the_model(kind, name):
     plain = kind()
     changed = dataclasses.replace(plain, **{name: _other(getattr(plain, name))})
-    same = config.training_key(plain, 'data') == config.training_key(
-        changed, 'data')
+    same = config.training_key(plain, 'data') == config.training_key(changed, 'data')
     assert same == (name in _NOT_SHAPING)
 
 
@@ -282,8 +331,12 @@ def _parsed(kind, *words):
 
     values = flags.FlagValues()
     for name, default in config.to_json(kind()).items():
-        define = {bool: flags.DEFINE_bool, int: flags.DEFINE_integer,
-                  float: flags.DEFINE_float, str: flags.DEFINE_string}
+        define = {
+            bool: flags.DEFINE_bool,
+            int: flags.DEFINE_integer,
+            float: flags.DEFINE_float,
+            str: flags.DEFINE_string,
+        }
         define[type(default)](name, default, '', flag_values=values)
     values(['script', *words])
     return config.from_flags(kind, values)
@@ -296,7 +349,8 @@ def test_without_a_recipe_the_defaults_hold():
 def test_a_recipe_stands_in_for_defaults(capsys):
     settings = _parsed(config.TileConfig, '--recipe=strong')
     assert settings == config.TileConfig(
-        recipe='strong', **recipes.settings('strong', 'tile:xla'))
+        recipe='strong', **recipes.settings('strong', 'tile:xla')
+    )
     assert settings.model == 'ResSAGE' and settings.estimate
     printed = capsys.readouterr().out
     assert printed.startswith('--recipe=strong: ')
@@ -316,16 +370,22 @@ def test_what_is_given_goes_before_the_recipe():
 @pytest.mark.parametrize('search', ['random', 'default'])
 def test_every_layout_collection_has_its_recipe(source, search):
     settings = _parsed(
-        config.LayoutConfig, '--recipe=strong', f'--source={source}',
-        f'--search={search}')
+        config.LayoutConfig,
+        '--recipe=strong',
+        f'--source={source}',
+        f'--search={search}',
+    )
     assert settings.collection == f'layout:{source}:{search}'
     assert settings == config.LayoutConfig(
-        recipe='strong', source=source, search=search,
-        **recipes.settings('strong', settings.collection))
+        recipe='strong',
+        source=source,
+        search=search,
+        **recipes.settings('strong', settings.collection),
+    )
 
 
 def test_there_is_no_other_recipe():
-    with pytest.raises(ValueError, match="--recipe should be one of strong"):
+    with pytest.raises(ValueError, match='--recipe should be one of strong'):
         _parsed(config.TileConfig, '--recipe=weak')
     with pytest.raises(ValueError, match="there is no --recipe 'weak'"):
         recipes.settings('weak', 'tile:xla')

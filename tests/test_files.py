@@ -7,7 +7,7 @@ import stat
 import pytest
 
 from baselines import files
-import disks
+from tests.helpers import disks
 
 
 @pytest.fixture(name='umask', params=[0o022, 0o077, 0o002])
@@ -66,10 +66,14 @@ def test_failure_midway_leaves_what_was_there(tmp_path, error, old):
     assert not old or path.read_text() == old
 
 
-@pytest.mark.parametrize('data', [
-    b'x' * 100_000,  # fails as it is written
-    b'x' * 2_000,  # stays in the buffer until the end
-], ids=len)
+@pytest.mark.parametrize(
+    'data',
+    [
+        b'x' * 100_000,  # fails as it is written
+        b'x' * 2_000,  # stays in the buffer until the end
+    ],
+    ids=len,
+)
 def test_no_room(tmp_path, data):
     path = tmp_path / 'file'
     path.write_text('old')
@@ -86,7 +90,8 @@ def test_full_disk_names_the_file(tmp_path):
         with pytest.raises(OSError) as caught:
             _write(disk / 'file', b'x' * 100_000)
         assert str(caught.value) == (
-            f"[Errno 28] No space left on device: '{disk}/file'")
+            f"[Errno 28] No space left on device: '{disk}/file'"
+        )
         assert (disk / 'file').read_text() == 'old'
         assert os.listdir(disk) == ['file']
 
@@ -104,8 +109,10 @@ def test_permissions_are_what_the_umask_allows(tmp_path, umask):
     assert os.umask(umask) == umask  # and the umask is as it was
 
 
-@pytest.mark.parametrize('below, error', [
-    ('regular/file', NotADirectoryError), ('regular/x/file', NotADirectoryError)])
+@pytest.mark.parametrize(
+    'below, error',
+    [('regular/file', NotADirectoryError), ('regular/x/file', NotADirectoryError)],
+)
 def test_a_file_where_a_folder_should_be(tmp_path, below, error):
     (tmp_path / 'regular').write_text('text')
     with pytest.raises((error, FileExistsError)) as caught:

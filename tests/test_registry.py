@@ -9,18 +9,28 @@ import tensorflow as tf
 from baselines import registry
 
 _TILE_MODELS = {
-    'MLP', 'LateJoinSAGE', 'EarlyJoinSAGE', 'LateJoinResGCN', 'EarlyJoinResGCN',
-    'ResGCN', 'ResSAGE', 'GCN', 'ChebSAGE', 'AttentionSAGE', 'ConfigAttentionSAGE',
-    'HybridSAGE'}
+    'MLP',
+    'LateJoinSAGE',
+    'EarlyJoinSAGE',
+    'LateJoinResGCN',
+    'EarlyJoinResGCN',
+    'ResGCN',
+    'ResSAGE',
+    'GCN',
+    'ChebSAGE',
+    'AttentionSAGE',
+    'ConfigAttentionSAGE',
+    'HybridSAGE',
+}
 
-_MODEL = '''
+_MODEL = """
 import tensorflow as tf
 
 class Mine(tf.keras.Model):
     def __init__(self, num_configs, num_ops, width=3):
         super().__init__()
         self.width = width
-'''
+"""
 
 
 def _message(function, *args):
@@ -34,21 +44,24 @@ def test_resolve():
     assert registry.resolve('b', {'a': 1, 'b': 2}, 'letter') == 2
 
 
-@pytest.mark.parametrize('name, nearest', [
-    ('earlyjoinsage', 'EarlyJoinSAGE'),
-    ('EarlyJoinSage', 'EarlyJoinSAGE'),
-    ('LateSAGE', 'LateJoinSAGE'),
-    ('mlp', 'MLP'),
-    ('resgcn', 'ResGCN'),
-])
+@pytest.mark.parametrize(
+    'name, nearest',
+    [
+        ('earlyjoinsage', 'EarlyJoinSAGE'),
+        ('EarlyJoinSage', 'EarlyJoinSAGE'),
+        ('LateSAGE', 'LateJoinSAGE'),
+        ('mlp', 'MLP'),
+        ('resgcn', 'ResGCN'),
+    ],
+)
 def test_nearest_name(name, nearest):
-    message = _message(
-        registry.resolve, name, dict.fromkeys(_TILE_MODELS), 'model')
+    message = _message(registry.resolve, name, dict.fromkeys(_TILE_MODELS), 'model')
     assert message == (
         f'there is no model {name!r}; did you mean {nearest!r}? There are: '
         'AttentionSAGE, ChebSAGE, ConfigAttentionSAGE, EarlyJoinResGCN, '
         'EarlyJoinSAGE, GCN, HybridSAGE, LateJoinResGCN, LateJoinSAGE, MLP, '
-        'ResGCN, ResSAGE')
+        'ResGCN, ResSAGE'
+    )
 
 
 def test_a_name_like_no_other_gets_the_list_alone():
@@ -66,10 +79,8 @@ def test_models_in_a_module():
     module = types.ModuleType('somewhere')
     own = type('Own', (tf.keras.Model,), {'__module__': 'somewhere'})
     module.Own = module.Alias = module._Private = own
-    module.Imported = type(
-        'Imported', (tf.keras.Model,), {'__module__': 'elsewhere'})
-    module.Layer = type(
-        'Layer', (tf.keras.layers.Layer,), {'__module__': 'somewhere'})
+    module.Imported = type('Imported', (tf.keras.Model,), {'__module__': 'elsewhere'})
+    module.Layer = type('Layer', (tf.keras.layers.Layer,), {'__module__': 'somewhere'})
     module.instance, module.number = own(), 3
     assert registry.models_in(module) == {'Own': own, 'Alias': own}
 
@@ -94,7 +105,8 @@ def test_keywords_that_are_handed_on_are_checked_too():
     assert registry.options(_Wide) is None
     registry.check_kwargs(_Narrower, {'order': 1, 'num_gnns': 2})
     assert "no option 'ordre'; did you mean 'order'?" in _message(
-        registry.check_kwargs, _Narrower, {'ordre': 1})
+        registry.check_kwargs, _Narrower, {'ordre': 1}
+    )
 
 
 def test_check_kwargs():
@@ -103,10 +115,12 @@ def test_check_kwargs():
     message = _message(registry.check_kwargs, _Narrow, {'hiden_dim': 8})
     assert message == (
         "--model_kwargs_json: _Narrow has no option 'hiden_dim'; did you mean "
-        "'hidden_dim'? There are: hidden_dim, num_gnns")
+        "'hidden_dim'? There are: hidden_dim, num_gnns"
+    )
     # What we pass ourselves cannot be passed twice.
     assert "no option 'num_ops'" in _message(
-        registry.check_kwargs, _Narrow, {'num_ops': 8})
+        registry.check_kwargs, _Narrow, {'num_ops': 8}
+    )
 
 
 def test_models_file(tmp_path, monkeypatch):
@@ -120,11 +134,14 @@ def test_models_file(tmp_path, monkeypatch):
     assert set(registry.tile_models('~/models.py')) == {'Mine'}
 
 
-@pytest.mark.parametrize('statement', [
-    'from . import implicit',
-    'from tpu_graphs.baselines.tiles import implicit',
-    'import tpu_graphs.baselines.tiles.implicit as implicit',
-])
+@pytest.mark.parametrize(
+    'statement',
+    [
+        'from . import implicit',
+        'from tpu_graphs.baselines.tiles import implicit',
+        'import tpu_graphs.baselines.tiles.implicit as implicit',
+    ],
+)
 def test_models_file_finds_implicit_as_in_both_trees(tmp_path, statement):
     path = tmp_path / 'models.py'
     path.write_text(f'{statement}\nMULTIPLIER = implicit.AdjacencyMultiplier\n')
@@ -138,15 +155,19 @@ def test_two_models_files_of_one_name_are_two_modules(tmp_path):
         (tmp_path / name / 'models.py').write_text(f'NAME = {name!r}')
     names = [
         registry.load_models_file(str(tmp_path / name / 'models.py'), 'tiles').NAME
-        for name in ('a', 'b')]
+        for name in ('a', 'b')
+    ]
     assert names == ['a', 'b']
 
 
-@pytest.mark.parametrize('code, what', [
-    ('import no_such_module', "ModuleNotFoundError: No module named 'no_such_m"),
-    ('def f(:', 'SyntaxError: invalid syntax'),
-    ('1 / 0', 'ZeroDivisionError: division by zero'),
-])
+@pytest.mark.parametrize(
+    'code, what',
+    [
+        ('import no_such_module', "ModuleNotFoundError: No module named 'no_such_m"),
+        ('def f(:', 'SyntaxError: invalid syntax'),
+        ('1 / 0', 'ZeroDivisionError: division by zero'),
+    ],
+)
 def test_models_file_that_cannot_be_imported(tmp_path, code, what):
     path = tmp_path / 'models.py'
     path.write_text(code)
@@ -159,16 +180,19 @@ def test_models_file_that_cannot_be_imported(tmp_path, code, what):
 def test_models_file_that_is_no_python_file(tmp_path):
     missing = tmp_path / 'none.py'
     assert _message(registry.tile_models, str(missing)) == (
-        f'--models_file: there is no file {missing}')
+        f'--models_file: there is no file {missing}'
+    )
     assert 'there is no file' in _message(registry.tile_models, str(tmp_path))
     text = tmp_path / 'models.txt'
     text.write_text(_MODEL)
     assert _message(registry.tile_models, str(text)) == (
-        f'--models_file: {text} is not a Python file (.py)')
+        f'--models_file: {text} is not a Python file (.py)'
+    )
 
 
 def test_models_file_without_a_model(tmp_path):
     path = tmp_path / 'models.py'
     path.write_text('from tensorflow.keras import Model')
     assert _message(registry.tile_models, str(path)) == (
-        f'--models_file: {path} defines no public tf.keras.Model')
+        f'--models_file: {path} defines no public tf.keras.Model'
+    )

@@ -29,19 +29,29 @@ from baselines.commands import command_line
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     parser.add_argument(
-        'predictions', nargs='+', metavar='CSV',
+        'predictions',
+        nargs='+',
+        metavar='CSV',
         help='prediction files, of a training or of `tpugraphs predict`; no ID '
-        'may be in two of them')
+        'may be in two of them',
+    )
     template = parser.add_mutually_exclusive_group()
     template.add_argument(
-        '--sample', default='', metavar='CSV',
-        help='the template: sample_submission.csv or an earlier submission')
+        '--sample',
+        default='',
+        metavar='CSV',
+        help='the template: sample_submission.csv or an earlier submission',
+    )
     template.add_argument(
-        '--no_template', action='store_true',
-        help='write the predicted rows alone, collection by collection')
+        '--no_template',
+        action='store_true',
+        help='write the predicted rows alone, collection by collection',
+    )
     parser.add_argument(
-        '--output', default='submission.csv',
-        help='the CSV to write (default: %(default)s)')
+        '--output',
+        default='submission.csv',
+        help='the CSV to write (default: %(default)s)',
+    )
 
 
 def run(args: argparse.Namespace) -> None:

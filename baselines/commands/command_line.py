@@ -35,8 +35,11 @@ def start_tensorflow() -> None:
     import tensorflow as tf
 
     tf.get_logger().setLevel('ERROR')  # hints to authors, not to users
-    cores = len(os.sched_getaffinity(0)) if hasattr(
-        os, 'sched_getaffinity') else os.cpu_count() or 1
+    cores = (
+        len(os.sched_getaffinity(0))
+        if hasattr(os, 'sched_getaffinity')
+        else os.cpu_count() or 1
+    )
     threading = tf.config.threading
     if not os.environ.get('TF_NUM_INTRAOP_THREADS'):
         threading.set_intra_op_parallelism_threads(max(1, cores // 2))
@@ -50,40 +53,60 @@ def refuse_arguments(argv: Sequence[str]) -> None:
         sys.exit(f'error: {argv[1]!r} is not a flag; see {argv[0]} --help')
 
 
-def add_run_arguments(
-    parser: argparse.ArgumentParser, split: str = 'test'
-) -> None:
+def add_run_arguments(parser: argparse.ArgumentParser, split: str = 'test') -> None:
     """Declares which runs, and which data, a command works on."""
     defaults = {f.name: f.default for f in dataclasses.fields(config.TileConfig)}
     parser.add_argument(
-        '--dir', '--dirs', dest='dirs', nargs='+', required=True,
-        metavar='MODEL_DIR', help='model directories, model_<hash>')
+        '--dir',
+        '--dirs',
+        dest='dirs',
+        nargs='+',
+        required=True,
+        metavar='MODEL_DIR',
+        help='model directories, model_<hash>',
+    )
     parser.add_argument(
-        '--split', default=split, choices=('train', 'valid', 'test'),
-        help='which kernels (default: %(default)s)')
+        '--split',
+        default=split,
+        choices=('train', 'valid', 'test'),
+        help='which kernels (default: %(default)s)',
+    )
     parser.add_argument(
-        '--data_root', default='',
+        '--data_root',
+        default='',
         help='folder with the splits (default: where the run was trained, if '
-        f'that is there, else {defaults["data_root"]})')
+        f'that is there, else {defaults["data_root"]})',
+    )
     parser.add_argument(
-        '--cache_dir', default='',
-        help='where packed splits are kept (default: ~/data/tpugraphs/cache)')
+        '--cache_dir',
+        default='',
+        help='where packed splits are kept (default: ~/data/tpugraphs/cache)',
+    )
     parser.add_argument(
-        '--models_file', default='',
-        help=config.help_of(config.TileConfig, 'models_file'))
+        '--models_file',
+        default='',
+        help=config.help_of(config.TileConfig, 'models_file'),
+    )
     parser.add_argument(
-        '--memory_budget', type=int, metavar='MB',
+        '--memory_budget',
+        type=int,
+        metavar='MB',
         default=config.LayoutConfig.memory_budget,
         help='layout: '
         f'{config.help_of(config.LayoutConfig, "memory_budget")} '
-        '(default: %(default)s)')
+        '(default: %(default)s)',
+    )
     parser.add_argument(
-        '--toy_data', action='store_true',
-        help='use only the first few files of each split')
+        '--toy_data',
+        action='store_true',
+        help='use only the first few files of each split',
+    )
     for name in ('sample_data', 'skip_bad_files'):
         parser.add_argument(
-            f'--{name}', action='store_true',
-            help=config.help_of(config.TileConfig, name))
+            f'--{name}',
+            action='store_true',
+            help=config.help_of(config.TileConfig, name),
+        )
 
 
 def guarded(work: Callable[[], Optional[int]]) -> int:

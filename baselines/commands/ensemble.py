@@ -21,17 +21,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     command_line.add_run_arguments(parser)
     parser.add_argument(
-        '--by', default='scores', choices=('scores', 'ranks'),
-        help='what is averaged (default: %(default)s)')
+        '--by',
+        default='scores',
+        choices=('scores', 'ranks'),
+        help='what is averaged (default: %(default)s)',
+    )
     parser.add_argument(
-        '--weights', nargs='+', type=float, metavar='WEIGHT',
-        help='one for each run (default: all alike)')
+        '--weights',
+        nargs='+',
+        type=float,
+        metavar='WEIGHT',
+        help='one for each run (default: all alike)',
+    )
     parser.add_argument(
-        '--output', default='predictions_ensemble.csv',
-        help='the CSV to write (default: %(default)s)')
+        '--output',
+        default='predictions_ensemble.csv',
+        help='the CSV to write (default: %(default)s)',
+    )
     parser.add_argument(
-        '--evaluate', action='store_true',
-        help='measure per program, too; runtimes must be known')
+        '--evaluate',
+        action='store_true',
+        help='measure per program, too; runtimes must be known',
+    )
     parser.add_argument('--json', help='write all measurements to this file')
 
 
@@ -50,8 +61,12 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         runs.check_file_writable(args.json, 'json')
     scored = ensemble.score(
-        args.dirs, prediction.data_options(args), args.models_file, args.split,
-        must_measure=args.evaluate or bool(args.json))
+        args.dirs,
+        prediction.data_options(args),
+        args.models_file,
+        args.split,
+        must_measure=args.evaluate or bool(args.json),
+    )
     averaged = ensemble.average(scored, args.weights, args.by)
     rows = ensemble.write(scored, averaged, args.output)
     print(f'{files.expand(args.output)}: {rows} rows')
@@ -60,7 +75,9 @@ def run(args: argparse.Namespace) -> None:
     found = ensemble.measure(scored, averaged, args.by)
     if args.evaluate:
         for name, summary in [
-            *found['members'].items(), (f'{len(args.dirs)} runs', found['ensemble'])]:
+            *found['members'].items(),
+            (f'{len(args.dirs)} runs', found['ensemble']),
+        ]:
             print(f'\n{summary["model"]} on {summary["split"]}, {name}')
             print(report.format_table(summary))
     print(f'\n{comparison.format_ensemble(found)}')

@@ -22,7 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     command_line.add_run_arguments(parser, split='valid')
     parser.add_argument(
-        '--json', action='store_true', help='print JSON in place of the table')
+        '--json', action='store_true', help='print JSON in place of the table'
+    )
     parser.add_argument('--output', help='also write the JSON to this file')
 
 

@@ -30,9 +30,9 @@ import tqdm
 
 from baselines import files
 from baselines.commands import command_line
-from baselines.commands import extract_beam
-from baselines.commands import extract_file
-from baselines.commands import extract_report
+from baselines.extraction import beam as extract_beam
+from baselines.extraction import files as extract_file
+from baselines.extraction import report as extract_report
 from baselines.hlo import reading
 
 # Beam's workers take a few seconds to start.
@@ -42,27 +42,38 @@ _MANY_FILES = 64
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's options."""
     parser.add_argument(
-        'inputs', nargs='+', metavar='IN.pb',
-        help='raw files, folders (searched for *.pb) or globs')
+        'inputs',
+        nargs='+',
+        metavar='IN.pb',
+        help='raw files, folders (searched for *.pb) or globs',
+    )
     parser.add_argument('output', metavar='OUT', help='folder of the npz files')
     parser.add_argument(
-        '--kind', choices=reading.KINDS,
-        help='collection of the raw files (default: that of the first file)')
+        '--kind',
+        choices=reading.KINDS,
+        help='collection of the raw files (default: that of the first file)',
+    )
     parser.add_argument(
-        '--pad', type=int, choices=(0, -1), default=0,
+        '--pad',
+        type=int,
+        choices=(0, -1),
+        default=0,
         help='what absent list entries hold; published: 0, but dimension 0 '
-        'looks the same (default: %(default)s)')
+        'looks the same (default: %(default)s)',
+    )
     parser.add_argument(
-        '--extra', action='store_true',
+        '--extra',
+        action='store_true',
         help='add columns that the published 140 leave out; their names go '
-        'into the npz (docs/raw-files.md)')
+        'into the npz (docs/raw-files.md)',
+    )
+    parser.add_argument('--overwrite', action='store_true', help='replace files in OUT')
     parser.add_argument(
-        '--overwrite', action='store_true', help='replace files in OUT')
+        '--runner', help='run with this Apache Beam runner, e.g. DirectRunner'
+    )
     parser.add_argument(
-        '--runner', help='run with this Apache Beam runner, e.g. DirectRunner')
-    parser.add_argument(
-        '--beam_options', default='',
-        help='options for the Beam runner, in one string')
+        '--beam_options', default='', help='options for the Beam runner, in one string'
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -71,8 +82,8 @@ def run(args: argparse.Namespace) -> int:
     output = files.expand(args.output)
     if os.path.exists(output) and not os.path.isdir(output):
         raise ValueError(
-            f'{output}: is a file; the last argument is the folder for the '
-            'npz files')
+            f'{output}: is a file; the last argument is the folder for the npz files'
+        )
     if args.beam_options and not args.runner:
         raise ValueError('--beam_options is for a Beam runner: add --runner')
     options = extract_file.Options(
@@ -84,8 +95,9 @@ def run(args: argparse.Namespace) -> int:
     )
     total = extract_report.Report()
     if args.runner or len(paths) > _MANY_FILES:
-        reports = iter(extract_beam.extract_files(
-            paths, options, args.runner, args.beam_options))
+        reports = iter(
+            extract_beam.extract_files(paths, options, args.runner, args.beam_options)
+        )
     else:
         bar = tqdm.tqdm(paths, desc='extract', unit='file', disable=None)
         reports = (extract_file.extract_file(path, options) for path in bar)

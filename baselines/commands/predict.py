@@ -21,9 +21,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     command_line.add_run_arguments(parser)
     parser.add_argument(
-        '--output', default='predictions_output_model.csv',
+        '--output',
+        default='predictions_output_model.csv',
         help='the CSV to write (default: %(default)s); with several runs the '
-        'hash goes into the name')
+        'hash goes into the name',
+    )
 
 
 def run(args: argparse.Namespace) -> None:
@@ -34,7 +36,8 @@ def run(args: argparse.Namespace) -> None:
 
     data = prediction.data_options(args)
     predict.write_predictions(
-        args.dirs, data, args.output, args.models_file, args.split)
+        args.dirs, data, args.output, args.models_file, args.split
+    )
 
 
 if __name__ == '__main__':

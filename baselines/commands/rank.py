@@ -24,36 +24,50 @@ from baselines import config
 from baselines import files
 from baselines.commands import command_line
 from baselines.commands import extract
-from baselines.commands import extract_report
-from baselines.commands import rank_output
-from baselines.commands import rank_text
+from baselines.extraction import report as extract_report
+from baselines.ranking import choices_output as rank_output
+from baselines.ranking import choices_text as rank_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's options."""
     parser.add_argument(
-        'modules', nargs='+', metavar='MODULE.pb',
-        help='raw files, folders (searched for *.pb) or globs')
+        'modules',
+        nargs='+',
+        metavar='MODULE.pb',
+        help='raw files, folders (searched for *.pb) or globs',
+    )
     parser.add_argument(
-        '--dir', required=True, metavar='MODEL_DIR',
-        help='model directory, model_<hash>, that a training left')
+        '--dir',
+        required=True,
+        metavar='MODEL_DIR',
+        help='model directory, model_<hash>, that a training left',
+    )
     parser.add_argument(
-        '--top', type=int, default=10,
+        '--top',
+        type=int,
+        default=10,
         help='configurations to print of each module; 0 prints the summary '
-        'alone (default: %(default)s)')
+        'alone (default: %(default)s)',
+    )
     parser.add_argument(
-        '--output', metavar='FILE', help='write everything to FILE, *.csv or '
-        '*.json')
+        '--output', metavar='FILE', help='write everything to FILE, *.csv or *.json'
+    )
     parser.add_argument(
-        '--module', metavar='NAME', help='rank only the module of that name')
+        '--module', metavar='NAME', help='rank only the module of that name'
+    )
     parser.add_argument(
-        '--models_file', default='',
-        help=config.help_of(config.TileConfig, 'models_file'))
+        '--models_file',
+        default='',
+        help=config.help_of(config.TileConfig, 'models_file'),
+    )
     for name in ('data_root', 'cache_dir'):
         parser.add_argument(
-            f'--{name}', default='',
+            f'--{name}',
+            default='',
             help=f'{config.help_of(config.TileConfig, name)} Needed for runs '
-            'of the published code only, which do not hold their normaliser')
+            'of the published code only, which do not hold their normaliser',
+        )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -73,9 +87,11 @@ def run(args: argparse.Namespace) -> int:
     data = prediction.DataOptions(args.data_root, args.cache_dir)
     with contextlib.ExitStack() as stack:
         written = args.output and stack.enter_context(
-            rank_output.writer(args.output, model_dir))
+            rank_output.writer(args.output, model_dir)
+        )
         for ranked in rank.rank_files(
-                paths, model_dir, data, outcome, args.models_file, args.module):
+            paths, model_dir, data, outcome, args.models_file, args.module
+        ):
             summary.add(ranked)
             if written:
                 written.add(ranked)

@@ -30,8 +30,8 @@ import sys
 
 from baselines import files
 from baselines.commands import command_line
-from baselines.data.layout_sample import dataset as layout_dataset
-from baselines.data.sample import dataset
+from baselines.simulated.layout import dataset as layout_dataset
+from baselines.simulated.tile import dataset
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,20 +61,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--seed', type=int, help=f'same seed, same arrays (default: {tile.seed})'
     )
     parser.add_argument(
-        '--configs_mean', type=float,
+        '--configs_mean',
+        type=float,
         help='tile: configurations per kernel on average, about '
         f'(default: {tile.configs_mean:g})',
-    )  # fmt: skip
+    )
     for end, words in (('min', 'fewest'), ('max', 'most')):
         parser.add_argument(
-            f'--configs_{end}', type=int,
+            f'--configs_{end}',
+            type=int,
             help=f'layout: {words} configurations of a program '
             f'(default: {getattr(layout, "configs_" + end)})',
-        )  # fmt: skip
+        )
     parser.add_argument(
-        '--hide_test_runtimes', action='store_true',
+        '--hide_test_runtimes',
+        action='store_true',
         help='write runtimes 0 (and normalisers 1) to test files, as published',
-    )  # fmt: skip
+    )
 
 
 def run(args: argparse.Namespace) -> None:

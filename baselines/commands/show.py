@@ -16,20 +16,23 @@ from typing import List
 
 from baselines import files
 from baselines.commands import command_line
-from baselines.commands import show_content
-from baselines.commands import show_plot
-from baselines.commands import show_text
+from baselines.inspection import content as show_content
+from baselines.inspection import plot as show_plot
+from baselines.inspection import text as show_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's options."""
     parser.add_argument('file', metavar='FILE', help='a .pb or .npz file')
     parser.add_argument(
-        '--module', help='the module to show: its name or number (from 0)')
+        '--module', help='the module to show: its name or number (from 0)'
+    )
     parser.add_argument(
-        '--plot', metavar='OUT.png',
+        '--plot',
+        metavar='OUT.png',
         help='draw the graph (up to '
-        f'{show_plot.MAX_NODES} nodes) and the runtimes; also .svg, .pdf')
+        f'{show_plot.MAX_NODES} nodes) and the runtimes; also .svg, .pdf',
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -44,8 +47,8 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError(f'{path}: {contents[0].problem}')
     if args.plot and len(contents) > 1:
         raise ValueError(
-            f'{path}: has {len(contents)} modules; choose the one to draw '
-            'with --module')
+            f'{path}: has {len(contents)} modules; choose the one to draw with --module'
+        )
     if len(contents) == 1:
         print(show_text.describe(contents[0]))
     else:
@@ -70,7 +73,8 @@ def _chosen(
     near = difflib.get_close_matches(safe, names, n=1, cutoff=0.3) or names[:1]
     raise ValueError(
         f'{path}: has no module {wanted!r}; it has {len(names)}'
-        + (f', such as {near[0]}' if near else ''))
+        + (f', such as {near[0]}' if near else '')
+    )
 
 
 if __name__ == '__main__':

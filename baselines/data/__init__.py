@@ -1,1 +1,1 @@
-"""The data layer: files in, packed and memory-mapped arrays out.  Knows no TensorFlow."""
+"""Files in, packed and memory-mapped arrays out.  Knows no TensorFlow."""

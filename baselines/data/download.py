@@ -19,10 +19,10 @@ import json
 import os
 import re
 import socket
+from typing import Any, BinaryIO, Dict, List, NamedTuple, Optional, Sequence, Tuple
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import Any, BinaryIO, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import tqdm
 
@@ -92,10 +92,7 @@ def splits_of(collections: Sequence[str]) -> List[Split]:
 
 
 def download(
-    split: Split,
-    data_dir: str,
-    base_url: str = BASE_URL,
-    keep_archive: bool = False,
+    split: Split, data_dir: str, base_url: str = BASE_URL, keep_archive: bool = False
 ) -> Split:
     """Makes sure that the files of one split are in the data folder.
 

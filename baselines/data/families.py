@@ -16,9 +16,25 @@ import numpy as np
 
 # batch_128, batch_size_16, batch128.
 _BATCH = re.compile(r'[_.]batch(_size)?_?\d+(?=[_.]|$)')
-_SIZES = frozenset((
-    'batch', 'size', 'tiny', 'mini', 'small', 'medium', 'base', 'large',
-    'xlarge', 'xxlarge', 'huge', 'narrow', 'wide', 'deep', 'tall'))
+_SIZES = frozenset(
+    (
+        'batch',
+        'size',
+        'tiny',
+        'mini',
+        'small',
+        'medium',
+        'base',
+        'large',
+        'xlarge',
+        'xxlarge',
+        'huge',
+        'narrow',
+        'wide',
+        'deep',
+        'tall',
+    )
+)
 
 
 def program_of_kernel(graph_id: str) -> str:
@@ -80,8 +96,9 @@ def epoch_order(
     if temperature == 1:
         return rng.permutation(len(names))
     _, members, counts = np.unique(
-        np.asarray(names), return_inverse=True, return_counts=True)
-    shares = counts**float(temperature)
+        np.asarray(names), return_inverse=True, return_counts=True
+    )
+    shares = counts ** float(temperature)
     ends = np.cumsum(shares) / shares.sum() * len(names)
     # Rounded at random, so that each is right on average and all add up to n.
     ends = np.floor(ends[:-1] + rng.random()).astype(np.int64)
@@ -93,10 +110,7 @@ def epoch_order(
     return rng.permutation(np.concatenate(order))
 
 
-def _rounds(
-    rng: np.random.Generator, graphs: np.ndarray, count: int
-) -> np.ndarray:
+def _rounds(rng: np.random.Generator, graphs: np.ndarray, count: int) -> np.ndarray:
     """Returns `count` of some graphs: all as often as possible, then a few."""
     whole, rest = divmod(int(count), len(graphs))
-    return np.concatenate(
-        [np.tile(graphs, whole), rng.permutation(graphs)[:rest]])
+    return np.concatenate([np.tile(graphs, whole), rng.permutation(graphs)[:rest]])

@@ -16,9 +16,9 @@ from typing import Callable, Dict, Mapping, NamedTuple, Optional, Sequence
 import numpy as np
 
 from baselines.data import families
-from baselines.data import splits
 from baselines.data import variants
-from baselines.data import views
+from baselines.data.packed import splits
+from baselines.data.packed import views
 
 _JOINED = ('train', 'valid')
 
@@ -49,13 +49,12 @@ def parse(text: str) -> Optional[Fold]:
     if not 1 <= fold.number <= fold.count or fold.count < 2:
         raise ValueError(
             '--fold should be i/k, the i-th of k folds, such as 1/5, with k at '
-            f'least 2 and i from 1 to k, not {text!r}')
+            f'least 2 and i from 1 to k, not {text!r}'
+        )
     return fold
 
 
-def assign(
-    groups: Sequence[str], configs: Sequence[int], count: int
-) -> np.ndarray:
+def assign(groups: Sequence[str], configs: Sequence[int], count: int) -> np.ndarray:
     """Puts graphs into folds, a group of them into one.
 
     The largest group goes first, each to the fold that has least so far: least
@@ -77,7 +76,8 @@ def assign(
     if count > len(names):
         raise ValueError(
             f'--fold: {count} folds need at least {count} programs that differ '
-            f'in more than their batch size, and there are {len(names)}')
+            f'in more than their batch size, and there are {len(names)}'
+        )
     configs = np.asarray(configs, np.int64)
     # In whole numbers, so that equal is equal on every machine.
     sizes = [
@@ -122,30 +122,37 @@ def with_fold(
         if not store.has_runtimes:
             raise ValueError(
                 f'--fold: all runtimes in {store.source} are 0; folds are made '
-                'of train and valid, and need those of both')
+                'of train and valid, and need those of both'
+            )
     ids = [graph_id for store in joined for graph_id in store.graph_ids]
     twice = set(joined[0].graph_ids) & set(joined[1].graph_ids)
     if twice:
         raise ValueError(
             f'--fold: {min(twice)} is in both {joined[0].source} and '
-            f'{joined[1].source}; folds join them')
-    validates = assign(
-        [families.without_batch(program_of(graph_id)) for graph_id in ids],
-        np.concatenate([store.config_counts for store in joined]),
-        parsed.count) == parsed.number - 1
+            f'{joined[1].source}; folds join them'
+        )
+    validates = (
+        assign(
+            [families.without_batch(program_of(graph_id)) for graph_id in ids],
+            np.concatenate([store.config_counts for store in joined]),
+            parsed.count,
+        )
+        == parsed.number - 1
+    )
     made = {}
     for name, wanted in zip(_JOINED, (~validates, validates)):
         parts = np.split(wanted, [joined[0].num_graphs])
         made[name] = views.view(
-            joined, [np.flatnonzero(part) for part in parts],
+            joined,
+            [np.flatnonzero(part) for part in parts],
             f'{os.path.dirname(joined[0].source)}/{{train,valid}}, {name} of '
-            f'fold {fold}', fingerprint(fold, stores, name))
+            f'fold {fold}',
+            fingerprint(fold, stores, name),
+        )
     return {**stores, **made}
 
 
-def fingerprint(
-    fold: str, stores: Mapping[str, splits.PackedSplit], name: str
-) -> str:
+def fingerprint(fold: str, stores: Mapping[str, splits.PackedSplit], name: str) -> str:
     """Returns the fingerprint of a fold's split, without making it.
 
     Args:

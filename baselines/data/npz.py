@@ -13,17 +13,24 @@ import io
 import math
 import os
 import struct
+from typing import BinaryIO, Dict, Iterator, Mapping, Optional, Tuple, Union
 import zipfile
 import zlib
-from typing import BinaryIO, Dict, Iterator, Mapping, Optional, Tuple, Union
 
 import numpy as np
 
 from baselines import files
 
 _DAMAGE = (
-    zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError,
-    NotImplementedError, OverflowError, RuntimeError, ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    OSError,
+    NotImplementedError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
 )
 # Smaller files are read at once, which is faster than seeking in them.
 _AT_ONCE = 64 << 20
@@ -103,7 +110,8 @@ def open_archive(path: str, max_bytes: int) -> Iterator[zipfile.ZipFile]:
     if size > max_bytes:
         raise FieldError(
             f'{path}: {size:,} bytes are more than the {max_bytes:,} that such '
-            'a file may have')
+            'a file may have'
+        )
     with open(path, 'rb') as stream:
         content = io.BytesIO(stream.read()) if size <= _AT_ONCE else stream
         with zipfile.ZipFile(content) as archive:
@@ -124,12 +132,12 @@ def explain_damage(path: str) -> Iterator[None]:
         raise
     except _DAMAGE as error:
         # A failing disk names no file.  EINVAL is a seek to nowhere: damage.
-        if isinstance(error, OSError) and error.errno not in (
-                None, errno.EINVAL):
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise OSError(error.errno, error.strerror, path) from error
         raise ValueError(
             f'{path}: not a complete npz file ({error}); it is damaged, or its '
-            'download broke off') from error
+            'download broke off'
+        ) from error
 
 
 def check_arrays(
@@ -152,12 +160,14 @@ def check_arrays(
                 continue
             raise FieldError(
                 f'{path}: the array {key} is missing (there: '
-                f'{", ".join(sorted(arrays)) or "nothing"})')
+                f'{", ".join(sorted(arrays)) or "nothing"})'
+            )
         array = arrays[key]
         if array.dtype.kind not in field.kinds:
             raise FieldError(
                 f'{path}: {key} holds {array.dtype}, expected '
-                f'{_KIND_NAMES[field.kinds[0]]}')
+                f'{_KIND_NAMES[field.kinds[0]]}'
+            )
         _check_shape(path, key, array.shape, field.shape, lengths)
         _check_range(path, key, array, field, lengths)
         checked[key] = _converted(path, key, array, field.dtype)
@@ -213,35 +223,33 @@ def read_checked_header(
     if dtype.hasobject:
         raise FieldError(
             f'{path}: {key} holds pickled Python objects, which are never '
-            'loaded; save it as a plain array')
+            'loaded; save it as a plain array'
+        )
     held = size - stream.tell()
     if math.prod(shape) * dtype.itemsize != held:
         raise FieldError(
-            f'{path}: {key} claims shape {shape} of {dtype}, but holds '
-            f'{held:,} bytes')
+            f'{path}: {key} claims shape {shape} of {dtype}, but holds {held:,} bytes'
+        )
     return shape, fortran, dtype
 
 
 def _read_members(
-    path: str,
-    archive: zipfile.ZipFile,
-    schema: Mapping[str, Field],
-    max_bytes: int,
+    path: str, archive: zipfile.ZipFile, schema: Mapping[str, Field], max_bytes: int
 ) -> Dict[str, np.ndarray]:
     """Reads the members of `schema` that are there, after adding up sizes."""
     members = {}
     for info in archive.infolist():
-        key = info.filename[:-len('.npy')]
+        key = info.filename[: -len('.npy')]
         if info.filename.endswith('.npy') and key in schema:
             members[key] = info
     total = sum(info.file_size for info in members.values())
     if total > max_bytes:
         raise FieldError(
             f'{path}: its arrays claim {total:,} bytes, more than the '
-            f'{max_bytes:,} that such a file may have')
+            f'{max_bytes:,} that such a file may have'
+        )
     return {
-        key: _read_member(path, key, archive, info)
-        for key, info in members.items()
+        key: _read_member(path, key, archive, info) for key, info in members.items()
     }
 
 
@@ -268,8 +276,8 @@ def _check_shape(path, key, shape, wanted, lengths) -> None:
     if len(shape) != len(wanted):
         text = ', '.join(str(axis) for axis in wanted)
         raise FieldError(
-            f'{path}: {key} has shape {shape}, expected {len(wanted)} axes '
-            f'[{text}]')
+            f'{path}: {key} has shape {shape}, expected {len(wanted)} axes [{text}]'
+        )
     for axis, (length, name) in enumerate(zip(shape, wanted)):
         if isinstance(name, int):
             expected, owner = name, None
@@ -279,7 +287,8 @@ def _check_shape(path, key, shape, wanted, lengths) -> None:
             source = f' as {owner} has' if owner else ''
             raise FieldError(
                 f'{path}: {key} has shape {shape}, but axis {axis} should have '
-                f'{expected} entries{source}')
+                f'{expected} entries{source}'
+            )
 
 
 def _check_range(path, key, array, field, lengths) -> None:
@@ -296,12 +305,12 @@ def _check_range(path, key, array, field, lengths) -> None:
         value = high_value
     else:
         return
-    limits = f'{field.low} to {high}' if high is not None else (
-        f'{field.low} or more')
+    limits = f'{field.low} to {high}' if high is not None else (f'{field.low} or more')
     row = int(np.argwhere(array == value)[0][0]) if array.ndim else 0
     raise FieldError(
         f'{path}: {key} has {value} in row {row}, allowed is {limits}'
-        f'{field.why and ": " + field.why}')
+        f'{field.why and ": " + field.why}'
+    )
 
 
 def _converted(path, key, array, dtype) -> np.ndarray:
@@ -314,8 +323,10 @@ def _converted(path, key, array, dtype) -> np.ndarray:
         if not finite.all():
             bad = np.argwhere(~finite)
             place = ', '.join(
-                f'{axis} {at}' for axis, at in zip(('row', 'column'), bad[0]))
+                f'{axis} {at}' for axis, at in zip(('row', 'column'), bad[0])
+            )
             raise FieldError(
                 f'{path}: {key} has {len(bad)} NaN or infinite values, the '
-                f'first in {place}')
+                f'first in {place}'
+            )
     return array

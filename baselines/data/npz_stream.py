@@ -7,12 +7,12 @@
 A thread unpacks the next block while the caller works on this one.
 """
 
+from concurrent import futures
 import contextlib
 import math
 import os
-import zipfile
-from concurrent import futures
 from typing import BinaryIO, Iterator
+import zipfile
 
 import numpy as np
 
@@ -38,7 +38,8 @@ class StreamedArray:
         self._key = key
         self._member = member
         self.shape, self._fortran, self.dtype = npz.read_checked_header(
-            path, key, member, size)
+            path, key, member, size
+        )
 
     def blocks(self) -> Iterator[np.ndarray]:
         """Yields all rows in order, once; there is at least one axis.
@@ -65,8 +66,7 @@ class StreamedArray:
                 content = upcoming.result()
                 if i + 1 < len(counts):
                     upcoming = pool.submit(self._read, counts[i + 1] * row_bytes)
-                yield np.frombuffer(content, self.dtype).reshape(
-                    count, *row_shape)
+                yield np.frombuffer(content, self.dtype).reshape(count, *row_shape)
 
     def _read(self, size: int) -> bytes:
         with npz.explain_damage(self._path):
@@ -81,15 +81,14 @@ class StreamedArray:
             raise npz.FieldError(
                 f'{self._path}: {self._key} is in Fortran order and, with '
                 f'{size:,} bytes, too large for that; save it again with '
-                'numpy.ascontiguousarray')
+                'numpy.ascontiguousarray'
+            )
         array = np.frombuffer(self._read(size), self.dtype)
         return array.reshape(self.shape, order='F')
 
 
 @contextlib.contextmanager
-def open_array(
-    path: str, key: str, max_bytes: int
-) -> Iterator[StreamedArray]:
+def open_array(path: str, key: str, max_bytes: int) -> Iterator[StreamedArray]:
     """Opens one array of an npz file; inside the block it can be read.
 
     Args:
@@ -109,20 +108,19 @@ def open_array(
             if info.file_size > max_bytes:
                 raise npz.FieldError(
                     f'{path}: {key} claims {info.file_size:,} bytes, more than '
-                    f'the {max_bytes:,} that such a file may have')
+                    f'the {max_bytes:,} that such a file may have'
+                )
             member = stack.enter_context(archive.open(info))
             array = StreamedArray(path, key, member, info.file_size)
         yield array
 
 
-def _member_info(
-    path: str, key: str, archive: zipfile.ZipFile
-) -> zipfile.ZipInfo:
+def _member_info(path: str, key: str, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
     try:
         return archive.getinfo(f'{key}.npy')
     except KeyError:
-        there = sorted(
-            os.path.splitext(name)[0] for name in archive.namelist())
+        there = sorted(os.path.splitext(name)[0] for name in archive.namelist())
         raise npz.FieldError(
             f'{path}: the array {key} is missing (there: '
-            f'{", ".join(there) or "nothing"})') from None
+            f'{", ".join(there) or "nothing"})'
+        ) from None

@@ -6,8 +6,8 @@ from typing import Any, Dict
 
 import numpy as np
 
-from baselines.data import layout_records
-from baselines.data import records
+from baselines.data.layout import records as layout_records
+from baselines.data.tile import records
 from baselines.hlo import graph
 from baselines.hlo import layout
 from baselines.hlo import tile
@@ -52,8 +52,7 @@ def tile_record(
     return records.TileRecord(
         config_feat=configs.config_feat,
         config_runtime=configs.config_runtime,
-        config_runtime_normalizers=np.full_like(
-            configs.config_runtime, normalizer),
+        config_runtime_normalizers=np.full_like(configs.config_runtime, normalizer),
         **_graph_fields(name, nodes, named),
     )
 

@@ -82,8 +82,7 @@ def node_classes(
         For depth 0, 1, .., `depth` the first node of each one's class, int32 [n].
     """
     opcodes = np.asarray(opcodes, np.int64)
-    start = number_rows(
-        np.stack([number_rows(np.asarray(features)), opcodes], 1))
+    start = number_rows(np.stack([number_rows(np.asarray(features)), opcodes], 1))
     hashes = mix(start)
     classes = [first_equal(hashes, start)]
     consumers, producers = np.asarray(edges, np.int64).reshape(-1, 2).T
@@ -93,7 +92,8 @@ def node_classes(
         hashes = mix(
             hashes
             + sum_messages(consumers, producers, ones, heard, len(start))
-            + mix(sum_messages(producers, consumers, ones, heard, len(start))))
+            + mix(sum_messages(producers, consumers, ones, heard, len(start)))
+        )
         classes.append(first_equal(hashes, classes[-1]))
     return classes
 

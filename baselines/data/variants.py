@@ -7,7 +7,7 @@ what it was trained on, so that nothing else is handed to it by mistake.
 import dataclasses
 from typing import Any, Dict, Optional, Tuple
 
-from baselines.data import splits
+from baselines.data.packed import splits
 
 _PARTS = ('node', 'config')
 # What prediction on data of another kind needs.
@@ -68,18 +68,23 @@ class Variant:
             fields[name] = info.get(name, width)
             if not _is_number(fields[name]) or fields[name] < 1:
                 raise ValueError(
-                    f'the run file\'s {name} should be a number of columns, '
-                    f'not {fields[name]!r}')
+                    f"the run file's {name} should be a number of columns, "
+                    f'not {fields[name]!r}'
+                )
         fields['pad'] = info.get('pad', cls.pad)
         if not _is_number(fields['pad']) or fields['pad'] not in (0, -1):
             raise ValueError(
-                f'the run file\'s pad should be 0 or -1, not {fields["pad"]!r}')
+                f"the run file's pad should be 0 or -1, not {fields['pad']!r}"
+            )
         for name in ('feature_names', 'config_feature_names'):
             names = info.get(name)
-            if names is not None and not (isinstance(names, list) and all(
-                    isinstance(entry, str) for entry in names)):
+            if names is not None and not (
+                isinstance(names, list)
+                and all(isinstance(entry, str) for entry in names)
+            ):
                 raise ValueError(
-                    f'the run file\'s {name} should be a list of names or null')
+                    f"the run file's {name} should be a list of names or null"
+                )
             fields[name] = names and tuple(names)
         return cls(**fields)
 
@@ -102,20 +107,22 @@ class Variant:
         if found.pad != self.pad:
             raise ValueError(
                 f'{store.source}: absent entries are {found.pad} (--pad='
-                f'{found.pad}), but {self.pad} in what {than}; {_ADVICE}')
+                f'{found.pad}), but {self.pad} in what {than}; {_ADVICE}'
+            )
         for part in _PARTS:
             name = f'{part}_features'
             width, expected = getattr(found, name), getattr(self, name)
             if width != expected:
                 raise ValueError(
                     f'{store.source}: {part}_feat has {width} columns, but '
-                    f'{expected} in what {than}; {_ADVICE}')
+                    f'{expected} in what {than}; {_ADVICE}'
+                )
         for name in ('feature_names', 'config_feature_names'):
             difference = _difference(getattr(found, name), getattr(self, name))
             if difference:
                 raise ValueError(
-                    f'{store.source}: {name}: {difference} in what {than}; '
-                    f'{_ADVICE}')
+                    f'{store.source}: {name}: {difference} in what {than}; {_ADVICE}'
+                )
 
 
 def _is_number(value: Any) -> bool:

@@ -29,9 +29,7 @@ class Edges:
     warnings: Tuple[str, ...]
 
 
-def find_edges(
-    module: Any, instructions: Sequence[Any], ids: np.ndarray
-) -> Edges:
+def find_edges(module: Any, instructions: Sequence[Any], ids: np.ndarray) -> Edges:
     """Finds the edges of a module.
 
     Args:
@@ -49,16 +47,31 @@ def find_edges(
     operands = nodes.rows(operand_ids.flat)
     consumers = operand_ids.row_numbers()
     callers = called_ids.row_numbers()
-    _check(module, consumers, operands < 0, operand_ids.flat,
-           'operand id {} is not in the module')
+    _check(
+        module,
+        consumers,
+        operands < 0,
+        operand_ids.flat,
+        'operand id {} is not in the module',
+    )
     computations = _Lookup(gather.scalars(module.computations, 'id'))
     called = computations.rows(called_ids.flat)
-    _check(module, callers, called < 0, called_ids.flat,
-           'called computation id {} is not in the module')
+    _check(
+        module,
+        callers,
+        called < 0,
+        called_ids.flat,
+        'called computation id {} is not in the module',
+    )
     root_ids = gather.scalars(module.computations, 'root_id')[called]
     roots = nodes.rows(root_ids)
-    _check(module, callers, roots < 0, root_ids,
-           'the called computation has root id {}, which is not in the module')
+    _check(
+        module,
+        callers,
+        roots < 0,
+        root_ids,
+        'the called computation has root id {}, which is not in the module',
+    )
 
     # Stable sorts: by instruction id within a consumer, repeats dropped.
     order = np.lexsort((operand_ids.flat, consumers))
@@ -70,8 +83,13 @@ def find_edges(
     rows = np.concatenate([operand_rows[first], call_rows])
     insertion = rows[np.argsort(rows[:, 0], kind='stable')]
 
-    _check(module, insertion[:, 0], insertion[:, 0] == insertion[:, 1],
-           insertion[:, 1], 'it uses itself (node {})')
+    _check(
+        module,
+        insertion[:, 0],
+        insertion[:, 0] == insertion[:, 1],
+        insertion[:, 1],
+        'it uses itself (node {})',
+    )
     canonical = insertion[np.lexsort((insertion[:, 1], insertion[:, 0]))]
     repeated = np.zeros(len(canonical), bool)
     repeated[1:] = (np.diff(canonical, axis=0) == 0).all(axis=1)
@@ -80,7 +98,8 @@ def find_edges(
         place = _place(module, int(canonical[repeated][0, 0]))
         warnings = (
             f'{np.count_nonzero(repeated)} repeated edges kept once, the first '
-            f'at {place} (one computation called twice, or also an operand)',)
+            f'at {place} (one computation called twice, or also an operand)',
+        )
     return Edges(
         canonical=canonical[~repeated],
         insertion=insertion,

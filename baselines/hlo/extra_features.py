@@ -21,18 +21,24 @@ _OPERANDS = 3
 _DIMENSION_NUMBERS = {
     'dot_dimension_numbers': (
         'dot',
-        ('lhs_contracting_dimensions', 'rhs_contracting_dimensions',
-         'lhs_batch_dimensions', 'rhs_batch_dimensions'),
-        ()),
+        (
+            'lhs_contracting_dimensions',
+            'rhs_contracting_dimensions',
+            'lhs_batch_dimensions',
+            'rhs_batch_dimensions',
+        ),
+        (),
+    ),
     'gather_dimension_numbers': (
         'gather',
         ('offset_dims', 'collapsed_slice_dims', 'start_index_map'),
-        ('index_vector_dim',)),
+        ('index_vector_dim',),
+    ),
     'scatter_dimension_numbers': (
         'scatter',
-        ('update_window_dims', 'inserted_window_dims',
-         'scatter_dims_to_operand_dims'),
-        ('index_vector_dim',)),
+        ('update_window_dims', 'inserted_window_dims', 'scatter_dims_to_operand_dims'),
+        ('index_vector_dim',),
+    ),
 }
 
 
@@ -60,15 +66,14 @@ def add_extra(
     _add_fft(out, instructions)
     directions = [i.comparison_direction for i in instructions]
     for direction in _DIRECTIONS:
-        out.add(f'comparison_direction_is_{direction.lower()}',
-                np.array([d == direction for d in directions], bool))
+        out.add(
+            f'comparison_direction_is_{direction.lower()}',
+            np.array([d == direction for d in directions], bool),
+        )
     paddings = gather.Present(instructions, 'padding_config')
-    interior = paddings.lists(
-        lambda p: [d.interior_padding for d in p.dimensions])
-    out.add_list('padding_config_interior_padding', interior, 6,
-                 aggregates=True)
-    convolutions = gather.Present(
-        instructions, 'convolution_dimension_numbers')
+    interior = paddings.lists(lambda p: [d.interior_padding for d in p.dimensions])
+    out.add_list('padding_config_interior_padding', interior, 6, aggregates=True)
+    convolutions = gather.Present(instructions, 'convolution_dimension_numbers')
     spatial = convolutions.lists(lambda c: c.output_spatial_dimensions[:])
     out.add_list('convolution_dim_numbers_output_spatial_dims', spatial, 4)
     out.add('tuple_index', gather.scalars(instructions, 'tuple_index'))
@@ -89,15 +94,16 @@ def _add_operands(
         present = rows >= 0
         element_type = np.full(len(rows), -1, np.int64)
         element_type[present] = types[rows[present]]
-        element_types.add_flags(
-            out, f'operand_{number}_element_type', element_type)
-        out.add_list(f'operand_{number}_dimensions',
-                     dimensions.take(rows), 6, aggregates=True)
+        element_types.add_flags(out, f'operand_{number}_element_type', element_type)
+        out.add_list(
+            f'operand_{number}_dimensions', dimensions.take(rows), 6, aggregates=True
+        )
 
 
 def _add_literal(out: columns.Columns, instructions: Sequence[Any]) -> None:
-    out.add('is_constant', np.array(
-        [i.opcode == 'constant' for i in instructions], bool))
+    out.add(
+        'is_constant', np.array([i.opcode == 'constant' for i in instructions], bool)
+    )
     # A large constant may have come without its values.
     has_literal = np.array([i.HasField('literal') for i in instructions], bool)
     out.add('has_literal', has_literal)

@@ -13,8 +13,7 @@ from baselines.hlo import ragged
 
 def scalars(messages: Sequence[Any], field: str) -> np.ndarray:
     """Returns an integer field of every message, int64 [n]."""
-    return np.fromiter(
-        (getattr(m, field) for m in messages), np.int64, len(messages))
+    return np.fromiter((getattr(m, field) for m in messages), np.int64, len(messages))
 
 
 def lists(messages: Sequence[Any], field: str) -> ragged.Ragged:
@@ -37,7 +36,8 @@ class Present:
         self._size = len(instructions)
         repeated = _is_repeated(instructions, field)
         self.rows: List[int] = [
-            row for row, i in enumerate(instructions)
+            row
+            for row, i in enumerate(instructions)
             if (len(getattr(i, field)) if repeated else i.HasField(field))
         ]
         self.messages = [getattr(instructions[row], field) for row in self.rows]

@@ -67,12 +67,13 @@ def extract_graph(module: Any, pad: int = 0, extra: bool = False) -> Graph:
     roots = gather.scalars(module.computations, 'root_id')
     found = edges.find_edges(module, instructions, ids)
     names, node_feat = node_features.node_features(
-        instructions, ids == np.repeat(roots, sizes), found.operands, pad, extra)
+        instructions, ids == np.repeat(roots, sizes), found.operands, pad, extra
+    )
     names_of_opcodes = [i.opcode for i in instructions]
     node_opcode = opcodes.numbers(names_of_opcodes)
     unknown = collections.Counter(
-        names_of_opcodes[row]
-        for row in np.flatnonzero(node_opcode == opcodes.UNKNOWN))
+        names_of_opcodes[row] for row in np.flatnonzero(node_opcode == opcodes.UNKNOWN)
+    )
     return Graph(
         node_feat=node_feat,
         node_opcode=node_opcode,
@@ -95,7 +96,8 @@ def list_instructions(module: Any) -> List[Any]:
     if count > MAX_NODES:
         raise ValueError(
             f'{count:,} instructions are more than the {MAX_NODES:,} that a '
-            'graph may have; the file is damaged, or not a program')
+            'graph may have; the file is damaged, or not a program'
+        )
     return [i for c in module.computations for i in c.instructions]
 
 

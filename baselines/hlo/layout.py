@@ -62,8 +62,7 @@ def extract_candidates(tuning: Any, num_nodes: int) -> LayoutConfigs:
 
     Arguments and errors as in `extract_configs`, but runs need no measurement.
     """
-    return _extract(
-        tuning, num_nodes, _why_no_candidate, lambda index, run: None)
+    return _extract(tuning, num_nodes, _why_no_candidate, lambda index, run: None)
 
 
 def _extract(
@@ -73,7 +72,8 @@ def _extract(
     if len(ids) and ids.max() >= num_nodes:
         raise ValueError(
             f'config_index_to_node has node {ids.max()}, but the graph has '
-            f'{num_nodes} nodes')
+            f'{num_nodes} nodes'
+        )
     usable, dropped = [], collections.Counter()
     for index, run in enumerate(tuning.runs):
         reason = why_dropped(run)
@@ -86,12 +86,14 @@ def _extract(
         raise ValueError(f'no usable run ({reasons or "there is none at all"})')
     if not len(ids):
         raise ValueError(
-            'config_index_to_node is empty: no node has a layout to choose')
+            'config_index_to_node is empty: no node has a layout to choose'
+        )
     for index, run in usable:
         check(index, run)
         _check_run(index, run, len(ids))
     times = np.array(
-        [max(run.profile.compute_time_ns, 0) for _, run in usable], np.int64)
+        [max(run.profile.compute_time_ns, 0) for _, run in usable], np.int64
+    )
     defaults = [i for i, (_, run) in enumerate(usable) if run.is_default]
     default = next((i for i in defaults if times[i]), next(iter(defaults), None))
     measured = default is not None and times[default]
@@ -132,7 +134,8 @@ def _check_run(index: int, run: Any, num_configurable: int) -> None:
     if count != num_configurable:
         raise ValueError(
             f'run {index} has layouts of {count} nodes, but '
-            f'config_index_to_node has {num_configurable}')
+            f'config_index_to_node has {num_configurable}'
+        )
 
 
 def _features(runs: List[Any], num_configurable: int) -> np.ndarray:
@@ -141,7 +144,8 @@ def _features(runs: List[Any], num_configurable: int) -> np.ndarray:
     if size > _MAX_BYTES:
         raise ValueError(
             f'{len(runs):,} runs of {num_configurable:,} nodes take {size:,} '
-            f'bytes, more than the {_MAX_BYTES:,} allowed')
+            f'bytes, more than the {_MAX_BYTES:,} allowed'
+        )
     # Nodes have few distinct layouts, so each is unpacked once.
     codes = np.empty((len(runs), num_configurable), np.int32)
     known: Dict[bytes, int] = {}
@@ -163,7 +167,8 @@ def _row(node: Any, index: int, column: int) -> List[int]:
         raise ValueError(
             f'usable run {index}, node entry {column} has '
             f'{len(node.tensors)} tensors; {_TENSORS} are known '
-            '(output, input, kernel)')
+            '(output, input, kernel)'
+        )
     row: List[int] = []
     for tensor in node.tensors:
         dims = tensor.dims[:_DIMS]

@@ -67,16 +67,15 @@ def node_features(
     _add_padding(out, instructions)
     _add_scalars(out, instructions, 'is_stable')
     minor_to_major = ragged.Ragged.of(
-        [i.shape.layout.minor_to_major[:] for i in instructions])
+        [i.shape.layout.minor_to_major[:] for i in instructions]
+    )
     out.add_list('layout_minor_to_major', minor_to_major, 6)
     if extra:
         extra_features.add_extra(out, instructions, operands)
     return out.finish()
 
 
-def _add_scalars(
-    out: columns.Columns, instructions: Sequence[Any], field: str
-) -> None:
+def _add_scalars(out: columns.Columns, instructions: Sequence[Any], field: str) -> None:
     out.add(field, gather.scalars(instructions, field))
 
 
@@ -86,24 +85,20 @@ def _add_shape(out: columns.Columns, instructions: Sequence[Any]) -> None:
     element_types.add_flags(out, 'shape_element_type', types)
     dimensions = gather.lists(shapes, 'dimensions')
     out.add_list('shape_dimensions', dimensions, 6, aggregates=True)
-    tuples = np.fromiter(
-        (len(s.tuple_shapes) for s in shapes), np.int64, len(shapes))
+    tuples = np.fromiter((len(s.tuple_shapes) for s in shapes), np.int64, len(shapes))
     out.add('shape_tuple_shapes_size', tuples)
 
 
 def _add_window(out: columns.Columns, instructions: Sequence[Any]) -> None:
     windows = gather.Present(instructions, 'window')
     for name, field in _WINDOW_FIELDS:
-        sizes = windows.lists(
-            lambda w, f=field: [getattr(d, f) for d in w.dimensions])
+        sizes = windows.lists(lambda w, f=field: [getattr(d, f) for d in w.dimensions])
         out.add_list(name, sizes, 6, aggregates=True)
-    reversals = windows.lists(
-        lambda w: [d.window_reversal for d in w.dimensions])
+    reversals = windows.lists(lambda w: [d.window_reversal for d in w.dimensions])
     out.add_list('window_window_reversal', reversals, 6)
     true_count = reversals.sums()
     out.add('window_window_reversal_true_count', true_count)
-    out.add('window_window_reversal_false_count',
-            reversals.lengths - true_count)
+    out.add('window_window_reversal_false_count', reversals.lengths - true_count)
 
 
 def _add_convolution(out: columns.Columns, instructions: Sequence[Any]) -> None:
@@ -130,5 +125,6 @@ def _add_padding(out: columns.Columns, instructions: Sequence[Any]) -> None:
     paddings = gather.Present(instructions, 'padding_config')
     for field in ('edge_padding_low', 'edge_padding_high'):
         numbers = paddings.lists(
-            lambda p, f=field: [getattr(d, f) for d in p.dimensions])
+            lambda p, f=field: [getattr(d, f) for d in p.dimensions]
+        )
         out.add_list(f'padding_config_{field}', numbers, 2, aggregates=True)

@@ -111,14 +111,12 @@ def _tuning_file(dependencies) -> descriptor_pb2.FileDescriptorProto:
         described = file.message_type.add(name=name)
         for number, field, kind, repeated, in_oneof in fields:
             added = described.field.add(name=field, number=number)
-            added.label = (
-                kinds.LABEL_REPEATED if repeated else kinds.LABEL_OPTIONAL)
+            added.label = kinds.LABEL_REPEATED if repeated else kinds.LABEL_OPTIONAL
             if kind in scalars:
                 added.type = scalars[kind]
             else:
                 added.type = kinds.TYPE_MESSAGE
-                added.type_name = (
-                    f'.{kind}' if '.' in kind else f'.{_PACKAGE}.{kind}')
+                added.type_name = f'.{kind}' if '.' in kind else f'.{_PACKAGE}.{kind}'
             if in_oneof:
                 if not described.oneof_decl:
                     described.oneof_decl.add(name='config')
@@ -133,9 +131,9 @@ def _serialized_file(module: str) -> bytes:
     if found is None or not found.submodule_search_locations:
         raise ImportError(
             f'{package} is not installed, and the HLO protos are in its wheel; '
-            'run pip install -e . in the checkout')
-    path = os.path.join(
-        found.submodule_search_locations[0], *rest.split('.')) + '.py'
+            'run pip install -e . in the checkout'
+        )
+    path = os.path.join(found.submodule_search_locations[0], *rest.split('.')) + '.py'
     for serialized in _registered_bytes(path):
         return serialized
     # Not laid out as the pinned wheel is: let Python import it.
@@ -150,9 +148,11 @@ def _registered_bytes(path: str) -> Iterator[bytes]:
     except (OSError, ValueError, SyntaxError):
         return
     for node in ast.walk(tree):
-        if (isinstance(node, ast.Call)
-                and getattr(node.func, 'attr', '') == 'AddSerializedFile'
-                and len(node.args) == 1
-                and isinstance(node.args[0], ast.Constant)
-                and isinstance(node.args[0].value, bytes)):
+        if (
+            isinstance(node, ast.Call)
+            and getattr(node.func, 'attr', '') == 'AddSerializedFile'
+            and len(node.args) == 1
+            and isinstance(node.args[0], ast.Constant)
+            and isinstance(node.args[0].value, bytes)
+        ):
             yield node.args[0].value

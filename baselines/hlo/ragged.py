@@ -53,7 +53,8 @@ class Ragged:
         # Position within its row, then where that row begins.
         within = np.arange(lengths.sum()) - np.repeat(ends - lengths, lengths)
         return Ragged(
-            self.flat[np.repeat(self.starts[rows], lengths) + within], lengths)
+            self.flat[np.repeat(self.starts[rows], lengths) + within], lengths
+        )
 
     def head(self, width: int, pad: int) -> np.ndarray:
         """First `width` elements of each row, `pad` where there are fewer.

@@ -58,11 +58,13 @@ def read_tuning(path: str, kind: Optional[str] = None) -> RawFile:
     except ValueError as error:
         raise ValueError(
             f'{path}: not a TuningData or ModuleTuningData protobuf, or cut '
-            f'short ({error})') from error
+            f'short ({error})'
+        ) from error
     if kind and detected and kind != detected:
         raise ValueError(
             f'{path}: holds a {_MESSAGES[detected]} ({detected} collection), '
-            f'not a {_MESSAGES[kind]} ({kind})')
+            f'not a {_MESSAGES[kind]} ({kind})'
+        )
     # A bare module can be either; as a layout file its HLO must make sense.
     kinds = [kind or detected] if kind or detected else [LAYOUT, TILE]
     for candidate in kinds:
@@ -73,7 +75,8 @@ def read_tuning(path: str, kind: Optional[str] = None) -> RawFile:
             continue
     raise ValueError(
         f'{path}: not a whole {" or ".join(_MESSAGES[k] for k in kinds)} '
-        'protobuf; it is damaged or cut short')
+        'protobuf; it is damaged or cut short'
+    )
 
 
 def detect_kind(data: bytes) -> Optional[str]:
@@ -98,11 +101,14 @@ def detect_kind(data: bytes) -> Optional[str]:
         if number == 1 and wire_type == _DELIMITED:
             inside = inside or _kind_inside(data, start, stop)
         elif (number, wire_type) in (
-                (2, _VARINT), (3, _DELIMITED), (4, _VARINT), (4, _DELIMITED)):
+            (2, _VARINT),
+            (3, _DELIMITED),
+            (4, _VARINT),
+            (4, _DELIMITED),
+        ):
             return LAYOUT
         else:
-            raise ValueError(
-                f'field {number} of wire type {wire_type} is in neither')
+            raise ValueError(f'field {number} of wire type {wire_type} is in neither')
     return inside
 
 
@@ -130,7 +136,8 @@ def _check_size(path: str, data: bytes, kind: str) -> None:
         if count > MAX_INSTRUCTIONS:
             raise ValueError(
                 f'{path}: has more than {MAX_INSTRUCTIONS:,} instructions; it '
-                'is damaged, or should be split')
+                'is damaged, or should be split'
+            )
 
 
 def _inside(
@@ -146,9 +153,7 @@ def _inside(
             continue  # parsing will say so
 
 
-def _fields(
-    data: bytes, start: int, stop: int
-) -> Iterator[Tuple[int, int, int, int]]:
+def _fields(data: bytes, start: int, stop: int) -> Iterator[Tuple[int, int, int, int]]:
     """Yields (number, wire type, start, stop of the content) of each field."""
     while start < stop:
         tag, at = _varint(data, start, stop)
@@ -185,8 +190,8 @@ def _read_bytes(path: str) -> bytes:
         raise ValueError(f'{path}: not a file')
     if found.st_size > _MAX_BYTES:
         raise ValueError(
-            f'{path}: {found.st_size:,} bytes; a protobuf has at most '
-            f'{_MAX_BYTES:,}')
+            f'{path}: {found.st_size:,} bytes; a protobuf has at most {_MAX_BYTES:,}'
+        )
     with open(path, 'rb') as stream:
         return stream.read()
 

@@ -39,16 +39,13 @@ def from_tf(
     return graph.extract_graph(module, pad=pad, extra=extra)
 
 
-def module_from_tf(
-    fn: Callable, *args: Any, stage: str = 'hlo', **kwargs: Any
-) -> Any:
+def module_from_tf(fn: Callable, *args: Any, stage: str = 'hlo', **kwargs: Any) -> Any:
     """Compiles a function with XLA and returns its HloModuleProto.
 
     See `from_tf`.
     """
     if stage not in _STAGES:
-        raise ValueError(
-            f'stage is {stage!r}; there are {" and ".join(_STAGES)}')
+        raise ValueError(f'stage is {stage!r}; there are {" and ".join(_STAGES)}')
     import tensorflow as tf  # pylint: disable=import-outside-toplevel
 
     # Bare of fn's own signature, whose defaults TensorFlow would ask for.
@@ -58,7 +55,8 @@ def module_from_tf(
 
     try:
         serialized = compiled.experimental_get_compiler_ir(*args, **kwargs)(
-            stage=f'{stage}_serialized')
+            stage=f'{stage}_serialized'
+        )
     except (tf.errors.OpError, TypeError, ValueError) as error:
         first = str(error).strip().partition('\n')[0]
         raise ValueError(f'XLA cannot compile the function: {first}') from error

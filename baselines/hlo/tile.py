@@ -60,8 +60,7 @@ def _why_not_tiles(tuning: Any) -> Optional[str]:
         return f'{len(tuning.runs) or "no"} run{"s" * (not tuning.runs)}'
     if not tuning.HasField('module'):
         return 'no module'
-    if not all(run.op_config.HasField('tile_size_config')
-               for run in tuning.runs):
+    if not all(run.op_config.HasField('tile_size_config') for run in tuning.runs):
         return 'a run without tile sizes'
     return None
 
@@ -119,7 +118,8 @@ def _extract(tuning: Any, usable: list, pad: int) -> TileConfigs:
     if len(usable) > MAX_CONFIGS:
         raise ValueError(
             f'module {tuning.module.name!r} has {len(usable):,} usable runs, '
-            f'more than the {MAX_CONFIGS:,} allowed')
+            f'more than the {MAX_CONFIGS:,} allowed'
+        )
     errors = sum(run.error for run in tuning.runs)
     out = columns.Columns(pad)
     sizes = [run.op_config.tile_size_config for _, run in usable]
@@ -139,17 +139,15 @@ def _extract(tuning: Any, usable: list, pad: int) -> TileConfigs:
         default=default,
         run_index=np.array([index for index, _ in usable], np.int64),
         feature_names=names,
-        dropped={
-            'error': errors,
-            'no time': len(tuning.runs) - len(usable) - errors,
-        },
+        dropped={'error': errors, 'no time': len(tuning.runs) - len(usable) - errors},
     )
 
 
 def _usable(tuning: Any) -> list:
     """Returns (position, run) of the runs that count."""
     return [
-        (index, run) for index, run in enumerate(tuning.runs)
+        (index, run)
+        for index, run in enumerate(tuning.runs)
         if not run.error and _time(run) >= _MIN_TIME
     ]
 

@@ -18,12 +18,11 @@ def tile_words(run: Any) -> str:
         names.append('iteration')
     return ', '.join(
         f'{name} {_joined(getattr(sizes, f"{name}_bounds"), "x") or "-"}'
-        for name in names)
+        for name in names
+    )
 
 
-def layout_words(
-    run: Any, nodes: Sequence[int], default: Optional[Any] = None
-) -> str:
+def layout_words(run: Any, nodes: Sequence[int], default: Optional[Any] = None) -> str:
     """Returns e.g. `12: output {1,0} input {0,1}; 15: output {}`.
 
     Args:
@@ -39,7 +38,8 @@ def layout_words(
             continue
         tensors = ' '.join(
             f'{name} {{{_joined(tensor.dims, ",")}}}'
-            for name, tensor in zip(_TENSORS, layout.tensors))
+            for name, tensor in zip(_TENSORS, layout.tensors)
+        )
         words.append(f'{number}: {tensors or "-"}')
     return '; '.join(words) or 'as the default'
 

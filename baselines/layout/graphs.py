@@ -123,10 +123,7 @@ def packed_signature(
 
 
 def unpack(
-    packed: Dict[str, tf.Tensor],
-    item,
-    batch: int,
-    configs: Optional[int] = None,
+    packed: Dict[str, tf.Tensor], item, batch: int, configs: Optional[int] = None
 ) -> Tuple[tfgnn.GraphTensor, tf.Tensor]:
     """Cuts one item out of packed arrays; runs eagerly or in a tf.function.
 
@@ -139,6 +136,7 @@ def unpack(
     Returns:
         The GraphTensor, and labels float32 [batch, configs].
     """
+
     def per_program(key, *rest):
         return tf.ensure_shape(packed[key][item], [batch, *rest])
 
@@ -192,8 +190,7 @@ def unpack(
                 'nconfig', configurable, 'op', config_ops, config_sizes
             ),
             'sampled_config': _edge_set(
-                'nconfig', configurable, 'op', config_ops, config_sizes,
-                config_inside,
+                'nconfig', configurable, 'op', config_ops, config_sizes, config_inside
             ),
             'feed': _edge_set('op', edge[:, 0], 'op', edge[:, 1], edge_sizes),
             'sampled_feed': _edge_set(
@@ -217,9 +214,7 @@ def _owner(sizes: tf.Tensor) -> tf.Tensor:
 
 def _count(mask: tf.Tensor, sizes: tf.Tensor, batch: int) -> tf.Tensor:
     """How many elements of each program are in a mask, int32 [batch]."""
-    counts = tf.math.unsorted_segment_sum(
-        tf.cast(mask, tf.int32), _owner(sizes), batch
-    )
+    counts = tf.math.unsorted_segment_sum(tf.cast(mask, tf.int32), _owner(sizes), batch)
     return tf.ensure_shape(counts, [batch])
 
 
@@ -280,9 +275,7 @@ class LayoutGraphs:
     def signature(self, batch: int) -> Dict[str, tf.TensorSpec]:
         """The types of what this packs."""
         first = self.programs[0]
-        return packed_signature(
-            first.feats.shape[1], first.vectors.shape[1], batch
-        )
+        return packed_signature(first.feats.shape[1], first.vectors.shape[1], batch)
 
     def items(
         self,
@@ -336,9 +329,7 @@ class LayoutGraphs:
             'edge_sizes': edges,
             'config_sizes': configurable,
             'segments': segments.astype(np.int32),
-            'runtimes': np.stack(runtimes).astype(np.float32).reshape(
-                configs.shape
-            ),
+            'runtimes': np.stack(runtimes).astype(np.float32).reshape(configs.shape),
             'graph_ids': np.array(ids, object).reshape(numbers.shape),
         }
 

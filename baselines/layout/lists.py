@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from baselines.data import lists
+from baselines.data import config_lists as lists
 from baselines.layout import graphs as graphs_lib
 
 
@@ -27,18 +27,24 @@ class ListScorer:
         total, times = np.zeros(len(distinct)), np.zeros(len(distinct))
         for chosen in lists.list_cuts(len(distinct)):
             packed = graphs.items(
-                np.zeros([1, 1], np.int64),
-                distinct[chosen][np.newaxis, np.newaxis])
+                np.zeros([1, 1], np.int64), distinct[chosen][np.newaxis, np.newaxis]
+            )
             total[chosen] += self._forward(graphs)(packed, len(chosen)).numpy()
             times[chosen] += 1
         return (total / times).astype(np.float32)
 
     def _forward(self, graphs):
         if self._compiled is None:
+
             def score(packed, configs):
                 graph, _ = graphs_lib.unpack(packed, 0, 1)
                 return self._model.forward(graph, configs)[0]
 
-            self._compiled = tf.function(score, input_signature=[
-                graphs.signature(batch=1), tf.TensorSpec([], tf.int32)])
+            self._compiled = tf.function(
+                score,
+                input_signature=[
+                    graphs.signature(batch=1),
+                    tf.TensorSpec([], tf.int32),
+                ],
+            )
         return self._compiled

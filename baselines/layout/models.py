@@ -210,9 +210,7 @@ class ResModel(tf.keras.Model):
         n = tf.shape(nodes)[0]
         config = graph.edge_sets[prefix + 'config'].adjacency
         configurable = tf.cast(config[tfgnn.TARGET], tf.int32)
-        configs = tf.gather(
-            graph.node_sets['nconfig']['feats'], config[tfgnn.SOURCE]
-        )
+        configs = tf.gather(graph.node_sets['nconfig']['feats'], config[tfgnn.SOURCE])
         matrices = self._matrices(graph.edge_sets[prefix + 'feed'].adjacency, n)
         order, affected = _sort_by_hops(configurable, matrices, n, self.num_gnns)
         position = tf.math.invert_permutation(order)
@@ -227,10 +225,12 @@ class ResModel(tf.keras.Model):
         x = self._beyond(affected[0], 0, bases[0])
         for layer in range(1, self.num_gnns + 1):
             kernels = self._kernels(layer, configs_width)
-            y = tf.add_n([
-                multiply(matrix, tf.matmul(x, w), n)
-                for matrix, (_, w) in zip(matrices, kernels)
-            ])
+            y = tf.add_n(
+                [
+                    multiply(matrix, tf.matmul(x, w), n)
+                    for matrix, (_, w) in zip(matrices, kernels)
+                ]
+            )
             bases.append(tf.nn.bias_add(y, self._first(layer).bias))
             x += self._beyond(affected[layer], layer, bases[layer])
         pooled = tf.matmul(member, x, transpose_a=True)
@@ -442,15 +442,18 @@ class HybridSAGE(tf.keras.Model):
     ):
         super().__init__()
         for option, value in (
-            ('op_embed_dim', op_embed_dim), ('hidden_dim', hidden_dim),
-            ('mlp_layers', mlp_layers), ('work_kinds', work_kinds), ('hops', hops),
+            ('op_embed_dim', op_embed_dim),
+            ('hidden_dim', hidden_dim),
+            ('mlp_layers', mlp_layers),
+            ('work_kinds', work_kinds),
+            ('hops', hops),
         ):
             if value < 1:
                 raise ValueError(f'{option} is at least 1, not {value}')
         if not 0 <= feature_dropout < 1:
             raise ValueError(
-                'feature_dropout is at least 0 and below 1, not '
-                f'{feature_dropout}')
+                f'feature_dropout is at least 0 and below 1, not {feature_dropout}'
+            )
         self._dropout = tf.keras.layers.Dropout(feature_dropout)
         self._num_configs, self._width, self._hops = num_configs, hidden_dim, hops
         self._unscale_nodes = _Unscaled(scaling, 'node', _NODE_COLUMNS)
@@ -467,7 +470,8 @@ class HybridSAGE(tf.keras.Model):
         # Each hidden unit starts with mostly one kind of work.
         mix = tf.one_hot(tf.range(hidden_dim) % kinds, kinds, axis=0)
         self._mix = self.add_weight(
-            'mix', [kinds, hidden_dim], initializer=lambda *_, **__: 3 * mix - 3)
+            'mix', [kinds, hidden_dim], initializer=lambda *_, **__: 3 * mix - 3
+        )
 
     def call(self, graph: tfgnn.GraphTensor, training: bool = False):
         return self.forward(graph, self._num_configs, training=training)
@@ -509,19 +513,20 @@ class HybridSAGE(tf.keras.Model):
         n = tf.shape(nodes)[0]
         config = graph.edge_sets[prefix + 'config'].adjacency
         chosen = tf.cast(config[tfgnn.TARGET], tf.int32)
-        configs = tf.gather(
-            graph.node_sets['nconfig']['feats'], config[tfgnn.SOURCE])
+        configs = tf.gather(graph.node_sets['nconfig']['feats'], config[tfgnn.SOURCE])
         feed = graph.edge_sets[prefix + 'feed'].adjacency
         edges = tuple(
-            tf.cast(feed[end], tf.int32) for end in (tfgnn.SOURCE, tfgnn.TARGET))
+            tf.cast(feed[end], tf.int32) for end in (tfgnn.SOURCE, tfgnn.TARGET)
+        )
         arrays = _arrays(nodes)
-        embedding = nodes[:, 1 + len(_NODE_COLUMNS):]
+        embedding = nodes[:, 1 + len(_NODE_COLUMNS) :]
         origin = _spread(arrays, chosen, edges, self._hops)
         operands = _operands(arrays, edges)
         meeting, copied = _meetings(arrays, chosen, origin, edges)
         matrices = _direct(chosen, operands, origin) + [meeting]
         place = tf.tensor_scatter_nd_update(
-            tf.fill([n], -1), chosen[:, tf.newaxis], tf.range(tf.size(chosen)))
+            tf.fill([n], -1), chosen[:, tf.newaxis], tf.range(tf.size(chosen))
+        )
         matrices = [
             Matrix(tf.gather(place, m.rows), tf.gather(place, m.cols), m.values)
             for m in matrices
@@ -536,36 +541,53 @@ class HybridSAGE(tf.keras.Model):
             tf.gather(arrays.bytes, operand) * exists
             for operand, exists in (map(on_chosen, part) for part in operands)
         ]
-        amounts = tf.stack([
-            on_chosen(arrays.bytes), *operand_bytes, *map(on_chosen, copied),
-            4.0 * on_chosen(reduced),
-        ], 1)
+        amounts = tf.stack(
+            [
+                on_chosen(arrays.bytes),
+                *operand_bytes,
+                *map(on_chosen, copied),
+                4.0 * on_chosen(reduced),
+            ],
+            1,
+        )
         amounts = tf.concat([amounts, 4.0 * work], 1)
         tensors, sources, kinds = self._tensors(arrays, origin, operands, chosen)
-        static = tf.concat([
-            tf.math.log1p(amounts) / 10.0,
-            amounts / tf.reduce_sum(amounts, 1, keepdims=True),
-            kinds,
-            on_chosen(tf.cast(arrays.rank, tf.float32))[:, tf.newaxis] / _RANK,
-            _role_sizes(tensors), tf.math.log1p(on_chosen(arrays.window)) / 4.0,
-            on_chosen(embedding),
-        ], 1)
+        static = tf.concat(
+            [
+                tf.math.log1p(amounts) / 10.0,
+                amounts / tf.reduce_sum(amounts, 1, keepdims=True),
+                kinds,
+                on_chosen(tf.cast(arrays.rank, tf.float32))[:, tf.newaxis] / _RANK,
+                _role_sizes(tensors),
+                tf.math.log1p(on_chosen(arrays.window)) / 4.0,
+                on_chosen(embedding),
+            ],
+            1,
+        )
         member = on_chosen(member)
         static_x = self._activation(self._static(static))
         weight = tf.matmul(amounts, tf.exp(self._mix))
         weight *= tf.exp(2.0 * tf.tanh(self._correct(static_x)))
         total = tf.reduce_mean(
-            tf.matmul(member, weight**2, transpose_a=True), 1, keepdims=True)
+            tf.matmul(member, weight**2, transpose_a=True), 1, keepdims=True
+        )
         weight *= tf.matmul(member, tf.math.rsqrt(total + 1e-9))
         meets = tf.cast(on_chosen(copied[0]) > 0, tf.float32)[:, tf.newaxis]
         affected = [tf.size(chosen)] * (1 + self.num_gnns)
         prepared = Prepared(
-            configs, self._connect(matrices), affected, member, [],
-            tf.zeros([member.shape[-1], self._width]))
+            configs,
+            self._connect(matrices),
+            affected,
+            member,
+            [],
+            tf.zeros([member.shape[-1], self._width]),
+        )
         static_x = self._encode_nodes(static_x, prepared)
         bases = [
             tf.concat([tensors, sources, on_chosen(of_dim)], 1),
-            tf.concat([self._degrees(prepared), kinds, meets, self._shift(static_x)], 1),
+            tf.concat(
+                [self._degrees(prepared), kinds, meets, self._shift(static_x)], 1
+            ),
             *self._later_bases(prepared),
         ]
         bases[-1] = tf.concat([bases[-1], weight], 1)
@@ -582,7 +604,8 @@ class HybridSAGE(tf.keras.Model):
         fastest = tf.reshape(self._unscale_configs(configs), [-1, 3, 2])
         places = _hat(fastest)  # [cells, 3, 2, 6]
         tensors, there, last, of_dim = tf.split(
-            cells.at_nodes(0, bases[0]), [24, 12, 4, _RANK], 1)
+            cells.at_nodes(0, bases[0]), [24, 12, 4, _RANK], 1
+        )
         local = [
             _of_layouts(fastest, places, tensors),
             tf.reduce_sum(places[:, 0] * of_dim[:, tf.newaxis], -1),
@@ -604,24 +627,29 @@ class HybridSAGE(tf.keras.Model):
         mine = _lifted(cells, 1, mine, arrives)
         local, wanted, row_major, own = tf.split(mine, [-1, 4, 4, 12], 1)
         _, kinds, meets, shift = tf.split(
-            cells.at_nodes(1, bases[1][:, :7 + self._width]),
-            [2, 4, 1, self._width], 1)
-        chosen, fixed = (tf.repeat(kinds[:, i:i + 2], 2, 1) for i in (0, 2))
+            cells.at_nodes(1, bases[1][:, : 7 + self._width]), [2, 4, 1, self._width], 1
+        )
+        chosen, fixed = (tf.repeat(kinds[:, i : i + 2], 2, 1) for i in (0, 2))
         stays = chosen * _equal(arrives[:, :4], wanted) + fixed * row_major
         stays = tf.reshape(stays + 1.0 - chosen - fixed, [-1, 2, 2])
         meet = tf.reshape(own * arrives[:, 4:], [-1, 2, _RANK])
-        x = self._join(tf.concat([
-            local,
-            1.0 - tf.reshape(stays, [-1, 4]),
-            1.0 - stays[:, :, 0] * stays[:, :, 1],
-            (1.0 - tf.reduce_sum(meet, -1)) * meets,
-        ], 1))
+        x = self._join(
+            tf.concat(
+                [
+                    local,
+                    1.0 - tf.reshape(stays, [-1, 4]),
+                    1.0 - stays[:, :, 0] * stays[:, :, 1],
+                    (1.0 - tf.reduce_sum(meet, -1)) * meets,
+                ],
+                1,
+            )
+        )
         x = self._activation(x + shift)
         for dense in self._more:
             x += self._activation(dense(x))
         x = self._encode_cells(x, bases, cells)
         x = self._dropout(x, training=training)
-        weight = cells.at_nodes(self.num_gnns, bases[-1][:, -self._width:])
+        weight = cells.at_nodes(self.num_gnns, bases[-1][:, -self._width :])
         return cells.pool(x * weight)
 
     def read_out(
@@ -638,13 +666,18 @@ class HybridSAGE(tf.keras.Model):
     def _degrees(self, prepared) -> tf.Tensor:
         """Of every configurable node the sums of edges in and out: [k, 2]."""
         k = prepared.affected[0]
-        return tf.stack([
-            tf.add_n([
-                tf.math.unsorted_segment_sum(m.values, ends(m), k)
-                for m in prepared.matrices[:3]
-            ])
-            for ends in (lambda m: m.rows, lambda m: m.cols)
-        ], 1)
+        return tf.stack(
+            [
+                tf.add_n(
+                    [
+                        tf.math.unsorted_segment_sum(m.values, ends(m), k)
+                        for m in prepared.matrices[:3]
+                    ]
+                )
+                for ends in (lambda m: m.rows, lambda m: m.cols)
+            ],
+            1,
+        )
 
     def _encode_nodes(self, x: tf.Tensor, prepared: Prepared) -> tf.Tensor:
         """More about configurable nodes without their layouts: [k, h]."""
@@ -692,7 +725,8 @@ class HybridSAGE(tf.keras.Model):
             fixed.append(exists * tf.cast(tf.equal(source.node, _FIXED), tf.float32))
         is_convolution = tf.equal(tf.gather(arrays.op, chosen), _CONVOLUTION)
         roles = tf.where(
-            is_convolution[:, tf.newaxis], tf.gather(arrays.roles, chosen), -9.0)
+            is_convolution[:, tf.newaxis], tf.gather(arrays.roles, chosen), -9.0
+        )
         return (
             tf.concat([*dims, roles], 1),
             tf.concat([*there, *last], 1),
@@ -823,7 +857,8 @@ class _Step:
         total = tf.math.unsorted_segment_sum(parts, rows, count)
         parts /= tf.gather(total, rows)
         return tf.math.unsorted_segment_sum(
-            parts[:, :, tf.newaxis] * tf.gather(values, cols), rows, count)
+            parts[:, :, tf.newaxis] * tf.gather(values, cols), rows, count
+        )
 
     def here(self, x: tf.Tensor) -> tf.Tensor:
         """Cells of the layer before, at this one."""
@@ -858,7 +893,8 @@ class ResSAGE(_Layered):
         mine, inwards, outwards = kernels
         h = self._width
         y = step.sums(
-            tf.pad(inwards(x), [[0, 0], [0, h]]), tf.pad(outwards(x), [[0, 0], [h, 0]]))
+            tf.pad(inwards(x), [[0, 0], [0, h]]), tf.pad(outwards(x), [[0, 0], [h, 0]])
+        )
         y_in, y_out = tf.split(y, 2, 1)
         d_in, d_out = tf.split(tf.maximum(step.degrees(), 1.0), 2, 1)
         x = step.here(x)
@@ -918,12 +954,17 @@ class AttentionSAGE(_Layered):
     """
 
     def __init__(
-        self, num_configs: int, num_ops: int, heads: int = 4, hidden_dim: int = 32,
-        **options
+        self,
+        num_configs: int,
+        num_ops: int,
+        heads: int = 4,
+        hidden_dim: int = 32,
+        **options,
     ):
         if heads < 1 or hidden_dim % heads:
             raise ValueError(
-                f'heads divide hidden_dim={hidden_dim}, and {heads} do not')
+                f'heads divide hidden_dim={hidden_dim}, and {heads} do not'
+            )
         self._heads = heads
         super().__init__(num_configs, num_ops, hidden_dim=hidden_dim, **options)
 
@@ -934,8 +975,7 @@ class AttentionSAGE(_Layered):
     def _messages(self, kernels, x, step):
         project, own, other = kernels
         values = project(x)
-        heads = tf.reshape(
-            values, [-1, self._heads, self._width // self._heads])
+        heads = tf.reshape(values, [-1, self._heads, self._width // self._heads])
         y = step.attend(own(values), other(values), heads)
         return step.here(x), tf.reshape(y, [-1, self._width])
 
@@ -959,8 +999,7 @@ class ConfigAttentionSAGE(ResSAGE):
         dense = tf.keras.layers.Dense
         self._squeeze = dense(max(self._width // 8, 1), activation='relu')
         self._excite = dense(self._width, activation='sigmoid')
-        self._temperature = self.add_weight(
-            'log_temperature', [], initializer='zeros')
+        self._temperature = self.add_weight('log_temperature', [], initializer='zeros')
 
     # Parts alone do not give its scores: `forward` needs all configurations.
     def forward(self, graph, num_configs, dropout=None, backprop=None, training=False):
@@ -1001,14 +1040,18 @@ class _Unscaled:
     def __init__(self, scaling, part: str, columns: Sequence[int]):
         self._columns = columns
         self._scaling = scaling and [
-            list(scaling[f'{part}_{what}']) for what in ('used', 'min', 'max')]
+            list(scaling[f'{part}_{what}']) for what in ('used', 'min', 'max')
+        ]
         self._missing = -1.0 if part == 'config' else 0.0
 
     def __call__(self, x: tf.Tensor) -> tf.Tensor:
         """[r, scaled columns] -> [r, columns asked for]."""
         width = x.shape[-1]
         used, low, high = self._scaling or (
-            [True] * width, [0.0] * width, [1.0] * width)
+            [True] * width,
+            [0.0] * width,
+            [1.0] * width,
+        )
         place = {c: i for i, c in enumerate(c for c, u in enumerate(used) if u)}
         index, factor, offset = [], [], []
         for column in self._columns:
@@ -1055,15 +1098,15 @@ def _spread(arrays: _Arrays, chosen, edges, hops: int) -> _Origin:
     start = tf.where(is_chosen, 1, start)
     kept = _where(
         tf.equal(tf.gather(arrays.rank, consumer), tf.gather(arrays.rank, producer))
-        & tf.logical_not(tf.gather(settled, consumer)))
+        & tf.logical_not(tf.gather(settled, consumer))
+    )
     consumer, producer = tf.gather(consumer, kept), tf.gather(producer, kept)
     order = start
     for _ in range(hops):
         least = tf.math.unsorted_segment_min(tf.gather(order, producer), consumer, n)
         order = tf.where(settled, start, tf.minimum(least, nothing))
     of_edge = tf.gather(order, consumer)
-    kept = _where(
-        tf.equal(tf.gather(order, producer), of_edge) & (of_edge < nothing))
+    kept = _where(tf.equal(tf.gather(order, producer), of_edge) & (of_edge < nothing))
     first = tf.math.unsorted_segment_min(kept, tf.gather(consumer, kept), n)
     follows = first < tf.size(consumer)
     first = tf.where(follows, first, 0)
@@ -1106,8 +1149,9 @@ def _operands(arrays: _Arrays, edges):
     swap &= tf.logical_not(fits[0])
     result = []
     for i in (0, 1):
-        result.append(tuple(
-            tf.where(swap, pair[1 - i], pair[i]) for pair in (nodes, exists)))
+        result.append(
+            tuple(tf.where(swap, pair[1 - i], pair[i]) for pair in (nodes, exists))
+        )
     return [(node, tf.cast(one, tf.float32)) for node, one in result]
 
 
@@ -1156,7 +1200,8 @@ def _meetings(arrays: _Arrays, chosen, origin: _Origin, edges):
 
     def by(node, where):
         return tf.math.unsorted_segment_sum(
-            tf.where(where, size, 0.0), tf.maximum(node, 0), n)
+            tf.where(where, size, 0.0), tf.maximum(node, 0), n
+        )
 
     row_major = by(
         source.node, plain & from_chosen & tf.equal(target.node, _FIXED)
@@ -1176,41 +1221,52 @@ def _reductions(arrays: _Arrays, origin: _Origin, edges):
     source = origin.of(producer)
     ranks = [tf.gather(arrays.rank, node) for node in (producer, consumer)]
     count = tf.where(
-        tf.equal(tf.gather(arrays.op, consumer), _REDUCE), ranks[0] - ranks[1], 0)
+        tf.equal(tf.gather(arrays.op, consumer), _REDUCE), ranks[0] - ranks[1], 0
+    )
     listed = tf.gather(
-        source.dims, tf.gather(arrays.dimensions, consumer), batch_dims=1)
-    lost = tf.one_hot(listed, _RANK) * tf.sequence_mask(
-        count, _RANK, tf.float32)[:, :, tf.newaxis]
+        source.dims, tf.gather(arrays.dimensions, consumer), batch_dims=1
+    )
+    lost = (
+        tf.one_hot(listed, _RANK)
+        * tf.sequence_mask(count, _RANK, tf.float32)[:, :, tf.newaxis]
+    )
     reduced = (count > 0) & (source.node >= 0)
     size = tf.where(reduced, tf.gather(arrays.elements, producer), 0.0)
     owner = tf.maximum(source.node, 0)
     total = tf.math.unsorted_segment_sum(size, owner, n)
     of_dim = tf.math.unsorted_segment_sum(
-        size[:, tf.newaxis] * tf.reduce_max(lost, 1), owner, n)
+        size[:, tf.newaxis] * tf.reduce_max(lost, 1), owner, n
+    )
     return total, of_dim / tf.maximum(total, 1.0)[:, tf.newaxis]
 
 
 def _of_layouts(fastest, places, tensors) -> tf.Tensor:
     """What layouts do to output, input and kernel: [cells, 33]."""
-    dims = tf.reshape(tensors[:, :3 * _RANK], [-1, 3, _RANK])
-    roles = tf.reshape(tensors[:, 3 * _RANK:], [-1, 3, 1, 2])
+    dims = tf.reshape(tensors[:, : 3 * _RANK], [-1, 3, _RANK])
+    roles = tf.reshape(tensors[:, 3 * _RANK :], [-1, 3, 1, 2])
     size = tf.reduce_sum(tf.round(places) * dims[:, :, tf.newaxis], -1)
     size = tf.maximum(size, 1.0)
     waste = tf.math.log(tf.math.ceil(size / _REGISTER) * _REGISTER / size)
     both = tf.reduce_sum(waste, -1, keepdims=True)
     rank = tf.math.count_nonzero(dims, -1, keepdims=True, dtype=tf.float32)
-    found = tf.concat([
-        tf.math.log(size) / 8.0, waste, both, tf.exp(both) / 4.0,
-        _equal(fastest, rank - [1.0, 2.0]),
-        tf.reshape(_equal(fastest[:, :, :, tf.newaxis], roles), [-1, 3, 4]),
-    ], -1)
+    found = tf.concat(
+        [
+            tf.math.log(size) / 8.0,
+            waste,
+            both,
+            tf.exp(both) / 4.0,
+            _equal(fastest, rank - [1.0, 2.0]),
+            tf.reshape(_equal(fastest[:, :, :, tf.newaxis], roles), [-1, 3, 4]),
+        ],
+        -1,
+    )
     return tf.reshape(found, [-1, 3 * found.shape[-1]])
 
 
 def _role_sizes(tensors: tf.Tensor) -> tf.Tensor:
     """Logarithms of a convolution's batch and features: [k, 6]."""
-    dims = tf.reshape(tensors[:, :3 * _RANK], [-1, 3, 1, _RANK])
-    places = _hat(tf.reshape(tensors[:, 3 * _RANK:], [-1, 3, 2]))
+    dims = tf.reshape(tensors[:, : 3 * _RANK], [-1, 3, 1, _RANK])
+    places = _hat(tf.reshape(tensors[:, 3 * _RANK :], [-1, 3, 2]))
     sizes = tf.reduce_sum(places * dims, -1)
     return tf.math.log1p(tf.reshape(sizes, [-1, 6])) / 8.0
 
@@ -1228,12 +1284,15 @@ def _equal(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
 def _mask(numbers: tf.Tensor, size) -> tf.Tensor:
     """bool [size], true at some numbers."""
     return tf.tensor_scatter_nd_update(
-        tf.zeros([size], tf.bool), numbers[:, tf.newaxis],
-        tf.ones(tf.shape(numbers), tf.bool))
+        tf.zeros([size], tf.bool),
+        numbers[:, tf.newaxis],
+        tf.ones(tf.shape(numbers), tf.bool),
+    )
 
 
 def _one_of(op: tf.Tensor, codes: Sequence[int]) -> tf.Tensor:
     return tf.reduce_any(tf.equal(op[:, tf.newaxis], tf.constant(codes)), 1)
+
 
 class AllPairs:
     """All pairs of a node that varies and a configuration, in this order.
@@ -1254,7 +1313,7 @@ class AllPairs:
 
     def at_nodes(self, layer: int, base: tf.Tensor) -> tf.Tensor:
         """Gives every cell of a layer its node's row of `base`, [n, d]."""
-        return tf.repeat(base[:self._affected[layer]], self._num_configs, 0)
+        return tf.repeat(base[: self._affected[layer]], self._num_configs, 0)
 
     def ends(self, layer: int) -> Tuple[tf.Tensor, tf.Tensor]:
         """Cells that messages reach, and of the layer before, they come from."""
@@ -1279,7 +1338,7 @@ class AllPairs:
     def add_base(self, layer: int, y: tf.Tensor, base: tf.Tensor) -> tf.Tensor:
         """Adds to every cell of a layer its node's row of `base`, [n, h]."""
         y = tf.reshape(y, [-1, self._num_configs, self._width])
-        y += tf.expand_dims(base[:self._affected[layer]], 1)
+        y += tf.expand_dims(base[: self._affected[layer]], 1)
         return tf.reshape(y, [-1, self._width])
 
     def add_configs(self, layer: int, x, configs) -> tf.Tensor:
@@ -1294,10 +1353,12 @@ class AllPairs:
 
     def aggregate(self, layer: int, messages: Sequence[tf.Tensor]) -> tf.Tensor:
         """Passes messages, for each matrix, from the layer before."""
-        y = tf.add_n([
-            multiply(matrix, self._wide(x), self._affected[layer])
-            for matrix, x in zip(self._matrices[layer - 1], messages)
-        ])
+        y = tf.add_n(
+            [
+                multiply(matrix, self._wide(x), self._affected[layer])
+                for matrix, x in zip(self._matrices[layer - 1], messages)
+            ]
+        )
         return self._tall(y, messages[0].shape[-1])
 
     def pool(self, x: tf.Tensor) -> Tuple[tf.Tensor, tf.Tensor]:
@@ -1334,9 +1395,7 @@ def _sort_by_hops(start, matrices, num_nodes, most: int):
     are not farther away.
     """
     hops = tf.fill([num_nodes], most + 1)
-    hops = tf.tensor_scatter_nd_update(
-        hops, start[:, tf.newaxis], tf.zeros_like(start)
-    )
+    hops = tf.tensor_scatter_nd_update(hops, start[:, tf.newaxis], tf.zeros_like(start))
     rings = [start]
     for step in range(1, most + 1):
         for matrix in matrices:
@@ -1368,6 +1427,4 @@ def _add_to_first(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
 
 def _check(option: str, value: str, choices: Sequence[str]) -> None:
     if value not in choices:
-        raise ValueError(
-            f'{option} is one of {", ".join(choices)}, not {value!r}'
-        )
+        raise ValueError(f'{option} is one of {", ".join(choices)}, not {value!r}')

@@ -4,8 +4,8 @@ from typing import Sequence
 
 import numpy as np
 
-from baselines.data import layout_store
-from baselines.data import normalizer as normalizer_lib
+from baselines.data.layout import store as layout_store
+from baselines.features import normalizer as normalizer_lib
 from baselines.layout import graphs
 
 

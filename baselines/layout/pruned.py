@@ -52,15 +52,17 @@ class _Cells:
     def aggregate(self, layer, messages):
         arrays = self._layers[layer]
         count = tf.shape(arrays['node'])[0]
-        return tf.add_n([
-            models.multiply(models.Matrix(*entries), x, count)
-            for entries, x in zip(arrays['messages'], messages)
-        ])
+        return tf.add_n(
+            [
+                models.multiply(models.Matrix(*entries), x, count)
+                for entries, x in zip(arrays['messages'], messages)
+            ]
+        )
 
     def pool(self, x):
         first = self._pool['first_cells']
         of_config = self._pool['of_config']
-        of_first = of_config[:, :self._pool['first_groups']]
+        of_first = of_config[:, : self._pool['first_groups']]
         return self._sum(x, None, of_config), self._sum(x, first, of_first)
 
     def _sum(self, x, count, of_config):
@@ -68,7 +70,8 @@ class _Cells:
         state, cell = (self._pool[name][:count] for name in ('state', 'cell'))
         sums = models.multiply(
             models.Matrix(state, cell, tf.ones(tf.shape(cell), x.dtype)),
-            x, self._pool['num_states'],
+            x,
+            self._pool['num_states'],
         )
         configs, groups = tf.unstack(tf.shape(of_config))
         return tf.sparse.segment_sum(
@@ -125,12 +128,12 @@ class PrunedScorer:
         scores = np.empty(len(program.codes), np.float32)
         done = 0
         while done < len(scores):
-            codes = np.asarray(program.codes[done:done + most])
+            codes = np.asarray(program.codes[done : done + most])
             states = plan.structure.states(codes)
             if len(codes) > 1 and self._bytes(plan, states) > self._budget:
                 most = max(len(codes) // 2, 1)
                 continue
-            scores[done:done + len(codes)] = self._score_slice(
+            scores[done : done + len(codes)] = self._score_slice(
                 program, plan, codes, states
             )
             done += len(codes)
@@ -148,7 +151,8 @@ class PrunedScorer:
         wide = pooled.shape[-1] >= _LEAST_WIDTH_TO_MERGE
         if self._merge or by_itself and wide:
             likeness = repeats.Likeness.build(
-                [base.numpy() for base in bases], structure.entries)
+                [base.numpy() for base in bases], structure.entries
+            )
             share = likeness.repeated(affected[0])
             if by_itself and share < _LEAST_SHARE_TO_MERGE:
                 likeness = None

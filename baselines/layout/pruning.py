@@ -73,9 +73,7 @@ class Structure:
     depends_on: List[List[np.ndarray]]
 
     @classmethod
-    def build(
-        cls, matrices: Sequence[Entries], affected: Sequence[int]
-    ) -> 'Structure':
+    def build(cls, matrices: Sequence[Entries], affected: Sequence[int]) -> 'Structure':
         """Works out who depends on whom.
 
         Args:
@@ -88,8 +86,7 @@ class Structure:
         group, depends_on, entries = [np.arange(k)], [list(np.arange(k)[:, None])], []
         for before, now in zip(affected, affected[1:]):
             kept = [
-                Entries(*[column[m.cols < before] for column in m])
-                for m in matrices
+                Entries(*[column[m.cols < before] for column in m]) for m in matrices
             ]
             rows = np.concatenate([m.rows for m in kept])
             cols = np.concatenate([m.cols for m in kept])
@@ -189,7 +186,7 @@ class Structure:
             example = state.example[number]
             before = max(layer - 1, 0)
             first = slice(sizes[:k].sum())
-            previous = slice(sizes[:self.affected[before]].sum())
+            previous = slice(sizes[: self.affected[before]].sum())
             messages, times = [], []
             for m in self.entries[layer - 1] if layer else []:
                 many = sizes[m.rows]
@@ -232,7 +229,7 @@ def _group_rows(reach) -> Tuple[np.ndarray, List[np.ndarray]]:
     ends = reach.indptr
     columns = reach.indices.astype(np.int64)
     for row in range(reach.shape[0]):
-        of_row = columns[ends[row]:ends[row + 1]]
+        of_row = columns[ends[row] : ends[row + 1]]
         number = known.setdefault(of_row.tobytes(), len(sets))
         if number == len(sets):
             sets.append(of_row)

@@ -40,8 +40,10 @@ class Likeness:
         """
         return cls(
             structural_hash.number_rows(np.concatenate(bases, 1)),
-            [[_weights(m.values, number) for number, m in enumerate(kept)]
-             for kept in entries],
+            [
+                [_weights(m.values, number) for number, m in enumerate(kept)]
+                for kept in entries
+            ],
         )
 
     def repeated(self, count: int) -> float:
@@ -69,10 +71,7 @@ class CellMerger:
         self.merged = np.zeros(0, np.int64)
 
     def merge(
-        self,
-        cells: Dict[str, Any],
-        kind: np.ndarray,
-        times: Sequence[np.ndarray],
+        self, cells: Dict[str, Any], kind: np.ndarray, times: Sequence[np.ndarray]
     ) -> Dict[str, Any]:
         """Merges the cells of the next layer.
 
@@ -96,9 +95,10 @@ class CellMerger:
             weights = self._likeness.weights[self._layer - 1]
             for m, weight, many in zip(cells['messages'], weights, times):
                 hashes += structural_hash.sum_messages(
-                    m.rows, m.cols, np.repeat(weight, many), self._hashes, len(row))
+                    m.rows, m.cols, np.repeat(weight, many), self._hashes, len(row)
+                )
             before = cells['previous']
-            hashes[:len(before)] += structural_hash.mix(self._hashes[before])
+            hashes[: len(before)] += structural_hash.mix(self._hashes[before])
         else:
             hashes += structural_hash.mix(structural_hash.mix(cells['code']))
         hashes = structural_hash.mix(hashes)
@@ -112,8 +112,9 @@ class CellMerger:
         messages = []
         for m in cells['messages']:
             stay = np.flatnonzero(is_first[m.rows])
-            messages.append(type(m)(
-                number[m.rows[stay]], sources[m.cols[stay]], m.values[stay]))
+            messages.append(
+                type(m)(number[m.rows[stay]], sources[m.cols[stay]], m.values[stay])
+            )
         return {
             **{name: cells[name][kept] for name in cells if name in ('node', 'code')},
             'first': self._configurable[_of(cells['first'], kept)],
@@ -124,4 +125,4 @@ class CellMerger:
 
 def _of(column: np.ndarray, kept: np.ndarray) -> np.ndarray:
     """Rows in `kept`, which ascend, of a column of the first cells."""
-    return column[kept[:np.searchsorted(kept, len(column))]]
+    return column[kept[: np.searchsorted(kept, len(column))]]

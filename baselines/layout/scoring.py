@@ -33,9 +33,7 @@ class LayoutScorer:
             program itself and TensorFlow.
     """
 
-    def __init__(
-        self, model: tf.keras.Model, memory_budget: int = DEFAULT_MEMORY
-    ):
+    def __init__(self, model: tf.keras.Model, memory_budget: int = DEFAULT_MEMORY):
         if getattr(model, 'scores_depend_on_list', False):
             self._score = lists.ListScorer(model).score
         elif shows_parts(model):
@@ -68,6 +66,7 @@ def shows_parts(model: tf.keras.Model) -> bool:
     It has the methods that `PrunedScorer` calls, and no subclass has replaced
     `forward` without them.
     """
+
     def owner(name):
         classes = [c for c in type(model).__mro__ if name in vars(c)]
         return classes[0] if classes else None
@@ -112,6 +111,7 @@ class SlicedScorer:
 
     def _score_function(self, graphs, configs: int) -> Callable:
         if configs not in self._compiled:
+
             def score(packed):
                 graph, _ = graphs_lib.unpack(packed, 0, 1, configs)
                 return self._model.forward(graph, configs)[0]

@@ -41,8 +41,13 @@ class Ranked:
 
     @classmethod
     def from_scores(
-        cls, scores: np.ndarray, *, run_index: np.ndarray,
-        runtimes: np.ndarray, default: Optional[int], **others: Any,
+        cls,
+        scores: np.ndarray,
+        *,
+        run_index: np.ndarray,
+        runtimes: np.ndarray,
+        default: Optional[int],
+        **others: Any,
     ) -> 'Ranked':
         """Orders configurations by their scores; equal ones stay in order.
 
@@ -58,8 +63,9 @@ class Ranked:
             run_index=np.asarray(run_index)[order],
             scores=np.asarray(scores)[order],
             runtimes=np.asarray(runtimes)[order],
-            default=None if default is None else int(
-                np.flatnonzero(order == default)[0]),
+            default=None
+            if default is None
+            else int(np.flatnonzero(order == default)[0]),
             **others,
         )
 
@@ -144,14 +150,14 @@ class Summary:
             `same`, `slower`.
         """
         found = self._figures
-        against = np.array([f.against_default for f in found
-                            if f.against_default], np.float64)
+        against = np.array(
+            [f.against_default for f in found if f.against_default], np.float64
+        )
         default = None
         if len(against):
             default = {
                 'modules': len(against),
-                'slowdown': float(np.mean(
-                    [f.default for f in found if f.default])),
+                'slowdown': float(np.mean([f.default for f in found if f.default])),
                 'ratio': float(np.exp(np.log(against).mean())),
                 'faster': int((against < 1).sum()),
                 'same': int((against == 1).sum()),

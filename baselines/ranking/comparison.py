@@ -12,7 +12,9 @@ _RESAMPLES = 9999
 
 
 def grouped_interval(
-    values: Sequence[float], groups: Sequence[str], confidence: float = 0.95,
+    values: Sequence[float],
+    groups: Sequence[str],
+    confidence: float = 0.95,
     seed: int = 0,
 ) -> Tuple[float, float]:
     """Confidence interval of a mean over graphs that come in groups.
@@ -90,10 +92,8 @@ def format_runs(summaries: Mapping[str, Mapping[str, Any]]) -> str:
     """
     by_collection: Dict[str, Dict[str, Any]] = {}
     for model_dir, summary in summaries.items():
-        by_collection.setdefault(
-            summary['collection'], {})[model_dir] = summary
-    return '\n\n'.join(
-        _runs_table(name, some) for name, some in by_collection.items())
+        by_collection.setdefault(summary['collection'], {})[model_dir] = summary
+    return '\n\n'.join(_runs_table(name, some) for name, some in by_collection.items())
 
 
 def _runs_table(collection: str, summaries: Mapping[str, Any]) -> str:
@@ -103,16 +103,27 @@ def _runs_table(collection: str, summaries: Mapping[str, Any]) -> str:
     by_model: Dict[str, List[Any]] = {}
     for model_dir, summary in summaries.items():
         name = run_name(model_dir, summary)
-        rows.append([name, f'{summary["overall"]["graphs"]:,}',
-                     *_cells(measures, [summary], np.mean)])
+        rows.append(
+            [
+                name,
+                f'{summary["overall"]["graphs"]:,}',
+                *_cells(measures, [summary], np.mean),
+            ]
+        )
         by_model.setdefault(summary['model'], []).append(summary)
     runs = len(rows)
     for model, some in by_model.items():
         if len(some) > 1:
-            rows.append([f'mean of {len(some)} {model}', '',
-                         *_cells(measures, some, np.mean)])
-            rows.append(['  standard deviation', '', *_cells(
-                measures, some, lambda values: np.std(values, ddof=1))])
+            rows.append(
+                [f'mean of {len(some)} {model}', '', *_cells(measures, some, np.mean)]
+            )
+            rows.append(
+                [
+                    '  standard deviation',
+                    '',
+                    *_cells(measures, some, lambda values: np.std(values, ddof=1)),
+                ]
+            )
     return _ruled(rows, [1, runs] if len(rows) > runs else [1])
 
 
@@ -127,27 +138,40 @@ def format_ensemble(result: Mapping[str, Any]) -> str:
     rows = [[summary['collection'], *(m.title for m in measures)]]
     for model_dir, member in members.items():
         rows.append([run_name(model_dir, member), *_cells(measures, [member], np.mean)])
-    rows.append(['mean of the members',
-                 *_cells(measures, list(members.values()), np.mean)])
+    rows.append(
+        ['mean of the members', *_cells(measures, list(members.values()), np.mean)]
+    )
     rules = [1, len(rows)]
-    rows.append([f'ensemble of {len(members)} by {summary["by"]}',
-                 *_cells(measures, [summary], np.mean)])
+    rows.append(
+        [
+            f'ensemble of {len(members)} by {summary["by"]}',
+            *_cells(measures, [summary], np.mean),
+        ]
+    )
     rules.append(len(rows))
-    names = {None: 'mean of the members', **{
-        model_dir: run_name(model_dir, member)
-        for model_dir, member in members.items()}}
+    names = {
+        None: 'mean of the members',
+        **{
+            model_dir: run_name(model_dir, member)
+            for model_dir, member in members.items()
+        },
+    }
     for model_dir, gains in [
-        (None, result['gain_over_mean']), *result['gain_over'].items()]:
+        (None, result['gain_over_mean']),
+        *result['gain_over'].items(),
+    ]:
         for title, field in (
             (f'gain over {names[model_dir]}', 'gain'),
             (f'  {_CONFIDENCE:.0%} interval, from', 'low'),
             (f'  {_CONFIDENCE:.0%} interval, to', 'high'),
         ):
-            rows.append([title, *(
-                report.cell(gains[m.key][field], '+.3f') for m in measures)])
+            rows.append(
+                [title, *(report.cell(gains[m.key][field], '+.3f') for m in measures)]
+            )
     return (
         f'{_ruled(rows, rules)}\n\nGain: positive where the ensemble is better; '
-        'its interval draws programs as a whole.')
+        'its interval draws programs as a whole.'
+    )
 
 
 def run_name(model_dir: str, summary: Mapping[str, Any]) -> str:
@@ -162,9 +186,12 @@ def _cells(measures, summaries, combine) -> List[str]:
     for measure in measures:
         means = [summary['overall'][measure.key]['mean'] for summary in summaries]
         known = [mean for mean in means if mean is not None]
-        cells.append(report.cell(
-            float(combine(known)) if len(known) == len(means) else None,
-            measure.show))
+        cells.append(
+            report.cell(
+                float(combine(known)) if len(known) == len(means) else None,
+                measure.show,
+            )
+        )
     return cells
 
 

@@ -39,7 +39,8 @@ def ranks(scores: Sequence[float]) -> np.ndarray:
         where there is no difference.
     """
     _, place, counts = np.unique(
-        np.asarray(scores), return_inverse=True, return_counts=True)
+        np.asarray(scores), return_inverse=True, return_counts=True
+    )
     if len(counts) == 1:
         return np.zeros(len(place))
     first = np.cumsum(counts) - counts
@@ -73,16 +74,15 @@ def average(
         if scores.ndim != 1 or not scores.size or len(scores) != len(members[0]):
             raise ValueError(
                 f'scores have shapes {", ".join(str(s.shape) for s in members)}:'
-                ' each model gives one to each of the same configurations')
+                ' each model gives one to each of the same configurations'
+            )
         if not np.isfinite(scores).all():
             raise ValueError('a score is not finite')
     scale = min_max if by == 'scores' else ranks
     return sum(w * scale(scores) for w, scores in zip(weights, members))
 
 
-def check_weights(
-    weights: Optional[Sequence[float]], count: int
-) -> np.ndarray:
+def check_weights(weights: Optional[Sequence[float]], count: int) -> np.ndarray:
     """Returns the weights of `count` models, divided by their sum.
 
     Raises:
@@ -97,5 +97,6 @@ def check_weights(
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
         raise ValueError(
             '--weights should be numbers of at least 0, not all 0, not '
-            + ' '.join(f'{weight:g}' for weight in weights))
+            + ' '.join(f'{weight:g}' for weight in weights)
+        )
     return weights / weights.sum()

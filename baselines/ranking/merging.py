@@ -34,7 +34,7 @@ class Merged(NamedTuple):
 
 
 def join_predictions(
-    named_rows: Iterable[Tuple[str, Sequence[submission.Row]]]
+    named_rows: Iterable[Tuple[str, Sequence[submission.Row]]],
 ) -> List[submission.Row]:
     """Puts the rows of several prediction files into one list.
 
@@ -62,8 +62,7 @@ def join_predictions(
 
 
 def merge_into_template(
-    template_rows: Sequence[submission.Row],
-    prediction_rows: Sequence[submission.Row],
+    template_rows: Sequence[submission.Row], prediction_rows: Sequence[submission.Row]
 ) -> Merged:
     """Fills the predictions into a template, by ID and never by position.
 
@@ -107,9 +106,7 @@ def merge_into_template(
     return Merged(rows, len(predictions), notes, warnings + missing)
 
 
-def in_order_of_collections(
-    prediction_rows: Sequence[submission.Row],
-) -> Merged:
+def in_order_of_collections(prediction_rows: Sequence[submission.Row]) -> Merged:
     """Puts predictions into the form of a submission, without a template.
 
     For data whose IDs are not Kaggle's.  Tile kernels get five indices, as in
@@ -134,9 +131,7 @@ def in_order_of_collections(
     return Merged(rows, len(rows), notes, [])
 
 
-def _by_id(
-    rows: Sequence[submission.Row], where: str
-) -> Dict[str, submission.Row]:
+def _by_id(rows: Sequence[submission.Row], where: str) -> Dict[str, submission.Row]:
     counts = collections.Counter(row.id for row in rows)
     repeated = [i for i, count in counts.items() if count > 1]
     if repeated:

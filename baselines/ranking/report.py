@@ -169,9 +169,7 @@ def group_of(task_name: str, graph_id: str) -> str:
     return _TASKS[task_name].group_of(graph_id)
 
 
-def per_graph(
-    task_name: str, results: Sequence[GraphResult]
-) -> Dict[str, np.ndarray]:
+def per_graph(task_name: str, results: Sequence[GraphResult]) -> Dict[str, np.ndarray]:
     """Measures graphs one by one.
 
     Returns:
@@ -297,7 +295,10 @@ def format_table(summary: Dict[str, Any]) -> str:
 
 def _remarks(task: _Task, overall: Dict[str, Any]) -> List[str]:
     pooled = cell(overall['opa_pooled'], '.3f')
-    remarks = [task.legend, f'OPA is the mean over {task.graph}; all pairs pooled: {pooled}.']
+    remarks = [
+        task.legend,
+        f'OPA is the mean over {task.graph}; all pairs pooled: {pooled}.',
+    ]
     left_out = overall['graphs'] - overall['kendall_tau']['graphs']
     if left_out:
         remarks.append(

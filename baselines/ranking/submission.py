@@ -167,9 +167,7 @@ def read_predictions(path: str, padded: bool = False) -> List[Row]:
     if lines == ['']:
         raise ValueError(f'{path} is empty: the first line must be {HEADER}')
     if ','.join(_fields(lines[0])) != HEADER:
-        raise ValueError(
-            f'{path}, line 1: is {_short(lines[0])}, must be {HEADER}'
-        )
+        raise ValueError(f'{path}, line 1: is {_short(lines[0])}, must be {HEADER}')
     rows, seen = [], {}
     for number, line in enumerate(lines[1:], 2):
         try:

@@ -57,14 +57,15 @@ def score(
     if len(places) < 2 or len(places) < len(model_dirs):
         raise ValueError(
             '--dirs: an ensemble is of two or more different runs, not '
-            f'{" ".join(model_dirs)}')
-    first_dir, collection = model_dirs[0], predict.collection_of(
-        loaded[model_dirs[0]])
+            f'{" ".join(model_dirs)}'
+        )
+    first_dir, collection = model_dirs[0], predict.collection_of(loaded[model_dirs[0]])
     for model_dir, run in loaded.items():
         if predict.collection_of(run) != collection:
             raise ValueError(
                 f'--dirs: {model_dir} is a run of {predict.collection_of(run)}, '
-                f'but {first_dir} of {collection}')
+                f'but {first_dir} of {collection}'
+            )
     first: Optional[prediction.Predictor] = None
     scores = []
     for model_dir in model_dirs:
@@ -78,7 +79,8 @@ def score(
             raise ValueError(
                 f'--dirs: {model_dir} would score {store.source}, but {first_dir} '
                 f'{first_store.source}, and their graphs differ; name one '
-                '--data_root, or --split=test for runs of several folds')
+                '--data_root, or --split=test for runs of several folds'
+            )
         scores.append([found for _, found in predictor.score(store)])
     return Scored(first, first_store, split, loaded, scores)
 
@@ -93,10 +95,7 @@ def average(
         weights: of the runs; None means equal.
         by: 'scores' or 'ranks', see `ensembles.average`.
     """
-    return [
-        ensembles.average(members, weights, by)
-        for members in zip(*scored.scores)
-    ]
+    return [ensembles.average(members, weights, by) for members in zip(*scored.scores)]
 
 
 def write(scored: Scored, averaged: Sequence[np.ndarray], output: str) -> int:
@@ -113,9 +112,7 @@ def write(scored: Scored, averaged: Sequence[np.ndarray], output: str) -> int:
     return len(rows)
 
 
-def measure(
-    scored: Scored, averaged: Sequence[np.ndarray], by: str
-) -> Dict[str, Any]:
+def measure(scored: Scored, averaged: Sequence[np.ndarray], by: str) -> Dict[str, Any]:
     """Measures the ensemble and each run, and compares them graph by graph.
 
     Args:
@@ -135,8 +132,7 @@ def measure(
 
     def results(scores):
         return [
-            report.GraphResult(*parts)
-            for parts in zip(store.graph_ids, scores, labels)
+            report.GraphResult(*parts) for parts in zip(store.graph_ids, scores, labels)
         ]
 
     ours = results(averaged)
@@ -149,7 +145,8 @@ def measure(
         'members': {
             model_dir: {
                 **predict.describe(run, store, scored.split),
-                **predictor.summarise(theirs)}
+                **predictor.summarise(theirs),
+            }
             for (model_dir, run), theirs in zip(scored.runs.items(), members)
         },
         'gain_over': {

@@ -9,8 +9,8 @@ import tensorflow as tf
 from baselines import config as config_lib
 from baselines import files
 from baselines import registry
-from baselines.data import layout_store
-from baselines.data import normalizer as normalizer_lib
+from baselines.data.layout import store as layout_store
+from baselines.features import normalizer as normalizer_lib
 from baselines.layout import graphs as graphs_lib
 from baselines.layout import programs as programs_lib
 from baselines.layout import scoring
@@ -39,17 +39,22 @@ def make_model(
             columns that were expanded.
     """
     model_class = registry.resolve(
-        name, registry.layout_models(models_file), 'layout model')
+        name, registry.layout_models(models_file), 'layout model'
+    )
     if 'scaling' in (registry.options(model_class) or ()):
         if not normalizer.expansion.is_published:
             raise ValueError(
                 f'--model={name} undoes the scaling of raw columns; train it '
-                'without --features and --mod128')
+                'without --features and --mod128'
+            )
         kwargs = {'scaling': normalizer.to_json(), **kwargs}
     model = registry.construct(model_class, num_configs, num_ops, kwargs)
     model.forward(
         graphs_lib.example_graph(
-            normalizer.num_node_features, normalizer.num_config_features), 2)
+            normalizer.num_node_features, normalizer.num_config_features
+        ),
+        2,
+    )
     return model
 
 
@@ -65,7 +70,7 @@ def open_split(
         split: 'train', 'valid' or 'test'.
     """
     if options.sample_data:
-        from baselines.data.layout_sample import dataset
+        from baselines.simulated.layout import dataset
 
         root = dataset.ensure_layout_sample()
     else:
@@ -87,8 +92,13 @@ def subset(program: graphs_lib.Program, configs: np.ndarray) -> graphs_lib.Progr
     """
     groups, group = np.unique(program.group[configs], return_inverse=True)
     return graphs_lib.Program(
-        **{**vars(program), 'codes': program.codes[groups], 'group': group,
-           'runtimes': program.runtimes[configs]})
+        **{
+            **vars(program),
+            'codes': program.codes[groups],
+            'group': group,
+            'runtimes': program.runtimes[configs],
+        }
+    )
 
 
 class Predictor(prediction.Predictor):
@@ -102,7 +112,8 @@ class Predictor(prediction.Predictor):
         """(source, search) of the run."""
         return tuple(
             str(self.run.args.get(name, getattr(self.config_class, name)))
-            for name in ('source', 'search'))
+            for name in ('source', 'search')
+        )
 
     def _open(self, split):
         return open_split(self._data, *self.collection, split)
@@ -112,15 +123,18 @@ class Predictor(prediction.Predictor):
 
     def _make_model(self, name, kwargs, models_file, configs):
         return make_model(
-            name, kwargs, models_file, configs, self.num_ops, self.normalizer)
+            name, kwargs, models_file, configs, self.num_ops, self.normalizer
+        )
 
     def _scores(self, store):
         programs = programs_lib.StoredPrograms(store, self.normalizer)
-        scorer = scoring.LayoutScorer(
-            self.model, self._data.memory_budget << 20)
+        scorer = scoring.LayoutScorer(self.model, self._data.memory_budget << 20)
         numbers = training.with_bar(
-            range(len(programs)), len(programs),
-            f'ranking {os.path.basename(store.source)}', 'program')
+            range(len(programs)),
+            len(programs),
+            f'ranking {os.path.basename(store.source)}',
+            'program',
+        )
         for number in numbers:
             yield store.graph_ids[number], scorer.score(programs[number])
 

@@ -1,6 +1,6 @@
 """Trains a layout model: data, loop, and the run that it leaves.
 
-    model_dir = train(config.LayoutConfig(source='xla', search='random'))
+model_dir = train(config.LayoutConfig(source='xla', search='random'))
 """
 
 from typing import Any, Dict, Iterator, List
@@ -11,11 +11,11 @@ import tqdm
 
 from baselines import config as config_lib
 from baselines import registry
-from baselines.data import expansion as expansion_lib
 from baselines.data import families
 from baselines.data import folds
-from baselines.data import layout_sampling
-from baselines.data import normalizer as normalizer_lib
+from baselines.data.layout import sampling as layout_sampling
+from baselines.features import expansion as expansion_lib
+from baselines.features import normalizer as normalizer_lib
 from baselines.layout import graphs as graphs_lib
 from baselines.layout import programs as programs_lib
 from baselines.layout import scoring
@@ -24,7 +24,7 @@ from baselines.ranking import metrics
 from baselines.ranking import submission
 from baselines.tasks import layout
 from baselines.tasks import training
-from baselines.training import fitting
+from baselines.training import loop
 from baselines.training import losses
 from baselines.training import optimisation
 
@@ -44,7 +44,8 @@ def train(config: config_lib.LayoutConfig) -> str:
     """
     config_lib.checked(config)
     registry.resolve(
-        config.model, registry.layout_models(config.models_file), 'layout model')
+        config.model, registry.layout_models(config.models_file), 'layout model'
+    )
     loss = losses.CombinedLoss(config.losses, _TEMPERATURE)
     optimisation.parse_averaging(config.averaging)
     folds.parse(config.fold)
@@ -57,57 +58,84 @@ def train(config: config_lib.LayoutConfig) -> str:
     stores = folds.with_fold(config.fold, stores, str)
     training.check_splits(config, stores)
     sampler = layout_sampling.ConfigSampler(
-        stores['train'], config.sampling, unique=True,
+        stores['train'],
+        config.sampling,
+        unique=True,
         max_configs=config.max_configs if config.max_configs > 0 else None,
-        seed=config.seed)
+        seed=config.seed,
+    )
     chosen = training.trainable(
-        stores['train'], sampler.with_at_least(config.configs), config.configs,
-        sampler.counts.max())
+        stores['train'],
+        sampler.with_at_least(config.configs),
+        config.configs,
+        sampler.counts.max(),
+    )
     normalizer = normalizer_lib.Normalizer.fit(
-        stores['train'], chosen, expansion=expansion_lib.Expansion.of_layouts(
-            config.features, config.mod128))
+        stores['train'],
+        chosen,
+        expansion=expansion_lib.Expansion.of_layouts(config.features, config.mod128),
+    )
     num_ops = normalizer_lib.num_ops(
-        (stores['train'], chosen), stores['valid'], stores['test'])
+        (stores['train'], chosen), stores['valid'], stores['test']
+    )
     programs = {
         split: programs_lib.StoredPrograms(
-            store, normalizer, mean_runtimes=split == 'train')
+            store, normalizer, mean_runtimes=split == 'train'
+        )
         for split, store in stores.items()
     }
     batch = training.batch_size(config, len(chosen), 'programs')
     steps = -(-len(chosen) // batch)
     model = layout.make_model(
-        config.model, config_lib.model_kwargs(config.model_kwargs_json),
-        config.models_file, config.configs, num_ops, normalizer)
+        config.model,
+        config_lib.model_kwargs(config.model_kwargs_json),
+        config.models_file,
+        config.configs,
+        num_ops,
+        normalizer,
+    )
     graphs = graphs_lib.LayoutGraphs(programs['train'])
-    trainer = fitting.Trainer(
-        model, loss, training.optimisation_of(config, steps),
-        lambda packed, step: graphs_lib.unpack(
-            packed, step, batch, config.configs),
-        graphs.signature(batch))
+    trainer = loop.Trainer(
+        model,
+        loss,
+        training.optimisation_of(config, steps),
+        lambda packed, step: graphs_lib.unpack(packed, step, batch, config.configs),
+        graphs.signature(batch),
+    )
     print(
         f'{config.model}: {training.count_weights(model):,} weights; training '
         f'on {len(chosen):,} programs of {config.source}:{config.search} with '
         f'{sampler.counts[chosen].sum():,} different configurations, '
-        f'validating on {stores["valid"].num_graphs:,} programs')
+        f'validating on {stores["valid"].num_graphs:,} programs'
+    )
     checkpoint = training.checkpoint_of(config, stores)
     state = training.restored(config, checkpoint, trainer)
     cuts = [_segments(config, stores['train'], number) for number in chosen]
     scorer = scoring.LayoutScorer(model, config.memory_budget << 20)
-    fitting.fit(
+    loop.fit(
         trainer,
         state,
         epochs=config.epochs,
         early_stop=config.early_stop,
         steps_per_epoch=steps,
         chunks=lambda epoch: _chunks(
-            graphs, sampler, chosen, cuts, batch, config, epoch),
+            graphs, sampler, chosen, cuts, batch, config, epoch
+        ),
         validate=_Validator(
-            scorer, programs['valid'], stores['valid'], config, loss, batch),
+            scorer, programs['valid'], stores['valid'], config, loss, batch
+        ),
         after_epoch=lambda s: training.keep(checkpoint, trainer, s),
         say=tqdm.tqdm.write,
     )
-    model_dir = _finish(config, state, scorer, model, stores, programs,
-                        {'normalizer': normalizer.to_json(), 'num_ops': num_ops})
+    model_dir = _finish(
+        config,
+        state,
+        scorer,
+        model,
+        stores,
+        programs,
+        {'normalizer': normalizer.to_json(), 'num_ops': num_ops},
+    )
     checkpoint.remove()
     return model_dir
 
@@ -123,7 +151,7 @@ def _segments(config, store, number) -> np.ndarray:
 
 def _chunks(
     graphs, sampler, chosen, cuts, batch, config, epoch
-) -> Iterator[fitting.Chunk]:
+) -> Iterator[loop.Chunk]:
     """An epoch, a step at a time: every program once, in random order.
 
     The last batch is filled up with other programs.
@@ -137,8 +165,9 @@ def _chunks(
         drawn = sampler.draw(rng, numbers, config.configs)
         kept = segments_lib.draw_segments(rng, [cuts[i] for i in some])
         packed = graphs.items(
-            numbers[np.newaxis], drawn.configs[np.newaxis], kept[np.newaxis])
-        yield fitting.Chunk(packed, 1)
+            numbers[np.newaxis], drawn.configs[np.newaxis], kept[np.newaxis]
+        )
+        yield loop.Chunk(packed, 1)
 
 
 class _Validator:
@@ -159,28 +188,34 @@ class _Validator:
             program = programs[number]
             chosen = rng.permutation(program.num_configs)
             self._programs.append(
-                layout.subset(program, chosen[: config.validation_configs]))
+                layout.subset(program, chosen[: config.validation_configs])
+            )
 
-    def __call__(self) -> fitting.Validation:
+    def __call__(self) -> loop.Validation:
         pairs = [
             (self._scorer.score(program), program.runtimes)
             for program in self._programs
         ]
         if not pairs:
-            return fitting.Validation(None, None)
+            return loop.Validation(None, None)
         correct, total = np.sum(
-            [metrics.ordered_pairs(*pair) for pair in pairs], axis=0)
+            [metrics.ordered_pairs(*pair) for pair in pairs], axis=0
+        )
         taus = np.nan_to_num([metrics.kendall_tau(*pair) for pair in pairs])
-        return fitting.Validation(
+        return loop.Validation(
             self._loss_of(pairs),
             float(correct / total) if total else None,
-            float(np.mean(taus)))
+            float(np.mean(taus)),
+        )
 
     def _loss_of(self, pairs):
         lists = [
-            (runtimes[: self._per_loss] / graphs_lib.RUNTIME_SCALE,
-             scores[: self._per_loss])
-            for scores, runtimes in pairs if len(scores) >= self._per_loss
+            (
+                runtimes[: self._per_loss] / graphs_lib.RUNTIME_SCALE,
+                scores[: self._per_loss],
+            )
+            for scores, runtimes in pairs
+            if len(scores) >= self._per_loss
         ]
         if not lists:
             return None
@@ -200,22 +235,33 @@ def _finish(config, state, scorer, model, stores, programs, more) -> str:
     for split, found in final_error.items():
         if found:
             slowdowns = ' / '.join(f'{found[str(k)]:.4f}' for k in _SLOWDOWNS)
-            print(f'{split} tau: {found["kendall_tau"]:.4f}; '
-                  f'slowdown@1/10/100: {slowdowns}')
+            print(
+                f'{split} tau: {found["kendall_tau"]:.4f}; '
+                f'slowdown@1/10/100: {slowdowns}'
+            )
     rows = [
         submission.layout_row(
-            config.source, config.search, programs['test'][i].graph_id,
-            metrics.best_first(scores))
+            config.source,
+            config.search,
+            programs['test'][i].graph_id,
+            metrics.best_first(scores),
+        )
         for i, scores in enumerate(scored)
     ]
     return training.save(
-        config, model, state, stores, rows, final_error, more,
-        f'_{config.source}_{config.search}')
+        config,
+        model,
+        state,
+        stores,
+        rows,
+        final_error,
+        more,
+        f'_{config.source}_{config.search}',
+    )
 
 
 def _scored(scorer, programs, title) -> List[np.ndarray]:
-    bar = training.with_bar(
-        range(len(programs)), len(programs), title, 'program')
+    bar = training.with_bar(range(len(programs)), len(programs), title, 'program')
     return [scorer.score(programs[number]) for number in bar]
 
 

@@ -4,7 +4,7 @@ import os
 from typing import Any, Dict, List, Sequence
 
 from baselines import files
-from baselines.data import splits
+from baselines.data.packed import splits
 from baselines.ranking import report
 from baselines.ranking import submission
 from baselines.tasks import layout
@@ -112,12 +112,11 @@ def check_runtimes(store: splits.PackedSplit) -> None:
     if not store.has_runtimes:
         raise ValueError(
             f'{store.source}: all runtimes are 0, as in the published test '
-            'files; there is nothing to compare with')
+            'files; there is nothing to compare with'
+        )
 
 
-def describe(
-    run: runs.Run, store: splits.PackedSplit, split: str
-) -> Dict[str, Any]:
+def describe(run: runs.Run, store: splits.PackedSplit, split: str) -> Dict[str, Any]:
     """Returns what a summary says of the run and data that it is of."""
     return {
         'model': run.args['model'],

@@ -13,13 +13,12 @@ import tensorflow as tf
 from baselines import config as config_lib
 from baselines import files
 from baselines.data import folds
-from baselines.data import normalizer as normalizer_lib
-from baselines.data import splits
 from baselines.data import variants
+from baselines.data.packed import splits
+from baselines.features import normalizer as normalizer_lib
 from baselines.ranking import report
 from baselines.ranking import submission
 from baselines.training import runs
-
 
 _Scaling = Tuple[normalizer_lib.Normalizer, int]  # and num_ops
 
@@ -58,7 +57,8 @@ class DataOptions:
             if run.args.get('sample_data'):
                 changes['sample_data'] = True
             elif isinstance(trained_on, str) and os.path.isdir(
-                    files.expand(trained_on)):
+                files.expand(trained_on)
+            ):
                 changes['data_root'] = trained_on
             else:
                 changes['data_root'] = defaults.data_root
@@ -71,7 +71,8 @@ def data_options(args: Any) -> DataOptions:
     """Takes the options of that name from parsed flags."""
     names = [field.name for field in dataclasses.fields(DataOptions)]
     return DataOptions(
-        **{name: getattr(args, name) for name in names if hasattr(args, name)})
+        **{name: getattr(args, name) for name in names if hasattr(args, name)}
+    )
 
 
 class Predictor(abc.ABC):
@@ -103,12 +104,12 @@ class Predictor(abc.ABC):
             print(
                 f'note: {run.model_dir} was trained with --models_file='
                 f'{args["models_file"]}; pass it here too if it is not ours',
-                file=sys.stderr)
+                file=sys.stderr,
+            )
         self.run = run
         self._data = data.resolved(run, self.config_class)
         try:
-            self.variant = variants.Variant.from_json(
-                run.info, self.config_columns)
+            self.variant = variants.Variant.from_json(run.info, self.config_columns)
             stored = self._stored_scaling()
         except ValueError as error:
             raise ValueError(f'{runs.run_file(run.model_dir)}: {error}') from None
@@ -117,7 +118,8 @@ class Predictor(abc.ABC):
             args['model'],
             config_lib.model_kwargs(args.get('model_kwargs_json') or '{}'),
             models_file,
-            self._configs)
+            self._configs,
+        )
         runs.read_weights(run, self.model)
 
     @property
@@ -137,10 +139,14 @@ class Predictor(abc.ABC):
         stores = {name: self._open(name) for name in ('train', 'valid')}
         known = self.run.info.get('data_fingerprint')
         if isinstance(known, dict) and known.get(split) == folds.fingerprint(
-                str(fold), stores, split):
+            str(fold), stores, split
+        ):
             return folds.with_fold(str(fold), stores, self._program_of)[split]
-        print(f'note: {self.run.model_dir} is of fold {fold} of other data; '
-              f'{stores[split].source} is taken whole', file=sys.stderr)
+        print(
+            f'note: {self.run.model_dir} is of fold {fold} of other data; '
+            f'{stores[split].source} is taken whole',
+            file=sys.stderr,
+        )
         return stores[split]
 
     @abc.abstractmethod
@@ -185,7 +191,8 @@ class Predictor(abc.ABC):
             raise ValueError(
                 f'{store.source}: {store.graph_ids[graph]} has opcode '
                 f'{store.max_opcode[graph]}, but the model knows those below '
-                f'{self.num_ops}; train a model on data that has it')
+                f'{self.num_ops}; train a model on data that has it'
+            )
         yield from self._scores(store)
 
     def _stored_scaling(self) -> Optional[_Scaling]:
@@ -194,17 +201,21 @@ class Predictor(abc.ABC):
             return None
         num_ops = info.get('num_ops')
         if not isinstance(num_ops, int) or not 0 < num_ops <= 1 << 16:
-            raise ValueError(
-                f'num_ops should be a number up to 65536, not {num_ops!r}')
+            raise ValueError(f'num_ops should be a number up to 65536, not {num_ops!r}')
         return normalizer_lib.Normalizer.from_json(info['normalizer']), num_ops
 
     def _fitted_scaling(self) -> _Scaling:
         # Made by the published code, which keeps neither: it fits them to the
         # training data each time, and so do we.
-        print('note: this run does not hold its normaliser; fitting it to '
-              f'{self._data.data_root or "the sample"}', file=sys.stderr)
+        print(
+            'note: this run does not hold its normaliser; fitting it to '
+            f'{self._data.data_root or "the sample"}',
+            file=sys.stderr,
+        )
         stores = [self.open_split(s) for s in ('train', 'valid', 'test')]
         self.variant.check(stores[0], 'the model was trained on')
         train = (stores[0], stores[0].with_at_least(self._configs))
-        return (normalizer_lib.Normalizer.fit(*train),
-                normalizer_lib.num_ops(train, *stores[1:]))
+        return (
+            normalizer_lib.Normalizer.fit(*train),
+            normalizer_lib.num_ops(train, *stores[1:]),
+        )

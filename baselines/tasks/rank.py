@@ -1,8 +1,8 @@
 """Raw files with candidate configurations in, ranked lists out.
 
-    outcome = Outcome()
-    for ranked in rank_files(['kernels.pb'], 'model_<hash>', data, outcome):
-        print(ranked.module, ranked.config(0))
+outcome = Outcome()
+for ranked in rank_files(['kernels.pb'], 'model_<hash>', data, outcome):
+    print(ranked.module, ranked.config(0))
 """
 
 import collections
@@ -16,11 +16,11 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from baselines.data import layout_records
-from baselines.data import layout_store
-from baselines.data import memory_store
 from baselines.data import raw as raw_lib
-from baselines.data import records
+from baselines.data.layout import records as layout_records
+from baselines.data.layout import store as layout_store
+from baselines.data.tile import memory_store
+from baselines.data.tile import records
 from baselines.hlo import graph
 from baselines.hlo import layout as hlo_layout
 from baselines.hlo import opcodes
@@ -52,7 +52,8 @@ class Outcome:
     failed: List[str] = dataclasses.field(default_factory=list)
     skipped: Dict[str, List[str]] = dataclasses.field(default_factory=dict)
     unknown_opcodes: Dict[str, int] = dataclasses.field(
-        default_factory=collections.Counter)
+        default_factory=collections.Counter
+    )
 
 
 class _Skip(Exception):
@@ -100,8 +101,7 @@ def rank_files(
 
 
 def _rank_tiles(
-    modules: Iterator[_Module], predictor: prediction.Predictor,
-    outcome: Outcome,
+    modules: Iterator[_Module], predictor: prediction.Predictor, outcome: Outcome
 ) -> Iterator[choices.Ranked]:
     group: List[Tuple[records.TileRecord, Dict[str, Any]]] = []
     rows = 0
@@ -129,7 +129,8 @@ def _tile_module(
     configs = hlo_tile.extract_candidates(tuning, predictor.variant.pad)
     record = raw_lib.tile_record(raw_lib.graph_id(tuning), nodes, configs, named)
     return record, _about(
-        path, record, configs, lambda run: words.tile_words(tuning.runs[run]))
+        path, record, configs, lambda run: words.tile_words(tuning.runs[run])
+    )
 
 
 def _scored_tiles(group, predictor) -> Iterator[choices.Ranked]:
@@ -143,23 +144,29 @@ def _scored_tiles(group, predictor) -> Iterator[choices.Ranked]:
 
 
 def _rank_layouts(
-    modules: Iterator[_Module], predictor: prediction.Predictor,
-    outcome: Outcome,
+    modules: Iterator[_Module], predictor: prediction.Predictor, outcome: Outcome
 ) -> Iterator[choices.Ranked]:
     for path, tuning in modules:
         # Configurations are packed in a file, and mapped as they are scored.
         with tempfile.TemporaryDirectory(prefix='tpugraphs_rank_') as folder:
             found = _guarded(
-                functools.partial(_layout_module, folder), path, tuning,
-                predictor, outcome)
+                functools.partial(_layout_module, folder),
+                path,
+                tuning,
+                predictor,
+                outcome,
+            )
             if found:
                 store, about = found
-                (_, scores), = predictor.score(store)
+                ((_, scores),) = predictor.score(store)
                 yield choices.Ranked.from_scores(scores, **about)
 
 
 def _layout_module(
-    folder: str, path: str, tuning: Any, predictor: prediction.Predictor,
+    folder: str,
+    path: str,
+    tuning: Any,
+    predictor: prediction.Predictor,
     outcome: Outcome,
 ) -> Tuple[layout_store.LayoutStore, Dict[str, Any]]:
     """Returns a program, and what `Ranked.from_scores` wants to know of it."""
@@ -167,18 +174,21 @@ def _layout_module(
     configs = hlo_layout.extract_candidates(tuning, len(nodes.node_opcode))
     if len(configs.run_index) < 2:
         raise _Skip('only one run without error mark')
-    record = raw_lib.layout_record(
-        raw_lib.graph_id(tuning), nodes, configs, named)
+    record = raw_lib.layout_record(raw_lib.graph_id(tuning), nodes, configs, named)
     ids, default = configs.node_config_ids.tolist(), None
     if configs.default is not None:
         default = tuning.runs[int(configs.run_index[configs.default])]
     about = _about(
-        path, record, configs,
-        lambda run: words.layout_words(tuning.runs[run], ids, default))
+        path,
+        record,
+        configs,
+        lambda run: words.layout_words(tuning.runs[run], ids, default),
+    )
     # A file does not mix measured configurations with others; scores do not
     # depend on it.
     record = dataclasses.replace(
-        record, config_runtime=np.zeros_like(record.config_runtime))
+        record, config_runtime=np.zeros_like(record.config_runtime)
+    )
     split = os.path.join(folder, os.path.basename(path))
     file = os.path.join(split, f'{record.graph_id}.npz')
     try:
@@ -187,7 +197,8 @@ def _layout_module(
         # Our file is no business of the user's.
         raise ValueError(str(error).replace(f'{file}: ', '')) from None
     store = layout_store.open_layout_split(
-        split, os.path.join(folder, 'cache'), progress=False)
+        split, os.path.join(folder, 'cache'), progress=False
+    )
     return store, about
 
 
@@ -207,8 +218,9 @@ def _graph(
     instructions = graph.list_instructions(tuning.module)
     for row in np.flatnonzero(new | (nodes.node_opcode == opcodes.UNKNOWN)):
         outcome.unknown_opcodes[instructions[row].opcode] += 1
-    return dataclasses.replace(nodes, node_opcode=np.where(
-        new, opcodes.UNKNOWN, nodes.node_opcode)), named
+    return dataclasses.replace(
+        nodes, node_opcode=np.where(new, opcodes.UNKNOWN, nodes.node_opcode)
+    ), named
 
 
 def _about(path: str, record, configs, in_words) -> Dict[str, Any]:
@@ -255,8 +267,7 @@ def _modules(
             outcome.failed.append(text if path in text else f'{path}: {text}')
             continue
         title = f'reading {os.path.basename(path)} ({number}/{len(paths)})'
-        for tuning in training.with_bar(
-                raw.modules, len(raw.modules), title, 'module'):
+        for tuning in training.with_bar(raw.modules, len(raw.modules), title, 'module'):
             if wanted is None or _is_called(tuning, wanted):
                 found = True
                 yield path, tuning
@@ -266,7 +277,8 @@ def _modules(
         near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.3)
         raise ValueError(
             f'--module: none of {len(names)} modules is called {wanted!r}; '
-            f'there is {(near or names)[0]!r}')
+            f'there is {(near or names)[0]!r}'
+        )
 
 
 def _is_called(tuning: Any, wanted: str) -> bool:
@@ -279,4 +291,5 @@ def _check_kind(raw: reading.RawFile, kind: str) -> None:
     if raw.kind != kind:
         raise ValueError(
             f'{raw.path}: is a {raw.kind} file, and the model ranks {kind} '
-            f'files; give a model that was trained on {raw.kind}s')
+            f'files; give a model that was trained on {raw.kind}s'
+        )

@@ -1,6 +1,6 @@
 """Prediction files of the collections -> one file to submit.
 
-    fill_template(['tile.csv', 'xla_random.csv'], 'sample_submission.csv', 'all.csv')
+fill_template(['tile.csv', 'xla_random.csv'], 'sample_submission.csv', 'all.csv')
 """
 
 import os
@@ -13,8 +13,7 @@ from baselines.ranking import submission
 
 SAMPLE_NAME = 'sample_submission.csv'
 SAMPLE_FOLDERS = ('.', '~/data/tpugraphs')
-KAGGLE_PAGE = (
-    'https://www.kaggle.com/competitions/predict-ai-model-runtime/data')
+KAGGLE_PAGE = 'https://www.kaggle.com/competitions/predict-ai-model-runtime/data'
 
 
 def fill_template(
@@ -41,9 +40,10 @@ def fill_template(
     merged = merging.merge_into_template(rows, _read(paths))
     kept = len(merged.rows) - merged.predicted
     _write(
-        output, merged,
-        f'rows written, {merged.predicted} from predictions, {kept} from the '
-        'template')
+        output,
+        merged,
+        f'rows written, {merged.predicted} from predictions, {kept} from the template',
+    )
 
 
 def join(paths: Sequence[str], output: str, given_as: str = '') -> None:
@@ -63,7 +63,8 @@ def _check_files(paths: Sequence[str], given_as: str) -> None:
         if not os.path.isfile(files.expand(path)):
             raise ValueError(
                 f'{given_as}{" " if given_as else ""}{path}: there is no such '
-                'file; `tpugraphs predict` makes one from a model directory')
+                'file; `tpugraphs predict` makes one from a model directory'
+            )
 
 
 def _find_sample() -> str:
@@ -74,7 +75,8 @@ def _find_sample() -> str:
     raise ValueError(
         f'{SAMPLE_NAME} is neither in the current folder nor in '
         f'{SAMPLE_FOLDERS[1]}: download it from {KAGGLE_PAGE} and give its path '
-        'as --sample')
+        'as --sample'
+    )
 
 
 def _check_output(output: str, inputs: Sequence[str]) -> None:
@@ -85,7 +87,8 @@ def _check_output(output: str, inputs: Sequence[str]) -> None:
 
 def _read(paths: Sequence[str]) -> List[submission.Row]:
     return merging.join_predictions(
-        (path, submission.read_predictions(path)) for path in paths)
+        (path, submission.read_predictions(path)) for path in paths
+    )
 
 
 def _write(output: str, merged: merging.Merged, words: str) -> None:

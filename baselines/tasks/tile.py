@@ -10,15 +10,15 @@ from baselines import config as config_lib
 from baselines import files
 from baselines import registry
 from baselines.data import families
-from baselines.data import normalizer as normalizer_lib
-from baselines.data import store as store_lib
+from baselines.data.tile import store as store_lib
+from baselines.features import normalizer as normalizer_lib
 from baselines.ranking import metrics
 from baselines.ranking import report
-from baselines.ranking import scoring
 from baselines.ranking import submission
 from baselines.tasks import prediction
 from baselines.tasks import training
 from baselines.tiles import graphs as graphs_lib
+from baselines.tiles import scoring
 
 _TOY_FILES = 100
 _CONFIG_COLUMNS = 24
@@ -37,8 +37,7 @@ def make_model(
     Raises:
         ValueError: the name or a keyword is unknown.
     """
-    model_class = registry.resolve(
-        name, registry.tile_models(models_file), 'model')
+    model_class = registry.resolve(name, registry.tile_models(models_file), 'model')
     model = registry.construct(model_class, num_configs, num_ops, kwargs)
     model.forward(graphs_lib.example_graph(normalizer), 2)
     return model
@@ -52,7 +51,7 @@ def open_split(options: Any, split: str) -> store_lib.TileStore:
         split: 'train', 'valid' or 'test'.
     """
     if options.sample_data:
-        from baselines.data.sample import dataset
+        from baselines.simulated.tile import dataset
 
         root = dataset.ensure_sample()
     else:
@@ -67,9 +66,10 @@ def open_split(options: Any, split: str) -> store_lib.TileStore:
 
 def kernel_labels(store: store_lib.TileStore, kernel: int) -> np.ndarray:
     """Runtimes of a kernel divided by their normalisers, float64."""
-    rows = slice(*store.config_offsets[kernel:kernel + 2])
+    rows = slice(*store.config_offsets[kernel : kernel + 2])
     return np.asarray(store.config_runtime[rows]) / np.asarray(
-        store.config_runtime_normalizers[rows])
+        store.config_runtime_normalizers[rows]
+    )
 
 
 class Predictor(prediction.Predictor):
@@ -86,14 +86,16 @@ class Predictor(prediction.Predictor):
 
     def _make_model(self, name, kwargs, models_file, configs):
         return make_model(
-            name, kwargs, models_file, configs, self.num_ops, self.normalizer)
+            name, kwargs, models_file, configs, self.num_ops, self.normalizer
+        )
 
     def _scores(self, store):
         graphs = graphs_lib.TileGraphs(store, self.normalizer)
         scored = scoring.TileScorer(self.model, graphs).score_all()
         title = f'ranking {os.path.basename(store.source)}'
         for kernel, scores in training.with_bar(
-            scored, store.num_graphs, title, 'kernel'):
+            scored, store.num_graphs, title, 'kernel'
+        ):
             yield store.graph_ids[kernel], scores
 
     def labels(self, store, number):

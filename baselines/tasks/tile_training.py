@@ -1,6 +1,6 @@
 """Trains a tile model: data, loop, and the run that it leaves.
 
-    model_dir = train(config.TileConfig(data_root='~/data/tpugraphs/...'))
+model_dir = train(config.TileConfig(data_root='~/data/tpugraphs/...'))
 """
 
 from typing import Any, Dict, Iterator, List
@@ -11,18 +11,18 @@ import tqdm
 
 from baselines import config as config_lib
 from baselines import registry
-from baselines.data import expansion as expansion_lib
 from baselines.data import families
 from baselines.data import folds
-from baselines.data import normalizer as normalizer_lib
-from baselines.data import sampling
+from baselines.data.tile import sampling
+from baselines.features import expansion as expansion_lib
+from baselines.features import normalizer as normalizer_lib
 from baselines.ranking import metrics
-from baselines.ranking import scoring
 from baselines.ranking import submission
 from baselines.tasks import tile
 from baselines.tasks import training
 from baselines.tiles import graphs as graphs_lib
-from baselines.training import fitting
+from baselines.tiles import scoring
+from baselines.training import loop
 from baselines.training import losses
 from baselines.training import optimisation
 
@@ -42,11 +42,13 @@ def train(config: config_lib.TileConfig) -> str:
     """
     config_lib.checked(config)
     model_class = registry.resolve(
-        config.model, registry.tile_models(config.models_file), 'model')
+        config.model, registry.tile_models(config.models_file), 'model'
+    )
     if getattr(model_class, 'wants_estimate', False) and not config.estimate:
         raise ValueError(
             f'--model={config.model} corrects an analytical estimate, which is '
-            'not among the features: add --estimate')
+            'not among the features: add --estimate'
+        )
     loss = losses.CombinedLoss(config.losses)
     optimisation.parse_averaging(config.averaging)
     folds.parse(config.fold)
@@ -58,13 +60,20 @@ def train(config: config_lib.TileConfig) -> str:
     stores = folds.with_fold(config.fold, stores, families.program_of_kernel)
     training.check_splits(config, stores)
     kernels = training.trainable(
-        stores['train'], stores['train'].with_at_least(config.configs),
-        config.configs, stores['train'].config_counts.max())
+        stores['train'],
+        stores['train'].with_at_least(config.configs),
+        config.configs,
+        stores['train'].config_counts.max(),
+    )
     normalizer = normalizer_lib.Normalizer.fit(
-        stores['train'], kernels, config.estimate,
-        expansion_lib.Expansion.of_tiles(config.features, config.mod128))
+        stores['train'],
+        kernels,
+        config.estimate,
+        expansion_lib.Expansion.of_tiles(config.features, config.mod128),
+    )
     num_ops = normalizer_lib.num_ops(
-        (stores['train'], kernels), stores['valid'], stores['test'])
+        (stores['train'], kernels), stores['valid'], stores['test']
+    )
     graphs = {
         split: graphs_lib.TileGraphs(store, normalizer)
         for split, store in stores.items()
@@ -72,31 +81,37 @@ def train(config: config_lib.TileConfig) -> str:
     batch = training.batch_size(config, len(kernels), 'kernels')
     steps = len(kernels) // batch
     model = tile.make_model(
-        config.model, config_lib.model_kwargs(config.model_kwargs_json),
-        config.models_file, config.configs, num_ops, normalizer)
-    trainer = fitting.Trainer(
-        model, loss, training.optimisation_of(config, steps),
-        lambda packed, step: graphs_lib.unpack(
-            packed, step, batch, config.configs),
-        graphs['train'].signature(batch))
+        config.model,
+        config_lib.model_kwargs(config.model_kwargs_json),
+        config.models_file,
+        config.configs,
+        num_ops,
+        normalizer,
+    )
+    trainer = loop.Trainer(
+        model,
+        loss,
+        training.optimisation_of(config, steps),
+        lambda packed, step: graphs_lib.unpack(packed, step, batch, config.configs),
+        graphs['train'].signature(batch),
+    )
     print(
         f'{config.model}: {training.count_weights(model):,} weights; training on '
-        f'{len(kernels):,} kernels with {stores["train"].config_counts[kernels].sum():,} '
+        f'{len(kernels):,} kernels with '
+        f'{stores["train"].config_counts[kernels].sum():,} '
         f'configurations, validating on {stores["valid"].num_graphs:,} kernels'
     )
     checkpoint = training.checkpoint_of(config, stores)
     state = training.restored(config, checkpoint, trainer)
     scorer = scoring.TileScorer(model, graphs['valid'])
-    fitting.fit(
+    loop.fit(
         trainer,
         state,
         epochs=config.epochs,
         early_stop=config.early_stop,
         steps_per_epoch=steps,
-        chunks=lambda epoch: _chunks(
-            graphs['train'], kernels, batch, config, epoch),
-        validate=_Validator(
-            scorer, stores['valid'], config, loss, batch),
+        chunks=lambda epoch: _chunks(graphs['train'], kernels, batch, config, epoch),
+        validate=_Validator(scorer, stores['valid'], config, loss, batch),
         after_epoch=lambda s: training.keep(checkpoint, trainer, s),
         say=tqdm.tqdm.write,
     )
@@ -105,7 +120,7 @@ def train(config: config_lib.TileConfig) -> str:
     return model_dir
 
 
-def _chunks(graphs, kernels, batch, config, epoch) -> Iterator[fitting.Chunk]:
+def _chunks(graphs, kernels, batch, config, epoch) -> Iterator[loop.Chunk]:
     """An epoch: kernels in random order, `configs` configurations of each.
 
     Each kernel comes once, unless --family_temperature says otherwise.  What
@@ -120,12 +135,11 @@ def _chunks(graphs, kernels, batch, config, epoch) -> Iterator[fitting.Chunk]:
     order = kernels[order[: steps * batch]].reshape(steps, batch)
     counts = graphs.store.config_counts
     for start in range(0, steps, _STEPS_PER_CHUNK):
-        some = order[start:start + _STEPS_PER_CHUNK]
-        drawn = sampling.sample_configs(
-            rng, counts[some.reshape(-1)], config.configs)
-        yield fitting.Chunk(
-            graphs.training_items(some, drawn.reshape(*some.shape, -1)),
-            len(some))
+        some = order[start : start + _STEPS_PER_CHUNK]
+        drawn = sampling.sample_configs(rng, counts[some.reshape(-1)], config.configs)
+        yield loop.Chunk(
+            graphs.training_items(some, drawn.reshape(*some.shape, -1)), len(some)
+        )
 
 
 class _Validator:
@@ -149,9 +163,9 @@ class _Validator:
             self._configs.append(rng.permutation(count)[:most])
         self._per_loss = config.configs
 
-    def __call__(self) -> fitting.Validation:
+    def __call__(self) -> loop.Validation:
         if not len(self._kernels):
-            return fitting.Validation(None, None)
+            return loop.Validation(None, None)
         pairs, lists = [], []
         scored = self._scorer.score_chosen(self._kernels, self._configs)
         for (kernel, scores), chosen in zip(scored, self._configs):
@@ -160,13 +174,13 @@ class _Validator:
             if len(chosen) >= self._per_loss:
                 lists.append((labels[: self._per_loss], scores[: self._per_loss]))
         correct, total = np.sum(
-            [metrics.ordered_pairs(*pair) for pair in pairs], axis=0)
+            [metrics.ordered_pairs(*pair) for pair in pairs], axis=0
+        )
         loss = None
         if lists:
             labels, scores = (np.stack(part) for part in zip(*lists))
             loss = float(self._loss(labels.astype(np.float32), scores))
-        return fitting.Validation(
-            loss, float(correct / total) if total else None)
+        return loop.Validation(loss, float(correct / total) if total else None)
 
 
 def _finish(config, model, state, stores, graphs, normalizer, num_ops) -> str:
@@ -188,21 +202,25 @@ def _finish(config, model, state, stores, graphs, normalizer, num_ops) -> str:
         for kernel, scores in scored.items()
     ]
     more = {'normalizer': normalizer.to_json(), 'num_ops': num_ops}
-    return training.save(
-        config, model, state, stores, rows, final_error, more)
+    return training.save(config, model, state, stores, rows, final_error, more)
 
 
 def _scored(model, graphs, title):
     return training.with_bar(
         scoring.TileScorer(model, graphs).score_all(),
-        graphs.store.num_graphs, title, 'kernel')
+        graphs.store.num_graphs,
+        title,
+        'kernel',
+    )
 
 
 def _mean_errors(store, scored) -> Dict[str, float]:
     """Top-k errors of {kernel: scores}, averaged over kernels."""
     errors = [
-        [metrics.top_k_error(scores, tile.kernel_labels(store, kernel), k)
-         for k in _TOP_K]
+        [
+            metrics.top_k_error(scores, tile.kernel_labels(store, kernel), k)
+            for k in _TOP_K
+        ]
         for kernel, scores in scored.items()
     ]
     return {str(k): float(e) for k, e in zip(_TOP_K, np.mean(errors, axis=0))}

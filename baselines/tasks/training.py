@@ -17,7 +17,7 @@ from baselines import config as config_lib
 from baselines import files
 from baselines.data import variants
 from baselines.ranking import submission
-from baselines.training import fitting
+from baselines.training import loop
 from baselines.training import optimisation
 from baselines.training import runs
 
@@ -25,7 +25,8 @@ from baselines.training import runs
 def with_bar(items: Iterable, total: int, title: str, unit: str) -> Iterable:
     """Yields `items` under a progress bar, on a terminal."""
     return tqdm.tqdm(
-        items, total=total, desc=title, unit=unit, leave=False, disable=None)
+        items, total=total, desc=title, unit=unit, leave=False, disable=None
+    )
 
 
 def count_weights(model: tf.keras.Model) -> int:
@@ -60,12 +61,11 @@ def check_splits(config: Any, stores: Dict[str, Any]) -> None:
     if config.test_mode == 'metrics' and not test.has_runtimes:
         raise ValueError(
             f'--test_mode=metrics: all runtimes in {test.source} are 0, as they '
-            'are in the published test files; use --test_mode=predictions')
+            'are in the published test files; use --test_mode=predictions'
+        )
 
 
-def trainable(
-    store: Any, chosen: np.ndarray, configs: int, most: int
-) -> np.ndarray:
+def trainable(store: Any, chosen: np.ndarray, configs: int, most: int) -> np.ndarray:
     """Returns the graphs to train on, `chosen`, if there are any.
 
     Raises:
@@ -74,7 +74,8 @@ def trainable(
     if not len(chosen):
         raise ValueError(
             f'{store.source}: nothing has --configs={configs} configurations to '
-            f'draw; the most is {most}')
+            f'draw; the most is {most}'
+        )
     return chosen
 
 
@@ -84,42 +85,44 @@ def batch_size(config: Any, count: int, what: str) -> int:
         print(
             f'note: {count} training {what} have at least {config.configs} '
             f'configurations, fewer than --batch={config.batch}; training on '
-            f'batches of {count}')
+            f'batches of {count}'
+        )
     return min(config.batch, count)
 
 
-def optimisation_of(
-    config: Any, steps_per_epoch: int
-) -> optimisation.Optimisation:
+def optimisation_of(config: Any, steps_per_epoch: int) -> optimisation.Optimisation:
     """The optimiser's settings among those of a training."""
     return optimisation.Optimisation(
-        lr=config.lr, clip_norm=config.clip_norm, clip=config.clip,
-        weight_decay=config.weight_decay, schedule=config.schedule,
-        warmup=config.warmup, averaging=config.averaging,
-        total_steps=config.epochs * steps_per_epoch)
+        lr=config.lr,
+        clip_norm=config.clip_norm,
+        clip=config.clip,
+        weight_decay=config.weight_decay,
+        schedule=config.schedule,
+        warmup=config.warmup,
+        averaging=config.averaging,
+        total_steps=config.epochs * steps_per_epoch,
+    )
 
 
 def checkpoint_of(config: Any, stores: Dict[str, Any]) -> runs.Checkpoint:
     """Where the unfinished run of these settings and data is kept."""
     key = config_lib.training_key(
-        config, stores['train'].fingerprint, stores['valid'].fingerprint)
+        config, stores['train'].fingerprint, stores['valid'].fingerprint
+    )
     return runs.Checkpoint(os.path.join(config.out_dir, f'unfinished_{key}.npz'))
 
 
-def keep(
-    checkpoint: runs.Checkpoint, trainer: fitting.Trainer, state: fitting.State
-) -> None:
+def keep(checkpoint: runs.Checkpoint, trainer: loop.Trainer, state: loop.State) -> None:
     """Writes everything that it takes to go on after this epoch."""
     arrays = {f'now_{i:04d}': w for i, w in enumerate(trainer.state())}
-    arrays.update(
-        {f'best_{i:04d}': w for i, w in enumerate(state.best_weights)})
+    arrays.update({f'best_{i:04d}': w for i, w in enumerate(state.best_weights)})
     described = dataclasses.asdict(dataclasses.replace(state, best_weights=[]))
     checkpoint.write(arrays, described)
 
 
 def restored(
-    config: Any, checkpoint: runs.Checkpoint, trainer: fitting.Trainer
-) -> fitting.State:
+    config: Any, checkpoint: runs.Checkpoint, trainer: loop.Trainer
+) -> loop.State:
     """The state to go on from: that of an interrupted run, or a new one.
 
     Raises:
@@ -129,24 +132,29 @@ def restored(
         if os.path.exists(checkpoint.path):
             print(
                 'note: a run of these settings was interrupted; --resume would '
-                'go on with it.  Starting anew')
-        return fitting.State()
+                'go on with it.  Starting anew'
+            )
+        return loop.State()
     kept = checkpoint.read()
     if kept is None:
-        print('note: --resume: there is no interrupted run of these settings '
-              f'in {config.out_dir}; starting anew')
-        return fitting.State()
+        print(
+            'note: --resume: there is no interrupted run of these settings '
+            f'in {config.out_dir}; starting anew'
+        )
+        return loop.State()
     arrays, described = kept
     now, best = (
         [arrays[key] for key in sorted(arrays) if key.startswith(part)]
-        for part in ('now_', 'best_'))
+        for part in ('now_', 'best_')
+    )
     try:
         trainer.restore(now)
-        state = fitting.State(**{**described, 'best_weights': best})
+        state = loop.State(**{**described, 'best_weights': best})
     except (TypeError, ValueError) as error:
         raise ValueError(
             f'{checkpoint.path} does not fit this code ({error}); delete it to '
-            'start anew') from None
+            'start anew'
+        ) from None
     print(f'resuming after epoch {state.epochs_done}')
     return state
 
@@ -154,7 +162,7 @@ def restored(
 def save(
     config: Any,
     model: tf.keras.Model,
-    state: fitting.State,
+    state: loop.State,
     stores: Dict[str, Any],
     rows: Sequence[submission.Row],
     final_error: Dict[str, Any],
@@ -180,7 +188,8 @@ def save(
         # The data root in full: predictions may be made from another folder.
         'args': {
             **config_lib.to_json(config),
-            'data_root': files.expand(config.data_root)},
+            'data_root': files.expand(config.data_root),
+        },
         'train_curve': state.curve,
         'best_epoch': state.best_epoch,
         'final_error': final_error,
@@ -193,11 +202,14 @@ def save(
         **more,
     }
     path = config.results_csv or os.path.join(
-        config.out_dir, f'results_{time.time_ns() // 1_000_000}{csv_suffix}.csv')
+        config.out_dir, f'results_{time.time_ns() // 1_000_000}{csv_suffix}.csv'
+    )
     model_dir = runs.save(config.out_dir, runs.new_hash(), model, info)
     submission.write_predictions(path, rows)
-    print(f'model:   {model_dir}\nrun:     {runs.run_file(model_dir)}\n'
-          f'ranking: {files.expand(path)}')
+    print(
+        f'model:   {model_dir}\nrun:     {runs.run_file(model_dir)}\n'
+        f'ranking: {files.expand(path)}'
+    )
     return model_dir
 
 

@@ -15,11 +15,11 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_gnn as tfgnn
 
-from baselines.data import estimate as estimate_lib
-from baselines.data import kernel_facts
-from baselines.data import normalizer as normalizer_lib
 from baselines.data import ragged
-from baselines.data import store as store_lib
+from baselines.data.tile import store as store_lib
+from baselines.features import estimate as estimate_lib
+from baselines.features import kernel_facts
+from baselines.features import normalizer as normalizer_lib
 
 # Arrays of some items; b kernels in each.  See `packed_signature`.
 Packed = Dict[str, np.ndarray]
@@ -66,10 +66,7 @@ def packed_signature(
 
 
 def unpack(
-    packed: Dict[str, tf.Tensor],
-    item,
-    batch: int,
-    configs: Optional[int] = None,
+    packed: Dict[str, tf.Tensor], item, batch: int, configs: Optional[int] = None
 ) -> Tuple[tfgnn.GraphTensor, tf.Tensor]:
     """Cuts one item out of packed arrays; runs eagerly or in a tf.function.
 
@@ -98,10 +95,7 @@ def unpack(
         node_sets={
             'op': tfgnn.NodeSet.from_fields(
                 sizes=node_sizes,
-                features={
-                    'op': packed['op'][nodes],
-                    'feats': packed['feats'][nodes],
-                },
+                features={'op': packed['op'][nodes], 'feats': packed['feats'][nodes]},
             ),
             'config': tfgnn.NodeSet.from_fields(
                 sizes=tf.ensure_shape(tf.fill([batch], per_kernel), [batch]),
@@ -154,9 +148,7 @@ def _edge_set(source, source_index, target, target_index, sizes):
     )
 
 
-def example_graph(
-    normalizer: normalizer_lib.Normalizer,
-) -> tfgnn.GraphTensor:
+def example_graph(normalizer: normalizer_lib.Normalizer) -> tfgnn.GraphTensor:
     """A kernel of two nodes with two configurations, to make variables for."""
     packed = {
         'op': np.zeros(2, np.int32),
@@ -185,9 +177,7 @@ class TileGraphs:
     """
 
     def __init__(
-        self,
-        store: store_lib.TileStore,
-        normalizer: normalizer_lib.Normalizer,
+        self, store: store_lib.TileStore, normalizer: normalizer_lib.Normalizer
     ):
         self._store = store
         self._normalizer = normalizer
@@ -196,7 +186,8 @@ class TileGraphs:
         self._edges = np.asarray(store.edge_index)
         self._ids = np.array([s.encode() for s in store.graph_ids], object)
         self._facts = (
-            kernel_facts.KernelFacts.of(store) if normalizer.has_estimate else None)
+            kernel_facts.KernelFacts.of(store) if normalizer.has_estimate else None
+        )
 
     @property
     def store(self) -> store_lib.TileStore:
@@ -243,9 +234,7 @@ class TileGraphs:
             slices = -(-counts // most)
         # Equal slices: the first `counts % slices` of a kernel get one more.
         of_item = np.repeat(np.arange(len(kernels)), slices)
-        number = np.arange(len(of_item)) - np.repeat(
-            np.cumsum(slices) - slices, slices
-        )
+        number = np.arange(len(of_item)) - np.repeat(np.cumsum(slices) - slices, slices)
         share, rest = counts // slices, counts % slices
         per_item = share[of_item] + (number < rest[of_item])
         rows = ragged.ranges(store.config_offsets[kernels], counts)
@@ -293,9 +282,9 @@ class TileGraphs:
             'edges': self._edges[edges] + shift[:, np.newaxis],
             'config_feats': self._configs(config_rows),
             'runtimes': store.config_runtime[config_rows].astype(np.float32),
-            'normalizers': store.config_runtime_normalizers[
-                config_rows
-            ].astype(np.float32),
+            'normalizers': store.config_runtime_normalizers[config_rows].astype(
+                np.float32
+            ),
             'node_start': ragged.starts(node_sizes.sum(1))[item],
             'edge_start': ragged.starts(edge_sizes.sum(1))[item],
             'config_start': ragged.starts(configs_per_kernel * batch),
@@ -305,7 +294,6 @@ class TileGraphs:
             'tile_ids': self._ids[kernels][item],
         }
 
-
     def _configs(self, rows: np.ndarray) -> np.ndarray:
         """Scaled configuration features, the estimate's columns last."""
         raw = self._store.config_feat[rows]
@@ -314,8 +302,7 @@ class TileGraphs:
             return scaled
         kernels = np.searchsorted(self._store.config_offsets, rows, 'right') - 1
         columns = estimate_lib.estimate(self._facts, kernels, raw)
-        return np.concatenate(
-            [scaled, self._normalizer.estimates(columns)], axis=1)
+        return np.concatenate([scaled, self._normalizer.estimates(columns)], axis=1)
 
 
 def split_by_configs(

@@ -243,8 +243,9 @@ class Product(Multiplier):
     def _entries(self):
         # Diagonal factors fold into the one that is not; two general sparse
         # factors are multiplied one after the other instead.
-        general = [i for i, f in enumerate(self._factors)
-                   if not isinstance(f, DiagMatrix)]
+        general = [
+            i for i, f in enumerate(self._factors) if not isinstance(f, DiagMatrix)
+        ]
         if len(general) > 1:
             return None
         middle = general[0] if general else len(self._factors) - 1
@@ -253,7 +254,7 @@ class Product(Multiplier):
             return None
         for left in reversed(self._factors[:middle]):
             entries = left.scale_rows(entries)
-        for right in self._factors[middle + 1:]:
+        for right in self._factors[middle + 1 :]:
             entries = right.scale_rows(entries.transposed()).transposed()
         return entries
 

@@ -59,9 +59,7 @@ def _mlp(
 
 def _dense(dim: int, l2reg: float = _L2, use_bias: bool = True):
     regularizer = tf.keras.regularizers.l2(l2reg)
-    return tf.keras.layers.Dense(
-        dim, kernel_regularizer=regularizer, use_bias=use_bias
-    )
+    return tf.keras.layers.Dense(dim, kernel_regularizer=regularizer, use_bias=use_bias)
 
 
 class _OpEmbedding(tf.keras.Model):
@@ -242,9 +240,7 @@ class _SAGE(tf.keras.Model):
         self._op_embedding = _OpEmbedding(num_ops, op_embed_dim)
         self._activation = tf.keras.activations.get(hidden_activation)
         self._gnn_layers = [_dense(hidden_dim) for _ in range(num_gnns)]
-        self._head = _mlp(
-            [hidden_dim] * final_mlp_layers + [1], hidden_activation
-        )
+        self._head = _mlp([hidden_dim] * final_mlp_layers + [1], hidden_activation)
 
     def call(self, graph: tfgnn.GraphTensor, training: bool = False):
         return self.forward(graph, self._num_configs, training)
@@ -476,8 +472,7 @@ def _log_features(x: tf.Tensor, scales: Sequence[float]) -> tf.Tensor:
     """
     positive = tf.nn.relu(x)  # other splits may leave [0, 1]
     logs = [
-        tf.math.log1p(positive / scale) / math.log1p(1.0 / scale)
-        for scale in scales
+        tf.math.log1p(positive / scale) / math.log1p(1.0 / scale) for scale in scales
     ]
     return tf.concat([x, *logs], -1)
 
@@ -546,7 +541,9 @@ class _Pairs:
         source, target = (
             tf.reshape(
                 tf.concat(parts, 0)[:, tf.newaxis] * self.columns
-                + tf.range(self.columns), [-1])
+                + tf.range(self.columns),
+                [-1],
+            )
             for parts in ([*ends, node], [*ends[::-1], node])
         )
         rows = tf.size(node) * self.columns
@@ -624,9 +621,7 @@ class _Chebyshev(_Messages):
         before, last = None, x
         for dense in self._filters:
             product = -pairs.times(matrix, last)
-            before, last = last, (
-                product if before is None else 2.0 * product - before
-            )
+            before, last = last, (product if before is None else 2.0 * product - before)
             y += dense(last)
         return y
 
@@ -644,9 +639,7 @@ class _Attention(tf.keras.layers.Layer):
         self._heads = heads
         self._values = tf.keras.layers.Dense(dim, use_bias=False)
         # a [p, q] is a_1 p + a_2 q: each end's part once per row.
-        self._ends = [
-            tf.keras.layers.Dense(heads, use_bias=False) for _ in range(2)
-        ]
+        self._ends = [tf.keras.layers.Dense(heads, use_bias=False) for _ in range(2)]
         self._self = tf.keras.layers.Dense(dim)
 
     def call(self, x: tf.Tensor, pairs: _Pairs):
@@ -654,20 +647,26 @@ class _Attention(tf.keras.layers.Layer):
 
         def on_edges(tag, value):
             return tfgnn.broadcast_node_to_edges(
-                graph, 'near', tag, feature_value=value)
+                graph, 'near', tag, feature_value=value
+            )
 
         values = self._values(x)
         logits = tf.nn.leaky_relu(
             on_edges(tfgnn.TARGET, self._ends[0](values))
-            + on_edges(tfgnn.SOURCE, self._ends[1](values)), 0.2)
+            + on_edges(tfgnn.SOURCE, self._ends[1](values)),
+            0.2,
+        )
         weights = tfgnn.softmax(
-            graph, tfgnn.TARGET, edge_set_name='near', feature_value=logits)
+            graph, tfgnn.TARGET, edge_set_name='near', feature_value=logits
+        )
         width = _width(values)
         messages = tf.reshape(
-            on_edges(tfgnn.SOURCE, values), [-1, self._heads, width // self._heads])
+            on_edges(tfgnn.SOURCE, values), [-1, self._heads, width // self._heads]
+        )
         messages = tf.reshape(messages * weights[:, :, tf.newaxis], [-1, width])
         return self._self(x) + tfgnn.pool_edges_to_node(
-            graph, 'near', tfgnn.TARGET, 'sum', feature_value=messages)
+            graph, 'near', tfgnn.TARGET, 'sum', feature_value=messages
+        )
 
 
 class _GATv2(tf.keras.layers.Layer):
@@ -676,13 +675,17 @@ class _GATv2(tf.keras.layers.Layer):
     def __init__(self, dim: int, heads: int, **options):
         super().__init__(**options)
         self._convolution = gat_v2.GATv2Conv(
-            num_heads=heads, per_head_channels=dim // heads,
-            receiver_tag=tfgnn.TARGET, activation='linear')
+            num_heads=heads,
+            per_head_channels=dim // heads,
+            receiver_tag=tfgnn.TARGET,
+            activation='linear',
+        )
         self._self = tf.keras.layers.Dense(dim)
 
     def call(self, x: tf.Tensor, pairs: _Pairs):
         graph = pairs.neighbours().replace_features(
-            node_sets={'row': {tfgnn.HIDDEN_STATE: x}})
+            node_sets={'row': {tfgnn.HIDDEN_STATE: x}}
+        )
         return self._self(x) + self._convolution(graph, edge_set_name='near')
 
 
@@ -694,10 +697,12 @@ class _GatedMessages(_Messages):
 
     def __init__(self, dim: int, **options):
         super().__init__(dim, **options)
-        self._gate = tf.keras.Sequential([
-            tf.keras.layers.Dense(max(dim // 8, 1), 'relu'),
-            tf.keras.layers.Dense(dim, 'sigmoid'),
-        ])
+        self._gate = tf.keras.Sequential(
+            [
+                tf.keras.layers.Dense(max(dim // 8, 1), 'relu'),
+                tf.keras.layers.Dense(dim, 'sigmoid'),
+            ]
+        )
 
     def call(self, x: tf.Tensor, pairs: _Pairs):
         y = super().call(x, pairs)
@@ -720,7 +725,8 @@ class _AcrossConfigs(tf.keras.layers.Layer):
 
     def build(self, shape):
         self._log_temperature = self.add_weight(
-            'log_temperature', [], initializer='zeros')
+            'log_temperature', [], initializer='zeros'
+        )
 
     def call(self, x: tf.Tensor):
         """[graphs, configurations, dim] -> the same."""
@@ -793,17 +799,15 @@ class _NodesFirst(tf.keras.Model):
         self._node_gate = dense(hidden_dim)
         self._config_gate = dense(hidden_dim, use_bias=False)
         make_norm = _LayerNorm if norm == 'layer' else tf.keras.layers.Layer
-        self._node_layers = [
-            (make_norm(), self._messages()) for _ in range(node_gnns)
-        ]
-        self._pair_layers = [
-            (make_norm(), self._messages()) for _ in range(num_gnns)
-        ]
-        self._head = tf.keras.Sequential([
-            dense(hidden_dim, hidden_activation),
-            dense(hidden_dim, hidden_activation),
-            dense(1),
-        ])
+        self._node_layers = [(make_norm(), self._messages()) for _ in range(node_gnns)]
+        self._pair_layers = [(make_norm(), self._messages()) for _ in range(num_gnns)]
+        self._head = tf.keras.Sequential(
+            [
+                dense(hidden_dim, hidden_activation),
+                dense(hidden_dim, hidden_activation),
+                dense(1),
+            ]
+        )
 
     def _messages(self) -> tf.keras.layers.Layer:
         """Makes the layer (x, pairs) -> messages."""
@@ -822,12 +826,12 @@ class _NodesFirst(tf.keras.Model):
         if self._digits:
             nodes.append(_digits(kernels.ops, self._digits))
         x = self._input(tf.concat(nodes, -1))
-        x = self._encode(
-            self._node_layers, x, _Pairs(graph, kernels, 1), training)
+        x = self._encode(self._node_layers, x, _Pairs(graph, kernels, 1), training)
         configs = _log_features(kernels.configs, self._log_scales)
         x = self._join(kernels, x, configs)
         x = self._encode(
-            self._pair_layers, x, _Pairs(graph, kernels, num_configs), training)
+            self._pair_layers, x, _Pairs(graph, kernels, num_configs), training
+        )
         pooled = kernels.pool(kernels.wide(x), self._reduction)
         scores = self._head(self._compared(kernels.tall(pooled, self._width), kernels))
         return kernels.scores(self._corrected(scores, kernels))
@@ -934,7 +938,8 @@ class AttentionSAGE(_NodesFirst):
             raise ValueError(f"attention is 'gat' or 'gatv2', not {attention!r}")
         if heads < 1 or hidden_dim % heads:
             raise ValueError(
-                f'heads divide hidden_dim={hidden_dim}, and {heads} do not')
+                f'heads divide hidden_dim={hidden_dim}, and {heads} do not'
+            )
         self._heads = heads
         self._kind = _Attention if attention == 'gat' else _GATv2
         super().__init__(num_configs, num_ops, hidden_dim=hidden_dim, **options)
@@ -958,7 +963,8 @@ class ConfigAttentionSAGE(_NodesFirst):
     def __init__(self, num_configs: int, num_ops: int, **options):
         super().__init__(num_configs, num_ops, **options)
         self._across = _AcrossConfigs(
-            self._width, options.get('hidden_activation', 'leaky_relu'))
+            self._width, options.get('hidden_activation', 'leaky_relu')
+        )
 
     def _messages(self):
         return _GatedMessages(self._width)
@@ -985,7 +991,8 @@ class HybridSAGE(_NodesFirst):
     def __init__(self, num_configs: int, num_ops: int, **options):
         super().__init__(num_configs, num_ops, **options)
         self._estimate = tf.keras.layers.Dense(
-            1, use_bias=False, kernel_initializer='ones')
+            1, use_bias=False, kernel_initializer='ones'
+        )
 
     def _corrected(self, scores, kernels):
         return scores + self._estimate(kernels.configs[:, -1:])

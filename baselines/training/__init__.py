@@ -1,1 +1,1 @@
-"""What both tasks share about training: losses, the loop, and the run it leaves behind."""
+"""Losses, optimisation, the loop, and the run that it leaves: for both tasks."""

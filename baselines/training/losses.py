@@ -36,23 +36,24 @@ _Loss = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 def _by_name(temperature: float) -> Dict[str, Callable[[], _Loss]]:
     ranking = tfr.keras.losses
     return {
-        'ListMLELoss': lambda: functools.partial(
-            list_mle, temperature=temperature),
+        'ListMLELoss': lambda: functools.partial(list_mle, temperature=temperature),
         'FastestListMLELoss': lambda: functools.partial(
-            fastest_list_mle, temperature=temperature),
-        'PairwiseHingeLoss': lambda: ranking.PairwiseHingeLoss(
-            temperature=temperature
+            fastest_list_mle, temperature=temperature
         ),
+        'PairwiseHingeLoss': lambda: ranking.PairwiseHingeLoss(temperature=temperature),
         'PairwiseLogisticLoss': lambda: ranking.PairwiseLogisticLoss(
             temperature=temperature
         ),
         'NoiseAwarePairLoss': lambda: functools.partial(
-            noise_aware_pairs, temperature=temperature),
+            noise_aware_pairs, temperature=temperature
+        ),
         'PairwiseDifferenceLoss': lambda: pairwise_difference,
         'SoftmaxLoss': lambda: _of_relevance(
-            ranking.SoftmaxLoss(temperature=temperature)),
+            ranking.SoftmaxLoss(temperature=temperature)
+        ),
         'ApproxNDCGLoss': lambda: _of_relevance(
-            ranking.ApproxNDCGLoss(temperature=temperature)),
+            ranking.ApproxNDCGLoss(temperature=temperature)
+        ),
         'MSE': tf.keras.losses.MeanSquaredError,
     }
 
@@ -78,7 +79,8 @@ def list_mle(
         A float32 scalar.
     """
     (ordered,) = tfr.utils.sort_by_scores(
-        labels, [scores / temperature], shuffle_ties=True, seed=37)
+        labels, [scores / temperature], shuffle_ties=True, seed=37
+    )
     rest = tf.math.cumulative_logsumexp(ordered, axis=1, reverse=True)
     return tf.reduce_mean(tf.reduce_sum(rest - ordered, axis=1))
 
@@ -150,6 +152,7 @@ def _log(labels: tf.Tensor) -> tf.Tensor:
 
 def _of_relevance(loss: _Loss) -> _Loss:
     """A loss that wants high scores for the relevant, given runtimes."""
+
     def on_runtimes(labels, scores):
         labels = tf.maximum(labels, 1e-30)
         fastest = tf.reduce_min(labels, axis=1, keepdims=True)

@@ -1,7 +1,7 @@
 """How weights move: learning-rate schedule, decay, clipping and averaging.
 
-    settings = Optimisation(lr=1e-3, schedule='cosine', warmup=0.05,
-                            averaging='ema:0.999', total_steps=10_000)
+settings = Optimisation(lr=1e-3, schedule='cosine', warmup=0.05,
+                        averaging='ema:0.999', total_steps=10_000)
 """
 
 import contextlib
@@ -66,9 +66,7 @@ class Optimisation:
         clip = {'variable': 'clipnorm', 'global': 'global_clipnorm'}[self.clip]
         # The legacy class updates a variable in one fused operation; the newer
         # one in ten, and small models are bounded by the number of operations.
-        return tf.keras.optimizers.legacy.Adam(
-            self.rate(), **{clip: self.clip_norm}
-        )
+        return tf.keras.optimizers.legacy.Adam(self.rate(), **{clip: self.clip_norm})
 
     def decay(self, optimizer, variables: Sequence[tf.Variable]) -> None:
         """Shrinks matrices, as the step that is about to be taken wants it."""
@@ -158,7 +156,6 @@ class Averager:
     def restore(self, state: Sequence[np.ndarray]) -> None:
         """Puts back what `state` returned."""
         if len(state) != len(self._averages):
-            raise ValueError(
-                f'{len(state)} averages for {len(self._averages)} weights')
+            raise ValueError(f'{len(state)} averages for {len(self._averages)} weights')
         for variable, value in zip(self._averages, state):
             variable.assign(value)

@@ -15,10 +15,10 @@ import os
 import re
 import shutil
 import tempfile
+from typing import Any, Dict, List
 import uuid
 import warnings
 import zlib
-from typing import Any, Dict, List
 
 from absl import logging as absl_logging
 from google.protobuf import message
@@ -112,8 +112,7 @@ def save(out_dir: str, run_hash: str, model: tf.keras.Model, info: Dict) -> str:
     final = os.path.join(out_dir, f'model_{run_hash}')
     for path in (final, run_file(final)):
         if os.path.lexists(path):
-            raise FileExistsError(
-                errno.EEXIST, 'a run is never overwritten', path)
+            raise FileExistsError(errno.EEXIST, 'a run is never overwritten', path)
     beside = tempfile.mkdtemp(prefix='.model_', dir=out_dir)
     try:
         _save_model(model, beside)
@@ -176,7 +175,7 @@ def load(model_dir: str) -> Run:
 def run_file(model_dir: str) -> str:
     """Where the run file of a model directory is: beside it."""
     folder, name = os.path.split(model_dir)
-    return os.path.join(folder, f'run_{name[len("model_"):]}.jsonz')
+    return os.path.join(folder, f'run_{name[len("model_") :]}.jsonz')
 
 
 def _read_run_file(path: str) -> Dict[str, Any]:
@@ -192,7 +191,11 @@ def _read_run_file(path: str) -> Dict[str, Any]:
             raise ValueError(f'it unpacks to more than {_MAX_RUN_BYTES} bytes')
         info = json.loads(text)
     except (
-        EOFError, zlib.error, gzip.BadGzipFile, RecursionError, ValueError
+        EOFError,
+        zlib.error,
+        gzip.BadGzipFile,
+        RecursionError,
+        ValueError,
     ) as error:
         raise ValueError(
             f'the run file {path} is damaged: {error}; copy it again'
@@ -237,8 +240,12 @@ def read_weights(run: Run, model: tf.keras.Model) -> None:
             for key, variable in zip(keys, model.variables):
                 variable.assign(reader.get_tensor(key))
     except (
-        tf.errors.OpError, message.DecodeError, RuntimeError, LookupError,
-        TypeError, ValueError
+        tf.errors.OpError,
+        message.DecodeError,
+        RuntimeError,
+        LookupError,
+        TypeError,
+        ValueError,
     ) as error:  # the reader's choice differs with what is damaged
         raise ValueError(
             f'{run.model_dir}: the weights cannot be read: {error}'

@@ -9,9 +9,8 @@ import json
 import os
 import sys
 
-import numpy as np
-
 import load_models
+import numpy as np
 import scale_and_merge
 from tpu_graphs.baselines.tiles import models
 
@@ -24,13 +23,14 @@ def main(model_dir, data_root, output):
         args = json.load(stream)['args']
     train, valid, test = (
         scale_and_merge.read_split(os.path.join(data_root, split), least)
-        for split, least in (
-            ('train', args['configs']), ('valid', 0), ('test', 0)))
+        for split, least in (('train', args['configs']), ('valid', 0), ('test', 0))
+    )
     num_ops = scale_and_merge.num_ops(train, valid, test)
     scale_and_merge.scale(train, [valid, test])
     model_class = getattr(models, args['model'])
     model = model_class(
-        args['configs'], num_ops, **json.loads(args['model_kwargs_json']))
+        args['configs'], num_ops, **json.loads(args['model_kwargs_json'])
+    )
     first = next(iter(test.values()))
     model.forward(scale_and_merge.graph_tensor(first), len(first['config_feat']))
     assert len(model.trainable_variables) == len(saved.trainable_variables)

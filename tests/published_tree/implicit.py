@@ -48,7 +48,6 @@ class Multiplier:
 
 
 class AdjacencyMultiplier(Multiplier):
-
     def __init__(self, graph, edge_set_name):
         adjacency = graph.edge_sets[edge_set_name].adjacency
         self._ends = adjacency.target, adjacency.source
@@ -67,7 +66,6 @@ class AdjacencyMultiplier(Multiplier):
 
 
 class DiagMatrix(Multiplier):
-
     def __init__(self, diagonal):
         self._diagonal = diagonal
         self._size = (tf.size(diagonal),) * 2
@@ -80,14 +78,12 @@ class DiagMatrix(Multiplier):
 
 
 class Transpose(Multiplier):
-
     def __init__(self, inner):
         self._size = inner._size[::-1]
         self._left, self._right = inner._right, inner._left
 
 
 class Sum(Multiplier):
-
     def __init__(self, a, b):
         self._terms, self._size = (a, b), a._size
 
@@ -99,7 +95,6 @@ class Sum(Multiplier):
 
 
 class Product(Multiplier):
-
     def __init__(self, a, b):
         self._factors, self._size = (a, b), (a._size[0], b._size[1])
 

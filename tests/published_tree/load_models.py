@@ -8,8 +8,6 @@ import sys
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_gnn  # registers the types of a GraphTensor
-import tensorflow_ranking
 
 
 class CombinedLoss(tf.keras.losses.Loss):

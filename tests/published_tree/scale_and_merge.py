@@ -42,28 +42,35 @@ def graph_tensor(kernel, name=''):
     def node_set(size, **features):
         return tfgnn.NodeSet.from_fields(
             sizes=tf.constant([size]),
-            features={key: tf.constant(value) for key, value in features.items()})
+            features={key: tf.constant(value) for key, value in features.items()},
+        )
 
     def edge_set(source, source_index, target, target_index):
         return tfgnn.EdgeSet.from_fields(
             sizes=tf.constant([len(source_index)]),
             adjacency=tfgnn.Adjacency.from_indices(
-                (source, tf.constant(source_index)),
-                (target, tf.constant(target_index))))
+                (source, tf.constant(source_index)), (target, tf.constant(target_index))
+            ),
+        )
 
     def members(target, size):
         return edge_set(
-            'g', np.zeros(size, np.int32), target, np.arange(size, dtype=np.int32))
+            'g', np.zeros(size, np.int32), target, np.arange(size, dtype=np.int32)
+        )
 
     return tfgnn.GraphTensor.from_pieces(
         node_sets={
             'op': node_set(
-                nodes, op=kernel['node_opcode'].astype(np.int32),
-                feats=kernel['node_feat'].astype(np.float32)),
+                nodes,
+                op=kernel['node_opcode'].astype(np.int32),
+                feats=kernel['node_feat'].astype(np.float32),
+            ),
             'config': node_set(
-                configs, feats=kernel['config_feat'].astype(np.float32),
+                configs,
+                feats=kernel['config_feat'].astype(np.float32),
                 runtimes=kernel['config_runtime'].astype(np.float32),
-                normalizers=kernel['config_runtime_normalizers'].astype(np.float32)),
+                normalizers=kernel['config_runtime_normalizers'].astype(np.float32),
+            ),
             'g': node_set(1, tile_id=np.array([name], object)),
         },
         edge_sets={

@@ -7,7 +7,6 @@ INPUTS.npz holds a kernel's arrays, num_ops, and for each model its weights as
 import sys
 
 import numpy as np
-
 import scale_and_merge
 from tpu_graphs.baselines.tiles import models
 

@@ -38,7 +38,8 @@ class GatedPool(tf.keras.Model):
         configs = graph.node_sets['config']['feats']
         configs = tf.reshape(configs, [batch, num_configs, configs.shape[-1]])
         on_ops = tfgnn.broadcast(
-            graph, tfgnn.SOURCE, edge_set_name='g_op', feature_value=configs)
+            graph, tfgnn.SOURCE, edge_set_name='g_op', feature_value=configs
+        )
         nodes = tf.concat([self.opcodes(ops['op']), ops['feats']], axis=-1)
         nodes = tf.repeat(nodes[:, tf.newaxis], num_configs, axis=1)
         x = self.start(tf.concat([nodes, on_ops], axis=-1))
@@ -47,8 +48,12 @@ class GatedPool(tf.keras.Model):
         for gate in self.gates:
             x = self.norm(x + gate(average @ x))
         pooled = tfgnn.pool(
-            graph, tfgnn.SOURCE, edge_set_name='g_op', reduce_type='mean',
-            feature_value=x)
+            graph,
+            tfgnn.SOURCE,
+            edge_set_name='g_op',
+            reduce_type='mean',
+            feature_value=x,
+        )
         return tf.squeeze(self.score(pooled), axis=-1)
 
 
@@ -60,8 +65,9 @@ class Stacked(tf.keras.Model):
         self.num_configs = num_configs
         self.opcodes = tf.keras.layers.Embedding(num_ops, 4)
         self.norm = tf.keras.layers.BatchNormalization(momentum=0.5)
-        self.score = tf.keras.Sequential([
-            tf.keras.layers.Dense(8, activation='relu'), tf.keras.layers.Dense(1)])
+        self.score = tf.keras.Sequential(
+            [tf.keras.layers.Dense(8, activation='relu'), tf.keras.layers.Dense(1)]
+        )
 
     def call(self, graph, training=False):
         return self.forward(graph, self.num_configs, training)
@@ -72,7 +78,6 @@ class Stacked(tf.keras.Model):
         pooled = members @ self.opcodes(graph.node_sets['op']['op'])
         pooled = tf.stack([pooled] * num_configs, axis=1)
         configs = graph.node_sets['config']['feats']
-        configs = tf.stack(
-            tf.split(configs, [num_configs] * batch, axis=0), axis=0)
+        configs = tf.stack(tf.split(configs, [num_configs] * batch, axis=0), axis=0)
         x = tf.concat([pooled, configs], axis=-1)
         return self.score(self.norm(x, training=training))[:, :, 0]

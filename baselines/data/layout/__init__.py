@@ -1,0 +1,1 @@
+"""Programs of the layout collections: records, and splits of them."""

@@ -1,0 +1,179 @@
+"""Configurations of a program as codes into a dictionary, equal ones once.
+
+Float32 features take 72 bytes per configuration and configurable node.  Few of
+these vectors differ within a program, so a code of one byte, at times two, says
+which it is; and configurations with equal codes are measurements of the same
+thing, so their codes are kept once.
+"""
+
+import dataclasses
+from typing import Tuple
+
+import numpy as np
+
+from baselines.data.layout import records as layout_records
+
+_BASE = layout_records.HIGHEST - layout_records.LOWEST + 1
+_CODE_TYPES = (np.dtype('<u1'), np.dtype('<u2'), np.dtype('<u4'))
+# Rows that are moved or compared at a time.
+_CHUNK = 1024
+# Rows that are multiplied at a time: for more, BLAS would wait for a second
+# thread, which is unpacking the next block.
+_PRODUCT = 4096
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class EncodedConfigs:
+    """The configurations of one program.
+
+    `vectors[codes[group]]` are the features.
+
+    Attributes:
+        vectors: int8 [d, 18], the distinct vectors in lexical order.
+        codes: uint8, uint16 or uint32 [u, k], the distinct configurations in
+            the order in which they first appear.
+        group: int32 [c], which of them each configuration is.
+        first: int32 [u], where each of them first appears.
+    """
+
+    vectors: np.ndarray
+    codes: np.ndarray
+    group: np.ndarray
+    first: np.ndarray
+
+
+class ConfigEncoder:
+    """Encodes configurations that come in blocks, without keeping these."""
+
+    def __init__(self, configs: int, nodes: int):
+        """Makes room.
+
+        Args:
+            configs: how many configurations will be added in all.
+            nodes: how many configurable nodes the program has.
+        """
+        self._added = 0
+        # A vector's key is its number in base 7, below 2**51.
+        self._keys = np.zeros(0, np.int64)
+        # Keys are sorted; this is their order of appearance, by which the
+        # codes so far were given.
+        self._order = np.zeros(0, np.int64)
+        self._codes = np.empty((configs, nodes), _CODE_TYPES[0])
+        self._hashes = np.empty(configs, np.uint64)
+        self._multipliers = _multipliers(nodes)
+
+    def add(self, features: np.ndarray) -> None:
+        """Encodes the next configurations.
+
+        Args:
+            features: [configurations, k, 18] of any number type, checked to be
+                whole numbers from -1 to 5.
+        """
+        keys = _pack(features)
+        places, known = self._find(keys)
+        if not known.all():
+            self._extend(np.unique(keys[~known]))
+            places, _ = self._find(keys)
+        rows = slice(self._added, self._added + len(features))
+        self._codes[rows] = self._order[places]
+        self._hashes[rows] = keys.view(np.uint64) @ self._multipliers
+        self._added = rows.stop
+
+    def finish(self) -> EncodedConfigs:
+        """Returns all that was added; the encoder is then used up."""
+        group, first = self._groups()
+        codes = self._codes
+        ranks = np.empty(len(self._order), codes.dtype)
+        ranks[self._order] = np.arange(len(ranks))
+        for start in range(0, len(first), _CHUNK):
+            rows = first[start : start + _CHUNK]
+            # In place: row i comes from row first[i] >= i, in ascending order.
+            codes[start : start + len(rows)] = ranks[codes[rows]]
+        return EncodedConfigs(
+            vectors=_unpack(self._keys),
+            codes=codes[: len(first)],
+            group=group.astype(np.int32),
+            first=first.astype(np.int32),
+        )
+
+    def _find(self, keys: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+        """Returns where keys would be in the dictionary, and which are there."""
+        if not len(self._keys):
+            return np.zeros(keys.shape, np.int64), np.zeros(keys.shape, bool)
+        places = np.searchsorted(self._keys, keys)
+        np.minimum(places, len(self._keys) - 1, out=places)
+        return places, self._keys[places] == keys
+
+    def _extend(self, keys: np.ndarray) -> None:
+        """Adds keys to the dictionary; codes get wider if they must."""
+        count = len(self._keys)
+        at = np.searchsorted(self._keys, keys)
+        self._order = np.insert(self._order, at, np.arange(count, count + len(keys)))
+        self._keys = np.insert(self._keys, at, keys)
+        wanted = next(
+            kind for kind in _CODE_TYPES if len(self._keys) <= np.iinfo(kind).max + 1
+        )
+        if wanted != self._codes.dtype:
+            wider = np.empty(self._codes.shape, wanted)
+            wider[: self._added] = self._codes[: self._added]
+            self._codes = wider
+
+    def _groups(self) -> Tuple[np.ndarray, np.ndarray]:
+        """Returns each configuration's group and where each group begins."""
+        first, group = _by_appearance(self._hashes)
+        copies = np.flatnonzero(first[group] != np.arange(len(group)))
+        for start in range(0, len(copies), _CHUNK):
+            rows = copies[start : start + _CHUNK]
+            if (self._codes[rows] != self._codes[first[group[rows]]]).any():
+                # Two configurations share a hash: compare all, byte by byte.
+                whole = np.dtype((np.void, self._codes[0].nbytes))
+                first, group = _by_appearance(self._codes.view(whole)[:, 0])
+                break
+        return group, first
+
+
+def _by_appearance(values: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+    """Numbers distinct values in the order in which they first appear.
+
+    Returns:
+        int64 [u], where each first appears, ascending; int64 [c], its number.
+    """
+    _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    number = np.empty(len(order), np.int64)
+    number[order] = np.arange(len(order))
+    return first[order], number[inverse.reshape(-1)]
+
+
+def _multipliers(nodes: int) -> np.ndarray:
+    """Odd factors of a configuration's hash; any would do, these are random."""
+    return np.random.default_rng(0).integers(0, 2**64, nodes, np.uint64) | np.uint64(1)
+
+
+def _pack(features: np.ndarray) -> np.ndarray:
+    """Returns int64 [configurations, k], each vector as a number in base 7.
+
+    Six digits are below 2**24, so a float32 product is exact and fast; all
+    eighteen are below 2**53, so a float64 one is.
+    """
+    columns = layout_records.CONFIG_COLUMNS
+    rows = features.reshape(-1, columns).astype(np.float32, copy=False)
+    weights = np.zeros((columns, columns // 6), np.float32)
+    for column in range(columns):
+        weights[column, column // 6] = _BASE ** (5 - column % 6)
+    parts = np.empty((len(rows), columns // 6), np.float32)
+    for start in range(0, len(rows), _PRODUCT):
+        chunk = slice(start, start + _PRODUCT)
+        np.matmul(rows[chunk], weights, out=parts[chunk])
+    high, middle, low = parts.T.astype(np.float64)
+    keys = (high * _BASE**6 + middle) * _BASE**6 + low
+    # Digits are counted from the lowest value.
+    keys += -layout_records.LOWEST * (_BASE**columns - 1) // (_BASE - 1)
+    return keys.astype(np.int64).reshape(features.shape[:2])
+
+
+def _unpack(keys: np.ndarray) -> np.ndarray:
+    """Returns int8 [d, 18], the vectors of keys [d]."""
+    places = _BASE ** np.arange(layout_records.CONFIG_COLUMNS, dtype=np.int64)
+    digits = keys[:, None] // places[::-1] % _BASE
+    return (digits + layout_records.LOWEST).astype(np.int8)

@@ -1,0 +1,153 @@
+"""Packs the programs of a split of the layout collection.
+
+Only `layout_store` needs this; it says what the columns are.  A program's
+features are read block by block; what stays in memory until its end are codes,
+one or two bytes per configuration and configurable node.
+"""
+
+import dataclasses
+from typing import Any, Callable, Dict
+
+import numpy as np
+
+from baselines.data.layout import encoding as layout_encoding
+from baselines.data.layout import records as layout_records
+from baselines.data.packed import columns
+from baselines.data.packed import packer as split_packing
+
+_ARRAYS = (
+    'node_feat',
+    'node_opcode',
+    'edge_index',
+    'node_config_ids',
+    'config_runtime',
+)
+# A program's codes begin at a multiple, whatever their width.
+_ALIGNMENT = 8
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LayoutProgram:
+    """A file: all but the features of its configurations, and these encoded.
+
+    Attributes:
+        record: with an empty node_config_feat.
+        configs: the configurations.
+    """
+
+    record: layout_records.LayoutRecord
+    configs: layout_encoding.EncodedConfigs
+
+    @property
+    def graph_id(self) -> str:
+        """The file's stem."""
+        return self.record.graph_id
+
+    @property
+    def config_runtime(self) -> np.ndarray:
+        """int64 [c]."""
+        return self.record.config_runtime
+
+
+def read_encoded(
+    path: str, advance: Callable[[float], Any] = lambda share: None
+) -> LayoutProgram:
+    """Reads and checks `<graph id>.npz` in little memory.
+
+    Args:
+        path: the file.
+        advance: told which share of the file has been read.
+
+    Raises:
+        ValueError: what is wrong with the file, in one line.
+        OSError: the file cannot be read.
+    """
+    record = layout_records.read_program(path)
+    configs = len(record.config_runtime)
+    with layout_records.open_configs(path, record) as blocks:
+        encoder = layout_encoding.ConfigEncoder(configs, len(record.node_config_ids))
+        for first, block in blocks:
+            encoder.add(block)
+            advance((first + len(block)) / configs)
+    return LayoutProgram(record, encoder.finish())
+
+
+class LayoutPacker(split_packing.SplitPacker):
+    """Packs one split of programs."""
+
+    collection = 'layout'
+    noun = 'program'
+    version = 1
+
+    def _read(self, path: str, advance: Callable[[float], Any]) -> LayoutProgram:
+        return read_encoded(path, advance)
+
+    def _append(
+        self, writer: columns.PackedWriter, record: LayoutProgram
+    ) -> Dict[str, int]:
+        program, configs = record.record, record.configs
+        arrays = {key: getattr(program, key) for key in _ARRAYS}
+        arrays['node_splits'] = program.node_splits[0]
+        arrays['config_group'] = configs.group
+        arrays['config_vectors'] = configs.vectors
+        self._digest(program.graph_id, {**arrays, 'config_codes': configs.codes})
+        writer.append(
+            **arrays,
+            **group_statistics(program.config_runtime, configs.group),
+            group_first=configs.first,
+            config_codes=configs.codes.reshape(-1).view(np.uint8),
+            code_width=np.array([configs.codes.itemsize], np.uint8),
+            node_min=program.node_feat.min(axis=0, keepdims=True),
+            node_max=program.node_feat.max(axis=0, keepdims=True),
+            # Every vector of the dictionary is in some row, so this is exact.
+            config_min=configs.vectors.min(axis=0, keepdims=True).astype(np.float32),
+            config_max=configs.vectors.max(axis=0, keepdims=True).astype(np.float32),
+            max_opcode=program.node_opcode.max(keepdims=True),
+        )
+        padding = -configs.codes.nbytes % _ALIGNMENT
+        writer.append(config_codes=np.zeros(padding, np.uint8))
+        return {
+            'node': program.num_nodes,
+            'edge': len(program.edge_index),
+            'config_node': len(program.node_config_ids),
+            'split': program.node_splits.size,
+            'config': len(program.config_runtime),
+            'group': len(configs.first),
+            'vector': len(configs.vectors),
+            'code': configs.codes.nbytes + padding,
+        }
+
+    def _meaning(self, record: LayoutProgram) -> Dict[str, Any]:
+        return {
+            'columns of node_feat': record.record.node_feat.shape[1],
+            'pad': record.record.pad,
+            'feature_names': record.record.feature_names,
+        }
+
+
+def group_statistics(runtimes: np.ndarray, group: np.ndarray) -> Dict[str, np.ndarray]:
+    """Summarises repeated measurements.
+
+    Args:
+        runtimes: int64 [c], nanoseconds.
+        group: int32 [c], which configurations are the same; all of 0..u-1.
+
+    Returns:
+        group_size: int32 [u], number of measurements.
+        group_runtime: float64 [u], their mean.
+        group_std: float64 [u], their standard deviation (n - 1); 0 for one.
+        group_range: float64 [u], (largest - smallest) / mean; 0 where unknown.
+    """
+    sizes = np.bincount(group)
+    mean = np.bincount(group, runtimes) / sizes
+    squares = np.bincount(group, (runtimes - mean[group]) ** 2)
+    order = np.argsort(group, kind='stable')
+    starts = np.cumsum(sizes) - sizes
+    ordered = runtimes[order]
+    spread = np.maximum.reduceat(ordered, starts) - np.minimum.reduceat(ordered, starts)
+    return {
+        'group_size': sizes.astype(np.int32),
+        'group_runtime': mean,
+        'group_std': np.sqrt(squares / np.maximum(sizes - 1, 1)),
+        'group_range': spread / np.maximum(mean, 1),
+    }

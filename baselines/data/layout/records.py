@@ -1,0 +1,299 @@
+"""One program of the layout collection: its arrays, read, checked and written.
+
+The file format is the published one (design.md 2.1).
+"""
+
+import contextlib
+import dataclasses
+import os
+from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
+
+import numpy as np
+
+from baselines.data import npz
+from baselines.data import npz_stream
+
+# What one file may take, and what is in it beside the configurations.
+MAX_FILE_BYTES = 16 << 30
+_MAX_PROGRAM_BYTES = 1 << 30
+# Output, input and kernel layout, 6 dimensions each; -1 where there is none.
+CONFIG_COLUMNS = 18
+LOWEST, HIGHEST = -1, 5
+
+# n nodes, m edges, c configurations of k nodes, s segment ends, F columns.
+_PROGRAM_SCHEMA: Mapping[str, npz.Field] = {
+    'node_feat': npz.Field('fiu', ('n', 'F'), np.float32),
+    'node_opcode': npz.Field('iu', ('n',), np.int32, 0, 65535, 'not an opcode'),
+    'edge_index': npz.Field(
+        'iu', ('m', 2), np.int32, 0, 'n', 'an edge outside the graph'
+    ),
+    'node_config_ids': npz.Field(
+        'iu', ('k',), np.int64, 0, 'n', 'a node outside the graph'
+    ),
+    'config_runtime': npz.Field(
+        'iu', ('c',), np.int64, 0, 2**62, 'a runtime is in nanoseconds'
+    ),
+    # The published files have a leading axis of 1 here, others have not.
+    'node_splits': npz.Field('iu', None, np.int64),
+    'pad': npz.Field(
+        'iu', (), np.int64, -1, 0, 'absent list entries are 0 or -1', optional=True
+    ),
+    'feature_names': npz.Field('U', ('F',), optional=True),
+}
+LAYOUT_SCHEMA: Mapping[str, npz.Field] = {
+    **_PROGRAM_SCHEMA,
+    'node_config_feat': npz.Field('fiu', ('c', 'k', CONFIG_COLUMNS), np.float32),
+}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LayoutRecord:
+    """A program and its layout configurations.
+
+    Attributes:
+        graph_id: the file's stem.
+        node_feat: float32 [n, F].
+        node_opcode: int32 [n].
+        edge_index: int32 [m, 2], rows (consumer, producer) of node numbers.
+        node_config_ids: int64 [k], numbers of the configurable nodes.
+        node_config_feat: float32 [c, k, 18]; -1 where an entry is absent.
+        config_runtime: int64 [c], nanoseconds; all 0 where not published.
+        node_splits: int64 [1, s], 0 and the ends of the segments.
+        pad: what absent list entries hold in node_feat, 0 or -1.
+        feature_names: of the F columns, where the file names them.
+    """
+
+    graph_id: str
+    node_feat: np.ndarray
+    node_opcode: np.ndarray
+    edge_index: np.ndarray
+    node_config_ids: np.ndarray
+    node_config_feat: np.ndarray
+    config_runtime: np.ndarray
+    node_splits: np.ndarray
+    pad: int = 0
+    feature_names: Optional[Tuple[str, ...]] = None
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes, n."""
+        return len(self.node_opcode)
+
+    @property
+    def num_configs(self) -> int:
+        """Number of configurations, c."""
+        return len(self.node_config_feat)
+
+
+def read_layout(path: str) -> LayoutRecord:
+    """Reads and checks `<graph id>.npz`, all its configurations in memory.
+
+    `layout_store` needs no such memory; this is for small files.
+
+    Raises:
+        ValueError: what is wrong with the file, in one line.
+        OSError: the file cannot be read.
+    """
+    program = read_program(path)
+    with open_configs(path, program) as blocks:
+        features = np.empty(
+            (len(program.config_runtime), *program.node_config_feat.shape[1:]),
+            np.float32,
+        )
+        for first, block in blocks:
+            features[first : first + len(block)] = block
+    return dataclasses.replace(program, node_config_feat=features)
+
+
+def read_program(path: str) -> LayoutRecord:
+    """Reads and checks all of a file but its configurations' features.
+
+    Returns:
+        A record whose node_config_feat is an empty array [0, k, 18]; the other
+        arrays are complete.
+
+    Raises:
+        ValueError: what is wrong with the file, in one line.
+        OSError: the file cannot be read.
+    """
+    arrays = npz.read_arrays(path, _PROGRAM_SCHEMA, _MAX_PROGRAM_BYTES, MAX_FILE_BYTES)
+    _check_program(path, arrays)
+    names = arrays.pop('feature_names', None)
+    return LayoutRecord(
+        graph_id=os.path.splitext(os.path.basename(path))[0],
+        node_config_feat=np.zeros(
+            (0, len(arrays['node_config_ids']), CONFIG_COLUMNS), np.float32
+        ),
+        pad=int(arrays.pop('pad', 0)),
+        feature_names=None if names is None else tuple(names.tolist()),
+        **arrays,
+    )
+
+
+@contextlib.contextmanager
+def open_configs(
+    path: str, program: LayoutRecord
+) -> Iterator[Iterator[Tuple[int, np.ndarray]]]:
+    """Opens the features of a file's configurations, whose shape is right.
+
+    Args:
+        path: the file.
+        program: what `read_program` returned for it.
+
+    Yields:
+        An iterator over all configurations in order: the number of the first
+        one of a block, and the checked block [configurations, k, 18], of any
+        number type and read-only.
+
+    Raises:
+        ValueError: what is wrong with the file, in one line.
+        OSError: the file cannot be read.
+    """
+    expected = (
+        len(program.config_runtime),
+        len(program.node_config_ids),
+        CONFIG_COLUMNS,
+    )
+    with npz_stream.open_array(path, 'node_config_feat', MAX_FILE_BYTES) as array:
+        if array.dtype.kind not in 'fiu':
+            raise ValueError(
+                f'{path}: node_config_feat holds {array.dtype}, expected numbers'
+            )
+        if array.shape != expected:
+            raise ValueError(
+                f'{path}: node_config_feat has shape {array.shape}, expected '
+                f'{expected}: config_runtime has {expected[0]} entries, '
+                f'node_config_ids {expected[1]}, and a layout {expected[2]} '
+                'columns'
+            )
+        # Closed before the file is, as a thread reads ahead.
+        with contextlib.closing(array.blocks()) as blocks:
+            yield _checked_blocks(path, blocks)
+
+
+def _checked_blocks(
+    path: str, blocks: Iterator[np.ndarray]
+) -> Iterator[Tuple[int, np.ndarray]]:
+    first = 0
+    for block in blocks:
+        check_config_values(path, block, first)
+        yield first, block
+        first += len(block)
+
+
+def check_config_values(path: str, features: np.ndarray, first: int = 0) -> None:
+    """Makes sure that features are whole numbers from -1 to 5.
+
+    Args:
+        path: the file, for messages.
+        features: [configurations, k, 18] of any number type.
+        first: the number of the first of these configurations.
+
+    Raises:
+        ValueError: one is not, named by configuration and node.
+    """
+    if not features.size:
+        return
+    # Each pass is one that NumPy vectorises; NaN fails the comparisons.
+    if (
+        features.min() >= LOWEST
+        and features.max() <= HIGHEST
+        and (features.dtype.kind != 'f' or (np.rint(features) == features).all())
+    ):
+        return
+    wrong = ~((features >= LOWEST) & (features <= HIGHEST))
+    if features.dtype.kind == 'f':
+        wrong |= np.rint(features) != features
+    config, node, column = np.argwhere(wrong)[0]
+    raise ValueError(
+        f'{path}: node_config_feat has {features[config, node, column]} in '
+        f'configuration {first + config}, configurable node {node}, column '
+        f'{column}; allowed are whole numbers from {LOWEST} to {HIGHEST}'
+    )
+
+
+def write_layout(path: str, record: LayoutRecord) -> None:
+    """Writes a record in the published schema and dtypes, whole or not at all.
+
+    `pad` and the names are written only where they differ from the default, so
+    that an ordinary program has exactly the published keys.
+
+    Args:
+        path: the file, `<graph id>.npz`; missing folders are made.
+        record: what goes into it.
+
+    Raises:
+        ValueError: the record is not a valid program.
+        OSError: the file cannot be written.
+    """
+    arrays = {
+        key: np.asarray(getattr(record, key))
+        for key in LAYOUT_SCHEMA
+        if getattr(record, key) is not None
+    }
+    arrays = npz.check_arrays(path, arrays, LAYOUT_SCHEMA)
+    _check_program(path, arrays)
+    check_config_values(path, arrays['node_config_feat'])
+    if not arrays['pad']:
+        del arrays['pad']
+    arrays['edge_index'] = arrays['edge_index'].astype(np.int64)
+    if arrays['node_opcode'].max() < 256:
+        arrays['node_opcode'] = arrays['node_opcode'].astype(np.uint8)
+    npz.write_arrays(path, arrays)
+
+
+def _check_program(path: str, arrays: Dict[str, Any]) -> None:
+    """Checks what a schema cannot say; brings node_splits to [1, s]."""
+    nodes, columns = arrays['node_feat'].shape
+    if not nodes or not columns:
+        what = 'columns' if nodes else 'rows: the graph is empty'
+        raise ValueError(f'{path}: node_feat has no {what}')
+    _check_configurable(path, arrays['node_config_ids'])
+    _check_runtimes(path, arrays['config_runtime'])
+    splits = arrays['node_splits']
+    if splits.ndim != 1 and splits.shape[:-1] != (1,):
+        raise ValueError(
+            f'{path}: node_splits has shape {splits.shape}, expected [s] or [1, s]'
+        )
+    splits = splits.reshape(1, -1)
+    if (
+        not splits.size
+        or splits[0, 0] != 0
+        or splits[0, -1] != nodes
+        or (np.diff(splits) < 0).any()
+    ):
+        text = ', '.join(str(value) for value in splits[0, :10])
+        raise ValueError(
+            f'{path}: node_splits is [{text}{", ..." * (splits.size > 10)}], '
+            f'expected ascending numbers from 0 to {nodes}, the number of nodes'
+        )
+    arrays['node_splits'] = splits
+
+
+def _check_configurable(path: str, ids: np.ndarray) -> None:
+    if not len(ids):
+        raise ValueError(
+            f'{path}: node_config_ids is empty: without a configurable node '
+            'there is nothing to choose'
+        )
+    values, counts = np.unique(ids, return_counts=True)
+    if len(values) < len(ids):
+        raise ValueError(
+            f'{path}: node_config_ids has node {values[counts > 1][0]} '
+            f'{counts[counts > 1][0]} times; a node is configured once'
+        )
+
+
+def _check_runtimes(path: str, runtimes: np.ndarray) -> None:
+    configs = len(runtimes)
+    if configs < 2:
+        count = 'only 1 configuration' if configs else 'no configuration'
+        raise ValueError(
+            f'{path}: config_runtime has {count}: there is nothing to rank'
+        )
+    missing = configs - np.count_nonzero(runtimes)
+    if 0 < missing < configs:
+        raise ValueError(
+            f'{path}: config_runtime is 0 for {missing} of {configs} '
+            'configurations; either all are (not published) or none'
+        )

@@ -1,0 +1,215 @@
+"""Draws configurations of layout graphs, each at most once.
+
+    sampler = ConfigSampler(store, 'skewed', unique=True)
+    sample = sampler.draw(np.random.default_rng(0), graphs=[3, 8], k=16)
+    store.config_features(3, sample.configs[0])     # with sample.runtimes[0]
+
+Strategies, for n candidates ordered by runtime:
+
+  skewed      fast ones more often, as published: the k largest of
+              (n - rank) / n + Gumbel noise, rank 0 being the fastest.  The
+              fastest is e times as likely to come first as the slowest.
+  uniform     all alike.
+  stratified  one from each of k equal parts of the ranking, so that every draw
+              spans all runtimes.
+"""
+
+from typing import Dict, NamedTuple, Optional, Sequence
+
+import numpy as np
+
+from baselines.data.layout import store as layout_store
+
+STRATEGIES = ('skewed', 'uniform', 'stratified')
+
+
+class Sample(NamedTuple):
+    """Configurations drawn from B graphs.
+
+    Attributes:
+        configs: int64 [B, k], numbers of configurations within their graphs.
+        runtimes: float64 [B, k], their labels in nanoseconds: means over all
+            measurements with `unique`, else the configuration's own.
+    """
+
+    configs: np.ndarray
+    runtimes: np.ndarray
+
+
+class ConfigSampler:
+    """Draws from the graphs of a split; holds no state but its choices."""
+
+    def __init__(
+        self,
+        store: layout_store.LayoutStore,
+        strategy: str = 'skewed',
+        *,
+        unique: bool = False,
+        max_configs: Optional[int] = None,
+        seed: int = 0,
+    ):
+        """Decides what is drawn from, and how.
+
+        Args:
+            store: the split.
+            strategy: one of STRATEGIES.
+            unique: draw different configurations: one of every group of equal
+                ones, labelled with the mean of their runtimes.
+            max_configs: the most candidates per graph; None means all.  If
+                there are more, a uniform subset is chosen, the same every time,
+                so what is learned from it holds for all.  The published
+                trainer's cap keeps the best and the worst third instead and
+                fills up from the middle with repetitions, which shifts the
+                distribution of runtimes that the model sees.
+            seed: chooses that subset.
+
+        Raises:
+            ValueError: the strategy is unknown, or max_configs below 2.
+        """
+        if strategy not in STRATEGIES:
+            raise ValueError(
+                f'sampling strategy {strategy!r}: it is one of {", ".join(STRATEGIES)}'
+            )
+        if max_configs is not None and max_configs < 2:
+            raise ValueError(f'max_configs is {max_configs}: ranking needs at least 2')
+        self._store = store
+        self._strategy = strategy
+        self._unique = unique
+        self._max_configs = max_configs
+        self._seed = seed
+        self._orders: Dict[int, np.ndarray] = {}
+
+    @property
+    def counts(self) -> np.ndarray:
+        """int64 [G]: how many candidates each graph has."""
+        counts = self._store.group_counts if self._unique else self._store.config_counts
+        return (
+            counts
+            if self._max_configs is None
+            else np.minimum(counts, self._max_configs)
+        )
+
+    def with_at_least(self, k: int) -> np.ndarray:
+        """Returns int64 indices of graphs with so many candidates."""
+        return np.flatnonzero(self.counts >= k)
+
+    def candidates(self, graph: int) -> np.ndarray:
+        """Returns int64 [n], the configurations drawn from, fastest first.
+
+        Of equally fast ones the earlier comes first.
+
+        Args:
+            graph: the graph's index.
+        """
+        chosen = self._order(graph)
+        if not self._unique:
+            return chosen
+        return self._first(graph)[chosen].astype(np.int64)
+
+    def draw(self, rng: np.random.Generator, graphs: Sequence[int], k: int) -> Sample:
+        """Draws `k` candidates of each graph, none twice.
+
+        Args:
+            rng: the source of randomness; the same state draws the same.
+            graphs: indices of graphs; one that is there twice is drawn twice.
+            k: how many, at least 1.
+
+        Returns:
+            Sample; the order within a row is random for all strategies.
+
+        Raises:
+            ValueError: a graph has fewer than `k` candidates or, unless
+                sampling is uniform, no runtimes.
+        """
+        if k < 1:
+            raise ValueError(f'cannot draw {k} configurations: draw at least 1')
+        configs = np.empty((len(graphs), k), np.int64)
+        runtimes = np.empty((len(graphs), k))
+        for row, graph in enumerate(graphs):
+            order, labels = self._order(graph), self._labels(graph)
+            self._check(graph, len(order), labels[0], k)
+            chosen = order[_positions(rng, self._strategy, len(order), k)]
+            runtimes[row] = labels[chosen]
+            configs[row] = self._first(graph)[chosen] if self._unique else chosen
+        return Sample(configs, runtimes)
+
+    def _check(self, graph: int, count: int, label: float, k: int) -> None:
+        name = self._store.graph_ids[graph]
+        if count < k:
+            kind = 'different ' if self._unique else ''
+            raise ValueError(
+                f'{name}: cannot draw {k} of {count} {kind}configurations; draw '
+                'fewer with --configs, or leave the graph out'
+            )
+        if not label and self._strategy != 'uniform':
+            raise ValueError(
+                f'{name}: {self._strategy} sampling needs runtimes, and its are '
+                'not published; sample uniformly'
+            )
+
+    def _labels(self, graph: int) -> np.ndarray:
+        """Returns [n], runtimes of a graph's configurations or groups."""
+        if self._unique:
+            return np.asarray(
+                self._store.group_runtime[self._store.rows('group', graph)]
+            )
+        return np.asarray(self._store.config_runtime[self._store.rows('config', graph)])
+
+    def _first(self, graph: int) -> np.ndarray:
+        return np.asarray(self._store.group_first[self._store.rows('group', graph)])
+
+    def _order(self, graph: int) -> np.ndarray:
+        """Returns candidates as numbers of configurations or groups."""
+        graph = int(graph)
+        if graph not in self._orders:
+            order = np.argsort(self._labels(graph), kind='stable')
+            if self._max_configs is not None and len(order) > self._max_configs:
+                # Of its own, so that it does not depend on who asks first.
+                rng = np.random.default_rng([self._seed, graph])
+                kept = rng.choice(
+                    len(order), self._max_configs, replace=False, shuffle=False
+                )
+                order = order[np.sort(kept)]
+            self._orders[graph] = order
+        return self._orders[graph]
+
+
+def _positions(
+    rng: np.random.Generator, strategy: str, count: int, k: int
+) -> np.ndarray:
+    """Draws `k` different places in a ranking of `count`, in random order."""
+    if strategy == 'uniform':
+        return rng.choice(count, k, replace=False)
+    if strategy == 'stratified':
+        edges = np.arange(k + 1) * count // k
+        return rng.permutation(rng.integers(edges[:-1], edges[1:]))
+    return _skewed_few(rng, count, k) if 4 * k <= count else _skewed_many(rng, count, k)
+
+
+def _skewed_many(rng: np.random.Generator, count: int, k: int) -> np.ndarray:
+    """Draws by Gumbel top-k.
+
+    The largest of logit + Gumbel noise are the smallest of exp(-logit) times
+    exponential noise, which is faster to draw.
+    """
+    race = rng.standard_exponential(count) * np.exp(np.arange(count) / count)
+    winners = np.argpartition(race, k - 1)[:k]
+    return winners[np.argsort(race[winners])]
+
+
+def _skewed_few(rng: np.random.Generator, count: int, k: int) -> np.ndarray:
+    """Draws from the same distribution, in time that depends on `k` alone.
+
+    Gumbel top-k is drawing with weights exp(logit) one after the other, leaving
+    out what was drawn before.  exp(-rank / n), summed up to a rank, has an
+    inverse in closed form.
+    """
+    drawn = np.zeros(0, np.int64)
+    while len(drawn) < k:
+        share = rng.random(2 * k) * (1 - np.exp(-1))
+        more = (-count * np.log1p(-share)).astype(np.int64)
+        # Rounding may lead one too far.
+        drawn = np.append(drawn, np.minimum(more, count - 1))
+        _, first = np.unique(drawn, return_index=True)
+        drawn = drawn[np.sort(first)]
+    return drawn[:k]

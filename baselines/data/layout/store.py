@@ -1,0 +1,246 @@
+"""A split of the layout collection, packed once and mapped ever after.
+
+    store = open_layout_split('~/data/tpugraphs/npz/layout/xla/random/train', '~/cache')
+    store.config_features(7, [0, 5])        # graph 7: float32 [2, k, 18]
+
+A configuration is a row of codes, one per configurable node, into the graph's
+dictionary of distinct vectors; equal configurations share a row.  What depends
+on a vector alone (scaling, embedding) is done on the dictionary, once.
+"""
+
+from typing import Any, Callable, Mapping, Optional, Sequence, Union
+
+import numpy as np
+
+from baselines.data.layout import packing as layout_packing
+from baselines.data.layout import records as layout_records
+from baselines.data.packed import splits
+
+Configs = Union[slice, Sequence[int], np.ndarray]
+
+
+class LayoutStore(splits.PackedSplit):
+    """The programs of a split as packed arrays; made by `open_layout_split`.
+
+    Beside G graphs, N nodes and C configurations there are K configurable
+    nodes, S segment ends, U groups of equal configurations and D distinct
+    vectors in all.  Numbers of nodes, configurations and groups are counted
+    within a graph.
+
+    Attributes:
+        node_config_ids: int64 [K], the configurable nodes.
+        node_splits: int64 [S], 0 and the ends of the segments.
+        config_group: int32 [C], the group of each configuration.
+        group_first: int32 [U], the first configuration of each group.
+        group_size: int32 [U], how many configurations it has.
+        group_runtime: float64 [U], the mean of their runtimes.
+        group_std: float64 [U], their standard deviation (n - 1), in ns; 0 for
+            one.
+        group_range: float64 [U], (slowest - fastest) / mean.
+        config_node_offsets: int64 [G + 1].
+        split_offsets: int64 [G + 1].
+        group_offsets: int64 [G + 1].
+        vector_offsets: int64 [G + 1].
+        Those of `PackedSplit`; config_min and config_max are over all
+            configurations and configurable nodes.
+    """
+
+    columns = {
+        **splits.PackedSplit.columns,
+        'node_config_ids': 'config_node',
+        'node_splits': 'split',
+        'config_group': 'config',
+        'group_first': 'group',
+        'group_size': 'group',
+        'group_runtime': 'group',
+        'group_std': 'group',
+        'group_range': 'group',
+        'config_vectors': 'vector',
+        'config_codes': 'code',
+        'code_width': 'graph',
+    }
+
+    def __init__(
+        self, source: str, manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+    ):
+        super().__init__(source, manifest, arrays)
+        self.node_config_ids = arrays['node_config_ids']
+        self.node_splits = arrays['node_splits']
+        self.config_group = arrays['config_group']
+        self.group_first = arrays['group_first']
+        self.group_size = arrays['group_size']
+        self.group_runtime = arrays['group_runtime']
+        self.group_std = arrays['group_std']
+        self.group_range = arrays['group_range']
+        self.config_node_offsets = np.asarray(arrays['config_node_offsets'])
+        self.split_offsets = np.asarray(arrays['split_offsets'])
+        self.group_offsets = np.asarray(arrays['group_offsets'])
+        self.vector_offsets = np.asarray(arrays['vector_offsets'])
+        self._vectors = arrays['config_vectors']
+        self._codes = arrays['config_codes']
+        self._code_offsets = np.asarray(arrays['code_offsets'])
+        self._code_width = np.asarray(arrays['code_width'])
+
+    @property
+    def group_counts(self) -> np.ndarray:
+        """int64 [G]: how many different configurations each graph has."""
+        return np.diff(self.group_offsets)
+
+    def rows(self, what: str, graph: int) -> slice:
+        """Returns where a graph's rows are in the packed arrays.
+
+        Args:
+            what: 'node', 'edge', 'config_node', 'split', 'config', 'group' or
+                'vector'.
+            graph: the graph's index.
+
+        Raises:
+            IndexError: there is no such graph; negative ones neither.
+        """
+        if not 0 <= graph < self.num_graphs:
+            raise IndexError(f'graph {graph} of {self.num_graphs}')
+        offsets = getattr(self, f'{what}_offsets')
+        return slice(int(offsets[graph]), int(offsets[graph + 1]))
+
+    def vectors(self, graph: int) -> np.ndarray:
+        """Returns int8 [d, 18], a graph's distinct vectors, as a view."""
+        return np.asarray(self._vectors[self.rows('vector', graph)])
+
+    def group_codes(self, graph: int) -> np.ndarray:
+        """Returns a graph's different configurations, as a view.
+
+        Returns:
+            uint8, uint16 or uint32 [u, k], rows of `vectors` by configurable
+            node; row i is the group i.
+        """
+        rows = self.rows('group', graph)
+        nodes = self.rows('config_node', graph)
+        shape = rows.stop - rows.start, nodes.stop - nodes.start
+        width = int(self._code_width[graph])
+        start = int(self._code_offsets[graph])
+        content = np.asarray(self._codes[start : start + shape[0] * shape[1] * width])
+        return content.view(f'<u{width}').reshape(shape)
+
+    def config_codes(self, graph: int, configs: Configs) -> np.ndarray:
+        """Returns the codes [len(configs), k] of some configurations, copied.
+
+        Args:
+            graph: the graph's index.
+            configs: numbers of its configurations, in any order.
+
+        Raises:
+            IndexError: there is no such graph or configuration.
+        """
+        groups = np.asarray(self.config_group[self.rows('config', graph)])
+        return self.group_codes(graph)[groups[configs]]
+
+    def config_features(
+        self,
+        graph: int,
+        configs: Configs,
+        *,
+        scale: Optional[Callable[[np.ndarray], np.ndarray]] = None,
+        nodes_first: bool = False,
+    ) -> np.ndarray:
+        """Returns the features of some configurations, as in the file.
+
+        Args:
+            graph: the graph's index.
+            configs: numbers of its configurations, in any order; a slice.
+            scale: applied to the distinct vectors [d, 18] before they are
+                spread, such as `normalizer.configs`; its width is the result's.
+            nodes_first: whether the node axis comes first, as models want it.
+
+        Returns:
+            float32 [len(configs), k, 18], or [k, len(configs), 18], a new
+            C-contiguous array.
+
+        Raises:
+            IndexError: there is no such graph or configuration.
+        """
+        codes = self.config_codes(graph, configs)
+        vectors = self.vectors(graph)
+        table = np.asarray(vectors if scale is None else scale(vectors), np.float32)
+        return np.take(table, codes.T if nodes_first else codes, axis=0)
+
+    def relative_noise(self, graphs: Optional[Sequence[int]] = None) -> float:
+        """Returns how much a runtime varies when it is measured again.
+
+        The standard deviation over the mean, pooled over all groups with more
+        than one measurement; NaN if there is none.
+
+        Args:
+            graphs: indices of the graphs that count; None means all.
+        """
+        degrees = squares = 0.0
+        for graph in range(self.num_graphs) if graphs is None else graphs:
+            rows = self.rows('group', graph)
+            mean = np.asarray(self.group_runtime[rows])
+            free = np.where(mean > 0, self.group_size[rows] - 1, 0)
+            relative = self.group_std[rows] / np.maximum(mean, 1)
+            degrees += free.sum()
+            squares += (free * relative**2).sum()
+        return float(np.sqrt(squares / degrees)) if degrees else float('nan')
+
+    def record(
+        self, graph: int, configs: Configs = slice(None)
+    ) -> layout_records.LayoutRecord:
+        """Returns a graph as its file has it; mind the size of its features.
+
+        Args:
+            graph: the graph's index.
+            configs: numbers of the configurations to include; all by default.
+
+        Raises:
+            IndexError: there is no such graph or configuration.
+        """
+
+        def part(what, name):
+            return np.asarray(getattr(self, name)[self.rows(what, graph)])
+
+        return layout_records.LayoutRecord(
+            graph_id=self.graph_ids[graph],
+            node_feat=part('node', 'node_feat'),
+            node_opcode=part('node', 'node_opcode'),
+            edge_index=part('edge', 'edge_index'),
+            node_config_ids=part('config_node', 'node_config_ids'),
+            node_config_feat=self.config_features(graph, configs),
+            config_runtime=part('config', 'config_runtime')[configs],
+            node_splits=part('split', 'node_splits')[None],
+            pad=self.pad,
+            feature_names=self.feature_names,
+        )
+
+
+def open_layout_split(
+    split_dir: str,
+    cache_dir: str,
+    *,
+    skip_bad_files: bool = False,
+    limit: Optional[int] = None,
+    progress: bool = True,
+) -> LayoutStore:
+    """Opens a split, packing it into the cache on first use.
+
+    Args:
+        split_dir: a folder of `<graph id>.npz` files.
+        cache_dir: where packed splits are kept; one for all splits is fine.
+        skip_bad_files: leave damaged files out, with a warning for each,
+            instead of stopping at the first.
+        limit: only the first so many files by name; None means all.
+        progress: show a bar while packing, if stderr is a terminal.
+
+    Raises:
+        ValueError: the split is missing or empty, a file is damaged, or the
+            files do not agree in width, padding or names.
+        OSError: the cache cannot be written, or a file cannot be read.
+    """
+    return splits.open_split(
+        layout_packing.LayoutPacker,
+        LayoutStore,
+        split_dir,
+        cache_dir,
+        skip_bad_files,
+        limit,
+        progress,
+    )

@@ -1,0 +1,1 @@
+"""Splits as packed, memory-mapped columns: what both collections share."""

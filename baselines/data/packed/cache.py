@@ -1,0 +1,197 @@
+"""Packed folders kept for a folder of source files: never stale, never half done.
+
+In the cache folder there are, for one source:
+
+    <key>.lock            held while building; stays
+    <key>.building-*      a build in progress, or what a killed one left behind
+    <key>.<listing hash>  the finished folder, renamed into place
+
+The listing (names, sizes, modification times) is part of the folder's name and
+of its manifest, so a file that changed, appeared or vanished leads elsewhere.
+A folder that was replaced stays usable for those who have it mapped.
+"""
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import itertools
+import json
+import os
+import secrets
+import shutil
+import sys
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from baselines.data.packed import columns
+
+# Name, size in bytes, modification time in nanoseconds.
+Listing = List[Tuple[str, int, int]]
+Packed = Tuple[Dict[str, Any], Dict[str, np.ndarray]]
+
+
+def list_files(folder: str, suffix: str, limit: Optional[int] = None) -> Listing:
+    """Lists the files of `folder` that end with `suffix`, sorted by name.
+
+    Args:
+        folder: looked at without its subfolders; hidden files are left out.
+        suffix: such as '.npz'.
+        limit: only the first so many; None means all.
+
+    Raises:
+        OSError: there is no such folder, or it cannot be read.
+    """
+    with os.scandir(folder) as entries:
+        found = sorted(
+            (
+                entry
+                for entry in entries
+                if entry.name.endswith(suffix) and entry.name[0] != '.'
+            ),
+            key=lambda entry: entry.name,
+        )
+    states = ((entry.name, entry.stat()) for entry in found if not entry.is_dir())
+    return [
+        (name, state.st_size, state.st_mtime_ns)
+        for name, state in itertools.islice(states, limit)
+    ]
+
+
+def open_or_build(
+    cache_dir: str,
+    label: str,
+    source: Sequence[str],
+    listing: Listing,
+    version: int,
+    build: Callable[[columns.PackedWriter], Dict[str, Any]],
+) -> Packed:
+    """Opens the packed folder of a source, building it where there is none.
+
+    Two processes may do so at once: the second waits for the first.
+
+    Args:
+        cache_dir: where packed folders are kept; made if missing.
+        label: starts the folder's name, for people: letters, digits, '-', '_'.
+        source: what identifies the source: its absolute path, options.
+        listing: the source's files as they are now.
+        version: of the format; another one is not opened.
+        build: packs the files and returns entries for the manifest.
+
+    Returns:
+        The manifest (what `build` returned, 'listing', 'version', 'columns')
+        and the columns, mapped read-only.
+
+    Raises:
+        OSError: the cache folder cannot be written, or the disk is full.
+        Whatever `build` raises; then nothing is left behind.
+    """
+    key = f'{label}-{_digest(list(source))}'
+    stamp = {'version': version, 'listing': [list(entry) for entry in listing]}
+    final = os.path.join(cache_dir, f'{key}.{_digest(stamp)}')
+    # Without the lock first: a finished folder may be in a read-only place.
+    packed = _open(final, stamp)
+    if packed:
+        return packed
+    with _explain_errors(cache_dir, ours=''):
+        os.makedirs(cache_dir, exist_ok=True)
+    with _explain_errors(cache_dir, ours=os.path.join(cache_dir, f'{key}.')):
+        with _lock(os.path.join(cache_dir, f'{key}.lock'), label):
+            packed = _open(final, stamp)
+            if packed:
+                return packed
+            _remove_others(cache_dir, key, 'building-')
+            _build(cache_dir, key, final, stamp, build)
+            _remove_others(cache_dir, key, '', keep=final)
+            packed = _open(final, stamp)
+    if not packed:
+        raise OSError(errno.EIO, 'what was packed there cannot be read back', cache_dir)
+    return packed
+
+
+def _build(cache_dir, key, final, stamp, build) -> None:
+    """Packs beside `final` and renames; removes its traces on any failure."""
+    unique = secrets.token_hex(4)
+    beside = os.path.join(cache_dir, f'{key}.building-{unique}')
+    os.mkdir(beside)
+    try:
+        with columns.PackedWriter(beside) as writer:
+            writer.finish({**build(writer), **stamp})
+        if os.path.lexists(final):
+            # Damaged, or it would have been opened.
+            os.rename(final, f'{final}.damaged-{unique}')
+        os.rename(beside, final)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+
+
+def _open(folder: str, stamp: Dict[str, Any]) -> Optional[Packed]:
+    """Maps a finished folder; None if it is not there, damaged or another's."""
+    try:
+        manifest = columns.read_manifest(folder)
+        if any(manifest.get(key) != value for key, value in stamp.items()):
+            return None
+        return manifest, columns.map_columns(folder, manifest)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _remove_others(
+    cache_dir: str, key: str, start: str, keep: Optional[str] = None
+) -> None:
+    """Removes folders `<key>.<start>*` but `keep`; only with the lock held."""
+    for name in os.listdir(cache_dir):
+        path = os.path.join(cache_dir, name)
+        if (
+            name.startswith(f'{key}.{start}')
+            and path != keep
+            and (not name.endswith('.lock'))
+        ):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _lock(path: str, label: str) -> Iterator[None]:
+    """Holds an exclusive lock; it ends with the process, however that ends."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(
+                f'waiting for another process that is packing {label}', file=sys.stderr
+            )
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def _explain_errors(cache_dir: str, ours: str) -> Iterator[None]:
+    """Makes errors of writing say where to, and what to do.
+
+    Errors about files that do not start with `ours` are those of the source;
+    one without a file is from a write, on a full disk for example.
+    """
+    try:
+        yield
+    except OSError as error:
+        if (
+            error.errno is None
+            or error.filename is not None
+            and not str(error.filename).startswith(ours)
+        ):
+            raise
+        raise OSError(
+            error.errno,
+            f'{os.strerror(error.errno)}: the cache cannot be written; make '
+            'room there or choose another folder with --cache_dir',
+            cache_dir,
+        ) from error
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]

@@ -1,0 +1,159 @@
+"""A folder of plain `.npy` columns and a manifest: grown row by row, then mapped.
+
+Records of different lengths are packed end to end into a few long arrays; which
+rows belong to which record is a column of offsets like any other.  Building
+takes as much memory as one record, opening maps the files and reads none of
+them.  What the columns mean is the caller's business.
+"""
+
+import json
+import os
+from typing import Any, Dict, Mapping, Tuple
+
+import numpy as np
+
+MANIFEST = 'manifest.json'
+
+# Every header is padded to this, so that the number of rows, known last, fits.
+_HEADER_BYTES = 128
+
+
+class PackedWriter:
+    """Writes a packed folder; columns come into being when first appended to.
+
+    Nothing is usable before `finish`: the manifest is written last.  Leaving
+    the `with` block closes the files either way.
+    """
+
+    def __init__(self, folder: str):
+        """Starts packing into `folder`, which exists and is empty."""
+        self._folder = folder
+        self._columns: Dict[str, _Column] = {}
+
+    def __enter__(self) -> 'PackedWriter':
+        return self
+
+    def __exit__(self, *unused_error) -> None:
+        for column in self._columns.values():
+            column.abandon()
+
+    def append(self, **rows: np.ndarray) -> None:
+        """Appends rows to the named columns.
+
+        Args:
+            **rows: column name to an array [rows, ...]; dtype and row shape of
+                a column are those of what was appended to it first.
+
+        Raises:
+            ValueError: the rows do not fit their column.
+            OSError: the disk is full.
+        """
+        for name, array in rows.items():
+            if name not in self._columns:
+                path = os.path.join(self._folder, f'{name}.npy')
+                self._columns[name] = _Column(path, array.dtype, array.shape[1:])
+            self._columns[name].append(array)
+
+    def finish(self, manifest: Mapping[str, Any]) -> None:
+        """Closes all columns and writes the manifest, all of it on the disk.
+
+        Args:
+            manifest: what JSON can hold; 'columns' is ours.
+        """
+        described = {name: column.finish() for name, column in self._columns.items()}
+        path = os.path.join(self._folder, MANIFEST)
+        with open(path, 'w', encoding='utf-8') as stream:
+            json.dump({**manifest, 'columns': described}, stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+
+
+def read_manifest(folder: str) -> Dict[str, Any]:
+    """Reads a packed folder's manifest and compares its files with it.
+
+    Raises:
+        ValueError: something is missing, cut off or not ours.
+        OSError: the manifest, or a column's file, is not there.
+    """
+    path = os.path.join(folder, MANIFEST)
+    with open(path, encoding='utf-8') as stream:
+        manifest = json.load(stream)
+    columns = manifest.get('columns') if isinstance(manifest, dict) else None
+    if not isinstance(columns, dict):
+        raise ValueError(f'{path}: lists no columns')
+    for name, described in columns.items():
+        column = os.path.join(folder, f'{name}.npy')
+        if os.path.getsize(column) != described['bytes']:
+            raise ValueError(f'{column}: its size is not what {path} says')
+    return manifest
+
+
+def map_columns(folder: str, manifest: Mapping[str, Any]) -> Dict[str, np.ndarray]:
+    """Maps all columns of a packed folder, read-only.
+
+    Raises:
+        ValueError: a file is not what the manifest says.
+        OSError: a file has gone.
+    """
+    mapped = {}
+    for name, described in manifest['columns'].items():
+        path = os.path.join(folder, f'{name}.npy')
+        array = np.load(path, mmap_mode='r', allow_pickle=False)
+        found = {'dtype': array.dtype.str, 'shape': list(array.shape)}
+        if any(described[key] != value for key, value in found.items()):
+            raise ValueError(f'{path}: its header is not what the manifest says')
+        mapped[name] = array
+    return mapped
+
+
+class _Column:
+    """One growing `.npy` file."""
+
+    def __init__(self, path: str, dtype: np.dtype, row_shape: Tuple[int, ...]):
+        self._path = path
+        self._dtype = np.dtype(dtype)
+        self._row_shape = tuple(row_shape)
+        self._rows = 0
+        self._stream = open(path, 'wb')
+        self._stream.write(self._header())
+
+    def append(self, rows: np.ndarray) -> None:
+        if rows.dtype != self._dtype or rows.shape[1:] != self._row_shape:
+            raise ValueError(
+                f'{self._path}: rows of {rows.dtype}{rows.shape[1:]} do not fit '
+                f'a column of {self._dtype}{self._row_shape}'
+            )
+        self._stream.write(np.ascontiguousarray(rows).data)
+        self._rows += len(rows)
+
+    def finish(self) -> Dict[str, Any]:
+        """Completes the file; returns its entry in the manifest."""
+        self._stream.seek(0)
+        self._stream.write(self._header())
+        self._stream.flush()
+        os.fsync(self._stream.fileno())
+        self._stream.close()
+        return {
+            'dtype': self._dtype.str,
+            'shape': [self._rows, *self._row_shape],
+            'bytes': os.path.getsize(self._path),
+        }
+
+    def abandon(self) -> None:
+        """Closes the file if it is open; on a full disk even that may fail."""
+        try:
+            self._stream.close()
+        except OSError:
+            pass
+
+    def _header(self) -> bytes:
+        # The npy format, version 1.0: magic, length, a dict, spaces, newline.
+        text = repr(
+            {
+                'descr': self._dtype.str,
+                'fortran_order': False,
+                'shape': (self._rows, *self._row_shape),
+            }
+        ).encode('ascii')
+        start = b'\x93NUMPY\x01\x00' + (_HEADER_BYTES - 10).to_bytes(2, 'little')
+        return start + text.ljust(_HEADER_BYTES - 11) + b'\n'

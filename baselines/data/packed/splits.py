@@ -1,0 +1,175 @@
+"""What packed splits of both collections have in common, and how one is opened."""
+
+import os
+import sys
+from typing import Any, List, Mapping, Optional, Tuple, Type, TypeVar
+
+import numpy as np
+
+from baselines import files
+from baselines.data.packed import cache
+from baselines.data.packed import packer as split_packing
+
+
+class PackedSplit:
+    """The graphs of a split as packed arrays.
+
+    G graphs, N nodes, M edges and C configurations in all.  Large arrays are
+    memory-mapped and read-only; `np.asarray` of one is a plain view.
+
+    Attributes:
+        source: the split's folder.
+        graph_ids: list of the G file stems, sorted.
+        node_feat: float32 [N, F].
+        node_opcode: int32 [N].
+        edge_index: int32 [M, 2], (consumer, producer), counted within a graph.
+        config_runtime: int64 [C], nanoseconds; 0 where not published.
+        node_offsets: int64 [G + 1]; graph i has nodes offsets[i]:offsets[i + 1].
+        edge_offsets: int64 [G + 1].
+        config_offsets: int64 [G + 1].
+        node_min: float32 [G, F], the smallest value of each graph's columns.
+        node_max: float32 [G, F].
+        config_min: float32 [G, K], the same of its configurations' columns.
+        config_max: float32 [G, K].
+        max_opcode: int32 [G].
+        pad: what absent list entries hold, 0 or -1.
+        feature_names: tuple of F names, or None.
+        has_runtimes: whether any runtime is published.
+        skipped: list of (file name, reason) of damaged files left out.
+        fingerprint: hex digest of ids and contents; the same on every machine.
+        manifest: what a packer wrote; most of it is above.
+        arrays: all its columns by name.
+        columns: for each column but the offsets, what has a row in it: 'graph',
+            or that whose offsets say which rows are a graph's.
+    """
+
+    columns: Mapping[str, str] = {
+        'node_feat': 'node',
+        'node_opcode': 'node',
+        'edge_index': 'edge',
+        'config_runtime': 'config',
+        'node_min': 'graph',
+        'node_max': 'graph',
+        'config_min': 'graph',
+        'config_max': 'graph',
+        'max_opcode': 'graph',
+    }
+
+    def __init__(
+        self, source: str, manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+    ):
+        """Takes what a packer wrote; made by a collection's `open_..._split`."""
+        self.source = source
+        self.manifest, self.arrays = manifest, arrays
+        self.graph_ids: List[str] = manifest['graph_ids']
+        self.node_feat = arrays['node_feat']
+        self.node_opcode = arrays['node_opcode']
+        self.edge_index = arrays['edge_index']
+        self.config_runtime = arrays['config_runtime']
+        self.node_offsets = np.asarray(arrays['node_offsets'])
+        self.edge_offsets = np.asarray(arrays['edge_offsets'])
+        self.config_offsets = np.asarray(arrays['config_offsets'])
+        self.node_min = np.asarray(arrays['node_min'])
+        self.node_max = np.asarray(arrays['node_max'])
+        self.config_min = np.asarray(arrays['config_min'])
+        self.config_max = np.asarray(arrays['config_max'])
+        self.max_opcode = np.asarray(arrays['max_opcode'])
+        self.pad: int = manifest['pad']
+        self.feature_names = as_tuple(manifest['feature_names'])
+        self.has_runtimes: bool = manifest['has_runtimes']
+        self.skipped = [tuple(entry) for entry in manifest['skipped']]
+        self.fingerprint: str = manifest['fingerprint']
+
+    def __len__(self) -> int:
+        return len(self.graph_ids)
+
+    @property
+    def num_graphs(self) -> int:
+        """Number of graphs, G."""
+        return len(self.graph_ids)
+
+    @property
+    def config_counts(self) -> np.ndarray:
+        """int64 [G]: how many configurations each graph has."""
+        return np.diff(self.config_offsets)
+
+    def with_at_least(self, min_configs: int) -> np.ndarray:
+        """Returns int64 indices of graphs with so many configurations."""
+        return np.flatnonzero(self.config_counts >= min_configs)
+
+
+SplitType = TypeVar('SplitType', bound=PackedSplit)
+
+
+def open_split(
+    packer_type: Type[split_packing.SplitPacker],
+    split_type: Type[SplitType],
+    split_dir: str,
+    cache_dir: str,
+    skip_bad_files: bool,
+    limit: Optional[int],
+    progress: bool,
+) -> SplitType:
+    """Opens a split, packing it into the cache on first use.
+
+    Args:
+        packer_type: packs the collection's files.
+        split_type: what to make of the packed arrays.
+        split_dir: see `store.open_tile_split`, as for the others.
+        cache_dir: as above.
+        skip_bad_files: as above.
+        limit: as above.
+        progress: as above.
+
+    Raises:
+        ValueError: the split is missing or empty, a file is damaged, or the
+            files do not agree.
+        OSError: the cache cannot be written, or a file cannot be read.
+    """
+    if limit is not None and limit < 1:
+        raise ValueError(f'limit is {limit}: a split has at least one file')
+    split_dir = files.expand(split_dir)
+    listing = _list_split(split_dir, packer_type.noun, limit)
+    packer = packer_type(split_dir, listing, skip_bad_files, progress)
+    manifest, arrays = cache.open_or_build(
+        files.expand(cache_dir),
+        label=f'{packer.collection}-{os.path.basename(split_dir)[:40]}',
+        source=[split_dir, 'all' if limit is None else str(limit)],
+        listing=listing,
+        version=packer.version,
+        build=packer.build,
+    )
+    store = split_type(split_dir, manifest, arrays)
+    if store.skipped and not skip_bad_files:
+        names = [name for name, _ in store.skipped]
+        raise ValueError(
+            f'{store.skipped[0][1]}. In {split_dir} such files are: '
+            f'{", ".join(names[:3])}{" ..." if names[3:] else ""} ({len(names)} '
+            f'of {len(listing)}); replace them, or pass --skip_bad_files'
+        )
+    if store.skipped and not packer.has_run:
+        print(
+            f'warning: {len(store.skipped)} of {len(listing)} files of '
+            f'{split_dir} stay left out: damaged',
+            file=sys.stderr,
+        )
+    return store
+
+
+def as_tuple(names: Optional[List[str]]) -> Optional[Tuple[str, ...]]:
+    """Returns a manifest's list as tuple; None stays None."""
+    return None if names is None else tuple(names)
+
+
+def _list_split(split_dir: str, noun: str, limit: Optional[int]) -> cache.Listing:
+    """Lists the files of a split, of which there is at least one."""
+    advice = (
+        f'it should hold one .npz file per {noun}. Point --data_root at the '
+        'folder of train, valid and test, or try --sample_data'
+    )
+    if not os.path.isdir(split_dir):
+        raise ValueError(f'{split_dir}: there is no such folder; {advice}')
+    listing = cache.list_files(split_dir, '.npz', limit)
+    if not listing:
+        raise ValueError(f'{split_dir}: there is no .npz file in it; {advice}')
+    return listing

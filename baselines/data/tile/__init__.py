@@ -1,0 +1,1 @@
+"""Kernels of the tile collection: records, and splits of them."""

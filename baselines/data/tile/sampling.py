@@ -1,0 +1,39 @@
+"""Draws configurations of many kernels at once."""
+
+import numpy as np
+
+
+def sample_configs(rng: np.random.Generator, counts: np.ndarray, k: int) -> np.ndarray:
+    """Draws `k` different configurations of each kernel, all equally likely.
+
+    Floyd's algorithm, run for all rows in step: draw t from the first j + 1
+    numbers; if t was drawn before take j, which cannot have been.  After k steps
+    with j = count - k ... count - 1 every subset is equally likely.  Shuffling
+    the rows then makes every order so, too.
+
+    Args:
+        rng: the source of randomness; the same state draws the same.
+        counts: int64 [B], how many configurations each kernel has.
+        k: how many to draw of each, at least 1.
+
+    Returns:
+        int64 [B, k]; the entries of row i differ and lie in [0, counts[i]).
+
+    Raises:
+        ValueError: a kernel has fewer than `k`, or `k` is below 1.
+    """
+    counts = np.asarray(counts, np.int64)
+    if k < 1:
+        raise ValueError(f'cannot draw {k} configurations: draw at least 1')
+    if (counts < k).any():
+        raise ValueError(
+            f'cannot draw {k} different configurations of a kernel with '
+            f'{counts.min()}; draw fewer with --configs, or leave it out'
+        )
+    drawn = np.empty((len(counts), k), np.int64)
+    for step in range(k):
+        last = counts - k + step
+        number = rng.integers(0, last + 1)
+        taken = (drawn[:, :step] == number[:, None]).any(axis=1)
+        drawn[:, step] = np.where(taken, last, number)
+    return rng.permuted(drawn, axis=1)

@@ -1,0 +1,103 @@
+"""A split of the tile collection, packed once and mapped ever after.
+
+    store = open_tile_split('~/data/tpugraphs/npz/tile/xla/train', '~/cache')
+    begin, end = store.config_offsets[7:9]
+    store.config_feat[begin:end]        # kernel 7, read from the page cache
+
+All kernels lie end to end in a few long arrays, so a batch is built from ranges
+in a few vectorised operations, and a step touches only the rows it samples.
+"""
+
+from typing import Any, Mapping, Optional
+
+import numpy as np
+
+from baselines.data.packed import splits
+from baselines.data.tile import packing
+from baselines.data.tile import records
+
+
+class TileStore(splits.PackedSplit):
+    """The kernels of a split as packed arrays; made by `open_tile_split`.
+
+    Attributes:
+        config_feat: float32 [C, K].
+        config_runtime_normalizers: int64 [C].
+        config_feature_names: tuple of K names, or None.
+        Those of `PackedSplit`.
+    """
+
+    columns = {
+        **splits.PackedSplit.columns,
+        'config_feat': 'config',
+        'config_runtime_normalizers': 'config',
+    }
+
+    def __init__(
+        self, source: str, manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+    ):
+        super().__init__(source, manifest, arrays)
+        self.config_feat = arrays['config_feat']
+        self.config_runtime_normalizers = arrays['config_runtime_normalizers']
+        self.config_feature_names = splits.as_tuple(manifest['config_feature_names'])
+
+    def record(self, index: int) -> records.TileRecord:
+        """Returns kernel `index` as views into the packed arrays.
+
+        Raises:
+            IndexError: there is no such kernel; negative ones neither.
+        """
+        if not 0 <= index < self.num_graphs:
+            raise IndexError(f'kernel {index} of {self.num_graphs}')
+        nodes, edges, configs = (
+            slice(offsets[index], offsets[index + 1])
+            for offsets in (self.node_offsets, self.edge_offsets, self.config_offsets)
+        )
+        return records.TileRecord(
+            graph_id=self.graph_ids[index],
+            node_feat=np.asarray(self.node_feat[nodes]),
+            node_opcode=np.asarray(self.node_opcode[nodes]),
+            edge_index=np.asarray(self.edge_index[edges]),
+            config_feat=np.asarray(self.config_feat[configs]),
+            config_runtime=np.asarray(self.config_runtime[configs]),
+            config_runtime_normalizers=np.asarray(
+                self.config_runtime_normalizers[configs]
+            ),
+            pad=self.pad,
+            feature_names=self.feature_names,
+            config_feature_names=self.config_feature_names,
+        )
+
+
+def open_tile_split(
+    split_dir: str,
+    cache_dir: str,
+    *,
+    skip_bad_files: bool = False,
+    limit: Optional[int] = None,
+    progress: bool = True,
+) -> TileStore:
+    """Opens a split, packing it into the cache on first use.
+
+    Args:
+        split_dir: a folder of `<graph id>.npz` files.
+        cache_dir: where packed splits are kept; one for all splits is fine.
+        skip_bad_files: leave damaged files out, with a warning for each,
+            instead of stopping at the first.
+        limit: only the first so many files by name; None means all.
+        progress: show a bar while packing, if stderr is a terminal.
+
+    Raises:
+        ValueError: the split is missing or empty, a file is damaged, or the
+            files do not agree in width, padding or names.
+        OSError: the cache cannot be written, or a file cannot be read.
+    """
+    return splits.open_split(
+        packing.TilePacker,
+        TileStore,
+        split_dir,
+        cache_dir,
+        skip_bad_files,
+        limit,
+        progress,
+    )

@@ -1,0 +1,1 @@
+"""Raw HLO files -> npz files."""

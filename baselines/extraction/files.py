@@ -1,0 +1,156 @@
+"""One raw file -> npz files, and a report of what became of its modules."""
+
+import dataclasses
+import os
+from typing import Any, Optional
+
+from baselines.data import npz
+from baselines.data import raw as raw_lib
+from baselines.data.layout import records as layout_records
+from baselines.data.tile import records
+from baselines.extraction import report as extract_report
+from baselines.hlo import graph
+from baselines.hlo import layout
+from baselines.hlo import reading
+from baselines.hlo import tile
+
+# What tells the variants of one module's file apart.
+_VARIANT = {
+    'pad': npz.Field('iu', (), optional=True),
+    'feature_names': npz.Field('U', ('F',), optional=True),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How to extract.
+
+    Attributes:
+        output: folder of the npz files, absolute.
+        kind: 'tile', 'layout', or None to detect it.
+        pad: what absent list entries hold, 0 or -1.
+        extra: whether to add the columns beyond the published 140.
+        overwrite: whether to replace files that are there.
+    """
+
+    output: str
+    kind: Optional[str] = None
+    pad: int = 0
+    extra: bool = False
+    overwrite: bool = False
+
+
+class _Skip(Exception):
+    """The rules pass a module over; the text says why."""
+
+
+class _OutputError(Exception):
+    """The output is at fault, not the input."""
+
+
+def extract_file(path: str, options: Options) -> extract_report.Report:
+    """Extracts every module of a raw file; never raises for what is in it.
+
+    Args:
+        path: the raw file.
+        options: how.
+    """
+    report = extract_report.Report()
+    try:
+        raw = reading.read_tuning(path, options.kind)
+    except (ValueError, OSError) as error:
+        report.failed.append(_one_line(error, path))
+        return report
+    report.files = 1
+    report.modules = len(raw.modules)
+    for tuning in raw.modules:
+        # Raw text may hold control characters; repr shows them harmlessly.
+        shown = repr(tuning.module.name)
+        try:
+            _extract_module(raw, tuning, options, report)
+        except _Skip as reason:
+            report.skipped.setdefault(str(reason), []).append(shown)
+        except _OutputError as error:
+            report.fatal = _one_line(error, options.output)
+            return report
+        except ValueError as error:
+            report.failed.append(_one_line(error, f'{path}: module {shown}'))
+    if not (report.written or report.existing or report.failed):
+        reasons = extract_report.reasons(report.skipped)
+        report.failed.append(f'{path}: nothing usable: {reasons}')
+    return report
+
+
+def _extract_module(
+    raw: reading.RawFile, tuning: Any, options: Options, report: extract_report.Report
+) -> None:
+    if raw.kind == reading.TILE:
+        reason = tile.why_unusable(tuning)
+        if reason:
+            raise _Skip(reason)
+    stem = raw_lib.graph_id(tuning)
+    target = os.path.join(options.output, f'{stem}.npz')
+    if stem in report.written:
+        raise _Skip('name and fingerprint of an earlier module')
+    if not options.overwrite and os.path.lexists(target):
+        _check_variant(target, options)
+        report.existing.append(stem)
+        return
+    nodes = graph.extract_graph(tuning.module, options.pad, options.extra)
+    if not len(nodes.node_opcode):
+        raise _Skip('no instructions')
+    notes = [f'module {tuning.module.name!r}: {w}' for w in nodes.warnings]
+    if raw.kind == reading.TILE:
+        configs = tile.extract_configs(tuning, options.pad)
+        write, record = (
+            records.write_tile,
+            raw_lib.tile_record(stem, nodes, configs, options.extra),
+        )
+    else:
+        configs = layout.extract_configs(tuning, len(nodes.node_opcode))
+        if configs.normalizer is None:
+            notes.append(
+                f'module {tuning.module.name!r}: no usable default run; its '
+                'runs are kept, since layouts need no normaliser'
+            )
+        write, record = (
+            layout_records.write_layout,
+            raw_lib.layout_record(stem, nodes, configs, options.extra),
+        )
+    if len(configs.config_runtime) < 2:
+        raise _Skip('only 1 usable run, so nothing to rank')
+    try:
+        write(target, record)
+    except OSError as error:
+        raise _OutputError(str(error)) from error
+    report.add(
+        extract_report.Report(
+            written=[stem],
+            runs_kept=len(configs.config_runtime),
+            runs_dropped={why: n for why, n in configs.dropped.items() if n},
+            unknown_opcodes=dict(nodes.unknown_opcodes),
+            notes=notes,
+        )
+    )
+
+
+def _check_variant(target: str, options: Options) -> None:
+    """Raises if an existing file was extracted with other options."""
+    try:
+        found = npz.read_arrays(target, _VARIANT, 1 << 40)
+    except (ValueError, OSError) as error:
+        raise _OutputError(f'{error}; remove it, or use --overwrite') from error
+    pad = int(found.get('pad', 0))
+    extra = 'feature_names' in found
+    if (pad, extra) != (options.pad, options.extra):
+        raise _OutputError(
+            f'{target}: is there already, extracted with --pad={pad} and '
+            f'{"" if extra else "no "}--extra; use another folder, or '
+            '--overwrite'
+        )
+
+
+def _one_line(error: Exception, where: str) -> str:
+    """Returns the error's text in one line that begins with `where`."""
+    text = ' '.join(str(error).split())
+    return text if where in text else f'{where}: {text}'

@@ -1,0 +1,1 @@
+"""What models are shown: raw columns, expanded, estimated and scaled."""

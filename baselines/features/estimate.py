@@ -1,0 +1,177 @@
+"""A textbook estimate of how long a tile configuration takes, as columns.
+
+    facts = kernel_facts.KernelFacts.of(store)
+    columns = estimate(facts, kernel_of_row, store.config_feat[rows])
+
+A roofline (Williams et al., "Roofline: An Insightful Visual Performance Model
+for Multicore Architectures", CACM 52(4), 2009) of one TPU v3 core, with the
+traffic of loop tiling: a tensor is read once for every trip of each loop that
+it does not follow.
+
+    trips        = product over loops of ceil(size / tile)
+    memory time  = sum over tensors of bytes x trips of loops not followed / 450 GB/s
+    matrix time  = 2 x padded multiply-adds / 61.6 TFLOP/s
+    vector time  = operations on padded registers / (2 per cycle at 940 MHz)
+    time         = max(memory, matrix, vector) + trips x 250 ns
+
+Where two copies of a tile do not fit into vector memory, memory and computation
+take turns: their sum takes the place of the larger.
+
+Public figures, per core, half a chip (Norrie et al., "The Design Process for
+Google's Training Chips: TPUv2 and TPUv3", IEEE Micro 2021; Google Cloud's TPU
+system page).  The 250 ns per tile are no public figure: a round number of the
+order of a transfer's latency.
+"""
+
+from typing import Optional, Sequence, Tuple
+
+import numpy as np
+
+from baselines.data import ragged
+from baselines.data.packed import splits
+from baselines.features import kernel_facts as facts_lib
+
+NAMES = (
+    'log_tiles',
+    'log_padding',
+    'log_bytes',
+    'log_matrix_operations',
+    'log_vector_operations',
+    'log_footprint',
+    'log_time',
+)
+
+_CLOCK_GHZ = 0.94
+_HBM_BYTES_PER_NS = 450.0
+_MATRIX_SIDE = 128
+_MATRIX_OPERATIONS_PER_NS = 2 * 2 * _MATRIX_SIDE**2 * _CLOCK_GHZ  # two units
+_VECTOR_REGISTERS_PER_NS = 2 * _CLOCK_GHZ
+_VECTOR_MEMORY_BYTES = 16 * 2**20
+_NS_PER_TILE = 250.0
+
+_CONFIG_COLUMNS = 24
+_OUTPUT_BOUNDS, _KERNEL_BOUNDS = slice(8, 14), slice(0, 6)
+# Rows at once: few enough for what is computed of them to stay in cache.
+_CHUNK = 1 << 10
+# Configurations of each kernel that `value_range` looks at.
+_SAMPLED = 64
+
+
+def estimate(
+    facts: facts_lib.KernelFacts, kernels: np.ndarray, configs: np.ndarray
+) -> np.ndarray:
+    """Estimates configurations from raw columns.
+
+    Args:
+        facts: of some kernels.
+        kernels: int [rows], the kernel of each row.
+        configs: float32 [rows, >= 24], raw configuration features.
+
+    Returns:
+        float32 [rows, 7], the columns `NAMES`: natural logarithms of trips,
+        padded / real elements of the loop tensor, 1 + bytes moved, 1 + matrix
+        operations, 1 + vector operations (of 1,024 elements), (1 + bytes of a
+        tile of every tensor) / 16 MiB, and nanoseconds.
+
+    Raises:
+        ValueError: `configs` has fewer than 24 columns.
+    """
+    if configs.shape[-1] < _CONFIG_COLUMNS:
+        raise ValueError(
+            f'config_feat has {configs.shape[-1]} columns, but --estimate reads '
+            f'the {_CONFIG_COLUMNS} published ones'
+        )
+    out = np.empty((len(configs), len(NAMES)), np.float32)
+    for start in range(0, len(configs), _CHUNK):
+        rows = slice(start, start + _CHUNK)
+        out[rows] = _estimate(
+            facts.rows(kernels[rows]), configs[rows].astype(np.float64)
+        )
+    return out
+
+
+def value_range(
+    store: splits.PackedSplit, graphs: Optional[Sequence[int]] = None
+) -> Tuple[np.ndarray, np.ndarray]:
+    """Measures the columns on up to 64 configurations of each kernel.
+
+    They are evenly spaced from the first to the last one: the same every time,
+    and the real training split's 11 million are not read.
+
+    Args:
+        store: a split of kernels.
+        graphs: int [kernels], those that count; None means all.
+
+    Returns:
+        The smallest and the largest values, float32 [7] each.
+
+    Raises:
+        ValueError: the columns are not the published ones.
+    """
+    graphs = np.arange(store.num_graphs) if graphs is None else np.asarray(graphs)
+    counts = store.config_counts[graphs]
+    taken = np.minimum(counts, _SAMPLED)
+    kernels = np.repeat(graphs, taken)
+    place = ragged.ranges(np.zeros_like(taken), taken)
+    step = np.repeat((counts - 1) / np.maximum(taken - 1, 1), taken)
+    rows = store.config_offsets[kernels] + (place * step).astype(np.int64)
+    columns = estimate(
+        facts_lib.KernelFacts.of(store), kernels, store.config_feat[rows]
+    )
+    return columns.min(axis=0), columns.max(axis=0)
+
+
+def _estimate(facts: facts_lib.KernelFacts, configs: np.ndarray) -> np.ndarray:
+    """As `estimate`, with the facts of each row."""
+    tile, trips = _tiling(facts.loop_units, configs[:, _OUTPUT_BOUNDS])
+    part, parts = _tiling(facts.summed_units, configs[:, _KERNEL_BOUNDS])
+    loops = [trips]
+    for is_kind in (~facts.is_window, facts.is_window):
+        loops.append(np.where(is_kind, parts, 1).prod(1, keepdims=True))
+    loops = np.concatenate(loops, axis=1)  # [rows, 8]
+    total = loops.prod(axis=1)
+
+    padded = np.where(tile > 0, trips * tile * facts.unit, 1).prod(axis=1)
+    again = np.ones(facts.read.shape)  # [rows, groups]
+    for loop in range(facts_lib.LOOPS):
+        again *= np.where(facts.follows[:, :, loop], 1, loops[:, [loop]])
+    # A result is written once, whatever loops it does not follow.
+    moved = (facts.read * again + facts.written).sum(axis=1)
+    # One tile's part of every tensor: 1 / the trips of the loops it follows.
+    footprint = ((facts.read + facts.written) * again).sum(axis=1) / total
+    # Vector instructions work on whole registers of whole tiles.
+    waste = padded / np.where(
+        facts.loop_units > 0, facts.loop_units * facts.unit, 1
+    ).prod(axis=1)
+    vector = (facts.operations * again).sum(axis=1) * waste
+    # The matrix unit sums over 128 at a time.
+    depth = part * facts.summed_unit
+    depth = np.where(facts.is_window, depth, -(-depth // _MATRIX_SIDE) * _MATRIX_SIDE)
+    sums = np.where(part > 0, parts * depth, 1).prod(axis=1)
+    matrix = np.where(facts.has_product, 2 * padded * sums, 0)
+
+    memory_ns = moved / _HBM_BYTES_PER_NS
+    work_ns = np.maximum(
+        matrix / _MATRIX_OPERATIONS_PER_NS, vector / _VECTOR_REGISTERS_PER_NS
+    )
+    fits = 2 * footprint <= _VECTOR_MEMORY_BYTES
+    busy_ns = np.where(fits, np.maximum(memory_ns, work_ns), memory_ns + work_ns)
+    return np.stack(
+        [
+            np.log(total),
+            np.log(padded / facts.loop_elements),
+            np.log1p(moved),
+            np.log1p(matrix),
+            np.log1p(vector),
+            np.log1p(footprint) - np.log(_VECTOR_MEMORY_BYTES),
+            np.log(busy_ns + total * _NS_PER_TILE),
+        ],
+        axis=1,
+    )
+
+
+def _tiling(units: np.ndarray, bounds: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+    """Returns a tile's units per dimension, and trips; absent bounds mean all."""
+    tile = np.where(bounds > 0, np.minimum(bounds, units), units)
+    trips = np.ceil(units / np.maximum(tile, 1))
+    return tile, np.maximum(trips, 1)

@@ -1,0 +1,358 @@
+"""What an analytical estimate wants to know of kernels, off their raw columns.
+
+A tile configuration says how large a tile of the *loop tensor* is: of the
+result of a matrix product, of what a sum runs over, or else of the kernel's
+result.  Every other tensor either follows a loop or is needed again for each
+of its trips.  Which one does what is read off shapes and opcodes alone
+(docs/features.md).
+"""
+
+import dataclasses
+from typing import Sequence, Tuple
+
+import numpy as np
+
+from baselines.data.packed import splits
+from baselines.features import physical_shapes as shapes_lib
+from baselines.hlo import opcodes
+
+RANK = shapes_lib.RANK
+# Loops: one for each dimension of the loop tensor, slowest first, then those
+# of a matrix product's sum: its depth, and the window of a convolution.
+LOOPS = RANK + 2
+_WINDOW = RANK + 1
+
+GROUPS = 6  # of tensors that follow the same loops, per kernel
+
+# Places in the 140 published columns.
+_NODE_COLUMNS = 140
+_INPUT_BATCH, _INPUT_FEATURE = 93, 94
+_KERNEL_INPUT, _KERNEL_OUTPUT = 99, 100
+_OUTPUT_BATCH, _OUTPUT_FEATURE = 105, 106
+_TUPLE = 18
+
+_PRODUCTS = ('convolution', 'dot')
+# Need nothing of the vector unit.
+_FREE = (
+    'parameter',
+    'constant',
+    'tuple',
+    'get-tuple-element',
+    'fusion',
+    'bitcast',
+    'reshape',
+    'call',
+    'while',
+    'after-all',
+    *_PRODUCTS,
+)
+# A function of this kind is evaluated as a polynomial: ten operations, roughly.
+_TRANSCENDENTAL = (
+    'exponential',
+    'exponential-minus-one',
+    'log',
+    'log-plus-one',
+    'tanh',
+    'logistic',
+    'power',
+    'sine',
+    'cosine',
+    'atan2',
+    'tan',
+    'divide',
+    'sqrt',
+    'rsqrt',
+    'cbrt',
+)
+_TRANSCENDENTAL_COST = 10.0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class KernelFacts:
+    """Numbers of G kernels.  Registers hold 8 x 128 elements.
+
+    Attributes:
+        loop_units: float64 [G, 6], the loop tensor's dimensions, slowest first,
+            in units of the 8 x 128 register; 0 where there is none.
+        unit: float64 [G, 6], elements of each unit: 1, 8, 128, or 1,024.
+        loop_elements: float64 [G], the loop tensor's elements.
+        summed_units: float64 [G, 6], dimensions of a product's second operand,
+            likewise; 0 where it is not summed over.
+        summed_unit: float64 [G, 6], elements of each unit.
+        is_window: bool [G, 6], which of them are a convolution's window.
+        has_product: bool [G].
+        follows: bool [G, 6, 8], the loops that a group of tensors follows.
+        read: float64 [G, 6], bytes of a group's operands, in whole registers.
+        written: float64 [G, 6], of its results.
+        operations: float64 [G, 6], vector operations of a group, in registers.
+    """
+
+    loop_units: np.ndarray
+    unit: np.ndarray
+    loop_elements: np.ndarray
+    summed_units: np.ndarray
+    summed_unit: np.ndarray
+    is_window: np.ndarray
+    has_product: np.ndarray
+    follows: np.ndarray
+    read: np.ndarray
+    written: np.ndarray
+    operations: np.ndarray
+
+    @classmethod
+    def of(cls, store: splits.PackedSplit) -> 'KernelFacts':
+        """Reads the facts of every kernel of a split.
+
+        Raises:
+            ValueError: node_feat does not have the 140 published columns.
+        """
+        if store.node_feat.shape[1] < _NODE_COLUMNS:
+            raise ValueError(
+                f'{store.source}: node_feat has {store.node_feat.shape[1]} '
+                f'columns, but --estimate reads the {_NODE_COLUMNS} published ones'
+            )
+        return _Reader(store).facts()
+
+    def rows(self, kernels: np.ndarray) -> 'KernelFacts':
+        """Returns the facts of some kernels, repeated as they are."""
+        return KernelFacts(
+            **{
+                field.name: getattr(self, field.name)[kernels]
+                for field in dataclasses.fields(self)
+            }
+        )
+
+
+class _Reader:
+    """Reads facts off a split, for all its kernels at once."""
+
+    def __init__(self, store: splits.PackedSplit):
+        sizes = np.diff(store.node_offsets)
+        self._count = len(sizes)
+        self._first = np.asarray(store.node_offsets[:-1])
+        self._kernel = np.repeat(np.arange(self._count), sizes)
+        self._features = np.asarray(store.node_feat)
+        self._opcode = np.asarray(store.node_opcode)
+        shift = np.repeat(self._first, np.diff(store.edge_offsets))
+        edges = np.asarray(store.edge_index, np.int64) + shift[:, np.newaxis]
+        self._consumer, self._producer = edges.T
+        self._shapes = shapes_lib.PhysicalShapes(self._features)
+
+    def facts(self) -> KernelFacts:
+        """Returns the facts of all kernels."""
+        shapes = self._shapes
+        parameters, results = self._ends()
+        products = self._consumer[self._is(_PRODUCTS)[self._consumer]]
+        product = self._last(np.unique(products))
+        loop = self._loop_nodes(product, results)
+        has_loop, has_product = loop >= 0, product >= 0
+        left, right = self._operands(product)
+        summed, window, of_left, of_right = self._product_loops(product, left, right)
+
+        # What moves through memory, and what is computed.
+        computed = np.flatnonzero((self._cost() > 0) & shapes.is_array)
+        nodes = np.concatenate([parameters, results, computed])
+        kernel = self._kernel[nodes]
+        kind = np.repeat([0, 1, 2], [len(parameters), len(results), len(computed)])
+        # What an operand of a product is made of has the operand's shape.
+        before = has_product[kernel] & (
+            (kind == 0) | ((kind == 2) & (nodes < product[kernel]))
+        )
+        follows = self._follows(nodes, before, loop, left, right, of_left, of_right)
+        # A result stays where it is while its sum goes on.
+        follows[(kind == 1) & has_product[kernel], RANK:] = False
+        weights = np.where(
+            kind == 2,
+            self._cost()[nodes] * shapes.registers[nodes],
+            shapes.bytes[nodes],
+        )
+        follows, (read, written, operations) = self._grouped(
+            kernel, follows, weights * (kind == np.arange(3)[:, np.newaxis])
+        )
+
+        def of_loop(values):
+            mask = has_loop.reshape((-1,) + (1,) * (values.ndim - 1))
+            return np.where(mask, values[loop], 0)
+
+        return KernelFacts(
+            loop_units=of_loop(shapes.units),
+            unit=of_loop(shapes.unit),
+            loop_elements=np.maximum(of_loop(shapes.elements), 1),
+            summed_units=np.where(summed, shapes.units[right], 0),
+            summed_unit=np.where(summed, shapes.unit[right], 0),
+            is_window=window,
+            has_product=has_product,
+            follows=follows,
+            read=read,
+            written=written,
+            operations=operations,
+        )
+
+    def _is(self, names: Sequence[str]) -> np.ndarray:
+        return np.isin(self._opcode, opcodes.numbers(names))
+
+    def _cost(self) -> np.ndarray:
+        """Vector operations per register of a node's result, [n]."""
+        cost = np.where(self._is(_TRANSCENDENTAL), _TRANSCENDENTAL_COST, 1.0)
+        return np.where(self._is(_FREE), 0.0, cost)
+
+    def _last(self, nodes: np.ndarray) -> np.ndarray:
+        """The last of some nodes in each kernel, or -1: int64 [G]."""
+        last = np.full(self._count, -1)
+        last[self._kernel[nodes]] = nodes  # ascending: the last one stays
+        return last
+
+    def _largest(self, nodes: np.ndarray) -> np.ndarray:
+        """The node with most elements in each kernel; the last of equals."""
+        order = np.lexsort((nodes, self._shapes.elements[nodes]))
+        return self._last(nodes[order])
+
+    def _ends(self) -> Tuple[np.ndarray, np.ndarray]:
+        """Nodes that are read from memory and nodes that are written."""
+        is_root = self._features[:, 0] > 0
+        roots = np.flatnonzero(is_root)
+        root = self._last(roots)
+        before = self._last(roots[roots != root[self._kernel[roots]]])
+        in_entry = np.arange(len(self._kernel)) > before[self._kernel]
+        parameters = np.flatnonzero(in_entry & self._is(('parameter',)))
+        ends = np.zeros(len(self._kernel), bool)
+        ends[root[root >= 0]] = True
+        is_tuple = self._features[:, _TUPLE] > 0
+        calls = self._is(('fusion', 'call'))
+        # A fusion that returns a tuple, the tuple, and its entries.
+        for _ in range(2):
+            opened = ends & is_tuple
+            edge = opened[self._consumer] & (
+                ~calls[self._consumer] | is_root[self._producer]
+            )
+            ends &= ~opened
+            ends[self._producer[edge]] = True
+        return parameters, np.flatnonzero(ends & self._shapes.is_array)
+
+    def _loop_nodes(self, product: np.ndarray, results: np.ndarray) -> np.ndarray:
+        sums = self._producer[self._is(('reduce',))[self._consumer]]
+        sums = self._largest(np.unique(sums[self._shapes.is_array[sums]]))
+        loop = np.where(sums >= 0, sums, self._largest(results))
+        return np.where(product >= 0, product, loop)
+
+    def _operands(self, product: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+        """First and second operand of each product; any node where there is none.
+
+        Edges do not keep the order of operands.  A convolution's dimension
+        numbers fit one order better, unless both are alike.
+        """
+        edge = self._consumer == product[self._kernel[self._consumer]]
+        producers = np.sort(self._producer[edge])
+        right = self._last(producers)
+        left = self._last(producers[::-1])
+        size, feature = self._shapes.size_of, self._features[product]
+
+        def fit(first, second):
+            return sum(
+                (size(a, feature[:, i]) == size(b, feature[:, j])).astype(int)
+                for a, i, b, j in (
+                    (first, _INPUT_BATCH, product, _OUTPUT_BATCH),
+                    (first, _INPUT_FEATURE, second, _KERNEL_INPUT),
+                    (second, _KERNEL_OUTPUT, product, _OUTPUT_FEATURE),
+                )
+            )
+
+        swap = self._is(('convolution',))[product] & (
+            fit(right, left) > fit(left, right)
+        )
+        return np.where(swap, right, left), np.where(swap, left, right)
+
+    def _product_loops(self, product, left, right):
+        """Which loops the operands of products follow.
+
+        Returns:
+            bool [G, 6], the second operand's dimensions that are summed over;
+            bool [G, 6], which of those are a window; bool [G, 8] each, the
+            loops that the first and the second operand follow.
+        """
+        shapes, feature = self._shapes, self._features[product]
+        logical = shapes.logical
+        in_right = logical[right] >= 0
+        columns = logical[product] == feature[:, [_OUTPUT_FEATURE]]
+        summed = in_right & (logical[right] != feature[:, [_KERNEL_OUTPUT]])
+        window = summed & (logical[right] != feature[:, [_KERNEL_INPUT]])
+        # A `dot` has no dimension numbers here: sizes must do.
+        is_dot = self._is(('dot',))[product][:, np.newaxis]
+        rows_of_dot, _ = shapes_lib.match(
+            shapes.sizes[product], shapes.sizes[left], True
+        )
+        columns_of_dot, kept = shapes_lib.match(
+            shapes.sizes[product], shapes.sizes[right], False
+        )
+        summed = np.where(is_dot, in_right & ~kept, summed)
+        window &= ~is_dot
+        exists = (product >= 0)[:, np.newaxis]
+        of_left = _with_sums(np.where(is_dot, rows_of_dot, ~columns))
+        # Every position of a window goes over the whole first operand.
+        of_left[:, _WINDOW] = False
+        of_right = _with_sums(np.where(is_dot, columns_of_dot, columns))
+        return summed & exists, window & exists, of_left, of_right
+
+    def _follows(self, nodes, before, loop, left, right, of_left, of_right):
+        """The loops that tensors follow.
+
+        Args:
+            nodes: int64 [nodes], the tensors.
+            before: bool [nodes], whether a product's operand is made of it.
+            loop: int64 [G], the loop tensors.
+            left: int64 [G], products' first operands.
+            right: int64 [G], their second operands.
+            of_left: bool [G, 8], the loops that the first operand follows.
+            of_right: bool [G, 8], likewise.
+
+        Returns:
+            bool [nodes, 8].
+        """
+        kernel, sizes = self._kernel[nodes], self._shapes.sizes
+        follows, _ = shapes_lib.match(sizes[loop[kernel]], sizes[nodes], False)
+        follows = _with_sums(follows)
+        whole = (sizes[nodes] == sizes[loop[kernel]]).all(axis=1)
+        for operand, mask in ((right, of_right), (left, of_left)):
+            same = (sizes[nodes] == sizes[operand[kernel]]).all(axis=1)
+            follows = np.where((same & before)[:, np.newaxis], mask[kernel], follows)
+        follows[whole & ~before] = True
+        return follows
+
+    def _grouped(self, kernel, follows, weights):
+        """Adds up tensors that follow the same loops.
+
+        Args:
+            kernel: int64 [nodes].
+            follows: bool [nodes, 8].
+            weights: float64 [3, nodes]: read, written, operations.
+
+        Returns:
+            bool [G, 6, 8] and float64 [3, G, 6]; of more than six groups the
+            smallest count as following every loop.
+        """
+        every = (1 << LOOPS) - 1
+        codes = follows @ (1 << np.arange(LOOPS))
+        keys, index = np.unique(kernel * (every + 1) + codes, return_inverse=True)
+        weights = np.stack([np.bincount(index, w, len(keys)) for w in weights])
+        kernel, codes = np.divmod(keys, every + 1)
+        # What follows every loop is group 0; the others go by weight.  An
+        # operation on a register takes as long as moving some 256 bytes.
+        size = weights[0] + weights[1] + 256 * weights[2]
+        order = np.lexsort((-size, codes != every, kernel))
+        kernel, codes, weights = kernel[order], codes[order], weights[:, order]
+        first = np.searchsorted(kernel, kernel)
+        place = np.arange(len(kernel)) - first + (codes[first] != every)
+        place[place >= GROUPS] = 0
+        code = np.full((self._count, GROUPS), every)
+        kept = place > 0
+        code[kernel[kept], place[kept]] = codes[kept]
+        totals = np.zeros((len(weights), self._count, GROUPS))
+        for total, weight in zip(totals, weights):
+            np.add.at(total, (kernel, place), weight)
+        bits = code[..., np.newaxis] >> np.arange(LOOPS) & 1
+        return bits.astype(bool), totals
+
+
+def _with_sums(follows: np.ndarray) -> np.ndarray:
+    """Adds the loops of a sum, followed: [n, 6] -> [n, 8]."""
+    return np.concatenate([follows, np.ones((len(follows), 2), bool)], axis=1)

@@ -1,0 +1,278 @@
+"""Scales features to [0, 1] as the published pipeline does.
+
+The rule: minimum and maximum of every column over all training rows; columns
+where both are equal are dropped; x becomes (x - min) / (max - min), in float32.
+Other splits use the numbers of the training split and may leave [0, 1].  On
+request, raw columns are expanded first (`expansion`), and the columns of an
+analytical estimate added after (`estimate`).
+"""
+
+import dataclasses
+import functools
+from typing import Any, Dict, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from baselines.data.packed import splits
+from baselines.features import estimate as estimate_lib
+from baselines.features import expansion as expansion_lib
+
+_PARTS = ('node', 'config')
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Normalizer:
+    """Which columns a model sees, and how they are scaled.
+
+    F and K are the widths of the node and configuration features: the raw ones,
+    and with an expansion those that it adds.  Rows of the latter are a
+    tile configuration each, or one for every configuration and configurable node of a
+    layout graph.
+
+    Attributes:
+        node_used: bool [F], the columns that are kept.
+        node_min: float32 [F].
+        node_max: float32 [F].
+        config_used: bool [K].
+        config_min: float32 [K].
+        config_max: float32 [K].
+        estimate_min: float32 [E], of the columns of `data.estimate`, which
+            follow those of a tile configuration; None for a model without.
+        estimate_max: float32 [E].
+        expansion: what becomes of raw columns first; nothing, as published.
+    """
+
+    node_used: np.ndarray
+    node_min: np.ndarray
+    node_max: np.ndarray
+    config_used: np.ndarray
+    config_min: np.ndarray
+    config_max: np.ndarray
+    estimate_min: Optional[np.ndarray] = None
+    estimate_max: Optional[np.ndarray] = None
+    expansion: expansion_lib.Expansion = expansion_lib.Expansion()
+
+    @classmethod
+    def fit(
+        cls,
+        store: splits.PackedSplit,
+        graphs: Optional[Sequence[int]] = None,
+        estimate: bool = False,
+        expansion: expansion_lib.Expansion = expansion_lib.Expansion(),
+    ) -> 'Normalizer':
+        """Fits to graphs of a training split, from their summaries alone.
+
+        Args:
+            store: the training split, of either collection.
+            graphs: indices of the graphs to fit to; None means all.
+            estimate: with the columns of the analytical estimate; tiles only.
+            expansion: what becomes of raw columns before they are scaled.
+
+        Raises:
+            ValueError: no kernel is given, a column's range overflows, or there
+                is no estimate or expansion of these columns.
+        """
+        rows = slice(None) if graphs is None else np.asarray(graphs, np.int64)
+        fields: Dict[str, Any] = {'expansion': expansion}
+        for part in _PARTS:
+            low = getattr(store, f'{part}_min')[rows]
+            high = getattr(store, f'{part}_max')[rows]
+            if not len(low):
+                raise ValueError(f'{store.source}: no kernel to fit the normaliser to')
+            low, high = low.min(axis=0), high.max(axis=0)
+            if not expansion.is_published:
+                try:
+                    low, high = expansion.value_range(part, low, high)
+                except ValueError as error:
+                    raise ValueError(f'{store.source}: {error}') from None
+            with np.errstate(over='ignore'):
+                endless = np.flatnonzero(~np.isfinite(high - low))
+            if len(endless):
+                raise ValueError(
+                    f'{store.source}: column {endless[0]} of {part}_feat goes '
+                    f'from {low[endless[0]]} to {high[endless[0]]}, too far '
+                    'for float32'
+                )
+            fields.update(
+                {f'{part}_used': low != high, f'{part}_min': low, f'{part}_max': high}
+            )
+        if estimate:
+            fields['estimate_min'], fields['estimate_max'] = estimate_lib.value_range(
+                store, graphs
+            )
+        return cls(**fields)
+
+    @property
+    def num_node_features(self) -> int:
+        """Number of node columns that are kept."""
+        return len(self._scales['node'][0])
+
+    @property
+    def num_config_features(self) -> int:
+        """Number of configuration columns that are kept, with the estimate."""
+        extra = 0 if self.estimate_min is None else len(self.estimate_min)
+        return len(self._scales['config'][0]) + extra
+
+    @property
+    def has_estimate(self) -> bool:
+        """Whether the columns of the estimate follow a configuration's."""
+        return self.estimate_min is not None
+
+    def nodes(self, features: np.ndarray) -> np.ndarray:
+        """Scales node features.
+
+        Args:
+            features: [..., raw columns].
+
+        Returns:
+            float32 [..., num_node_features], a new C-contiguous array.
+
+        Raises:
+            ValueError: the width is another one.
+        """
+        return self._apply('node', features)
+
+    def configs(self, features: np.ndarray) -> np.ndarray:
+        """Scales configuration features as `nodes` does those of nodes."""
+        return self._apply('config', features)
+
+    def estimates(self, columns: np.ndarray) -> np.ndarray:
+        """Scales the columns of an estimate, float32 [..., E]; constant ones too."""
+        span = self.estimate_max - self.estimate_min
+        return (columns - self.estimate_min) / np.where(span > 0, span, 1)
+
+    def to_json(self) -> Dict[str, Any]:
+        """Returns plain lists for JSON; `from_json` gives the same bits back."""
+        values = {
+            field.name: getattr(self, field.name) for field in dataclasses.fields(self)
+        }
+        expansion = values.pop('expansion')
+        described = {k: v.tolist() for k, v in values.items() if v is not None}
+        if not expansion.is_published:
+            described['expansion'] = expansion.to_json()
+        return described
+
+    @classmethod
+    def from_json(cls, described: Dict[str, Any]) -> 'Normalizer':
+        """Makes a normaliser from what `to_json` returned.
+
+        Raises:
+            ValueError: something is missing, or not what it should be.
+        """
+        if not isinstance(described, dict):
+            raise ValueError('normalizer: expected an object with six lists')
+        expansion = expansion_lib.Expansion.from_json(described.get('expansion', {}))
+        fields: Dict[str, Any] = {'expansion': expansion}
+        for part in _PARTS:
+            used, low, high = (
+                _column_values(described, f'{part}_{what}', kind)
+                for what, kind in (('used', bool), ('min', float), ('max', float))
+            )
+            if not len(used) == len(low) == len(high):
+                raise ValueError(
+                    f'normalizer: {part}_used, {part}_min and {part}_max have '
+                    f'{len(used)}, {len(low)} and {len(high)} entries'
+                )
+            if expansion.raw_width(part, len(used)) <= max(
+                getattr(expansion, f'{part}_sizes'), default=-1
+            ):
+                raise ValueError(
+                    f'normalizer: {part}_used has {len(used)} entries, too few '
+                    'for its expansion'
+                )
+            wrong = np.flatnonzero(used & ~(low < high))
+            if len(wrong):
+                raise ValueError(
+                    f'normalizer: column {wrong[0]} of {part}_used is used, but '
+                    'its minimum is not below its maximum'
+                )
+            fields.update(
+                {f'{part}_used': used, f'{part}_min': low, f'{part}_max': high}
+            )
+        if 'estimate_min' in described or 'estimate_max' in described:
+            fields.update(_estimate_range(described))
+        return cls(**fields)
+
+    @functools.cached_property
+    def _scales(self) -> Dict[str, Tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Per part: numbers of the kept columns, their minima and ranges."""
+        scales = {}
+        for part in _PARTS:
+            used = np.flatnonzero(getattr(self, f'{part}_used'))
+            low = getattr(self, f'{part}_min')[used]
+            scales[part] = used, low, getattr(self, f'{part}_max')[used] - low
+        return scales
+
+    def _apply(self, part: str, features: np.ndarray) -> np.ndarray:
+        features = np.asarray(features)
+        width = self.expansion.raw_width(part, len(getattr(self, f'{part}_used')))
+        if features.shape[-1] != width:
+            raise ValueError(
+                f'{part}_feat has {features.shape[-1]} columns, but the model '
+                f'was trained on {width}: point --data_root at data of the same '
+                'kind, or train a model on this one'
+            )
+        if not self.expansion.is_published:
+            features = self.expansion.columns(part, features)
+        used, low, span = self._scales[part]
+        scaled = np.take(features, used, axis=-1).astype(np.float32, copy=False)
+        scaled -= low
+        scaled /= span
+        return scaled
+
+
+def num_ops(
+    *stores: Union[splits.PackedSplit, Tuple[splits.PackedSplit, Sequence[int]]],
+) -> int:
+    """Returns 1 + the largest opcode, the size of an embedding table.
+
+    Args:
+        *stores: splits, or pairs (split, indices of the graphs that count).
+
+    Raises:
+        ValueError: not a single kernel counts.
+    """
+    largest = []
+    for entry in stores:
+        if isinstance(entry, tuple):
+            largest.extend(entry[0].max_opcode[np.asarray(entry[1], np.int64)])
+        else:
+            largest.extend(entry.max_opcode)
+    if not largest:
+        raise ValueError('num_ops: there is no kernel to take opcodes from')
+    return 1 + int(max(largest))
+
+
+def _estimate_range(described: Dict[str, Any]) -> Dict[str, np.ndarray]:
+    """Reads the ranges of the estimate's columns from a normaliser's JSON."""
+    ranges = {
+        key: _column_values(described, key, float)
+        for key in ('estimate_min', 'estimate_max')
+    }
+    for key, values in ranges.items():
+        if len(values) != len(estimate_lib.NAMES):
+            raise ValueError(
+                f'normalizer: {key} has {len(values)} entries, but the estimate '
+                f'has {len(estimate_lib.NAMES)} columns'
+            )
+    if (ranges['estimate_min'] > ranges['estimate_max']).any():
+        raise ValueError('normalizer: estimate_min is above estimate_max')
+    return ranges
+
+
+def _column_values(described: Dict[str, Any], key: str, kind: type) -> np.ndarray:
+    """Returns one list of a normaliser's JSON as bool or float32 array."""
+    values = described.get(key)
+    accepted = bool if kind is bool else (int, float)
+    if not isinstance(values, list) or not all(
+        isinstance(value, accepted) and isinstance(value, bool) == (kind is bool)
+        for value in values
+    ):
+        names = 'true and false' if kind is bool else 'numbers'
+        raise ValueError(f'normalizer: {key} should be a list of {names}')
+    with np.errstate(over='ignore'):
+        array = np.array(values, np.bool_ if kind is bool else np.float64)
+        array = array if kind is bool else array.astype(np.float32)
+    if not np.isfinite(array).all():
+        raise ValueError(f'normalizer: {key} has a value that is not finite')
+    return array

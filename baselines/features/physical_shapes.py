@@ -1,0 +1,97 @@
+"""Shapes of nodes as they lie in a TPU's memory, off their raw columns.
+
+Arrays are kept in registers of 8 x 128 elements: 128 in the fastest dimension, 8
+in the next, 1 in all others; 1,024 where there is one dimension alone.
+"""
+
+from typing import Tuple
+
+import numpy as np
+
+LANES = 128
+SUBLANES = 8
+RANK = 6  # dimensions that the columns hold
+
+_TYPES = slice(2, 21)
+_DIMENSIONS = slice(21, 27)
+_LAYOUT = slice(134, 140)
+# In the order of columns 2-20: invalid, pred, s8 to s64, u8 to u64, f16 to f64,
+# bf16, c64, c128, tuple, opaque, token.
+_BYTES = np.array([0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 2, 8, 16, 0, 0, 0.0])
+
+
+class PhysicalShapes:
+    """Shapes of n nodes, in physical order: slowest dimension first.
+
+    Attributes:
+        dims: float64 [n, 6], sizes in logical order; 0 where there is none.
+        logical: int64 [n, 6], the logical dimension at each place, or -1.
+        sizes: float64 [n, 6], its size, or 0.
+        unit: float64 [n, 6], elements of a register along it.
+        units: float64 [n, 6], registers along it.
+        is_array: bool [n]; scalars, tuples and tokens are none.
+        elements: float64 [n]; 1 of a scalar.
+        registers: float64 [n]; 0 of a scalar.
+        bytes: float64 [n], those of whole registers.
+
+    Args:
+        features: float32 [n, >= 140], raw node features.
+    """
+
+    def __init__(self, features: np.ndarray):
+        dims = np.maximum(features[:, _DIMENSIONS].astype(np.float64), 0)
+        present = np.cumprod(dims > 0, axis=1).astype(bool)
+        rank = present.sum(axis=1)[:, np.newaxis]
+        place = np.arange(RANK)
+        layout = np.clip(features[:, _LAYOUT], 0, RANK - 1).astype(np.int64)
+        # The layout names the fastest dimension first.
+        order = np.take_along_axis(
+            layout, np.clip(rank - 1 - place, 0, RANK - 1), axis=1
+        )
+        self.logical = np.where(place < rank, order, -1)
+        self.sizes = np.where(place < rank, np.take_along_axis(dims, order, axis=1), 0)
+        fastest = rank - 1 - place
+        self.unit = np.where(
+            fastest == 0,
+            np.where(rank > 1, LANES, LANES * SUBLANES),
+            np.where(fastest == 1, SUBLANES, 1),
+        ).astype(np.float64)
+        self.units = np.ceil(self.sizes / self.unit)
+        self.is_array = rank[:, 0] > 0
+        self.elements = np.where(self.sizes > 0, self.sizes, 1).prod(axis=1)
+        registers = np.where(self.sizes > 0, self.units, 1).prod(axis=1)
+        self.registers = np.where(self.is_array, registers, 0)
+        element_bytes = features[:, _TYPES].astype(np.float64) @ _BYTES
+        self.bytes = self.registers * LANES * SUBLANES * element_bytes
+        self.dims = np.where(present, dims, 0)
+
+    def size_of(self, node: np.ndarray, dimension: np.ndarray) -> np.ndarray:
+        """Sizes of logical dimensions of nodes; 0 where there is none."""
+        inside = np.clip(dimension, 0, RANK - 1).astype(np.int64)
+        return np.where(
+            (dimension >= 0) & (dimension < RANK), self.dims[node, inside], 0
+        )
+
+
+def match(
+    loops: np.ndarray, sizes: np.ndarray, slowest_first: bool
+) -> Tuple[np.ndarray, np.ndarray]:
+    """Pairs dimensions of one size, each with at most one other.
+
+    Args:
+        loops: [n, 6] sizes; 0 for none.
+        sizes: [n, 6], of another tensor.
+        slowest_first: which of several equal ones comes first.
+
+    Returns:
+        bool [n, 6] and bool [n, 6]: which ones have a partner.
+    """
+    order = range(RANK) if slowest_first else range(RANK - 1, -1, -1)
+    of_loops, of_sizes = np.zeros(loops.shape, bool), np.zeros(sizes.shape, bool)
+    for i in order:
+        for j in order:
+            pair = (loops[:, i] == sizes[:, j]) & (loops[:, i] > 0)
+            pair &= ~of_loops[:, i] & ~of_sizes[:, j]
+            of_loops[:, i] |= pair
+            of_sizes[:, j] |= pair
+    return of_loops, of_sizes

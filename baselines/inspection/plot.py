@@ -1,0 +1,260 @@
+"""A picture of a kernel or program: its graph, and how its runtimes spread."""
+
+import collections
+import textwrap
+
+import numpy as np
+
+from baselines import files
+from baselines.inspection import content as show_content
+from baselines.inspection import layers as show_layers
+from baselines.inspection import text as show_text
+
+MAX_NODES = 400
+_RIGHT_HEIGHT = 4.0  # inches
+_DPI = 110
+_MAX_PIXELS = 16_000  # to a side; viewers give up not far above
+
+# Kinds of work -> (fill colour, opcodes); the rest is elementwise.
+_GROUPS = {
+    'input': ('#d9d9d9', 'parameter constant iota infeed rng'),
+    'contraction': ('#f4a582', 'convolution dot fft cholesky triangular-solve'),
+    'reduction, sort': (
+        '#fddbc7',
+        'reduce reduce-window select-and-scatter sort all-reduce '
+        'batch-norm-training batch-norm-inference batch-norm-grad',
+    ),
+    'data movement': (
+        '#b8d8ec',
+        'copy transpose reshape broadcast slice concatenate pad '
+        'reverse gather scatter dynamic-slice dynamic-update-slice bitcast '
+        'copy-start copy-done',
+    ),
+    'control, tuple': (
+        '#d4c4e8',
+        'tuple get-tuple-element while conditional call fusion '
+        'custom-call outfeed after-all map',
+    ),
+    'elementwise': ('#d5ecc2', ''),
+}
+
+
+def plot(content: show_content.Content, path: str) -> None:
+    """Writes a picture; the ending of `path` tells the format (png, svg, pdf).
+
+    Up to MAX_NODES nodes the graph is drawn, data flowing down; of larger
+    graphs the opcodes are counted.
+
+    Args:
+        content: what to draw.
+        path: the picture.
+
+    Raises:
+        ValueError: matplotlib does not know the format.
+        OSError: the file cannot be written.
+    """
+    # matplotlib takes half a second to import.
+    # pylint: disable=import-outside-toplevel
+    from matplotlib import figure
+    from matplotlib.backends import backend_agg
+
+    ending = path.rpartition('.')[2].lower()
+    picture = figure.Figure(layout='constrained')
+    canvas = backend_agg.FigureCanvasAgg(picture)
+    if ending not in canvas.get_supported_filetypes():
+        known = ', '.join(sorted(canvas.get_supported_filetypes()))
+        raise ValueError(f'{path}: pictures can be {known}')
+    drawn = 0 < len(content.opcodes) <= MAX_NODES
+    drawing = _Drawing(content) if drawn else None
+    width, height = drawing.size if drawing else (7.0, 5.0)
+    height = max(height, _RIGHT_HEIGHT)
+    right_width = 4.5 if content.runtimes.any() else 2.5
+    picture.set_size_inches(width + right_width, height)
+    grid = picture.add_gridspec(
+        2,
+        2,
+        width_ratios=[width, right_width],
+        height_ratios=[_RIGHT_HEIGHT, max(height - _RIGHT_HEIGHT, 0.01)],
+    )
+    left = picture.add_subplot(grid[:, 0])
+    right = picture.add_subplot(grid[0, 1])
+    if drawing:
+        drawing.draw(left)
+    else:
+        _draw_opcodes(left, content)
+    left.set_title(
+        f'{content.name}\n{len(content.opcodes):,} nodes, {len(content.edges):,} edges',
+        fontsize=10,
+    )
+    _draw_runtimes(right, content)
+    with files.write_atomically(path, 'wb') as stream:
+        picture.savefig(
+            stream,
+            format=ending,
+            dpi=min(_DPI, _MAX_PIXELS / max(picture.get_size_inches())),
+        )
+
+
+class _Drawing:
+    """The graph, placed."""
+
+    _ROW = 0.72  # inches from layer to layer
+    _EDGE = 0.2  # from the middle of a box to its edge, in layers
+    _LETTER = 0.068  # inches per letter of a label
+
+    def __init__(self, content: show_content.Content):
+        self._labels = [
+            _plain(opcode) + (f'\n{shape}' if shape not in ('', opcode) else '')
+            for opcode, shape in zip(content.opcodes, content.shapes)
+        ]
+        self._groups = [_group(opcode) for opcode in content.opcodes]
+        longest = [
+            max(len(part) for part in label.split('\n')) for label in self._labels
+        ]
+        room = [self._LETTER * (letters + 2) / 2 + 0.06 for letters in longest]
+        self._layer = show_layers.layers(len(room), content.edges)
+        self._x, self._paths = show_layers.place(self._layer, content.edges, room)
+        self._left = float((self._x - room).min())
+        self._right = float((self._x + room).max())
+        self.size = (
+            max(4.0, self._right - self._left + 0.2),
+            self._ROW * (int(self._layer.max()) + 1) + 1.4,
+        )
+
+    def draw(self, axes) -> None:
+        """Draws boxes, lines between them, and what the colours mean."""
+        for points in self._paths:
+            # From the lower edge of a box to the upper edge of the next.
+            points = points.copy()
+            points[0, 1] += self._EDGE
+            points[-1, 1] -= self._EDGE
+            axes.plot(
+                points[:, 0],
+                points[:, 1],
+                color='#777777',
+                linewidth=0.8,
+                zorder=1,
+                solid_joinstyle='round',
+            )
+        for label, group, x, y in zip(self._labels, self._groups, self._x, self._layer):
+            axes.text(
+                x,
+                y,
+                label,
+                ha='center',
+                va='center',
+                fontsize=7,
+                zorder=2,
+                parse_math=False,
+                linespacing=1.1,
+                bbox={
+                    'boxstyle': 'round,pad=0.3',
+                    'linewidth': 0.6,
+                    'edgecolor': '#555555',
+                    'facecolor': _GROUPS[group][0],
+                },
+            )
+        axes.set_xlim(self._left - 0.1, self._right + 0.1)
+        axes.set_ylim(int(self._layer.max()) + 0.6, -0.6)
+        axes.set_axis_off()
+        present = [g for g in _GROUPS if g in self._groups]
+        for group in present:
+            axes.scatter(
+                [],
+                [],
+                marker='s',
+                s=60,
+                color=_GROUPS[group][0],
+                edgecolor='#555555',
+                linewidth=0.6,
+                label=group,
+            )
+        axes.legend(
+            loc='upper center',
+            bbox_to_anchor=(0.5, 0.0),
+            fontsize=7,
+            ncols=min(3, len(present)),
+            frameon=False,
+        )
+
+
+def _draw_opcodes(axes, content: show_content.Content) -> None:
+    counts = collections.Counter(content.opcodes).most_common(20)
+    names = [_plain(name) for name, _ in counts]
+    axes.barh(
+        range(len(counts)),
+        [count for _, count in counts],
+        color=[_GROUPS[_group(name)][0] for name, _ in counts],
+        edgecolor='#555555',
+        linewidth=0.6,
+    )
+    axes.set_yticks(range(len(counts)), names, fontsize=8, parse_math=False)
+    axes.invert_yaxis()
+    axes.set_xlabel(
+        f'nodes (graphs of more than {MAX_NODES} nodes are not drawn)', fontsize=8
+    )
+    axes.spines[['top', 'right']].set_visible(False)
+
+
+def _draw_runtimes(axes, content: show_content.Content) -> None:
+    runtimes = content.runtimes
+    axes.set_title(f'{len(runtimes):,} configurations', fontsize=10)
+    if not runtimes.any():
+        why = content.problem or 'runtimes are not published'
+        axes.text(
+            0.5,
+            0.5,
+            '\n'.join(textwrap.wrap(_plain(why), 40)),
+            ha='center',
+            va='center',
+            fontsize=9,
+            parse_math=False,
+        )
+        axes.set_axis_off()
+        return
+    fastest = max(int(runtimes.min()), 1)
+    slowdown = runtimes / fastest
+    wide = slowdown.max() > 4
+    edges = np.linspace(1, max(slowdown.max(), 1 + 1e-6), 31)
+    if wide:
+        edges = np.geomspace(1, slowdown.max(), 31)
+        axes.set_xscale('log')
+        ticks = [
+            t for t in (1, 2, 5, 10, 20, 50, 100, 1000, 10000) if t <= slowdown.max()
+        ]
+        axes.set_xticks(ticks, [f'{t:g}' for t in ticks])
+        axes.minorticks_off()
+    else:
+        axes.locator_params(axis='x', nbins=5)
+    axes.locator_params(axis='y', integer=True)
+    axes.hist(slowdown, bins=edges, color='#5b8db8', edgecolor='white', linewidth=0.4)
+    if content.default:
+        axes.axvline(
+            content.default / fastest,
+            color='#c0392b',
+            linewidth=1.2,
+            label=f'default, {content.default / fastest:.3g}',
+        )
+    axes.axvline(
+        float(np.median(slowdown)),
+        color='#333333',
+        linewidth=1.2,
+        linestyle='--',
+        label=f'median, {np.median(slowdown):.3g}',
+    )
+    axes.legend(fontsize=8, frameon=False)
+    axes.set_xlabel(f'runtime / fastest ({show_text.duration(fastest)})', fontsize=9)
+    axes.set_ylabel('configurations', fontsize=9)
+    axes.spines[['top', 'right']].set_visible(False)
+
+
+def _group(opcode: str) -> str:
+    for group, (_, members) in _GROUPS.items():
+        if opcode in members.split():
+            return group
+    return 'elementwise'
+
+
+def _plain(text: str) -> str:
+    """Returns text without what a font cannot draw."""
+    return ''.join(c if c.isprintable() else '?' for c in text)[:40]

@@ -1,0 +1,116 @@
+"""Writes ranked configurations to a file, module by module: CSV or JSON."""
+
+import contextlib
+import csv
+import dataclasses
+import json
+import os
+from typing import IO, Any, Dict, Iterator
+
+from baselines import files
+from baselines.ranking import choices
+
+_COLUMNS = (
+    'source',
+    'module',
+    'rank',
+    'run_index',
+    'score',
+    'runtime_ns',
+    'slowdown',
+    'is_default',
+    'config',
+)
+
+
+class _Csv:
+    """A row per configuration."""
+
+    def __init__(self, stream: IO[str], model_dir: str):
+        self._rows = csv.writer(stream, lineterminator='\n')
+        self._rows.writerow(_COLUMNS)
+
+    def add(self, ranked: choices.Ranked) -> None:
+        for row in _configurations(ranked):
+            cells = [row.get(name) for name in _COLUMNS[2:]]
+            self._rows.writerow(
+                [
+                    ranked.source,
+                    ranked.module,
+                    *(int(cell) if isinstance(cell, bool) else cell for cell in cells),
+                ]
+            )
+
+    def finish(self, summary: Dict[str, Any]) -> None:
+        pass
+
+
+class _Json:
+    """One object; modules are written as they come."""
+
+    def __init__(self, stream: IO[str], model_dir: str):
+        self._stream = stream
+        self._stream.write(f'{{"model": {json.dumps(model_dir)},\n"modules": [')
+        self._comma = ''
+
+    def add(self, ranked: choices.Ranked) -> None:
+        found = choices.figures(ranked)
+        described = {
+            'source': ranked.source,
+            'module': ranked.module,
+            'nodes': ranked.nodes,
+            'figures': found and dataclasses.asdict(found),
+            'configurations': list(_configurations(ranked)),
+        }
+        self._stream.write(f'{self._comma}\n{json.dumps(described, allow_nan=False)}')
+        self._comma = ','
+
+    def finish(self, summary: Dict[str, Any]) -> None:
+        described = json.dumps(summary, allow_nan=False)
+        self._stream.write(f'\n],\n"summary": {described}}}\n')
+
+
+_WRITERS = {'.csv': _Csv, '.json': _Json}
+
+
+def check_suffix(path: str) -> None:
+    """Raises ValueError unless the name tells the format."""
+    if os.path.splitext(path)[1].lower() not in _WRITERS:
+        raise ValueError(
+            f'--output {path}: the name should end in {" or ".join(_WRITERS)}'
+        )
+
+
+@contextlib.contextmanager
+def writer(path: str, model_dir: str) -> Iterator[Any]:
+    """Opens a file that appears, whole, when the block ends well.
+
+    Args:
+        path: the file, of a name that `check_suffix` accepts.
+        model_dir: what ranked, for the JSON.
+
+    Yields:
+        An object with `add(ranked)` and, to be called last, `finish(summary)`.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    kind = _WRITERS[os.path.splitext(path)[1].lower()]
+    with files.write_atomically(path, 'w', encoding='utf-8', newline='') as stream:
+        yield kind(stream, model_dir)
+
+
+def _configurations(ranked: choices.Ranked) -> Iterator[Dict[str, Any]]:
+    """Yields a dict for each configuration, best first."""
+    fastest = ranked.fastest
+    for position in range(len(ranked.scores)):
+        time = int(ranked.runtimes[position]) or None
+        yield {
+            'rank': position + 1,
+            'run_index': int(ranked.run_index[position]),
+            'score': float(ranked.scores[position]),
+            'runtime_ns': time,
+            'slowdown': time and time / fastest,
+            'is_default': position == ranked.default,
+            'config': ranked.config(position),
+        }

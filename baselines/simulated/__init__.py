@@ -1,0 +1,1 @@
+"""Simulated data in the published layout: no measurements."""

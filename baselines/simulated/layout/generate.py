@@ -1,0 +1,117 @@
+"""One simulated program of the layout collections: graph, configurations, runtimes.
+
+Everything derives from (seed, source, split, program, search), so that a program
+does not depend on how many others are made.
+"""
+
+from typing import NamedTuple, Tuple
+import zlib
+
+import numpy as np
+
+from baselines.data.layout.records import LayoutRecord
+from baselines.simulated import hlo_rows
+from baselines.simulated.layout import search
+from baselines.simulated.layout.model import LayoutModel
+from baselines.simulated.layout.ops import Module
+from baselines.simulated.layout.programs import Program
+
+# Raise it whenever the same parameters give other arrays.
+GENERATOR_VERSION = 1
+
+# Relative standard deviation of the simulated measurement.
+NOISE = 0.003
+
+_SEGMENT_MARKS = ('cluster', 'while', 'cond')
+
+
+class Graph(NamedTuple):
+    """The arrays of a program that no configuration changes; see LayoutRecord."""
+
+    node_feat: np.ndarray
+    node_opcode: np.ndarray
+    edge_index: np.ndarray
+    node_splits: np.ndarray
+
+
+class CompiledProgram:
+    """A program, built once for several collections.
+
+    Args:
+        program: which one.
+        seed: of the whole data set.
+    """
+
+    def __init__(self, program: Program, seed: int = 0):
+        module = program.build()
+        self.program = program
+        self.graph = graph_arrays(module)
+        self.model = LayoutModel(module)
+        self._seed = seed
+
+    def record(
+        self, searched: str, configs: Tuple[int, int], many_repeats: bool = False
+    ) -> LayoutRecord:
+        """Searches, measures and returns what goes into a file.
+
+        Args:
+            searched: 'random' or 'default'.
+            configs: least and most configurations; how many there are is drawn
+                in between, on a logarithmic scale.
+            many_repeats: whether nearly all configurations repeat a few distinct
+                ones, as in some real programs; `random` only.
+
+        Returns:
+            The record.  Runtimes are simulated ns with a noise of 0.3 %, drawn
+            anew for each repetition.
+        """
+        if searched not in search.SEARCHES:
+            raise ValueError(f'{searched!r} is not one of {", ".join(search.SEARCHES)}')
+        name = f'{searched} {self.program.name}'.encode()
+        rng = np.random.Generator(
+            np.random.PCG64(np.random.SeedSequence([self._seed, zlib.crc32(name)]))
+        )
+        least, most = configs
+        count = int(round(least * (most / least) ** rng.random()))
+        slots = self.model.slots
+        if searched == 'default':
+            choices = search.genetic_search(
+                slots, count, rng, lambda rows: self._measure(rows, rng)
+            )
+        elif many_repeats:
+            choices = search.random_search(slots, most, rng, search.FEW_REPEATED)
+        else:
+            choices = search.random_search(slots, count, rng)
+        runtimes = np.rint(self._measure(choices, rng)).astype(np.int64)
+        return LayoutRecord(
+            graph_id=self.program.name,
+            node_config_ids=self.model.config_nodes,
+            node_config_feat=search.features(slots, choices),
+            config_runtime=np.maximum(runtimes, 1),
+            **self.graph._asdict(),
+        )
+
+    def _measure(self, choices: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        noise = np.clip(rng.standard_normal(len(choices)), -3.0, 3.0)
+        return self.model.runtime_ns(choices) * (1.0 + NOISE * noise)
+
+
+def graph_arrays(module: Module) -> Graph:
+    """Returns node features, opcodes, edges and segment ends of a module.
+
+    Returns:
+        Arrays in the shapes and types of LayoutRecord.
+    """
+    return Graph(*hlo_rows.graph_arrays(module.computations), _node_splits(module))
+
+
+def _node_splits(module: Module) -> np.ndarray:
+    """0, the ends of the computations that are loops, the number of nodes."""
+    splits, end = [0], 0
+    for name, computation in zip(module.names, module.computations):
+        end += len(computation.instructions)
+        if any(mark in name for mark in _SEGMENT_MARKS):
+            splits.append(end)
+    if splits[-1] < end:
+        splits.append(end)
+    return np.array([splits], np.int64)

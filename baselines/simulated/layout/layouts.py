@@ -1,0 +1,185 @@
+"""Layouts of arrays: which are tried, what they cost in padding, how they are written.
+
+A layout is written minor to major, as HLO does: (1, 0) is row major.  A TPU
+keeps arrays in registers of 8 x 128 elements, so that the fastest dimension is
+padded to a multiple of 128 and the next one to a multiple of 8.
+"""
+
+import functools
+import itertools
+from typing import List, NamedTuple, Sequence, Tuple
+
+import numpy as np
+
+from baselines.simulated import tpu
+from baselines.simulated.hlo import Instruction
+from baselines.simulated.layout.ops import Product
+
+Layout = Tuple[int, ...]
+
+CONFIGURABLE = frozenset(('convolution', 'dot', 'reshape'))
+WIDTH = 6  # values per tensor in node_config_feat
+
+MAX_CANDIDATES = 6
+# A layout that pads this many times more than the best one is not tried.
+MAX_WASTE = 4.0
+
+
+class Slot(NamedTuple):
+    """One tensor whose layout a configuration chooses.
+
+    Attributes:
+        node: position of its instruction among the configurable ones.
+        tensor: 0 output, 1 input, 2 kernel (second operand).
+        layouts: what it can be.
+        default: index of the one that a compiler takes without measuring.
+        written: how many of the values a configuration lists; the others are
+            row major.
+    """
+
+    node: int
+    tensor: int
+    layouts: Tuple[Layout, ...]
+    default: int
+    written: int
+
+
+def row_major(rank: int) -> Layout:
+    """Returns the layout in which the last dimension is the fastest."""
+    return tuple(range(rank - 1, -1, -1))
+
+
+@functools.lru_cache(maxsize=None)
+def registers(dims: Tuple[int, ...], layout: Layout) -> int:
+    """Returns how many 8 x 128 registers an array fills.
+
+    Args:
+        dims: elements per logical dimension.
+        layout: minor to major.
+    """
+    fastest_first = np.array([[dims[d] for d in layout]], np.int64)
+    return int(tpu.in_registers(fastest_first).prod())
+
+
+@functools.lru_cache(maxsize=None)
+def same(dims: Tuple[int, ...], a: Layout, b: Layout) -> bool:
+    """Returns whether two layouts are the same memory; size 1 has no place."""
+    return [d for d in a if dims[d] > 1] == [d for d in b if dims[d] > 1]
+
+
+@functools.lru_cache(maxsize=None)
+def is_bitcast(
+    source: Tuple[int, ...], a: Layout, target: Tuple[int, ...], b: Layout
+) -> bool:
+    """Returns whether a reshape leaves the memory as it is.
+
+    Dimensions that are split or merged must lie together in memory, slowest
+    first, everything else in the same order on both sides; and the registers
+    must keep their content: same size of the fastest dimension, and of the
+    second, where that is not a multiple of 8.
+
+    Args:
+        source: dimensions before.
+        a: layout before.
+        target: dimensions after.
+        b: layout after.
+    """
+    groups = _groups(source, target)
+    before = _order(source, a, [members for members, _ in groups])
+    after = _order(target, b, [members for _, members in groups])
+    if before is None or before != after:
+        return False
+    fastest, seconds = zip(_two_fastest(source, a), _two_fastest(target, b))
+    if fastest[0] != fastest[1]:
+        return False
+    seconds = set(seconds)
+    return len(seconds) == 1 or all(s % 8 == 0 for s in seconds)
+
+
+def slots_of(node: int, instruction: Instruction) -> List[Slot]:
+    """Returns the tensors of a configurable instruction, with their candidates.
+
+    Convolutions try the orders of their two dimensions that are no image or
+    window, and row major; products everything whose fastest dimension is no
+    batch dimension; reshapes everything.
+    """
+    tensors = [instruction.shape, *(o.shape for o in instruction.operands)]
+    slots = []
+    for t, tensor in enumerate(tensors):
+        roles = '.' * len(tensor.dims)
+        if isinstance(instruction, Product):
+            roles = instruction.roles[t]
+        layouts = _candidates(tensor.dims, roles)
+        image = instruction.opcode == 'convolution'
+        default = _usual(tensor.dims, layouts) if image else 0
+        written = 2 if image else len(roles)
+        slots.append(Slot(node, t, layouts, default, written))
+    return slots
+
+
+def vector(slot: Slot, choice: int) -> List[int]:
+    """Returns the six values that a configuration has for a slot."""
+    listed = slot.layouts[choice][: slot.written]
+    return [*listed, *[-1] * (WIDTH - len(listed))]
+
+
+def _usual(dims: Tuple[int, ...], layouts: Sequence[Layout]) -> int:
+    """Of the layouts that keep the last dimension fastest, the least padded."""
+    kept = [l for l in layouts if l[0] == len(dims) - 1]
+    return layouts.index(min(kept, key=lambda l: registers(dims, l)))
+
+
+@functools.lru_cache(maxsize=None)
+def _candidates(dims: Tuple[int, ...], roles: str) -> Tuple[Layout, ...]:
+    """Row major, then what pads least, at most `MAX_CANDIDATES`."""
+    rank = len(dims)
+    usual = row_major(rank)
+    image = 's' in roles or 'w' in roles
+    found = {usual: registers(dims, usual)}
+    for pair in itertools.permutations(usual, min(rank, 2)):
+        letters = [roles[d] for d in pair]
+        if image and set(letters) & set('sw') or letters[:1] == ['b']:
+            continue
+        layout = (*pair, *(d for d in usual if d not in pair))
+        if not any(same(dims, layout, other) for other in found):
+            found[layout] = registers(dims, layout)
+    least = min(found.values())
+    kept = [l for l in found if l == usual or found[l] <= MAX_WASTE * least]
+    return tuple(sorted(kept, key=lambda l: (l != usual, found[l], l))[:MAX_CANDIDATES])
+
+
+def _groups(source: Sequence[int], target: Sequence[int]):
+    """Splits both sides into the smallest runs of dimensions with equal products."""
+    groups, i, j = [], 0, 0
+    while i < len(source) and j < len(target):
+        left, right = [i], [j]
+        a, b = source[i], target[j]
+        i, j = i + 1, j + 1
+        while a != b:
+            if a < b:
+                a, left, i = a * source[i], [*left, i], i + 1
+            else:
+                b, right, j = b * target[j], [*right, j], j + 1
+        groups.append((left, right))
+    return groups
+
+
+def _two_fastest(dims, layout):
+    sizes = [dims[d] for d in layout if dims[d] > 1]
+    return (*sizes, 1, 1)[:2]
+
+
+def _order(dims, layout, groups):
+    """Numbers of the groups, slowest first; None where one is torn apart."""
+    place = {d: g for g, members in enumerate(groups) for d in members}
+    slowest_first = [d for d in reversed(layout) if dims[d] > 1]
+    order = []
+    for before, d in zip([None, *slowest_first], slowest_first):
+        if before is not None and place[d] == place[before]:
+            if d < before:
+                return None
+        elif place[d] in order:
+            return None
+        else:
+            order.append(place[d])
+    return order

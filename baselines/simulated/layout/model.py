@@ -1,0 +1,288 @@
+"""Simulated runtime of a whole program as a function of its layouts.
+
+Layouts spread from the configurable instructions: an element-wise operation,
+a transpose, a reduction, a slice, ... takes over the layout of what it reads,
+until an operand must be in another one; there a copy is inserted.
+
+* A configurable instruction gives its output the chosen layout and wants its
+  operands in the chosen ones.
+* Parameters and what a loop carries are row major, as are the results of the
+  program; an operation on such a value is row major, too.
+* Otherwise an element-wise operation follows its first operand that has a
+  layout chosen by the configuration, else its first with any.
+* Constants, broadcasts and random numbers are made in the layout that is wanted.
+* A value that several instructions want in one layout is copied once.
+
+Every value then hangs on at most one choice, so that the runtime is a constant
+plus tables of one, two (copies) or three choices (products), and thousands of
+configurations are looked up at once:
+
+    runtime [ns] = sum over computations of executions * sum of `costs`
+"""
+
+import collections
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+import numpy as np
+
+from baselines.simulated.hlo import Computation, Instruction, Tensor
+from baselines.simulated.layout import costs
+from baselines.simulated.layout.layouts import CONFIGURABLE
+from baselines.simulated.layout.layouts import Layout
+from baselines.simulated.layout.layouts import Slot
+from baselines.simulated.layout.layouts import row_major
+from baselines.simulated.layout.layouts import slots_of
+from baselines.simulated.layout.ops import ELEMENTWISE
+from baselines.simulated.layout.ops import Module
+
+_FREE = frozenset(('broadcast', 'constant', 'iota', 'rng'))
+_WHOLE = frozenset(('gather', 'scatter'))  # work on row-major arrays only
+_LOOKUPS_AT_ONCE = 1 << 22
+
+
+class Value(NamedTuple):
+    """The layout of an array: one per candidate of the slot it hangs on.
+
+    Attributes:
+        slot: the choice that decides; -1 if none does.
+        layouts: one per candidate, or just one.
+        fixed: whether it is a parameter or carried by a loop.
+    """
+
+    slot: int
+    layouts: Tuple[Layout, ...]
+    fixed: bool = False
+
+
+class LayoutModel:
+    """Prices the configurations of a program.
+
+    Attributes:
+        slots: what a configuration chooses, in the order of its columns.
+        config_nodes: int64 [k], numbers of the configurable nodes.
+        base_ns: what no choice changes.
+    """
+
+    def __init__(self, module: Module):
+        """Compiles the tables of `module`."""
+        self.slots: List[Slot] = []
+        self.base_ns = 0.0
+        self._first_slot: Dict[int, int] = {}
+        self._tables: Dict[Tuple[int, ...], np.ndarray] = {}
+        nodes = module.nodes
+        chosen = [i for i, node in enumerate(nodes) if node.opcode in CONFIGURABLE]
+        self.config_nodes = np.array(chosen, np.int64)
+        for position, number in enumerate(chosen):
+            self._first_slot[id(nodes[number])] = len(self.slots)
+            self.slots += slots_of(position, nodes[number])
+        for computation, times in zip(module.computations, module.executions):
+            if times:
+                _Pricing(self, computation, times)
+        self._flatten()
+
+    def add(self, values: Tuple[Value, ...], times: float, price) -> None:
+        """Adds a cost that depends on the layouts of a few values.
+
+        Args:
+            values: on what it depends.
+            times: how often it is paid.
+            price: takes a layout per value, returns ns.
+        """
+        slots = tuple(sorted({v.slot for v in values} - {-1}))
+        table = np.zeros([len(self.slots[s].layouts) for s in slots])
+        for choice in np.ndindex(*table.shape):
+            at = dict(zip(slots, choice))
+            picked = (v.layouts[at.get(v.slot, 0)] for v in values)
+            table[choice] = times * price(*picked)
+        self.add_table(slots, table)
+
+    def add_table(self, slots: Tuple[int, ...], table: np.ndarray) -> None:
+        """Adds ns, [candidates of each slot]; no slots: a constant."""
+        if not slots:
+            self.base_ns += float(table)
+        elif table.any():
+            self._tables[slots] = self._tables.get(slots, 0.0) + table
+
+    def slots_at(self, node: Instruction) -> List[int]:
+        """Returns the slots of a configurable instruction, output first."""
+        first = self._first_slot[id(node)]
+        return list(range(first, first + 1 + len(node.operands)))
+
+    def runtime_ns(self, choices: np.ndarray) -> np.ndarray:
+        """Returns noiseless runtimes, ns.
+
+        Args:
+            choices: int [c, slots], an index into the layouts of each slot.
+
+        Returns:
+            float64 [c].
+        """
+        total = np.full(len(choices), self.base_ns)
+        if not self._tables:
+            return total
+        step = max(1, _LOOKUPS_AT_ONCE // len(self._offsets))
+        for start in range(0, len(choices), step):
+            part = choices[start : start + step].astype(np.int32)
+            at = np.broadcast_to(self._offsets, (len(part), len(self._offsets))).copy()
+            for slots, strides in zip(self._columns, self._strides):
+                at += part[:, slots] * strides
+            total[start : start + step] += self._values[at].sum(axis=1)
+        return total
+
+    def _flatten(self) -> None:
+        """Puts all tables into one array, each index a sum of three terms."""
+        columns, strides, offsets, values, end = [], [], [], [], 0
+        for slots, table in self._tables.items():
+            steps = [int(np.prod(table.shape[i + 1 :])) for i in range(table.ndim)]
+            columns.append([*slots, 0, 0][:3])
+            strides.append([*steps, 0, 0][:3])
+            offsets.append(end)
+            values.append(table.ravel())
+            end += table.size
+        self._columns = np.array(columns, np.int64).reshape(-1, 3).T
+        self._strides = np.array(strides, np.int32).reshape(-1, 3).T
+        self._offsets = np.array(offsets, np.int32)
+        self._values = np.concatenate(values) if values else np.zeros(0)
+
+
+class _Pricing:
+    """Walks one computation in order and adds its costs to the model."""
+
+    def __init__(self, model: LayoutModel, computation: Computation, times: int):
+        self._model, self._times = model, times
+        self._at: Dict[int, Optional[Value]] = {}
+        self._copied = set()
+        self._users = collections.defaultdict(list)
+        for node in computation.instructions:
+            for operand in {id(o): o for o in node.operands}.values():
+                self._users[id(operand)].append(node)
+        for node in computation.instructions:
+            self._at[id(node)] = self._price(node)
+        self._want(computation.root, None)
+
+    def _price(self, node: Instruction) -> Optional[Value]:
+        """Adds what `node` costs; returns the layout of its result."""
+        opcode, shape = node.opcode, node.shape
+        usual = Value(-1, (row_major(len(shape.dims)),))
+        if opcode in _FREE:
+            if opcode == 'rng':
+                self._add((usual,), lambda l: costs.random_ns(shape, l))
+            return None
+        if opcode in ('parameter', 'get-tuple-element'):
+            return usual._replace(fixed=True)
+        if opcode in ('tuple', 'while'):
+            for operand in node.operands:
+                self._want(operand, None)
+            return usual
+        if opcode in CONFIGURABLE:
+            return self._configurable(node)
+        if opcode == 'transpose':
+            return self._transposed(node)
+        if opcode == 'reduce':
+            return self._reduced(node)
+        if opcode in _WHOLE:
+            for operand in node.operands:
+                self._want(operand, None)
+            self._add((usual,), lambda l: costs.gather_ns(shape, l))
+            return usual
+        main = self._followed(node) or usual
+        for operand in node.operands:
+            if len(operand.shape.dims) == len(shape.dims):
+                self._want(operand, main)
+        if opcode in ELEMENTWISE:
+            moved = [o.shape.dtype for o in node.operands if self._in_memory(o)]
+            moved += [shape.dtype] if self._in_memory(node) else []
+            moved = tuple(moved)
+            self._add((main,), lambda l: costs.elementwise_ns(opcode, shape, l, moved))
+        else:
+            self._add((main,), lambda l: costs.roofline_ns(_moved(node, l)))
+        return main
+
+    def _configurable(self, node: Instruction) -> Value:
+        """Dots, convolutions, reshapes: all layouts are chosen."""
+        slots = self._model.slots_at(node)
+        tensors = (node.shape, *(o.shape for o in node.operands))
+        layouts = tuple(self._model.slots[s].layouts for s in slots)
+        values = tuple(Value(s, l) for s, l in zip(slots, layouts))
+        for operand, value in zip(node.operands, values[1:]):
+            self._want(operand, value)
+        if node.opcode == 'reshape':
+            target, source = tensors
+            self._add(values, lambda b, a: costs.reshape_ns(source, a, target, b))
+        else:
+            table = costs.product_ns(tensors, node.roles, layouts)
+            self._model.add_table(tuple(slots), self._times * table)
+        return values[0]
+
+    def _transposed(self, node: Instruction) -> Optional[Value]:
+        """Costs nothing: the layout absorbs it."""
+        given = self._at[id(node.operands[0])]
+        if given is None:
+            return None
+        new = {old: i for i, old in enumerate(node.dimensions)}
+        turned = tuple(tuple(new[d] for d in layout) for layout in given.layouts)
+        return given._replace(layouts=turned)
+
+    def _reduced(self, node: Instruction) -> Value:
+        source = node.operands[0]
+        rank = len(source.shape.dims)
+        given = self._at[id(source)] or Value(-1, (row_major(rank),))
+        new = [d for d in range(rank) if d not in node.dimensions]
+        kept = tuple(
+            tuple(new.index(d) for d in layout if d in new) for layout in given.layouts
+        )
+        result = given._replace(layouts=kept, fixed=False)
+        read = self._in_memory(source)
+        self._add(
+            (given, result),
+            lambda a, b: costs.reduce_ns(
+                source.shape, a, node.dimensions, node.shape, b, read
+            ),
+        )
+        return result
+
+    def _followed(self, node: Instruction) -> Optional[Value]:
+        """The operand whose layout the result takes over."""
+        rank = len(node.shape.dims)
+        given = [self._at[id(o)] for o in node.operands if len(o.shape.dims) == rank]
+        given = [v for v in given if v is not None]
+        order = (
+            [v for v in given if v.fixed] + [v for v in given if v.slot >= 0] + given
+        )
+        return order[0] if order else None
+
+    def _want(self, operand: Instruction, wanted: Optional[Value]) -> None:
+        """Adds the copy of an operand to a layout; None: to row major."""
+        given = self._at[id(operand)]
+        rank = len(operand.shape.dims)
+        if given is None or rank < 2:
+            return
+        wanted = wanted or Value(-1, (row_major(rank),))
+        key = id(operand), wanted.slot, wanted.layouts
+        if key not in self._copied:
+            self._copied.add(key)
+            tensor: Tensor = operand.shape
+            self._add((given, wanted), lambda a, b: costs.copy_ns(tensor, a, b))
+
+    def _in_memory(self, node: Instruction) -> bool:
+        """Whether a value is written to memory, and so read from it."""
+        if node.opcode in _FREE:
+            return False
+        users = self._users[id(node)]
+        fused = len(users) == 1 and users[0].opcode in ELEMENTWISE | {'reduce'}
+        return not (node.opcode in ELEMENTWISE and fused)
+
+    def _add(self, values: Tuple[Value, ...], price) -> None:
+        self._model.add(values, self._times, price)
+
+
+def _moved(node: Instruction, layout: Layout) -> float:
+    """Bytes that slices, pads, pools, ... read and write."""
+    same_rank = [
+        o.shape for o in node.operands if len(o.shape.dims) == len(node.shape.dims)
+    ]
+    if node.opcode in ('slice', 'dynamic-slice'):
+        return 2 * costs.stored_bytes(node.shape, layout)
+    if node.opcode == 'dynamic-update-slice':
+        return 2 * costs.stored_bytes(same_rank[1], layout)
+    return sum(costs.stored_bytes(t, layout) for t in (node.shape, *same_rank))

@@ -1,0 +1,282 @@
+"""The simulated whole programs: networks of repeated blocks, drawn at random.
+
+Two sources as in the real data: `xla` (convnets, mixers, recurrent networks,
+some transformers) and `nlp` (transformers only).  A program is the forward pass
+of a network, or a training step with gradients and updates of all weights.
+
+Every name begins with `sim_` and spells out all parameters; which split a
+program belongs to follows from its name alone, so that no program can be in two.
+"""
+
+import hashlib
+from typing import Callable, Dict, List, NamedTuple, Tuple
+
+import numpy as np
+
+from baselines.simulated.layout import layers
+from baselines.simulated.layout.gradients import gradients
+from baselines.simulated.layout.ops import Module
+from baselines.simulated.layout.ops import Net
+
+SOURCES = ('xla', 'nlp')
+SPLITS = ('train', 'valid', 'test')
+MIN_NODES = 200
+MAX_NODES = 8000
+
+_FAMILIES = {
+    'xla': ('convnet', 'recurrent', 'mixer', 'bottleneck', 'transformer', 'pyramid'),
+    'nlp': ('transformer', 'decoder', 'transformer', 'albert'),
+}
+
+
+class Program(NamedTuple):
+    """A network and what is done with it.
+
+    Attributes:
+        family: key of the networks below.
+        training: whether gradients and updates are part of it.
+        optimizer: 'momentum' or 'adam'.
+        dtype: of activations and weights, 'f32' or 'bf16'.
+        sizes: of the network, as its function takes them.
+    """
+
+    family: str
+    training: bool
+    optimizer: str
+    dtype: str
+    sizes: Tuple[Tuple[str, int], ...]
+
+    @property
+    def name(self) -> str:
+        """The graph id."""
+        sizes = '_'.join(f'{key}{value}' for key, value in self.sizes)
+        what = f'train_{self.optimizer}' if self.training else 'infer'
+        return f'sim_{self.family}_{sizes}_{self.dtype}_{what}'
+
+    @property
+    def split(self) -> str:
+        """Where it belongs: two thirds train, one sixth valid, one sixth test."""
+        place = hashlib.sha256(self.name.encode()).digest()[0] % 6
+        return {0: 'valid', 1: 'test'}.get(place, 'train')
+
+    def build(self) -> Module:
+        """Returns its instructions."""
+        net = Net(self.training, self.dtype)
+        result = _NETWORKS[self.family](net, **dict(self.sizes))
+        if not self.training:
+            return net.finish([result])
+        loss = _loss(net, result)
+        seed = net.here.add('constant', loss.shape)
+        found = gradients(net, [loss], [seed], net.trainable)
+        update = {'momentum': _momentum, 'adam': _adam}[self.optimizer]
+        results = [loss]
+        for weight, gradient in zip(list(net.trainable), found):
+            results += update(net, weight, gradient)
+        return net.finish(results)
+
+
+def draw_programs(source: str, split: str, count: int, seed: int) -> List[Program]:
+    """Draws different programs of one split; the first ones do not depend on `count`.
+
+    Args:
+        source: 'xla' or 'nlp'.
+        split: 'train', 'valid' or 'test'.
+        count: how many.
+        seed: of the whole data set.
+
+    Raises:
+        ValueError: source or split is unknown, or there are not that many.
+    """
+    for value, choice in ((source, SOURCES), (split, SPLITS)):
+        if value not in choice:
+            raise ValueError(f'{value!r} is not one of {", ".join(choice)}')
+    place = SOURCES.index(source), SPLITS.index(split)
+    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, *place])))
+    found: Dict[str, Program] = {}
+    families = _FAMILIES[source]
+    for _ in range(1000 + 100 * count):
+        if len(found) == count:
+            break
+        program = _draw(rng, families[len(found) % len(families)])
+        if program.name in found or program.split != split:
+            continue
+        if MIN_NODES <= len(program.build().nodes) <= MAX_NODES:
+            found[program.name] = program
+    if len(found) < count:
+        raise ValueError(
+            f'only {len(found)} different {source} programs found for {split}, '
+            f'not {count}: ask for fewer'
+        )
+    return list(found.values())
+
+
+def _draw(rng: np.random.Generator, family: str) -> Program:
+    def pick(*values):
+        return int(values[rng.integers(len(values))])
+
+    training = bool(rng.random() < 0.6)
+    if family == 'recurrent':
+        sizes = dict(
+            layers=pick(2, 3, 4, 5, 6),
+            batch=pick(8, 16, 20, 64, 128),
+            length=pick(16, 24, 35, 50),
+            hidden=pick(128, 200, 256, 384, 512),
+            words=pick(1000, 4000, 8000, 10000),
+        )
+    elif family in ('convnet', 'bottleneck'):
+        sizes = dict(
+            stages=pick(2, 3, 4),
+            depth=pick(1, 2, 3, 4),
+            batch=pick(4, 8, 16, 32, 64, 128),
+            side=pick(32, 48, 56, 64),
+            width=pick(24, 32, 48, 64, 96),
+        )
+    elif family == 'pyramid':
+        sizes = dict(
+            levels=pick(2, 3, 4),
+            depth=pick(1, 2, 3),
+            batch=pick(2, 4, 8, 16),
+            side=pick(64, 96, 128),
+            width=pick(16, 24, 32, 48),
+        )
+    elif family == 'mixer':
+        sizes = dict(
+            depth=pick(2, 4, 6, 8),
+            batch=pick(8, 16, 32, 64),
+            patches=pick(64, 100, 144, 196),
+            width=pick(96, 192, 256, 384, 512),
+            tokens=pick(48, 64, 96, 128, 192),
+        )
+    else:
+        heads = pick(2, 4, 6, 8, 12)
+        sizes = dict(
+            depth=pick(2, 3, 4, 6, 8),
+            batch=pick(4, 8, 16, 32),
+            length=pick(32, 64, 100, 128, 192),
+            heads=heads,
+            width=heads * pick(32, 48, 64),
+            words=pick(4000, 8000, 16000),
+        )
+    optimizer = ('momentum', 'adam')[rng.integers(2)]
+    dtype = ('f32', 'f32', 'bf16')[rng.integers(3)]
+    return Program(family, training, optimizer, dtype, tuple(sizes.items()))
+
+
+def _convnet(net, stages, depth, batch, side, width, bottleneck=False):
+    x = net.parameter((batch, side, side, 3))
+    x = layers.conv_block(net, x, width, 3)
+    if side >= 56:
+        x = layers.max_pool(net, x)
+    for stage in range(stages):
+        for block in range(depth):
+            stride = 2 if stage and not block else 1
+            x = layers.residual_block(net, x, width << stage, stride, bottleneck)
+    return layers.dense(net, _mean(net, x, [1, 2]), 1000)
+
+
+def _bottleneck(net, **sizes):
+    return _convnet(net, bottleneck=True, **sizes)
+
+
+def _pyramid(net, levels, depth, batch, side, width):
+    """Down by pooling, up by repeating; each level sees its way down again."""
+    x, seen = net.parameter((batch, side, side, 3)), []
+    for level in range(levels):
+        for _ in range(depth):
+            x = layers.conv_block(net, x, width << level, 3)
+        seen.append(x)
+        x = layers.max_pool(net, x)
+    x = layers.conv_block(net, x, width << levels, 3)
+    for level in reversed(range(levels)):
+        x, other = _double(net, x), seen[level]
+        dims = (*other.shape.dims[:3], other.shape.dims[3] + x.shape.dims[3])
+        joined = x.shape._replace(dims=dims)
+        x = net.here.add('concatenate', joined, other, x, dimensions=(3,))
+        for _ in range(depth):
+            x = layers.conv_block(net, x, width << level, 3)
+    x = layers.conv_block(net, x, width, 1)
+    return layers.dense(net, _mean(net, x, [1, 2]), 10)
+
+
+def _double(net, x):
+    """Repeats every row and column of an image."""
+    batch, height, width, features = x.shape.dims
+    x = net.broadcast(x, (batch, height, 2, width, 2, features), (0, 1, 3, 5))
+    return net.reshape(x, (batch, 2 * height, 2 * width, features))
+
+
+def _mixer(net, depth, batch, patches, width, tokens):
+    x = net.parameter((batch, patches, 192))
+    x = layers.dense(net, x, width)
+    for _ in range(depth):
+        x = layers.mixer_block(net, x, tokens, 4 * width)
+    return layers.dense(net, _mean(net, layers.normalise(net, x, [2]), [1]), 1000)
+
+
+def _transformer(net, depth, batch, length, heads, width, words, decoder=False):
+    x = layers.embedding(net, batch, length, words, width)
+    for _ in range(depth):
+        x = layers.transformer_block(net, x, heads, 4 * width, decoder, decoder)
+    return layers.dense(net, _mean(net, x, [1]), 1000)
+
+
+def _decoder(net, **sizes):
+    return _transformer(net, decoder=True, **sizes)
+
+
+def _albert(net, depth, batch, length, heads, width, words):
+    """A transformer with narrow embeddings."""
+    x = layers.dense(net, layers.embedding(net, batch, length, words, 128), width)
+    for _ in range(depth):
+        x = layers.transformer_block(net, x, heads, 4 * width, False, True)
+    x = net.op('tanh', layers.dense(net, _mean(net, x, [1]), width))
+    return layers.dense(net, x, 2)
+
+
+def _recurrent(net, layers_, batch, length, hidden, words):
+    x = layers.embedding(net, length, batch, words, hidden)
+    for layer in range(layers_):
+        x = layers.recurrent(net, x, hidden, str(layer))
+    return layers.dense(net, _mean(net, x, [0]), 1000)
+
+
+_NETWORKS: Dict[str, Callable] = {
+    'albert': _albert,
+    'bottleneck': _bottleneck,
+    'convnet': _convnet,
+    'decoder': _decoder,
+    'mixer': _mixer,
+    'pyramid': _pyramid,
+    'recurrent': lambda net, layers, **sizes: _recurrent(net, layers, **sizes),
+    'transformer': _transformer,
+}
+
+
+def _mean(net, x, over):
+    return net.scaled(net.reduce(x, over))
+
+
+def _loss(net, logits):
+    """Mean cross entropy of [batch, classes] and given one-hot labels."""
+    labels = net.parameter(logits.shape.dims)
+    peak = net.reduce(logits, [1], 'maximum')
+    x = net.op('subtract', logits, net.along(peak, logits, [0]))
+    total = net.op('log', net.reduce(net.op('exponential', x), [1]))
+    x = net.op('subtract', x, net.along(total, x, [0]))
+    return net.op('negate', _mean(net, net.op('multiply', x, labels), [0, 1]))
+
+
+def _momentum(net, weight, gradient):
+    speed = net.parameter(weight.shape.dims)
+    speed = net.op('add', net.scaled(speed), gradient)
+    return net.op('subtract', weight, net.scaled(speed)), speed
+
+
+def _adam(net, weight, gradient):
+    first, second = (net.parameter(weight.shape.dims) for _ in range(2))
+    square = net.op('multiply', gradient, gradient)
+    first = net.op('add', net.scaled(first), net.scaled(gradient))
+    second = net.op('add', net.scaled(second), net.scaled(square))
+    root = net.op('sqrt', net.scaled(second))
+    step = net.op('divide', net.scaled(first), net.op('add', root, net.fill(root)))
+    return net.op('subtract', weight, net.scaled(step)), first, second

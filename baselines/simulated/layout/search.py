@@ -1,0 +1,120 @@
+"""Which configurations of a program are measured.
+
+As in the real collections: `random` draws every layout freely; `default` is a
+genetic search that starts at what a compiler takes without measuring, and comes
+back to the same configurations again and again.
+"""
+
+from typing import Callable, List
+
+import numpy as np
+
+from baselines.simulated.layout.layouts import WIDTH
+from baselines.simulated.layout.layouts import Slot
+from baselines.simulated.layout.layouts import vector
+
+SEARCHES = ('random', 'default')
+
+# Share of the configurations that are measured once more.
+REPEATED = 0.02
+FEW_REPEATED = 0.97
+
+_GENERATION = 64  # configurations, at most
+_ELITE = 0.25
+_MUTATIONS = 2.0  # nodes per child, about
+
+
+def random_search(
+    slots: List[Slot], count: int, rng: np.random.Generator, repeated: float = REPEATED
+) -> np.ndarray:
+    """Draws configurations, all layouts equally likely.
+
+    Args:
+        slots: what there is to choose.
+        count: how many.
+        rng: source of randomness.
+        repeated: share of them that repeat another one.
+
+    Returns:
+        uint8 [count, slots], in random order.
+    """
+    sizes = np.array([len(s.layouts) for s in slots])
+    fresh = max(1, count - int(repeated * count))
+    drawn = rng.integers(0, sizes, (fresh, len(sizes)), np.uint8)
+    again = drawn[rng.integers(0, fresh, count - fresh)]
+    return rng.permutation(np.concatenate([drawn, again]))
+
+
+def genetic_search(
+    slots: List[Slot],
+    count: int,
+    rng: np.random.Generator,
+    measure: Callable[[np.ndarray], np.ndarray],
+) -> np.ndarray:
+    """Searches around the default configuration for fast ones.
+
+    Each generation keeps the quarter that measured fastest so far, and makes
+    children of two of them: every configurable node comes from either parent,
+    then about two nodes are drawn anew.
+
+    Args:
+        slots: what there is to choose.
+        count: how many configurations to measure in all.
+        rng: source of randomness.
+        measure: takes uint8 [n, slots], returns noisy runtimes, [n].
+
+    Returns:
+        uint8 [count, slots]: all that were measured, in random order.
+    """
+    sizes = np.array([len(s.layouts) for s in slots])
+    nodes = np.array([s.node for s in slots])
+    generation = int(np.clip(count // 12, 2, max(_GENERATION, count // 100)))
+    best, best_times = np.array([[s.default for s in slots]], np.uint8), np.zeros(0)
+    found = []
+    for start in range(0, count, generation):
+        children = _mutated(_crossed(best, generation, nodes, rng), sizes, nodes, rng)
+        if not start:
+            children[0] = best[0]
+            best = best[:0]
+        children = children[: count - start]
+        found.append(children)
+        times = np.concatenate([best_times, measure(children)])
+        kept = np.argsort(times, kind='stable')[: max(2, int(_ELITE * generation))]
+        best, best_times = np.concatenate([best, children])[kept], times[kept]
+    return rng.permutation(np.concatenate(found))
+
+
+def features(slots: List[Slot], choices: np.ndarray) -> np.ndarray:
+    """Writes configurations the way the collection has them.
+
+    Args:
+        slots: what there is to choose.
+        choices: int [c, slots].
+
+    Returns:
+        int8 [c, k, 18]: output, input, kernel layouts of each node, minor to
+        major, 6 values each, -1 where there is none.
+    """
+    most = max(len(s.layouts) for s in slots)
+    table = np.full((len(slots), most, WIDTH), -1, np.int8)
+    for i, slot in enumerate(slots):
+        for choice in range(len(slot.layouts)):
+            table[i, choice] = vector(slot, choice)
+    nodes = np.array([s.node for s in slots])
+    tensors = np.array([s.tensor for s in slots])
+    found = np.full((len(choices), nodes[-1] + 1, 3, WIDTH), -1, np.int8)
+    found[:, nodes, tensors] = table[np.arange(len(slots)), choices]
+    return found.reshape(len(choices), nodes[-1] + 1, 3 * WIDTH)
+
+
+def _crossed(parents, count, nodes, rng) -> np.ndarray:
+    pairs = rng.integers(0, len(parents), (2, count))
+    first = rng.random((count, nodes[-1] + 1)) < 0.5
+    return np.where(first[:, nodes], parents[pairs[0]], parents[pairs[1]])
+
+
+def _mutated(children, sizes, nodes, rng) -> np.ndarray:
+    count = nodes[-1] + 1
+    changed = rng.random((len(children), count)) < min(0.5, _MUTATIONS / count)
+    drawn = rng.integers(0, sizes, children.shape, np.uint8)
+    return np.where(changed[:, nodes], drawn, children)

@@ -1,0 +1,142 @@
+"""One simulated kernel: HLO graph, tile configurations, simulated runtimes.
+
+All randomness of a kernel derives from (seed, split, index), so that a kernel
+does not depend on how many others are made.
+"""
+
+import hashlib
+from typing import Callable, Dict, Tuple
+
+import numpy as np
+
+from baselines.data.tile import records
+from baselines.simulated import hlo_rows
+from baselines.simulated import tpu
+from baselines.simulated.tile import kernels
+from baselines.simulated.tile import products
+from baselines.simulated.tile import tiles
+from baselines.simulated.tile import traffic
+from baselines.simulated.tile.programs import SPLITS
+from baselines.simulated.tile.programs import Program
+from baselines.simulated.tile.programs import programs
+from baselines.simulated.tile.workload import Workload
+
+# Raise it whenever the same parameters give other arrays.
+GENERATOR_VERSION = 1
+
+# Relative standard deviation of the simulated measurement.
+NOISE = 0.01
+
+MIN_CONFIGS = 10
+MAX_CONFIGS_PER_MEAN = 3.46
+
+KINDS: Dict[str, Callable] = {
+    'elementwise': kernels.elementwise,
+    'reduce_rows': kernels.reduce_rows,
+    'reduce_features': kernels.reduce_features,
+    'softmax': kernels.softmax,
+    'update': kernels.update,
+    'copy': kernels.copy,
+    'transpose': kernels.transpose,
+    'concatenate': kernels.concatenate,
+    'pad': kernels.pad,
+    'slice': kernels.slice_,
+    'gates': kernels.gates,
+    'matmul': products.matmul,
+    'convolve': products.convolve,
+    'attention': products.attention,
+}
+
+# What a compiler without measurements would assume: perfect overlap, no
+# overheads of transfers.  It picks the configuration that normalises.
+_HEURISTIC = tpu.TPU_V3._replace(tile_ns=200.0, dma_ns=0.0, run_ns=0.0, overlap=1.0)
+
+
+def generate_kernel(
+    split: str, index: int, *, seed: int = 0, configs_mean: float = 577.0
+) -> records.TileRecord:
+    """Returns one simulated kernel.
+
+    Args:
+        split: 'train', 'valid' or 'test'; decides which programs are possible.
+        index: which kernel of the split; programs take turns.
+        seed: of the whole data set.
+        configs_mean: configurations per kernel, about, on average.
+
+    Returns:
+        The record; its id is `<program>_<16 hex digits>`, runtimes are in
+        simulated nanoseconds, the normaliser is the runtime of the
+        configuration that a compiler's heuristic would take.
+    """
+    choice = [p for p in programs() if p.split == split]
+    if not choice:
+        raise ValueError(f'split {split!r} is not one of {", ".join(SPLITS)}')
+    program = choice[index % len(choice)]
+    rng = np.random.Generator(
+        np.random.PCG64(np.random.SeedSequence([seed, SPLITS.index(split), index]))
+    )
+    while True:
+        kernel = draw_kernel(program, rng)
+        workload = Workload(kernel.computations, kernel.space)
+        chosen = draw_tiles(workload, rng, configs_mean)
+        if len(chosen) >= MIN_CONFIGS:
+            break
+    runtimes, default = measure(workload, chosen, rng)
+    features, opcodes, edges = hlo_rows.graph_arrays(kernel.computations)
+    config_features = tiles.config_features(kernel.space, chosen)
+    digest = hashlib.sha256(repr((seed, split, index)).encode())
+    for array in (features, opcodes, edges, config_features):
+        digest.update(array.tobytes())
+    return records.TileRecord(
+        graph_id=f'{program.name}_{digest.hexdigest()[:16]}',
+        node_feat=features,
+        node_opcode=opcodes,
+        edge_index=edges,
+        config_feat=config_features,
+        config_runtime=runtimes,
+        config_runtime_normalizers=np.full(len(runtimes), runtimes[default]),
+    )
+
+
+def draw_kernel(program: Program, rng: np.random.Generator) -> kernels.Kernel:
+    """Draws a kernel of `program`: its kind, length and everything else."""
+    kinds = [kind for kind, weight in program.kinds.items() for _ in range(weight)]
+    kind = kernels.pick(rng, kinds)
+    # Lengths lean to the short side; with the entry and the reducers most
+    # kernels have 10 to 70 nodes.
+    nodes = 3 + int(57 * rng.random() ** 1.3)
+    return KINDS[kind](program, rng, nodes)
+
+
+def draw_tiles(
+    workload: Workload, rng: np.random.Generator, configs_mean: float
+) -> np.ndarray:
+    """Draws the configurations of a kernel: distinct tiles that fit in memory.
+
+    Args:
+        workload: the kernel.
+        rng: source of randomness.
+        configs_mean: configurations per kernel, about, on average.
+
+    Returns:
+        int64 [c, axes], elements, in random order.
+    """
+    most = MAX_CONFIGS_PER_MEAN * configs_mean
+    # Many kernels have fewer tiles than a large mean asks for: lean to the limit.
+    lean = max(2.2 - configs_mean / 1000.0, 0.2)
+    wanted = MIN_CONFIGS + int((most - MIN_CONFIGS) * rng.random() ** lean)
+    drawn = tiles.candidates(workload.space, rng, max(3 * wanted, 200))
+    _, twice = workload.vector_memory(traffic.Tiling(workload.space, drawn))
+    drawn = drawn[twice <= tpu.TPU_V3.vector_memory_bytes]
+    order = np.argsort(rng.random(len(drawn)), kind='stable')
+    return drawn[order[:wanted]]
+
+
+def measure(
+    workload: Workload, chosen: np.ndarray, rng: np.random.Generator
+) -> Tuple[np.ndarray, int]:
+    """Returns noisy runtimes, int64 [c] ns, and the default configuration."""
+    exact = workload.runtime_ns(chosen)
+    noise = np.clip(rng.standard_normal(len(chosen)), -3.0, 3.0)
+    runtimes = np.maximum(np.rint(exact * (1.0 + NOISE * noise)), 2).astype(np.int64)
+    return runtimes, int(np.argmin(workload.runtime_ns(chosen, _HEURISTIC)))

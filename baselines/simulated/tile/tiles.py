@@ -1,0 +1,142 @@
+"""Tile candidates of a simulated kernel, and their 24 feature columns.
+
+As in the real files, bounds are listed in physical order (slowest dimension
+first) and count in units of the 8 x 128 register: 128 elements in the fastest
+dimension, 8 in the second fastest, 1 in the others; 1,024 for rank 1.
+"""
+
+from typing import NamedTuple, Tuple
+
+import numpy as np
+
+from baselines.simulated.hlo import Tensor
+from baselines.simulated.tpu import LANES
+from baselines.simulated.tpu import SUBLANES
+
+Bounds = Tuple[Tuple[int, int], ...]  # (axis, elements per unit), slowest first
+
+
+class Space(NamedTuple):
+    """The axes that a kernel loops over, and how a tile of them is written.
+
+    Attributes:
+        sizes: elements per axis.
+        output_bounds: what the columns of the output tile show.
+        kernel_bounds: likewise of a matrix product's second operand.
+        input_bounds: likewise of the operand of a transposition.
+        reduced: axes of a reduction; they run inside the axes that are kept.
+        contracted: axes of a matrix product's sum; they run innermost.
+    """
+
+    sizes: Tuple[int, ...]
+    output_bounds: Bounds
+    kernel_bounds: Bounds = ()
+    input_bounds: Bounds = ()
+    reduced: Tuple[int, ...] = ()
+    contracted: Tuple[int, ...] = ()
+
+    @property
+    def loops(self) -> Tuple[int, ...]:
+        """All axes, outermost loop first."""
+        inner = set(self.reduced) | set(self.contracted)
+        order = [axis for axis, _ in self.output_bounds]
+        kept = [axis for axis in order if axis not in inner]
+        reduced = [axis for axis in order if axis in self.reduced]
+        return (*kept, *reduced, *self.contracted)
+
+    @property
+    def steps(self) -> Tuple[int, ...]:
+        """Per axis, elements of which every tile is a multiple, or the whole."""
+        steps = [1] * len(self.sizes)
+        listed = (*self.output_bounds, *self.kernel_bounds, *self.input_bounds)
+        for axis, unit in listed:
+            steps[axis] = max(steps[axis], unit)
+            if axis in self.contracted and unit > 1:
+                steps[axis] = max(unit, _depth_step(self.sizes[axis]))
+        return tuple(steps)
+
+
+def _depth_step(size: int) -> int:
+    """The matrix unit sums over 128 at a time; short sums are cut finer."""
+    return LANES if size > LANES else min(32, size)
+
+
+def bounds_of(tensor: Tensor) -> Bounds:
+    """Returns the bounds that describe a tile of `tensor`, slowest first.
+
+    Only dimensions that follow an axis appear.
+    """
+    rank = len(tensor.dims)
+    units = {0: LANES, 1: SUBLANES} if rank > 1 else {0: SUBLANES * LANES}
+    return tuple(
+        (tensor.axes[dim].axis, units.get(place, 1))
+        for place, dim in reversed(list(enumerate(tensor.layout)))
+        if tensor.axes[dim] is not None
+    )
+
+
+def axis_candidates(size: int, step: int, odd: int = 1) -> np.ndarray:
+    """Returns the tile sizes tried along one axis, elements, ascending.
+
+    In steps: the whole divided by 1, 2, 3, ... and rounded up, and the powers of
+    two times 1, 3, ..., `odd`.  The largest is the whole axis.
+    """
+    whole = -(-size // step)
+    parts = -(-whole // np.arange(1, whole + 1))
+    powers = 2 ** np.arange(whole.bit_length())
+    powers = np.outer(np.arange(1, odd + 1, 2), powers).ravel()
+    steps = np.unique(np.concatenate([parts, powers[powers <= whole]]))
+    return np.minimum(steps * step, size)
+
+
+def candidates(space: Space, rng: np.random.Generator, draws: int) -> np.ndarray:
+    """Draws distinct tiles, all combinations of `axis_candidates` alike.
+
+    Axes are cut finer where that leaves fewer than `draws` combinations.
+
+    Args:
+        space: the axes.
+        rng: source of randomness.
+        draws: tiles to draw; duplicates are dropped.
+
+    Returns:
+        int64 [c, axes], elements, rows sorted, c <= draws.
+    """
+    for odd in (1, 3, 5, 7, 15, 31, 63):
+        choices = [
+            axis_candidates(size, step, odd)
+            for size, step in zip(space.sizes, space.steps)
+        ]
+        combinations = np.prod([float(len(c)) for c in choices])
+        if combinations >= draws:
+            break
+    columns = [c[rng.integers(len(c), size=draws)] for c in choices]
+    return np.unique(np.stack(columns, axis=1).astype(np.int64), axis=0)
+
+
+def config_features(space: Space, tiles: np.ndarray) -> np.ndarray:
+    """Returns the 24 configuration columns, float32 [c, 24].
+
+    Kernel, output and input bounds, each as 6 values padded with 0, their sum
+    and their product; bounds that a kernel lacks are 0 in all 8 columns.
+
+    Args:
+        space: the axes.
+        tiles: int64 [c, axes], elements.
+    """
+    blocks = [
+        _block(bounds, tiles)
+        for bounds in (space.kernel_bounds, space.output_bounds, space.input_bounds)
+    ]
+    return np.concatenate(blocks, axis=1).astype(np.float32)
+
+
+def _block(bounds: Bounds, tiles: np.ndarray) -> np.ndarray:
+    block = np.zeros((len(tiles), 8), np.int64)
+    if bounds:
+        axes, units = np.array(bounds).T
+        values = -(-tiles[:, axes] // units)
+        block[:, : len(bounds)] = values
+        block[:, 6] = values.sum(axis=1)
+        block[:, 7] = values.prod(axis=1)
+    return block

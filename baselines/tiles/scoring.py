@@ -1,0 +1,166 @@
+"""Model x kernels -> scores, in bounded memory.
+
+Kernels are packed in groups, and one compiled loop scores the slices ("items")
+of a group, a few at a time.  Slices are small enough for what a model computes
+per node and configuration to stay in cache, so memory does not grow with the
+number of configurations.
+"""
+
+from typing import Dict, Iterator, List, Optional, Tuple
+
+import numpy as np
+import tensorflow as tf
+
+from baselines.data import config_lists as lists_lib
+from baselines.tiles import graphs as graphs_lib
+
+# Configurations handed to TensorFlow at once; 24 scaled columns of so many
+# take 25 MB.
+_CONFIGS_PER_GROUP = 1 << 18
+
+# Slices scored side by side: enough to keep 8 cores busy.
+_PARALLEL_ITEMS = 8
+
+# oneDNN's kernel behind LayerNormalization keeps its state in the operation: run
+# twice at the same time, it corrupts memory (TensorFlow 2.15.1).
+_NOT_SIDE_BY_SIDE = 'FusedBatchNorm'
+
+
+class TileScorer:
+    """Scores configurations with one model; compiled once for all shapes.
+
+    Args:
+        model: has `forward(graph, num_configs)`.  A model without the
+            attribute `joins_early = False` is taken to compute something for
+            every pair of node and configuration, and is given small slices.
+            A `forward` that needs a Python number, not a tensor, for
+            `num_configs` is called slice by slice without compiling it.
+            With `scores_depend_on_list = True` configurations are cut into
+            lists at random, several times, and scores averaged; the same
+            lists every time.
+        graphs: the kernels to score.
+    """
+
+    def __init__(self, model: tf.keras.Model, graphs: graphs_lib.TileGraphs):
+        self._graphs = graphs
+        self._forward = model.forward
+        self._in_lists = getattr(model, 'scores_depend_on_list', False)
+        self._cells = (
+            graphs_lib.CELLS_PER_ITEM if getattr(model, 'joins_early', True) else None
+        )
+        self._score = self._compiled(_PARALLEL_ITEMS)
+        try:
+            traced = self._score.get_concrete_function()
+        except (TypeError, ValueError, AttributeError, NotImplementedError):
+            # If it is not for want of a number, this raises the same again.
+            self._score = self._score_one_by_one
+        else:
+            if _runs(traced, _NOT_SIDE_BY_SIDE):
+                self._score = self._compiled(parallel_items=1)
+
+    def score_all(
+        self, kernels: Optional[np.ndarray] = None
+    ) -> Iterator[Tuple[int, np.ndarray]]:
+        """Scores every configuration of kernels, in order.
+
+        Args:
+            kernels: numbers of the kernels in the split; None means all.
+
+        Yields:
+            (number of the kernel, scores float32 [its configurations]).
+
+        Raises:
+            ValueError: a score is not finite.
+        """
+        store = self._graphs.store
+        if kernels is None:
+            kernels = np.arange(store.num_graphs)
+        for group in graphs_lib.split_by_configs(store, kernels, _CONFIGS_PER_GROUP):
+            if self._in_lists:
+                yield from self._score_lists(group)
+                continue
+            scores = self._score(self._graphs.scoring_items(group, self._cells))
+            yield from self._by_kernel(
+                group, scores.numpy(), store.config_counts[group]
+            )
+
+    def score_chosen(
+        self, kernels: np.ndarray, configs: List[np.ndarray]
+    ) -> Iterator[Tuple[int, np.ndarray]]:
+        """Scores some configurations of each kernel; yields as `score_all`.
+
+        A model that compares configurations sees those of a kernel together.
+        """
+        sizes = np.array([len(chosen) for chosen in configs])
+        scores = self._score(self._graphs.chosen_items(kernels, configs))
+        yield from self._by_kernel(kernels, scores.numpy(), sizes)
+
+    def _score_lists(self, kernels: np.ndarray) -> Iterator[Tuple[int, np.ndarray]]:
+        """Means over several ways of cutting configurations into lists."""
+        counts = self._graphs.store.config_counts[kernels]
+        lists = [lists_lib.list_cuts(int(count)) for count in counts]
+        scored = self.score_chosen(
+            np.repeat(kernels, [len(cuts) for cuts in lists]),
+            [chosen for cuts in lists for chosen in cuts],
+        )
+        for kernel, count, cuts in zip(kernels, counts, lists):
+            total = np.zeros(count)
+            for chosen, (_, scores) in zip(cuts, scored):
+                total[chosen] += scores
+            times = sum(len(chosen) for chosen in cuts) / count
+            yield int(kernel), (total / times).astype(np.float32)
+
+    def _by_kernel(self, kernels, scores, sizes):
+        pieces = np.split(scores, np.cumsum(sizes)[:-1])
+        for kernel, piece in zip(kernels, pieces):
+            if not np.isfinite(piece).all():
+                name = self._graphs.store.graph_ids[kernel]
+                raise ValueError(
+                    f'the model gives {name} a score that is not finite; '
+                    'its weights or the features of this kernel are unusable'
+                )
+            yield int(kernel), piece
+
+    def _compiled(self, parallel_items: int):
+        return tf.function(
+            lambda packed: self._score_items(packed, parallel_items),
+            input_signature=[self._graphs.signature(batch=1)],
+        )
+
+    def _score_one_by_one(self, packed: graphs_lib.Packed) -> tf.Tensor:
+        tensors = {key: tf.convert_to_tensor(x) for key, x in packed.items()}
+        rows = []
+        for item, configs in enumerate(packed['configs_per_kernel'].tolist()):
+            graph, _ = graphs_lib.unpack(tensors, item, 1, configs)
+            rows.append(tf.reshape(self._forward(graph, configs), [-1]))
+        return tf.concat(rows, 0)
+
+    def _score_items(
+        self, packed: Dict[str, tf.Tensor], parallel_items: int
+    ) -> tf.Tensor:
+        items = tf.shape(packed['configs_per_kernel'])[0]
+
+        def score(item, scores):
+            graph, _ = graphs_lib.unpack(packed, item, batch=1)
+            configs = packed['configs_per_kernel'][item]
+            row = tf.reshape(self._forward(graph, configs), [-1])
+            return item + 1, scores.write(item, row)
+
+        scores = tf.TensorArray(
+            tf.float32, items, infer_shape=False, element_shape=[None]
+        )
+        _, scores = tf.while_loop(
+            lambda item, _: item < items,
+            score,
+            (tf.constant(0), scores),
+            parallel_iterations=parallel_items,
+        )
+        return scores.concat()
+
+
+def _runs(function, operation: str) -> bool:
+    """Whether a concrete function has operations of that name, inside loops too."""
+    parts = function.graph.as_graph_def().library.function
+    return any(
+        node.op.startswith(operation) for part in parts for node in part.node_def
+    )

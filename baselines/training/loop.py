@@ -1,0 +1,278 @@
+"""The training loop.  It touches no file: what is kept is up to the caller.
+
+An epoch is handed over as a few chunks of packed arrays, each holding many
+steps.  One compiled function runs all steps of a chunk, so that neither Python
+nor the input pipeline stands between two steps.
+"""
+
+import dataclasses
+import math
+import time
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
+
+import numpy as np
+import tensorflow as tf
+import tqdm
+
+from baselines.training import optimisation as optimisation_lib
+
+# (packed tensors, number of the step) -> (graph, labels [batch, configs])
+Unpack = Callable[[Mapping[str, tf.Tensor], tf.Tensor], Tuple[Any, tf.Tensor]]
+
+CURVES = ('epoch', 'train_loss', 'train_opa', 'val_loss', 'val_opa')
+
+
+@dataclasses.dataclass
+class State:
+    """Where a training stands; with the model's weights all it takes to go on.
+
+    Attributes:
+        curve: per finished epoch its number, losses and ordered-pair accuracies;
+            `val_tau`, where it is measured.
+        best_score: highest validation score so far, see `Validation`.
+        best_epoch: the epoch it was reached in; -1 before the first.
+        best_weights: the model's weights at that epoch.
+    """
+
+    curve: Dict[str, List[float]] = dataclasses.field(
+        default_factory=lambda: {name: [] for name in CURVES}
+    )
+    best_score: float = -math.inf
+    best_epoch: int = -1
+    best_weights: List[np.ndarray] = dataclasses.field(default_factory=list)
+
+    @property
+    def epochs_done(self) -> int:
+        """Number of finished epochs."""
+        return len(self.curve['epoch'])
+
+
+class Trainer:
+    """Takes optimiser steps on a model.
+
+    Args:
+        model: a built model: `model(graph, training=True)` gives scores.
+        loss: (labels, scores) -> scalar.
+        optimisation: learning rate, clipping, weight decay and averaging.
+        unpack: cuts a step's graph and labels out of packed tensors.
+        signature: types of the packed tensors, by name.
+    """
+
+    def __init__(
+        self,
+        model: tf.keras.Model,
+        loss: tf.keras.losses.Loss,
+        optimisation: optimisation_lib.Optimisation,
+        unpack: Unpack,
+        signature: Dict[str, tf.TensorSpec],
+    ):
+        self.model = model
+        self.loss = loss
+        self._unpack = unpack
+        self._optimisation = optimisation
+        self.optimizer = optimisation.adam()
+        # Moments have to exist before the compiled loop: it can make none.
+        self.optimizer._create_all_weights(model.trainable_variables)
+        self._averager = optimisation_lib.Averager(
+            model.trainable_variables, optimisation.averaging, optimisation.total_steps
+        )
+        self._compiled = tf.function(
+            self._run_chunk, input_signature=[signature, tf.TensorSpec([], tf.int32)]
+        )
+        # Traced here: Keras saves only a model that was called, and a resumed
+        # run may have no step left.
+        self._compiled.get_concrete_function()
+
+    def run_chunk(self, packed: Mapping[str, np.ndarray], steps: int):
+        """Takes `steps` steps.
+
+        Returns:
+            (sum of the losses, ordered pairs right, ordered pairs), floats.
+
+        Raises:
+            ValueError: the loss is not finite.
+        """
+        loss, correct, total = (float(x) for x in self._compiled(packed, steps))
+        if not np.isfinite(loss):
+            raise ValueError(
+                'the loss is not finite: lower --lr, or look for extreme '
+                'runtimes in the training split'
+            )
+        return loss, correct, total
+
+    def state(self) -> List[np.ndarray]:
+        """Everything that a step changes, for `restore`."""
+        return [
+            *self.model.get_weights(),
+            *self.optimizer.get_weights(),
+            *self._averager.state(),
+        ]
+
+    def restore(self, state: List[np.ndarray]) -> None:
+        """Puts back what `state` returned."""
+        weights = len(self.model.get_weights())
+        moments = weights + len(self.optimizer.get_weights())
+        self.model.set_weights(state[:weights])
+        self.optimizer.set_weights(state[weights:moments])
+        self._averager.restore(state[moments:])
+
+    def averaged(self):
+        """Within this context the model has its averaged weights."""
+        return self._averager.averaged()
+
+    def _run_chunk(self, packed, steps):
+        loss_sum, correct, total = 0.0, 0.0, 0.0
+        for step in tf.range(steps):
+            graph, labels = self._unpack(packed, step)
+            loss, scores = self._step(graph, labels)
+            loss_sum += loss
+            right, pairs = count_ordered_pairs(labels, scores)
+            correct += right
+            total += pairs
+        return loss_sum, correct, total
+
+    def _step(self, graph, labels):
+        variables = self.model.trainable_variables
+        with tf.GradientTape() as tape:
+            scores = self.model(graph, training=True)
+            loss = self.loss(labels, scores)
+            penalties = self.model.losses
+            objective = tf.add_n([loss] + penalties) if penalties else loss
+        gradients = tape.gradient(objective, variables)
+        # Embedding gradients as dense matrices: the tables are small, and
+        # clipping then sees the gradient itself, not its repeated rows.
+        gradients = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
+        self._optimisation.decay(self.optimizer, variables)
+        self.optimizer.apply_gradients(zip(gradients, variables))
+        self._averager.update(self.optimizer.iterations)
+        return loss, scores
+
+
+def count_ordered_pairs(labels: tf.Tensor, scores: tf.Tensor):
+    """Counts pairs with y_i > y_j, and those of them with s_i > s_j.
+
+    Args:
+        labels: float32 [lists, n].
+        scores: float32 [lists, n].
+
+    Returns:
+        (correct, total), float32 scalars.  Equal scores count as wrong.
+    """
+    slower = labels[:, :, tf.newaxis] > labels[:, tf.newaxis, :]
+    higher = scores[:, :, tf.newaxis] > scores[:, tf.newaxis, :]
+    correct = tf.math.count_nonzero(slower & higher, dtype=tf.float32)
+    return correct, tf.math.count_nonzero(slower, dtype=tf.float32)
+
+
+@dataclasses.dataclass(frozen=True)
+class Chunk:
+    """Some steps of an epoch: packed arrays and how many steps they hold."""
+
+    packed: Mapping[str, np.ndarray]
+    steps: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Validation:
+    """What `validate` found; a value is None where it could not be measured.
+
+    Attributes:
+        loss: the training loss on validation lists.
+        opa: ordered-pair accuracy.
+        tau: Kendall's tau; where it is given it chooses the best epoch, and
+            otherwise OPA does.
+    """
+
+    loss: Optional[float]
+    opa: Optional[float]
+    tau: Optional[float] = None
+
+    @property
+    def score(self) -> Optional[float]:
+        """What the best epoch has most of."""
+        return self.opa if self.tau is None else self.tau
+
+
+def fit(
+    trainer: Trainer,
+    state: State,
+    *,
+    epochs: int,
+    early_stop: int,
+    steps_per_epoch: int,
+    chunks: Callable[[int], Iterator[Chunk]],
+    validate: Callable[[], Validation],
+    after_epoch: Callable[[State], None] = lambda state: None,
+    say: Callable[[str], None] = print,
+) -> State:
+    """Trains until the validation score stops rising; leaves the best weights.
+
+    Args:
+        trainer: holds the model.
+        state: a new one, or one to go on from.
+        epochs: most epochs.
+        early_stop: stop after so many epochs without a better validation score.
+        steps_per_epoch: for the progress bar.
+        chunks: the epoch's number -> its chunks; the same number gives the
+            same chunks, so that a resumed run sees what it would have seen.
+        validate: measures the model as it is.
+        after_epoch: called with the state after every epoch.
+        say: prints a line.
+
+    Returns:
+        The state; the model has the weights of the best epoch.
+    """
+    for epoch in range(state.epochs_done, epochs):
+        if state.best_epoch >= 0 and epoch - state.best_epoch > early_stop:
+            break
+        started = time.monotonic()
+        train_loss, train_opa = _train_epoch(
+            trainer, chunks(epoch), steps_per_epoch, f'epoch {epoch + 1}/{epochs}'
+        )
+        with trainer.averaged():
+            found = validate()
+            weights = trainer.model.get_weights()
+        row = (epoch, train_loss, train_opa, found.loss, found.opa)
+        for name, value in zip(CURVES, row):
+            state.curve[name].append(value)
+        if found.tau is not None:
+            state.curve.setdefault('val_tau', []).append(found.tau)
+        # Without a validation score every epoch counts as better than the last.
+        better = found.score is None or found.score > state.best_score
+        if better:
+            state.best_score = -math.inf if found.score is None else found.score
+            state.best_epoch = epoch
+            state.best_weights = weights
+        say(
+            f'epoch {epoch + 1:3d}/{epochs}  loss {train_loss:.4f}  opa '
+            f'{_show(train_opa)}  val_loss {_show(found.loss)}  val_opa '
+            f'{_show(found.opa)}{_tau(found)}{" *" if better else "  "}  '
+            f'{time.monotonic() - started:.1f} s'
+        )
+        after_epoch(state)
+    if state.best_weights:
+        trainer.model.set_weights(state.best_weights)
+    return state
+
+
+def _train_epoch(trainer, chunks, steps, title):
+    loss, correct, total, done = 0.0, 0.0, 0.0, 0
+    with tqdm.tqdm(
+        total=steps, desc=title, unit='step', leave=False, disable=None
+    ) as bar:
+        for chunk in chunks:
+            sums = trainer.run_chunk(chunk.packed, chunk.steps)
+            loss, correct, total = (a + b for a, b in zip((loss, correct, total), sums))
+            done += chunk.steps
+            bar.update(chunk.steps)
+            opa = correct / total if total else None
+            bar.set_postfix_str(f'loss {loss / done:.4f}, opa {_show(opa)}')
+    return loss / done, correct / total if total else None
+
+
+def _tau(found: Validation) -> str:
+    return '' if found.tau is None else f'  val_tau {found.tau:.4f}'
+
+
+def _show(value: Optional[float]) -> str:
+    return '-' if value is None else f'{value:.4f}'

@@ -1,0 +1,204 @@
+"""What every command does around its work: exit codes, one line, quick help."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from baselines.commands import command_line
+from tests.helpers import places
+
+_ROOT = places.ROOT
+_SCRIPTS = sorted(path.name for path in _ROOT.glob('*.py') if path.name != 'setup.py')
+_LISTING = subprocess.run(
+    [sys.executable, '-m', 'baselines.commands'],
+    cwd=_ROOT,
+    check=True,
+    capture_output=True,
+    text=True,
+).stdout
+_COMMANDS = re.findall(r'^  (\w+) +\S', _LISTING, re.MULTILINE)
+
+
+def _python(*words, stdout=subprocess.PIPE):
+    environment = dict(os.environ)
+    environment.pop('PYTHONUNBUFFERED', None)  # a user's is not set
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=_ROOT,
+        env=environment,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+
+
+def _raise(error):
+    raise error
+
+
+@pytest.mark.parametrize('returned, code', [(None, 0), (0, 0), (3, 3)])
+def test_exit_code_of_work_that_ends(returned, code):
+    assert command_line.guarded(lambda: returned) == code
+
+
+@pytest.mark.parametrize(
+    'error, line',
+    [
+        (ValueError('--lr should be more than 0'), '--lr should be more than 0'),
+        (ValueError('two\n  lines'), 'two lines'),
+        (ValueError(), 'ValueError'),
+        (
+            FileNotFoundError(2, 'No such file', 'a.npz'),
+            "[Errno 2] No such file: 'a.npz'",
+        ),
+        (
+            UnicodeDecodeError('utf-8', b'\xff', 0, 1, 'invalid start byte'),
+            "'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",
+        ),
+    ],
+)
+def test_user_errors_are_one_line(capsys, monkeypatch, error, line):
+    monkeypatch.delenv('TPUGRAPHS_DEBUG', raising=False)
+    assert command_line.guarded(lambda: _raise(error)) == 1
+    assert capsys.readouterr() == ('', f'error: {line}\n')
+
+
+def test_debugging_shows_where_a_user_error_came_from(monkeypatch):
+    monkeypatch.setenv('TPUGRAPHS_DEBUG', '1')
+    with pytest.raises(ValueError, match='^bad$'):
+        command_line.guarded(lambda: _raise(ValueError('bad')))
+
+
+@pytest.mark.parametrize('error', [TypeError, KeyError, AssertionError])
+def test_our_own_defects_keep_their_traceback(error):
+    with pytest.raises(error):
+        command_line.guarded(lambda: _raise(error('ours')))
+
+
+def test_ctrl_c(capsys):
+    code = command_line.guarded(lambda: signal.raise_signal(signal.SIGINT))
+    assert code == 130
+    assert capsys.readouterr() == ('', '\ninterrupted\n')
+
+
+_PRINTS = (
+    'import sys; from baselines.commands import command_line; '
+    'sys.exit(command_line.guarded(lambda: print("x" * int(sys.argv[1]))))'
+)
+
+
+@pytest.mark.parametrize('size', [10, 1_000_000])
+def test_a_reader_that_has_left_is_no_error(size):
+    # Little is written only when the process ends, much at once.
+    read, write = os.pipe()
+    os.close(read)
+    done = _python('-c', _PRINTS, str(size), stdout=write)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, '')
+
+
+def test_full_disk_behind_stdout_is_an_error():
+    if not os.path.exists('/dev/full'):
+        pytest.skip('there is no /dev/full')
+    with open('/dev/full', 'w', encoding='utf-8') as full:
+        done = _python('-c', _PRINTS, '10', stdout=full)
+    assert done.returncode == 1
+    assert done.stderr == 'error: [Errno 28] No space left on device\n'
+
+
+def test_words_that_are_no_flags():
+    command_line.refuse_arguments(['tiles_train.py'])
+    with pytest.raises(SystemExit) as caught:
+        command_line.refuse_arguments(['tiles_train.py', 'MLP'])
+    assert caught.value.code == (
+        "error: 'MLP' is not a flag; see tiles_train.py --help"
+    )
+
+
+def test_tensorflow_is_quiet_unless_the_user_wants_it(monkeypatch):
+    monkeypatch.delenv('TF_CPP_MIN_LOG_LEVEL', raising=False)
+    command_line.quiet_tensorflow()
+    assert os.environ['TF_CPP_MIN_LOG_LEVEL'] == '3'
+    monkeypatch.setenv('TF_CPP_MIN_LOG_LEVEL', '0')
+    command_line.quiet_tensorflow()
+    assert os.environ['TF_CPP_MIN_LOG_LEVEL'] == '0'
+
+
+_RETRACES = """
+from baselines.commands import command_line
+command_line.start_tensorflow()
+import tensorflow as tf
+identity = tf.function(lambda x: x)
+for number in range(12):
+    identity(number)  # TensorFlow warns its author of so many traces
+"""
+
+
+@pytest.mark.slow
+def test_tensorflow_gives_users_no_advice_about_our_code():
+    done = _python('-c', _RETRACES)
+    assert (done.returncode, done.stdout, done.stderr) == (0, '', '')
+
+
+def test_the_listing_can_be_piped_to_head():
+    read, write = os.pipe()
+    os.close(read)
+    done = _python('-m', 'baselines.commands', stdout=write)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, '')
+
+
+def test_the_commands_are_listed():
+    assert {'predict', 'evaluate', 'extract', 'download', 'show'} <= set(_COMMANDS)
+    assert _LISTING.startswith('usage: tpugraphs COMMAND')
+    for words in (['--help'], ['-h'], ['help']):
+        done = _python('-m', 'baselines.commands', *words)
+        assert (done.returncode, done.stdout, done.stderr) == (0, _LISTING, '')
+
+
+def test_an_unknown_command():
+    done = _python('-m', 'baselines.commands', 'evalute')
+    assert (done.returncode, done.stdout) == (2, _LISTING)
+    assert done.stderr == "\nerror: no command is called 'evalute'\n"
+
+
+def test_the_console_script_passes_arguments_on():
+    done = _python('-m', 'baselines.commands', 'predict', '--split', 'best')
+    assert done.returncode == 2
+    assert done.stderr.startswith('usage: tpugraphs predict ')
+    assert "--split: invalid choice: 'best'" in done.stderr
+
+
+_HELP = """
+import runpy, sys
+name = sys.argv[1]
+sys.argv = [name, '--help']
+try:
+    if name.endswith('.py'):
+        runpy.run_path(name, run_name='__main__')
+    else:
+        runpy.run_module('baselines.commands.' + name, run_name='__main__')
+except SystemExit as end:
+    slow = sorted({'tensorflow', 'apache_beam', 'matplotlib'} & set(sys.modules))
+    print('code', end.code, 'imported', slow)
+"""
+
+
+@pytest.mark.parametrize('name', [*_COMMANDS, *_SCRIPTS])
+def test_help_teaches_and_waits_for_nothing(name):
+    done = _python('-c', _HELP, name)
+    # absl's --help ends with 1, as the published scripts do.
+    code = 1 if name.endswith('.py') else 0
+    assert done.stdout.splitlines()[-1] == f'code {code} imported []'
+    assert done.stderr == ''
+    example = (
+        rf'python {re.escape(name)}'
+        if name.endswith('.py')
+        else rf'(tpugraphs |python -m baselines\.commands\.){name}'
+    )
+    assert re.search(rf'^ +{example} \S', done.stdout, re.MULTILINE), 'no example'

@@ -1,0 +1,180 @@
+"""create_kaggle_csv.py as a user runs it."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.helpers import places
+
+_ROOT = places.ROOT
+_TEMPLATE = _ROOT.parent / 'shared' / 'data' / 'sample_submission.csv'
+
+_SAMPLE = (
+    'ID,TopConfigs\n'
+    'tile:xla:a,0;1;2;3;4\n'
+    'layout:nlp:random:b,0;1;2\n'
+    'layout:xla:default:b,0;1;2\n'
+    'tile:xla:c,0;1;2;3;4\n'
+)
+
+
+def _run(folder, *flags):
+    # A home of its own: ~/data/tpugraphs of the person testing must not count.
+    environment = {**os.environ, 'HOME': str(folder / 'home')}
+    return subprocess.run(
+        [sys.executable, str(_ROOT / 'create_kaggle_csv.py'), *flags],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _refused(done, message):
+    assert done.returncode == 1
+    assert done.stderr.count('\n') == 1 and done.stderr.startswith('error: ')
+    assert message in done.stderr
+    assert done.stdout == ''
+
+
+@pytest.fixture(name='folder')
+def _folder(tmp_path):
+    (tmp_path / 'sample_submission.csv').write_text(_SAMPLE)
+    (tmp_path / 'predictions_output_model.csv').write_text(
+        'ID,TopConfigs\ntile:xla:c,9;8;7;6;5\ntile:xla:a,1;0\n'
+    )
+    return tmp_path
+
+
+def test_defaults(folder):
+    done = _run(folder)
+    assert done.returncode == 0, done.stderr
+    assert (folder / 'predictions_kaggle.csv').read_bytes() == (
+        b'ID,TopConfigs\n'
+        b'tile:xla:a,1;0;1;1;1\n'
+        b'layout:nlp:random:b,0;1;2\n'
+        b'layout:xla:default:b,0;1;2\n'
+        b'tile:xla:c,9;8;7;6;5\n'
+    )
+    assert done.stdout.splitlines() == [
+        'tile:xla: 2 predicted, 0 from the template',
+        'layout:nlp:random: 0 predicted, 1 from the template',
+        'layout:xla:default: 0 predicted, 1 from the template',
+        'predictions_kaggle.csv: 4 rows written, 2 from predictions, 2 from the '
+        'template',
+    ]
+    assert done.stderr == ''
+
+
+def test_several_inputs_and_an_earlier_submission(folder):
+    (folder / 'nlp.csv').write_text('ID,TopConfigs\nlayout:nlp:random:b,2;1;0\n')
+    (folder / 'xla.csv').write_text('ID,TopConfigs\nlayout:xla:default:b,1;2;0\n')
+    assert _run(folder).returncode == 0
+    done = _run(
+        folder,
+        '--inputcsv=nlp.csv,xla.csv',
+        '--sample=predictions_kaggle.csv',
+        '--output=out/all.csv',
+    )
+    assert done.returncode == 0, done.stderr
+    merged = (folder / 'out' / 'all.csv').read_text().splitlines()
+    assert merged[1:] == [
+        'tile:xla:a,1;0;1;1;1',
+        'layout:nlp:random:b,2;1;0',
+        'layout:xla:default:b,1;2;0',
+        'tile:xla:c,9;8;7;6;5',
+    ]
+    repeated = _run(folder, '--inputcsv=nlp.csv', '--inputcsv=xla.csv')
+    assert '2 from predictions' in repeated.stdout
+
+
+def test_sample_in_the_data_folder(folder):
+    data = folder / 'home' / 'data' / 'tpugraphs'
+    data.mkdir(parents=True)
+    (folder / 'sample_submission.csv').rename(data / 'sample_submission.csv')
+    assert _run(folder).returncode == 0
+
+
+def test_gap_is_a_warning(folder):
+    (folder / 'one.csv').write_text('ID,TopConfigs\ntile:xla:c,9;8;7;6;5\n')
+    done = _run(folder, '--inputcsv=one.csv')
+    assert done.returncode == 0
+    assert done.stderr == (
+        "warning: tile:xla: 1 of 2 IDs have no prediction and keep the template's "
+        'row: tile:xla:a\n'
+    )
+
+
+@pytest.mark.parametrize(
+    'flags, message',
+    [
+        (['--sample=none.csv'], 'none.csv'),
+        (['--inputcsv=none.csv'], '--inputcsv none.csv: there is no such file'),
+        (['--inputcsv=,'], '--inputcsv names no file'),
+        (['--output=sample_submission.csv'], 'would replace its own input'),
+        (['--output=predictions_output_model.csv'], 'would replace its own input'),
+        (['my.csv'], "'my.csv' is not a flag"),
+        (['--output=sample_submission.csv/x.csv'], 'sample_submission.csv'),
+    ],
+)
+def test_user_errors_are_one_line(folder, flags, message):
+    _refused(_run(folder, *flags), message)
+    assert (folder / 'sample_submission.csv').read_text() == _SAMPLE
+    assert not (folder / 'predictions_kaggle.csv').exists()
+
+
+def test_bad_content_names_file_and_line(folder):
+    (folder / 'bad.csv').write_text('ID,TopConfigs\ntile:xla:c,9;x\n')
+    _refused(_run(folder, '--inputcsv=bad.csv'), 'bad.csv, line 2: tile:xla:c')
+    (folder / 'bad.csv').write_text('ID,TopConfigs\ntile:xla:z,9;1\n')
+    _refused(_run(folder, '--inputcsv=bad.csv'), 'not in the template: tile:xla:z')
+    _refused(
+        _run(folder, '--inputcsv=bad.csv', '--inputcsv=./bad.csv'),
+        'tile:xla:z is predicted in both bad.csv and ./bad.csv',
+    )
+
+
+def test_without_a_template_it_says_where_to_get_one(folder):
+    (folder / 'sample_submission.csv').unlink()
+    _refused(_run(folder), 'predict-ai-model-runtime/data and give its path as')
+
+
+def test_help_shows_the_flags_and_an_unknown_one_is_refused(folder):
+    shown = _run(folder, '--help').stdout
+    for text in ('--inputcsv', '--sample', '--output', 'predictions_kaggle.csv'):
+        assert text in shown
+    done = _run(folder, '--ouput=x')
+    assert done.returncode == 1
+    assert "Unknown command line flag 'ouput'" in done.stderr
+
+
+def test_import_defines_no_flag():
+    code = (
+        'import sys; sys.path.insert(0, sys.argv[1]); import create_kaggle_csv; '
+        'from absl import flags; assert "inputcsv" not in flags.FLAGS; '
+        'assert "tensorflow" not in sys.modules'
+    )
+    subprocess.run([sys.executable, '-c', code, str(_ROOT)], check=True)
+
+
+def test_tile_predictions_into_the_published_template(tmp_path):
+    if not _TEMPLATE.exists():
+        pytest.skip(f'{_TEMPLATE} is not there')
+    lines = _TEMPLATE.read_text().splitlines()
+    tiles = [line for line in lines if line.startswith('tile:')]
+    mine = [line.replace('0;1;2;3;4', '4;3;2;1;0') for line in reversed(tiles)]
+    predictions = tmp_path / 'tile.csv'
+    predictions.write_text('\n'.join([lines[0], *mine]) + '\n')
+    done = _run(tmp_path, f'--sample={_TEMPLATE}', '--inputcsv=tile.csv')
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / 'predictions_kaggle.csv').read_text().splitlines() == [
+        line.replace(',0;1;2;3;4', ',4;3;2;1;0') if line[:5] == 'tile:' else line
+        for line in lines
+    ]
+    assert done.stdout.splitlines()[-1] == (
+        'predictions_kaggle.csv: 894 rows written, 844 from predictions, 50 from '
+        'the template'
+    )

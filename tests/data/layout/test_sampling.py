@@ -1,0 +1,256 @@
+"""Sampling layouts: none twice, distributed as said, labelled rightly."""
+
+import itertools
+
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+
+from baselines.data.layout import sampling as layout_sampling
+from baselines.data.layout import store as layout_store
+from tests.helpers import layout_files
+
+# Quantiles 99.9 % of chi-square, by degrees of freedom.
+_CHI2 = {3: 16.27, 4: 18.47, 11: 31.26, 19: 43.82, 55: 93.17}
+
+
+def _store(folder, *graphs, is_test=False):
+    """A store of graphs, each a list of (vector number, runtime)."""
+    for i, configs in enumerate(graphs):
+        features = np.full((len(configs), 1, 18), -1, np.float32)
+        # Vector numbers in base 6.
+        for config, (vector, _) in zip(features, configs):
+            config[0, :3] = [vector // 36, vector // 6 % 6, vector % 6]
+        layout_files.write_split(
+            folder / 'train',
+            [
+                layout_files.make_program(
+                    np.random.default_rng(0),
+                    f'g{i}',
+                    configurable=1,
+                    configs=len(configs),
+                    node_config_feat=features,
+                    config_runtime=np.array(
+                        [0 if is_test else runtime for _, runtime in configs]
+                    ),
+                )
+            ],
+        )
+    return layout_store.open_layout_split(str(folder / 'train'), str(folder / 'cache'))
+
+
+def _distinct(count, seed=0):
+    """Configurations that all differ, in random order of runtime."""
+    runtimes = 1000 + np.random.default_rng(seed).permutation(count)
+    return list(enumerate(runtimes.tolist()))
+
+
+@pytest.fixture(name='store', scope='module')
+def _shared_store(tmp_path_factory):
+    repeated = [(i % 7, 100 + i) for i in range(20)]
+    return _store(
+        tmp_path_factory.mktemp('split'), _distinct(50), repeated, _distinct(200)
+    )
+
+
+@settings(deadline=None, max_examples=80)
+@given(
+    strategy=st.sampled_from(layout_sampling.STRATEGIES),
+    unique=st.booleans(),
+    k=st.integers(1, 7),
+    cap=st.sampled_from([None, 7, 10, 1000]),
+    graphs=st.lists(st.integers(0, 2), max_size=5),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_none_twice_and_labels_are_right(store, strategy, unique, k, cap, graphs, seed):
+    sampler = layout_sampling.ConfigSampler(
+        store, strategy, unique=unique, max_configs=cap
+    )
+    draws = [sampler.draw(np.random.default_rng(seed), graphs, k) for _ in range(2)]
+    configs, runtimes = draws[0]
+    np.testing.assert_array_equal(configs, draws[1].configs)
+    np.testing.assert_array_equal(runtimes, draws[1].runtimes)
+    assert configs.shape == runtimes.shape == (len(graphs), k)
+    assert configs.dtype == np.int64 and runtimes.dtype == np.float64
+    for graph, row, labels in zip(graphs, configs, runtimes):
+        assert set(row) <= set(sampler.candidates(graph))
+        assert len(set(row)) == k
+        record = store.record(graph)
+        if not unique:
+            np.testing.assert_array_equal(labels, record.config_runtime[row])
+            continue
+        features = record.node_config_feat
+        assert len(np.unique(features[row], axis=0)) == k
+        for config, label in zip(row, labels):
+            same = (features == features[config]).all(axis=(1, 2))
+            assert label == pytest.approx(record.config_runtime[same].mean())
+            assert config == np.flatnonzero(same)[0]
+
+
+def test_draws_move_on(store):
+    sampler = layout_sampling.ConfigSampler(store)
+    rng = np.random.default_rng(0)
+    first, second = (sampler.draw(rng, [0, 0], 8).configs for _ in range(2))
+    assert (first != second).any() and (first[0] != first[1]).any()
+
+
+def test_candidates_are_ordered_by_runtime(tmp_path):
+    store = _store(tmp_path, [(3, 40), (1, 10), (3, 20), (2, 25), (1, 16)])
+    every = layout_sampling.ConfigSampler(store)
+    assert every.candidates(0).tolist() == [1, 4, 2, 3, 0]
+    # Means: 3 -> 30, 1 -> 13, 2 -> 25; each stands where it is first.
+    unique = layout_sampling.ConfigSampler(store, unique=True)
+    assert unique.candidates(0).tolist() == [1, 3, 0]
+    assert every.counts.tolist() == [5] and unique.counts.tolist() == [3]
+    assert unique.with_at_least(3).tolist() == [0]
+    assert unique.with_at_least(4).tolist() == []
+
+
+def _chi_square(found, shares):
+    expected = np.asarray(shares) * np.sum(found)
+    return ((found - expected) ** 2 / expected).sum()
+
+
+def _ranked_pairs(strategy, count, k, draws):
+    """Ordered draws of `k` ranks, counted in a dict."""
+    rng = np.random.default_rng(1)
+    found = {}
+    for _ in range(draws):
+        key = tuple(layout_sampling._positions(rng, strategy, count, k))
+        found[key] = found.get(key, 0) + 1
+    return found
+
+
+@pytest.mark.parametrize('count, k', [(4, 1), (5, 2), (8, 2)])
+def test_skewed_is_gumbel_top_k(count, k):
+    # Of Gumbel top-k the first has probability exp(logit) / sum, the next the
+    # same among those left.  8 of 2 are drawn another way than 5 of 2.
+    weight = np.exp((count - np.arange(count)) / count)
+    shares = {}
+    for ranks in itertools.permutations(range(count), k):
+        share, left = 1.0, weight.sum()
+        for rank in ranks:
+            share *= weight[rank] / left
+            left -= weight[rank]
+        shares[ranks] = share
+    found = _ranked_pairs('skewed', count, k, 20_000)
+    assert set(found) <= set(shares)
+    assert (
+        _chi_square(
+            np.array([found.get(ranks, 0) for ranks in shares]), list(shares.values())
+        )
+        < _CHI2[len(shares) - 1]
+    )
+
+
+def test_uniform_is_uniform():
+    found = _ranked_pairs('uniform', 5, 2, 20_000)
+    assert len(found) == 20
+    assert _chi_square(np.array(list(found.values())), [1 / 20] * 20) < _CHI2[19]
+
+
+def test_stratified_takes_one_of_every_part():
+    # 10 in 4 parts: 0-1, 2-4, 5-6, 7-9.
+    rng = np.random.default_rng(2)
+    draws = np.array(
+        [layout_sampling._positions(rng, 'stratified', 10, 4) for _ in range(6000)]
+    )
+    ordered = np.sort(draws, axis=1)
+    parts = [[0, 1], [2, 3, 4], [5, 6], [7, 8, 9]]
+    for column, part in zip(ordered.T, parts):
+        assert set(column) == set(part)
+    # In random order: any part comes first equally often.
+    first = np.searchsorted([0, 2, 5, 7], draws[:, 0], 'right') - 1
+    assert _chi_square(np.bincount(first, minlength=4), [1 / 4] * 4) < _CHI2[3]
+
+
+@pytest.mark.parametrize('strategy', layout_sampling.STRATEGIES)
+@pytest.mark.parametrize('count', [2, 5, 64])
+def test_as_many_as_there_are(strategy, count):
+    drawn = layout_sampling._positions(np.random.default_rng(0), strategy, count, count)
+    assert sorted(drawn) == list(range(count))
+
+
+def test_skewed_prefers_the_fastest_of_a_store(store):
+    sampler = layout_sampling.ConfigSampler(store)
+    rng = np.random.default_rng(0)
+    runtimes = sampler.draw(rng, [2] * 4000, 1).runtimes[:, 0] - 1000
+    # Rank r of 200 has weight exp(-r / 200): the fastest half is drawn with
+    # 1 / (1 + exp(-1/2)) = 0.622; five standard deviations are 0.038.
+    assert abs((runtimes < 100).mean() - 0.622) < 0.038
+
+
+def test_cap_is_a_fixed_uniform_subset(store):
+    chosen = []
+    for seed in range(400):
+        sampler = layout_sampling.ConfigSampler(store, max_configs=5, seed=seed)
+        kept = sampler.candidates(0)
+        assert len(set(kept)) == 5
+        np.testing.assert_array_equal(kept, sampler.candidates(0))
+        assert (np.diff(store.config_runtime[:50][kept]) > 0).all()
+        chosen.extend(kept)
+    # 2,000 choices of 50: 40 each; the quantile is 85.35 for 49 degrees of
+    # freedom, and choices without replacement vary less.
+    counts = np.bincount(chosen, minlength=50)
+    assert _chi_square(counts, [1 / 50] * 50) < 85.35
+    same = layout_sampling.ConfigSampler(store, max_configs=5, seed=7)
+    # Asking for another graph first changes nothing.
+    same.candidates(2)
+    np.testing.assert_array_equal(
+        same.candidates(0),
+        layout_sampling.ConfigSampler(
+            store, 'uniform', max_configs=5, seed=7
+        ).candidates(0),
+    )
+    assert same.counts.tolist() == [5, 5, 5]
+
+
+def test_cap_above_the_number_keeps_all(store):
+    sampler = layout_sampling.ConfigSampler(store, max_configs=60, unique=True)
+    assert sampler.counts.tolist() == [50, 7, 60]
+    assert sorted(sampler.candidates(1)) == list(range(7))
+
+
+def test_without_runtimes(tmp_path):
+    store = _store(tmp_path, _distinct(6), is_test=True)
+    for unique in (False, True):
+        drawn = layout_sampling.ConfigSampler(store, 'uniform', unique=unique).draw(
+            np.random.default_rng(0), [0], 6
+        )
+        assert sorted(drawn.configs[0]) == list(range(6))
+        assert not drawn.runtimes.any()
+        for strategy in ('skewed', 'stratified'):
+            with pytest.raises(
+                ValueError,
+                match=f'^g0: {strategy} sampling needs runtimes, .* sample uniformly',
+            ):
+                layout_sampling.ConfigSampler(store, strategy, unique=unique).draw(
+                    np.random.default_rng(0), [0], 2
+                )
+
+
+def test_mistakes(store):
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="'best': it is one of skewed, uniform"):
+        layout_sampling.ConfigSampler(store, 'best')
+    with pytest.raises(ValueError, match='max_configs is 1: ranking needs'):
+        layout_sampling.ConfigSampler(store, max_configs=1)
+    with pytest.raises(ValueError, match='cannot draw 0 configurations'):
+        layout_sampling.ConfigSampler(store).draw(rng, [0], 0)
+    with pytest.raises(
+        ValueError,
+        match='^g1: cannot draw 21 of 20 config.*with '
+        '--configs, or leave the graph out',
+    ):
+        layout_sampling.ConfigSampler(store).draw(rng, [0, 1], 21)
+    with pytest.raises(ValueError, match='^g1: cannot draw 8 of 7 different'):
+        layout_sampling.ConfigSampler(store, unique=True).draw(rng, [0, 1], 8)
+    with pytest.raises(IndexError, match='graph 3 of 3'):
+        layout_sampling.ConfigSampler(store).draw(rng, [3], 1)
+
+
+def test_no_graphs_give_an_empty_sample(store):
+    drawn = layout_sampling.ConfigSampler(store).draw(np.random.default_rng(0), [], 4)
+    assert drawn.configs.shape == drawn.runtimes.shape == (0, 4)

@@ -1,0 +1,209 @@
+"""Packed folders and their cache with several processes, some of them killed."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+from baselines.data.packed import cache
+from baselines.data.packed import columns
+from tests.helpers import places
+
+_ROOT = str(places.ROOT)
+
+
+def _pack(folder, *blocks, **manifest):
+    folder.mkdir()
+    with columns.PackedWriter(str(folder)) as writer:
+        for block in blocks:
+            writer.append(**block)
+        writer.finish(manifest)
+    return str(folder)
+
+
+def test_columns_of_any_shape_come_back_mapped(tmp_path):
+    folder = _pack(
+        tmp_path / 'packed',
+        {'codes': np.arange(6, dtype=np.uint8).reshape(1, 2, 3)},
+        {'codes': np.zeros((0, 2, 3), np.uint8), 'flags': np.array([True])},
+        {'codes': np.full((2, 2, 3), 9, np.uint8)},
+        note='text',
+    )
+    manifest = columns.read_manifest(folder)
+    mapped = columns.map_columns(folder, manifest)
+    assert manifest['note'] == 'text'
+    assert mapped['codes'].shape == (3, 2, 3)
+    assert mapped['codes'][0].tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert (mapped['codes'][1:] == 9).all()
+    assert mapped['flags'].tolist() == [True]
+    assert all(isinstance(array, np.memmap) for array in mapped.values())
+    with pytest.raises(ValueError, match='read-only'):
+        mapped['codes'][0] = 1
+
+
+def test_columns_are_plain_npy_files(tmp_path):
+    folder = _pack(tmp_path / 'packed', {'x': np.arange(3, dtype='<i8')})
+    loaded = np.load(os.path.join(folder, 'x.npy'), allow_pickle=False)
+    np.testing.assert_array_equal(loaded, [0, 1, 2])
+
+
+def test_a_slice_that_is_not_contiguous_is_packed_in_order(tmp_path):
+    folder = _pack(tmp_path / 'packed', {'x': np.arange(12).reshape(3, 4)[:, ::2].T})
+    mapped = columns.map_columns(folder, columns.read_manifest(folder))
+    assert mapped['x'].tolist() == [[0, 4, 8], [2, 6, 10]]
+
+
+@pytest.mark.parametrize('rows', [np.zeros((1, 3)), np.zeros(2, np.float32)])
+def test_rows_that_do_not_fit(tmp_path, rows):
+    with pytest.raises(ValueError, match='x.npy: rows of float.* do not fit'):
+        _pack(tmp_path / 'packed', {'x': np.zeros(2)}, {'x': rows})
+
+
+def test_without_finish_there_is_no_manifest(tmp_path):
+    with columns.PackedWriter(str(tmp_path)) as writer:
+        writer.append(x=np.zeros(3))
+    with pytest.raises(FileNotFoundError):
+        columns.read_manifest(str(tmp_path))
+
+
+def _build(writer):
+    writer.append(x=np.arange(4))
+    return {'by': 'parent'}
+
+
+def _open(cache_dir, version=1, listing=(('a', 1, 2),), source='s'):
+    return cache.open_or_build(
+        str(cache_dir), 'test', [source], list(listing), version, _build
+    )
+
+
+def test_version_listing_and_source_each_count(tmp_path):
+    folders = lambda: {p.name for p in tmp_path.iterdir() if p.is_dir()}
+    _open(tmp_path)
+    first = folders()
+    _open(tmp_path)
+    assert folders() == first
+    _open(tmp_path, version=2)
+    second = folders()
+    assert len(second) == 1 and second != first
+    _open(tmp_path, listing=[('a', 1, 3)])
+    assert len(folders()) == 1 and folders() != second
+    _open(tmp_path, source='t')
+    assert len(folders()) == 2
+
+
+def _child(cache_dir, body):
+    """Starts a process that opens the same folder, its build being `body`."""
+    program = textwrap.dedent("""
+        import os, sys, time
+        import numpy as np
+        from baselines.data.packed import cache
+        def build(writer):
+        {body}
+            return dict(by='child')
+        manifest, arrays = cache.open_or_build(
+            sys.argv[1], 'test', ['s'], [('a', 1, 2)], 1, build)
+        print('got', manifest['by'], arrays['x'].tolist(), flush=True)
+    """).format(body=textwrap.indent(textwrap.dedent(body), '    '))
+    return subprocess.Popen(
+        [sys.executable, '-c', program, str(cache_dir)],
+        cwd=_ROOT,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def test_the_second_process_waits_for_the_first(tmp_path):
+    slow = """
+        writer.append(x=np.arange(4))
+        open(os.path.join(sys.argv[1], f'built-{os.getpid()}'), 'w').close()
+        time.sleep(0.5)
+    """
+    children = [_child(tmp_path / 'cache', slow) for _ in range(3)]
+    results = [child.communicate(timeout=60) for child in children]
+    assert [child.returncode for child in children] == [0, 0, 0], results
+    assert {out for out, _ in results} == {'got child [0, 1, 2, 3]\n'}
+    names = sorted(path.name for path in (tmp_path / 'cache').iterdir())
+    assert len([name for name in names if name.startswith('built-')]) == 1
+    assert not [name for name in names if '.building-' in name]
+
+
+def test_waiting_says_so(tmp_path):
+    body = """
+        writer.append(x=np.arange(4))
+        print('building', flush=True)
+        sys.stdin.readline()
+    """
+    first = _child(tmp_path, body)
+    assert first.stdout.readline() == 'building\n'
+    second = _child(tmp_path, body)
+    assert second.stderr.readline() == (
+        'waiting for another process that is packing test\n'
+    )
+    first.kill()
+    first.communicate()
+    # The lock ends with its holder, so the second builds now.
+    assert second.stdout.readline() == 'building\n'
+    second.kill()
+    second.communicate()
+
+
+def test_killed_midway(tmp_path):
+    child = _child(
+        tmp_path,
+        """
+        writer.append(x=np.arange(3))
+        print('building', flush=True)
+        time.sleep(60)
+    """,
+    )
+    assert child.stdout.readline() == 'building\n'
+    child.kill()
+    child.communicate()
+    left = [path for path in tmp_path.iterdir() if '.building-' in path.name]
+    assert len(left) == 1
+    manifest, arrays = _open(tmp_path)
+    assert manifest['by'] == 'parent' and arrays['x'].tolist() == [0, 1, 2, 3]
+    assert not left[0].exists()
+    assert len([path for path in tmp_path.iterdir() if path.is_dir()]) == 1
+
+
+def test_a_write_that_fails_for_real(tmp_path):
+    child = _child(
+        tmp_path,
+        """
+        import resource
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+        for _ in range(100):
+            writer.append(x=np.zeros(10_000))
+    """,
+    )
+    _, err = child.communicate(timeout=60)
+    assert child.returncode == 1
+    assert 'the cache cannot be written' in err and str(tmp_path) in err
+    assert [path.suffix for path in tmp_path.iterdir()] == ['.lock']
+
+
+def test_a_finished_folder_opens_without_the_lock(tmp_path):
+    _open(tmp_path)
+    lock = next(tmp_path.glob('*.lock'))
+    lock.unlink()
+    assert _open(tmp_path)[1]['x'].tolist() == [0, 1, 2, 3]
+    assert not lock.exists()
+
+
+def test_listing(tmp_path):
+    for name in ('b.npz', 'a.npz', 'c.txt', '.d.npz', 'c.npz'):
+        (tmp_path / name).write_text(name)
+    os.utime(tmp_path / 'a.npz', ns=(1, 123_456_789_123))
+    listing = cache.list_files(str(tmp_path), '.npz')
+    assert [name for name, _, _ in listing] == ['a.npz', 'b.npz', 'c.npz']
+    assert listing[0] == ('a.npz', 5, 123_456_789_123)
+    assert cache.list_files(str(tmp_path), '.npz', limit=2) == listing[:2]
+    with pytest.raises(FileNotFoundError):
+        cache.list_files(str(tmp_path / 'gone'), '.npz')

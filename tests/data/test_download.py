@@ -1,0 +1,289 @@
+"""Downloading, from a server on this machine."""
+
+import contextlib
+import http.server
+import io
+import os
+import subprocess
+import sys
+import tarfile
+import threading
+
+import pytest
+
+from baselines.data import download
+
+_NAME = 'npz_tile_xla_train'
+_FILES = {f'k_{i}.npz': bytes([i]) * 40_000 for i in range(5)}
+
+
+def _archive(split_folder, contents):
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode='w') as tar:
+        for name, data in contents.items():
+            info = tarfile.TarInfo(f'{split_folder}/{name}')
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    return stream.getvalue()
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    """Serves `contents` {path: bytes}; the other attributes make trouble."""
+
+    def __init__(self):
+        super().__init__(('127.0.0.1', 0), _Handler)
+        self.contents = {}
+        self.asked = []  # (path, Range header)
+        self.etag = '"1"'
+        self.ranges = True
+        self.cut_after = []  # bytes after which the next answers end
+        self.headers = {}  # sent instead of the right ones; None leaves out
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):  # pylint: disable=invalid-name
+        server, asked = self.server, self.headers.get('Range')
+        server.asked.append((self.path, asked))
+        body = server.contents.get(self.path)
+        if body is None:
+            self.send_error(404)
+            return
+        total, start = len(body), 0
+        if asked and server.ranges:
+            start = int(asked[len('bytes=') : -1])
+        if start >= total:
+            self.send_error(416)
+            return
+        self.send_response(206 if start else 200)
+        headers = {'ETag': server.etag, 'Content-Length': str(total - start)}
+        if start:
+            headers['Content-Range'] = f'bytes {start}-{total - 1}/{total}'
+        for key, value in {**headers, **server.headers}.items():
+            if value is not None:
+                self.send_header(key, value)
+        self.end_headers()
+        end = start + server.cut_after.pop(0) if server.cut_after else total
+        with contextlib.suppress(ConnectionError):
+            self.wfile.write(body[start:end])
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture(name='server')
+def _server(monkeypatch):
+    monkeypatch.setenv('no_proxy', '*')
+    with _Server() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        server.url = f'http://127.0.0.1:{server.server_port}/v0'
+        server.contents[f'/v0/{_NAME}.tar'] = _archive('npz/tile/xla/train', _FILES)
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(name='split')
+def _split():
+    return download.splits_of(['tile:xla'])[0]
+
+
+def _unpacked(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def _data(tmp_path):
+    return tmp_path / 'npz' / 'tile' / 'xla' / 'train'
+
+
+def test_names_and_folders():
+    found = download.splits_of(['layout:nlp:random', 'tile:xla', 'tile:xla'])
+    assert [(split.name, split.folder) for split in found] == [
+        ('npz_layout_nlp_random_train', 'npz/layout/nlp/random/train'),
+        ('npz_layout_nlp_random_valid', 'npz/layout/nlp/random/valid'),
+        ('npz_layout_nlp_random_test', 'npz/layout/nlp/random/test'),
+        ('npz_tile_xla_train', 'npz/tile/xla/train'),
+        ('npz_tile_xla_valid', 'npz/tile/xla/valid'),
+        ('npz_tile_xla_test', 'npz/tile/xla/test'),
+    ]
+    assert len(download.splits_of(['all'])) == 15
+    with pytest.raises(ValueError, match="'tile' is unknown: choose from all, "):
+        download.splits_of(['tile'])
+    with pytest.raises(ValueError, match='no collection given'):
+        download.splits_of([])
+
+
+def test_a_split_arrives_and_is_not_fetched_twice(server, split, tmp_path):
+    done = download.download(split, str(tmp_path), server.url)
+    assert done.counts == (5, 0, 0)
+    assert _unpacked(_data(tmp_path)) == _FILES
+    assert os.listdir(tmp_path / 'archives') == [f'{_NAME}.json']
+    assert len(server.asked) == 1
+    assert download.download(split, str(tmp_path), server.url).counts is None
+    assert len(server.asked) == 1
+    # A file that vanished is fetched again; the others are kept.
+    (_data(tmp_path) / 'k_3.npz').unlink()
+    done = download.download(split, str(tmp_path), server.url + '/')
+    assert done.counts == (1, 4, 0)
+    assert _unpacked(_data(tmp_path)) == _FILES
+
+
+def test_a_kept_archive_is_used_again(server, split, tmp_path):
+    download.download(split, str(tmp_path), server.url, keep_archive=True)
+    assert (tmp_path / 'archives' / f'{_NAME}.tar').exists()
+    (_data(tmp_path) / 'k_0.npz').unlink()
+    done = download.download(split, str(tmp_path), server.url, keep_archive=True)
+    assert done.counts == (1, 4, 0)
+    assert len(server.asked) == 1
+
+
+def test_dropped_connections_are_taken_up_again(server, split, tmp_path):
+    server.cut_after = [1000, 2500]
+    download.download(split, str(tmp_path), server.url)
+    assert [asked for _, asked in server.asked] == [None, 'bytes=1000-', 'bytes=3500-']
+    assert _unpacked(_data(tmp_path)) == _FILES
+
+
+def test_a_later_call_goes_on(server, split, tmp_path):
+    server.cut_after = [1000, 0]
+    with pytest.raises(OSError, match='after 1,000 of 215,040 bytes; run the command'):
+        download.download(split, str(tmp_path), server.url)
+    assert not _data(tmp_path).exists()
+    part = tmp_path / 'archives' / f'{_NAME}.tar.part'
+    assert part.stat().st_size == 1000
+    download.download(split, str(tmp_path), server.url)
+    assert server.asked[-1][1] == 'bytes=1000-'
+    assert _unpacked(_data(tmp_path)) == _FILES
+    assert not part.exists()
+
+
+def test_complete_part_needs_no_server(server, split, tmp_path):
+    server.cut_after = [1000, 0]
+    with pytest.raises(OSError):
+        download.download(split, str(tmp_path), server.url)
+    part = tmp_path / 'archives' / f'{_NAME}.tar.part'
+    part.write_bytes(server.contents[f'/v0/{_NAME}.tar'])
+    asked = len(server.asked)
+    download.download(split, str(tmp_path), server.url)
+    assert len(server.asked) == asked
+    assert _unpacked(_data(tmp_path)) == _FILES
+
+
+@pytest.mark.parametrize('change', ['etag', 'longer', 'shorter'])
+def test_a_file_that_changed_on_the_server_starts_over(server, split, tmp_path, change):
+    server.cut_after = [1500, 0]
+    with pytest.raises(OSError):
+        download.download(split, str(tmp_path), server.url)
+    new = {
+        'etag': {'n.npz': b'new' * 9000},
+        'longer': {'n.npz': b'n' * 900_000},
+        'shorter': {'n.npz': b''},
+    }[change]
+    body = _archive('npz/tile/xla/train', new)
+    if change == 'etag':
+        server.etag = '"2"'
+        body += bytes(215_040 - len(body))
+    if change == 'shorter':
+        body = body[:1536].rstrip(b'\0')  # no more than has come: a 416
+        body += bytes(1500 - len(body))
+    server.contents[f'/v0/{_NAME}.tar'] = body
+    download.download(split, str(tmp_path), server.url)
+    assert _unpacked(_data(tmp_path)) == new
+    assert server.asked[-1][1] is None
+
+
+def test_a_server_without_ranges(server, split, tmp_path):
+    server.ranges = False
+    server.cut_after = [1000, 2500]
+    download.download(split, str(tmp_path), server.url)
+    assert _unpacked(_data(tmp_path)) == _FILES
+    # One that always ends early is given up.
+    server.cut_after = [1000] * 5
+    (_data(tmp_path) / 'k_0.npz').unlink()
+    with pytest.raises(OSError, match='after 1,000 of 215,040 bytes'):
+        download.download(split, str(tmp_path), server.url)
+
+
+@pytest.mark.parametrize(
+    'headers, message',
+    [
+        ({'Content-Length': None}, 'does not tell the length'),
+        ({'Content-Length': '-5'}, 'does not tell the length'),
+        ({'Content-Length': '9' * 17}, 'no room in .* to download http://127'),
+    ],
+)
+def test_senseless_answers(server, split, tmp_path, headers, message):
+    server.headers = headers
+    with pytest.raises((ValueError, OSError), match=message):
+        download.download(split, str(tmp_path), server.url)
+    assert not _data(tmp_path).exists()
+
+
+@pytest.mark.parametrize(
+    'text', [None, 'bytes 0-1/2', 'bytes 1000-2000/215040', 'bytes */5', 'x']
+)
+def test_senseless_ranges(server, split, tmp_path, text):
+    server.cut_after = [1000]
+    server.headers = {'Content-Range': text}
+    with pytest.raises(ValueError, match='the server answers with Content-Range'):
+        download.download(split, str(tmp_path), server.url)
+
+
+def test_missing_archive_and_no_server(server, split, tmp_path):
+    with pytest.raises(OSError, match=rf'/v1/{_NAME}.tar: HTTP Error 404'):
+        download.download(split, str(tmp_path), server.url.replace('v0', 'v1'))
+    with pytest.raises(OSError, match=r'127.0.0.1:1/npz.*refused'):
+        download.download(split, str(tmp_path), 'http://127.0.0.1:1')
+    for bad in ('ftp://host/', 'file:///etc', 'host/path', 'http://'):
+        with pytest.raises(ValueError, match='is no address'):
+            download.download(split, str(tmp_path), bad)
+
+
+def test_a_bad_archive_is_removed_and_nothing_unpacked(server, split, tmp_path):
+    server.contents[f'/v0/{_NAME}.tar'] = _archive('npz/tile/xla/valid', _FILES)
+    with pytest.raises(ValueError, match='is not in npz/tile/xla/train'):
+        download.download(split, str(tmp_path), server.url)
+    assert not os.listdir(tmp_path / 'archives') and not _data(tmp_path).exists()
+    with pytest.raises(ValueError):
+        download.download(split, str(tmp_path), server.url, keep_archive=True)
+    assert os.listdir(tmp_path / 'archives') == [f'{_NAME}.tar']
+
+
+def test_two_at_once(server, tmp_path):
+    import fcntl  # pylint: disable=import-outside-toplevel
+
+    with open(tmp_path / 'x.tar.part', 'ab') as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(OSError, match='is being downloaded by another process'):
+            download.fetch(f'{server.url}/{_NAME}.tar', str(tmp_path / 'x.tar'))
+    assert not server.asked
+
+
+def test_the_command(server, tmp_path):
+    for split in ('valid', 'test'):
+        folder = f'npz/tile/xla/{split}'
+        contents = {f'{split}.npz': b'1', 'readme': b''}
+        server.contents[f'/v0/npz_tile_xla_{split}.tar'] = _archive(folder, contents)
+    command = [
+        sys.executable,
+        '-m',
+        'baselines.commands.download',
+        f'--data_dir={tmp_path}',
+        f'--base_url={server.url}',
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stderr == '' and done.returncode == 0
+    assert done.stdout.splitlines() == [
+        'npz/tile/xla/train: 5 files written, 0 kept',
+        'npz/tile/xla/valid: 1 files written, 0 kept, 1 other files in the archive '
+        'ignored',
+        'npz/tile/xla/test: 1 files written, 0 kept, 1 other files in the archive '
+        'ignored',
+    ]
+    again = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert again.stdout.splitlines()[0] == 'npz/tile/xla/train: complete already'
+    layout = [*command, '--collection=tile:xla,layout:xla:default']
+    done = subprocess.run(layout, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith('error: http://127') and done.stderr.count('\n') == 1
+    assert 'npz_layout_xla_default_train.tar: HTTP Error 404' in done.stderr

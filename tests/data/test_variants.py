@@ -1,0 +1,158 @@
+"""Data of one kind does not reach a model of another."""
+
+import re
+
+import numpy as np
+import pytest
+
+from baselines.data import variants
+from baselines.data.tile import memory_store
+from tests.helpers import tile_records
+
+_NODE = tuple(f'n{i}' for i in range(140))
+_CONFIG = tuple(f'c{i}' for i in range(24))
+
+
+def _store(**changes):
+    return memory_store.tile_store(
+        '/data/train', tile_records.make_records(2, **changes)
+    )
+
+
+def test_a_store_in_memory_holds_what_a_packed_one_does(tmp_path):
+    from baselines.data.tile import store
+
+    kernels = tile_records.write_split(tmp_path / 'train', tile_records.make_records(3))
+    packed = store.open_tile_split(str(tmp_path / 'train'), str(tmp_path / 'c'))
+    ours = memory_store.tile_store('x', kernels)
+    assert ours.graph_ids == packed.graph_ids
+    assert ours.has_runtimes
+    for name in (
+        'node_feat',
+        'node_opcode',
+        'edge_index',
+        'config_feat',
+        'config_runtime',
+        'config_runtime_normalizers',
+        'node_offsets',
+        'edge_offsets',
+        'config_offsets',
+        'node_min',
+        'node_max',
+        'config_min',
+        'config_max',
+        'max_opcode',
+    ):
+        np.testing.assert_array_equal(
+            getattr(ours, name), getattr(packed, name), err_msg=name
+        )
+
+
+@pytest.mark.parametrize(
+    'changes',
+    [
+        {},
+        dict(pad=-1),
+        dict(node_features=7, config_features=3),
+        dict(feature_names=_NODE, config_feature_names=_CONFIG),
+    ],
+)
+def test_a_run_file_gives_it_back(changes):
+    store = _store(**changes)
+    variant = variants.Variant.of(store)
+    described = variant.to_json()
+    described = {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in described.items()
+    }
+    again = variants.Variant.from_json(described)
+    assert again == variant
+    again.check(store, 'it was made of')
+
+
+def test_runs_without_the_keys_had_published_columns():
+    assert variants.Variant.from_json({}) == variants.Variant(0, 140, 24)
+    assert variants.Variant.from_json({}, 18).config_features == 18
+    used = {'node_used': [True] * 7, 'config_used': [False] * 3}
+    assert variants.Variant.from_json({'normalizer': used}) == (
+        variants.Variant(0, 7, 3)
+    )
+
+
+@pytest.mark.parametrize(
+    'trained, given, message',
+    [
+        (
+            {},
+            dict(pad=-1),
+            'absent entries are -1 (--pad=-1), but 0 in what the model was trained on',
+        ),
+        (
+            dict(pad=-1),
+            {},
+            'absent entries are 0 (--pad=0), but -1 in what the model was trained on',
+        ),
+        (
+            {},
+            dict(node_features=150),
+            'node_feat has 150 columns, but 140 in what the model was trained on',
+        ),
+        (
+            dict(config_features=30),
+            {},
+            'config_feat has 24 columns, but 30 in what the model was trained on',
+        ),
+        (
+            {},
+            dict(feature_names=_NODE),
+            'feature_names: the columns have names, but they have none in what the '
+            'model was trained on',
+        ),
+        (
+            dict(config_feature_names=_CONFIG),
+            {},
+            'config_feature_names: the columns have no names, but they have in what '
+            'the model was trained on',
+        ),
+        (
+            dict(feature_names=_NODE),
+            dict(feature_names=(*_NODE[:-1], 'x')),
+            "feature_names: column 139 is 'x', but 'n139' in what the model was "
+            'trained on',
+        ),
+    ],
+)
+def test_another_kind_is_refused(trained, given, message):
+    variant = variants.Variant.of(_store(**trained))
+    with pytest.raises(ValueError) as error:
+        variant.check(_store(**given), 'the model was trained on')
+    assert str(error.value) == (
+        f'/data/train: {message}; use data extracted in the same way, or train '
+        'a model on this one'
+    )
+
+
+@pytest.mark.parametrize(
+    'info, message',
+    [
+        (dict(pad=1), 'pad should be 0 or -1, not 1'),
+        (dict(pad=True), 'pad should be 0 or -1, not True'),
+        (dict(pad=None), 'pad should be 0 or -1, not None'),
+        (
+            dict(node_features='140'),
+            "node_features should be a number of columns, not '140'",
+        ),
+        (
+            dict(config_features=0),
+            'config_features should be a number of columns, not 0',
+        ),
+        (dict(feature_names='abc'), 'feature_names should be a list of names or null'),
+        (
+            dict(config_feature_names=[1]),
+            'config_feature_names should be a list of names or null',
+        ),
+    ],
+)
+def test_a_damaged_run_file(info, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        variants.Variant.from_json(info)

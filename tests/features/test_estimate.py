@@ -1,0 +1,468 @@
+"""The analytical estimate: kernels small enough to work out by hand."""
+
+import math
+
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+
+from baselines.data.packed import views
+from baselines.features import estimate
+from baselines.features import kernel_facts
+from baselines.features import normalizer as normalizer_lib
+from baselines.tiles import graphs
+from tests.helpers import hlo_kernels
+from tests.helpers import tile_records
+from tests.helpers.hlo_kernels import configs
+from tests.helpers.hlo_kernels import kernel
+from tests.helpers.hlo_kernels import node
+
+_MIB = 2**20
+
+
+def _columns(record):
+    """{column: values of the configurations}, logarithms undone."""
+    store = hlo_kernels.store(record)
+    rows = estimate.estimate(
+        kernel_facts.KernelFacts.of(store),
+        np.zeros(record.num_configs, int),
+        record.config_feat,
+    )
+    assert rows.shape == (record.num_configs, 7) and rows.dtype == np.float32
+    values = dict(zip(estimate.NAMES, np.exp(rows.T.astype(np.float64))))
+    for name in ('log_bytes', 'log_matrix_operations', 'log_vector_operations'):
+        values[name] -= 1
+    values['log_footprint'] = values['log_footprint'] * 16 * _MIB - 1
+    return values
+
+
+def _check(record, **expected):
+    found = _columns(record)
+    for name, values in expected.items():
+        np.testing.assert_allclose(
+            found[f'log_{name}'], values, rtol=1e-5, atol=1e-3, err_msg=name
+        )
+
+
+def _addition(dims, config_feat, **changes):
+    """A fusion that adds two arrays."""
+    shape = dict(dims=dims, **changes)
+    return kernel(
+        [
+            node('parameter', **shape),
+            node('parameter', **shape),
+            node('add', root=True, **shape),
+            node('parameter', **shape),
+            node('parameter', **shape),
+            node('fusion', root=True, **shape),
+        ],
+        [(2, 0), (2, 1), (5, 2), (5, 3), (5, 4)],
+        config_feat,
+    )
+
+
+def test_an_elementwise_kernel():
+    # 16 x 256: 2 x 2 registers.  Whole, and in four tiles of one register.
+    record = _addition([16, 256], configs(([2, 2], []), ([1, 1], [])))
+    moved = 3 * 16 * 256 * 4  # two read, one written
+    _check(
+        record,
+        tiles=[1, 4],
+        padding=[1, 1],
+        bytes=[moved, moved],
+        matrix_operations=[0, 0],
+        vector_operations=[4, 4],
+        footprint=[moved, moved / 4],
+        time=[moved / 450 + 250, moved / 450 + 1000],
+    )
+
+
+def test_what_is_absent_from_a_configuration_is_whole():
+    # Bounds of 0, or of -1 where raw files were extracted so; and too large.
+    rows = configs(([], []), ([-1, -1], []), ([9, 9], []))
+    _check(_addition([16, 256], rows), tiles=[1, 1, 1], padding=[1, 1, 1])
+
+
+def test_padding():
+    # 20 x 300 elements: 3 x 3 registers, in 2 x 2 tiles of 2 x 2 registers, two
+    # of four half empty in each direction: 32 x 512.
+    record = _addition([20, 300], configs(([2, 2], [])))
+    _check(
+        record,
+        tiles=[4],
+        padding=[32 * 512 / (20 * 300)],
+        bytes=[3 * 24 * 384 * 4],  # whole registers of the array alone
+        vector_operations=[16],  # 4 tiles of 4 registers
+    )
+
+
+@pytest.mark.parametrize(
+    'dims, layout, tile, trips',
+    [
+        ([16, 256], [0, 1], [16, 1], 2),  # 16 lie along lanes, 256 / 8 are slowest
+        ([4096], [0], [2], 2),  # rank 1: 1,024 to a register
+        ([3, 16, 256], [1, 2, 0], [1, 32, 1], 3),  # slowest: 3, then 256, then 16
+        ([3, 16, 256], [2, 0, 1], [4, 1, 2], 4),  # slowest: 16, then 3, then 256
+    ],
+)
+def test_the_layout_says_which_dimension_is_which(dims, layout, tile, trips):
+    _check(_addition(dims, configs((tile, [])), layout=layout), tiles=[trips])
+
+
+@pytest.mark.parametrize('dtype, size', [('bf16', 2), ('pred', 1), ('s32', 4)])
+def test_element_types(dtype, size):
+    record = _addition([8, 128], configs(([1, 1], [])), dtype=dtype)
+    _check(record, bytes=[3 * 1024 * size])
+
+
+def _product(first='left', **columns):
+    """[256, 1024] x [1024, 512] in f32; operands are numbered either way."""
+    left, right = node('parameter', [256, 1024]), node('parameter', [1024, 512])
+    operands = [left, right] if first == 'left' else [right, left]
+    return kernel(
+        [
+            *operands,
+            node(
+                'convolution',
+                [256, 512],
+                root=True,
+                **{**hlo_kernels.PRODUCT, **columns},
+            ),
+        ],
+        [(2, 0), (2, 1)],
+        # The second operand has 128 x 4 registers, the result 32 x 4.
+        configs(([32, 4], [128, 4]), ([16, 2], [64, 2])),
+    )
+
+
+@pytest.mark.parametrize('first', ['left', 'right'])
+def test_a_matrix_product(first):
+    """Its tiles are 256 x 512 with depth 1024, then 128 x 256 with depth 512."""
+    left, right, out = 256 * 1024 * 4, 1024 * 512 * 4, 256 * 512 * 4
+    operations = 2 * 256 * 512 * 1024
+    # The first operand is needed for both halves of the columns, the second
+    # for both halves of the rows; the result is written once.
+    moved = np.array([left + right + out, 2 * left + 2 * right + out])
+    _check(
+        _product(first),
+        tiles=[1, 8],
+        padding=[1, 1],
+        bytes=moved,
+        matrix_operations=[operations, operations],
+        vector_operations=[0, 0],
+        footprint=[left + right + out, left / 4 + right / 4 + out / 4],
+        time=moved / 450 + 250 * np.array([1, 8]),
+    )
+    # 4 x 128 x 128 operations a cycle at 0.94 GHz: 4.4 us, less than the 7.0
+    # that the smaller traffic takes.
+    assert operations / (4 * 128 * 128 * 0.94) < moved[0] / 450
+
+
+def test_a_sum_is_padded_to_the_side_of_the_matrix_unit():
+    record = kernel(
+        [
+            node('parameter', [8, 24]),
+            node('parameter', [24, 128]),
+            node('convolution', [8, 128], root=True, **hlo_kernels.PRODUCT),
+        ],
+        [(2, 0), (2, 1)],
+        configs(([1, 1], [3, 1]), ([1, 1], [1, 1])),
+    )
+    # Depth 24 is one step of 128, or three tiles of 8 that take 128 each.
+    _check(record, tiles=[1, 3], matrix_operations=2 * 8 * 128 * 128 * np.array([1, 3]))
+
+
+def test_a_convolution_goes_over_its_input_for_every_position_of_the_window():
+    columns = dict(
+        input_batch=0,
+        input_feature=3,
+        kernel_input=2,
+        kernel_output=3,
+        output_batch=0,
+        output_feature=3,
+    )
+    shape = [16, 4, 4, 128]
+    record = kernel(
+        [
+            node('parameter', shape, layout=[3, 0, 2, 1]),
+            node('parameter', [3, 1, 128, 128]),
+            node('convolution', shape, layout=[3, 0, 2, 1], root=True, **columns),
+        ],
+        [(2, 0), (2, 1)],
+        # Result: 4, 4, 2 (batch), 1.  Window 3 x 1, depth 16 x 8, one column.
+        configs(([4, 4, 2, 1], [3, 1, 16, 1]), ([2, 4, 2, 1], [1, 1, 16, 1])),
+    )
+    array, window = 16 * 4 * 4 * 128 * 4, 3 * 128 * 128 * 4
+    _check(
+        record,
+        tiles=[1, 6],
+        bytes=[2 * array + window, 3 * array + 2 * window + array],
+        matrix_operations=[2 * 16 * 4 * 4 * 128 * 3 * 128] * 2,
+    )
+
+
+def test_a_batch_of_products_goes_by_sizes():
+    # [2, 64, 128] x [2, 256, 128] -> [2, 64, 256]; a `dot` has no columns of
+    # its own.  The second operand has 2, 32 and 1 registers' lengths.
+    record = kernel(
+        [
+            node('parameter', [2, 64, 128]),
+            node('parameter', [2, 256, 128]),
+            node('dot', [2, 64, 256], root=True),
+        ],
+        [(2, 0), (2, 1)],
+        configs(([2, 8, 2], [2, 32, 1]), ([1, 8, 1], [1, 16, 1])),
+    )
+    left, right, out = (
+        4 * size for size in (2 * 64 * 128, 2 * 256 * 128, 2 * 64 * 256)
+    )
+    _check(
+        record,
+        tiles=[1, 4],
+        bytes=[left + right + out, 2 * left + right + out],
+        matrix_operations=[2 * 2 * 64 * 256 * 128] * 2,
+    )
+
+
+def test_tiles_that_do_not_fit_twice_take_turns():
+    # 4096 x 1024 floats are 16 MiB; halves of two operands and a result 24 MiB.
+    dims = [4096, 1024]
+    moved, registers = 3 * 16 * _MIB, 4096
+    record = _addition(dims, configs(([256, 8], []), ([64, 8], [])))
+    memory, vector = moved / 450, registers / (2 * 0.94)
+    _check(
+        record,
+        footprint=[24 * _MIB, 6 * _MIB],
+        time=[memory + vector + 500, memory + 8 * 250],
+    )
+
+
+def test_a_sum_loops_over_what_it_sums():
+    record = kernel(
+        [
+            node('parameter', [32, 512]),
+            node('constant'),
+            node('reduce', [512], root=True),
+        ],
+        [(2, 0), (2, 1)],
+        configs(([4, 4], []), ([1, 2], [])),
+    )
+    # The result, half a register, is written once.
+    _check(record, tiles=[1, 8], bytes=[32 * 512 * 4 + 4096] * 2)
+
+
+def test_a_small_operand_is_read_for_every_trip_of_what_it_does_not_follow():
+    record = kernel(
+        [
+            node('parameter', [32, 512]),
+            node('parameter', [512]),
+            node('broadcast', [32, 512]),
+            node('tanh', [32, 512]),
+            node('add', [32, 512], root=True),
+        ],
+        [(2, 1), (3, 0), (4, 2), (4, 3)],
+        configs(([4, 4], []), ([1, 2], [])),
+    )
+    array, vector = 32 * 512 * 4, 4096
+    _check(
+        record,
+        bytes=[2 * array + vector, 2 * array + 4 * vector],
+        # 16 registers: copied, tanh for 10 operations, added.
+        vector_operations=[16 * 12] * 2,
+    )
+
+
+def test_the_entries_of_a_tuple_are_written():
+    shape = [32, 512]
+    record = kernel(
+        [
+            node('parameter', shape),
+            node('negate', shape),
+            node('abs', shape),
+            node('tuple', dtype='tuple', root=True),
+            node('parameter', shape),
+            node('fusion', dtype='tuple', root=True),
+        ],
+        [(1, 0), (2, 0), (3, 1), (3, 2), (5, 3), (5, 4)],
+        configs(([4, 4], []), ([1, 1], [])),
+    )
+    _check(record, tiles=[1, 16], bytes=[3 * 32 * 512 * 4] * 2)
+
+
+def test_a_kernel_of_scalars_takes_the_time_of_a_tile():
+    record = kernel(
+        [node('parameter'), node('abs', root=True)],
+        [(1, 0)],
+        configs(([], []), ([3], [])),
+    )
+    _check(record, tiles=[1, 1], bytes=[0, 0], time=[250, 250])
+
+
+# Any numbers ------------------------------------------------------------------
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=st.integers(0, 10**6), pad=st.sampled_from([0, -1]))
+def test_any_columns_give_finite_estimates(seed, pad):
+    rng = np.random.default_rng(seed)
+    kernels = tile_records.make_records(3, seed)
+    for record in kernels:
+        # Magnitudes of all kinds, absent entries, and nonsense layouts.
+        scale = 10.0 ** rng.integers(0, 7, record.node_feat.shape)
+        record.node_feat[...] *= np.where(rng.random(scale.shape) < 0.3, scale, 1)
+        record.config_feat[rng.random(record.config_feat.shape) < 0.3] = pad
+    store = hlo_kernels.store(*kernels)
+    of_row = np.repeat(np.arange(3), store.config_counts)
+    facts = kernel_facts.KernelFacts.of(store)
+    columns = estimate.estimate(facts, of_row, store.config_feat)
+    assert np.isfinite(columns).all()
+    assert (columns[:, estimate.NAMES.index('log_tiles')] >= 0).all()
+    # Each row by itself, in whatever company.
+    order = rng.permutation(len(of_row))
+    np.testing.assert_array_equal(
+        estimate.estimate(facts, of_row[order], store.config_feat[order]),
+        columns[order],
+    )
+    alone = hlo_kernels.store(kernels[1])
+    np.testing.assert_array_equal(
+        estimate.estimate(
+            kernel_facts.KernelFacts.of(alone),
+            np.zeros(kernels[1].num_configs, int),
+            kernels[1].config_feat,
+        ),
+        columns[of_row == 1],
+    )
+
+
+def test_many_rows_are_the_same_as_few():
+    record = _product()
+    facts = kernel_facts.KernelFacts.of(hlo_kernels.store(record))
+    few = estimate.estimate(facts, np.zeros(2, int), record.config_feat)
+    many = estimate.estimate(
+        facts, np.zeros(6000, int), np.tile(record.config_feat, (3000, 1))
+    )
+    np.testing.assert_array_equal(many, np.tile(few, (3000, 1)))
+
+
+def test_other_columns_are_refused():
+    store = hlo_kernels.store(*tile_records.make_records(1, node_features=113))
+    with pytest.raises(
+        ValueError,
+        match=(
+            'here: node_feat has 113 columns, but --estimate reads the 140 '
+            'published ones'
+        ),
+    ):
+        kernel_facts.KernelFacts.of(store)
+    store = hlo_kernels.store(*tile_records.make_records(1, config_features=8))
+    with pytest.raises(ValueError, match='config_feat has 8 columns'):
+        estimate.value_range(store)
+
+
+# Scaled, and at the end of a configuration's columns ----------------------------
+
+
+def test_the_range_is_that_of_64_evenly_spaced_configurations():
+    # 127 tiles of 1 to 127 registers: every second one counts, 1 to 127.
+    record = _addition([1024 * 127], configs(*[([i], []) for i in range(1, 128)]))
+    low, high = estimate.value_range(hlo_kernels.store(record))
+    assert high[0] == np.float32(math.log(127)) and low[0] == 0
+    # The second largest number of tiles, 64 of 2 registers, is not looked at.
+    fewer = _addition([1024 * 127], configs(*[([i], []) for i in range(2, 129)]))
+    assert estimate.value_range(hlo_kernels.store(fewer))[1][0] == np.float32(
+        math.log(64)
+    )
+    # Some kernels only.
+    both = hlo_kernels.store(record, _addition([8, 128], configs(([1, 1], []))))
+    assert estimate.value_range(both, [1])[1][0] == 0
+
+
+def _kernels():
+    return hlo_kernels.store(
+        _addition([64, 512], configs(([8, 4], []), ([1, 1], []), ([2, 2], []))),
+        _product(),
+        _addition([16, 256], configs(([2, 2], []), ([1, 1], []))),
+    )
+
+
+def test_scaled_columns_come_last_and_all_of_them():
+    store = _kernels()
+    fitted = normalizer_lib.Normalizer.fit(store, estimate=True)
+    plain = normalizer_lib.Normalizer.fit(store)
+    assert fitted.num_config_features == plain.num_config_features + 7
+    packed = graphs.TileGraphs(store, fitted).scoring_items(np.arange(3))
+    features = packed['config_feats']
+    np.testing.assert_array_equal(
+        features[:, :-7],
+        graphs.TileGraphs(store, plain).scoring_items(np.arange(3))['config_feats'],
+    )
+    # All configurations were looked at: 0 is the fastest, 1 the slowest.
+    assert features[:, -7:].min() == 0 and features[:, -7:].max() == 1
+    times = [_columns(store.record(i))['log_time'] for i in range(3)]
+    logs = np.log(np.concatenate(times))
+    np.testing.assert_allclose(
+        features[:, -1], (logs - logs.min()) / (logs.max() - logs.min()), atol=1e-5
+    )
+
+
+def test_rows_that_are_drawn_are_those_that_are_scored():
+    store = _kernels()
+    fitted = normalizer_lib.Normalizer.fit(store, estimate=True)
+    made = graphs.TileGraphs(store, fitted)
+    every = made.scoring_items(np.arange(3))['config_feats']
+    drawn = made.training_items(np.array([[2, 0]]), np.array([[[1, 0], [2, 1]]]))[
+        'config_feats'
+    ]
+    np.testing.assert_array_equal(drawn, every[[6, 5, 2, 1]])
+    chosen = made.chosen_items(np.array([1]), [np.array([1, 0])])['config_feats']
+    np.testing.assert_array_equal(chosen, every[[4, 3]])
+
+
+def test_a_constant_column_is_kept():
+    store = hlo_kernels.store(_addition([64, 512], configs(([8, 4], []), ([1, 1], []))))
+    fitted = normalizer_lib.Normalizer.fit(store, estimate=True)
+    # No product: the logarithm of 1 + 0 operations everywhere.
+    columns = graphs.TileGraphs(store, fitted).scoring_items(np.array([0]))[
+        'config_feats'
+    ][:, -7:]
+    assert columns[:, 3].tolist() == [0, 0]
+    assert columns[:, 0].tolist() == [0, 1]
+
+
+def test_json_keeps_the_range():
+    fitted = normalizer_lib.Normalizer.fit(_kernels(), estimate=True)
+    described = fitted.to_json()
+    again = normalizer_lib.Normalizer.from_json(described)
+    np.testing.assert_array_equal(again.estimate_min, fitted.estimate_min)
+    np.testing.assert_array_equal(again.estimate_max, fitted.estimate_max)
+    assert again.has_estimate
+    plain = normalizer_lib.Normalizer.fit(_kernels()).to_json()
+    assert set(described) - set(plain) == {'estimate_min', 'estimate_max'}
+    assert not normalizer_lib.Normalizer.from_json(plain).has_estimate
+
+
+@pytest.mark.parametrize(
+    'change, words',
+    [
+        ({'estimate_min': None}, 'estimate_min should be a list of numbers'),
+        ({'estimate_max': [1.0]}, 'estimate_max has 1 entries, but the estimate has 7'),
+        ({'estimate_min': [9e9] * 7}, 'estimate_min is above estimate_max'),
+    ],
+)
+def test_ranges_that_are_no_ranges(change, words):
+    described = normalizer_lib.Normalizer.fit(_kernels(), estimate=True).to_json()
+    with pytest.raises(ValueError, match=words):
+        normalizer_lib.Normalizer.from_json({**described, **change})
+
+
+def test_a_view_of_splits_is_estimated_as_they_are():
+    store = _kernels()
+    joined = views.view([store, store], [[1], [2, 0]], 'some of both', '')
+    fitted = normalizer_lib.Normalizer.fit(store, estimate=True)
+    every = graphs.TileGraphs(store, fitted).scoring_items(np.array([1, 2, 0]))
+    found = graphs.TileGraphs(joined, fitted).scoring_items(np.arange(3))
+    np.testing.assert_array_equal(found['config_feats'], every['config_feats'])
+    for one, other in zip(estimate.value_range(joined), estimate.value_range(store)):
+        np.testing.assert_array_equal(one, other)

@@ -1,0 +1,104 @@
+"""The normaliser of layout splits: the same class, and the golden numbers."""
+
+import json
+
+import numpy as np
+import pytest
+
+from baselines.data.layout import store as layout_store
+from baselines.features import normalizer
+from tests.helpers import layout_files
+from tests.helpers import places
+
+_SHARED = places.SHARED
+_SPLITS = (('train', 'train'), ('valid', 'validation'), ('test', 'test'))
+
+
+def test_rows_are_configurations_and_nodes(tmp_path):
+    features = np.full((3, 2, 18), -1, np.float32)
+    features[2, 1, 0] = 3
+    features[:, :, 5] = 2
+    first = layout_files.make_program(
+        np.random.default_rng(0),
+        'a',
+        nodes=2,
+        configurable=2,
+        configs=3,
+        node_feat=np.array([[1, 5, 2], [3, 5, 2]], np.float32),
+        node_opcode=np.array([3, 9]),
+        node_config_feat=features,
+    )
+    features = features[:2] * 0
+    features[1, 0, 17] = 5
+    second = layout_files.make_program(
+        np.random.default_rng(0),
+        'b',
+        nodes=2,
+        configurable=2,
+        configs=2,
+        node_feat=np.array([[0, 5, 2], [3, 5, 4]], np.float32),
+        node_opcode=np.array([63, 9]),
+        node_config_feat=features,
+    )
+    layout_files.write_split(tmp_path / 'train', [first, second])
+    store = layout_store.open_layout_split(
+        str(tmp_path / 'train'), str(tmp_path / 'cache')
+    )
+
+    fitted = normalizer.Normalizer.fit(store)
+    assert fitted.node_used.tolist() == [True, False, True]
+    assert fitted.node_min.tolist() == [0, 5, 2]
+    assert fitted.config_used.all()
+    assert fitted.config_min.tolist() == [-1] * 5 + [0] + [-1] * 12
+    assert fitted.config_max.tolist() == [3, 0, 0, 0, 0, 2] + [0] * 11 + [5]
+    assert fitted.config_min.dtype == fitted.config_max.dtype == np.float32
+    assert normalizer.num_ops(store) == 64
+
+    alone = normalizer.Normalizer.fit(store, graphs=[0])
+    assert np.flatnonzero(alone.config_used).tolist() == [0]
+    assert normalizer.num_ops((store, [0])) == 10
+    scaled = alone.configs(store.config_features(0, slice(None)))
+    assert scaled.shape == (3, 2, 1) and scaled.dtype == np.float32
+    assert scaled.ravel().tolist() == [0, 0, 0, 0, 0, 1]
+    # Scaled before or after vectors are spread: the same.
+    for graph in (0, 1):
+        np.testing.assert_array_equal(
+            store.config_features(graph, slice(None), scale=fitted.configs),
+            fitted.configs(store.config_features(graph, slice(None))),
+        )
+    loaded = normalizer.Normalizer.from_json(json.loads(json.dumps(fitted.to_json())))
+    assert loaded.to_json() == fitted.to_json()
+
+
+@pytest.mark.skipif(not _SHARED.is_dir(), reason=f'{_SHARED} is not there')
+def test_golden(tmp_path):
+    golden = np.load(_SHARED / 'parity/dataset_norm.npz')
+    stores = {
+        split: layout_store.open_layout_split(
+            str(_SHARED / 'npz/layout/xla/random' / split), str(tmp_path)
+        )
+        for split, _ in _SPLITS
+    }
+    fitted = normalizer.Normalizer.fit(stores['train'])
+    assert fitted.num_node_features == 96 and fitted.num_config_features == 9
+    for ours, theirs in (('node', 'node_feat'), ('config', 'node_config_feat')):
+        for what in ('used', 'min', 'max'):
+            np.testing.assert_array_equal(
+                getattr(fitted, f'{ours}_{what}'), golden[f'layout_{theirs}_{what}']
+            )
+    assert normalizer.num_ops(*stores.values()) == golden['layout_num_ops']
+    for split, theirs in _SPLITS:
+        for name, scaled in (
+            ('node_feat', fitted.nodes(stores[split].node_feat)),
+            (
+                'node_config_feat',
+                stores[split]
+                .config_features(0, slice(None), scale=fitted.configs)
+                .reshape(-1, 9),
+            ),
+        ):
+            np.testing.assert_allclose(
+                scaled.sum(axis=0, dtype=np.float64),
+                golden[f'layout_{theirs}_{name}_colsum'],
+                rtol=1e-6,
+            )

@@ -1,0 +1,220 @@
+"""The normaliser: the published rule, its JSON, and the golden numbers."""
+
+import json
+
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+import numpy as np
+import pytest
+
+from baselines.data.tile import store as store_lib
+from baselines.features import normalizer
+from tests.helpers import places
+from tests.helpers import tile_records
+
+_SHARED = places.SHARED
+
+
+def _store(tmp_path, node_feats, config_feats, opcodes=None):
+    """A store of kernels with these features, in this order."""
+    rng = np.random.default_rng(0)
+    for i, (nodes, configs) in enumerate(zip(node_feats, config_feats)):
+        changes = (
+            {} if opcodes is None else {'node_opcode': np.array(opcodes[i], np.int32)}
+        )
+        tile_records.write_split(
+            tmp_path / 'train',
+            [
+                tile_records.make_record(
+                    rng,
+                    f'k{i}',
+                    nodes=len(nodes),
+                    configs=len(configs),
+                    node_feat=np.array(nodes, np.float32),
+                    config_feat=np.array(configs, np.float32),
+                    **changes,
+                )
+            ],
+        )
+    return store_lib.open_tile_split(str(tmp_path / 'train'), str(tmp_path / 'cache'))
+
+
+@pytest.fixture(name='store')
+def _two_kernels(tmp_path):
+    return _store(
+        tmp_path,
+        node_feats=[[[1, 5, 2], [3, 5, 2]], [[2, 5, 10]]],
+        config_feats=[[[0, 7], [4, 7]], [[2, 8], [-4, 7], [0, 7]]],
+        opcodes=[[3, 63], [7]],
+    )
+
+
+def test_fit_to_all_kernels(store):
+    fitted = normalizer.Normalizer.fit(store)
+    assert fitted.node_used.tolist() == [True, False, True]
+    assert fitted.node_min.tolist() == [1, 5, 2]
+    assert fitted.node_max.tolist() == [3, 5, 10]
+    assert fitted.config_used.tolist() == [True, True]
+    assert fitted.config_min.tolist() == [-4, 7]
+    assert fitted.config_max.tolist() == [4, 8]
+    assert (fitted.num_node_features, fitted.num_config_features) == (2, 2)
+    np.testing.assert_array_equal(
+        fitted.nodes(store.node_feat), [[0, 0], [1, 0], [0.5, 1]]
+    )
+    np.testing.assert_array_equal(
+        fitted.configs(store.config_feat),
+        [[0.5, 0], [1, 0], [0.75, 1], [0, 0], [0.5, 0]],
+    )
+
+
+def test_fit_to_some_kernels_leaves_the_range_elsewhere(store):
+    fitted = normalizer.Normalizer.fit(store, graphs=[0])
+    assert fitted.node_used.tolist() == [True, False, False]
+    assert fitted.config_used.tolist() == [True, False]
+    np.testing.assert_array_equal(
+        fitted.configs(store.config_feat), [[0], [1], [0.5], [-1], [0]]
+    )
+
+
+def test_what_comes_out(store):
+    fitted = normalizer.Normalizer.fit(store)
+    raw = np.zeros((4, 6, 3), np.float64)
+    before = raw.copy()
+    scaled = fitted.nodes(raw)
+    assert scaled.shape == (4, 6, 2) and scaled.dtype == np.float32
+    assert scaled.flags.c_contiguous
+    assert type(fitted.nodes(store.node_feat)) is np.ndarray
+    np.testing.assert_array_equal(raw, before)
+    assert fitted.nodes(np.zeros((0, 3), np.float32)).shape == (0, 2)
+
+
+@settings(deadline=None)
+@given(
+    values=hnp.arrays(
+        np.float32,
+        st.tuples(st.integers(1, 8), st.integers(1, 6)),
+        elements=st.floats(-1e6, 1e6, width=32),
+    )
+)
+def test_any_matrix_is_scaled_to_the_unit_range_and_survives_json(values):
+    class Summaries:
+        source = 'here'
+        node_min = values.min(axis=0, keepdims=True)
+        node_max = values.max(axis=0, keepdims=True)
+        config_min, config_max = node_min, node_max
+
+    fitted = normalizer.Normalizer.fit(Summaries)
+    scaled = fitted.nodes(values)
+    assert ((scaled >= 0) & (scaled <= 1)).all()
+    assert (scaled.min(axis=0) == 0).all() and (scaled.max(axis=0) == 1).all()
+    loaded = normalizer.Normalizer.from_json(json.loads(json.dumps(fitted.to_json())))
+    for name in ('node_used', 'node_min', 'node_max', 'config_used'):
+        found, expected = getattr(loaded, name), getattr(fitted, name)
+        assert found.dtype == expected.dtype
+        assert found.tobytes() == expected.tobytes()
+    assert loaded.configs(values).tobytes() == scaled.tobytes()
+
+
+def test_width_that_differs(store):
+    fitted = normalizer.Normalizer.fit(store)
+    with pytest.raises(
+        ValueError,
+        match='node_feat has 5 columns, but the model '
+        'was trained on 3: point --data_root',
+    ):
+        fitted.nodes(np.zeros((2, 5)))
+    with pytest.raises(ValueError, match='config_feat has 3 columns, .* on 2'):
+        fitted.configs(np.zeros((2, 3)))
+
+
+def test_nothing_to_fit_to(store):
+    with pytest.raises(ValueError, match='train: no kernel to fit'):
+        normalizer.Normalizer.fit(store, graphs=[])
+
+
+def test_a_range_beyond_float32(tmp_path):
+    store = _store(tmp_path, [[[0, -3e38], [0, 3e38]]], [[[0], [1]]])
+    with pytest.raises(ValueError, match='column 1 of node_feat goes from -3'):
+        normalizer.Normalizer.fit(store)
+
+
+@pytest.mark.parametrize(
+    'changes, message',
+    [
+        ({'node_min': None}, 'node_min should be a list of numbers'),
+        ({'node_used': [1, 0, 1]}, 'node_used should be a list of true and false'),
+        ({'config_max': [4, True]}, 'config_max should be a list of numbers'),
+        ({'config_max': [4, 'x']}, 'config_max should be a list of numbers'),
+        ({'config_max': [4]}, 'config_used, config_min and config_max have 2, 2 and 1'),
+        ({'node_max': [3, 5, 1e39]}, 'node_max has a value that is not finite'),
+        ({'node_max': [3, 5, float('nan')]}, 'node_max has a value that is not finite'),
+        ({'node_max': [3, 5, 2]}, 'column 2 of node_used is used, but its minimum'),
+    ],
+)
+def test_bad_json(store, changes, message):
+    described = {**normalizer.Normalizer.fit(store).to_json(), **changes}
+    with pytest.raises(ValueError, match=f'^normalizer: {message}'):
+        normalizer.Normalizer.from_json(described)
+
+
+@pytest.mark.parametrize('described', [None, [], {}, 'text'])
+def test_json_of_another_kind(described):
+    with pytest.raises(ValueError, match='^normalizer: '):
+        normalizer.Normalizer.from_json(described)
+
+
+def test_num_ops(store):
+    assert normalizer.num_ops(store) == 64
+    assert normalizer.num_ops((store, [1])) == 8
+    assert normalizer.num_ops((store, [1]), (store, [0])) == 64
+    for nothing in ((), ((store, []),)):
+        with pytest.raises(ValueError, match='there is no kernel'):
+            normalizer.num_ops(*nothing)
+
+
+@pytest.mark.skipif(not _SHARED.is_dir(), reason=f'{_SHARED} is not there')
+@pytest.mark.parametrize('prefix, min_configs', [('tile_all', 0), ('tile_min10', 10)])
+def test_golden(tmp_path, prefix, min_configs):
+    golden = np.load(_SHARED / 'parity/dataset_norm.npz')
+    stores = {
+        split: store_lib.open_tile_split(
+            str(_SHARED / 'npz/tile/xla' / split), str(tmp_path)
+        )
+        for split in ('train', 'valid', 'test')
+    }
+    kept = {
+        'train': stores['train'].with_at_least(min_configs),
+        'valid': np.arange(5),
+        'test': np.arange(5),
+    }
+    ids = {stores['train'].graph_ids[i] for i in kept['train']}
+    assert ids == set(golden[f'{prefix}_train_ids'].tolist())
+
+    fitted = normalizer.Normalizer.fit(stores['train'], kept['train'])
+    for ours, theirs in (('node', 'node_feat'), ('config', 'config_feat')):
+        for what in ('used', 'min', 'max'):
+            np.testing.assert_array_equal(
+                getattr(fitted, f'{ours}_{what}'), golden[f'{prefix}_{theirs}_{what}']
+            )
+    assert (
+        normalizer.num_ops(*((stores[split], kept[split]) for split in stores))
+        == (golden[f'{prefix}_num_ops'])
+    )
+
+    for split, theirs in (
+        ('train', 'train'),
+        ('valid', 'validation'),
+        ('test', 'test'),
+    ):
+        kernels = [stores[split].record(i) for i in kept[split]]
+        for name, scaled in (
+            ('node_feat', [fitted.nodes(k.node_feat) for k in kernels]),
+            ('config_feat', [fitted.configs(k.config_feat) for k in kernels]),
+        ):
+            np.testing.assert_allclose(
+                np.concatenate(scaled).astype(np.float64).sum(axis=0),
+                golden[f'{prefix}_{theirs}_{name}_colsum'],
+                rtol=1e-6,
+            )

@@ -1,0 +1,244 @@
+"""What every registered model must do, whatever it ranks: one suite for all.
+
+A task says which models it has and how its graphs are made, and runs the suite
+on every one of them, so that a model added later is covered without a line:
+
+    class TileTask(conformance.Task): ...
+
+    @pytest.fixture(scope='module')
+    def task(tmp_path_factory):
+        return TileTask(tmp_path_factory.mktemp('tile'))
+
+    @pytest.mark.parametrize('name', conformance.distinct(registry.tile_models()))
+    class TestTileModels(conformance.ModelSuite):
+        ...                             # what only this task asks of its models
+
+A "piece" below is one graph with its configurations, in a form that the task
+chooses.
+"""
+
+import functools
+import pathlib
+from typing import Any, Dict, List, Mapping, Sequence
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from baselines import registry
+from baselines.training import losses
+from baselines.training import runs
+from tests.helpers import elsewhere
+
+NUM_CONFIGS = 4
+
+# Two layers are enough to have a first and a later one.
+SMALL = {'num_gnns': 2}
+
+
+def distinct(models: Mapping[str, type]) -> List[str]:
+    """Names of the different classes; of two names for one class the first."""
+    names: Dict[type, str] = {}
+    for name, model_class in models.items():
+        names.setdefault(model_class, name)
+    return list(names.values())
+
+
+class Task:
+    """How a task makes its models and graphs; see the module's docstring.
+
+    Args:
+        folder: where models may be saved.
+    """
+
+    num_ops: int  # of the opcodes in all pieces, 1 + the largest
+
+    def __init__(self, folder: pathlib.Path):
+        self.folder = folder
+
+    def models(self) -> Mapping[str, type]:
+        """The registered models."""
+        raise NotImplementedError
+
+    def pieces(self) -> Dict[str, Any]:
+        """Ordinary and odd graphs by name, each with NUM_CONFIGS configurations."""
+        raise NotImplementedError
+
+    def graph(self, pieces: Sequence[Any]):
+        """Merges pieces into one GraphTensor."""
+        raise NotImplementedError
+
+    def choose(self, piece: Any, configs: Sequence[int]):
+        """The piece with some of its configurations, in that order."""
+        raise NotImplementedError
+
+    def make(self, name: str, **kwargs) -> tf.keras.Model:
+        """Makes a model with its variables; drops keywords that it lacks."""
+        model_class = self.models()[name]
+        known = registry.options(model_class)
+        kwargs = {key: v for key, v in kwargs.items() if key in known}
+        model = model_class(NUM_CONFIGS, self.num_ops, **kwargs)
+        piece = next(iter(self.pieces().values()))
+        model.forward(self.graph([self.choose(piece, [0, 1])]), 2)
+        return model
+
+    @functools.lru_cache(maxsize=None)
+    def shared(self, name: str) -> tf.keras.Model:
+        """A model for tests that leave its variables alone; biases are not 0."""
+        model = self.make(name, **SMALL)
+        rng = np.random.default_rng(0)
+        for variable in model.trainable_variables:
+            noise = rng.normal(0, 0.1, variable.shape).astype(np.float32)
+            variable.assign_add(noise)
+        return model
+
+    @functools.lru_cache(maxsize=None)
+    def saved(self, name: str) -> str:
+        """Directory of the shared model, called on a batch and saved as a run."""
+        model = self.shared(name)
+        model(self.graph(list(self.pieces().values())[:2]), training=True)
+        info = {'args': {'model': name, 'configs': NUM_CONFIGS}}
+        return runs.save(str(self.folder), f'{name}0', model, info)
+
+    @functools.lru_cache(maxsize=None)
+    def loaded_elsewhere(self) -> Dict[str, List[np.ndarray]]:
+        """Trainable variables of every saved model as another process sees them."""
+        names = distinct(self.models())
+        elsewhere.run(
+            'load_models.py', self.folder, *[self.saved(name) for name in names]
+        )
+        result = {}
+        for name in names:
+            with np.load(f'{self.saved(name)}.npz') as stored:
+                result[name] = [stored[f'arr_{i}'] for i in range(len(stored))]
+        return result
+
+
+def _scores(model, graph, configs=NUM_CONFIGS):
+    scores = model.forward(graph, configs)
+    assert scores.dtype == tf.float32
+    return scores.numpy()
+
+
+def depends_on_list(model) -> bool:
+    """Whether a configuration's score depends on which others are in the list."""
+    return getattr(model, 'scores_depend_on_list', False)
+
+
+def assert_close(scores, expected, relative=1e-5):
+    """Equal up to rounding, measured against the largest expected score."""
+    np.testing.assert_allclose(
+        scores, expected, rtol=0, atol=relative * max(1, np.abs(expected).max())
+    )
+
+
+class ModelSuite:
+    """The tests; a subclass is parametrised with `name`."""
+
+    def test_scores_are_one_row_per_graph(self, task, name):
+        pieces = list(task.pieces().values())
+        scores = task.shared(name)(task.graph(pieces))
+        assert scores.shape == [len(pieces), NUM_CONFIGS]
+        assert np.isfinite(scores).all()
+        assert np.ptp(scores, axis=1).min() > 0, 'configurations do not matter'
+
+    def test_forward_takes_any_number_of_configurations(self, task, name):
+        model = task.shared(name)
+        piece = list(task.pieces().values())[1]
+        whole = model(task.graph([piece])).numpy()
+        assert_close(_scores(model, task.graph([piece])), whole)
+        for chosen in ([2], [0, 1, 2, 3, 3, 1, 0]):
+            graph = task.graph([task.choose(piece, chosen)])
+            scores = _scores(model, graph, len(chosen))
+            assert scores.shape == (1, len(chosen))
+            if not depends_on_list(model):
+                assert_close(scores, whole[:, chosen])
+
+    def test_says_whether_scores_depend_on_the_list(self, task, name):
+        model = task.shared(name)
+        piece = list(task.pieces().values())[1]
+        whole = model(task.graph([piece])).numpy()
+        part = _scores(model, task.graph([task.choose(piece, [0, 1])]), 2)
+        same = np.abs(part - whole[:, :2]).max() < 1e-4 * np.abs(whole).max()
+        assert same != depends_on_list(model)
+
+    def test_order_of_configurations_does_not_matter(self, task, name):
+        model = task.shared(name)
+        order = [2, 0, 3, 1]
+        pieces = list(task.pieces().values())
+        permuted = [task.choose(piece, order) for piece in pieces]
+        assert_close(
+            model(task.graph(permuted)), model(task.graph(pieces)).numpy()[:, order]
+        )
+
+    def test_alone_as_in_a_batch(self, task, name):
+        model = task.shared(name)
+        pieces = list(task.pieces().values())
+        together = model(task.graph(pieces)).numpy()
+        for row, piece in zip(together, pieces):
+            assert_close(_scores(model, task.graph([piece]))[0], row)
+        assert_close(model(task.graph(pieces[::-1])), together[::-1])
+
+    def test_training_does_not_change_scores(self, task, name):
+        model = task.shared(name)
+        graph = task.graph(list(task.pieces().values()))
+        assert_close(model(graph, training=True), model(graph).numpy())
+
+    def test_compiled_as_eager(self, task, name):
+        model = task.shared(name)
+        graph = task.graph(list(task.pieces().values()))
+        assert_close(tf.function(model)(graph), model(graph).numpy())
+
+    @pytest.mark.parametrize('dead', [False, True])
+    def test_gradients_are_finite(self, task, name, dead):
+        """Also where a graph is odd, and where no unit is active."""
+        pieces = task.pieces()
+        activation = 'relu' if dead else 'leaky_relu'
+        model = task.make(name, hidden_activation=activation, **SMALL)
+        if dead:
+            for variable in model.trainable_variables:
+                if variable.shape.rank == 1:
+                    variable.assign(tf.fill(variable.shape, -100.0))
+        loss = losses.CombinedLoss('ListMLELoss:1,MSE:0.02')
+        batches = {key: [piece] for key, piece in pieces.items()}
+        for key, batch in {**batches, 'all': list(pieces.values())}.items():
+            labels = tf.tile(tf.range(1.0, NUM_CONFIGS + 1)[None], [len(batch), 1])
+            with tf.GradientTape() as tape:
+                scores = model(task.graph(batch), training=True)
+                total = tf.add_n([loss(labels, scores), *model.losses])
+            assert np.isfinite(scores).all() and np.isfinite(total), key
+            gradients = tape.gradient(total, model.trainable_variables)
+            for variable, gradient in zip(model.trainable_variables, gradients):
+                assert gradient is not None, (key, variable.name)
+                gradient = tf.convert_to_tensor(gradient)
+                assert np.isfinite(gradient).all(), (key, variable.name)
+
+    def test_variables_are_made_once(self, task, name):
+        model = task.make(name)
+        before = [id(v) for v in model.trainable_variables]
+        assert before
+        pieces = list(task.pieces().values())
+        model(task.graph(pieces), training=True)
+        tf.function(model)(task.graph(pieces[:1]))
+        _scores(model, task.graph([task.choose(pieces[0], [1, 1, 0])]), 3)
+        assert [id(v) for v in model.trainable_variables] == before
+        assert len(model.variables) == len(before), 'all state is trained'
+
+    @pytest.mark.slow
+    def test_save_and_load_give_the_same_scores(self, task, name):
+        graph = task.graph(list(task.pieces().values()))
+        run = runs.load(task.saved(name))
+        assert run.args['model'] == name
+        fresh = task.make(name, **SMALL)
+        expected = task.shared(name)(graph).numpy()
+        assert np.abs(fresh(graph) - expected).max() > 1e-3
+        runs.read_weights(run, fresh)
+        np.testing.assert_array_equal(fresh(graph), expected)
+
+    @pytest.mark.slow
+    def test_a_process_without_our_code_reads_the_weights(self, task, name):
+        stored = task.loaded_elsewhere()[name]
+        ours = task.shared(name).trainable_variables
+        assert len(stored) == len(ours)
+        for variable, value in zip(ours, stored):
+            np.testing.assert_array_equal(value, variable.numpy())

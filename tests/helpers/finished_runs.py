@@ -1,0 +1,85 @@
+"""What tests of trainings and predictions do with runs, of either collection."""
+
+import contextlib
+import gzip
+import io
+import json
+import pathlib
+
+import pytest
+import tensorflow as tf
+
+from baselines.commands import command_line
+from baselines.training import runs
+
+
+def quietly(train, settings):
+    """Trains; returns (model directory, what was printed)."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        model_dir = train(settings)
+    return pathlib.Path(model_dir), printed.getvalue()
+
+
+def info_of(model_dir):
+    """The run file's object."""
+    with gzip.open(runs.run_file(str(model_dir))) as stream:
+        return json.loads(stream.read())
+
+
+def write_info(model_dir, info):
+    """Replaces the run file's object."""
+    path = runs.run_file(str(model_dir))
+    pathlib.Path(path).write_bytes(gzip.compress(json.dumps(info).encode()))
+
+
+def csv_of(model_dir):
+    """The text of the CSV that the training of a run wrote."""
+    return next(model_dir.parent.glob('results_*.csv')).read_text()
+
+
+def weights_of(model_dir):
+    """All variables of a saved model by name, as lists."""
+    reader = tf.train.load_checkpoint(str(model_dir / 'variables' / 'variables'))
+    return {
+        name: reader.get_tensor(name).tolist()
+        for name in reader.get_variable_to_shape_map()
+        if name.endswith('VARIABLE_VALUE')
+    }
+
+
+def command(monkeypatch, name, *argv):
+    """Runs a command in this process; returns its exit code."""
+    # TensorFlow runs already; its threads cannot be set any more.
+    monkeypatch.setenv('TF_NUM_INTRAOP_THREADS', '1')
+    monkeypatch.setenv('TF_NUM_INTEROP_THREADS', '1')
+    monkeypatch.delenv('TPUGRAPHS_DEBUG', raising=False)
+    return command_line.run_command(name, [str(word) for word in argv])
+
+
+class _Stop(Exception):
+    """A stand-in for whatever ends a process."""
+
+
+def stop_after(monkeypatch, epochs, train):
+    """Calls `train`, and stops it when the state after an epoch was kept."""
+    write = runs.Checkpoint.write
+
+    def stop(self, arrays, described):
+        write(self, arrays, described)
+        if len(described['curve']['epoch']) == epochs:
+            raise _Stop
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runs.Checkpoint, 'write', stop)
+        with pytest.raises(_Stop):
+            train()
+
+
+def assert_refused(call, *words):
+    """Makes sure that a call raises ValueError with these words in one line."""
+    with pytest.raises(ValueError) as caught:
+        call()
+    message = str(caught.value)
+    assert '\n' not in message
+    for word in words:
+        assert word in message

@@ -1,0 +1,72 @@
+"""Kernels written down node by node, as raw feature columns."""
+
+import numpy as np
+
+from baselines.data.tile import memory_store
+from baselines.data.tile import records
+from baselines.hlo import opcodes
+
+_TYPES = {'pred': 3, 's32': 6, 'f32': 13, 'bf16': 15, 'tuple': 18}  # columns
+
+
+def node(opcode, dims=(), layout=None, dtype='f32', root=False, **columns):
+    """(opcode, 140 features); `layout` is minor_to_major, row major by default."""
+    features = np.zeros(140, np.float32)
+    features[0] = root
+    features[_TYPES[dtype]] = 1
+    features[21 : 21 + len(dims)] = dims
+    layout = range(len(dims) - 1, -1, -1) if layout is None else layout
+    features[134 : 134 + len(dims)] = layout
+    for name, value in columns.items():
+        features[_CONVOLUTION[name]] = value
+    return opcode, features
+
+
+_CONVOLUTION = {
+    'input_batch': 93,
+    'input_feature': 94,
+    'kernel_input': 99,
+    'kernel_output': 100,
+    'output_batch': 105,
+    'output_feature': 106,
+}
+
+# A matrix product [rows, depth] x [depth, columns], as the TPU has it.
+PRODUCT = dict(
+    input_batch=0,
+    input_feature=1,
+    kernel_input=0,
+    kernel_output=1,
+    output_batch=0,
+    output_feature=1,
+)
+
+
+def configs(*bounds):
+    """Rows of 24 columns from (output bounds, kernel bounds)."""
+    rows = np.zeros((len(bounds), 24), np.float32)
+    for row, (output, kernel) in zip(rows, bounds):
+        for start, values in ((0, kernel), (8, output)):
+            row[start : start + len(values)] = values
+            row[start + 6] = sum(values)
+            row[start + 7] = np.prod(values) if values else 0
+    return rows
+
+
+def kernel(nodes, edges, config_feat, graph_id='kernel', runtimes=None):
+    """A record of `node(...)`s; edges are (consumer, producer)."""
+    count = len(config_feat)
+    return records.TileRecord(
+        graph_id=graph_id,
+        node_feat=np.stack([features for _, features in nodes]),
+        node_opcode=opcodes.numbers(op for op, _ in nodes).astype(np.int32),
+        edge_index=np.array(edges, np.int32).reshape(-1, 2),
+        config_feat=config_feat,
+        config_runtime=np.arange(1, count + 1) if runtimes is None else runtimes,
+        config_runtime_normalizers=np.ones(count, np.int64),
+    )
+
+
+def store(*kernels):
+    """A split of kernels."""
+    return memory_store.tile_store('here', kernels)

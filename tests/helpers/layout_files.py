@@ -1,0 +1,101 @@
+"""Small valid layout records and splits of them, for any test that needs data."""
+
+import os
+from typing import List, Sequence
+
+import numpy as np
+
+from baselines.data.layout import records as layout_records
+
+
+def make_program(
+    rng: np.random.Generator,
+    graph_id: str = 'program_0',
+    nodes: int = 9,
+    configurable: int = 4,
+    configs: int = 12,
+    node_features: int = 140,
+    is_test: bool = False,
+    **changes,
+) -> layout_records.LayoutRecord:
+    """Makes a program of random numbers whose nodes form a chain.
+
+    Args:
+        rng: the source of its numbers.
+        graph_id: its name.
+        nodes: number of nodes, at least `configurable`.
+        configurable: number of configurable nodes, at least 1.
+        configs: number of configurations, at least 2; a third repeat others.
+        node_features: columns of node_feat.
+        is_test: as in published test files, runtimes are 0.
+        **changes: fields of the record that are to differ from the above.
+    """
+    chain = np.arange(1, nodes, dtype=np.int32)
+    pool = rng.integers(-1, 6, (5, 18)).astype(np.float32)
+    features = pool[rng.integers(0, 5, (configs, configurable))]
+    repeated = rng.integers(0, configs, configs // 3)
+    features[rng.integers(0, configs, configs // 3)] = features[repeated]
+    fields = dict(
+        graph_id=graph_id,
+        node_feat=rng.integers(0, 50, (nodes, node_features)).astype(np.float32),
+        node_opcode=rng.integers(1, 120, nodes).astype(np.int32),
+        edge_index=np.stack([chain, chain - 1], axis=1),
+        node_config_ids=rng.choice(nodes, configurable, replace=False).astype(np.int64),
+        node_config_feat=features,
+        config_runtime=np.zeros(configs, np.int64)
+        if is_test
+        else (rng.integers(10**8, 2 * 10**8, configs)),
+        node_splits=np.array([[0, nodes // 2, nodes]], np.int64),
+    )
+    fields.update(changes)
+    return layout_records.LayoutRecord(**fields)
+
+
+def make_programs(
+    count: int, seed: int = 0, **kwargs
+) -> List[layout_records.LayoutRecord]:
+    """Makes `count` programs of different sizes, named so that order is clear.
+
+    Args:
+        count: how many.
+        seed: the same seed makes the same programs.
+        **kwargs: passed on to `make_program`.
+    """
+    rng = np.random.default_rng(seed)
+    return [
+        make_program(
+            rng,
+            graph_id=f'program_{i:03d}',
+            nodes=int(rng.integers(6, 20)),
+            configurable=int(rng.integers(1, 7)),
+            configs=int(rng.integers(10, 31)),
+            **kwargs,
+        )
+        for i in range(count)
+    ]
+
+
+def arrays_of(record: layout_records.LayoutRecord, **changes):
+    """Returns the arrays of a record as a published file holds them."""
+    arrays = {
+        'node_feat': record.node_feat,
+        'node_opcode': record.node_opcode.astype(np.uint8),
+        'edge_index': record.edge_index.astype(np.int64),
+        'node_config_ids': record.node_config_ids,
+        'node_config_feat': record.node_config_feat,
+        'config_runtime': record.config_runtime,
+        'node_splits': record.node_splits,
+    }
+    arrays.update(changes)
+    return {key: value for key, value in arrays.items() if value is not None}
+
+
+def write_split(
+    folder, programs: Sequence[layout_records.LayoutRecord]
+) -> List[layout_records.LayoutRecord]:
+    """Writes `<folder>/<graph_id>.npz` for every program; returns them."""
+    for program in programs:
+        layout_records.write_layout(
+            os.path.join(str(folder), f'{program.graph_id}.npz'), program
+        )
+    return list(programs)

@@ -1,0 +1,122 @@
+"""Runs with random weights, in the files that prediction reads."""
+
+import gzip
+import json
+
+import numpy as np
+import tensorflow as tf
+
+from baselines import config
+from baselines.data import raw as raw_lib
+from baselines.data import variants
+from baselines.data.tile import memory_store
+from baselines.features import expansion as expansion_lib
+from baselines.features import normalizer as normalizer_lib
+from baselines.hlo import graph
+from baselines.hlo import tile as hlo_tile
+from baselines.tasks import layout
+from baselines.tasks import tile
+from baselines.training import runs
+from tests.helpers import hlo_modules
+from tests.helpers.hlo_modules import tile_run
+
+KWARGS = '{"hidden_dim": 8, "op_embed_dim": 4}'
+
+
+def kernel(name, times, fingerprint=1, **changes):
+    """A module of len(times) runs, each with another kernel bound."""
+    all_runs = [
+        tile_run(time, default=i == 0, kernel_bounds=[i + 1, 8 * i])
+        for i, time in enumerate(times)
+    ]
+    return hlo_modules.tuning(hlo_modules.chain(name), all_runs, fingerprint, **changes)
+
+
+FIRST = kernel('fusion.1', [40, 10, 20], 0xA)
+SECOND = kernel('copy.2', [5, 5, 7, 9, 5, 6, 7, 8, 9, 7, 8, 4], 0xB)
+
+
+def kernel_records(modules, pad, extra):
+    """Modules as records, with all candidates."""
+    return [
+        raw_lib.tile_record(
+            raw_lib.graph_id(m),
+            graph.extract_graph(m.module, pad, extra),
+            hlo_tile.extract_candidates(m, pad),
+            extra,
+        )
+        for m in modules
+    ]
+
+
+def make_tile_run(
+    folder,
+    pad=0,
+    extra=False,
+    num_ops=121,
+    estimate=False,
+    expansion=expansion_lib.Expansion(),
+    **changes,
+):
+    """Writes a run with random weights; returns its directory."""
+    store = memory_store.tile_store('here', kernel_records([FIRST, SECOND], pad, extra))
+    normalizer = normalizer_lib.Normalizer.fit(
+        store, estimate=estimate, expansion=expansion
+    )
+    tf.keras.utils.set_random_seed(0)
+    model = tile.make_model(
+        'EarlyJoinSAGE', config.model_kwargs(KWARGS), '', 2, num_ops, normalizer
+    )
+    info = {
+        'args': {'model': 'EarlyJoinSAGE', 'model_kwargs_json': KWARGS, 'configs': 2},
+        'normalizer': normalizer.to_json(),
+        'num_ops': num_ops,
+        **variants.Variant.of(store).to_json(),
+        **changes,
+    }
+    return _write_run(folder, model, info)
+
+
+def _write_run(folder, model, info):
+    # All that prediction reads; a whole SavedModel takes seconds to write.
+    model_dir = f'{folder}/model_{runs.new_hash()}'
+    tf.train.Checkpoint(variables=model.variables).write(
+        f'{model_dir}/variables/variables'
+    )
+    with gzip.open(runs.run_file(model_dir), 'wt') as stream:
+        json.dump(info, stream)
+    return model_dir
+
+
+def make_layout_run(folder):
+    """Writes a run of a layout model with random weights."""
+    node = np.zeros((2, 140), np.float32)
+    node[1] = 50  # every column is kept
+    config_feat = np.zeros((2, 18), np.float32)
+    config_feat[1] = 5
+    normalizer = normalizer_lib.Normalizer(
+        node_used=np.full(140, True),
+        node_min=node[0],
+        node_max=node[1],
+        config_used=np.full(18, True),
+        config_min=config_feat[0] - 1,
+        config_max=config_feat[1],
+    )
+    tf.keras.utils.set_random_seed(0)
+    model = layout.make_model('ResModel', {}, '', 2, 121, normalizer)
+    return _write_run(
+        folder,
+        model,
+        {
+            'args': {
+                'model': 'ResModel',
+                'model_kwargs_json': '{}',
+                'configs': 2,
+                'source': 'xla',
+                'search': 'random',
+                'keep_nodes': 5000,
+            },
+            'normalizer': normalizer.to_json(),
+            'num_ops': 121,
+        },
+    )

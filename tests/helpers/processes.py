@@ -1,0 +1,86 @@
+"""Scripts of ours as processes, and how to end one in the middle."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from baselines.training import runs
+from tests.helpers import finished_runs
+from tests.helpers import places
+
+_ROOT = places.ROOT
+
+
+def start(script, *flags):
+    """Starts a script of the repository's root."""
+    environment = {**os.environ, 'PYTHONUNBUFFERED': '1'}
+    environment.pop('TF_CPP_MIN_LOG_LEVEL', None)
+    return subprocess.Popen(
+        [sys.executable, str(_ROOT / script), *flags],
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def listing(folder):
+    """All files in a folder, sorted, as relative paths."""
+    return sorted(
+        str(path.relative_to(folder)) for path in folder.rglob('*') if path.is_file()
+    )
+
+
+def train_with_interruptions(out_dir, script, *flags):
+    """Trains; checks that Ctrl-C and kill -9 lose an epoch at most.
+
+    Returns:
+        The model directory that is there in the end.
+    """
+    flags = [*flags, f'--out_dir={out_dir}', '--early_stop=100000']
+    interrupted = start(script, *flags, '--epochs=100000')
+    _, stderr = _end(interrupted, out_dir, signal.SIGINT, after=2)
+    assert interrupted.returncode == 130
+    assert stderr == '\ninterrupted\n'
+    assert [name[:11] for name in listing(out_dir)] == ['unfinished_']
+    first = len(_kept(out_dir)['epoch'])
+
+    killed = start(script, *flags, '--epochs=100000', '--resume')
+    stdout, stderr = _end(killed, out_dir, signal.SIGKILL, after=first + 2)
+    assert killed.returncode == -signal.SIGKILL and stderr == ''
+    assert f'resuming after epoch {first}\n' in stdout
+    kept = _kept(out_dir)
+    second = len(kept['epoch'])
+    assert second <= stdout.count('val_opa') + first <= second + 1
+
+    resumed = start(script, *flags, f'--epochs={second + 1}', '--resume')
+    stdout, stderr = resumed.communicate(timeout=120)
+    assert resumed.returncode == 0 and stderr == ''
+    assert f'resuming after epoch {second}\n' in stdout
+    assert stdout.count('val_opa') == 1
+    model_dir = next(out_dir.glob('model_*'))
+    curve = finished_runs.info_of(model_dir)['train_curve']
+    assert curve['epoch'] == list(range(second + 1))
+    assert {name: values[:second] for name, values in curve.items()} == kept
+    assert not list(out_dir.glob('unfinished_*'))
+    return model_dir
+
+
+def _end(process, out_dir, signal_number, after):
+    """Ends a training once `after` epochs are kept; returns its output."""
+    deadline = time.monotonic() + 120
+    while len(_kept(out_dir)['epoch']) < after:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, 'no epoch in two minutes'
+        time.sleep(0.05)
+    process.send_signal(signal_number)
+    return process.communicate(timeout=60)
+
+
+def _kept(out_dir):
+    """The curve in the state that is kept."""
+    for path in out_dir.glob('unfinished_*.npz'):
+        return runs.Checkpoint(str(path)).read()[1]['curve']
+    return {'epoch': []}

@@ -1,0 +1,175 @@
+"""Edges and segments: order, repeats, calls, and what is refused."""
+
+import re
+
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+
+from baselines.hlo import edges
+from baselines.hlo import graph
+from tests.helpers import hlo_modules
+from tests.helpers import hlo_rows
+
+
+def _edges(module):
+    instructions = graph.list_instructions(module)
+    ids = np.array([i.id for i in instructions], np.int64)
+    return edges.find_edges(module, instructions, ids)
+
+
+def _computation(*instructions, **kwargs):
+    return hlo_modules.computation(*instructions, **kwargs)
+
+
+def test_operands_are_distinct_and_by_id_then_callees_as_stored():
+    module = hlo_modules.module(
+        _computation(dict(id=20), dict(id=11), id=7, root_id=20),
+        _computation(dict(id=30), id=8),
+        # Node 3 has the largest id, node 5 the smallest.
+        _computation(
+            dict(id=99),
+            dict(id=50),
+            dict(id=1),
+            dict(id=60, operand_ids=[99, 1, 50, 99], called_computation_ids=[8, 7]),
+            id=9,
+        ),
+    )
+    found = _edges(module)
+    assert found.insertion.tolist() == [[6, 5], [6, 4], [6, 3], [6, 2], [6, 0]]
+    assert found.canonical.tolist() == [[6, 0], [6, 2], [6, 3], [6, 4], [6, 5]]
+    assert found.canonical.dtype == np.int64
+    assert found.operands.flat.tolist() == [3, 5, 4, 3]
+    assert not found.warnings
+
+
+def test_control_predecessors_and_callee_parameters_are_no_edges():
+    module = hlo_modules.module(
+        _computation(dict(id=1, opcode='parameter'), dict(id=2, operand_ids=[1]), id=1),
+        _computation(
+            dict(id=3),
+            dict(
+                id=4,
+                operand_ids=[3],
+                called_computation_ids=[1],
+                control_predecessor_ids=[2],
+            ),
+            id=2,
+        ),
+    )
+    assert _edges(module).canonical.tolist() == [[1, 0], [3, 1], [3, 2]]
+
+
+def test_a_repeated_id_means_its_last_position():
+    module = hlo_modules.module(
+        _computation(dict(id=1), dict(id=1), dict(id=2, operand_ids=[1]))
+    )
+    assert _edges(module).canonical.tolist() == [[2, 1]]
+
+
+def test_ids_may_be_any_int64():
+    low, high = -(2**63), 2**63 - 1
+    module = hlo_modules.module(
+        _computation(dict(id=high), dict(id=low), dict(id=0, operand_ids=[low, high]))
+    )
+    assert _edges(module).canonical.tolist() == [[2, 0], [2, 1]]
+
+
+def test_no_edges_have_two_columns_all_the_same():
+    found = _edges(hlo_modules.module(_computation(dict(id=1))))
+    assert found.canonical.shape == (0, 2)
+    assert found.insertion.shape == (0, 2)
+
+
+def test_one_computation_called_twice_is_one_edge_and_a_warning():
+    module = hlo_modules.module(
+        _computation(dict(id=1), id=1),
+        _computation(
+            dict(name='r', id=2, called_computation_ids=[1, 1]), name='main', id=2
+        ),
+    )
+    found = graph.extract_graph(module)
+    assert found.edge_index.tolist() == [[1, 0]]
+    assert _edges(module).insertion.tolist() == [[1, 0], [1, 0]]
+    (warning,) = found.warnings
+    assert warning.startswith(
+        "1 repeated edges kept once, the first at computation 'main', instruction 'r'"
+    )
+
+
+@pytest.mark.parametrize(
+    'instruction, message',
+    [
+        (dict(operand_ids=[5]), 'it uses itself (node 1)'),
+        (dict(operand_ids=[1, 77]), 'operand id 77 is not in the module'),
+        (dict(called_computation_ids=[2]), 'it uses itself (node 1)'),
+        (
+            dict(called_computation_ids=[9]),
+            'called computation id 9 is not in the module',
+        ),
+        (
+            dict(called_computation_ids=[3]),
+            'the called computation has root id 44, which is not in the module',
+        ),
+    ],
+)
+def test_errors_name_computation_and_instruction(instruction, message):
+    module = hlo_modules.module(
+        _computation(dict(id=1), id=1),
+        _computation(dict(name='bad\n', id=5, **instruction), name='main', id=2),
+        _computation(id=3, root_id=44),
+    )
+    with pytest.raises(
+        ValueError,
+        match=re.escape(f"computation 'main', instruction 'bad\\n': {message}"),
+    ):
+        graph.extract_graph(module)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.data())
+def test_any_valid_module_gives_the_edges_of_the_rules(data):
+    ids = data.draw(
+        st.lists(st.integers(-50, 50), min_size=2, max_size=12, unique=True)
+    )
+    computations, used = [], []
+    for number, start in enumerate(range(0, len(ids), 3)):
+        instructions = []
+        for id_ in ids[start : start + 3]:
+            operands = (
+                data.draw(st.lists(st.sampled_from(used), max_size=4)) if used else []
+            )
+            calls = (
+                data.draw(st.sets(st.integers(0, number - 1), max_size=2))
+                if number
+                else set()
+            )
+            instructions.append(
+                dict(id=id_, operand_ids=operands, called_computation_ids=sorted(calls))
+            )
+            used.append(id_)
+        computations.append(_computation(*instructions, id=number))
+    module = hlo_modules.module(*computations)
+    found = _edges(module).canonical
+    assert found.tolist() == [list(e) for e in hlo_rows.edges(module)]
+
+
+@pytest.mark.parametrize(
+    'names, sizes, expected',
+    [
+        ([], [], [0]),
+        (['main'], [3], [0, 3]),
+        (['while_body', 'main'], [2, 3], [0, 2, 5]),
+        (['a', 'second', 'b', 'my_cluster_1'], [1, 2, 3, 4], [0, 3, 10]),
+        (['condense', 'x'], [2, 1], [0, 2, 3]),
+        (['While', 'COND', 'Cluster'], [1, 1, 1], [0, 3]),
+        (['cond', 'cond', 'x'], [2, 0, 1], [0, 2, 2, 3]),
+        (['while', 'x'], [0, 0], [0, 0]),
+    ],
+)
+def test_segments_end_at_marked_computations(names, sizes, expected):
+    splits = graph.node_splits(names, sizes)
+    assert splits.dtype == np.int64
+    assert splits.tolist() == expected

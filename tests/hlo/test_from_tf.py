@@ -1,0 +1,246 @@
+"""HLO of many kinds, made with TensorFlow: rows, edges and segments."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from baselines import hlo
+from baselines.hlo import graph
+from baselines.hlo import opcodes
+from baselines.hlo import tensorflow_functions
+from tests.helpers import hlo_rows
+
+
+def _convolution():
+    return (
+        lambda x, w: tf.nn.conv2d(x, w, strides=2, padding='SAME'),
+        tf.zeros([2, 9, 9, 3]),
+        tf.zeros([3, 3, 3, 8]),
+    )
+
+
+def _convolution_gradient():
+    def gradient(x, w):
+        with tf.GradientTape() as tape:
+            tape.watch(w)
+            y = tf.nn.conv2d(x, w, strides=2, padding='VALID')
+        return tape.gradient(y, w)
+
+    return gradient, tf.zeros([2, 9, 9, 3]), tf.zeros([3, 3, 3, 8])
+
+
+def _lstm():
+    lstm = tf.keras.layers.LSTM(4)
+    return lstm, tf.zeros([2, 3, 5])
+
+
+def _attention():
+    def attend(q, k, v):
+        weights = tf.nn.softmax(tf.einsum('bqhd,bkhd->bhqk', q, k) / 2.0)
+        return tf.einsum('bhqk,bkhd->bqhd', weights, v)
+
+    return attend, *[tf.zeros([2, 5, 3, 4])] * 3
+
+
+def _scatter():
+    return (
+        lambda x, i, u: tf.tensor_scatter_nd_add(x, i, u),
+        tf.zeros([6, 4]),
+        tf.zeros([3, 1], tf.int32),
+        tf.zeros([3, 4]),
+    )
+
+
+def _cond():
+    return (
+        lambda p, x: tf.cond(p, lambda: tf.sin(x), lambda: tf.cos(x)),
+        tf.constant(True),
+        tf.zeros([3]),
+    )
+
+
+def _slices():
+    return (lambda x: tf.pad(x[1:7:2, :3], [[1, 0], [2, 3]]), tf.zeros([9, 9]))
+
+
+# Function and arguments, opcodes that its HLO must have.
+_KINDS = {
+    'convolution': (_convolution, ['convolution']),
+    'convolution gradient': (_convolution_gradient, ['convolution']),
+    'lstm': (_lstm, ['while', 'dot', 'logistic', 'dynamic-slice']),
+    'attention': (_attention, ['dot', 'exponential', 'reduce', 'divide']),
+    'gather': (
+        lambda: (
+            lambda x, i: tf.gather(x, i, axis=1),
+            tf.zeros([4, 7]),
+            tf.zeros([3], tf.int32),
+        ),
+        ['gather'],
+    ),
+    'scatter': (_scatter, ['scatter']),
+    'sort': (
+        lambda: (lambda x: tf.argsort(x, stable=True), tf.zeros([5, 8])),
+        ['sort', 'compare'],
+    ),
+    'cond': (_cond, ['conditional', 'sine', 'cosine']),
+    'reduce window': (
+        lambda: (
+            lambda x: tf.nn.max_pool2d(x, 3, strides=2, padding='SAME'),
+            tf.zeros([1, 8, 8, 2]),
+        ),
+        ['reduce-window', 'maximum'],
+    ),
+    'fft': (lambda: (tf.signal.rfft, tf.zeros([3, 16])), ['fft']),
+    'rank 8': (
+        lambda: (
+            lambda x: tf.transpose(x, range(7, -1, -1)),
+            tf.zeros([1, 2, 3, 1, 2, 1, 5, 2]),
+        ),
+        ['transpose'],
+    ),
+    'slices': (_slices, ['slice', 'pad']),
+}
+
+
+def _check(module, found):
+    np.testing.assert_array_equal(found.node_feat, hlo_rows.rows(module))
+    assert found.edge_index.tolist() == [list(edge) for edge in hlo_rows.edges(module)]
+    sizes = [len(c.instructions) for c in module.computations]
+    assert found.node_feat[:, 0].sum() == len(sizes)
+    assert found.node_splits[-1] == sum(sizes) == len(found.node_opcode)
+
+
+@pytest.mark.parametrize('kind', _KINDS)
+def test_every_kind_gives_the_rows_of_the_rules(kind):
+    make, expected = _KINDS[kind]
+    fn, *args = make()
+    module = tensorflow_functions.module_from_tf(fn, *args)
+    found = graph.extract_graph(module)
+    _check(module, found)
+    names = {opcodes.names().get(n) for n in found.node_opcode.tolist()}
+    assert names >= set(expected)
+    assert graph.extract_graph(module, extra=True).node_feat.shape[1] > 140
+
+
+def _rows(kind, opcode, **kwargs):
+    """The rows of one opcode, as {column: value}."""
+    fn, *args = _KINDS[kind][0]()
+    found = hlo.from_tf(fn, *args, **kwargs)
+    rows = found.node_feat[found.node_opcode == opcodes.table()[opcode]]
+    assert len(rows)
+    return [dict(zip(found.feature_names, row)) for row in rows]
+
+
+def _listed(row, name, width):
+    return [row[f'{name}_{i}'] for i in range(width)]
+
+
+def test_a_convolution_by_hand():
+    (row,) = _rows('convolution', 'convolution')
+    # [2,9,9,3] * [3,3,3,8], stride 2, SAME: 9 -> 5, padding (4*2+3-9)/2 = 1.
+    assert _listed(row, 'shape_dimensions', 6) == [2, 5, 5, 8, 0, 0]
+    assert row['shape_dimensions_product'] == 400
+    assert row['shape_element_type_is_f32'] == 1
+    assert _listed(row, 'window_size', 3) == [3, 3, 0]
+    assert row['window_size_product'] == 9
+    assert _listed(row, 'window_stride', 3) == [2, 2, 0]
+    assert _listed(row, 'window_padding_low', 3) == [1, 1, 0]
+    assert _listed(row, 'window_padding_high', 3) == [1, 1, 0]
+    assert row['window_window_reversal_false_count'] == 2
+    prefix = 'convolution_dim_numbers_'
+    assert [v for k, v in row.items() if k.startswith(prefix)] == [
+        0,
+        3,
+        1,
+        2,
+        0,
+        0,
+        2,
+        3,
+        0,
+        1,
+        0,
+        0,
+        0,
+        3,
+    ]
+    assert row['feature_group_count'] == row['batch_group_count'] == 1
+
+
+def test_rank_8_by_hand():
+    (row,) = _rows('rank 8', 'transpose')
+    # Reversed: [2,5,1,2,1,3,2,1]; only six have a column.
+    assert _listed(row, 'shape_dimensions', 6) == [2, 5, 1, 2, 1, 3]
+    assert (row['shape_dimensions_sum'], row['shape_dimensions_product']) == (17, 120)
+    assert _listed(row, 'dimensions', 6) == [7, 6, 5, 4, 3, 2]
+
+
+def test_slices_by_hand():
+    (row,) = _rows('slices', 'slice')
+    assert _listed(row, 'slice_dims_start', 2) == [1, 0]
+    assert _listed(row, 'slice_dims_limit', 2) == [7, 3]
+    assert _listed(row, 'slice_dims_stride', 2) == [2, 1]
+    (row,) = _rows('slices', 'pad')
+    assert _listed(row, 'padding_config_edge_padding_low', 2) == [1, 2]
+    assert _listed(row, 'padding_config_edge_padding_high', 2) == [0, 3]
+    # One step of three, of [2, 5] inputs.
+    row = _rows('lstm', 'dynamic-slice')[0]
+    assert _listed(row, 'dynamic_slice_sizes', 2) == [1, 2]
+    assert row['dynamic_slice_sizes_sum'] == 8
+    assert row['dynamic_slice_sizes_product'] == 10
+
+
+def test_extra_columns_by_hand():
+    (row,) = _rows('fft', 'fft', extra=True)
+    assert (row['fft_type_is_rfft'], row['fft_length_0']) == (1, 16)
+    assert _listed(row, 'operand_0_dimensions', 2) == [3, 16]
+    (row,) = _rows('gather', 'gather', extra=True, pad=-1)
+    assert _listed(row, 'gather_offset_dims', 3) == [0, -1, -1]
+    assert _listed(row, 'gather_collapsed_slice_dims', 2) == [1, -1]
+    assert row['gather_index_vector_dim'] == 1
+    row = _rows('sort', 'compare', extra=True)[0]
+    directions = [
+        k for k, v in row.items() if k.startswith('comparison_direction') and v
+    ]
+    assert len(directions) == 1
+
+
+def test_loops_end_segments():
+    fn, *args = _KINDS['lstm'][0]()
+    assert len(hlo.from_tf(fn, *args).node_splits) > 2
+
+
+@pytest.mark.parametrize('kind', ['convolution', 'lstm'])
+def test_the_optimized_stage_has_fusions_and_layouts(kind):
+    fn, *args = _KINDS[kind][0]()
+    module = tensorflow_functions.module_from_tf(fn, *args, stage='optimized_hlo')
+    found = graph.extract_graph(module)
+    _check(module, found)
+    assert found.node_feat[:, -6:].any()
+    if kind == 'lstm':
+        assert opcodes.table()['fusion'] in found.node_opcode
+
+
+def test_arguments_by_name_and_arrays():
+    @tf.function
+    def power(x, times=1):
+        for _ in range(times):
+            x = tf.sin(x)
+        return x
+
+    found = hlo.from_tf(power, np.zeros([3], np.float32), times=3)
+    assert (found.node_opcode == opcodes.table()['sine']).sum() == 3
+
+
+@pytest.mark.parametrize(
+    'fn, args, stage, message',
+    [
+        (lambda x: x, [1.0], 'hlo_text', "stage is 'hlo_text'; there are hlo and "),
+        (lambda x: tf.strings.length(x), ['a'], 'hlo', 'XLA cannot compile'),
+        (lambda x: x + 'a', [1.0], 'hlo', 'XLA cannot compile'),
+    ],
+)
+def test_what_cannot_be_compiled(fn, args, stage, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        hlo.from_tf(fn, *[tf.constant(a) for a in args], stage=stage)
+    assert '\n' not in str(caught.value)

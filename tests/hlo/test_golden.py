@@ -1,0 +1,94 @@
+"""The published extractor's own output, for two real files and two from TF."""
+
+import json
+import pathlib
+import time
+
+import numpy as np
+import pytest
+
+from baselines.hlo import edges
+from baselines.hlo import graph
+from baselines.hlo import layout
+from baselines.hlo import opcodes
+from baselines.hlo import reading
+from baselines.hlo import tile
+from tests.helpers import hlo_modules
+
+_SHARED = hlo_modules.SHARED
+pytestmark = pytest.mark.skipif(not _SHARED.is_dir(), reason=hlo_modules.NO_SHARED)
+
+
+def _names():
+    return json.loads((_SHARED / 'feature_names.json').read_text())
+
+
+def _same(got, golden):
+    assert got.dtype == golden.dtype
+    np.testing.assert_array_equal(got, golden)
+
+
+def _check_graph(module, golden):
+    found = graph.extract_graph(module)
+    for key in ('node_feat', 'node_opcode', 'edge_index', 'node_splits'):
+        _same(getattr(found, key), golden[key])
+    instructions = graph.list_instructions(module)
+    ids = np.array([i.id for i in instructions])
+    insertion = edges.find_edges(module, instructions, ids).insertion
+    _same(insertion, golden['edge_index_raw'])
+    user = insertion[:, ::-1]
+    user = user[np.lexsort((user[:, 1], user[:, 0]))]
+    _same(user, golden['user_edge_index'])
+    assert list(found.feature_names) == _names()['node_layout']
+    assert not found.warnings
+
+
+@pytest.mark.parametrize(
+    'raw, arrays',
+    [
+        ('module_tuning_data_layout.pb', 'real_layout.npz'),
+        ('tf_conv_bn_relu_hlo.pb', 'tf_conv_bn_relu_hlo.npz'),
+        ('tf_conv_bn_relu_opt.pb', 'tf_conv_bn_relu_opt.npz'),
+    ],
+)
+def test_layout_files_match(raw, arrays):
+    file = reading.read_tuning(str(_SHARED / raw))
+    assert file.kind == 'layout'
+    with np.load(_SHARED / arrays) as golden:
+        _check_graph(file.modules[0].module, golden)
+        configs = layout.extract_configs(file.modules[0], len(golden['node_opcode']))
+        for key in ('node_config_ids', 'node_config_feat', 'config_runtime'):
+            _same(getattr(configs, key), golden[key])
+        assert (golden['config_runtime_normalizers'] == configs.normalizer).all()
+
+
+def test_tile_file_matches():
+    file = reading.read_tuning(str(_SHARED / 'op_tuning_data.pb'))
+    assert file.kind == 'tile'
+    goldens = sorted(pathlib.Path(_SHARED / 'op_tuning').glob('*.npz'))
+    assert len(file.modules) == len(goldens) == 15
+    for tuning, path in zip(file.modules, goldens):
+        with np.load(path) as golden:
+            _check_graph(tuning.module, golden)
+            configs = tile.extract_configs(tuning)
+            _same(configs.config_feat, golden['config_feat'])
+            _same(configs.config_runtime, golden['config_runtime'])
+            assert (golden['config_runtime_normalizers'] == configs.normalizer).all()
+            assert np.int64(np.uint64(tuning.fingerprint)) == golden['module_id']
+    assert list(configs.feature_names) == _names()['tile_config']
+
+
+def test_opcode_table_matches():
+    golden = json.loads((_SHARED / 'opcodes.json').read_text())
+    assert opcodes.table() == golden
+
+
+def test_a_real_program_takes_less_than_a_second():
+    start = time.perf_counter()
+    tuning = reading.read_tuning(str(_SHARED / 'module_tuning_data_layout.pb')).modules[
+        0
+    ]
+    found = graph.extract_graph(tuning.module)
+    layout.extract_configs(tuning, len(found.node_opcode))
+    assert len(found.node_opcode) == 3163
+    assert time.perf_counter() - start < 1

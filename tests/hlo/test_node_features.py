@@ -1,0 +1,361 @@
+"""Node features: every column, from instructions made for it."""
+
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+
+from baselines.hlo import graph
+from baselines.hlo import protos
+from tests.helpers import hlo_modules
+from tests.helpers import hlo_rows
+
+_INT64 = st.integers(-(2**63), 2**63 - 1)
+_LISTS = st.lists(st.one_of(st.integers(-3, 9), _INT64), max_size=8)
+
+
+def _rows(*instructions, pad=0, extra=False, root_id=-1):
+    """One {column name: value} per instruction."""
+    found = graph.extract_graph(
+        hlo_modules.module(hlo_modules.computation(*instructions, root_id=root_id)),
+        pad=pad,
+        extra=extra,
+    )
+    assert found.node_feat.dtype == np.float32
+    return [dict(zip(found.feature_names, row)) for row in found.node_feat]
+
+
+def _row(pad=0, extra=False, **fields):
+    return _rows(dict(id=1, **fields), pad=pad, extra=extra)[0]
+
+
+def _listed(row, name, width):
+    return [row[f'{name}_{i}'] for i in range(width)]
+
+
+def _aggregated(row, name, width):
+    return _listed(row, name, width) + [row[f'{name}_sum'], row[f'{name}_product']]
+
+
+def test_the_all_default_instruction():
+    found = graph.extract_graph(
+        hlo_modules.module(hlo_modules.computation({}, root_id=0))
+    )
+    assert found.node_feat.shape == (1, 140)
+    ones = np.flatnonzero(found.node_feat[0])
+    assert ones.tolist() == [
+        0,
+        2,
+        28,
+        44,
+        52,
+        60,
+        68,
+        76,
+        84,
+        112,
+        116,
+        120,
+        124,
+        128,
+        132,
+    ]
+    assert (found.node_feat[0, ones] == 1).all()
+
+
+def test_root_of_its_own_computation_only():
+    module = hlo_modules.module(
+        hlo_modules.computation({'id': 5}, {'id': 6}, id=1, root_id=5),
+        hlo_modules.computation({'id': 7}, {'id': 8}, id=2, root_id=5),
+    )
+    assert graph.extract_graph(module).node_feat[:, 0].tolist() == [1, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    'number, name',
+    [
+        (0, 'invalid_type'),
+        (1, 'pred'),
+        (9, 'u64'),
+        (10, 'f16'),
+        (12, 'f64'),
+        (16, 'bf16'),
+        (15, 'c64'),
+        (18, 'c128'),
+        (13, 'tuple'),
+        (14, 'opaque_type'),
+        (17, 'token'),
+    ],
+)
+def test_element_type_sets_one_flag(number, name):
+    row = _row(shape={'element_type': number})
+    flags = {k: v for k, v in row.items() if k.startswith('shape_element')}
+    assert len(flags) == 19
+    assert {k for k, v in flags.items() if v} == {f'shape_element_type_is_{name}'}
+
+
+@pytest.mark.parametrize('number', [19, 20, 21, 22, 23, 24, 25, 26, 999, -1])
+def test_newer_element_types_set_no_flag(number):
+    row = _row(shape={'element_type': number})
+    assert not any(v for k, v in row.items() if k.startswith('shape_element'))
+
+
+def test_lists_are_cut_but_sum_and_product_take_all():
+    row = _row(shape={'dimensions': [2, 3, 1, 1, 5, 1, 7]})
+    assert _aggregated(row, 'shape_dimensions', 6) == [2, 3, 1, 1, 5, 1, 20, 210]
+
+
+def test_sums_and_products_wrap_around():
+    row = _row(shape={'dimensions': [2**62, 2**62, 4]})
+    # 2^63 + 4 wraps to -2^63 + 4, 2^126 to 0.
+    assert row['shape_dimensions_sum'] == np.float32(-(2**63) + 4)
+    assert row['shape_dimensions_product'] == 0
+    row = _row(shape={'dimensions': [2**32 + 1, 2**32 + 1]})
+    # 2^64 + 2^33 + 1 wraps to 2^33 + 1, which float32 rounds to 2^33.
+    assert row['shape_dimensions_product'] == 2.0**33
+
+
+def test_casts_round_once():
+    # Between the float32 neighbours 2^54 and 2^54 + 2^31, just above half-way.
+    # As float64 it would first become the tie, and then round to even, down.
+    number = 2**54 + 2**30 + 1
+    assert np.float32(np.float64(number)) == 2.0**54
+    assert _row(parameter_number=number)['parameter_number'] == 2.0**54 + 2**31
+
+
+def test_shape_and_its_layout():
+    row = _row(
+        shape={
+            'element_type': 13,
+            'tuple_shapes': [{}, {'tuple_shapes': [{}]}, {}],
+            'layout': {'minor_to_major': [3, 1, 0, 2]},
+        }
+    )
+    assert row['shape_tuple_shapes_size'] == 3
+    assert _listed(row, 'layout_minor_to_major', 6) == [3, 1, 0, 2, 0, 0]
+    assert _aggregated(row, 'shape_dimensions', 6) == [0] * 7 + [1]
+
+
+def test_plain_fields():
+    row = _row(
+        parameter_number=7,
+        dimensions=[4, 0, 2],
+        is_stable=True,
+        feature_group_count=3,
+        batch_group_count=2,
+    )
+    assert row['parameter_number'] == 7
+    assert _listed(row, 'dimensions', 6) == [4, 0, 2, 0, 0, 0]
+    assert row['is_stable'] == 1
+    assert (row['feature_group_count'], row['batch_group_count']) == (3, 2)
+    assert row['element_size_in_bits'] == 0
+
+
+def test_window():
+    row = _row(
+        window={
+            'dimensions': [
+                dict(
+                    size=3,
+                    stride=2,
+                    padding_low=-1,
+                    padding_high=4,
+                    window_dilation=5,
+                    base_dilation=6,
+                    window_reversal=True,
+                ),
+                dict(
+                    size=7,
+                    stride=1,
+                    padding_low=0,
+                    padding_high=1,
+                    window_dilation=1,
+                    base_dilation=2,
+                ),
+            ]
+        }
+    )
+    assert _aggregated(row, 'window_size', 6) == [3, 7, 0, 0, 0, 0, 10, 21]
+    assert _aggregated(row, 'window_stride', 6) == [2, 1, 0, 0, 0, 0, 3, 2]
+    assert _aggregated(row, 'window_padding_low', 6) == [-1, 0, 0, 0, 0, 0, -1, 0]
+    assert _aggregated(row, 'window_padding_high', 6) == [4, 1, 0, 0, 0, 0, 5, 4]
+    assert _aggregated(row, 'window_window_dilation', 6) == [5, 1, 0, 0, 0, 0, 6, 5]
+    assert _aggregated(row, 'window_base_dilation', 6) == [6, 2, 0, 0, 0, 0, 8, 12]
+    assert _listed(row, 'window_window_reversal', 6) == [1, 0, 0, 0, 0, 0]
+    assert row['window_window_reversal_true_count'] == 1
+    assert row['window_window_reversal_false_count'] == 1
+
+
+def test_reversals_are_counted_over_the_whole_window():
+    row = _row(window={'dimensions': [{'window_reversal': i > 4} for i in range(8)]})
+    assert _listed(row, 'window_window_reversal', 6) == [0, 0, 0, 0, 0, 1]
+    assert row['window_window_reversal_true_count'] == 3
+    assert row['window_window_reversal_false_count'] == 5
+
+
+def test_convolution():
+    row = _row(
+        convolution_dimension_numbers=dict(
+            input_batch_dimension=1,
+            input_feature_dimension=2,
+            input_spatial_dimensions=[3, 4, 5, 6, 7],
+            kernel_input_feature_dimension=8,
+            kernel_output_feature_dimension=9,
+            kernel_spatial_dimensions=[10, 11],
+            output_batch_dimension=12,
+            output_feature_dimension=13,
+            output_spatial_dimensions=[14],
+        )
+    )
+    prefix = 'convolution_dim_numbers_'
+    assert [v for k, v in row.items() if k.startswith(prefix)] == [
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+        8,
+        9,
+        10,
+        11,
+        0,
+        0,
+        12,
+        13,
+    ]
+
+
+def test_slices_and_padding():
+    row = _row(
+        slice_dimensions=[
+            dict(start=1, limit=9, stride=2),
+            dict(start=3, limit=4, stride=1),
+            dict(start=5, limit=6, stride=3),
+        ],
+        dynamic_slice_sizes=[2, 3, 4],
+        padding_config={
+            'dimensions': [
+                dict(edge_padding_low=-1, edge_padding_high=2, interior_padding=7),
+                dict(edge_padding_low=3, edge_padding_high=0),
+            ]
+        },
+    )
+    assert _aggregated(row, 'slice_dims_start', 2) == [1, 3, 9, 15]
+    assert _aggregated(row, 'slice_dims_stride', 2) == [2, 1, 6, 6]
+    assert _aggregated(row, 'slice_dims_limit', 2) == [9, 4, 19, 216]
+    assert _aggregated(row, 'dynamic_slice_sizes', 2) == [2, 3, 9, 24]
+    assert _aggregated(row, 'padding_config_edge_padding_low', 2) == [-1, 3, 2, -3]
+    assert _aggregated(row, 'padding_config_edge_padding_high', 2) == [2, 0, 2, 0]
+
+
+def test_pad_fills_absent_entries_only():
+    row = _row(pad=-1, shape={'dimensions': [4], 'layout': {'minor_to_major': [0]}})
+    assert _aggregated(row, 'shape_dimensions', 6) == [4] + [-1] * 5 + [4, 4]
+    assert _listed(row, 'layout_minor_to_major', 6) == [0] + [-1] * 5
+    assert _listed(row, 'window_window_reversal', 6) == [-1] * 6
+    assert row['window_window_reversal_true_count'] == 0
+    assert row['convolution_dim_numbers_input_batch_dim'] == 0
+    assert _aggregated(row, 'dynamic_slice_sizes', 2) == [-1, -1, 0, 1]
+
+
+@pytest.mark.parametrize('pad', [1, -2])
+def test_other_pads_are_refused(pad):
+    with pytest.raises(ValueError, match=rf'pad is {pad}; .* 0 or -1'):
+        graph.extract_graph(hlo_modules.chain(), pad=pad)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    pad=st.sampled_from([0, -1]),
+    lists=st.lists(_LISTS, min_size=5, max_size=5),
+    numbers=st.lists(_INT64, min_size=4, max_size=4),
+    present=st.lists(st.booleans(), min_size=3, max_size=3),
+)
+def test_any_numbers_give_the_rows_of_the_rules(pad, lists, numbers, present):
+    dimensions, sizes, strides, layout, spatial = lists
+    instruction = dict(
+        id=3,
+        shape={
+            'element_type': numbers[0] % 26,
+            'dimensions': dimensions,
+            'layout': {'minor_to_major': layout},
+        },
+        dimensions=strides,
+        dynamic_slice_sizes=sizes,
+        parameter_number=numbers[1],
+    )
+    if present[0]:
+        instruction['window'] = {
+            'dimensions': [
+                dict(size=a, base_dilation=b, window_reversal=a > b)
+                for a, b in zip(sizes, strides)
+            ]
+        }
+    if present[1]:
+        instruction['convolution_dimension_numbers'] = dict(
+            input_spatial_dimensions=spatial, output_batch_dimension=numbers[2]
+        )
+    if present[2]:
+        instruction['slice_dimensions'] = [
+            dict(start=a, limit=numbers[3], stride=a) for a in spatial
+        ]
+        instruction['padding_config'] = {
+            'dimensions': [dict(edge_padding_low=a) for a in dimensions]
+        }
+    module = hlo_modules.module(
+        hlo_modules.computation(dict(id=2), instruction, dict(id=4))
+    )
+    np.testing.assert_array_equal(
+        graph.extract_graph(module, pad=pad).node_feat, hlo_rows.rows(module, pad)
+    )
+
+
+def test_opcodes():
+    module = hlo_modules.module(
+        hlo_modules.computation(
+            *(
+                {'opcode': o}
+                for o in (
+                    'abs',
+                    'tan',
+                    'trace',
+                    'tuple-select',
+                    'Add',
+                    '',
+                    'erf',
+                    'topk',
+                    'erf',
+                    'convolution',
+                )
+            )
+        )
+    )
+    found = graph.extract_graph(module)
+    assert found.node_opcode.dtype == np.uint8
+    assert found.node_opcode.tolist() == [1, 120, 97, 101, 0, 0, 0, 0, 0, 26]
+    assert found.unknown_opcodes == {'Add': 1, '': 1, 'erf': 2, 'topk': 1}
+
+
+def test_too_many_instructions_are_refused(monkeypatch):
+    monkeypatch.setattr(graph, 'MAX_NODES', 2)
+    with pytest.raises(ValueError, match='3 instructions are more than the 2'):
+        graph.extract_graph(hlo_modules.chain())
+
+
+def test_an_empty_module_has_no_nodes():
+    found = graph.extract_graph(hlo_modules.module())
+    assert found.node_feat.shape == (0, 140)
+    assert found.edge_index.shape == (0, 2)
+    assert found.node_splits.tolist() == [0]
+
+
+def test_messages_of_tensorflow_are_not_touched():
+    # Ours live in a pool of their own, once per process.
+    assert protos.protos() is protos.protos()
+    file = protos.protos().HloModuleProto.DESCRIPTOR.file
+    assert file.name == 'xla/service/hlo.proto'
+    from google.protobuf import descriptor_pool
+
+    assert file.pool is not descriptor_pool.Default()

@@ -1,0 +1,275 @@
+"""Which message a file holds, and damaged files of every kind."""
+
+import os
+import re
+import sys
+
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+import pytest
+
+from baselines.hlo import graph
+from baselines.hlo import layout
+from baselines.hlo import protos
+from baselines.hlo import reading
+from baselines.hlo import tile
+from tests.helpers import hlo_modules
+
+_TILE = hlo_modules.tile_file(hlo_modules.good_tile())
+_LAYOUT = hlo_modules.good_layout().SerializeToString()
+
+
+def _read(folder, data, kind=None):
+    path = folder / 'raw.pb'
+    path.write_bytes(data)
+    return reading.read_tuning(str(path), kind)
+
+
+@pytest.mark.parametrize(
+    'data, kind, modules',
+    [
+        (_TILE, 'tile', 1),
+        (hlo_modules.tile_file(*[hlo_modules.good_tile()] * 3), 'tile', 3),
+        (_LAYOUT, 'layout', 1),
+        # Without a fingerprint, which would tell a module from a program.
+        (
+            hlo_modules.tuning(hlo_modules.chain(), [{}], 0).SerializeToString(),
+            'layout',
+            1,
+        ),
+        # Runs alone; field 1 is absent.
+        (protos.protos().ModuleTuningData(runs=[{}]).SerializeToString(), 'layout', 1),
+    ],
+)
+def test_the_bytes_tell_the_kind(tmp_path, data, kind, modules):
+    file = _read(tmp_path, data)
+    assert (file.kind, len(file.modules)) == (kind, modules)
+    assert _read(tmp_path, data, kind).kind == kind
+
+
+def test_a_bare_module_is_told_by_what_is_in_it():
+    module = hlo_modules.module(hlo_modules.computation(dict(id=1)), name='some.name')
+    module.entry_computation_name = 'main'
+    data = protos.protos().ModuleTuningData(module=module).SerializeToString()
+    assert reading.detect_kind(data) == 'layout'
+    inner = protos.protos().ModuleTuningData(module=module, fingerprint=1)
+    assert reading.detect_kind(hlo_modules.tile_file(inner)) == 'tile'
+
+
+def test_an_undecided_file_can_be_forced(tmp_path):
+    # Nothing but a field 1 with nothing in it.
+    assert reading.detect_kind(b'\n\0') is None
+    assert _read(tmp_path, b'\n\0', 'tile').kind == 'tile'
+    assert _read(tmp_path, b'\n\0', 'layout').kind == 'layout'
+    # A module's name of 0xFF is no text, so that it cannot be a module.
+    data = b'\n\x03\n\x01\xff'
+    assert reading.detect_kind(data) is None
+    with pytest.raises(ValueError, match='not a whole ModuleTuningData or Tun'):
+        _read(tmp_path, data)
+
+
+@pytest.mark.parametrize(
+    'data, kind, message',
+    [
+        (
+            _TILE,
+            'layout',
+            r'holds a TuningData (tile collection), not a '
+            'ModuleTuningData (layout)',
+        ),
+        (
+            _LAYOUT,
+            'tile',
+            r'holds a ModuleTuningData (layout collection), not a '
+            'TuningData (tile)',
+        ),
+        (b'', None, 'cut short (it is empty)'),
+        (b'hello, world', None, 'not a TuningData or ModuleTuningData protobuf'),
+        (_TILE[:-1], None, 'has no end'),
+        (_LAYOUT[:-1], None, 'damaged or cut short'),
+        (b'\x32\0', None, 'field 6 of wire type 2 is in neither'),
+        (b'\0\0', None, 'field 0 at byte 0 has no end'),
+        (b'\n' + b'\xff' * 20, None, 'the number at byte 1 has no end'),
+        (b'PK\x03\x04', None, 'not a TuningData or ModuleTuningData'),
+    ],
+)
+def test_errors_name_the_file(tmp_path, data, kind, message):
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+        _read(tmp_path, data, kind)
+    assert str(caught.value).startswith(str(tmp_path / 'raw.pb'))
+
+
+def test_what_is_no_file(tmp_path):
+    with pytest.raises(ValueError, match='not a file'):
+        reading.read_tuning(str(tmp_path))
+    with pytest.raises(OSError):
+        reading.read_tuning(str(tmp_path / 'absent.pb'))
+    os.mkfifo(tmp_path / 'pipe')  # reading it would wait for ever
+    with pytest.raises(ValueError, match='not a file'):
+        reading.read_tuning(str(tmp_path / 'pipe'))
+
+
+def test_a_file_beyond_the_limit_is_not_read(tmp_path):
+    path = tmp_path / 'large.pb'
+    with open(path, 'wb') as stream:
+        stream.truncate(1 << 31)  # sparse, takes no room
+    with pytest.raises(ValueError, match='a protobuf has at most'):
+        reading.read_tuning(str(path))
+
+
+@pytest.mark.parametrize('data', [_TILE, _LAYOUT])
+def test_instructions_are_counted_before_they_take_memory(tmp_path, monkeypatch, data):
+    monkeypatch.setattr(reading, 'MAX_INSTRUCTIONS', 3)
+    assert _read(tmp_path, data).modules
+    monkeypatch.setattr(reading, 'MAX_INSTRUCTIONS', 2)
+    with pytest.raises(ValueError, match='raw.pb: has more than 2 instructions'):
+        _read(tmp_path, data)
+
+
+def test_the_classes_need_tensorflow_neither_imported_nor_as_pinned(monkeypatch):
+    plain = protos.protos()
+    monkeypatch.setattr(protos, '_registered_bytes', lambda path: iter(()))
+    imported = protos.protos.__wrapped__()
+    data = hlo_modules.good_layout().SerializeToString()
+    assert str(imported.ModuleTuningData.FromString(data)) == str(
+        plain.ModuleTuningData.FromString(data)
+    )
+
+
+def test_without_tensorflow_the_error_says_what_to_do(monkeypatch):
+    monkeypatch.setattr('importlib.util.find_spec', lambda name: None)
+    with pytest.raises(ImportError, match='pip install'):
+        protos.protos.__wrapped__()
+
+
+def test_reading_does_not_import_tensorflow(tmp_path):
+    import subprocess
+
+    path = tmp_path / 'raw.pb'
+    path.write_bytes(_TILE)
+    code = (
+        'import sys; from baselines.hlo import graph, reading; '
+        f'file = reading.read_tuning({str(path)!r}); '
+        'graph.extract_graph(file.modules[0].module); '
+        'sys.exit("tensorflow" in sys.modules)'
+    )
+    assert subprocess.run([sys.executable, '-c', code], check=False).returncode == 0
+
+
+def _survives(folder, data):
+    """Reads and extracts; nothing but ValueError may come out."""
+    try:
+        file = _read(folder, data)
+        for tuning in file.modules:
+            found = graph.extract_graph(tuning.module, extra=True)
+            assert len(found.node_feat) == len(found.node_opcode)
+            if file.kind == 'tile':
+                tile.extract_configs(tuning)
+            else:
+                layout.extract_configs(tuning, len(found.node_opcode))
+    except ValueError as error:
+        assert str(error)
+
+
+_changes = st.lists(
+    st.tuples(
+        st.integers(0, 10**6),
+        st.integers(0, 255),
+        st.sampled_from(['set', 'insert', 'delete', 'cut', 'repeat']),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+def _mutated(data, changes):
+    data = bytearray(data)
+    for place, value, how in changes:
+        at = place % (len(data) + 1)
+        if how == 'set' and at < len(data):
+            data[at] = value
+        elif how == 'insert':
+            data.insert(at, value)
+        elif how == 'delete':
+            del data[at : at + 1 + value % 4]
+        elif how == 'cut':
+            del data[at:]
+        elif how == 'repeat':
+            data[at:at] = data[at : at + value]
+    return bytes(data)
+
+
+@settings(max_examples=300, deadline=2000)
+@given(base=st.sampled_from([_TILE, _LAYOUT]), changes=_changes)
+def test_mutated_bytes_never_surprise(tmp_path_factory, base, changes):
+    folder = tmp_path_factory.getbasetemp()
+    _survives(folder, _mutated(base, changes))
+
+
+@settings(max_examples=150, deadline=2000)
+@given(st.binary(max_size=200))
+def test_any_bytes_never_surprise(tmp_path_factory, data):
+    _survives(tmp_path_factory.getbasetemp(), data)
+
+
+_int64 = st.one_of(st.integers(-2, 5), st.integers(-(2**63), 2**63 - 1))
+
+
+def _fill(data, message, depth=0):
+    """Sets random fields of a message to random values."""
+    for field in message.DESCRIPTOR.fields:
+        if not data.draw(st.booleans()) or depth > 4:
+            continue
+        repeated = field.label == field.LABEL_REPEATED
+        if field.message_type and field.message_type.GetOptions().map_entry:
+            continue
+        if field.message_type:
+            inner = (
+                getattr(message, field.name).add()
+                if repeated
+                else getattr(message, field.name)
+            )
+            inner.SetInParent()
+            _fill(data, inner, depth + 1)
+            continue
+        if field.type in (field.TYPE_INT64, field.TYPE_SINT64):
+            value = data.draw(_int64)
+        elif field.type == field.TYPE_UINT64:
+            value = data.draw(st.integers(0, 2**64 - 1))
+        elif field.type == field.TYPE_INT32:
+            value = data.draw(st.integers(-(2**31), 2**31 - 1))
+        elif field.type == field.TYPE_BOOL:
+            value = data.draw(st.booleans())
+        elif field.type == field.TYPE_ENUM:
+            value = data.draw(st.integers(-5, 40))
+        elif field.type == field.TYPE_STRING:
+            value = data.draw(
+                st.sampled_from(['', 'add', 'cond', '\x1b[31m\n', '\u2603' * 300])
+            )
+        else:
+            continue
+        if repeated:
+            getattr(message, field.name).append(value)
+        else:
+            setattr(message, field.name, value)
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data(), is_tile=st.booleans())
+def test_mutated_fields_never_surprise(tmp_path_factory, data, is_tile):
+    tuning = hlo_modules.good_tile() if is_tile else hlo_modules.good_layout()
+    instructions = tuning.module.computations[0].instructions
+    target = data.draw(
+        st.sampled_from(
+            [
+                instructions[1],
+                tuning.runs[0],
+                tuning.module.computations.add(),
+                instructions[2].shape,
+            ]
+        )
+    )
+    _fill(data, target)
+    raw = hlo_modules.tile_file(tuning) if is_tile else tuning.SerializeToString()
+    _survives(tmp_path_factory.getbasetemp(), raw)

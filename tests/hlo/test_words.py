@@ -1,0 +1,52 @@
+"""Configurations in words."""
+
+import pytest
+
+from baselines.hlo import words
+from tests.helpers import hlo_modules
+
+
+def _run(described):
+    return hlo_modules.tuning(runs=[described]).runs[0]
+
+
+@pytest.mark.parametrize(
+    'bounds, expected',
+    [
+        ({}, 'output -, kernel -, input -'),
+        (
+            dict(output_bounds=[8, 128], kernel_bounds=[256]),
+            'output 8x128, kernel 256, input -',
+        ),
+        (
+            dict(input_bounds=[1, 2, 3], iteration_bounds=[4, 4]),
+            'output -, kernel -, input 1x2x3, iteration 4x4',
+        ),
+    ],
+)
+def test_tiles(bounds, expected):
+    assert words.tile_words(_run(hlo_modules.tile_run(**bounds))) == expected
+
+
+@pytest.mark.parametrize(
+    'nodes, ids, expected',
+    [
+        ([[[1, 0], [0, 1, 2]]], [12], '12: output {1,0} input {0,1,2}'),
+        (
+            [[[1, 0], [], [0]], []],
+            [3, 40],
+            '3: output {1,0} input {} kernel {0}; 40: -',
+        ),
+    ],
+)
+def test_layouts(nodes, ids, expected):
+    assert words.layout_words(_run(hlo_modules.layout_run(nodes)), ids) == (expected)
+
+
+def test_layouts_beside_the_default():
+    default = _run(hlo_modules.layout_run([[[1, 0]], [[0]], [[2], []]]))
+    run = _run(hlo_modules.layout_run([[[1, 0]], [[1]], [[2]]]))
+    assert words.layout_words(run, [3, 5, 8], default) == (
+        '5: output {1}; 8: output {2}'
+    )
+    assert words.layout_words(default, [3, 5, 8], default) == 'as the default'

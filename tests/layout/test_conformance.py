@@ -1,0 +1,107 @@
+"""Every layout model in the registry does what a layout model must do."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from baselines import registry
+from baselines.layout import graphs as graphs_lib
+from baselines.layout import scoring
+from tests.helpers import conformance
+from tests.helpers import layout_programs
+
+
+class LayoutTask(conformance.Task):
+    """Small programs with random edges."""
+
+    num_ops = 10
+
+    def models(self):
+        return registry.layout_models()
+
+    def pieces(self):
+        def program(seed, **sizes):
+            return layout_programs.random_program(
+                seed, configs=conformance.NUM_CONFIGS, **sizes
+            )
+
+        return {
+            'ordinary': program(0, nodes=12, configurable=4),
+            'repeated_edges': program(1, nodes=6, configurable=2, edges=30),
+            'no_edges': program(2, nodes=5, configurable=3, edges=0),
+            'all_configurable': program(3, nodes=4, configurable=4),
+        }
+
+    def graph(self, pieces):
+        configs = np.arange(pieces[0].num_configs)
+        packed = graphs_lib.LayoutGraphs(pieces).items(
+            np.arange(len(pieces))[np.newaxis], np.tile(configs, (1, len(pieces), 1))
+        )
+        tensors = {key: tf.convert_to_tensor(x) for key, x in packed.items()}
+        return graphs_lib.unpack(tensors, 0, len(pieces), len(configs))[0]
+
+    def choose(self, piece, configs):
+        configs = list(configs)
+        return dataclasses.replace(
+            piece, group=piece.group[configs], runtimes=piece.runtimes[configs]
+        )
+
+
+@pytest.fixture(scope='module', name='task')
+def _task(tmp_path_factory):
+    return LayoutTask(tmp_path_factory.mktemp('layout_models'))
+
+
+@pytest.mark.parametrize('name', conformance.distinct(registry.layout_models()))
+class TestLayoutModels(conformance.ModelSuite):
+    @pytest.mark.parametrize('scorer', [scoring.LayoutScorer, scoring.SlicedScorer])
+    def test_in_slices_as_whole(self, task, name, scorer):
+        model = task.shared(name)
+        if conformance.depends_on_list(model) and scorer is scoring.SlicedScorer:
+            pytest.skip('its lists are never cut to fit into memory')
+        # One for all, as it is compiled once for all sizes.
+        score = scorer(model, memory_budget=1).score
+        for piece in task.pieces().values():
+            whole = model.forward(task.graph([piece]), piece.num_configs)
+            conformance.assert_close(score(piece), whole.numpy()[0])
+
+
+_EARLY = [
+    name
+    for name in conformance.distinct(registry.layout_models())
+    if 'join' in registry.options(registry.layout_models()[name])
+]
+
+
+class EarlyTask(LayoutTask):
+    """The same models with messages after the join."""
+
+    def make(self, name, **kwargs):
+        return super().make(name, join='early', **kwargs)
+
+
+@pytest.mark.parametrize('name', _EARLY)
+class TestEarlyJoin:
+    """What depends on where messages pass; the default is late."""
+
+    @pytest.fixture(scope='class', name='task')
+    def _task(self, tmp_path_factory):
+        return EarlyTask(tmp_path_factory.mktemp('early'))
+
+    def test_in_slices_as_whole(self, task, name):
+        TestLayoutModels().test_in_slices_as_whole(task, name, scoring.LayoutScorer)
+
+    test_alone_as_in_a_batch = conformance.ModelSuite.test_alone_as_in_a_batch
+    test_gradients_are_finite = conformance.ModelSuite.test_gradients_are_finite
+
+
+def test_families_join_early_or_late():
+    assert set(_EARLY) == {
+        'ResSAGE',
+        'GCN',
+        'ChebSAGE',
+        'AttentionSAGE',
+        'ConfigAttentionSAGE',
+    }

@@ -1,0 +1,246 @@
+"""What every layout model promises, and the GraphTensors it reads."""
+
+import dataclasses
+import importlib
+import pathlib
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from baselines.layout import graphs
+from baselines.layout import models
+from baselines.layout import segments
+from tests.helpers import layout_programs
+
+_MODES = ('fullgraph', 'dropout', 'backpropdropout')
+
+
+def _merged(programs, configs, chosen=None):
+    count = len(programs)
+    packed = graphs.LayoutGraphs(programs).items(
+        np.arange(count)[None],
+        np.broadcast_to(configs, (1, count, len(configs))),
+        chosen,
+    )
+    return graphs.unpack(packed, 0, count)
+
+
+@pytest.fixture(scope='module')
+def programs():
+    return [
+        layout_programs.random_program(seed, nodes=nodes, configurable=4)
+        for seed, nodes in enumerate([30, 10, 50])
+    ]
+
+
+def test_graph_holds_the_programs_end_to_end(programs):
+    chosen = np.array([[[0, 30], [4, 8], [50, 50]]])
+    graph, labels = _merged(programs, [3, 1], chosen)
+    ops = graph.node_sets['op']
+    np.testing.assert_array_equal(ops.sizes, [30, 10, 50])
+    np.testing.assert_array_equal(
+        ops['selected'], [True] * 30 + [False] * 4 + [True] * 4 + [False] * 52
+    )
+    np.testing.assert_array_equal(ops['op'], np.concatenate([p.op for p in programs]))
+    np.testing.assert_array_equal(
+        graph.node_sets['nconfig']['feats'][4:8],
+        programs[1].vectors[programs[1].codes[[3, 1]].T],
+    )
+    np.testing.assert_array_equal(
+        graph.edge_sets['config'].adjacency.target[8:], programs[2].config_ops + 40
+    )
+    np.testing.assert_array_equal(
+        graph.edge_sets['feed'].adjacency.source[30:40], programs[1].edges[:, 0] + 30
+    )
+    np.testing.assert_array_equal(
+        graph.edge_sets['feed'].adjacency.target[30:40], programs[1].edges[:, 1] + 30
+    )
+    np.testing.assert_allclose(
+        labels, [p.runtimes[[3, 1]] / 1e7 for p in programs], rtol=1e-6
+    )
+    np.testing.assert_allclose(graph.node_sets['g']['kept_node_ratio'], [1, 0.4, 0])
+
+
+def test_sampled_edges_lie_in_the_segment(programs):
+    graph, _ = _merged(programs, [0], np.array([[[0, 15], [4, 8], [0, 50]]]))
+    inside = graph.node_sets['op']['selected'].numpy()
+    for name, ends in ('feed', ['source', 'target']), ('config', ['target']):
+        whole = graph.edge_sets[name].adjacency
+        kept = np.all([inside[getattr(whole, end)] for end in ends], 0)
+        sampled = graph.edge_sets[f'sampled_{name}']
+        np.testing.assert_array_equal(
+            sampled.adjacency.source, whole.source.numpy()[kept]
+        )
+        np.testing.assert_array_equal(
+            sampled.adjacency.target, whole.target.numpy()[kept]
+        )
+        assert sampled.sizes.numpy().sum() == kept.sum()
+
+
+def test_packed_vectors_of_a_program_are_not_repeated(programs):
+    packed = graphs.LayoutGraphs(programs).items(
+        np.array([[0, 2], [2, 0]]), np.zeros((2, 2, 1), int)
+    )
+    assert len(packed['vectors']) == 6
+    graph, _ = graphs.unpack(packed, 1, 2)
+    np.testing.assert_array_equal(
+        graph.node_sets['nconfig']['feats'][:4, 0],
+        programs[2].vectors[programs[2].codes[0]],
+    )
+
+
+def test_encoded_configurations_decode():
+    feats = np.array([[[1, 2], [0, 3]], [[0, 3], [0, 3]]])
+    vectors, codes = graphs.encode_configs(feats)
+    np.testing.assert_array_equal(vectors, [[0, 3], [1, 2]])
+    np.testing.assert_array_equal(codes, [[1, 0], [0, 0]])
+
+
+@pytest.mark.parametrize('mode', _MODES)
+def test_batches_and_slices_score_like_their_parts(programs, mode):
+    model = models.ResModel(3, 10, dropout=mode)
+    chosen = np.array([[[0, 15], [4, 8], [10, 50]]])
+    together = model(_merged(programs, [2, 0, 1], chosen)[0])
+    for j, program in enumerate(programs):
+        alone = model(_merged([program], [2, 0, 1], chosen[:, j : j + 1])[0])
+        np.testing.assert_allclose(together[j], alone[0], rtol=1e-4, atol=1e-6)
+        one = model.forward(_merged([program], [0], chosen[:, j : j + 1])[0], 1)
+        np.testing.assert_allclose(one[0, 0], alone[0, 1], rtol=1e-4, atol=1e-6)
+
+
+def test_modes_agree_where_everything_is_selected(programs):
+    model = models.ResModel(3, 10)
+    graph, _ = _merged(programs, [0, 1, 2])
+    for mode in _MODES:
+        layout_programs.assert_close(
+            model.forward(graph, 3, dropout=mode, backprop=True), model(graph)
+        )
+
+
+def test_dropout_mode_sees_only_the_segment(programs):
+    model = models.ResModel(2, 10, dropout='dropout')
+    program = programs[2]
+    inside = (program.edges < 20).all(1)
+    at = program.config_ops < 20
+    part = dataclasses.replace(
+        program,
+        edges=program.edges[inside],
+        config_ops=program.config_ops[at],
+        codes=program.codes[:, at],
+    )
+    scores = model(_merged([program], [0, 1], np.array([[[0, 20]]]))[0])
+    wanted = layout_programs.plain_scores(model, part)[:2]
+    layout_programs.assert_close(scores[0], wanted)
+
+
+@pytest.mark.parametrize('mode', _MODES)
+def test_gradients_are_finite_and_reach_every_weight(programs, mode):
+    model = models.ResModel(3, 10, dropout=mode, adj_normalization='asym')
+    graph, _ = _merged(programs, [2, 0, 1], np.array([[[0, 15], [0, 8], [10, 50]]]))
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(model(graph) ** 2)
+    for variable, gradient in zip(
+        model.trainable_variables, tape.gradient(loss, model.trainable_variables)
+    ):
+        gradient = tf.convert_to_tensor(gradient).numpy()
+        assert np.isfinite(gradient).all(), variable.name
+        assert np.abs(gradient).max() > 0, variable.name
+
+
+@pytest.mark.parametrize(
+    'kwargs, message',
+    [
+        (
+            {'adj_normalization': 'both'},
+            "adj_normalization is one of sym, asym, not 'both'",
+        ),
+        (
+            {'dropout': 'none'},
+            "dropout is one of fullgraph, dropout, backpropdropout, not 'none'",
+        ),
+        ({'mlp_layers': 0}, 'mlp_layers is at least 1, not 0'),
+    ],
+)
+def test_unknown_options_are_named(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        models.ResModel(3, 10, **kwargs)
+
+
+def test_saved_model_scores_alike_without_our_code(programs, tmp_path):
+    model = models.ResModel(3, 10)
+    graph, _ = _merged(programs, [2, 0, 1])
+    scores = model(graph).numpy()
+    model.save(tmp_path / 'model')
+    np.save(
+        tmp_path / 'scores.npy', [v.numpy().sum() for v in model.trainable_variables]
+    )
+    script = textwrap.dedent("""
+        import sys
+        import numpy as np, tensorflow as tf, tensorflow_gnn
+        loaded = tf.keras.models.load_model('model')
+        sums = [v.numpy().sum() for v in loaded.trainable_variables]
+        np.testing.assert_array_equal(sums, np.load('scores.npy'))
+        assert not any(name.startswith('baselines') for name in sys.modules)
+    """)
+    subprocess.run([sys.executable, '-c', script], cwd=tmp_path, check=True)
+    loaded = tf.keras.models.load_model(tmp_path / 'model')
+    layout_programs.assert_close(loaded(graph), scores)
+
+
+def test_file_works_in_the_published_tree(tmp_path, monkeypatch):
+    ours = pathlib.Path(models.__file__).parents[1]
+    tree = tmp_path / 'tpu_graphs' / 'baselines'
+    for folder in ('layout', 'tiles'):
+        (tree / folder).mkdir(parents=True)
+        (tree / folder / '__init__.py').touch()
+        (tree / folder / 'models.py').write_text(
+            (ours / folder / 'models.py').read_text()
+        )
+    (tree / 'tiles' / 'implicit.py').write_text(
+        (ours / 'tiles' / 'implicit.py').read_text()
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [n for n in sys.modules if n.split('.')[0] == 'tpu_graphs']:
+        monkeypatch.delitem(sys.modules, name)
+    theirs = importlib.import_module('tpu_graphs.baselines.layout.models')
+    assert theirs.__file__.startswith(str(tmp_path))
+    assert theirs.ResModel(3, 10).num_gnns == 2
+
+
+def test_equal_segments_are_the_published_ones():
+    np.testing.assert_array_equal(
+        segments.equal_segments(10, 4), [[0, 4], [4, 8], [8, 10]]
+    )
+    np.testing.assert_array_equal(segments.equal_segments(8, 4), [[0, 4], [4, 8]])
+    np.testing.assert_array_equal(segments.equal_segments(3, 5000), [[0, 3]])
+    np.testing.assert_array_equal(segments.equal_segments(10, -1), [[0, 10]])
+
+
+def test_split_segments_end_at_splits_where_they_can():
+    splits = [[0, 2, 4, 4, 13]]
+    np.testing.assert_array_equal(
+        segments.split_segments(splits, 4), [[0, 4], [4, 8], [8, 12], [12, 13]]
+    )
+    np.testing.assert_array_equal(segments.split_segments(splits, 9), [[0, 4], [4, 13]])
+    np.testing.assert_array_equal(segments.split_segments(splits, -1), [[0, 13]])
+
+
+def test_segments_are_drawn_evenly_and_repeatably():
+    choices = [segments.equal_segments(10, 4), segments.equal_segments(5, 5)]
+    rng = np.random.default_rng(0)
+    drawn = np.array([segments.draw_segments(rng, choices) for _ in range(900)])
+    np.testing.assert_array_equal(drawn[:, 1], [[0, 5]] * 900)
+    first, counts = np.unique(drawn[:, 0, 0], return_counts=True)
+    np.testing.assert_array_equal(first, [0, 4, 8])
+    assert counts.min() > 240
+    again = segments.draw_segments(np.random.default_rng(0), choices)
+    np.testing.assert_array_equal(again, drawn[0])
+
+
+def test_a_segment_has_nodes():
+    with pytest.raises(ValueError, match='keep_nodes is at least 1, or -1'):
+        segments.equal_segments(10, 0)

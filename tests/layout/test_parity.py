@@ -1,0 +1,140 @@
+"""ResModel gives the published numbers in each of its modes."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_ranking as tfr
+
+from baselines.layout import graphs
+from baselines.layout import models
+from tests.helpers import places
+
+_GOLDENS = places.SHARED / 'parity'
+_FILES = sorted(_GOLDENS.glob('layout_*.npz'))
+
+
+@pytest.fixture(
+    params=_FILES or [None], ids=lambda path: path.stem if path else 'missing'
+)
+def golden(request):
+    if request.param is None:
+        pytest.skip(f'no goldens: {_GOLDENS} is missing')
+    return dict(np.load(request.param))
+
+
+def _program(golden, j):
+    vectors, codes = graphs.encode_configs(golden[f'node_config_feat_{j}'])
+    return graphs.Program(
+        graph_id=f'golden {j}',
+        op=golden[f'node_opcode_{j}'].astype(np.int32),
+        feats=golden[f'node_feat_{j}'],
+        edges=golden[f'edge_index_{j}'].astype(np.int32),
+        config_ops=golden[f'node_config_ids_{j}'].astype(np.int32),
+        vectors=vectors,
+        codes=codes,
+        group=np.arange(len(codes)),
+        runtimes=golden[f'config_runtime_{j}'],
+    )
+
+
+def _graph(golden):
+    """Merges the golden's programs; returns the graph and the labels."""
+    batch, configs = golden['scores'].shape
+    numbers = range(batch)
+    packed = graphs.LayoutGraphs([_program(golden, j) for j in numbers]).items(
+        np.arange(batch)[np.newaxis],
+        np.broadcast_to(np.arange(configs), (1, batch, configs)),
+        np.array(
+            [
+                [
+                    [golden[f'segment_start_{j}'], golden[f'segment_end_{j}']]
+                    for j in numbers
+                ]
+            ]
+        ),
+    )
+    packed = {key: tf.convert_to_tensor(value) for key, value in packed.items()}
+    return graphs.unpack(packed, 0, batch)
+
+
+def _weights(golden, letter='w'):
+    return [
+        golden[key] for key in sorted(golden) if key[0] == letter and key[1:].isdigit()
+    ]
+
+
+def _model(golden, graph):
+    model = getattr(models, str(golden['model']))(
+        int(golden['num_configs']),
+        int(golden['num_ops']),
+        **json.loads(str(golden['kwargs_json'])),
+    )
+    model.forward(graph, golden['scores'].shape[1])
+    weights = _weights(golden)
+    assert [w.shape for w in weights] == [
+        tuple(v.shape) for v in model.trainable_variables
+    ]
+    for variable, value in zip(model.trainable_variables, weights):
+        variable.assign(value)
+    return model
+
+
+def _assert_close(ours, golden, relative=1e-5):
+    assert ours.shape == golden.shape
+    np.testing.assert_allclose(
+        ours, golden, rtol=0, atol=relative * np.abs(golden).max()
+    )
+
+
+def test_graph_is_the_published_one(golden):
+    graph, labels = _graph(golden)
+    batch = len(golden['scores'])
+    _assert_close(labels, golden['labels'])
+    np.testing.assert_array_equal(
+        graph.node_sets['op']['selected'],
+        np.concatenate([golden[f'selected_{j}'] for j in range(batch)]),
+    )
+
+
+def test_scores_are_the_published_ones(golden):
+    graph, _ = _graph(golden)
+    model = _model(golden, graph)
+    _assert_close(model(graph), golden['scores'])
+
+
+def test_full_graph_scores_are_the_published_ones(golden):
+    graph, _ = _graph(golden)
+    model = _model(golden, graph)
+    scores = model.forward(
+        graph, golden['scores'].shape[1], dropout='fullgraph', backprop=False
+    )
+    _assert_close(scores, golden.get('fullgraph_scores', golden['scores']))
+
+
+def test_loss_and_gradients_are_the_published_ones(golden):
+    graph, labels = _graph(golden)
+    model = _model(golden, graph)
+    loss_of = tfr.keras.losses.ListMLELoss(temperature=1.0)
+
+    @tf.function
+    def losses_and_gradients():
+        with tf.GradientTape() as tape:
+            loss = loss_of(labels, model(graph, training=True))
+            penalty = tf.add_n(model.losses)
+            objective = loss + penalty
+        return (
+            loss,
+            penalty,
+            [
+                tf.convert_to_tensor(g)
+                for g in tape.gradient(objective, model.trainable_variables)
+            ],
+        )
+
+    loss, penalty, gradients = losses_and_gradients()
+    _assert_close(loss, golden['loss'])
+    _assert_close(penalty, golden['reg_loss'])
+    for ours, published in zip(gradients, _weights(golden, 'g')):
+        _assert_close(ours, published, 5e-4)

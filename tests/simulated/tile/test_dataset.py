@@ -1,0 +1,321 @@
+"""Simulated kernels, folders of them, and the command that writes them."""
+
+import dataclasses
+import json
+import os
+
+import numpy as np
+import pytest
+
+from baselines.commands import command_line
+from baselines.data.tile import records
+from baselines.simulated import folder as sample_folder
+from baselines.simulated import tile as sample
+from baselines.simulated.hlo import Fusion, tensor
+from baselines.simulated.tile import dataset
+from baselines.simulated.tile import generate
+from baselines.simulated.tile import tiles
+from baselines.simulated.tile.programs import programs
+from baselines.simulated.tile.workload import Workload
+
+SMALL = dataset.Sizes(train=3, valid=2, test=2, configs_mean=40.0)
+
+
+@pytest.fixture(scope='module')
+def kernels():
+    return [sample.generate_kernel('train', i, configs_mean=200) for i in range(120)]
+
+
+def assert_same(a, b):
+    for field in dataclasses.fields(records.TileRecord):
+        np.testing.assert_array_equal(getattr(a, field.name), getattr(b, field.name))
+
+
+def names(folder):
+    return sorted(os.listdir(folder))
+
+
+class TestKernels:
+    def test_arrays_have_the_published_shapes_and_types(self, kernels):
+        for k in kernels:
+            n, c = k.num_nodes, k.num_configs
+            assert k.node_feat.shape == (n, 140) and k.node_feat.dtype == np.float32
+            assert k.node_opcode.shape == (n,) and k.node_opcode.dtype == np.int32
+            assert k.edge_index.shape[1] == 2 and k.edge_index.dtype == np.int32
+            assert k.config_feat.shape == (c, 24) and k.config_feat.dtype == np.float32
+            assert k.config_runtime.shape == k.config_runtime_normalizers.shape == (c,)
+            assert k.config_runtime.dtype == np.int64
+
+    def test_values(self, kernels):
+        for k in kernels:
+            assert 2 <= k.num_nodes <= 100
+            assert 10 <= k.num_configs <= 692  # 3.46 x 200
+            assert np.isfinite(k.node_feat).all() and np.isfinite(k.config_feat).all()
+            assert 1 <= k.node_opcode.min() and k.node_opcode.max() <= 120
+            assert k.config_runtime.min() >= 2
+            # One configuration of the kernel is the default.
+            default = np.unique(k.config_runtime_normalizers)
+            assert len(default) == 1 and default[0] in k.config_runtime
+            assert len(np.unique(k.config_feat, axis=0)) == k.num_configs
+
+    def test_edges_are_sorted_and_producers_come_first(self, kernels):
+        for k in kernels:
+            rows = [tuple(edge) for edge in k.edge_index.tolist()]
+            assert rows == sorted(set(rows))
+            assert all(producer < consumer for consumer, producer in rows)
+            # Everything is used, but the entry's root.
+            assert {p for _, p in rows} == set(range(k.num_nodes - 1))
+
+    def test_all_kinds_and_element_types_occur(self, kernels):
+        opcodes = np.unique(np.concatenate([k.node_opcode for k in kernels]))
+        # convolution, copy, reduce, transpose, concatenate, exponential, pad.
+        assert {26, 27, 70, 98, 22, 37, 62} <= set(opcodes.tolist())
+        types = np.concatenate([k.node_feat[:, 2:21] for k in kernels]).sum(axis=0)
+        assert all(types[column - 2] for column in (3, 6, 13, 15))  # pred s32 f32 bf16
+
+    def test_a_kernel_depends_on_seed_split_and_index_alone(self):
+        def make(split='train', index=7, seed=0):
+            return sample.generate_kernel(split, index, seed=seed, configs_mean=40)
+
+        assert_same(make(), make())
+        others = (make(index=8), make(seed=1), make(split='valid'))
+        assert len({make().graph_id, *(k.graph_id for k in others)}) == 4
+
+    def test_arrays_change_only_with_the_version(self):
+        # The name holds a digest of graph and configurations.  If this fails,
+        # raise GENERATOR_VERSION, so that users' samples are made anew.
+        found = [sample.generate_kernel('train', i).graph_id for i in (0, 11)]
+        assert generate.GENERATOR_VERSION == 1
+        assert found == [
+            'sim_convnet_18_batch_32_5f3a13cbf703dc79',
+            'sim_transformer_tiny_bf16_6ba0adc548ad6e29',
+        ]
+
+    def test_unknown_split(self):
+        with pytest.raises(ValueError, match="'dev' is not one of train, valid, test"):
+            sample.generate_kernel('dev', 0)
+
+
+class TestDifficulty:
+    """Over the 15 real kernels median / best is 1.3-2.7, worst / best 2-29."""
+
+    def test_spread_of_runtimes(self, kernels):
+        median, worst = np.transpose(
+            [
+                (np.median(k.config_runtime), k.config_runtime.max())
+                / k.config_runtime.min()
+                for k in kernels
+            ]
+        )
+        assert 1.3 <= np.median(median) <= 2.7
+        assert 2 <= np.median(worst) <= 29
+        assert np.mean((worst >= 2) & (worst <= 30)) > 0.6
+
+    def test_size_of_graphs(self, kernels):
+        assert 30 <= np.mean([k.num_nodes for k in kernels]) <= 50
+
+    def test_configurations_per_kernel(self):
+        counts = [sample.generate_kernel('valid', i).num_configs for i in range(100)]
+        assert 430 <= np.mean(counts) <= 730
+        assert min(counts) >= 10 and max(counts) <= 2000
+
+    def test_noise_is_one_percent(self):
+        kernel = generate.draw_kernel(programs()[0], np.random.default_rng(3))
+        workload = Workload(kernel.computations, kernel.space)
+        chosen = np.repeat([kernel.space.sizes], 4000, axis=0)
+        runtimes, _ = generate.measure(workload, chosen, np.random.default_rng(0))
+        exact = workload.runtime_ns(chosen[:1])[0]
+        assert np.mean(runtimes) == pytest.approx(exact, rel=0.002)
+        assert np.std(runtimes / exact) == pytest.approx(0.01, rel=0.1)
+        assert np.abs(runtimes / exact - 1).max() < 0.031
+
+    def test_the_best_tile_depends_on_the_graph(self):
+        def best(operands, opcode):
+            shape = tensor('f32', (64, 64, 1024))
+            fusion = Fusion()
+            x = fusion.body.parameter(shape)
+            for _ in range(operands - 1):
+                x = fusion.body.op(opcode, x, fusion.body.parameter(shape))
+            space = tiles.Space(shape.dims, tiles.bounds_of(shape))
+            workload = Workload(fusion.finish(), space)
+            drawn = tiles.candidates(space, np.random.default_rng(0), 400)
+            return drawn[workload.runtime_ns(drawn).argmin()].prod()
+
+        # More operands fit only in smaller tiles.
+        assert best(8, 'add') < best(2, 'add')
+
+
+class TestPrograms:
+    def test_names_say_that_they_are_simulated_and_are_distinct(self):
+        found = [p.name for p in programs()]
+        assert all(name.startswith('sim_') for name in found)
+        assert len(set(found)) == len(found) >= 20
+
+    def test_no_split_shares_a_program(self):
+        seen = {}
+        for split in ('train', 'valid', 'test'):
+            for index in range(12):
+                kernel = sample.generate_kernel(split, index, configs_mean=20)
+                seen.setdefault(kernel.graph_id.rpartition('_')[0], set()).add(split)
+        assert all(len(splits) == 1 for splits in seen.values())
+        assert len(seen) == 12 + 2 * 6
+
+
+class TestDataset:
+    def test_writes_the_published_layout(self, tmp_path):
+        root = tmp_path / 'a' / 'xla'
+        summary = sample.generate_dataset(str(root), SMALL, progress=False)
+        assert names(root) == ['README.txt', 'sample.json', 'test', 'train', 'valid']
+        assert 'SIMULATED' in (root / 'README.txt').read_text()
+        configs = 0
+        for split, count in (('train', 3), ('valid', 2), ('test', 2)):
+            files = names(root / split)
+            assert len(files) == count
+            for index in range(count):
+                made = sample.generate_kernel(split, index, configs_mean=40)
+                stored = records.read_tile(str(root / split / f'{made.graph_id}.npz'))
+                assert_same(made, stored)
+                configs += made.num_configs
+        assert summary.kernels == 7 and summary.configs == configs
+        assert names(tmp_path / 'a') == ['xla']
+
+    def test_hides_test_runtimes_on_request(self, tmp_path):
+        hidden = SMALL._replace(hide_test_runtimes=True)
+        sample.generate_dataset(str(tmp_path), hidden, progress=False)
+        for split, known in (('train', True), ('valid', True), ('test', False)):
+            for name in names(tmp_path / split):
+                kernel = records.read_tile(str(tmp_path / split / name))
+                assert kernel.config_runtime.all() == known
+                assert kernel.config_runtime.any() == known
+                assert (kernel.config_runtime_normalizers == 1).all() != known
+        assert 'runtimes of test files are 0' in (tmp_path / 'README.txt').read_text()
+
+    def test_a_layout_sample_is_not_replaced_by_a_tile_sample(self, tmp_path):
+        noted = sample_folder.marker('layout', 1, {})
+        with sample_folder.replacing(str(tmp_path / 's'), noted, 'see {marker}'):
+            pass
+        with pytest.raises(ValueError, match='no simulated tile sample'):
+            sample.generate_dataset(str(tmp_path / 's'))
+        assert (tmp_path / 's' / 'README.txt').read_text() == 'see sample.json'
+
+    def test_refuses_a_folder_with_other_things(self, tmp_path):
+        (tmp_path / 'thesis.tex').write_text('')
+        with pytest.raises(ValueError, match='not empty and no simulated tile sample'):
+            sample.generate_dataset(str(tmp_path), SMALL, progress=False)
+        with pytest.raises(ValueError, match='is a file; name a folder'):
+            sample.generate_dataset(str(tmp_path / 'thesis.tex'), SMALL)
+        assert names(tmp_path) == ['thesis.tex']
+
+    @pytest.mark.parametrize(
+        'change, message',
+        [
+            (dict(train=-1), 'train is -1: use 0 or more'),
+            (dict(train=0, valid=0, test=0), 'no kernels asked for'),
+            (dict(configs_mean=5.0), 'configs_mean is 5: use a number from 20'),
+        ],
+    )
+    def test_refuses_senseless_sizes(self, tmp_path, change, message):
+        with pytest.raises(ValueError, match=message):
+            sample.generate_dataset(str(tmp_path / 'x'), SMALL._replace(**change))
+        assert not names(tmp_path)
+
+    def test_an_interrupted_run_leaves_nothing(self, tmp_path, monkeypatch):
+        made = []
+
+        def interrupted(split, index, **kwargs):
+            made.append(index)
+            if len(made) == 3:
+                raise KeyboardInterrupt
+            return generate.generate_kernel(split, index, **kwargs)
+
+        sample.generate_dataset(str(tmp_path / 'x'), SMALL, progress=False)
+        before = names(tmp_path / 'x' / 'train')
+        monkeypatch.setattr(dataset, 'generate_kernel', interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            sample.generate_dataset(
+                str(tmp_path / 'x'), SMALL._replace(seed=5), progress=False
+            )
+        assert names(tmp_path) == ['x'] and names(tmp_path / 'x' / 'train') == before
+
+    def test_removes_what_a_killed_run_left_long_ago(self, tmp_path):
+        for name, age in (('.x.old', 7200), ('.x.new', 0), ('.y.old', 7200)):
+            (tmp_path / name).mkdir()
+            since = os.path.getmtime(tmp_path / name) - age
+            os.utime(tmp_path / name, (since, since))
+        sample.generate_dataset(str(tmp_path / 'x'), SMALL, progress=False)
+        assert names(tmp_path) == ['.x.new', '.y.old', 'x']
+
+
+class TestEnsure:
+    SIZES = dict(train=2, valid=1, test=1, configs_mean=40.0, progress=False)
+
+    def test_makes_it_once(self, tmp_path):
+        root = sample.ensure_sample(str(tmp_path / 'x'), **self.SIZES)
+        assert root == str(tmp_path / 'x')
+        inode = os.stat(root).st_ino
+        sample.ensure_sample(root, **self.SIZES)
+        assert os.stat(root).st_ino == inode
+
+    def test_makes_it_anew_for_other_sizes_or_another_version(self, tmp_path):
+        root = sample.ensure_sample(str(tmp_path / 'x'), **self.SIZES)
+        sample.ensure_sample(root, **{**self.SIZES, 'train': 3})
+        assert len(names(tmp_path / 'x' / 'train')) == 3
+        marker = tmp_path / 'x' / 'sample.json'
+        old = json.loads(marker.read_text())
+        marker.write_text(json.dumps({**old, 'generator_version': -1}))
+        sample.ensure_sample(root, **{**self.SIZES, 'train': 3})
+        assert json.loads(marker.read_text()) == old
+
+    def test_the_default_folder_is_in_the_home(self, tmp_path, monkeypatch):
+        monkeypatch.setenv('HOME', str(tmp_path))
+        root = sample.ensure_sample(**self.SIZES)
+        assert root == str(tmp_path / 'data/tpugraphs/sample/npz/tile/xla')
+        assert names(root) == ['README.txt', 'sample.json', 'test', 'train', 'valid']
+
+    def test_two_processes_at_once(self, tmp_path, monkeypatch):
+        # The other one finishes between our look and our rename.
+        root = str(tmp_path / 'x')
+        rename = os.rename
+        sizes = {**self.SIZES, 'train': 1}
+
+        def slow(source, target):
+            if target == root and not os.path.exists(root):
+                monkeypatch.setattr(os, 'rename', rename)
+                sample.ensure_sample(root, **sizes)
+            rename(source, target)
+
+        monkeypatch.setattr(os, 'rename', slow)
+        sample.ensure_sample(root, **sizes)
+        assert names(tmp_path) == ['x'] and len(names(tmp_path / 'x' / 'train')) == 1
+
+
+class TestCommand:
+    def test_writes_and_sums_up(self, tmp_path, capsys):
+        args = [
+            '--output',
+            str(tmp_path),
+            '--train',
+            '2',
+            '--valid',
+            '1',
+            '--test',
+            '1',
+            '--configs_mean',
+            '40',
+            '--hide_test_runtimes',
+        ]
+        assert command_line.run_command('sample', args) == 0
+        out = capsys.readouterr().out
+        assert out.startswith(f'SIMULATED sample (no measurements) in {tmp_path}: ')
+        assert 'train 2, valid 1, test 1 kernels\n4 kernels, ' in out
+        assert 'median / best ' in out and 'worst / best ' in out
+        assert sample_folder.read_marker(str(tmp_path))['parameters'][
+            'hide_test_runtimes'
+        ]
+
+    def test_refuses_in_one_line(self, tmp_path, capsys):
+        (tmp_path / 'notes').write_text('')
+        assert command_line.run_command('sample', ['--output', str(tmp_path)]) == 1
+        err = capsys.readouterr().err
+        assert err.startswith(f'error: {tmp_path} is not empty')
+        assert err.count('\n') == 1

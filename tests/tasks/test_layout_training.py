@@ -1,0 +1,294 @@
+"""What a layout training draws, measures, keeps, and goes on with."""
+
+import collections
+import os
+import re
+
+import numpy as np
+import pytest
+
+from baselines.layout import graphs
+from baselines.training import loop
+from baselines.training import runs
+from tests.helpers import finished_runs
+from tests.helpers import layout_files
+from tests.helpers import layout_runs
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(name='root', scope='module')
+def _root(tmp_path_factory):
+    """xla:random, with a training program that is too small."""
+    root = tmp_path_factory.mktemp('layout')
+    folder = root / 'data' / 'xla' / 'random'
+    layout_runs.write_splits(folder)
+    small = layout_files.make_program(
+        np.random.default_rng(9),
+        'small',
+        configs=10,
+        node_feat=np.full((9, 140), 1000, np.float32),
+        node_opcode=np.full(9, 250, np.int32),
+    )
+    layout_files.write_split(folder / 'train', [small])
+    return root
+
+
+class _Drawn(Exception):
+    """Ends a training whose steps have been seen."""
+
+
+class _Seen:
+    """The steps of a training, which are not taken: what is drawn for them."""
+
+    def __init__(self, monkeypatch, root, **changes):
+        self.programs = {}  # number -> list of (configs, segment, labels)
+        self.steps = []
+        items = graphs.LayoutGraphs.items
+
+        def spy(graphs_self, numbers, configs, segments=None):
+            packed = items(graphs_self, numbers, configs, segments)
+            if segments is not None:  # else it is an example
+                self.steps.append(numbers[0].tolist())
+                for i, number in enumerate(numbers[0]):
+                    self.programs.setdefault(int(number), []).append(
+                        (configs[0, i], tuple(segments[0, i]), packed['runtimes'][0, i])
+                    )
+            return packed
+
+        def fit(trainer, state, *, epochs, chunks, steps_per_epoch, **unused):
+            for epoch in range(epochs):
+                assert sum(c.steps for c in chunks(epoch)) == steps_per_epoch
+            raise _Drawn
+
+        with monkeypatch.context() as patch:
+            patch.setattr(graphs.LayoutGraphs, 'items', spy)
+            patch.setattr(loop, 'fit', fit)
+            with pytest.raises(_Drawn):
+                layout_runs.train(root, **{**layout_runs.TINY, **changes})
+
+    def draws(self):
+        """All (number, configs, labels)."""
+        return [
+            (number, configs, labels)
+            for number, steps in self.programs.items()
+            for configs, _, labels in steps
+        ]
+
+    def segments(self):
+        """All segments that were drawn."""
+        return {segment for steps in self.programs.values() for _, segment, _ in steps}
+
+
+def _means(number):
+    """Each configuration's mean runtime over those equal to it, and its group."""
+    program = layout_runs.training_program(number)
+    _, group = np.unique(program.node_config_feat, axis=0, return_inverse=True)
+    group = group.reshape(-1)
+    runtimes = program.config_runtime
+    return np.array([runtimes[group == g].mean() for g in group]), group
+
+
+def test_an_epoch_is_every_program_with_different_configurations(
+    root, tmp_path, monkeypatch
+):
+    seen = _Seen(monkeypatch, root, batch=4, out_dir=str(tmp_path))
+    # Six programs are a step and a half: two come twice.  `small` never does.
+    assert [len(step) for step in seen.steps] == [4] * 6
+    for first, second in zip(seen.steps[::2], seen.steps[1::2]):
+        counts = collections.Counter(first + second)
+        assert sorted(counts) == list(range(6))
+        assert sorted(counts.values()) == [1, 1, 1, 1, 2, 2]
+    assert seen.steps[:2] != seen.steps[2:4]
+    for number, configs, labels in seen.draws():
+        means, group = _means(number)
+        assert len(set(group[configs])) == len(configs) == 16
+        np.testing.assert_allclose(labels, means[configs], rtol=1e-6)
+
+
+def test_max_configs_is_a_fixed_uniform_subset(root, tmp_path, monkeypatch):
+    seen = _Seen(monkeypatch, root, max_configs=16, out_dir=str(tmp_path))
+    for number in range(6):
+        drawn = [sorted(c) for n, c, _ in seen.draws() if n == number]
+        assert len(drawn) == 3 and drawn[0] == drawn[1] == drawn[2]
+        means, _ = _means(number)
+        different = np.unique(means)
+        ranks = np.searchsorted(different, means[drawn[0]])
+        # Neither the fastest 16 nor the slowest.
+        assert ranks.max() > 15 and ranks.min() < len(different) - 16
+    finished_runs.assert_refused(
+        lambda: layout_runs.train(
+            root, max_configs=15, out_dir=str(tmp_path), **layout_runs.TINY
+        ),
+        'nothing has --configs=16 configurations to draw; the most is 15',
+    )
+
+
+def test_sampling(root, tmp_path, monkeypatch):
+    means_of = [_means(number) for number in range(6)]
+    # `small`, too, has 4 different configurations, but is not looked at.
+    places = {}
+    for sampling in ('skewed', 'uniform', 'stratified'):
+        seen = _Seen(
+            monkeypatch,
+            root,
+            sampling=sampling,
+            configs=4,
+            epochs=30,
+            out_dir=str(tmp_path),
+        )
+        places[sampling] = []
+        for number, configs, _ in seen.draws():
+            if number == len(means_of):
+                continue
+            means, _ = means_of[number]
+            different = np.unique(means)
+            rank = np.searchsorted(different, means[configs])
+            places[sampling].append(np.sort(rank) / len(different))
+    # A place x from 0 to 1 has density exp(-x) / (1 - 1/e), of which the mean
+    # is (1 - 2/e) / (1 - 1/e) = 0.418; the mean of 720 draws is within 0.04.
+    assert np.mean(places['skewed']) == pytest.approx(0.418, abs=0.04)
+    assert np.mean(places['uniform']) == pytest.approx(0.49, abs=0.04)
+    # One of each quarter, to a place.
+    found = np.array(places['stratified'])
+    assert (np.abs(found - np.arange(4) / 4 - 0.125) < 0.125 + 0.04).all()
+    assert not (
+        np.abs(np.array(places['uniform']) - np.arange(4) / 4 - 0.125) < 0.125 + 0.04
+    ).all()
+
+
+@pytest.mark.parametrize(
+    'changes, expected',
+    [
+        ({'keep_nodes': 7}, {(0, 7), (7, 12)}),
+        ({'keep_nodes': 7, 'segments': 'splits'}, {(0, 6), (6, 12)}),
+        ({'keep_nodes': 4, 'segments': 'splits'}, {(0, 4), (4, 6), (6, 10), (10, 12)}),
+        ({'keep_nodes': -1}, {(0, 12)}),
+        ({}, {(0, 12)}),
+    ],
+)
+def test_segments(root, tmp_path, monkeypatch, changes, expected):
+    seen = _Seen(monkeypatch, root, epochs=6, out_dir=str(tmp_path), **changes)
+    assert seen.segments() == expected
+
+
+def test_validation_chooses_by_tau(tmp_path):
+    # The only thing that differs is one column of one node, x from 0 to 5.
+    def program(name, runtimes):
+        features = np.zeros((len(runtimes), 4, 18), np.float32)
+        features[:, 0, 3] = np.arange(len(runtimes))
+        return layout_files.make_program(
+            np.random.default_rng(0),
+            name,
+            configs=len(runtimes),
+            node_config_feat=features,
+            config_runtime=np.array(runtimes) * 10**8,
+        )
+
+    folder = tmp_path / 'data' / 'xla' / 'random'
+    # To learn: the larger x, the faster, so that w falls from 1 by the learning
+    # rate in every step, as Adam's steps are long: 0.2, then below 0.
+    layout_files.write_split(folder / 'train', [program('a', [6, 5, 4, 3, 2, 1])])
+    # To validate on: a long list that says the opposite, and two short ones.
+    layout_files.write_split(
+        folder / 'valid',
+        [program('a', [1, 2, 3, 4, 5, 6]), program('b', [2, 1]), program('c', [2, 1])],
+    )
+    layout_files.write_split(folder / 'test', [program('t', [1, 2])])
+    model_dir, printed = layout_runs.train(
+        tmp_path,
+        epochs=2,
+        configs=2,
+        lr=0.8,
+        model_kwargs_json='{"start": 1.0}',
+        test_mode='metrics',
+        **layout_runs.TINY,
+    )
+    info = finished_runs.info_of(model_dir)
+    # Of 15 + 1 + 1 pairs 15 are right, then 2.
+    np.testing.assert_allclose(
+        info['train_curve']['val_opa'], [15 / 17, 2 / 17], rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        info['train_curve']['val_tau'], [-1 / 3, 1 / 3], rtol=1e-6
+    )
+    assert info['best_epoch'] == 1
+    assert info['final_error']['val'] == {
+        'kendall_tau': pytest.approx(1 / 3),
+        '10': 1,
+        '100': 1,
+        '1': pytest.approx((6 + 1 + 1) / 3),
+    }
+    assert info['final_error']['test'] == {'kendall_tau': -1, '1': 2, '10': 1, '100': 1}
+    assert 'test tau: -1.0000; slowdown@1/10/100: 2.0000 / 1.0000 / 1.0000' in (printed)
+
+
+def test_validation_keeps_its_configurations(root, tmp_path):
+    # A model that does not move is measured the same in every epoch.
+    changes = dict(
+        layout_runs.TINY,
+        lr=1e-12,
+        validation_configs=7,
+        out_dir=str(tmp_path),
+        model_kwargs_json='{"start": 1.0}',
+    )
+    curve = finished_runs.info_of(layout_runs.train(root, **changes)[0])['train_curve']
+    assert len(set(curve['val_tau'])) == len(set(curve['val_opa'])) == 1
+    assert curve['val_loss'] == [None] * 3  # 7 are fewer than --configs
+    # Without validation the last epoch counts.
+    changes.update(validate_batches=0)
+    info = finished_runs.info_of(layout_runs.train(root, **changes)[0])
+    assert info['train_curve']['val_opa'] == [None] * 3
+    assert 'val_tau' not in info['train_curve'] and info['best_epoch'] == 2
+
+
+def test_same_seed_and_resumed_runs_are_the_same(root, tmp_path, monkeypatch):
+    changes = dict(
+        layout_runs.TINY,
+        epochs=4,
+        batch=2,
+        lr=0.1,
+        clip_norm=1.0,
+        keep_nodes=7,
+        out_dir=str(tmp_path),
+    )
+
+    def stop(epochs):
+        finished_runs.stop_after(
+            monkeypatch, epochs, lambda: layout_runs.train(root, **changes)
+        )
+
+    stop(2)
+    kept = os.listdir(tmp_path)
+    assert len(kept) == 1 and re.fullmatch(r'unfinished_[0-9a-f]{16}\.npz', kept[0])
+    # Other settings are another run, and do not touch it.
+    other, printed = layout_runs.train(root, **{**changes, 'seed': 1}, resume=True)
+    assert 'note: --resume: there is no interrupted run of these' in printed
+    assert os.listdir(tmp_path).count(kept[0]) == 1
+    resumed, printed = layout_runs.train(root, **changes, resume=True, memory_budget=16)
+    assert 'resuming after epoch 2\n' in printed
+    assert 'epoch   3/4' in printed and 'epoch   2/4' not in printed
+    assert not list(tmp_path.glob('unfinished_*'))
+    stop(1)
+    whole, printed = layout_runs.train(root, **changes)
+    assert 'note: a run of these settings was interrupted' in printed
+    infos = [finished_runs.info_of(run) for run in (resumed, whole)]
+    assert infos[0]['train_curve'] == infos[1]['train_curve']
+    assert len(infos[0]['train_curve']['epoch']) == 4
+    weights = finished_runs.weights_of(whole)
+    assert finished_runs.weights_of(resumed) == weights and len(weights) == 1
+    assert finished_runs.info_of(other)['train_curve'] != infos[0]['train_curve']
+    # Three runs in one folder: each has its pair, and its own CSV.
+    for kind in ('model_*', 'run_*.jsonz', 'results_*_xla_random.csv'):
+        assert len(list(tmp_path.glob(kind))) == 3
+
+
+def test_resuming_from_what_does_not_fit(root, tmp_path, monkeypatch):
+    changes = dict(layout_runs.TINY, epochs=2, out_dir=str(tmp_path), resume=True)
+    finished_runs.stop_after(monkeypatch, 1, lambda: layout_runs.train(root, **changes))
+    path = next(tmp_path.glob('unfinished_*'))
+    runs.Checkpoint(str(path)).write({'now_0000': np.zeros(3)}, {})
+    finished_runs.assert_refused(
+        lambda: layout_runs.train(root, **changes), str(path), 'delete it to start anew'
+    )
+    assert os.listdir(tmp_path) == [path.name]

@@ -1,0 +1,93 @@
+"""Interrupted trainings go on as if nothing had happened."""
+
+import os
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from baselines.training import runs
+from tests.helpers import finished_runs
+from tests.helpers import tile_records
+from tests.helpers import tile_runs
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(name='root', scope='module')
+def _root(tmp_path_factory):
+    root = tmp_path_factory.mktemp('tile')
+    tile_records.write_splits(root / 'data', 6)
+    return root
+
+
+def _stopped(monkeypatch, root, epochs_done, **changes):
+    """Trains until the state after so many epochs has been kept."""
+    finished_runs.stop_after(
+        monkeypatch, epochs_done, lambda: tile_runs.train(root, **changes)
+    )
+
+
+def test_same_seed_and_resumed_runs_are_the_same(root, tmp_path, monkeypatch):
+    changes = dict(
+        tile_runs.TINY, epochs=4, batch=2, lr=0.1, clip_norm=1.0, out_dir=str(tmp_path)
+    )
+    _stopped(monkeypatch, root, 2, **changes)
+    kept = os.listdir(tmp_path)
+    assert len(kept) == 1 and re.fullmatch(r'unfinished_[0-9a-f]{16}\.npz', kept[0])
+    # Other settings are another run, and do not touch it.  This one is not
+    # validated, and so keeps its last epoch.
+    other, printed = tile_runs.train(
+        root, **{**changes, 'seed': 1}, resume=True, validate_batches=0
+    )
+    assert 'note: --resume: there is no interrupted run of these' in printed
+    assert kept[0] in os.listdir(tmp_path)
+    curve = finished_runs.info_of(other)['train_curve']
+    assert curve['val_loss'] == curve['val_opa'] == [None] * 4
+    assert finished_runs.info_of(other)['best_epoch'] == 3
+    resumed, printed = tile_runs.train(root, **changes, resume=True)
+    assert 'resuming after epoch 2\n' in printed
+    assert 'epoch   3/4' in printed and 'epoch   2/4' not in printed
+    assert not list(tmp_path.glob('unfinished_*'))
+    _stopped(monkeypatch, root, 1, **changes)
+    whole, printed = tile_runs.train(root, **changes)
+    assert 'note: a run of these settings was interrupted' in printed
+    assert 'epoch   1/4' in printed
+    curve = finished_runs.info_of(whole)['train_curve']
+    assert finished_runs.info_of(resumed)['train_curve'] == curve
+    assert curve['epoch'] == [0, 1, 2, 3]
+    weights = finished_runs.weights_of(whole)
+    assert finished_runs.weights_of(resumed) == weights and len(weights) == 3
+    assert finished_runs.weights_of(other) != weights
+    # Three runs in one folder: each has its pair, and its own CSV.
+    for kind in ('model_*', 'run_*.jsonz', 'results_*.csv'):
+        assert len(list(tmp_path.glob(kind))) == 3
+
+
+def test_resuming_from_what_does_not_fit(root, tmp_path, monkeypatch):
+    changes = dict(tile_runs.TINY, epochs=2, out_dir=str(tmp_path), resume=True)
+    _stopped(monkeypatch, root, 1, **changes)
+    path = next(tmp_path.glob('unfinished_*'))
+    whole = path.read_bytes()
+    for damage in (
+        lambda: path.write_bytes(whole[:1000]),
+        lambda: runs.Checkpoint(str(path)).write({'now_0000': np.zeros(3)}, {}),
+    ):
+        damage()
+        finished_runs.assert_refused(
+            lambda: tile_runs.train(root, **changes),
+            str(path),
+            'delete it to start anew',
+        )
+        assert os.listdir(tmp_path) == [path.name]
+
+
+def test_resuming_after_the_last_epoch(root, tmp_path, monkeypatch):
+    # Interrupted while the test split was ranked: only the end is left to do.
+    changes = dict(tile_runs.TINY, epochs=1, out_dir=str(tmp_path))
+    _stopped(monkeypatch, root, 1, **changes)
+    model_dir, printed = tile_runs.train(root, **changes, resume=True)
+    assert 'resuming after epoch 1\n' in printed and 'val_opa' not in printed
+    assert finished_runs.info_of(model_dir)['train_curve']['epoch'] == [0]
+    tf.keras.models.load_model(str(model_dir), compile=False)

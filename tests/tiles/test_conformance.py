@@ -1,0 +1,98 @@
+"""Every tile model in the registry does what a tile model must do."""
+
+import types
+
+import numpy as np
+import pytest
+
+from baselines import registry
+from baselines.data.tile import store as store_lib
+from baselines.features import normalizer as normalizer_lib
+from baselines.tiles import graphs as graphs_lib
+from baselines.tiles import scoring
+from tests.helpers import conformance
+from tests.helpers import tile_graphs
+from tests.helpers import tile_records
+
+
+class TileTask(conformance.Task):
+    """Kernels assembled by hand."""
+
+    num_ops = tile_graphs.NUM_OPS
+
+    def models(self):
+        return registry.tile_models()
+
+    def pieces(self):
+        rng = np.random.default_rng(0)
+
+        def kernel(nodes, edges):
+            return tile_graphs.random_kernel(rng, nodes, conformance.NUM_CONFIGS, edges)
+
+        return {
+            'chain': kernel(5, None),
+            'tree_and_repeats': kernel(6, [(1, 0), (2, 0), (2, 0), (5, 3), (4, 4)]),
+            'node_without_edges': kernel(4, [(1, 0), (3, 1)]),
+            'two_nodes': kernel(2, [(1, 0)]),
+            'no_edges': kernel(3, []),
+            'single_node': kernel(1, []),
+        }
+
+    def graph(self, pieces):
+        return tile_graphs.by_hand(pieces)
+
+    def choose(self, piece, configs):
+        return piece.choose(list(configs))
+
+
+@pytest.fixture(scope='module', name='task')
+def _task(tmp_path_factory):
+    return TileTask(tmp_path_factory.mktemp('tile_models'))
+
+
+@pytest.fixture(scope='module', name='graphs')
+def _graphs(tmp_path_factory):
+    """Kernels in a store, as wide as those of the task after scaling."""
+    folder = tmp_path_factory.mktemp('tile_split')
+    records = tile_records.make_records(
+        3,
+        node_features=tile_graphs.NODE_FEATURES,
+        config_features=tile_graphs.CONFIG_FEATURES,
+    )
+    for record in records:
+        record.node_opcode[:] %= tile_graphs.NUM_OPS
+    tile_records.write_split(folder / 'test', records)
+    store = store_lib.open_tile_split(str(folder / 'test'), str(folder / 'cache'))
+    return graphs_lib.TileGraphs(store, normalizer_lib.Normalizer.fit(store))
+
+
+@pytest.mark.parametrize('name', conformance.distinct(registry.tile_models()))
+class TestTileModels(conformance.ModelSuite):
+    def test_in_slices_as_whole(self, task, name, graphs, monkeypatch):
+        model = task.shared(name)
+        if conformance.depends_on_list(model):
+            pytest.skip('its slices are other lists, see tests/tiles/test_scoring.py')
+        # Kernels have 2 to 8 nodes: slices of 2 to 10 configurations.
+        monkeypatch.setattr(graphs_lib, 'CELLS_PER_ITEM', 20)
+        sliced = types.SimpleNamespace(forward=model.forward, joins_early=True)
+        for kernel, scores in scoring.TileScorer(sliced, graphs).score_all():
+            record = graphs.store.record(kernel)
+            whole = model.forward(_by_hand(record, graphs.store), record.num_configs)
+            conformance.assert_close(scores, whole.numpy()[0])
+
+
+def _by_hand(record, store):
+    normalizer = normalizer_lib.Normalizer.fit(store)
+    return tile_graphs.by_hand(
+        [
+            tile_graphs.Kernel(
+                op=record.node_opcode,
+                feats=normalizer.nodes(record.node_feat),
+                edges=record.edge_index,
+                configs=normalizer.configs(record.config_feat),
+                runtimes=record.config_runtime,
+                normalizers=record.config_runtime_normalizers,
+                tile_id=record.graph_id,
+            )
+        ]
+    )

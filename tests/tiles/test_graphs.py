@@ -1,0 +1,322 @@
+"""Packed batches against graphs assembled one by one."""
+
+import dataclasses
+
+import hypothesis
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_gnn as tfgnn
+
+from baselines.data.tile import store as store_lib
+from baselines.features import normalizer as normalizer_lib
+from baselines.tiles import graphs as graphs_lib
+from tests.helpers import tile_graphs
+from tests.helpers import tile_records
+
+_NUM_KERNELS = 6
+
+
+@dataclasses.dataclass(frozen=True)
+class Split:
+    """A split as packed graphs, and its kernels scaled by hand."""
+
+    graphs: graphs_lib.TileGraphs
+    kernels: list
+
+
+@pytest.fixture(scope='module', name='split')
+def _split(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('tile')
+    rng = np.random.default_rng(0)
+    width = dict(node_features=6, config_features=4)
+    records = tile_records.make_records(_NUM_KERNELS - 2, **width)
+    no_edges = np.zeros((0, 2), np.int32)
+    records.append(
+        tile_records.make_record(
+            rng, 'single_node', nodes=1, configs=2, edge_index=no_edges, **width
+        )
+    )
+    records.append(
+        tile_records.make_record(
+            rng,
+            'wide',
+            nodes=40,
+            configs=3,
+            edge_index=rng.integers(0, 40, (70, 2)).astype(np.int32),
+            **width,
+        )
+    )
+    for record in records:
+        record.node_feat[:, 2] = 5  # constant: the normaliser drops it
+    records = tile_records.write_split(folder / 'train', records)
+    store = store_lib.open_tile_split(str(folder / 'train'), str(folder / 'cache'))
+    normalizer = normalizer_lib.Normalizer.fit(store)
+    return Split(graphs_lib.TileGraphs(store, normalizer), _by_hand(records))
+
+
+def _by_hand(records):
+    """Scales features: (x - min) / (max - min), constant columns dropped."""
+
+    def scaled(field, record):
+        every = np.concatenate([getattr(r, field) for r in records])
+        low, high = every.min(0), every.max(0)
+        kept = low != high
+        return (getattr(record, field) - low)[:, kept] / (high - low)[kept]
+
+    return [
+        tile_graphs.Kernel(
+            op=record.node_opcode,
+            feats=scaled('node_feat', record),
+            edges=record.edge_index,
+            configs=scaled('config_feat', record),
+            runtimes=record.config_runtime,
+            normalizers=record.config_runtime_normalizers,
+            tile_id=record.graph_id,
+        )
+        for record in records
+    ]
+
+
+def _assert_same_graph(ours, expected):
+    """All contents and dtypes of two GraphTensors are equal."""
+    assert set(ours.node_sets) == set(expected.node_sets)
+    assert set(ours.edge_sets) == set(expected.edge_sets)
+    for name, wanted in expected.node_sets.items():
+        found = ours.node_sets[name]
+        _assert_equal(found.sizes, wanted.sizes)
+        assert set(found.features) == set(wanted.features)
+        for feature, value in wanted.features.items():
+            _assert_equal(found[feature], value)
+    for name, wanted in expected.edge_sets.items():
+        found = ours.edge_sets[name]
+        _assert_equal(found.sizes, wanted.sizes)
+        assert not found.features
+        for end in (tfgnn.SOURCE, tfgnn.TARGET):
+            _assert_equal(found.adjacency[end], wanted.adjacency[end])
+            assert found.adjacency.node_set_name(end) == wanted.adjacency.node_set_name(
+                end
+            )
+
+
+def _assert_equal(ours, expected):
+    assert ours.dtype == expected.dtype
+    if ours.dtype == tf.float32:
+        np.testing.assert_allclose(ours, expected, rtol=1e-6, atol=1e-7)
+    else:
+        np.testing.assert_array_equal(ours, expected)
+
+
+def _tensors(packed):
+    return {key: tf.convert_to_tensor(value) for key, value in packed.items()}
+
+
+def _draw(rng, split, kernels, configs):
+    counts = split.graphs.store.config_counts
+    return np.stack([rng.permutation(counts[k])[:configs] for k in kernels])
+
+
+def _expected(split, kernels, configs):
+    chosen = [split.kernels[k].choose(c) for k, c in zip(kernels, configs)]
+    labels = [kernel.runtimes / kernel.normalizers for kernel in chosen]
+    return tile_graphs.by_hand(chosen), np.stack(labels)
+
+
+# What training sees ----------------------------------------------------------
+
+
+@pytest.mark.parametrize('static_configs', [False, True])
+@pytest.mark.parametrize('batch', [1, 3])
+def test_training_items_are_the_kernels_one_by_one(split, batch, static_configs):
+    rng = np.random.default_rng(batch)
+    items = np.stack([rng.permutation(_NUM_KERNELS)[:batch] for _ in range(5)])
+    configs = _draw(rng, split, items.reshape(-1), 2).reshape(5, batch, 2)
+    packed = _tensors(split.graphs.training_items(items, configs))
+    for item in range(5):
+        graph, labels = graphs_lib.unpack(
+            packed, item, batch, 2 if static_configs else None
+        )
+        expected, expected_labels = _expected(split, items[item], configs[item])
+        _assert_same_graph(graph, expected)
+        np.testing.assert_allclose(labels, expected_labels, rtol=1e-6)
+
+
+def test_labels_are_runtimes_over_normalisers(tmp_path):
+    rng = np.random.default_rng(0)
+    record = tile_records.make_record(
+        rng,
+        nodes=2,
+        configs=3,
+        config_runtime=np.array([300, 100, 900]),
+        config_runtime_normalizers=np.array([100, 200, 300]),
+    )
+    tile_records.write_split(tmp_path / 'train', [record])
+    store = store_lib.open_tile_split(str(tmp_path / 'train'), str(tmp_path))
+    graphs = graphs_lib.TileGraphs(store, normalizer_lib.Normalizer.fit(store))
+    packed = graphs.training_items(np.array([[0]]), np.array([[[2, 0]]]))
+    _, labels = graphs_lib.unpack(_tensors(packed), 0, batch=1, configs=2)
+    assert labels.dtype == tf.float32
+    np.testing.assert_array_equal(labels, [[3.0, 3.0]])
+
+
+def test_packed_arrays_have_the_signature(split):
+    for packed, batch in (
+        (
+            split.graphs.training_items(
+                np.array([[0, 1]]), np.array([[[0, 1], [1, 0]]])
+            ),
+            2,
+        ),
+        (split.graphs.scoring_items(np.array([3, 1])), 1),
+        (split.graphs.chosen_items(np.array([2]), [np.array([1])]), 1),
+    ):
+        signature = split.graphs.signature(batch)
+        assert set(packed) == set(signature)
+        for key, spec in signature.items():
+            tensor = tf.convert_to_tensor(packed[key])
+            assert spec.is_compatible_with(tensor), (key, spec, tensor)
+    assert split.graphs.signature(1)['feats'].shape[1] == 5  # of 6 columns
+
+
+def test_compiled_unpacking_has_one_trace_and_a_static_batch(split):
+    batch, traces = 3, []
+
+    @tf.function(
+        input_signature=[split.graphs.signature(batch), tf.TensorSpec([], tf.int32)]
+    )
+    def unpack(packed, item):
+        graph, labels = graphs_lib.unpack(packed, item, batch, configs=2)
+        traces.append(graph.spec)
+        assert labels.shape == [batch, 2]
+        for nodes in graph.node_sets.values():
+            assert nodes.sizes.shape == [batch]
+        for edges in graph.edge_sets.values():
+            assert edges.sizes.shape == [batch]
+        assert graph.node_sets['op']['feats'].shape[-1] == 5
+        assert graph.node_sets['config']['feats'].shape[-1] == 4
+        return graph, labels
+
+    rng = np.random.default_rng(7)
+    for items in (1, 4):
+        kernels = rng.integers(0, _NUM_KERNELS, (items, batch))
+        configs = _draw(rng, split, kernels.reshape(-1), 2)
+        configs = configs.reshape(items, batch, 2)
+        packed = split.graphs.training_items(kernels, configs)
+        graph, labels = unpack(packed, items - 1)
+        expected, expected_labels = _expected(split, kernels[-1], configs[-1])
+        _assert_same_graph(graph, expected)
+        np.testing.assert_allclose(labels, expected_labels, rtol=1e-6)
+    assert len(traces) == 1
+
+
+# What scoring sees -----------------------------------------------------------
+
+_CHOICES = st.lists(st.integers(0, _NUM_KERNELS - 1), min_size=1, max_size=5).map(
+    np.array
+)
+
+
+@hypothesis.settings(max_examples=60, deadline=None)
+@hypothesis.given(kernels=_CHOICES, cells=st.one_of(st.none(), st.integers(1, 200)))
+def test_slices_hold_every_configuration_in_order(split, kernels, cells):
+    packed = split.graphs.scoring_items(kernels, cells)
+    expected = np.concatenate([split.kernels[k].configs for k in kernels])
+    np.testing.assert_allclose(packed['config_feats'], expected, rtol=1e-6)
+    counts = packed['configs_per_kernel']
+    np.testing.assert_array_equal(packed['config_start'], np.cumsum(counts) - counts)
+    # Items come kernel after kernel, each with the kernel's own nodes.
+    item = 0
+    for kernel in kernels:
+        nodes = len(split.kernels[kernel].op)
+        left, sizes = len(split.kernels[kernel].configs), []
+        while left:
+            assert packed['node_sizes'][item] == [nodes]
+            assert packed['tile_ids'][item] == [split.kernels[kernel].tile_id.encode()]
+            sizes.append(counts[item])
+            left -= counts[item]
+            item += 1
+        assert left == 0
+        assert min(sizes) >= 1 and max(sizes) - min(sizes) <= 1
+        if cells is None:
+            assert len(sizes) == 1
+        elif nodes <= cells:
+            assert nodes * max(sizes) <= cells
+        else:
+            assert max(sizes) == 1
+    assert item == len(counts)
+
+
+def test_slices_of_a_kernel_share_its_nodes(split):
+    """Memory does not grow with the number of slices."""
+    wide = next(i for i, k in enumerate(split.kernels) if k.tile_id == 'wide')
+    packed = split.graphs.scoring_items(np.array([wide]), cells=40)
+    assert len(packed['configs_per_kernel']) == 3
+    assert len(packed['feats']) == 40 and len(packed['edges']) == 70
+
+
+@pytest.mark.parametrize('cells', [None, 12])
+def test_scoring_items_are_the_kernels_one_by_one(split, cells):
+    kernels = np.array([5, 0, 4])
+    packed = _tensors(split.graphs.scoring_items(kernels, cells))
+    item = 0
+    for k in kernels:
+        first, kernel = 0, split.kernels[k]
+        while first < len(kernel.configs):
+            graph, labels = graphs_lib.unpack(packed, item, batch=1)
+            size = int(packed['configs_per_kernel'][item])
+            chosen = np.arange(first, first + size)
+            expected, expected_labels = _expected(split, [k], [chosen])
+            _assert_same_graph(graph, expected)
+            np.testing.assert_allclose(labels, expected_labels, rtol=1e-6)
+            first, item = first + size, item + 1
+
+
+def test_chosen_items_hold_the_chosen_configurations(split):
+    kernels = np.array([2, 5, 2])
+    configs = [np.array([4, 1, 9]), np.array([2]), np.array([0, 0])]
+    packed = _tensors(split.graphs.chosen_items(kernels, configs))
+    for item, (k, chosen) in enumerate(zip(kernels, configs)):
+        graph, labels = graphs_lib.unpack(packed, item, batch=1)
+        expected, expected_labels = _expected(split, [k], [chosen])
+        _assert_same_graph(graph, expected)
+        np.testing.assert_allclose(labels, expected_labels, rtol=1e-6)
+
+
+@hypothesis.settings(max_examples=60, deadline=None)
+@hypothesis.given(kernels=_CHOICES, most=st.integers(1, 100))
+def test_groups_are_bounded_and_in_order(split, kernels, most):
+    store = split.graphs.store
+    groups = list(graphs_lib.split_by_configs(store, kernels, most))
+    np.testing.assert_array_equal(np.concatenate(groups), kernels)
+    for group in groups:
+        # A kernel is never divided, so the first may stand over.
+        assert len(group)
+        assert store.config_counts[group[1:]].sum() <= most
+
+
+def test_no_kernels_make_no_group(split):
+    nothing = np.array([], np.int64)
+    assert not list(graphs_lib.split_by_configs(split.graphs.store, nothing, 100))
+
+
+def test_example_graph_fits_the_normaliser():
+    normalizer = normalizer_lib.Normalizer(
+        node_used=np.array([True, False, True]),
+        node_min=np.zeros(3, np.float32),
+        node_max=np.array([1, 0, 1], np.float32),
+        config_used=np.array([True]),
+        config_min=np.zeros(1, np.float32),
+        config_max=np.ones(1, np.float32),
+    )
+    graph = graphs_lib.example_graph(normalizer)
+    kernel = tile_graphs.Kernel(
+        op=np.zeros(2),
+        feats=np.zeros((2, 2)),
+        edges=np.array([[1, 0]]),
+        configs=np.zeros((2, 1)),
+        runtimes=np.ones(2),
+        normalizers=np.ones(2),
+        tile_id='example',
+    )
+    _assert_same_graph(graph, tile_graphs.by_hand([kernel]))

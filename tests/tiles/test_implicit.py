@@ -1,0 +1,350 @@
+"""Every multiplier against the dense matrix that it stands for."""
+
+import hypothesis
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from baselines.tiles import implicit
+from tests.helpers import tile_graphs
+
+# Two kernels: nodes 0-3 and 4-6.  Node 0 consumes 1 twice (a repeated edge) and
+# 2 once; 3 touches nothing; 5 consumes 4, and 4 consumes itself.
+_EDGES = [[(0, 1), (0, 1), (0, 2)], [(1, 0), (0, 0)]]
+_SIZES = [4, 3]
+
+# Rows are targets (producers), columns sources (consumers).
+_FEED = np.array(
+    [
+        [0, 0, 0, 0, 0, 0, 0],
+        [2, 0, 0, 0, 0, 0, 0],
+        [1, 0, 0, 0, 0, 0, 0],
+        [0, 0, 0, 0, 0, 0, 0],
+        [0, 0, 0, 0, 1, 1, 0],
+        [0, 0, 0, 0, 0, 0, 0],
+        [0, 0, 0, 0, 0, 0, 0],
+    ],
+    np.float32,
+)
+_G_OP = np.array([[1, 0]] * 4 + [[0, 1]] * 3, np.float32)
+
+
+def _graph(sizes=_SIZES, edges=_EDGES, index_dtype=tf.int32):
+    rng = np.random.default_rng(0)
+    return tile_graphs.by_hand(
+        [
+            tile_graphs.random_kernel(rng, nodes, 2, edges=kernel_edges)
+            for nodes, kernel_edges in zip(sizes, edges)
+        ],
+        index_dtype,
+    )
+
+
+@pytest.fixture(scope='module')
+def feed():
+    return implicit.AdjacencyMultiplier(_graph(), 'feed')
+
+
+def _dense(multiplier):
+    return (multiplier @ tf.eye(multiplier.shape[1])).numpy()
+
+
+def _assert_is(multiplier, matrix):
+    """Checks product, transposed product, sums and shape against a matrix."""
+    matrix = np.asarray(matrix, np.float32)
+    close = dict(rtol=1e-4, atol=1e-5 * max(1.0, np.abs(matrix).max()))
+    assert tuple(int(size) for size in multiplier.shape) == matrix.shape
+    np.testing.assert_allclose(_dense(multiplier), matrix, **close)
+    transpose = multiplier.transpose()
+    assert tuple(int(size) for size in transpose.shape) == matrix.T.shape
+    np.testing.assert_allclose(_dense(transpose), matrix.T, **close)
+    np.testing.assert_allclose(multiplier.rowsums(), matrix.sum(1), **close)
+    np.testing.assert_allclose(multiplier.colsums(), matrix.sum(0), **close)
+
+
+@pytest.mark.parametrize('index_dtype', [tf.int32, tf.int64])
+def test_adjacency_has_targets_as_rows_and_counts_repeated_edges(index_dtype):
+    graph = _graph(index_dtype=index_dtype)
+    _assert_is(implicit.AdjacencyMultiplier(graph, 'feed'), _FEED)
+    _assert_is(implicit.AdjacencyMultiplier(graph, 'g_op'), _G_OP)
+
+
+def test_a_graph_without_edges_is_the_zero_matrix():
+    graph = _graph([2, 1], [[], []])
+    _assert_is(implicit.AdjacencyMultiplier(graph, 'feed'), np.zeros((3, 3)))
+
+
+def test_transpose(feed):
+    _assert_is(feed.transpose(), _FEED.T)
+    _assert_is(implicit.Transpose(feed), _FEED.T)
+    _assert_is(implicit.Transpose(implicit.Transpose(feed)), _FEED)
+
+
+def test_sum(feed):
+    _assert_is(feed + feed.transpose(), _FEED + _FEED.T)
+    three = implicit.Sum(feed, feed, feed.transpose())
+    _assert_is(three, 2 * _FEED + _FEED.T)
+
+
+def test_diag_matrix(feed):
+    diagonal = np.arange(7, dtype=np.float32) - 2
+    scale = implicit.DiagMatrix(diagonal)
+    _assert_is(scale, np.diag(diagonal))
+    _assert_is(implicit.Product(scale, feed), np.diag(diagonal) @ _FEED)
+    _assert_is(implicit.Product(feed, scale), _FEED @ np.diag(diagonal))
+    _assert_is(implicit.Product(scale, scale), np.diag(diagonal**2))
+
+
+def test_product_of_general_factors(feed):
+    members = implicit.AdjacencyMultiplier(_graph(), 'g_op')
+    _assert_is(implicit.Product(feed, feed.transpose()), _FEED @ _FEED.T)
+    _assert_is(implicit.Product(feed, members), _FEED @ _G_OP)
+    same_graph = implicit.Product(members, members.transpose())
+    _assert_is(same_graph, _G_OP @ _G_OP.T)
+    scale = implicit.DiagMatrix(np.arange(1.0, 8.0, dtype=np.float32))
+    _assert_is(
+        implicit.Product(scale, same_graph, feed, scale),
+        np.diag(np.arange(1.0, 8.0))
+        @ _G_OP
+        @ _G_OP.T
+        @ _FEED
+        @ np.diag(np.arange(1.0, 8.0)),
+    )
+    # Neither term of this sum and transpose has entries of its own.
+    _assert_is(
+        implicit.Transpose(same_graph + implicit.Product(feed, feed.transpose())),
+        _G_OP @ _G_OP.T + _FEED @ _FEED.T,
+    )
+
+
+def test_add_eye(feed):
+    _assert_is(feed.add_eye(), _FEED + np.eye(7))
+    _assert_is(feed.add_eye(0.5), _FEED + 0.5 * np.eye(7))
+    _assert_is(feed.add_eye(3).transpose(), _FEED.T + 3 * np.eye(7))
+
+
+def test_row_and_column_sums_replace_zeros(feed):
+    rows = [0, 2, 1, 0, 2, 0, 0]
+    columns = [3, 0, 0, 0, 1, 1, 0]
+    np.testing.assert_array_equal(feed.rowsums(), rows)
+    np.testing.assert_array_equal(feed.colsums(), columns)
+    np.testing.assert_array_equal(feed.rowsums(9.0), [9, 2, 1, 9, 2, 9, 9])
+    np.testing.assert_array_equal(feed.colsums(replace_if_0=9.0), [3, 9, 9, 9, 1, 1, 9])
+
+
+def test_normalisations_by_hand():
+    # One kernel: 0 and 1 both consume 2, and 1 consumes 0.
+    graph = _graph([3], [[(0, 2), (1, 2), (1, 0)]])
+    a = implicit.AdjacencyMultiplier(graph, 'feed')
+    _assert_is(a, [[0, 1, 0], [0, 0, 0], [1, 1, 0]])
+    # Row sums 1, 0, 2; column sums 1, 2, 0; an empty row or column stays.
+    _assert_is(a.normalize_left(), [[0, 1, 0], [0, 0, 0], [0.5, 0.5, 0]])
+    _assert_is(a.normalize_right(), [[0, 0.5, 0], [0, 0, 0], [1, 0.5, 0]])
+    half, root = 0.5, np.sqrt(0.5)
+    _assert_is(a.normalize_leftright(), [[0, root, 0], [0, 0, 0], [root, half, 0]])
+    # A + A' + I: row sums 3, 3, 3.
+    both = (a + a.transpose()).add_eye()
+    _assert_is(both.normalize_symmetric(), np.ones((3, 3)) / 3)
+    # A + A': row sums 2, 2, 2.
+    _assert_is((a + a.transpose()).normalize_symmetric(), (1 - np.eye(3)) / 2)
+
+
+def test_normalized_matrices_sum_to_one(feed):
+    both = (feed + feed.transpose()).add_eye()
+    np.testing.assert_allclose(both.normalize_left().rowsums(), np.ones(7), 1e-6)
+    np.testing.assert_allclose(both.normalize_right().colsums(), np.ones(7), 1e-6)
+
+
+@pytest.mark.parametrize('shape', [(), (4,), (4, 3), (2, 3, 2)])
+def test_operands_of_any_rank_are_multiplied_along_their_first_axis(feed, shape):
+    x = np.random.default_rng(1).random((7, *shape), np.float32)
+    product = implicit.Product(feed, feed.transpose())
+    for multiplier, matrix in [
+        (feed, _FEED),
+        (implicit.DiagMatrix(tf.range(7.0)), np.diag(np.arange(7.0))),
+        (product, _FEED @ _FEED.T),
+    ]:
+        y = multiplier @ tf.constant(x)
+        assert y.dtype == tf.float32
+        expected = np.tensordot(matrix, x, axes=1)
+        np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(feed @ x, np.tensordot(_FEED, x, axes=1), 1e-5)
+
+
+def test_rectangular_products_change_the_first_axis():
+    members = implicit.AdjacencyMultiplier(_graph(), 'g_op')
+    of_node = np.random.default_rng(2).random((7, 2, 3), np.float32)
+    pooled = members.transpose() @ of_node
+    np.testing.assert_allclose(
+        pooled, np.stack([of_node[:4].sum(0), of_node[4:].sum(0)]), rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        members @ pooled, np.repeat(pooled.numpy(), [4, 3], axis=0), rtol=1e-6
+    )
+
+
+# Random expressions ----------------------------------------------------------
+
+
+@st.composite
+def _graphs(draw):
+    sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=2))
+    edges = [
+        draw(st.lists(st.tuples(*[st.integers(0, n - 1)] * 2), max_size=6))
+        for n in sizes
+    ]
+    return sizes, edges
+
+
+def _scaled(matrix, left, right):
+    def inverse(sums, power):
+        sums = np.where(sums == 0, 1, sums)
+        return np.diag(sums**-power)
+
+    return inverse(matrix.sum(1), left) @ matrix @ inverse(matrix.sum(0), right)
+
+
+_UNARY = {
+    'transpose': (lambda m: m.transpose(), lambda a: a.T),
+    'Transpose': (implicit.Transpose, lambda a: a.T),
+    'add_eye': (lambda m: m.add_eye(), lambda a: a + np.eye(len(a))),
+    'left': (lambda m: m.normalize_left(), lambda a: _scaled(a, 1, 0)),
+    'right': (lambda m: m.normalize_right(), lambda a: _scaled(a, 0, 1)),
+    'leftright': (lambda m: m.normalize_leftright(), lambda a: _scaled(a, 0.5, 0.5)),
+    'symmetric': (
+        lambda m: (m + m.transpose()).normalize_symmetric(),
+        lambda a: _scaled(a + a.T, 0.5, 0.5),
+    ),
+}
+_BINARY = {
+    'plus': (lambda m, k: m + k, lambda a, b: a + b),
+    'Sum': (implicit.Sum, lambda a, b: a + b),
+    'Product': (implicit.Product, lambda a, b: a @ b),
+}
+_EXPRESSIONS = st.recursive(
+    st.one_of(st.just('feed'), st.tuples(st.just('diag'), st.integers(0, 9))),
+    lambda inner: st.one_of(
+        st.tuples(st.sampled_from(sorted(_UNARY)), inner),
+        st.tuples(st.sampled_from(sorted(_BINARY)), inner, inner),
+    ),
+    max_leaves=4,
+)
+
+
+def _evaluate(expression, feed, matrix):
+    """(multiplier, float64 matrix) of an expression tree."""
+    if expression == 'feed':
+        return feed, matrix
+    name, *arguments = expression
+    if name == 'diag':
+        diagonal = np.random.default_rng(arguments[0]).random(len(matrix))
+        return implicit.DiagMatrix(diagonal.astype(np.float32)), np.diag(diagonal)
+    ours, dense = {**_UNARY, **_BINARY}[name]
+    pairs = [_evaluate(a, feed, matrix) for a in arguments]
+    multipliers, matrices = zip(*pairs)
+    return ours(*multipliers), dense(*matrices)
+
+
+@hypothesis.settings(max_examples=40, deadline=None)
+@hypothesis.given(_graphs(), _EXPRESSIONS)
+def test_any_expression_is_its_matrix(drawn, expression):
+    sizes, edges = drawn
+    matrix = np.zeros([sum(sizes)] * 2)
+    first = 0
+    for size, kernel_edges in zip(sizes, edges):
+        for consumer, producer in kernel_edges:
+            matrix[first + producer, first + consumer] += 1
+        first += size
+    feed = implicit.AdjacencyMultiplier(_graph(sizes, edges), 'feed')
+    _assert_is(*_evaluate(expression, feed, matrix))
+
+
+# Inside compiled functions ---------------------------------------------------
+
+
+def _expressions(graph):
+    feed = implicit.AdjacencyMultiplier(graph, 'feed')
+    members = implicit.AdjacencyMultiplier(graph, 'g_op')
+    both = (feed + feed.transpose()).add_eye()
+    return [
+        both.normalize_symmetric(),
+        feed.add_eye().normalize_left().transpose(),
+        feed.normalize_leftright(),
+        implicit.Product(members, members.transpose()).normalize_right(),
+    ]
+
+
+def test_one_trace_serves_graphs_of_all_sizes():
+    spec = _graph().spec.relax(num_nodes=True, num_edges=True)
+    traces = []
+
+    @tf.function(input_signature=[spec, tf.TensorSpec([None, None, 2])])
+    def products(graph, x):
+        traces.append(1)
+        results = [multiplier @ x for multiplier in _expressions(graph)]
+        assert all(y.shape.as_list()[1:] == [None, 2] for y in results)
+        return results
+
+    rng = np.random.default_rng(3)
+    graphs = [_graph(), _graph([1, 2], [[], [(1, 0)]]), _graph([3, 1], [[(2, 0)], []])]
+    for graph, columns in zip(graphs, [3, 1, 5]):
+        x = rng.random((int(graph.node_sets['op'].total_size), columns, 2), np.float32)
+        expected = [
+            np.tensordot(_dense(multiplier), x, axes=1)
+            for multiplier in _expressions(graph)
+        ]
+        for ours, dense in zip(products(graph, x), expected):
+            np.testing.assert_allclose(ours, dense, rtol=1e-4, atol=1e-6)
+    assert len(traces) == 1
+
+
+@pytest.mark.parametrize('compiled', [False, True])
+def test_gradients_are_those_of_the_matrix(compiled):
+    # d/dx sum(w * (M x)) = M' w;  with M = diag(d) A: d/dd = rowsum(w * (A x)).
+    rng = np.random.default_rng(4)
+    x, w = rng.random((2, 7, 3, 2), np.float32)
+    d = rng.random(7, np.float32)
+    graph = _graph()
+
+    def gradients(x, d):
+        feed = implicit.AdjacencyMultiplier(graph, 'feed')
+        both = (feed + feed.transpose()).add_eye()
+        with tf.GradientTape() as tape:
+            tape.watch([x, d])
+            y = implicit.Product(implicit.DiagMatrix(d), both) @ x
+            total = tf.reduce_sum(w * y)
+        return tape.gradient(total, [x, d])
+
+    run = tf.function(gradients) if compiled else gradients
+    of_x, of_d = map(tf.convert_to_tensor, run(tf.constant(x), tf.constant(d)))
+    both = _FEED + _FEED.T + np.eye(7, dtype=np.float32)
+    np.testing.assert_allclose(
+        of_x, np.tensordot((np.diag(d) @ both).T, w, axes=1), rtol=1e-5
+    )
+    np.testing.assert_allclose(
+        of_d, (w * np.tensordot(both, x, axes=1)).sum((1, 2)), rtol=1e-5
+    )
+
+
+def test_gradients_pass_through_steps_and_the_transpose():
+    x = tf.constant(np.random.default_rng(5).random((7, 2), np.float32))
+    members = implicit.AdjacencyMultiplier(_graph(), 'g_op')
+    matrix = _G_OP @ _G_OP.T @ _FEED.T
+    for multiplier, dense in [
+        (implicit.Product(members, members.transpose()), _G_OP @ _G_OP.T),
+        (
+            implicit.Product(
+                members,
+                members.transpose(),
+                implicit.AdjacencyMultiplier(_graph(), 'feed').transpose(),
+            ),
+            matrix,
+        ),
+    ]:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            total = tf.reduce_sum((multiplier @ x) ** 2)
+        np.testing.assert_allclose(
+            tape.gradient(total, x), 2 * dense.T @ dense @ x, rtol=1e-4
+        )

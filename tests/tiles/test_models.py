@@ -1,0 +1,306 @@
+"""The layers of the models that have no published scores, against their formulas.
+
+The reference is numpy with dense matrices, one pair of node and configuration
+after the other.
+"""
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from baselines.tiles import models
+from tests.helpers import tile_graphs
+
+_WIDTH = 4
+_COLUMNS = 3
+# Node 3 has no neighbour; the edge 2 -> 0 is there twice.
+_EDGES = [(1, 0), (2, 0), (2, 0), (2, 1)]
+_NODES = 4
+
+
+@pytest.fixture(scope='module', name='pairs')
+def _pairs():
+    kernel = tile_graphs.random_kernel(
+        np.random.default_rng(0), _NODES, _COLUMNS, _EDGES
+    )
+    graph = tile_graphs.by_hand([kernel])
+    return models._Pairs(graph, models._Kernels(graph, _COLUMNS), _COLUMNS)
+
+
+@pytest.fixture(scope='module', name='x')
+def _x():
+    """Rows are nodes, then columns."""
+    rng = np.random.default_rng(1)
+    return rng.normal(size=(_NODES, _COLUMNS, _WIDTH)).astype(np.float32)
+
+
+def _adjacency():
+    """A[producer, consumer]: what `feed` adds up."""
+    a = np.zeros((_NODES, _NODES))
+    for consumer, producer in _EDGES:
+        a[producer, consumer] += 1
+    return a
+
+
+def _run(layer, x, pairs):
+    """(output [nodes, columns, width], its weights after a nudge)."""
+    flat = x.reshape(-1, x.shape[-1])
+    layer(flat, pairs)
+    rng = np.random.default_rng(2)
+    for v in layer.trainable_variables:
+        v.assign(rng.normal(0, 0.5, v.shape))
+    y = layer(flat, pairs).numpy()
+    return y.reshape(*x.shape[:2], -1), [v.numpy() for v in layer.trainable_variables]
+
+
+def _along_nodes(matrix, x):
+    return np.einsum('ij,jch->ich', matrix, x)
+
+
+def test_sage_averages_each_direction(pairs, x):
+    y, (w, b, w_consumers, w_operands) = _run(models._Messages(_WIDTH), x, pairs)
+    a = _adjacency()
+
+    def mean(m):
+        return _along_nodes(m / np.maximum(m.sum(1, keepdims=True), 1), x)
+
+    expected = x @ w + b + mean(a) @ w_consumers + mean(a.T) @ w_operands
+    np.testing.assert_allclose(y, expected, atol=1e-5)
+
+
+def test_graph_convolution(pairs, x):
+    y, (w, b) = _run(models._Convolution(_WIDTH), x, pairs)
+    a = _adjacency() + _adjacency().T + np.eye(_NODES)
+    scale = a.sum(1) ** -0.5
+    expected = _along_nodes(scale[:, None] * a * scale, x) @ w + b
+    np.testing.assert_allclose(y, expected, atol=1e-5)
+
+
+def test_chebyshev_polynomials(pairs, x):
+    y, weights = _run(models._Chebyshev(_WIDTH, 3), x, pairs)
+    w, b, w_consumers, w_operands, *filters = weights
+    sage = models._Messages(_WIDTH)
+    sage(x.reshape(-1, _WIDTH), pairs)
+    sage.set_weights([w, b, w_consumers, w_operands])
+    expected = sage(x.reshape(-1, _WIDTH), pairs).numpy().reshape(x.shape)
+    a = _adjacency() + _adjacency().T
+    scale = np.maximum(a.sum(1), 1) ** -0.5
+    laplacian = -scale[:, None] * a * scale
+    # T_1 = L, T_2 = 2 L^2 - 1, T_3 = 4 L^3 - 3 L.
+    square = laplacian @ laplacian
+    polynomials = [
+        laplacian,
+        2 * square - np.eye(_NODES),
+        4 * square @ laplacian - 3 * laplacian,
+    ]
+    for polynomial, w_k in zip(polynomials, filters):
+        expected = expected + _along_nodes(polynomial, x) @ w_k
+    np.testing.assert_allclose(y, expected, atol=1e-4)
+
+
+def _neighbours(i):
+    """Those of node i, itself too; one that is there twice counts twice."""
+    both = [(c, p) for c, p in _EDGES] + [(p, c) for c, p in _EDGES]
+    return [other for node, other in both if node == i] + [i]
+
+
+def test_attention_by_its_formula(pairs, x):
+    layer = models._Attention(_WIDTH, heads=2)
+    y, weights = _run(layer, x, pairs)
+    by_name = {id(v): w for v, w in zip(layer.trainable_variables, weights)}
+    w = by_name[id(layer._values.kernel)]
+    receiver, sender = (by_name[id(end.kernel)] for end in layer._ends)
+    own, bias = (by_name[id(v)] for v in (layer._self.kernel, layer._self.bias))
+    for c in range(_COLUMNS):
+        h = x[:, c] @ w
+        for i in range(_NODES):
+            expected = x[i, c] @ own + bias
+            for head in range(2):
+                part = slice(2 * head, 2 * head + 2)
+                logits = np.array(
+                    [
+                        h[i] @ receiver[:, head] + h[j] @ sender[:, head]
+                        for j in _neighbours(i)
+                    ]
+                )
+                logits = np.where(logits > 0, logits, 0.2 * logits)
+                alpha = np.exp(logits) / np.exp(logits).sum()
+                expected[part] += sum(
+                    share * h[j, part] for share, j in zip(alpha, _neighbours(i))
+                )
+            np.testing.assert_allclose(y[i, c], expected, atol=1e-5)
+
+
+def test_gatv2_keeps_columns_apart(pairs, x):
+    layer = models._GATv2(_WIDTH, heads=2)
+    y, _ = _run(layer, x, pairs)
+    changed = x.copy()
+    changed[:, 1] += 1
+    z = layer(changed.reshape(-1, _WIDTH), pairs).numpy().reshape(y.shape)
+    np.testing.assert_allclose(z[:, [0, 2]], y[:, [0, 2]], atol=1e-6)
+    assert np.abs(z[:, 1] - y[:, 1]).min(axis=1).max() > 1e-3
+    # Node 3 sees itself alone.
+    changed = x.copy()
+    changed[:3] += 1
+    z = layer(changed.reshape(-1, _WIDTH), pairs).numpy().reshape(y.shape)
+    np.testing.assert_allclose(z[3], y[3], atol=1e-6)
+    assert np.abs(z[0] - y[0]).max() > 1e-3
+
+
+def test_gates_of_channels(pairs, x):
+    layer = models._GatedMessages(_WIDTH)
+    y, weights = _run(layer, x, pairs)
+    by_name = {id(v): w for v, w in zip(layer.trainable_variables, weights)}
+    sage = models._Messages(_WIDTH)
+    sage(x.reshape(-1, _WIDTH), pairs)
+    sage.set_weights(
+        [
+            by_name[id(v)]
+            for v in (
+                layer._self.kernel,
+                layer._self.bias,
+                *(dense.kernel for dense in layer._others),
+            )
+        ]
+    )
+    h = sage(x.reshape(-1, _WIDTH), pairs).numpy().reshape(x.shape)
+    squeeze, excite = layer._gate.layers
+    inner = np.maximum(
+        h.mean(axis=0) @ by_name[id(squeeze.kernel)] + by_name[id(squeeze.bias)], 0
+    )
+    gate = inner @ by_name[id(excite.kernel)] + by_name[id(excite.bias)]
+    np.testing.assert_allclose(y, h / (1 + np.exp(-gate)), atol=1e-5)
+
+
+def test_attention_across_configurations(x):
+    layer = models._AcrossConfigs(_WIDTH, 'relu')
+    layer(x)
+    rng = np.random.default_rng(2)
+    gain, shift, w, b = (
+        rng.normal(0, 0.5, shape)
+        for shape in (_WIDTH, _WIDTH, (2 * _WIDTH, _WIDTH), _WIDTH)
+    )
+    layer._norm.set_weights([gain, shift])
+    layer._compare.set_weights([w, b])
+    layer._log_temperature.assign(math.log(2))
+    z = x - x.mean(-1, keepdims=True)
+    z = z / np.sqrt((z**2).mean(-1, keepdims=True) + 1e-5) * gain + shift
+    share = np.exp(z / 2)
+    share /= share.sum(axis=1, keepdims=True)
+    both = np.concatenate([z, z * share * _COLUMNS], -1)
+    np.testing.assert_allclose(layer(x), x + np.maximum(both @ w + b, 0), atol=1e-4)
+
+
+def test_log_features_by_hand():
+    x = np.array([[0.0, 1.0, 0.25, -0.5]], np.float32)
+    features = models._log_features(x, (0.25, 1.0)).numpy()
+    np.testing.assert_allclose(
+        features,
+        [
+            [
+                0,
+                1,
+                0.25,
+                -0.5,
+                0,
+                1,
+                math.log(2) / math.log(5),
+                0,  # below the range is its end
+                0,
+                1,
+                math.log(1.25) / math.log(2),
+                0,
+            ]
+        ],
+        atol=1e-6,
+    )
+    np.testing.assert_array_equal(models._log_features(x, ()), x)
+
+
+def test_log_features_tell_small_sizes_apart():
+    """8 and 16 elements where the largest array has 2**20."""
+    small = np.array([[8.0], [16.0]], np.float32) / 2**20
+    plain, log = models._log_features(small, (1e-6,)).numpy().T
+    assert plain[1] - plain[0] < 1e-5 < 0.04 < log[1] - log[0]
+
+
+def test_digits_are_one_hot_where_points_meet_them():
+    # Layout digits -1 .. 5, scaled: k / 6.
+    x = np.arange(7, dtype=np.float32)[:, None] / 6
+    np.testing.assert_allclose(models._digits(x, 7), np.eye(7), atol=1e-6)
+    between = models._digits(np.array([[0.25, 0.5]], np.float32), 3)
+    np.testing.assert_allclose(between, [[0.5, 0.5, 0, 0, 1, 0]])
+
+
+def test_layer_norm_is_keras():
+    rng = np.random.default_rng(0)
+    x = rng.normal(3, 2, (5, 6)).astype(np.float32)
+    ours, theirs = models._LayerNorm(), tf.keras.layers.LayerNormalization(epsilon=1e-5)
+    ours(x), theirs(x)
+    weights = [rng.normal(size=6), rng.normal(size=6)]
+    ours.set_weights(weights)
+    theirs.set_weights(weights)
+    np.testing.assert_allclose(ours(x), theirs(x), atol=1e-5)
+
+
+def _kernel(configs=5):
+    return tile_graphs.random_kernel(np.random.default_rng(3), 6, configs)
+
+
+@pytest.mark.parametrize(
+    'kwargs',
+    [
+        {'num_gnns': 1},
+        {'num_gnns': 2, 'norm': 'none'},
+        {'node_gnns': 0},
+        {'digits': 7},
+        {'log_scales': []},
+        {'reduction': 'mean'},
+        {'dropout': 0.5},
+    ],
+)
+def test_options_change_the_scores(kwargs):
+    graph = tile_graphs.by_hand([_kernel()])
+
+    def scores(**options):
+        tf.keras.utils.set_random_seed(0)
+        model = models.ResSAGE(5, tile_graphs.NUM_OPS, **options)
+        return model(graph, training=True).numpy()
+
+    assert np.isfinite(scores(**kwargs)).all()
+    assert np.abs(scores(**kwargs) - scores()).max() > 1e-6
+
+
+def test_dropout_is_for_training_only():
+    graph = tile_graphs.by_hand([_kernel()])
+    model = models.ResSAGE(5, tile_graphs.NUM_OPS, dropout=0.5)
+    np.testing.assert_array_equal(model(graph), model(graph))
+    assert np.abs(model(graph, training=True) - model(graph)).max() > 1e-6
+
+
+def test_hybrid_adds_the_estimate_to_what_it_learns():
+    kernel = _kernel()
+    graph = tile_graphs.by_hand([kernel])
+    hybrid = models.HybridSAGE(5, tile_graphs.NUM_OPS)
+    plain = models.ResSAGE(5, tile_graphs.NUM_OPS)
+    hybrid(graph), plain(graph)
+    *weights, factor = hybrid.get_weights()
+    assert factor.tolist() == [[1.0]]
+    plain.set_weights(weights)
+    hybrid.set_weights([*weights, np.array([[2.5]])])
+    np.testing.assert_allclose(
+        hybrid(graph)[0], plain(graph)[0] + 2.5 * kernel.configs[:, -1], rtol=1e-5
+    )
+
+
+def test_gatv2_scores_any_number_of_configurations():
+    kernel = _kernel(7)
+    model = models.AttentionSAGE(7, tile_graphs.NUM_OPS, attention='gatv2', num_gnns=1)
+    whole = model(tile_graphs.by_hand([kernel])).numpy()
+    some = tile_graphs.by_hand([kernel.choose([5, 2])])
+    forward = tf.function(model.forward, autograph=False)
+    np.testing.assert_allclose(
+        forward(some, tf.constant(2)), whole[:, [5, 2]], rtol=1e-4, atol=1e-5
+    )

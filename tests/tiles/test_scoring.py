@@ -1,0 +1,275 @@
+"""Scoring: in order, in bounded pieces, and never a number that is none."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from baselines.data import config_lists as lists
+from baselines.data.tile import store as store_lib
+from baselines.features import normalizer as normalizer_lib
+from baselines.tiles import graphs as graphs_lib
+from baselines.tiles import scoring
+from tests.helpers import tile_records
+
+
+class _Sums(tf.keras.Model):
+    """Scores a configuration by nodes + 10 edges + 100 x its first feature.
+
+    It does not say whether it joins early.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.weight = tf.Variable(1.0)
+        self.cells = []  # nodes x configurations of each item, as executed
+        self.traces = 0
+
+    def forward(self, graph, num_configs):
+        self.traces += 1
+        ops = graph.node_sets['op'].total_size
+        edges = graph.edge_sets['feed'].total_size
+        tf.py_function(
+            lambda n, c: self.cells.append(int(n) * int(c)), [ops, num_configs], []
+        )
+        feature = graph.node_sets['config']['feats'][:, 0]
+        kernel = tf.cast(ops + 10 * edges, tf.float32)
+        return self.weight * tf.reshape(kernel + 100 * feature, [1, num_configs])
+
+
+class _EarlySums(_Sums):
+    joins_early = True
+
+
+class _LateSums(_Sums):
+    joins_early = False
+
+
+# Very different kernels: (name, nodes, edges, configurations).
+_KERNELS = [
+    ('a_two_nodes', 2, 1, 2),
+    ('b_large', 300, 900, 5),
+    ('c_many_configs', 3, 2, 700),
+    ('d_no_edges', 4, 0, 9),
+    ('e_single', 1, 0, 3),
+]
+
+
+@pytest.fixture(scope='module', name='graphs')
+def _graphs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('scoring')
+    rng = np.random.default_rng(0)
+    records = [
+        tile_records.make_record(
+            rng,
+            name,
+            nodes=nodes,
+            configs=configs,
+            node_features=3,
+            config_features=2,
+            edge_index=rng.integers(0, nodes, (edges, 2)).astype(np.int32),
+        )
+        for name, nodes, edges, configs in _KERNELS
+    ]
+    # The range of the first configuration feature, so that scaling is plain.
+    for record in records:
+        record.config_feat[:, 0] = np.arange(len(record.config_feat))
+    tile_records.write_split(folder / 'test', records)
+    store = store_lib.open_tile_split(str(folder / 'test'), str(folder / 'cache'))
+    return graphs_lib.TileGraphs(store, normalizer_lib.Normalizer.fit(store))
+
+
+def _expected(kernel, configs=None):
+    _, nodes, edges, count = _KERNELS[kernel]
+    feature = np.arange(count)[slice(None) if configs is None else configs] / 699
+    return nodes + 10 * edges + 100 * feature
+
+
+def _assert_scores(scored, kernels, configs=None):
+    scored = list(scored)
+    assert [kernel for kernel, _ in scored] == list(kernels)
+    for i, (kernel, scores) in enumerate(scored):
+        assert isinstance(kernel, int) and scores.dtype == np.float32
+        np.testing.assert_allclose(
+            scores, _expected(kernel, configs[i] if configs else None), rtol=1e-5
+        )
+
+
+@pytest.mark.parametrize('model_class', [_EarlySums, _LateSums])
+def test_every_configuration_in_order(graphs, model_class):
+    scorer = scoring.TileScorer(model_class(), graphs)
+    _assert_scores(scorer.score_all(), range(len(_KERNELS)))
+    for kernels in ([4, 1, 2, 0], [3], [1, 1]):
+        _assert_scores(scorer.score_all(np.array(kernels)), kernels)
+
+
+@pytest.mark.parametrize('per_group', [1, 10, 709, 10_000])
+def test_groups_change_nothing_but_memory(graphs, monkeypatch, per_group):
+    monkeypatch.setattr(scoring, '_CONFIGS_PER_GROUP', per_group)
+    model = _EarlySums()
+    _assert_scores(scoring.TileScorer(model, graphs).score_all(), range(5))
+    assert model.traces == 1, 'compiled once for all shapes'
+
+
+@pytest.mark.parametrize('model_class', [_Sums, _EarlySums])
+def test_what_joins_early_is_scored_in_small_slices(graphs, monkeypatch, model_class):
+    monkeypatch.setattr(graphs_lib, 'CELLS_PER_ITEM', 100)
+    model = model_class()
+    _assert_scores(scoring.TileScorer(model, graphs).score_all(), range(5))
+    # Of 300 nodes one configuration at a time is the least there is.
+    cells = sorted(model.cells)
+    assert cells[-5:] == [300] * 5 and cells[-6] <= 100
+    assert sum(cells) == sum(n * c for _, n, _, c in _KERNELS)
+
+
+def test_what_joins_late_is_scored_whole(graphs, monkeypatch):
+    monkeypatch.setattr(graphs_lib, 'CELLS_PER_ITEM', 100)
+    model = _LateSums()
+    _assert_scores(scoring.TileScorer(model, graphs).score_all(), range(5))
+    assert sorted(model.cells) == sorted(n * c for _, n, _, c in _KERNELS)
+
+
+def test_chosen_configurations(graphs):
+    kernels = np.array([2, 0, 1, 2])
+    configs = [np.array(c) for c in ([699, 0, 5, 5], [1], [4, 3, 2, 1], [7])]
+    scorer = scoring.TileScorer(_Sums(), graphs)
+    _assert_scores(scorer.score_chosen(kernels, configs), kernels, configs)
+
+
+def test_no_kernel_no_score(graphs):
+    scorer = scoring.TileScorer(_Sums(), graphs)
+    assert not list(scorer.score_all(np.array([], np.int64)))
+
+
+@pytest.mark.parametrize('value', [np.nan, np.inf])
+def test_a_score_that_is_not_finite_names_the_kernel(graphs, value):
+    model = _Sums()
+    model.weight.assign(value)
+    scorer = scoring.TileScorer(model, graphs)
+    for scored in (
+        scorer.score_all(np.array([1, 0])),
+        scorer.score_chosen(np.array([1]), [np.array([2])]),
+    ):
+        with pytest.raises(ValueError, match='gives b_large a score that is not'):
+            list(scored)
+
+
+def test_kernels_before_a_bad_one_are_still_scored(graphs):
+    class Bad(_Sums):
+        def forward(self, graph, num_configs):
+            scores = super().forward(graph, num_configs)
+            return tf.where(scores > 9000, np.nan, scores)
+
+    scored = scoring.TileScorer(Bad(), graphs).score_all()
+    _assert_scores([next(scored)], [0])
+    with pytest.raises(ValueError, match='b_large'):
+        next(scored)
+
+
+def test_weights_are_read_at_each_call(graphs):
+    """Training goes on between two validations with one scorer."""
+    model = _Sums()
+    scorer = scoring.TileScorer(model, graphs)
+    _, before = next(scorer.score_all())
+    model.weight.assign(2.0)
+    _, after = next(scorer.score_all())
+    np.testing.assert_allclose(after, 2 * before)
+
+
+@pytest.mark.parametrize('model_class', [_EarlySums, _LateSums])
+def test_forward_may_need_a_python_number(graphs, monkeypatch, model_class):
+    """Code for the published tree may repeat a list `num_configs` times."""
+
+    class Repeating(model_class):
+        def forward(self, graph, num_configs):
+            ones = tf.stack([tf.ones([])] * num_configs)
+            return ones * super().forward(graph, num_configs)
+
+    monkeypatch.setattr(graphs_lib, 'CELLS_PER_ITEM', 100)
+    model = Repeating()
+    scorer = scoring.TileScorer(model, graphs)
+    _assert_scores(scorer.score_all(), range(5))
+    chosen = [np.array([3, 1])]
+    _assert_scores(scorer.score_chosen(np.array([1]), chosen), [1], chosen)
+
+
+def test_an_error_of_the_model_is_not_hidden(graphs):
+    class Broken(_Sums):
+        def forward(self, graph, num_configs):
+            raise TypeError('mine')
+
+    with pytest.raises(TypeError, match='mine'):
+        list(scoring.TileScorer(Broken(), graphs).score_all())
+
+
+@pytest.mark.parametrize('normalised, parallel', [(False, True), (True, False)])
+def test_what_is_not_safe_side_by_side_runs_alone(
+    graphs, monkeypatch, normalised, parallel
+):
+    """LayerNormalization in parallel iterations crashes TensorFlow 2.15.1."""
+
+    class Model(_Sums):
+        def __init__(self):
+            super().__init__()
+            self.norm = tf.keras.layers.LayerNormalization()
+
+        def forward(self, graph, num_configs):
+            feats = graph.node_sets['op']['feats']
+            centred = self.norm(feats) if normalised else feats
+            return super().forward(graph, num_configs) + 0 * tf.reduce_sum(centred)
+
+    used, loop = [], tf.while_loop
+
+    def recorded(*args, parallel_iterations, **kwargs):
+        used.append(parallel_iterations)
+        return loop(*args, parallel_iterations=parallel_iterations, **kwargs)
+
+    monkeypatch.setattr(tf, 'while_loop', recorded)
+    _assert_scores(scoring.TileScorer(Model(), graphs).score_all(), range(5))
+    assert (used[-1] > 1) == parallel
+
+
+class _Comparing(_Sums):
+    """Adds the mean feature of the list to every score."""
+
+    scores_depend_on_list = True
+
+    def forward(self, graph, num_configs):
+        scores = super().forward(graph, num_configs)
+        return scores + tf.reduce_mean(graph.node_sets['config']['feats'][:, 0])
+
+
+def test_a_list_that_fits_is_scored_whole(graphs):
+    scored = list(scoring.TileScorer(_Comparing(), graphs).score_all())
+    assert [kernel for kernel, _ in scored] == list(range(5))
+    for kernel in (0, 1, 3, 4):
+        feature = np.arange(_KERNELS[kernel][3]) / 699
+        np.testing.assert_allclose(
+            scored[kernel][1], _expected(kernel) + feature.mean(), rtol=1e-5
+        )
+
+
+def test_long_lists_are_cut_several_ways_and_averaged(graphs):
+    model = _Comparing()
+    [(_, scores)] = scoring.TileScorer(model, graphs).score_all(np.array([2]))
+    cuts = lists.list_cuts(700)
+    assert sorted(map(len, cuts)) == [116] * 8 + [117] * 16  # 4 times 6 lists
+    assert sorted(model.cells) == sorted(3 * len(cut) for cut in cuts)
+    expected = np.zeros(700)
+    for cut in cuts:
+        expected[cut] += (_expected(2)[cut] + cut.mean() / 699) / 4
+    np.testing.assert_allclose(scores, expected, rtol=1e-5)
+    [(_, again)] = scoring.TileScorer(model, graphs).score_all(np.array([2]))
+    np.testing.assert_array_equal(again, scores)
+
+
+def test_every_cut_holds_everything():
+    for count in (1, 128):
+        [whole] = lists.list_cuts(count)
+        np.testing.assert_array_equal(whole, np.arange(count))
+    cuts = lists.list_cuts(129)
+    assert [len(cut) for cut in cuts] == [65, 64] * 4
+    for i in range(0, 8, 2):
+        np.testing.assert_array_equal(
+            np.sort(np.concatenate(cuts[i : i + 2])), np.arange(129)
+        )
+    assert (cuts[0] != cuts[2]).any(), 'another way each time'

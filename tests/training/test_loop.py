@@ -1,0 +1,374 @@
+"""The training loop: the step by hand, when it stops, and going on again."""
+
+import contextlib
+import copy
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from baselines.training import loop
+from baselines.training import losses
+from baselines.training import optimisation
+
+_CLIP, _RATE = 1e-3, 0.01
+
+
+class _Linear(tf.keras.Model):
+    """scores[list, item] = w . x[..., :2] + b x[..., 2]."""
+
+    def __init__(self, penalty=0.0):
+        super().__init__()
+        self.w = self.add_weight('w', [2], initializer='ones')
+        self.b = self.add_weight('b', [], initializer='ones')
+        self._penalty = penalty
+
+    def call(self, x, training=False):
+        if self._penalty:
+            self.add_loss(self._penalty * tf.reduce_sum(self.w**2))
+        return tf.linalg.matvec(x[..., :2], self.w) + self.b * x[..., 2]
+
+
+class _Table(tf.keras.Model):
+    """scores = the entries of a table."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = tf.keras.layers.Embedding(3, 1, 'ones')
+        self.table.build(None)
+
+    def call(self, x, training=False):
+        return self.table(x)[..., 0]
+
+
+def _sum_of_scores(labels, scores):
+    return tf.reduce_sum(scores) + 0.0 * tf.reduce_sum(labels)
+
+
+def _trainer(model, loss=_sum_of_scores, width=3, dtype=tf.float32):
+    shape = [None, None, None] + ([width] if width else [])
+    return loop.Trainer(
+        model,
+        loss,
+        optimisation.Optimisation(_RATE, _CLIP),
+        unpack=lambda packed, step: (packed['x'][step], packed['y'][step]),
+        signature={
+            'x': tf.TensorSpec(shape, dtype),
+            'y': tf.TensorSpec([None, None, None], tf.float32),
+        },
+    )
+
+
+def _packed(x, y=None):
+    """Packs steps [steps, lists, items, ...]; labels are 0 unless given."""
+    x = np.asarray(x)
+    if x.dtype.kind == 'f':
+        x = x.astype(np.float32)
+    y = np.zeros(x.shape[:3]) if y is None else np.asarray(y)
+    return {'x': x, 'y': y.astype(np.float32)}
+
+
+def _clipped(gradient):
+    gradient = np.asarray(gradient, np.float64)
+    return gradient * min(1.0, _CLIP / np.linalg.norm(gradient))
+
+
+def _adam(start, gradients):
+    """Adam as in its paper, with epsilon added before the bias correction."""
+    value, first, second = np.asarray(start, np.float64), 0.0, 0.0
+    for t, gradient in enumerate(gradients, 1):
+        first = 0.9 * first + 0.1 * gradient
+        second = 0.999 * second + 0.001 * gradient**2
+        rate = _RATE * np.sqrt(1 - 0.999**t) / (1 - 0.9**t)
+        value = value - rate * first / (np.sqrt(second) + 1e-7)
+    return value
+
+
+def test_steps_are_adam_with_each_tensor_clipped_alone():
+    model = _Linear()
+    trainer = _trainer(model)
+    # Gradients are the columns' sums: (3, 4) has norm 5 and is clipped;
+    # 0.0005 of b is below the limit and is not, whatever w has.
+    trainer.run_chunk(_packed([[[[3.0, 4.0, 0.0005]]], [[[-1.0, 0.0, 0.0002]]]]), 2)
+    wanted = _adam([1, 1], [_clipped([3, 4]), _clipped([-1, 0])])
+    np.testing.assert_allclose(model.w, wanted, rtol=1e-6)
+    np.testing.assert_allclose(model.b, _adam(1, [0.0005, 0.0002]), rtol=1e-6)
+    # The first step moves w by nearly the rate; unclipped, it would entirely.
+    assert 1 - _adam([1], [_clipped([3, 4])])[0] == pytest.approx(
+        _RATE * 0.6e-3 / (0.6e-3 + 1e-7 / np.sqrt(0.001))
+    )
+
+
+def test_a_table_is_clipped_by_its_dense_gradient():
+    model = _Table()
+    trainer = _trainer(model, width=None, dtype=tf.int32)
+    trainer.run_chunk(_packed(np.array([[[0, 0, 1]]], np.int32)), 1)
+    # Row 0 was looked up twice: (2, 1, 0) of norm sqrt 5, not three ones.
+    wanted = _adam([1, 1, 1], [_clipped([2, 1, 0])])
+    np.testing.assert_allclose(model.trainable_variables[0][:, 0], wanted, rtol=1e-6)
+
+
+def test_penalties_are_trained_on_but_not_reported():
+    model = _Linear(penalty=0.5)
+    loss, _, _ = _trainer(model).run_chunk(_packed([[[[0.0, 0.0, 0.0]]]]), 1)
+    assert loss == 0
+    np.testing.assert_allclose(model.w, _adam([1, 1], [_clipped([1, 1])]), rtol=1e-6)
+
+
+def test_a_chunk_sums_losses_and_pairs_over_its_steps():
+    trainer = _trainer(
+        _Linear(),
+        lambda labels, scores: tf.reduce_sum(labels) + 0.0 * tf.reduce_sum(scores),
+    )
+    x = np.zeros((2, 2, 2, 3))
+    x[:, :, 0, 0] = 1  # the first of each pair has the higher score
+    y = [[[2, 1], [1, 2]], [[5, 3], [4, 4]]]
+    assert trainer.run_chunk(_packed(x, y), 2) == (22.0, 2.0, 3.0)
+    assert trainer.run_chunk(_packed(x, y), 1) == (6.0, 1.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    'labels, scores, wanted',
+    [
+        ([[1, 2, 2]], [[0, 1, 0]], (1, 2)),  # equal labels are no pair
+        ([[1, 2], [2, 1]], [[1, 2], [1, 2]], (1, 2)),  # lists do not mix
+        ([[3, 2, 1]], [[3, 2, 1]], (3, 3)),
+        ([[1, 1]], [[1, 2]], (0, 0)),
+    ],
+)
+def test_ordered_pairs_by_hand(labels, scores, wanted):
+    found = loop.count_ordered_pairs(
+        np.array(labels, np.float32), np.array(scores, np.float32)
+    )
+    assert tuple(float(x) for x in found) == wanted
+
+
+def test_a_loss_that_is_not_finite():
+    trainer = _trainer(_Linear(), losses.CombinedLoss('MSE'))
+    with pytest.raises(ValueError, match='^the loss is not finite: lower --lr'):
+        trainer.run_chunk(_packed(np.ones((1, 1, 2, 3)), [[[1, np.inf]]]), 1)
+
+
+def test_state_holds_all_that_a_step_changes():
+    steps = _packed(np.random.default_rng(0).normal(size=(4, 2, 3, 3)))
+    last = {key: value[2:] for key, value in steps.items()}
+    trainer = _trainer(_Linear())
+    trainer.run_chunk(steps, 2)
+    kept = trainer.state()
+    trainer.run_chunk(last, 2)
+    other = _trainer(_Linear())
+    other.restore(kept)
+    other.run_chunk(last, 2)
+    for a, b in zip(trainer.state(), other.state()):
+        np.testing.assert_array_equal(a, b)
+
+
+class _FakeTrainer:
+    """Its model's only weight is the number of chunks seen."""
+
+    def __init__(self):
+        self.model = self
+        self.weights = [0]
+        self.sums = [(1.0, 1.0, 2.0)]
+
+    def get_weights(self):
+        return list(self.weights)
+
+    def set_weights(self, weights):
+        self.weights = list(weights)
+
+    def averaged(self):
+        return contextlib.nullcontext()
+
+    def run_chunk(self, packed, steps):
+        del packed, steps
+        self.weights[0] += 1
+        return self.sums[(self.weights[0] - 1) % len(self.sums)]
+
+
+def _fit(opas, trainer=None, state=None, **kwargs):
+    """Runs `fit` where validation finds `opas`, one per epoch."""
+    trainer = trainer or _FakeTrainer()
+    found = iter(opas)
+    settings = dict(
+        epochs=100,
+        early_stop=100,
+        steps_per_epoch=1,
+        chunks=lambda epoch: iter([loop.Chunk({}, 1)]),
+        validate=lambda: loop.Validation(0.25, next(found)),
+        say=lambda line: None,
+    )
+    state = loop.fit(trainer, state or loop.State(), **{**settings, **kwargs})
+    return trainer, state
+
+
+@pytest.mark.parametrize(
+    'early_stop, opas, epochs_run, best',
+    [
+        (3, [0.5, 0.6, 0.55, 0.6, 0.59], 5, 1),  # as good is not better
+        (1, [0.5, 0.4], 2, 0),
+        (1, [0.1, 0.2, 0.3, 0.3], 4, 2),
+        (2, [0.5, 0.4, 0.6, 0.5, 0.5], 5, 2),  # better just in time
+        (1, [0.0, 0.0], 2, 0),  # even the worst is better than nothing
+    ],
+)
+def test_stops_after_so_many_epochs_without_a_better_one(
+    early_stop, opas, epochs_run, best
+):
+    # An epoch more would ask for an OPA that is not there.
+    trainer, state = _fit(opas, early_stop=early_stop)
+    assert state.epochs_done == epochs_run
+    assert (state.best_epoch, state.best_score) == (best, opas[best])
+    assert state.curve['val_opa'] == opas
+    # Epoch 0 leaves weight 1.
+    assert trainer.weights == [best + 1] == state.best_weights
+
+
+def test_stops_after_the_last_epoch_with_the_best_weights():
+    trainer, state = _fit([0.7, 0.5, 0.6], epochs=3)
+    assert state.epochs_done == 3 and trainer.weights == [1]
+
+
+def test_without_validation_the_last_epoch_is_the_best():
+    trainer, state = _fit([None] * 4, epochs=4, early_stop=1)
+    assert trainer.weights == [4]
+    assert state.best_epoch == 3 and state.curve['val_opa'] == [None] * 4
+
+
+def test_curves():
+    trainer = _FakeTrainer()
+    # Two chunks in an epoch: (loss sum, right, pairs) over 3 and 1 steps.
+    trainer.sums = [(6.0, 1.0, 4.0), (2.0, 2.0, 2.0)]
+    lines = []
+    _, state = _fit(
+        [0.5, 0.25],
+        trainer,
+        epochs=2,
+        steps_per_epoch=4,
+        say=lines.append,
+        chunks=lambda epoch: iter([loop.Chunk({}, 3), loop.Chunk({}, 1)]),
+    )
+    assert state.curve == {
+        'epoch': [0, 1],
+        'train_loss': [2.0, 2.0],
+        'train_opa': [0.5, 0.5],
+        'val_loss': [0.25, 0.25],
+        'val_opa': [0.5, 0.25],
+    }
+    assert lines[0].startswith(
+        'epoch   1/2  loss 2.0000  opa 0.5000  val_loss 0.2500  val_opa 0.5000 *'
+    )
+    assert '*' not in lines[1]
+
+
+def test_labels_without_a_pair_have_no_opa():
+    trainer = _FakeTrainer()
+    trainer.sums = [(1.0, 0.0, 0.0)]
+    _, state = _fit([None], trainer, epochs=1)
+    assert state.curve['train_opa'] == [None]
+
+
+def test_after_epoch_sees_each_finished_epoch():
+    seen = []
+    _fit(
+        [0.5, 0.6],
+        epochs=2,
+        after_epoch=lambda state: seen.append(
+            (state.epochs_done, state.best_epoch, list(state.best_weights))
+        ),
+    )
+    assert seen == [(1, 0, [1]), (2, 1, [2])]
+
+
+def test_epochs_are_numbered_on_after_a_resume():
+    asked = []
+
+    def chunks(epoch):
+        asked.append(epoch)
+        return iter([loop.Chunk({}, 1)])
+
+    _, state = _fit([0.5, 0.4], epochs=2, chunks=chunks)
+    _fit([0.3, 0.2], state=state, early_stop=3, chunks=chunks)
+    assert asked == [0, 1, 2, 3]  # stopped: 3 after the best, epoch 0
+    trainer, _ = _fit([], state=state, early_stop=3)
+    assert trainer.weights == [1]
+
+
+class _Ranker(tf.keras.Model):
+    """A hidden layer with random weights; big enough to have an opinion."""
+
+    def __init__(self):
+        super().__init__()
+        self.hidden = tf.keras.layers.Dense(8, 'relu', kernel_regularizer='l2')
+        self.head = tf.keras.layers.Dense(1)
+        self(tf.zeros([1, 1, 3]))
+
+    def call(self, x, training=False):
+        return self.head(self.hidden(x))[..., 0]
+
+
+def _train(seed, epochs=5, resume=None, stop_after=None):
+    """Trains a ranker; returns (trainer, state, what was kept at the stop)."""
+    tf.keras.utils.set_random_seed(seed)
+    trainer = _trainer(_Ranker(), losses.CombinedLoss('ListMLELoss:1,MSE:0.02'))
+    state, kept = loop.State(), []
+    if resume:
+        trainer.restore(resume[0])
+        state = resume[1]
+
+    def chunks(epoch):
+        rng = np.random.default_rng([seed, epoch])
+        for _ in range(2):
+            x = rng.normal(size=(3, 2, 5, 3))
+            yield loop.Chunk(_packed(x, x.sum(-1)), 3)  # no two alike
+
+    def validate():
+        x = np.random.default_rng(9).normal(size=(2, 5, 3)).astype(np.float32)
+        correct, total = loop.count_ordered_pairs(x.sum(-1), trainer.model(x))
+        return loop.Validation(None, float(correct / total))
+
+    def after_epoch(state):
+        if state.epochs_done == stop_after:
+            kept.extend([trainer.state(), copy.deepcopy(state)])
+            raise KeyboardInterrupt
+
+    try:
+        loop.fit(
+            trainer,
+            state,
+            epochs=epochs,
+            early_stop=9,
+            steps_per_epoch=6,
+            chunks=chunks,
+            validate=validate,
+            after_epoch=after_epoch,
+            say=lambda line: None,
+        )
+    except KeyboardInterrupt:
+        pass
+    return trainer, state, kept
+
+
+def _same(one, other):
+    return one[1].curve == other[1].curve and all(
+        np.array_equal(a, b) for a, b in zip(one[0].state(), other[0].state())
+    )
+
+
+@pytest.fixture(name='whole', scope='module')
+def _whole():
+    return _train(seed=1)
+
+
+def test_seeds(whole):
+    assert _same(whole, _train(seed=1))
+    assert not _same(whole, _train(seed=2))
+
+
+@pytest.mark.parametrize('stop_after', [1, 3])
+def test_a_resumed_run_is_the_uninterrupted_one(whole, stop_after):
+    stopped = _train(seed=1, stop_after=stop_after)
+    assert stopped[1].epochs_done == stop_after
+    # Another seed for what is thrown away, as a new process would have.
+    tf.keras.utils.set_random_seed(77)
+    assert _same(whole, _train(seed=1, resume=stopped[2]))

@@ -1,0 +1,306 @@
+"""Losses: the published numbers, small cases by hand, and what is refused."""
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_ranking as tfr
+
+from baselines.training import loop
+from baselines.training import losses
+from tests.helpers import places
+
+_GOLDENS = places.SHARED / 'parity' / 'losses.npz'
+
+
+@pytest.fixture(name='golden', scope='module')
+def _golden():
+    if not _GOLDENS.exists():
+        pytest.skip(f'no goldens: {_GOLDENS} is missing')
+    with np.load(_GOLDENS, allow_pickle=False) as stored:
+        return {key: stored[key] for key in stored.files}
+
+
+def _value_and_gradient(loss, labels, scores):
+    scores = tf.constant(scores)
+    with tf.GradientTape() as tape:
+        tape.watch(scores)
+        value = loss(tf.constant(labels), scores)
+    return float(value), tape.gradient(value, scores).numpy()
+
+
+def _assert_golden(golden, key, loss, suffix=''):
+    labels, scores = golden[f'y_true{suffix}'], golden[f'y_pred{suffix}']
+    value, gradient = _value_and_gradient(loss, labels, scores)
+    wanted, slopes = golden[f'{key}{suffix}'], golden[f'{key}{suffix}_grad']
+    assert value == pytest.approx(float(wanted), rel=1e-5)
+    np.testing.assert_allclose(
+        gradient, slopes, rtol=0, atol=1e-5 * np.abs(slopes).max()
+    )
+
+
+@pytest.mark.parametrize(
+    'key, spec, temperature',
+    [
+        ('listmle_t10', 'ListMLELoss', 10),
+        ('listmle_t1', 'ListMLELoss', 1),
+        ('pairwise_hinge_t10', 'PairwiseHingeLoss', 10),
+        ('pairwise_hinge_t1', 'PairwiseHingeLoss', 1),
+        ('mse', 'MSE', 10),
+    ],
+)
+def test_each_loss_is_as_published(golden, key, spec, temperature):
+    loss = losses.CombinedLoss(spec, temperature)
+    _assert_golden(golden, key, loss)
+    # ListMLE breaks ties at random, so that it has no golden for them.
+    if f'{key}_ties' in golden:
+        _assert_golden(golden, key, loss, '_ties')
+
+
+@pytest.mark.parametrize('key', ['listmle_t10', 'pairwise_hinge_t10', 'mse'])
+def test_each_list_alone(golden, key):
+    spec = {'l': 'ListMLELoss', 'p': 'PairwiseHingeLoss', 'm': 'MSE'}[key[0]]
+    loss = losses.CombinedLoss(spec)
+    alone = [
+        float(loss(golden['y_true'][i : i + 1], golden['y_pred'][i : i + 1]))
+        for i in range(4)
+    ]
+    np.testing.assert_allclose(alone, golden[f'{key}_per_list'], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    'key', ['combined_listmle1_mse002', 'combined_hinge2_mse1', 'combined_listmle1']
+)
+def test_combinations_are_as_published(golden, key):
+    spec = str(golden[f'{key}_spec'])
+    _assert_golden(golden, key, losses.CombinedLoss(spec))
+
+
+@pytest.mark.parametrize('suffix', ['', '_ties'])
+def test_ordered_pairs_are_as_published(golden, suffix):
+    labels, scores = golden[f'y_true{suffix}'], golden[f'y_pred{suffix}']
+    correct, total = loop.count_ordered_pairs(labels, scores)
+    assert float(correct / total) == pytest.approx(float(golden[f'opa{suffix}']))
+    for i, wanted in enumerate(golden[f'opa{suffix}_per_list']):
+        correct, total = loop.count_ordered_pairs(labels[i : i + 1], scores[i : i + 1])
+        # A list whose labels are all equal has no pairs; it is published as 0.
+        assert float(tf.math.divide_no_nan(correct, total)) == pytest.approx(
+            float(wanted)
+        )
+
+
+def _loss(spec, labels, scores, **kwargs):
+    return float(
+        losses.CombinedLoss(spec, **kwargs)(
+            np.array(labels, np.float32), np.array(scores, np.float32)
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    'scores, wanted',
+    [
+        ([0, 0], math.log(2)),
+        ([-10, 0], math.log(math.e + 1) - 1),  # the fast one first
+        ([10, 0], math.log(math.e + 1)),
+    ],
+)
+def test_list_mle_from_the_fastest_by_hand(scores, wanted):
+    assert _loss('FastestListMLELoss', [[1, 2]], [scores]) == pytest.approx(wanted)
+
+
+def test_list_mle_from_the_fastest_weighs_the_top():
+    """An error at the fast end, by hand."""
+    fast = [[1, 0, 5]]  # swaps 1 and 2
+    labels = [[1, 2, 8]]
+    assert _loss('FastestListMLELoss', labels, fast, temperature=1) > _loss(
+        'FastestListMLELoss', labels, [[0, 1, 5]], temperature=1
+    )
+    # By hand for s = (1, 0, 5): t = -s; logsumexp of all, of the last two, less.
+    wanted = (
+        math.log(math.exp(-1) + 1 + math.exp(-5)) + 1 + math.log(1 + math.exp(-5)) - 0
+    )
+    assert _loss('FastestListMLELoss', labels, fast, temperature=1) == (
+        pytest.approx(wanted)
+    )
+
+
+def test_noise_aware_pairs_by_hand():
+    # Ratios: e**0.5 counts 0.5, e**3 counts 1; 1.009 is noise.
+    softplus = lambda x: math.log1p(math.exp(x))
+    labels = [[math.exp(0.5), 1.0]]
+    assert _loss('NoiseAwarePairLoss', labels, [[20, 0]]) == pytest.approx(softplus(-2))
+    labels = [[math.exp(3), math.exp(-0.5), 1.0]]
+    # Pairs (0, 1): weight 1, (0, 2): 1, (2, 1): 0.5.
+    wanted = (softplus(-1) + softplus(0) + 0.5 * softplus(-1)) / 2.5
+    assert _loss(
+        'NoiseAwarePairLoss', labels, [[1, 0, 1]], temperature=1
+    ) == pytest.approx(wanted)
+
+
+def test_noise_is_no_pair():
+    assert _loss('NoiseAwarePairLoss', [[1.009, 1.0]], [[-50, 50]]) == 0
+    assert _loss('NoiseAwarePairLoss', [[1.011, 1.0]], [[-50, 50]]) > 1
+
+
+def test_pairwise_difference_by_hand():
+    labels = [[math.exp(2), 1.0]]
+    # Off by 0.5 both ways, less the margin; the two pairs (i, i) are right.
+    assert _loss('PairwiseDifferenceLoss', labels, [[12.5, 10]]) == pytest.approx(
+        2 * (0.5 - 0.01) / 4
+    )
+    assert _loss('PairwiseDifferenceLoss', labels, [[12.009, 10]]) == 0
+
+
+def test_softmax_by_hand():
+    # Relevance 1 and 1/2, negated scores -ln 2 and 0 after temperature 1.
+    scores = [[math.log(2), 0]]
+    wanted = -(1 * math.log(1 / 3) + 0.5 * math.log(2 / 3))
+    assert _loss('SoftmaxLoss', [[3, 6]], scores, temperature=1) == (
+        pytest.approx(wanted, rel=1e-5)
+    )
+
+
+def test_approx_ndcg_prefers_the_true_order():
+    labels = [[1, 2, 4]]
+    best = _loss('ApproxNDCGLoss', labels, [[0, 50, 100]], temperature=1)
+    worst = _loss('ApproxNDCGLoss', labels, [[100, 50, 0]], temperature=1)
+    assert best == pytest.approx(-1, abs=1e-3)  # minus NDCG
+    gains = [2 ** (1 / y) - 1 for y in (1, 2, 4)]
+    dcg = sum(g / math.log2(r + 1) for g, r in zip(gains, (3, 2, 1)))
+    ideal = sum(g / math.log2(r + 1) for g, r in zip(gains, (1, 2, 3)))
+    assert worst == pytest.approx(-dcg / ideal, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    'spec',
+    [
+        'FastestListMLELoss',
+        'PairwiseLogisticLoss',
+        'NoiseAwarePairLoss',
+        'PairwiseDifferenceLoss',
+        'SoftmaxLoss',
+        'ApproxNDCGLoss',
+    ],
+)
+def test_every_loss_has_a_finite_gradient_that_helps(spec):
+    labels = np.array([[1, 2, 3, 3], [5, 5, 5, 5]], np.float32)
+    value, gradient = _value_and_gradient(
+        losses.CombinedLoss(spec),
+        labels,
+        # Of two equal scores TF-Ranking's logistic loss has gradient 0.
+        np.array([[0.3, 0.2, 0.1, 0.0]] * 2, np.float32),
+    )
+    assert np.isfinite(value) and np.isfinite(gradient).all()
+    assert gradient[0, 0] > 0 > gradient[0, 2]  # the fast one goes down
+
+
+def test_mse_by_hand():
+    # (1 + 4 + 0 + 9) / 4; no temperature.
+    assert _loss('MSE', [[1, 2], [3, 4]], [[2, 0], [3, 7]]) == pytest.approx(3.5)
+
+
+@pytest.mark.parametrize(
+    'scores, wanted',
+    [
+        ([0, 0], 1 / 2),  # one pair, margin 1, over two items
+        ([5, 0], 0.5 / 2),  # the difference is divided by 10
+        ([10, 0], 0.0),  # the slower one is higher by 1
+        ([0, 10], 2 / 2),
+    ],
+)
+def test_hinge_by_hand(scores, wanted):
+    assert _loss('PairwiseHingeLoss', [[3, 1]], [scores]) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(
+    'scores, wanted',
+    [
+        ([0, 0], math.log(2)),
+        ([10, 0], math.log(math.e + 1) - 1),  # slowest first, as the labels
+        ([0, 10], math.log(1 + math.e)),
+    ],
+)
+def test_list_mle_by_hand(scores, wanted):
+    assert _loss('ListMLELoss', [[3, 1]], [scores]) == pytest.approx(wanted)
+
+
+def test_temperature_divides_scores_in_ranking_losses_only():
+    labels, scores = [[3, 1]], [[1, 0]]
+    assert _loss('ListMLELoss', labels, scores, temperature=1) == pytest.approx(
+        math.log(math.e + 1) - 1
+    )
+    assert _loss('PairwiseHingeLoss', labels, scores, temperature=2) == (
+        pytest.approx(0.5 / 2)
+    )
+    assert _loss('MSE', labels, scores, temperature=2) == pytest.approx(2.5)
+
+
+def test_weights_are_shares():
+    labels, scores = [[3, 1]], [[0, 0]]  # hinge 0.5, MSE 5
+    for spec in (
+        'PairwiseHingeLoss:3,MSE:1',
+        ' PairwiseHingeLoss:6 , MSE:2',
+        'MSE,PairwiseHingeLoss:3',
+    ):
+        assert _loss(spec, labels, scores) == pytest.approx(0.75 * 0.5 + 0.25 * 5)
+    assert _loss('MSE:1e-9', labels, scores) == pytest.approx(5)
+
+
+@pytest.mark.parametrize(
+    'spec, message',
+    [
+        (
+            'ListMLE',
+            "there is no loss 'ListMLE'; did you mean 'ListMLELoss'? There "
+            'are: ApproxNDCGLoss, FastestListMLELoss, ListMLELoss, MSE, ',
+        ),
+        ('mse:1', "there is no loss 'mse'; did you mean 'MSE'?"),
+        ('', "there is no loss ''; There are: "),
+        ('MSE:1,', "there is no loss ''"),
+        ('MSE:1,MSE:2', "--losses: 'MSE' stands twice in 'MSE:1,MSE:2'"),
+        (
+            'MSE:x',
+            "--losses: the weight of 'MSE' in 'MSE:x' should be a positive "
+            "number, not 'x'",
+        ),
+        ('MSE:', "not ''"),
+        ('MSE:0', "not '0'"),
+        ('MSE:-1', "not '-1'"),
+        ('MSE:nan', "not 'nan'"),
+        ('MSE:inf', "not 'inf'"),
+        ('MSE:1:2', "not '1:2'"),
+    ],
+)
+def test_bad_specs(spec, message):
+    with pytest.raises(ValueError) as caught:
+        losses.CombinedLoss(spec)
+    assert message in str(caught.value) and '\n' not in str(caught.value)
+
+
+def test_list_mle_of_scores_far_apart():
+    # Two configurations: log(exp(s_0) + exp(s_1)) - s_0 with label 0 larger.
+    # Far apart it is s_1 - s_0 where the order is wrong, 0 where it is right.
+    labels = tf.constant([[2.0, 1.0], [2.0, 1.0]])
+    scores = tf.Variable([[-500.0, 500.0], [500.0, -500.0]])
+    with tf.GradientTape() as tape:
+        loss = losses.list_mle(labels, scores)
+    np.testing.assert_allclose(loss, (1000.0 + 0.0) / 2)
+    np.testing.assert_allclose(
+        tape.gradient(loss, scores), [[-0.5, 0.5], [0.0, 0.0]], atol=1e-5
+    )
+
+
+def test_list_mle_is_that_of_tensorflow_ranking():
+    rng = np.random.default_rng(0)
+    labels = rng.permuted(np.arange(32, dtype=np.float32)[None].repeat(4, 0), axis=1)
+    scores = tf.Variable(rng.normal(size=(4, 32)).astype(np.float32) * 5)
+    published = tfr.keras.losses.ListMLELoss(temperature=10.0)
+    found = []
+    for loss in (published, lambda y, s: losses.list_mle(y, s, 10.0)):
+        with tf.GradientTape() as tape:
+            value = loss(labels, scores)
+        found.append((value, tape.gradient(value, scores)))
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-6)
+    np.testing.assert_allclose(found[0][1], found[1][1], atol=1e-6)

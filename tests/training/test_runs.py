@@ -1,0 +1,383 @@
+"""What a training leaves behind: both parts or none, and read without trust."""
+
+import gzip
+import json
+import os
+import pathlib
+import subprocess
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from baselines.training import runs
+from tests.helpers import disks
+
+_INFO = {
+    'args': {'model': 'Tiny', 'model_kwargs_json': '{}', 'configs': 10},
+    'train_curve': {'epoch': [0], 'val_opa': [None]},
+}
+
+
+class _Tiny(tf.keras.Model):
+    """Two variables: [3, width] and [width]."""
+
+    def __init__(self, width=2):
+        super().__init__()
+        self.dense = tf.keras.layers.Dense(width)
+
+    def call(self, x):
+        return self.dense(x)
+
+
+def _model(width=2, start=0.0):
+    model = _Tiny(width)
+    model(tf.zeros([1, 3]))
+    for i, variable in enumerate(model.variables):
+        values = np.arange(np.prod(variable.shape)) + 10 * i + start
+        variable.assign(values.reshape(variable.shape))
+    return model
+
+
+def _tree(folder):
+    """Relative path -> content of every file, hidden ones as well."""
+    folder = pathlib.Path(folder)
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob('*')
+        if path.is_file()
+    }
+
+
+def _message(error_type, function, *args):
+    with pytest.raises(error_type) as caught:
+        function(*args)
+    assert '\n' not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.fixture(name='saved', scope='module')
+def _saved(tmp_path_factory):
+    """A saved run; copied by those who change it."""
+    return runs.save(str(tmp_path_factory.mktemp('out')), 'abc', _model(), _INFO)
+
+
+@pytest.fixture(name='run')
+def _run(saved, tmp_path):
+    """A copy of the saved run: (model directory, run file), both paths."""
+    subprocess.run(
+        ['cp', '-r', f'{os.path.dirname(saved)}/.', str(tmp_path)], check=True
+    )
+    return tmp_path / 'model_abc', tmp_path / 'run_abc.jsonz'
+
+
+def test_hashes_are_new_and_plain():
+    hashes = {runs.new_hash() for _ in range(50)}
+    assert len(hashes) == 50
+    assert all(len(h) == 32 and int(h, 16) >= 0 for h in hashes)
+
+
+def test_a_run_is_a_pair(saved):
+    out_dir, name = os.path.split(saved)
+    assert name == 'model_abc'
+    assert sorted(os.listdir(out_dir)) == ['model_abc', 'run_abc.jsonz']
+    with gzip.open(os.path.join(out_dir, 'run_abc.jsonz')) as stream:
+        assert json.loads(stream.read()) == _INFO
+    assert runs.run_file(saved) == os.path.join(out_dir, 'run_abc.jsonz')
+    # Others may read it, as they may what `mkdir` makes.
+    assert os.stat(saved).st_mode & 0o777 == 0o755
+    # A Keras SavedModel, as the course's script loads it.
+    np.testing.assert_array_equal(
+        tf.keras.models.load_model(saved)(tf.ones([1, 3])), _model()(tf.ones([1, 3]))
+    )
+
+
+def test_load_and_read_weights(saved, monkeypatch):
+    monkeypatch.chdir(os.path.dirname(saved))
+    monkeypatch.setenv('HOME', os.path.dirname(saved))
+    for path in (saved, f'{saved}/', 'model_abc', './model_abc//', '~/model_abc'):
+        run = runs.load(path)
+        assert run.model_dir == saved
+        assert run.info == _INFO and run.args == _INFO['args']
+    model = _model(start=100)
+    runs.read_weights(run, model)
+    for ours, stored in zip(model.variables, _model().variables):
+        np.testing.assert_array_equal(ours, stored)
+
+
+def test_a_run_is_never_overwritten(run):
+    before = _tree(run[0].parent)
+    with pytest.raises(FileExistsError):
+        runs.save(str(run[0].parent), 'abc', _model(start=5), {**_INFO, 'new': 1})
+    assert _tree(run[0].parent) == before
+    assert len(os.listdir(run[0].parent)) == 2
+
+
+@pytest.mark.parametrize('value', [float('nan'), float('inf')])
+def test_nan_never_goes_into_json(tmp_path, value):
+    assert 'JSON' in _message(
+        ValueError, runs.save, str(tmp_path), 'x', _model(), {'a': [value]}
+    )
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize('room', [0, 100, 10_000])
+def test_no_room_for_the_model_leaves_nothing(tmp_path, room):
+    with disks.room(room):
+        message = _message(OSError, runs.save, str(tmp_path), 'x', _model(), _INFO)
+    assert str(tmp_path) in message
+    assert os.listdir(tmp_path) == []
+
+
+def test_no_room_for_the_run_file_leaves_nothing(tmp_path):
+    noise = np.random.default_rng(0).bytes(1_000_000).hex()
+    with disks.room(500_000):
+        message = _message(
+            OSError, runs.save, str(tmp_path), 'x', _model(), {**_INFO, 'noise': noise}
+        )
+    assert f'{tmp_path}/run_x.jsonz' in message
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_full_disk_leaves_nothing(tmp_path):
+    with disks.mounted(tmp_path / 'disk', 1 << 15) as disk:
+        message = _message(OSError, runs.save, str(disk), 'x', _model(), _INFO)
+        assert str(disk) in message and 'No space left' in message
+        assert os.listdir(disk) == []
+
+
+@pytest.mark.parametrize('failing', ['model', 'run file', 'rename'])
+@pytest.mark.parametrize('error', [KeyboardInterrupt, PermissionError(13, 'No')])
+def test_interrupted_while_saving_leaves_nothing(tmp_path, monkeypatch, failing, error):
+    model, replace = _model(), os.replace
+
+    def interrupted(*args, **kwargs):
+        raise error
+
+    def replace_files_only(source, target):
+        if os.path.isdir(source):
+            raise error
+        replace(source, target)
+
+    if failing == 'model':
+        monkeypatch.setattr(model, 'save', interrupted)
+    elif failing == 'run file':
+        monkeypatch.setattr(gzip.GzipFile, 'write', interrupted)
+    else:
+        monkeypatch.setattr(os, 'replace', replace_files_only)
+    with pytest.raises((KeyboardInterrupt, OSError)):
+        runs.save(str(tmp_path), 'x', model, _INFO)
+    assert os.listdir(tmp_path) == []
+
+
+def test_saving_below_a_file(tmp_path):
+    (tmp_path / 'file').write_text('text')
+    below = str(tmp_path / 'file' / 'out')
+    with pytest.raises(OSError, match=str(tmp_path / 'file')):
+        runs.save(below, 'x', _model(), _INFO)
+    message = _message(ValueError, runs.check_writable, below)
+    assert message == f'--out_dir {below} cannot be written: Not a directory'
+    assert os.listdir(tmp_path) == ['file']
+
+
+def test_check_writable_leaves_no_file(tmp_path):
+    runs.check_writable(str(tmp_path / 'a' / 'b'))
+    assert _tree(tmp_path) == {}
+    with disks.room(100):
+        assert 'File too large' in _message(
+            ValueError, runs.check_writable, str(tmp_path)
+        )
+    assert _tree(tmp_path) == {}
+
+
+def test_load_what_is_no_run(tmp_path, run):
+    missing = tmp_path / 'model_none'
+    assert _message(ValueError, runs.load, str(missing)) == (
+        f'--dir: there is no directory {missing}'
+    )
+    assert 'is not called model_<hash>' in _message(
+        ValueError, runs.load, str(tmp_path)
+    )
+    missing.mkdir()
+    assert _message(ValueError, runs.load, str(missing)) == (
+        f'--dir: {missing} holds no saved model'
+    )
+    run[1].rename(tmp_path / 'run_other.jsonz')
+    assert _message(ValueError, runs.load, str(run[0])) == (
+        f'the run file {run[1]} is missing; it belongs beside the model '
+        'directory of the same hash'
+    )
+
+
+def _gzipped(text):
+    return gzip.compress(text if isinstance(text, bytes) else text.encode())
+
+
+_WHOLE = gzip.compress(json.dumps({**_INFO, 'x': list(range(999))}).encode())
+
+
+@pytest.mark.parametrize(
+    'content, what',
+    [
+        (b'', 'is damaged'),
+        (b'text', 'is damaged: Not a gzipped file'),
+        (_WHOLE[:5], 'is damaged'),
+        (_WHOLE[: len(_WHOLE) // 2], 'is damaged'),
+        (_WHOLE[:-1], 'is damaged'),
+        (_WHOLE[:40] + bytes(20) + _WHOLE[60:], 'is damaged'),
+        (_gzipped('{"args": '), 'is damaged'),
+        (_gzipped(b'\xff\xfe{}'), 'is damaged'),
+        (_gzipped('[' * 100_000), 'is damaged'),
+        (_gzipped('[1, 2]'), 'does not say which model it is (args.model)'),
+        (_gzipped('null'), 'does not say which model'),
+        (_gzipped('{}'), 'does not say which model'),
+        (_gzipped('{"args": ["model"]}'), 'does not say which model'),
+        (_gzipped('{"args": {"model": 7}}'), 'does not say which model'),
+    ],
+)
+def test_load_a_damaged_run_file(run, content, what):
+    run[1].write_bytes(content)
+    message = _message(ValueError, runs.load, str(run[0]))
+    assert message.startswith(f'the run file {run[1]} ') and what in message
+    assert len(message) < 1_000
+
+
+@pytest.mark.parametrize(
+    'key, value',
+    [
+        ('model_kwargs_json', {'num_gnns': 2}),
+        ('model_kwargs_json', 3),
+        ('configs', '10'),
+        ('configs', [10]),
+        ('configs', 0),
+        ('configs', True),
+    ],
+)
+def test_load_arguments_that_cannot_be(run, key, value):
+    run[1].write_bytes(_gzipped(json.dumps({'args': {'model': 'MLP', key: value}})))
+    message = _message(ValueError, runs.load, str(run[0]))
+    assert str(run[1]) in message and f'args.{key}' in message
+
+
+def test_a_run_file_that_unpacks_without_end(run, monkeypatch):
+    monkeypatch.setattr(runs, '_MAX_RUN_BYTES', 1_000)
+    run[1].write_bytes(_gzipped(json.dumps(_INFO) + ' ' * 500))
+    assert runs.load(str(run[0])).info == _INFO
+    run[1].write_bytes(_gzipped(json.dumps(_INFO) + ' ' * 100_000))
+    message = _message(ValueError, runs.load, str(run[0]))
+    assert 'it unpacks to more than 1000 bytes' in message
+
+
+def test_weights_of_another_shape(run):
+    message = _message(
+        ValueError, runs.read_weights, runs.load(str(run[0])), _model(width=4)
+    )
+    assert message == (
+        f'{run[0]} holds variable 0 of shape [3, 2] where the model has [3, 4]: '
+        'it was trained as Tiny {} with other code or data; pass its models.py '
+        'as --models_file'
+    )
+
+
+def test_another_number_of_weights(run):
+    model = tf.keras.Sequential(
+        [tf.keras.layers.Dense(2, input_shape=(3,)), tf.keras.layers.Dense(1)]
+    )
+    assert 'holds 2 variables where the model has 4: ' in _message(
+        ValueError, runs.read_weights, runs.load(str(run[0])), model
+    )
+
+
+def _variables(run, name):
+    return run[0] / 'variables' / name
+
+
+@pytest.mark.parametrize(
+    'damage',
+    [
+        lambda run: os.truncate(_variables(run, 'variables.data-00000-of-00001'), 9),
+        lambda run: _variables(run, 'variables.data-00000-of-00001').unlink(),
+        lambda run: os.truncate(_variables(run, 'variables.index'), 40),
+        lambda run: _variables(run, 'variables.index').write_bytes(b''),
+        lambda run: _variables(run, 'variables.index').write_bytes(os.urandom(500)),
+    ],
+    ids=['data cut', 'data gone', 'index cut', 'index empty', 'index random'],
+)
+def test_a_damaged_checkpoint(run, damage):
+    damage(run)
+    message = _message(ValueError, runs.read_weights, runs.load(str(run[0])), _model())
+    assert message.startswith(f'{run[0]}: the weights cannot be read: ')
+
+
+def test_a_changed_byte_in_the_weights(run):
+    data = _variables(run, 'variables.data-00000-of-00001')
+    content = bytearray(data.read_bytes())
+    content[0] ^= 1
+    data.write_bytes(bytes(content))
+    assert 'the weights cannot be read' in _message(
+        ValueError, runs.read_weights, runs.load(str(run[0])), _model()
+    )
+
+
+def test_a_checkpoint_without_variables(run):
+    tf.train.Checkpoint(other=tf.Variable(1.0)).write(str(_variables(run, 'variables')))
+    assert 'holds 0 variables where the model has 2' in _message(
+        ValueError, runs.read_weights, runs.load(str(run[0])), _model()
+    )
+
+
+def test_weights_that_are_no_numbers(run):
+    texts = [tf.Variable(tf.fill(v.shape, 'x')) for v in _model().variables]
+    tf.train.Checkpoint(variables=texts).write(str(_variables(run, 'variables')))
+    assert str(run[0]) in _message(
+        ValueError, runs.read_weights, runs.load(str(run[0])), _model()
+    )
+
+
+_ARRAYS = {'now_0000': np.arange(3.0), 'now_0001': np.array(7, np.int64)}
+_STATE = {'curve': {'epoch': [0, 1]}, 'best_epoch': 1}
+
+
+def test_checkpoint_gives_back_what_it_was_given(tmp_path):
+    checkpoint = runs.Checkpoint(str(tmp_path / 'unfinished.npz'))
+    assert checkpoint.read() is None
+    checkpoint.remove()
+    checkpoint.write({}, {})
+    checkpoint.write(_ARRAYS, _STATE)
+    arrays, described = checkpoint.read()
+    assert described == _STATE and set(arrays) == set(_ARRAYS)
+    for key, value in _ARRAYS.items():
+        assert arrays[key].dtype == value.dtype
+        np.testing.assert_array_equal(arrays[key], value)
+    assert os.listdir(tmp_path) == ['unfinished.npz']
+    checkpoint.remove()
+    assert os.listdir(tmp_path) == []
+
+
+def test_checkpoint_is_replaced_whole_or_not_at_all(tmp_path):
+    checkpoint = runs.Checkpoint(str(tmp_path / 'unfinished.npz'))
+    checkpoint.write(_ARRAYS, _STATE)
+    with disks.room(2_000), pytest.raises(OSError, match='unfinished.npz'):
+        checkpoint.write({'big': np.zeros(10_000)}, {})
+    assert checkpoint.read()[1] == _STATE
+    assert os.listdir(tmp_path) == ['unfinished.npz']
+
+
+def test_damaged_checkpoints_say_so(tmp_path):
+    checkpoint = runs.Checkpoint(str(tmp_path / 'unfinished.npz'))
+    checkpoint.write(_ARRAYS, _STATE)
+    whole = pathlib.Path(checkpoint.path).read_bytes()
+    for size in [*range(0, len(whole), 37), len(whole) - 1]:
+        pathlib.Path(checkpoint.path).write_bytes(whole[:size])
+        message = _message(ValueError, checkpoint.read)
+        assert message.startswith(f'{checkpoint.path} is damaged (')
+        assert message.endswith('; delete it to start anew')
+    np.savez(checkpoint.path, **_ARRAYS)
+    assert 'is damaged' in _message(ValueError, checkpoint.read)
+
+
+def test_checkpoints_are_never_unpickled(tmp_path):
+    checkpoint = runs.Checkpoint(str(tmp_path / 'unfinished.npz'))
+    np.savez(checkpoint.path, json=np.array([{}], object))
+    message = _message(ValueError, checkpoint.read)
+    assert 'allow_pickle=False' in message
