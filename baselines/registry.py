@@ -146,6 +146,14 @@ def models_in(module: types.ModuleType) -> Dict[str, type]:
     }
 
 
+def distinct(models: Mapping[str, type]) -> Dict[str, type]:
+    """Leaves one name for each class, the first."""
+    names: Dict[type, str] = {}
+    for name, model_class in models.items():
+        names.setdefault(model_class, name)
+    return {name: model_class for model_class, name in names.items()}
+
+
 def load_models_file(path: str, task: str) -> types.ModuleType:
     """Imports a models.py that was written for this tree or the published one.
 

@@ -36,6 +36,8 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
+import layout_sample
+import tile_sample
 import tqdm
 
 from baselines import config
@@ -75,7 +77,7 @@ def tile_rows() -> List[Row]:
     """Every registered tile model, and what tells the reasons apart."""
     strong = dict(recipes.TILE_TRAINING)
     rows = []
-    for name, model in _distinct(registry.tile_models()).items():
+    for name, model in registry.distinct(registry.tile_models()).items():
         if name in _PUBLISHED_TILES:
             rows.append(Row(name, 'published', {'model': name}))
             continue
@@ -123,14 +125,12 @@ def layout_rows(collection: str) -> List[Row]:
     """Every registered layout model, on one collection."""
     source, search = collection.split(':')
     of_all = {'source': source, 'search': search}
-    import layout_sample
-
     reference = {**layout_sample.RECIPE, **of_all}
     strong = recipes.settings('strong', f'layout:{collection}', ('model',))
     rows = [Row('ResModel', 'reference', {**reference, 'model': 'ResModel'})]
     rows += [
         Row(name, 'strong', {**strong, **of_all, 'model': name})
-        for name in _distinct(registry.layout_models())
+        for name in registry.distinct(registry.layout_models())
         if name != 'ResModel'
     ]
     if collection != _COLLECTIONS[0]:
@@ -149,13 +149,6 @@ def layout_rows(collection: str) -> List[Row]:
             },
         ),
     ]
-
-
-def _distinct(models: Mapping[str, type]) -> Dict[str, type]:
-    names: Dict[type, str] = {}
-    for name, model in models.items():
-        names.setdefault(model, name)
-    return {name: model for model, name in names.items()}
 
 
 def main() -> int:
@@ -426,7 +419,7 @@ def _table(args, title: str, rows: Sequence[Row]) -> str:
             note = f' ({len(results)} of {len(args.seeds)} seeds)' if missing else ''
             cells = [row.name + note, row.training]
             cells += [
-                _shown([r['test'][key] for r in results], form)
+                tile_sample.shown([r['test'][key] for r in results], form)
                 for _, key, form in columns
             ]
             cells += [f'{results[0]["weights"]:,}'] + [
@@ -499,14 +492,6 @@ def _ensemble(args, rows: Sequence[Row], count: int) -> Optional[List[str]]:
         format(overall[key]['mean'], form) for _, key, form in _COLUMNS[args.task]
     ]
     return cells + [''] * 4
-
-
-def _shown(values: Sequence[float], form: str) -> str:
-    """A mean, with the range over seeds where there are several."""
-    mean = format(statistics.mean(values), form)
-    if len(values) == 1:
-        return mean
-    return f'{mean} ({format(min(values), form)} to {format(max(values), form)})'
 
 
 def _write_readme(task: str, text: str) -> None:

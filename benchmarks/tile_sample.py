@@ -68,12 +68,12 @@ def main() -> int:
     return 0
 
 
-def shown(values) -> str:
+def shown(values, form: str = '.3f') -> str:
     """A mean, with the range over seeds where there are several."""
-    mean = f'{statistics.mean(values):.3f}'
+    mean = format(statistics.mean(values), form)
     if len(values) == 1:
         return mean
-    return f'{mean} ({min(values):.3f} to {max(values):.3f})'
+    return f'{mean} ({format(min(values), form)} to {format(max(values), form)})'
 
 
 def train_and_measure(model: str, seed: int, epochs: int):

@@ -15,6 +15,7 @@ import sys
 
 from baselines import files
 from baselines.commands import command_line
+from baselines.ranking import ensembles
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--by',
         default='scores',
-        choices=('scores', 'ranks'),
+        choices=ensembles.WAYS,
         help='what is averaged (default: %(default)s)',
     )
     parser.add_argument(
@@ -50,7 +51,6 @@ def run(args: argparse.Namespace) -> None:
     """Writes the ranking and prints the measurements."""
     command_line.start_tensorflow()
     from baselines.ranking import comparison
-    from baselines.ranking import ensembles
     from baselines.ranking import report
     from baselines.tasks import ensemble
     from baselines.tasks import prediction

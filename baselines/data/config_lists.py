@@ -1,6 +1,6 @@
 """Lists of configurations for models that compare those of a list."""
 
-from typing import List
+from typing import Iterable, List, Sequence
 
 import numpy as np
 
@@ -29,3 +29,20 @@ def list_cuts(count: int) -> List[np.ndarray]:
         for _ in range(PERMUTATIONS)
         for chosen in np.array_split(rng.permutation(count), pieces)
     ]
+
+
+def mean_scores(
+    count: int, cuts: Sequence[np.ndarray], scored: Iterable[np.ndarray]
+) -> np.ndarray:
+    """Averages the scores of lists: float32 [count].
+
+    Args:
+        count: configurations.
+        cuts: from `list_cuts(count)`.
+        scored: the scores of each list, in this order; no more are taken.
+    """
+    total = np.zeros(count)
+    for chosen, scores in zip(cuts, scored):
+        total[chosen] += scores
+    times = sum(len(chosen) for chosen in cuts) / count
+    return (total / times).astype(np.float32)

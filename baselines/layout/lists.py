@@ -24,14 +24,15 @@ class ListScorer:
         """Scores the distinct configurations: float32 [u]."""
         graphs = graphs_lib.LayoutGraphs([program])
         distinct = np.unique(program.group, return_index=True)[1]
-        total, times = np.zeros(len(distinct)), np.zeros(len(distinct))
-        for chosen in lists.list_cuts(len(distinct)):
-            packed = graphs.items(
-                np.zeros([1, 1], np.int64), distinct[chosen][np.newaxis, np.newaxis]
-            )
-            total[chosen] += self._forward(graphs)(packed, len(chosen)).numpy()
-            times[chosen] += 1
-        return (total / times).astype(np.float32)
+        cuts = lists.list_cuts(len(distinct))
+        scored = (self._score_list(graphs, distinct[chosen]) for chosen in cuts)
+        return lists.mean_scores(len(distinct), cuts, scored)
+
+    def _score_list(self, graphs, configs: np.ndarray) -> np.ndarray:
+        packed = graphs.items(
+            np.zeros([1, 1], np.int64), configs[np.newaxis, np.newaxis]
+        )
+        return self._forward(graphs)(packed, len(configs)).numpy()
 
     def _forward(self, graphs):
         if self._compiled is None:

@@ -26,7 +26,6 @@ from baselines.tasks import layout
 from baselines.tasks import training
 from baselines.training import loop
 from baselines.training import losses
-from baselines.training import optimisation
 
 # What the published layout training divides scores by.
 _TEMPERATURE = 1.0
@@ -47,9 +46,7 @@ def train(config: config_lib.LayoutConfig) -> str:
         config.model, registry.layout_models(config.models_file), 'layout model'
     )
     loss = losses.CombinedLoss(config.losses, _TEMPERATURE)
-    optimisation.parse_averaging(config.averaging)
-    folds.parse(config.fold)
-    training.check_outputs(config)
+    training.check_settings(config)
     tf.keras.utils.set_random_seed(config.seed)
     stores = {
         split: layout.open_split(config, config.source, config.search, split)
@@ -110,6 +107,7 @@ def train(config: config_lib.LayoutConfig) -> str:
     )
     checkpoint = training.checkpoint_of(config, stores)
     state = training.restored(config, checkpoint, trainer)
+    names = [families.family(stores['train'].graph_ids[n]) for n in chosen]
     cuts = [_segments(config, stores['train'], number) for number in chosen]
     scorer = scoring.LayoutScorer(model, config.memory_budget << 20)
     loop.fit(
@@ -119,7 +117,7 @@ def train(config: config_lib.LayoutConfig) -> str:
         early_stop=config.early_stop,
         steps_per_epoch=steps,
         chunks=lambda epoch: _chunks(
-            graphs, sampler, chosen, cuts, batch, config, epoch
+            graphs, sampler, chosen, names, cuts, batch, config, epoch
         ),
         validate=_Validator(
             scorer, programs['valid'], stores['valid'], config, loss, batch
@@ -150,14 +148,13 @@ def _segments(config, store, number) -> np.ndarray:
 
 
 def _chunks(
-    graphs, sampler, chosen, cuts, batch, config, epoch
+    graphs, sampler, chosen, names, cuts, batch, config, epoch
 ) -> Iterator[loop.Chunk]:
     """An epoch, a step at a time: every program once, in random order.
 
     The last batch is filled up with other programs.
     """
     rng = np.random.default_rng([config.seed, epoch])
-    names = [families.family(graphs.programs[n].graph_id) for n in chosen]
     order = families.epoch_order(rng, names, config.family_temperature)
     order = np.resize(order, -(-len(order) // batch) * batch)
     for some in order.reshape(-1, batch):

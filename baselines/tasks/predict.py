@@ -3,6 +3,7 @@
 import os
 from typing import Any, Dict, List, Sequence
 
+from baselines import config as config_lib
 from baselines import files
 from baselines.data.packed import splits
 from baselines.ranking import report
@@ -36,8 +37,10 @@ def collection_of(run: runs.Run) -> str:
     """Returns what a run was trained on: 'tile:xla', 'layout:nlp:random', ..."""
     # Only layout trainings have these flags.
     if 'source' in run.args and 'search' in run.args:
-        return f'layout:{run.args["source"]}:{run.args["search"]}'
-    return 'tile:xla'
+        return config_lib.LayoutConfig(
+            source=run.args['source'], search=run.args['search']
+        ).collection
+    return config_lib.TileConfig.collection
 
 
 def write_predictions(

@@ -24,7 +24,6 @@ from baselines.tiles import graphs as graphs_lib
 from baselines.tiles import scoring
 from baselines.training import loop
 from baselines.training import losses
-from baselines.training import optimisation
 
 # Steps between two looks at the progress bar.
 _STEPS_PER_CHUNK = 50
@@ -50,9 +49,7 @@ def train(config: config_lib.TileConfig) -> str:
             'not among the features: add --estimate'
         )
     loss = losses.CombinedLoss(config.losses)
-    optimisation.parse_averaging(config.averaging)
-    folds.parse(config.fold)
-    training.check_outputs(config)
+    training.check_settings(config)
     tf.keras.utils.set_random_seed(config.seed)
     stores = {
         split: tile.open_split(config, split) for split in ('train', 'valid', 'test')
@@ -101,6 +98,8 @@ def train(config: config_lib.TileConfig) -> str:
         f'{stores["train"].config_counts[kernels].sum():,} '
         f'configurations, validating on {stores["valid"].num_graphs:,} kernels'
     )
+    ids = stores['train'].graph_ids
+    names = [families.family(families.program_of_kernel(ids[k])) for k in kernels]
     checkpoint = training.checkpoint_of(config, stores)
     state = training.restored(config, checkpoint, trainer)
     scorer = scoring.TileScorer(model, graphs['valid'])
@@ -110,7 +109,9 @@ def train(config: config_lib.TileConfig) -> str:
         epochs=config.epochs,
         early_stop=config.early_stop,
         steps_per_epoch=steps,
-        chunks=lambda epoch: _chunks(graphs['train'], kernels, batch, config, epoch),
+        chunks=lambda epoch: _chunks(
+            graphs['train'], kernels, names, batch, config, epoch
+        ),
         validate=_Validator(scorer, stores['valid'], config, loss, batch),
         after_epoch=lambda s: training.keep(checkpoint, trainer, s),
         say=tqdm.tqdm.write,
@@ -120,7 +121,7 @@ def train(config: config_lib.TileConfig) -> str:
     return model_dir
 
 
-def _chunks(graphs, kernels, batch, config, epoch) -> Iterator[loop.Chunk]:
+def _chunks(graphs, kernels, names, batch, config, epoch) -> Iterator[loop.Chunk]:
     """An epoch: kernels in random order, `configs` configurations of each.
 
     Each kernel comes once, unless --family_temperature says otherwise.  What
@@ -129,8 +130,6 @@ def _chunks(graphs, kernels, batch, config, epoch) -> Iterator[loop.Chunk]:
     """
     rng = np.random.default_rng([config.seed, epoch])
     steps = len(kernels) // batch
-    ids = graphs.store.graph_ids
-    names = [families.family(families.program_of_kernel(ids[k])) for k in kernels]
     order = families.epoch_order(rng, names, config.family_temperature)
     order = kernels[order[: steps * batch]].reshape(steps, batch)
     counts = graphs.store.config_counts

@@ -15,6 +15,7 @@ import tqdm
 
 from baselines import config as config_lib
 from baselines import files
+from baselines.data import folds
 from baselines.data import variants
 from baselines.ranking import submission
 from baselines.training import loop
@@ -34,12 +35,14 @@ def count_weights(model: tf.keras.Model) -> int:
     return sum(int(np.prod(v.shape)) for v in model.trainable_variables)
 
 
-def check_outputs(config: Any) -> None:
-    """Makes sure that there is a place for what a training writes at its end.
+def check_settings(config: Any) -> None:
+    """Checks what needs no data, and that there is a place for the results.
 
     Raises:
-        ValueError: there is none; names the flag.
+        ValueError: a flag is malformed, or there is no such place; names it.
     """
+    optimisation.parse_averaging(config.averaging)
+    folds.parse(config.fold)
     runs.check_writable(config.out_dir)
     if config.results_csv:
         runs.check_file_writable(config.results_csv, 'results_csv')

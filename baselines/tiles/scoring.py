@@ -99,16 +99,15 @@ class TileScorer:
         """Means over several ways of cutting configurations into lists."""
         counts = self._graphs.store.config_counts[kernels]
         lists = [lists_lib.list_cuts(int(count)) for count in counts]
-        scored = self.score_chosen(
-            np.repeat(kernels, [len(cuts) for cuts in lists]),
-            [chosen for cuts in lists for chosen in cuts],
+        scored = (
+            scores
+            for _, scores in self.score_chosen(
+                np.repeat(kernels, [len(cuts) for cuts in lists]),
+                [chosen for cuts in lists for chosen in cuts],
+            )
         )
         for kernel, count, cuts in zip(kernels, counts, lists):
-            total = np.zeros(count)
-            for chosen, (_, scores) in zip(cuts, scored):
-                total[chosen] += scores
-            times = sum(len(chosen) for chosen in cuts) / count
-            yield int(kernel), (total / times).astype(np.float32)
+            yield int(kernel), lists_lib.mean_scores(int(count), cuts, scored)
 
     def _by_kernel(self, kernels, scores, sizes):
         pieces = np.split(scores, np.cumsum(sizes)[:-1])

@@ -231,18 +231,18 @@ def fit(
         )
         with trainer.averaged():
             found = validate()
-            weights = trainer.model.get_weights()
+            # Without a validation score every epoch counts as better than the last.
+            better = found.score is None or found.score > state.best_score
+            if better:
+                state.best_weights = trainer.model.get_weights()
         row = (epoch, train_loss, train_opa, found.loss, found.opa)
         for name, value in zip(CURVES, row):
             state.curve[name].append(value)
         if found.tau is not None:
             state.curve.setdefault('val_tau', []).append(found.tau)
-        # Without a validation score every epoch counts as better than the last.
-        better = found.score is None or found.score > state.best_score
         if better:
             state.best_score = -math.inf if found.score is None else found.score
             state.best_epoch = epoch
-            state.best_weights = weights
         say(
             f'epoch {epoch + 1:3d}/{epochs}  loss {train_loss:.4f}  opa '
             f'{_show(train_opa)}  val_loss {_show(found.loss)}  val_opa '

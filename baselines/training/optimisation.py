@@ -12,9 +12,6 @@ from typing import List, Sequence, Tuple
 import numpy as np
 import tensorflow as tf
 
-SCHEDULES = ('constant', 'cosine')
-CLIPS = ('variable', 'global')
-
 
 @dataclasses.dataclass(frozen=True)
 class Optimisation:

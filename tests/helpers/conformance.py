@@ -38,10 +38,7 @@ SMALL = {'num_gnns': 2}
 
 def distinct(models: Mapping[str, type]) -> List[str]:
     """Names of the different classes; of two names for one class the first."""
-    names: Dict[type, str] = {}
-    for name, model_class in models.items():
-        names.setdefault(model_class, name)
-    return list(names.values())
+    return list(registry.distinct(models))
 
 
 class Task:
