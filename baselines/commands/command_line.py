@@ -28,7 +28,7 @@ def start_tensorflow() -> None:
     """Imports TensorFlow quietly and sets its threads for small tensors.
 
     A model's operations are small: run side by side they use the cores better
-    than split up (benchmarks/tile_speed.py; design.md section 5).  TensorFlow's own
+    than split up (benchmarks/tile_speed.py).  TensorFlow's own
     variables TF_NUM_INTRAOP_THREADS and TF_NUM_INTEROP_THREADS go first.
     """
     quiet_tensorflow()

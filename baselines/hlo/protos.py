@@ -25,7 +25,7 @@ _XLA_MODULES = (
     'tensorflow.compiler.xla.service.hlo_pb2',
 )
 
-# Wire format of the tuning data (hlo-features.md, section 1):
+# Wire format of the tuning data (docs/raw-files.md):
 # message -> (number, name, type, repeated?, member of the oneof `config`?).
 _PACKAGE = 'tpu_graphs'
 _MESSAGES = {

@@ -19,7 +19,7 @@ from baselines.hlo import tile
 # Hops to which neighbourhoods are compared; published models go two or three.
 _DEPTH = 3
 
-# Columns of node_feat (hlo-features.md, section 4).
+# Columns of node_feat (docs/raw-files.md).
 _TYPES = slice(2, 21)
 _DIMENSIONS = slice(21, 27)
 _TYPE_NAMES = (

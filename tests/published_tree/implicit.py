@@ -1,7 +1,7 @@
 """Stands in for the published `tpu_graphs.baselines.tiles.implicit`.
 
 The plain way: a product gathers the sources' rows and sums them by target.
-It offers what design.md 2.5 names, and nothing else.
+It offers what docs/design-contracts.md, 5, names, and nothing else.
 """
 
 import tensorflow as tf

@@ -1,6 +1,6 @@
 """One program of the layout collection: its arrays, read, checked and written.
 
-The file format is the published one (design.md 2.1).
+The file format is the published one (docs/design-contracts.md, 1).
 """
 
 import contextlib
