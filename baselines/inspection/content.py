@@ -7,7 +7,6 @@ import zipfile
 import numpy as np
 
 from baselines.data import raw
-from baselines.data import structural_hash
 from baselines.data.layout import records as layout_records
 from baselines.data.tile import records
 from baselines.hlo import graph
@@ -15,6 +14,7 @@ from baselines.hlo import layout
 from baselines.hlo import opcodes
 from baselines.hlo import reading
 from baselines.hlo import tile
+from baselines.inspection import structural_hash
 
 # Hops to which neighbourhoods are compared; published models go two or three.
 _DEPTH = 3

@@ -5,7 +5,7 @@ compiled function, for programs and configurations of all shapes, evaluates the
 model on them.
 """
 
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -13,20 +13,14 @@ import tensorflow as tf
 from baselines.layout import graphs as graphs_lib
 from baselines.layout import models
 from baselines.layout import pruning
-from baselines.layout import repeats
 
 # Configurations of a slice, if memory allows: more share more states, but what
 # a slice computes should stay in cache.
 _MOST_CONFIGS = 2048
 
-# Finding equal cells takes as long at all widths, computing them does not; and
-# if few configurable nodes look alike, few cells will.
-_LEAST_WIDTH_TO_MERGE = 128
-_LEAST_SHARE_TO_MERGE = 0.4
-
 
 class _Cells:
-    """Some cells as tensors: `models.AllPairs` with equal ones left out."""
+    """The cells as tensors; has the methods of `models.AllPairs`."""
 
     def __init__(self, layers: List[Dict[str, Any]], pool: Dict[str, tf.Tensor]):
         self._layers = layers
@@ -67,12 +61,11 @@ class _Cells:
 
     def _sum(self, x, count, of_config):
         """Sums over groups of nodes, then over those of each configuration."""
-        state, cell = (self._pool[name][:count] for name in ('state', 'cell'))
-        sums = models.multiply(
-            models.Matrix(state, cell, tf.ones(tf.shape(cell), x.dtype)),
-            x,
-            self._pool['num_states'],
+        state = self._pool['state'][:count]
+        of_state = models.Matrix(
+            state, tf.range(tf.size(state)), tf.ones(tf.shape(state), x.dtype)
         )
+        sums = models.multiply(of_state, x, self._pool['num_states'])
         configs, groups = tf.unstack(tf.shape(of_config))
         return tf.sparse.segment_sum(
             sums,
@@ -92,7 +85,6 @@ class _Plan(NamedTuple):
     """What is known about a program before its configurations are."""
 
     structure: pruning.Structure
-    likeness: Optional[repeats.Likeness]  # if equal cells are merged
     bases: List[tf.Tensor]  # float32 [a_L, h] for each layer
     pooled: tf.Tensor  # float32 [1, h]
     size: tf.Tensor  # float32, nodes
@@ -105,19 +97,11 @@ class PrunedScorer:
         model: with `node_inputs`, `prepare`, `variable_sums`, `read_out` and
             `num_gnns`.
         memory_budget: bytes that computing a slice of configurations may take.
-        merge: also compute equal cells of different nodes once; None: where the
-            model is so wide, and a program repeats so much, that it saves time.
     """
 
-    def __init__(
-        self,
-        model: tf.keras.Model,
-        memory_budget: int = 1 << 30,
-        merge: Optional[bool] = None,
-    ):
+    def __init__(self, model: tf.keras.Model, memory_budget: int = 1 << 30):
         self._model = model
         self._budget = memory_budget
-        self._merge = merge
         self._prepare = _compiled(self._prepare_program)
         self._score = _compiled(self._score_cells)
 
@@ -147,21 +131,8 @@ class PrunedScorer:
         matrices = [pruning.Entries(*[c.numpy() for c in m]) for m in matrices]
         affected = [int(count) for count in affected]
         structure = pruning.Structure.build(matrices, affected)
-        likeness, by_itself = None, self._merge is None
-        wide = pooled.shape[-1] >= _LEAST_WIDTH_TO_MERGE
-        if self._merge or by_itself and wide:
-            likeness = repeats.Likeness.build(
-                [base.numpy() for base in bases], structure.entries
-            )
-            share = likeness.repeated(affected[0])
-            if by_itself and share < _LEAST_SHARE_TO_MERGE:
-                likeness = None
         return _Plan(
-            structure,
-            likeness,
-            bases,
-            pooled,
-            tf.constant(program.num_nodes, tf.float32),
+            structure, bases, pooled, tf.constant(program.num_nodes, tf.float32)
         )
 
     def _prepare_program(self, packed):
@@ -184,7 +155,7 @@ class PrunedScorer:
         return 4 * width * 6 * cells + 64 * messages + 24 * pairs
 
     def _score_slice(self, program, plan, codes, states):
-        arrays = plan.structure.cells(codes, states, plan.likeness)
+        arrays = plan.structure.cells(codes, states)
         configs = program.vectors[arrays['codes']]
         layers, pool = tf.nest.map_structure(
             _narrow, (arrays['layers'], arrays['pool'])

@@ -16,13 +16,12 @@ nodes are numbered by hops, configurable ones first.
 """
 
 import dataclasses
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 import scipy.sparse
 
 from baselines.data import ragged
-from baselines.layout import repeats
 
 
 class Entries(NamedTuple):
@@ -137,18 +136,12 @@ class Structure:
         ]
         return int(max(cells)), int(max(messages, default=0))
 
-    def cells(
-        self,
-        codes: np.ndarray,
-        states: Sequence[States],
-        likeness: Optional[repeats.Likeness] = None,
-    ) -> Dict[str, Any]:
+    def cells(self, codes: np.ndarray, states: Sequence[States]) -> Dict[str, Any]:
         """Lists the cells and what passes between them.
 
         Args:
             codes: as for `states`.
             states: what that returned.
-            likeness: merge equal cells, which this says how to find.
 
         Returns:
             `codes`: [cells of layer 0], the code of each.  `layers`: per layer
@@ -157,9 +150,8 @@ class Structure:
             previous [cells of nodes that vary in the layer before]: each one's
             cell there;
             messages: per matrix the entries, from cell to cell.
-            `pool`: of the last layer, before any cells are merged
-            cell [unmerged cells]: the cell that stands for each;
-            state [unmerged cells]: group and state of each, as one number below
+            `pool`: of the last layer
+            state [cells]: group and state of each, as one number below
             num_states [];
             first_cells []: as many are of configurable nodes, and come first;
             of_config [c, groups]: the same for each configuration; of these
@@ -170,7 +162,6 @@ class Structure:
         k = self.affected[0]
         layers: List[Dict[str, Any]] = []
         starts: List[np.ndarray] = []
-        merger = likeness and repeats.CellMerger(likeness)
 
         def cell(layer, nodes, configs):
             in_state = states[layer].of_config[self.group[layer][nodes], configs]
@@ -187,13 +178,12 @@ class Structure:
             before = max(layer - 1, 0)
             first = slice(sizes[:k].sum())
             previous = slice(sizes[: self.affected[before]].sum())
-            messages, times = [], []
+            messages = []
             for m in self.entries[layer - 1] if layer else []:
                 many = sizes[m.rows]
                 rows = ragged.ranges(starts[layer][m.rows], many).astype(np.int32)
                 cols = cell(before, np.repeat(m.cols, many), example[rows])
                 messages.append(Entries(rows, cols, np.repeat(m.values, many)))
-                times.append(many)
             cells = {
                 'node': node,
                 'first': cell(0, node[first], example[first]),
@@ -202,15 +192,11 @@ class Structure:
             }
             if not layer:
                 cells['code'] = codes[example, node]
-            if merger:
-                kind = (node >= k) * 1 + (node >= self.affected[before])
-                cells = merger.merge(cells, kind, times)
             layers.append(cells)
         return {
             'codes': layers[0].pop('code'),
             'layers': layers,
             'pool': {
-                'cell': merger.merged if merger else np.arange(len(node)),
                 'state': number,
                 'num_states': state.start[-1],
                 'first_cells': sizes[:k].sum(),

@@ -4,7 +4,7 @@ import hypothesis
 from hypothesis import strategies as st
 import numpy as np
 
-from baselines.data import structural_hash
+from baselines.inspection import structural_hash
 
 # Chains 0 -> 1 -> 2 and 3 -> 4 -> 5, and 6 consumes both ends.
 _CHAINS = np.array([[1, 0], [2, 1], [4, 3], [5, 4], [6, 2], [6, 5]])
