@@ -38,9 +38,9 @@ def define_flags() -> None:
     flags.DEFINE_string(
         'sample',
         '',
-        f"Kaggle's {submit.SAMPLE_NAME}, or an earlier submission whose other "
+        f"Kaggle's {submit.TEMPLATE_NAME}, or an earlier submission whose other "
         'rows you want to keep. If not given, it is looked for in the current '
-        f'folder and in {submit.SAMPLE_FOLDERS[1]}.',
+        f'folder and in {submit.TEMPLATE_FOLDERS[1]}.',
     )
     flags.DEFINE_string('output', 'predictions_kaggle.csv', 'The submission to write.')
 

@@ -1,6 +1,6 @@
 """One row of numbers per (program, configuration), for models that take no graphs.
 
-What `layout_sample.py` gives its gradient-boosted trees: sums over the
+What `layout_simulated.py` gives its gradient-boosted trees: sums over the
 configurable nodes, by kind of instruction, of what their layouts do to the
 arrays, each relative to all bytes that the configurable nodes touch.  Made from
 the published arrays alone.

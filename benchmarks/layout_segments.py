@@ -1,4 +1,4 @@
-"""Segments in layout training: three ways to use them, compared on the sample.
+"""Segments in layout training: three ways to use them, compared on simulated data.
 
   python benchmarks/layout_segments.py           # about five minutes
   python benchmarks/layout_segments.py --record
@@ -44,7 +44,7 @@ def main() -> int:
     args = parser.parse_args()
     command_line.start_tensorflow()
     print(
-        f'{args.source}:{args.search} of the simulated sample, segments of '
+        f'{args.source}:{args.search} of the simulated data, segments of '
         f'{args.keep_nodes} nodes, {args.epochs} epochs\n'
     )
     print(

@@ -135,7 +135,7 @@ def _huge(scratch, configs):
     }
 
 
-def _sample(split, cache_dir):
+def _draw(split, cache_dir):
     """Draws and decodes batches as a training step does."""
     store = layout_store.open_layout_split(split, cache_dir)
     scale = normalizer.Normalizer.fit(store)
@@ -174,7 +174,7 @@ def _many(scratch, configs, configurable, name):
     results.alone(_import, split, cache_dir)
     return {
         f'{name}_{key}': value
-        for key, value in results.alone(_sample, split, cache_dir).items()
+        for key, value in results.alone(_draw, split, cache_dir).items()
     }
 
 
@@ -189,7 +189,7 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         figures = {'simulated': True, **_huge(scratch, args.configs)}
-        figures.update(_many(scratch, 2_000, _CONFIGURABLE, 'sample'))
+        figures.update(_many(scratch, 2_000, _CONFIGURABLE, 'draw'))
         if args.many:
             figures.update(_many(scratch, 100_000, 20, 'many'))
     results.show(figures, args.record)

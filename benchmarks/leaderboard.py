@@ -3,14 +3,14 @@
   python benchmarks/leaderboard.py --task tiles --seeds 0 1 2 --readme
   python benchmarks/leaderboard.py --task layout --collections xla:random
 
-Data are the simulated samples: the figures say how models compare on them, not
+Data are simulated: the figures say how models compare on them, not
 what they reach on real programs.  Each training gets --budget seconds of one
 core for its loop (steps and validations): two epochs are timed first, and the
 number of epochs follows, so that schedules end with the budget.  Measured are
 test programs, which are in no other split; validation chose the epoch.
 
 The published models are trained with the published flags (for layouts with
-those of benchmarks/layout_sample.py, as an epoch of 24 programs is three steps
+those of benchmarks/layout_simulated.py, as an epoch of 24 programs is three steps
 with the published ones), all others with the settings of `--recipe=strong`.  More
 rows tell what of the difference is training, features or architecture.
 
@@ -36,8 +36,8 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
-import layout_sample
-import tile_sample
+import layout_simulated
+import tile_simulated
 import tqdm
 
 from baselines import config
@@ -125,7 +125,7 @@ def layout_rows(collection: str) -> List[Row]:
     """Every registered layout model, on one collection."""
     source, search = collection.split(':')
     of_all = {'source': source, 'search': search}
-    reference = {**layout_sample.RECIPE, **of_all}
+    reference = {**layout_simulated.RECIPE, **of_all}
     strong = recipes.settings('strong', f'layout:{collection}', ('model',))
     rows = [Row('ResModel', 'reference', {**reference, 'model': 'ResModel'})]
     rows += [
@@ -419,7 +419,7 @@ def _table(args, title: str, rows: Sequence[Row]) -> str:
             note = f' ({len(results)} of {len(args.seeds)} seeds)' if missing else ''
             cells = [row.name + note, row.training]
             cells += [
-                tile_sample.shown([r['test'][key] for r in results], form)
+                tile_simulated.shown([r['test'][key] for r in results], form)
                 for _, key, form in columns
             ]
             cells += [f'{results[0]["weights"]:,}'] + [

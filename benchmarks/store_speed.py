@@ -137,7 +137,7 @@ def _use(folder, cache_dir):
 
 def _gather(store, scale, rng, graphs):
     """The arrays of a batch: 10 kernels, 10 configurations of each."""
-    rows = store.config_offsets[graphs, None] + sampling.sample_configs(
+    rows = store.config_offsets[graphs, None] + sampling.draw_configs(
         rng, store.config_counts[graphs], _BATCH
     )
     nodes = _ranges(store.node_offsets, graphs)

@@ -5,7 +5,7 @@
   python benchmarks/tile_estimate.py --sample_data --record
 
 Nothing is learned here: `log_time`, the last column of `--estimate`, is taken
-as the score.  The sample is simulated, and its simulator is itself a formula
+as the score.  The simulator is itself a formula
 over the same public figures: how well two formulas agree says little about
 real kernels.
 """
@@ -52,7 +52,7 @@ def main() -> int:
     if args.sample_data:
         from baselines.simulated.tile import dataset
 
-        root = dataset.ensure_sample()
+        root = dataset.ensure_dataset()
     print(
         f'| | kernels | configurations | {" | ".join(_MEASURES)} | configurations / s |'
     )

@@ -144,7 +144,7 @@ def measure(name: str, folder: str, args):
 
     def epoch():
         chosen = np.stack([rng.permutation(_KERNELS)[:_BATCH] for _ in range(_STEPS)])
-        drawn = sampling.sample_configs(
+        drawn = sampling.draw_configs(
             rng, store.config_counts[chosen.reshape(-1)], _CONFIGS
         )
         return graphs.training_items(chosen, drawn.reshape(_STEPS, _BATCH, -1))

@@ -54,7 +54,7 @@ _OUTPUT_BOUNDS, _KERNEL_BOUNDS = slice(8, 14), slice(0, 6)
 # Rows at once: few enough for what is computed of them to stay in cache.
 _CHUNK = 1 << 10
 # Configurations of each kernel that `value_range` looks at.
-_SAMPLED = 64
+_DRAWN = 64
 
 
 def estimate(
@@ -110,7 +110,7 @@ def value_range(
     """
     graphs = np.arange(store.num_graphs) if graphs is None else np.asarray(graphs)
     counts = store.config_counts[graphs]
-    taken = np.minimum(counts, _SAMPLED)
+    taken = np.minimum(counts, _DRAWN)
     kernels = np.repeat(graphs, taken)
     place = ragged.ranges(np.zeros_like(taken), taken)
     step = np.repeat((counts - 1) / np.maximum(taken - 1, 1), taken)

@@ -15,7 +15,7 @@ import scipy.stats
 Graph = Tuple[Sequence[float], Sequence[float]]
 
 _RESAMPLES = 9999
-# Bootstrap samples drawn at once hold at most this many values (8 bytes each).
+# Resamples drawn at once hold at most this many values (8 bytes each).
 _BOOTSTRAP_CELLS = 4_000_000
 
 

@@ -10,7 +10,7 @@ system page), per core, which is half of a chip:
 
 The overheads (launch, tile, transfer, run) are no public figures: they were
 chosen so that the model ranks the configurations of measured kernels well
-(docs/sample-data.md).  Formulas, with c a configuration, e its tile:
+(docs/simulated-data.md).  Formulas, with c a configuration, e its tile:
 
     registers(tensor)  = product over dimensions of the part in the tile, the
                          fastest rounded up to 128 lanes, the next to 8 sublanes

@@ -72,7 +72,7 @@ def open_split(
     if options.sample_data:
         from baselines.simulated.layout import dataset
 
-        root = dataset.ensure_layout_sample()
+        root = dataset.ensure_dataset()
     else:
         root = files.expand(options.data_root)
     return layout_store.open_layout_split(

@@ -209,7 +209,7 @@ class Predictor(abc.ABC):
         # training data each time, and so do we.
         print(
             'note: this run does not hold its normaliser; fitting it to '
-            f'{self._data.data_root or "the sample"}',
+            f'{self._data.data_root or "the simulated data"}',
             file=sys.stderr,
         )
         stores = [self.open_split(s) for s in ('train', 'valid', 'test')]

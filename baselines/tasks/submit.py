@@ -11,8 +11,8 @@ from baselines import files
 from baselines.ranking import merging
 from baselines.ranking import submission
 
-SAMPLE_NAME = 'sample_submission.csv'
-SAMPLE_FOLDERS = ('.', '~/data/tpugraphs')
+TEMPLATE_NAME = 'sample_submission.csv'
+TEMPLATE_FOLDERS = ('.', '~/data/tpugraphs')
 KAGGLE_PAGE = 'https://www.kaggle.com/competitions/predict-ai-model-runtime/data'
 
 
@@ -23,8 +23,8 @@ def fill_template(
 
     Args:
         paths: prediction files; no ID may be in two of them.
-        template: Kaggle's sample, an earlier submission, or '' to look for
-            the sample in `SAMPLE_FOLDERS`.
+        template: Kaggle's, an earlier submission, or '' to look for
+            Kaggle's in `TEMPLATE_FOLDERS`.
         output: the submission to write.
         given_as: the flag that the paths were given by, for messages.
 
@@ -34,7 +34,7 @@ def fill_template(
         OSError: a file cannot be read or written.
     """
     _check_files(paths, given_as)
-    template = template or _find_sample()
+    template = template or _find_template()
     _check_output(output, [template, *paths])
     rows = submission.read_predictions(template, padded=True)
     merged = merging.merge_into_template(rows, _read(paths))
@@ -67,14 +67,14 @@ def _check_files(paths: Sequence[str], given_as: str) -> None:
             )
 
 
-def _find_sample() -> str:
-    for folder in SAMPLE_FOLDERS:
-        path = os.path.join(folder, SAMPLE_NAME)
+def _find_template() -> str:
+    for folder in TEMPLATE_FOLDERS:
+        path = os.path.join(folder, TEMPLATE_NAME)
         if os.path.isfile(files.expand(path)):
             return path
     raise ValueError(
-        f'{SAMPLE_NAME} is neither in the current folder nor in '
-        f'{SAMPLE_FOLDERS[1]}: download it from {KAGGLE_PAGE} and give its path '
+        f'{TEMPLATE_NAME} is neither in the current folder nor in '
+        f'{TEMPLATE_FOLDERS[1]}: download it from {KAGGLE_PAGE} and give its path '
         'as --sample'
     )
 

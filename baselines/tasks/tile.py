@@ -53,7 +53,7 @@ def open_split(options: Any, split: str) -> store_lib.TileStore:
     if options.sample_data:
         from baselines.simulated.tile import dataset
 
-        root = dataset.ensure_sample()
+        root = dataset.ensure_dataset()
     else:
         root = files.expand(options.data_root)
     return store_lib.open_tile_split(

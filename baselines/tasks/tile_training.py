@@ -135,7 +135,7 @@ def _chunks(graphs, kernels, names, batch, config, epoch) -> Iterator[loop.Chunk
     counts = graphs.store.config_counts
     for start in range(0, steps, _STEPS_PER_CHUNK):
         some = order[start : start + _STEPS_PER_CHUNK]
-        drawn = sampling.sample_configs(rng, counts[some.reshape(-1)], config.configs)
+        drawn = sampling.draw_configs(rng, counts[some.reshape(-1)], config.configs)
         yield loop.Chunk(
             graphs.training_items(some, drawn.reshape(*some.shape, -1)), len(some)
         )

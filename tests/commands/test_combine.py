@@ -10,7 +10,7 @@ from baselines.ranking import submission
 from tests.helpers import places
 
 _TEMPLATE = places.SHARED / 'sample_submission.csv'
-_SAMPLE = (
+_ROWS = (
     'ID,TopConfigs\n'
     'tile:xla:a,0;1;2;3;4\n'
     'tile:xla:b,0;1;2;3;4\n'
@@ -30,11 +30,11 @@ _FILES = {
 
 @pytest.fixture(name='folder', autouse=True)
 def _folder(tmp_path, monkeypatch):
-    """The current folder: a sample, and a prediction file per collection."""
+    """The current folder: a template, and a prediction file per collection."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv('HOME', str(tmp_path / 'home'))
     monkeypatch.delenv('TPUGRAPHS_DEBUG', raising=False)
-    pathlib.Path('sample.csv').write_text(_SAMPLE)
+    pathlib.Path('template.csv').write_text(_ROWS)
     for name, rows in _FILES.items():
         pathlib.Path(name).write_text('ID,TopConfigs\n' + rows)
     return tmp_path
@@ -52,7 +52,7 @@ def _written(name='submission.csv'):
 
 def test_five_collections(capsys):
     # In any order; what counts is the template's.
-    assert _combine(*sorted(_FILES), '--sample', 'sample.csv') == 0
+    assert _combine(*sorted(_FILES), '--sample', 'template.csv') == 0
     assert _written() == [
         'tile:xla:a,1;0;1;1;1',
         'tile:xla:b,9;8;7;6;5',
@@ -75,7 +75,9 @@ def test_five_collections(capsys):
 
 def test_fewer_keep_rows_of_the_template_or_an_earlier_submission(capsys):
     assert (
-        _combine('nlp_random.csv', '--sample', 'sample.csv', '--output', 'out/one.csv')
+        _combine(
+            'nlp_random.csv', '--sample', 'template.csv', '--output', 'out/one.csv'
+        )
         == 0
     )
     assert _written('out/one.csv')[:1] + _written('out/one.csv')[-1:] == [
@@ -96,9 +98,11 @@ def test_fewer_keep_rows_of_the_template_or_an_earlier_submission(capsys):
     )
 
 
-def test_the_sample_is_looked_for(folder):
+def test_the_template_is_looked_for(folder):
     (folder / 'home/data/tpugraphs').mkdir(parents=True)
-    (folder / 'sample.csv').rename(folder / 'home/data/tpugraphs/sample_submission.csv')
+    (folder / 'template.csv').rename(
+        folder / 'home/data/tpugraphs/sample_submission.csv'
+    )
     assert _combine('tile.csv', '--output', '~/out.csv') == 0
     assert len(_written('home/out.csv')) == 6
 
@@ -137,7 +141,7 @@ def test_without_a_template(capsys):
 
 def test_a_gap_in_a_collection_is_a_warning(capsys):
     pathlib.Path('part.csv').write_text('ID,TopConfigs\ntile:xla:b,1;2;3;4;5\n')
-    assert _combine('part.csv', '--sample', 'sample.csv') == 0
+    assert _combine('part.csv', '--sample', 'template.csv') == 0
     assert capsys.readouterr().err == (
         "warning: tile:xla: 1 of 2 IDs have no prediction and keep the template's "
         'row: tile:xla:a\n'
@@ -158,15 +162,15 @@ def test_a_gap_in_a_collection_is_a_warning(capsys):
             'tile:xla:b is predicted in both tile.csv and ./tile.csv',
         ),
         (
-            ['tile.csv', 'tile.csv', '--sample', 'sample.csv'],
+            ['tile.csv', 'tile.csv', '--sample', 'template.csv'],
             'tile:xla:b is predicted in both tile.csv and tile.csv',
         ),
         (
-            ['tile.csv', 'short.csv', '--sample', 'sample.csv'],
+            ['tile.csv', 'short.csv', '--sample', 'template.csv'],
             'layout:xla:random:d ranks 2 configurations, the template has 3',
         ),
         (
-            ['other.csv', '--sample', 'sample.csv'],
+            ['other.csv', '--sample', 'template.csv'],
             '1 of 1 predicted IDs are not in the template: layout:nlp:random:sim',
         ),
         (
@@ -178,10 +182,13 @@ def test_a_gap_in_a_collection_is_a_warning(capsys):
             '--output ./tile.csv would replace its own input',
         ),
         (
-            ['tile.csv', '--sample', 'sample.csv', '--output', 'sample.csv'],
-            '--output sample.csv would replace its own input',
+            ['tile.csv', '--sample', 'template.csv', '--output', 'template.csv'],
+            '--output template.csv would replace its own input',
         ),
-        (['tile.csv', '--no_template', '--output', 'sample.csv/out.csv'], 'sample.csv'),
+        (
+            ['tile.csv', '--no_template', '--output', 'template.csv/out.csv'],
+            'template.csv',
+        ),
     ],
 )
 def test_user_errors_are_one_line(folder, capsys, words, message):
@@ -202,7 +209,7 @@ def test_user_errors_are_one_line(folder, capsys, words, message):
 
 def test_a_template_and_none_at_once(capsys):
     with pytest.raises(SystemExit) as caught:
-        _combine('tile.csv', '--sample', 'sample.csv', '--no_template')
+        _combine('tile.csv', '--sample', 'template.csv', '--no_template')
     assert caught.value.code == 2
     assert 'not allowed with argument' in capsys.readouterr().err
 

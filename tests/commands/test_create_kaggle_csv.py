@@ -11,7 +11,7 @@ from tests.helpers import places
 _ROOT = places.ROOT
 _TEMPLATE = _ROOT.parent / 'shared' / 'data' / 'sample_submission.csv'
 
-_SAMPLE = (
+_ROWS = (
     'ID,TopConfigs\n'
     'tile:xla:a,0;1;2;3;4\n'
     'layout:nlp:random:b,0;1;2\n'
@@ -42,7 +42,7 @@ def _refused(done, message):
 
 @pytest.fixture(name='folder')
 def _folder(tmp_path):
-    (tmp_path / 'sample_submission.csv').write_text(_SAMPLE)
+    (tmp_path / 'sample_submission.csv').write_text(_ROWS)
     (tmp_path / 'predictions_output_model.csv').write_text(
         'ID,TopConfigs\ntile:xla:c,9;8;7;6;5\ntile:xla:a,1;0\n'
     )
@@ -91,7 +91,7 @@ def test_several_inputs_and_an_earlier_submission(folder):
     assert '2 from predictions' in repeated.stdout
 
 
-def test_sample_in_the_data_folder(folder):
+def test_template_in_the_data_folder(folder):
     data = folder / 'home' / 'data' / 'tpugraphs'
     data.mkdir(parents=True)
     (folder / 'sample_submission.csv').rename(data / 'sample_submission.csv')
@@ -122,7 +122,7 @@ def test_gap_is_a_warning(folder):
 )
 def test_user_errors_are_one_line(folder, flags, message):
     _refused(_run(folder, *flags), message)
-    assert (folder / 'sample_submission.csv').read_text() == _SAMPLE
+    assert (folder / 'sample_submission.csv').read_text() == _ROWS
     assert not (folder / 'predictions_kaggle.csv').exists()
 
 

@@ -1,8 +1,8 @@
 """Draws configurations of layout graphs, each at most once.
 
     sampler = ConfigSampler(store, 'skewed', unique=True)
-    sample = sampler.draw(np.random.default_rng(0), graphs=[3, 8], k=16)
-    store.config_features(3, sample.configs[0])     # with sample.runtimes[0]
+    drawn = sampler.draw(np.random.default_rng(0), graphs=[3, 8], k=16)
+    store.config_features(3, drawn.configs[0])     # with drawn.runtimes[0]
 
 Strategies, for n candidates ordered by runtime:
 
@@ -23,7 +23,7 @@ from baselines.data.layout import store as layout_store
 STRATEGIES = ('skewed', 'uniform', 'stratified')
 
 
-class Sample(NamedTuple):
+class Drawn(NamedTuple):
     """Configurations drawn from B graphs.
 
     Attributes:
@@ -106,7 +106,7 @@ class ConfigSampler:
             return chosen
         return self._first(graph)[chosen].astype(np.int64)
 
-    def draw(self, rng: np.random.Generator, graphs: Sequence[int], k: int) -> Sample:
+    def draw(self, rng: np.random.Generator, graphs: Sequence[int], k: int) -> Drawn:
         """Draws `k` candidates of each graph, none twice.
 
         Args:
@@ -115,7 +115,7 @@ class ConfigSampler:
             k: how many, at least 1.
 
         Returns:
-            Sample; the order within a row is random for all strategies.
+            What was drawn; the order within a row is random for all strategies.
 
         Raises:
             ValueError: a graph has fewer than `k` candidates or, unless
@@ -131,7 +131,7 @@ class ConfigSampler:
             chosen = order[_positions(rng, self._strategy, len(order), k)]
             runtimes[row] = labels[chosen]
             configs[row] = self._first(graph)[chosen] if self._unique else chosen
-        return Sample(configs, runtimes)
+        return Drawn(configs, runtimes)
 
     def _check(self, graph: int, count: int, label: float, k: int) -> None:
         name = self._store.graph_ids[graph]
@@ -144,7 +144,7 @@ class ConfigSampler:
         if not label and self._strategy != 'uniform':
             raise ValueError(
                 f'{name}: {self._strategy} sampling needs runtimes, and its are '
-                'not published; sample uniformly'
+                'not published; draw uniformly'
             )
 
     def _labels(self, graph: int) -> np.ndarray:

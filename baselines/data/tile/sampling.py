@@ -3,7 +3,7 @@
 import numpy as np
 
 
-def sample_configs(rng: np.random.Generator, counts: np.ndarray, k: int) -> np.ndarray:
+def draw_configs(rng: np.random.Generator, counts: np.ndarray, k: int) -> np.ndarray:
     """Draws `k` different configurations of each kernel, all equally likely.
 
     Floyd's algorithm, run for all rows in step: draw t from the first j + 1

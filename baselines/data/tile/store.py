@@ -5,7 +5,7 @@
     store.config_feat[begin:end]        # kernel 7, read from the page cache
 
 All kernels lie end to end in a few long arrays, so a batch is built from ranges
-in a few vectorised operations, and a step touches only the rows it samples.
+in a few vectorised operations, and a step touches only the rows it draws.
 """
 
 from typing import Any, Mapping, Optional

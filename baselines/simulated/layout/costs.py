@@ -1,6 +1,6 @@
 """What one instruction costs, given the layouts of its arrays; nanoseconds.
 
-The machine is the TPU v3 core of the tile sample (`baselines.simulated.tpu`:
+The machine is the TPU v3 core of the tile simulator (`baselines.simulated.tpu`:
 0.94 GHz, two 128 x 128 matrix units, two vector operations per cycle on 8 x 128
 registers, 450 GB/s).  Every formula is a roofline:
 

@@ -2,14 +2,14 @@
 
 import dataclasses
 import os
-from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
+from typing import Dict, Iterator, NamedTuple, Optional, Tuple
 
 import numpy as np
 import tqdm
 
 from baselines import files
 from baselines.data.layout import records as layout_records
-from baselines.simulated import folder as sample_folder
+from baselines.simulated import folders
 from baselines.simulated.layout.generate import GENERATOR_VERSION
 from baselines.simulated.layout.generate import CompiledProgram
 from baselines.simulated.layout.programs import SOURCES
@@ -19,64 +19,40 @@ from baselines.simulated.layout.search import SEARCHES
 
 DEFAULT_ROOT = '~/data/tpugraphs/sample/npz/layout'
 
-_README = """\
-This is SIMULATED sample data, no measurement of any hardware.
-
-Programs are invented networks (names begin with sim_), and every runtime comes
-from an analytical model of array layouts on a TPU v3 core plus 0.3 % noise.
-Use it to try the toolkit, never to report results.
-How it is made, and what it leaves out: docs/sample-data-layout.md of the toolkit.
-Parameters: {marker}.
-"""
-_TEST_KNOWN = (
-    'Other than in the published data, test files have their runtimes, so that '
-    'test metrics\ncan be computed (--hide_test_runtimes writes zeros).'
+_KIND = folders.Kind(
+    'layout',
+    GENERATOR_VERSION,
+    'Programs are invented networks (names begin with sim_), and every runtime comes\n'
+    'from an analytical model of array layouts on a TPU v3 core plus 0.3 % noise.',
+    'docs/simulated-data-layout.md',
 )
-_TEST_HIDDEN = 'As in the published data, the runtimes of test files are 0.'
 
 
-class LayoutSizes(NamedTuple):
-    """What a sample consists of; every number is per source (xla, nlp).
+@dataclasses.dataclass(frozen=True)
+class Sizes(folders.Sizes):
+    """How many programs of each source (xla, nlp), and how many configurations.
 
     Attributes:
-        train: programs in the train split.
-        valid: programs in the valid split.
-        test: programs in the test split.
-        seed: of all randomness.
         configs_min: fewest configurations of a program.
         configs_max: most configurations of a program.
-        hide_test_runtimes: whether test files have runtimes 0, as the published
-            ones do.
     """
 
     train: int = 24
     valid: int = 6
     test: int = 6
-    seed: int = 0
     configs_min: int = 200
     configs_max: int = 2000
-    hide_test_runtimes: bool = False
 
-    def checked(self) -> 'LayoutSizes':
-        """Returns self.
-
-        Raises:
-            ValueError: a number makes no sense.
-        """
-        for name in (*SPLITS, 'seed'):
-            if getattr(self, name) < 0:
-                raise ValueError(f'{name} is {getattr(self, name)}: use 0 or more')
-        if not self.train + self.valid + self.test:
-            raise ValueError('no programs asked for: set train, valid or test above 0')
+    def __post_init__(self):
+        super().__post_init__()
         if not 2 <= self.configs_min <= self.configs_max <= 100000:
             raise ValueError(
                 f'configs_min is {self.configs_min} and configs_max '
                 f'{self.configs_max}: use 2 <= configs_min <= configs_max <= 100000'
             )
-        return self
 
 
-class LayoutSummary(NamedTuple):
+class Summary(NamedTuple):
     """Totals over the files of one collection; the spread is their median."""
 
     programs: int
@@ -86,16 +62,16 @@ class LayoutSummary(NamedTuple):
     worst_to_best: float
 
 
-def generate_layout_dataset(
-    root: str, sizes: LayoutSizes = LayoutSizes(), *, progress: bool = True
-) -> Dict[str, LayoutSummary]:
+def generate_dataset(
+    root: str, sizes: Sizes = Sizes(), *, progress: bool = True
+) -> Dict[str, Summary]:
     """Writes `<root>/{xla,nlp}/{random,default}/{train,valid,test}/<program>.npz`.
 
     The folder appears whole or not at all, with a README.txt and a marker that
-    holds the parameters.  An older sample at `root` is replaced.
+    holds the parameters.  Older data at `root` are replaced.
 
     Args:
-        root: the folder; it may be missing, empty or a sample.
+        root: the folder; it may be missing, empty or hold such data.
         sizes: how much of what.
         progress: whether to show a bar (on stderr, if that is a terminal).
 
@@ -103,46 +79,53 @@ def generate_layout_dataset(
         Totals by collection ('xla:random', ...), for the user.
 
     Raises:
-        ValueError: sizes make no sense, or `root` holds something else.
+        ValueError: `root` holds something else.
         OSError: the folder cannot be written.
     """
-    sizes = sizes.checked()
-    hidden = _TEST_HIDDEN if sizes.hide_test_runtimes else _TEST_KNOWN
-    with sample_folder.replacing(
-        files.expand(root), _marker(sizes), _README + hidden + '\n'
-    ) as folder:
+    with folders.replacing(root, _KIND, sizes) as folder:
         return _fill(folder, sizes, progress)
 
 
-def ensure_layout_sample(
+def ensure_dataset(
     root: Optional[str] = None, *, progress: bool = True, **sizes
 ) -> str:
-    """Makes the sample once and returns its folder; what `--sample_data` uses.
+    """Makes the data once and returns their folder; what `--sample_data` uses.
 
-    A sample with other parameters, or of another version of the generator, is
-    made anew.
+    Data of other parameters, or of another version of the generator, are made
+    anew.
 
     Args:
         root: the folder; default `~/data/tpugraphs/sample/npz/layout`.
         progress: whether to show a bar.
-        **sizes: fields of `LayoutSizes`.
+        **sizes: fields of `Sizes`.
 
     Raises:
-        ValueError: see `generate_layout_dataset`.
+        ValueError: sizes make no sense, or `root` holds something else.
         OSError: the folder cannot be written.
     """
     root = files.expand(root or DEFAULT_ROOT)
-    wanted = LayoutSizes(**sizes).checked()
-    if sample_folder.read_marker(root) != _marker(wanted):
-        generate_layout_dataset(root, wanted, progress=progress)
+    wanted = Sizes(**sizes)
+    if not folders.holds(root, _KIND, wanted):
+        generate_dataset(root, wanted, progress=progress)
     return root
 
 
-def _marker(sizes: LayoutSizes) -> Dict[str, Any]:
-    return sample_folder.marker('layout', GENERATOR_VERSION, sizes._asdict())
+def describe(root: str, sizes: Sizes, summaries: Dict[str, Summary]) -> str:
+    """Returns what `generate_dataset` wrote, in words."""
+    lines = [
+        f'SIMULATED data (no measurements) in {root}: of each source train '
+        f'{sizes.train}, valid {sizes.valid}, test {sizes.test} programs'
+    ]
+    for name, summary in summaries.items():
+        lines.append(
+            f'{name:12} {summary.programs} programs, {summary.nodes:,} nodes, '
+            f'{summary.configs:,} configurations ({summary.duplicates:,} repeat '
+            f'another); worst / best {summary.worst_to_best:.2f}, median over programs'
+        )
+    return '\n'.join(lines)
 
 
-def _fill(folder: str, sizes: LayoutSizes, progress: bool) -> Dict[str, LayoutSummary]:
+def _fill(folder: str, sizes: Sizes, progress: bool) -> Dict[str, Summary]:
     spreads: Dict[str, list] = {f'{s}:{r}': [] for s in SOURCES for r in SEARCHES}
     totals = {name: np.zeros(3, np.int64) for name in spreads}
     for name, record in _records(folder, sizes, progress):
@@ -151,18 +134,18 @@ def _fill(folder: str, sizes: LayoutSizes, progress: bool) -> Dict[str, LayoutSu
         totals[name] += (record.num_nodes, count, count - distinct)
         spreads[name].append(record.config_runtime.max() / record.config_runtime.min())
     return {
-        name: LayoutSummary(len(found), *totals[name].tolist(), float(np.median(found)))
+        name: Summary(len(found), *totals[name].tolist(), float(np.median(found)))
         for name, found in spreads.items()
     }
 
 
 def _records(
-    folder: str, sizes: LayoutSizes, progress: bool
+    folder: str, sizes: Sizes, progress: bool
 ) -> Iterator[Tuple[str, layout_records.LayoutRecord]]:
     """Makes and writes all files, and hands out each with its runtimes."""
     bar = tqdm.tqdm(
         total=len(SOURCES) * (sizes.train + sizes.valid + sizes.test),
-        desc='simulated sample',
+        desc='simulating',
         unit=' programs',
         disable=None if progress else True,
     )

@@ -1,6 +1,6 @@
 """Builds simulated whole programs, one HLO instruction after the other.
 
-The instructions are those of the tile sample (`baselines.simulated.hlo`);
+The instructions are those of the tile simulator (`baselines.simulated.hlo`);
 here they are not fused, and they sit in an entry computation that calls
 reducers and loops.
 """

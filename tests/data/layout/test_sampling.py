@@ -224,7 +224,7 @@ def test_without_runtimes(tmp_path):
         for strategy in ('skewed', 'stratified'):
             with pytest.raises(
                 ValueError,
-                match=f'^g0: {strategy} sampling needs runtimes, .* sample uniformly',
+                match=f'^g0: {strategy} sampling needs runtimes, .* draw uniformly',
             ):
                 layout_sampling.ConfigSampler(store, strategy, unique=unique).draw(
                     np.random.default_rng(0), [0], 2
@@ -251,6 +251,6 @@ def test_mistakes(store):
         layout_sampling.ConfigSampler(store).draw(rng, [3], 1)
 
 
-def test_no_graphs_give_an_empty_sample(store):
+def test_no_graphs_give_an_empty_draw(store):
     drawn = layout_sampling.ConfigSampler(store).draw(np.random.default_rng(0), [], 4)
     assert drawn.configs.shape == drawn.runtimes.shape == (0, 4)

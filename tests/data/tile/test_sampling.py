@@ -19,7 +19,7 @@ from baselines.data.tile import sampling
 )
 def test_rows_are_distinct_and_in_range(k, extra, seed):
     counts = k + np.array(extra)
-    drawn = sampling.sample_configs(np.random.default_rng(seed), counts, k)
+    drawn = sampling.draw_configs(np.random.default_rng(seed), counts, k)
     assert drawn.shape == (len(counts), k)
     assert drawn.dtype == np.int64
     assert (drawn >= 0).all() and (drawn < counts[:, None]).all()
@@ -31,15 +31,15 @@ def test_rows_are_distinct_and_in_range(k, extra, seed):
 def test_same_seed_draws_the_same_and_moves_on(seed):
     counts = np.array([1000, 50, 70])
     rng = np.random.default_rng(seed)
-    first = sampling.sample_configs(rng, counts, 20)
-    second = sampling.sample_configs(rng, counts, 20)
-    again = sampling.sample_configs(np.random.default_rng(seed), counts, 20)
+    first = sampling.draw_configs(rng, counts, 20)
+    second = sampling.draw_configs(rng, counts, 20)
+    again = sampling.draw_configs(np.random.default_rng(seed), counts, 20)
     np.testing.assert_array_equal(first, again)
     assert (first != second).any()
 
 
 def test_as_many_as_there_are_is_a_permutation():
-    drawn = sampling.sample_configs(np.random.default_rng(0), np.full(50, 7), 7)
+    drawn = sampling.draw_configs(np.random.default_rng(0), np.full(50, 7), 7)
     np.testing.assert_array_equal(np.sort(drawn, axis=1), [list(range(7))] * 50)
     assert len({tuple(row) for row in drawn.tolist()}) > 40
 
@@ -48,7 +48,7 @@ def test_every_ordered_choice_is_equally_likely():
     # 3 of 5 in order: 60 outcomes, 1,000 expected of each.  The sum of
     # (found - expected)^2 / expected is chi-square with 59 degrees of freedom,
     # of which 98.3 is the 99.9 % quantile.
-    drawn = sampling.sample_configs(np.random.default_rng(1), np.full(60_000, 5), 3)
+    drawn = sampling.draw_configs(np.random.default_rng(1), np.full(60_000, 5), 3)
     found = np.bincount(drawn @ [25, 5, 1], minlength=125)
     outcomes = [a * 25 + b * 5 + c for a, b, c in itertools.permutations(range(5), 3)]
     assert found.sum() == found[outcomes].sum() == 60_000
@@ -57,7 +57,7 @@ def test_every_ordered_choice_is_equally_likely():
 
 def test_rows_of_different_length_are_uniform_too():
     counts = np.tile([4, 9], 20_000)
-    drawn = sampling.sample_configs(np.random.default_rng(2), counts, 2)
+    drawn = sampling.draw_configs(np.random.default_rng(2), counts, 2)
     for count, rows in ((4, drawn[::2]), (9, drawn[1::2])):
         share = np.bincount(rows.ravel(), minlength=count) / rows.size
         # Five standard deviations of a share of 40,000 draws.
@@ -69,11 +69,11 @@ def test_rows_of_different_length_are_uniform_too():
 def test_too_few_configurations():
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match='cannot draw 5 .* of a kernel with 3'):
-        sampling.sample_configs(rng, np.array([7, 3, 9]), 5)
+        sampling.draw_configs(rng, np.array([7, 3, 9]), 5)
     with pytest.raises(ValueError, match='cannot draw 0'):
-        sampling.sample_configs(rng, np.array([7]), 0)
+        sampling.draw_configs(rng, np.array([7]), 0)
 
 
 def test_no_kernels_give_an_empty_array():
-    drawn = sampling.sample_configs(np.random.default_rng(0), np.zeros(0, np.int64), 4)
+    drawn = sampling.draw_configs(np.random.default_rng(0), np.zeros(0, np.int64), 4)
     assert drawn.shape == (0, 4)

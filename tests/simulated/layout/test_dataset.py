@@ -8,7 +8,7 @@ import pytest
 
 from baselines.commands import command_line
 from baselines.data.layout import records as layout_records
-from baselines.simulated import layout as layout_sample
+from baselines.simulated.layout import dataset
 from baselines.simulated.layout import layers
 from baselines.simulated.layout import layouts
 from baselines.simulated.layout import ops
@@ -167,11 +167,9 @@ SIZES = dict(train=2, valid=1, test=1, configs_min=20, configs_max=60)
 
 
 @pytest.fixture(scope='module')
-def sample(tmp_path_factory):
-    root = str(tmp_path_factory.mktemp('sample') / 'layout')
-    summary = layout_sample.generate_layout_dataset(
-        root, layout_sample.LayoutSizes(**SIZES), progress=False
-    )
+def written(tmp_path_factory):
+    root = str(tmp_path_factory.mktemp('data') / 'layout')
+    summary = dataset.generate_dataset(root, dataset.Sizes(**SIZES), progress=False)
     return root, summary
 
 
@@ -185,8 +183,8 @@ def records_of(root):
     return found
 
 
-def test_files_are_valid_records(sample):
-    root, summary = sample
+def test_files_are_valid_records(written):
+    root, summary = written
     found = records_of(root)
     assert len(found) == 2 * 2 * 4
     for record in found.values():
@@ -207,8 +205,8 @@ def test_files_are_valid_records(sample):
     assert summary['xla:random'].configs == sum(counts)
 
 
-def test_configurations_are_layouts(sample):
-    for record in records_of(sample[0]).values():
+def test_configurations_are_layouts(written):
+    for record in records_of(written[0]).values():
         values = record.node_config_feat.reshape(record.num_configs, -1, 3, 6)
         written = values >= 0
         # Values first, then -1.
@@ -226,9 +224,9 @@ def test_configurations_are_layouts(sample):
         assert (values[:, reshape, 2] == -1).all()
 
 
-def test_splits_and_collections_hold_the_same_programs(sample):
+def test_splits_and_collections_hold_the_same_programs(written):
     names = {}
-    for key in records_of(sample[0]):
+    for key in records_of(written[0]):
         source, searched, split, name = key.split(os.sep)
         names.setdefault((source, split), {}).setdefault(searched, set()).add(name)
     for found in names.values():
@@ -238,12 +236,11 @@ def test_splits_and_collections_hold_the_same_programs(sample):
         assert sum(map(len, parts)) == len(set().union(*parts))
 
 
-def test_the_same_seed_gives_the_same_files(sample, tmp_path):
+def test_the_same_seed_gives_the_same_files(written, tmp_path):
     other = str(tmp_path / 'again')
-    sizes = layout_sample.LayoutSizes(**SIZES)
-    sizes = sizes._replace(train=1, hide_test_runtimes=True)
-    layout_sample.generate_layout_dataset(other, sizes, progress=False)
-    first, again = records_of(sample[0]), records_of(other)
+    sizes = dataset.Sizes(**{**SIZES, 'train': 1}, hide_test_runtimes=True)
+    dataset.generate_dataset(other, sizes, progress=False)
+    first, again = records_of(written[0]), records_of(other)
     assert len(again) == 2 * 2 * 3
     for key, record in again.items():
         for field in ('node_feat', 'edge_index', 'node_config_feat', 'node_splits'):
@@ -259,8 +256,8 @@ def test_the_same_seed_gives_the_same_files(sample, tmp_path):
         np.testing.assert_array_equal(record.config_runtime, expected)
 
 
-def test_duplicates_are_measured_anew_with_noise_below_one_percent(sample):
-    found = records_of(sample[0])
+def test_duplicates_are_measured_anew_with_noise_below_one_percent(written):
+    found = records_of(written[0])
     key = next(
         k
         for k in found
@@ -295,30 +292,30 @@ def test_runtimes_hang_on_the_graph_and_not_on_a_count():
     assert abs(related) < 0.3
 
 
-def test_a_sample_is_made_once(tmp_path):
+def test_data_are_made_once(tmp_path):
     sizes = dict(train=0, valid=1, test=0, configs_min=2, configs_max=3)
     root = str(tmp_path / 'made')
-    assert layout_sample.ensure_layout_sample(root, progress=False, **sizes) == root
+    assert dataset.ensure_dataset(root, progress=False, **sizes) == root
     with open(os.path.join(root, 'README.txt'), encoding='utf-8') as stream:
         assert 'SIMULATED' in stream.read()
     marker = os.path.join(root, 'sample.json')
     with open(marker, encoding='utf-8') as stream:
         assert json.load(stream)['parameters']['valid'] == 1
     before = os.stat(marker).st_mtime_ns
-    layout_sample.ensure_layout_sample(root, progress=False, **sizes)
+    dataset.ensure_dataset(root, progress=False, **sizes)
     assert os.stat(marker).st_mtime_ns == before
-    layout_sample.ensure_layout_sample(root, progress=False, **sizes, seed=1)
+    dataset.ensure_dataset(root, progress=False, **sizes, seed=1)
     assert os.stat(marker).st_mtime_ns != before
     assert os.listdir(str(tmp_path)) == ['made']  # nothing is left beside it
 
 
-def test_a_broken_off_sample_leaves_nothing(tmp_path, monkeypatch):
+def test_what_breaks_off_leaves_nothing(tmp_path, monkeypatch):
     def fail(path, record):
         raise OSError('disk full')
 
     monkeypatch.setattr(layout_records, 'write_layout', fail)
     with pytest.raises(OSError, match='disk full'):
-        layout_sample.ensure_layout_sample(
+        dataset.ensure_dataset(
             str(tmp_path / 'made'), progress=False, train=0, valid=1, test=0
         )
     assert os.listdir(str(tmp_path)) == []
@@ -329,7 +326,7 @@ def test_a_broken_off_sample_leaves_nothing(tmp_path, monkeypatch):
     [
         (dict(train=-1), 'train is -1: use 0 or more'),
         (dict(seed=-2), 'seed is -2'),
-        (dict(train=0, valid=0, test=0), 'no programs asked for'),
+        (dict(train=0, valid=0, test=0), 'no graphs asked for'),
         (dict(configs_min=1), 'configs_min is 1'),
         (dict(configs_min=9, configs_max=8), 'configs_max 8'),
         (dict(configs_max=100001), 'configs_max 100001'),
@@ -337,15 +334,17 @@ def test_a_broken_off_sample_leaves_nothing(tmp_path, monkeypatch):
 )
 def test_sizes_that_make_no_sense(sizes, message):
     with pytest.raises(ValueError, match=message):
-        layout_sample.LayoutSizes(**sizes).checked()
+        dataset.Sizes(**sizes)
 
 
 def test_other_folders_are_not_replaced(tmp_path):
     (tmp_path / 'thesis.txt').write_text('precious')
-    with pytest.raises(ValueError, match='not empty and no simulated layout sample'):
-        layout_sample.generate_layout_dataset(str(tmp_path))
+    with pytest.raises(
+        ValueError, match='not empty and holds no simulated layout data'
+    ):
+        dataset.generate_dataset(str(tmp_path))
     with pytest.raises(ValueError, match='is a file'):
-        layout_sample.generate_layout_dataset(str(tmp_path / 'thesis.txt'))
+        dataset.generate_dataset(str(tmp_path / 'thesis.txt'))
     assert (tmp_path / 'thesis.txt').read_text() == 'precious'
 
 

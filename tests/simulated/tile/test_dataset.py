@@ -9,8 +9,7 @@ import pytest
 
 from baselines.commands import command_line
 from baselines.data.tile import records
-from baselines.simulated import folder as sample_folder
-from baselines.simulated import tile as sample
+from baselines.simulated import folders
 from baselines.simulated.hlo import Fusion, tensor
 from baselines.simulated.tile import dataset
 from baselines.simulated.tile import generate
@@ -23,7 +22,7 @@ SMALL = dataset.Sizes(train=3, valid=2, test=2, configs_mean=40.0)
 
 @pytest.fixture(scope='module')
 def kernels():
-    return [sample.generate_kernel('train', i, configs_mean=200) for i in range(120)]
+    return [generate.generate_kernel('train', i, configs_mean=200) for i in range(120)]
 
 
 def assert_same(a, b):
@@ -75,7 +74,7 @@ class TestKernels:
 
     def test_a_kernel_depends_on_seed_split_and_index_alone(self):
         def make(split='train', index=7, seed=0):
-            return sample.generate_kernel(split, index, seed=seed, configs_mean=40)
+            return generate.generate_kernel(split, index, seed=seed, configs_mean=40)
 
         assert_same(make(), make())
         others = (make(index=8), make(seed=1), make(split='valid'))
@@ -83,8 +82,8 @@ class TestKernels:
 
     def test_arrays_change_only_with_the_version(self):
         # The name holds a digest of graph and configurations.  If this fails,
-        # raise GENERATOR_VERSION, so that users' samples are made anew.
-        found = [sample.generate_kernel('train', i).graph_id for i in (0, 11)]
+        # raise GENERATOR_VERSION, so that users' data are made anew.
+        found = [generate.generate_kernel('train', i).graph_id for i in (0, 11)]
         assert generate.GENERATOR_VERSION == 1
         assert found == [
             'sim_convnet_18_batch_32_5f3a13cbf703dc79',
@@ -93,7 +92,7 @@ class TestKernels:
 
     def test_unknown_split(self):
         with pytest.raises(ValueError, match="'dev' is not one of train, valid, test"):
-            sample.generate_kernel('dev', 0)
+            generate.generate_kernel('dev', 0)
 
 
 class TestDifficulty:
@@ -115,7 +114,7 @@ class TestDifficulty:
         assert 30 <= np.mean([k.num_nodes for k in kernels]) <= 50
 
     def test_configurations_per_kernel(self):
-        counts = [sample.generate_kernel('valid', i).num_configs for i in range(100)]
+        counts = [generate.generate_kernel('valid', i).num_configs for i in range(100)]
         assert 430 <= np.mean(counts) <= 730
         assert min(counts) >= 10 and max(counts) <= 2000
 
@@ -155,7 +154,7 @@ class TestPrograms:
         seen = {}
         for split in ('train', 'valid', 'test'):
             for index in range(12):
-                kernel = sample.generate_kernel(split, index, configs_mean=20)
+                kernel = generate.generate_kernel(split, index, configs_mean=20)
                 seen.setdefault(kernel.graph_id.rpartition('_')[0], set()).add(split)
         assert all(len(splits) == 1 for splits in seen.values())
         assert len(seen) == 12 + 2 * 6
@@ -164,7 +163,7 @@ class TestPrograms:
 class TestDataset:
     def test_writes_the_published_layout(self, tmp_path):
         root = tmp_path / 'a' / 'xla'
-        summary = sample.generate_dataset(str(root), SMALL, progress=False)
+        summary = dataset.generate_dataset(str(root), SMALL, progress=False)
         assert names(root) == ['README.txt', 'sample.json', 'test', 'train', 'valid']
         assert 'SIMULATED' in (root / 'README.txt').read_text()
         configs = 0
@@ -172,7 +171,7 @@ class TestDataset:
             files = names(root / split)
             assert len(files) == count
             for index in range(count):
-                made = sample.generate_kernel(split, index, configs_mean=40)
+                made = generate.generate_kernel(split, index, configs_mean=40)
                 stored = records.read_tile(str(root / split / f'{made.graph_id}.npz'))
                 assert_same(made, stored)
                 configs += made.num_configs
@@ -180,8 +179,8 @@ class TestDataset:
         assert names(tmp_path / 'a') == ['xla']
 
     def test_hides_test_runtimes_on_request(self, tmp_path):
-        hidden = SMALL._replace(hide_test_runtimes=True)
-        sample.generate_dataset(str(tmp_path), hidden, progress=False)
+        hidden = dataclasses.replace(SMALL, hide_test_runtimes=True)
+        dataset.generate_dataset(str(tmp_path), hidden, progress=False)
         for split, known in (('train', True), ('valid', True), ('test', False)):
             for name in names(tmp_path / split):
                 kernel = records.read_tile(str(tmp_path / split / name))
@@ -190,33 +189,39 @@ class TestDataset:
                 assert (kernel.config_runtime_normalizers == 1).all() != known
         assert 'runtimes of test files are 0' in (tmp_path / 'README.txt').read_text()
 
-    def test_a_layout_sample_is_not_replaced_by_a_tile_sample(self, tmp_path):
-        noted = sample_folder.marker('layout', 1, {})
-        with sample_folder.replacing(str(tmp_path / 's'), noted, 'see {marker}'):
+    def test_layout_data_are_not_replaced_by_tile_data(self, tmp_path):
+        kind = folders.Kind('layout', 1, 'Invented.', 'docs/x.md')
+        with folders.replacing(str(tmp_path / 's'), kind, SMALL):
             pass
-        with pytest.raises(ValueError, match='no simulated tile sample'):
-            sample.generate_dataset(str(tmp_path / 's'))
-        assert (tmp_path / 's' / 'README.txt').read_text() == 'see sample.json'
+        with pytest.raises(ValueError, match='holds no simulated tile data'):
+            dataset.generate_dataset(str(tmp_path / 's'))
+        readme = (tmp_path / 's' / 'README.txt').read_text()
+        for words in ('SIMULATED', 'Invented.', 'docs/x.md', 'sample.json'):
+            assert words in readme
 
     def test_refuses_a_folder_with_other_things(self, tmp_path):
         (tmp_path / 'thesis.tex').write_text('')
-        with pytest.raises(ValueError, match='not empty and no simulated tile sample'):
-            sample.generate_dataset(str(tmp_path), SMALL, progress=False)
+        with pytest.raises(
+            ValueError, match='not empty and holds no simulated tile data'
+        ):
+            dataset.generate_dataset(str(tmp_path), SMALL, progress=False)
         with pytest.raises(ValueError, match='is a file; name a folder'):
-            sample.generate_dataset(str(tmp_path / 'thesis.tex'), SMALL)
+            dataset.generate_dataset(str(tmp_path / 'thesis.tex'), SMALL)
         assert names(tmp_path) == ['thesis.tex']
 
     @pytest.mark.parametrize(
         'change, message',
         [
             (dict(train=-1), 'train is -1: use 0 or more'),
-            (dict(train=0, valid=0, test=0), 'no kernels asked for'),
+            (dict(train=0, valid=0, test=0), 'no graphs asked for'),
             (dict(configs_mean=5.0), 'configs_mean is 5: use a number from 20'),
         ],
     )
     def test_refuses_senseless_sizes(self, tmp_path, change, message):
         with pytest.raises(ValueError, match=message):
-            sample.generate_dataset(str(tmp_path / 'x'), SMALL._replace(**change))
+            dataset.generate_dataset(
+                str(tmp_path / 'x'), dataclasses.replace(SMALL, **change)
+            )
         assert not names(tmp_path)
 
     def test_an_interrupted_run_leaves_nothing(self, tmp_path, monkeypatch):
@@ -228,12 +233,12 @@ class TestDataset:
                 raise KeyboardInterrupt
             return generate.generate_kernel(split, index, **kwargs)
 
-        sample.generate_dataset(str(tmp_path / 'x'), SMALL, progress=False)
+        dataset.generate_dataset(str(tmp_path / 'x'), SMALL, progress=False)
         before = names(tmp_path / 'x' / 'train')
         monkeypatch.setattr(dataset, 'generate_kernel', interrupted)
         with pytest.raises(KeyboardInterrupt):
-            sample.generate_dataset(
-                str(tmp_path / 'x'), SMALL._replace(seed=5), progress=False
+            dataset.generate_dataset(
+                str(tmp_path / 'x'), dataclasses.replace(SMALL, seed=5), progress=False
             )
         assert names(tmp_path) == ['x'] and names(tmp_path / 'x' / 'train') == before
 
@@ -242,7 +247,7 @@ class TestDataset:
             (tmp_path / name).mkdir()
             since = os.path.getmtime(tmp_path / name) - age
             os.utime(tmp_path / name, (since, since))
-        sample.generate_dataset(str(tmp_path / 'x'), SMALL, progress=False)
+        dataset.generate_dataset(str(tmp_path / 'x'), SMALL, progress=False)
         assert names(tmp_path) == ['.x.new', '.y.old', 'x']
 
 
@@ -250,25 +255,25 @@ class TestEnsure:
     SIZES = dict(train=2, valid=1, test=1, configs_mean=40.0, progress=False)
 
     def test_makes_it_once(self, tmp_path):
-        root = sample.ensure_sample(str(tmp_path / 'x'), **self.SIZES)
+        root = dataset.ensure_dataset(str(tmp_path / 'x'), **self.SIZES)
         assert root == str(tmp_path / 'x')
         inode = os.stat(root).st_ino
-        sample.ensure_sample(root, **self.SIZES)
+        dataset.ensure_dataset(root, **self.SIZES)
         assert os.stat(root).st_ino == inode
 
     def test_makes_it_anew_for_other_sizes_or_another_version(self, tmp_path):
-        root = sample.ensure_sample(str(tmp_path / 'x'), **self.SIZES)
-        sample.ensure_sample(root, **{**self.SIZES, 'train': 3})
+        root = dataset.ensure_dataset(str(tmp_path / 'x'), **self.SIZES)
+        dataset.ensure_dataset(root, **{**self.SIZES, 'train': 3})
         assert len(names(tmp_path / 'x' / 'train')) == 3
         marker = tmp_path / 'x' / 'sample.json'
         old = json.loads(marker.read_text())
         marker.write_text(json.dumps({**old, 'generator_version': -1}))
-        sample.ensure_sample(root, **{**self.SIZES, 'train': 3})
+        dataset.ensure_dataset(root, **{**self.SIZES, 'train': 3})
         assert json.loads(marker.read_text()) == old
 
     def test_the_default_folder_is_in_the_home(self, tmp_path, monkeypatch):
         monkeypatch.setenv('HOME', str(tmp_path))
-        root = sample.ensure_sample(**self.SIZES)
+        root = dataset.ensure_dataset(**self.SIZES)
         assert root == str(tmp_path / 'data/tpugraphs/sample/npz/tile/xla')
         assert names(root) == ['README.txt', 'sample.json', 'test', 'train', 'valid']
 
@@ -281,11 +286,11 @@ class TestEnsure:
         def slow(source, target):
             if target == root and not os.path.exists(root):
                 monkeypatch.setattr(os, 'rename', rename)
-                sample.ensure_sample(root, **sizes)
+                dataset.ensure_dataset(root, **sizes)
             rename(source, target)
 
         monkeypatch.setattr(os, 'rename', slow)
-        sample.ensure_sample(root, **sizes)
+        dataset.ensure_dataset(root, **sizes)
         assert names(tmp_path) == ['x'] and len(names(tmp_path / 'x' / 'train')) == 1
 
 
@@ -306,12 +311,10 @@ class TestCommand:
         ]
         assert command_line.run_command('sample', args) == 0
         out = capsys.readouterr().out
-        assert out.startswith(f'SIMULATED sample (no measurements) in {tmp_path}: ')
+        assert out.startswith(f'SIMULATED data (no measurements) in {tmp_path}: ')
         assert 'train 2, valid 1, test 1 kernels\n4 kernels, ' in out
         assert 'median / best ' in out and 'worst / best ' in out
-        assert sample_folder.read_marker(str(tmp_path))['parameters'][
-            'hide_test_runtimes'
-        ]
+        assert folders.read_marker(str(tmp_path))['parameters']['hide_test_runtimes']
 
     def test_refuses_in_one_line(self, tmp_path, capsys):
         (tmp_path / 'notes').write_text('')

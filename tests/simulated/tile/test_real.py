@@ -1,8 +1,8 @@
 """The simulated machine against measured kernels: does it rank as the TPU did?
 
 The eight real kernels with at least ten configurations whose tiles are known
-are rebuilt here with the sample's own builder.  `pytest -s` prints the table
-that docs/sample-data.md quotes.
+are rebuilt here with the simulator's own builder.  `pytest -s` prints the table
+that docs/simulated-data.md quotes.
 """
 
 import os
@@ -238,7 +238,7 @@ def test_ranks_configurations_as_measured(compared):
 
 
 def test_measured_configurations_fit_twice_into_vector_memory(compared):
-    # What the sample takes for the rule that makes a tile a candidate.
+    # What the simulator takes for the rule that makes a tile a candidate.
     largest = {name: memory.max() / 2**20 for name, (*_, memory) in compared.items()}
     assert all(mib < 16.5 for mib in largest.values()), largest
     assert max(largest.values()) > 15, largest

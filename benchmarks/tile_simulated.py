@@ -1,10 +1,10 @@
-"""Trains the tile models on the simulated sample and tables their errors.
+"""Trains the tile models on simulated kernels and tables their errors.
 
-  python benchmarks/tile_sample.py                      # all five, one seed
-  python benchmarks/tile_sample.py --seeds 0 1 2 --record
+  python benchmarks/tile_simulated.py                      # all five, one seed
+  python benchmarks/tile_simulated.py --seeds 0 1 2 --record
 
 Default flags throughout; the table of the README comes from here.  Validation
-and test programs are not in the training split.  The sample is simulated: the
+and test programs are not in the training split.  The data are simulated: the
 figures say how models compare on it, not what they reach on real kernels.
 """
 

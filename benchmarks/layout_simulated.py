@@ -1,8 +1,8 @@
 """Trains ResModel on the simulated layout collections, beside boosted trees.
 
   pip install scikit-learn                              # for the trees only
-  python benchmarks/layout_sample.py                    # all four, one seed
-  python benchmarks/layout_sample.py --seeds 0 1 2 --record
+  python benchmarks/layout_simulated.py                    # all four, one seed
+  python benchmarks/layout_simulated.py --seeds 0 1 2 --record
 
 Prints Kendall's tau on the test programs, which are in no other split: the mean
 over programs and seeds, and its 95 % bootstrap interval over programs.  `trees`
@@ -14,7 +14,7 @@ configurations of its training split and rank the 40 of its validation split.
 Those choose nothing there, neither epoch nor setting.  Some of them are in the
 training split too; a row of its own leaves these out.
 
-The sample is simulated: the figures say how models compare on it, not what they
+The data are simulated: the figures say how models compare on it, not what they
 reach on real programs.  ResModel has its published architecture, loss and
 gradient clipping; `RECIPE` is what differs from the default flags, because an
 epoch of 24 programs is three steps with those, not hundreds.
@@ -41,7 +41,7 @@ from baselines.commands import command_line
 from baselines.data.layout import store as layout_store
 from baselines.ranking import metrics
 from baselines.ranking import report
-from baselines.simulated import layout as layout_sample
+from baselines.simulated.layout import dataset
 
 COLLECTIONS = ('xla:random', 'xla:default', 'nlp:random', 'nlp:default')
 
@@ -112,7 +112,7 @@ def main() -> int:
     print('| collection | random | trees | ResModel | training |')
     print('|---|---|---|---|---|')
     for collection in args.collections:
-        settings = _settings(args, layout_sample.ensure_layout_sample(), collection)
+        settings = _settings(args, dataset.ensure_dataset(), collection)
         trees = by_seed(boosted, args, settings, 'test', TREES)
         model = by_seed(trained, args, settings, 'test', {**RECIPE, **changed})
         rows += show(collection, '0', every(trees), every(model))

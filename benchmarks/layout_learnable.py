@@ -1,6 +1,6 @@
-"""Is the runtime of the simulated layout sample learnable, and not trivially so?
+"""Is the runtime of simulated layout data learnable, and not trivially so?
 
-    python benchmarks/layout_sample_learnable.py [folder of a sample]
+    python benchmarks/layout_learnable.py [folder]
 
 Fits a ridge regression on the train programs of each collection, from the
 published arrays alone, and prints the mean Kendall's tau over the configurations
@@ -25,7 +25,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # pylint: disable=wrong-import-position
 from baselines.data.layout.records import LayoutRecord
 from baselines.data.layout.records import read_layout
-from baselines.simulated import layout as layout_sample
+from baselines.simulated.layout import dataset
 from baselines.simulated.layout.generate import NOISE
 from baselines.simulated.layout.layouts import registers
 
@@ -33,7 +33,7 @@ CONVOLUTION, DOT, RESHAPE = 26, 34, 75
 
 
 def main() -> None:
-    root = sys.argv[1] if len(sys.argv) > 1 else layout_sample.ensure_layout_sample()
+    root = sys.argv[1] if len(sys.argv) > 1 else dataset.ensure_dataset()
     rows = ('counts', 'local', 'ceiling')
     print('SIMULATED data; mean tau over unseen test programs')
     print(f'{"collection":14}' + ''.join(f'{row:>10}' for row in rows))

@@ -1,0 +1,176 @@
+"""Folders of simulated data: written whole or not at all, replaced only by another."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import shutil
+import tempfile
+import time
+from typing import Any, Dict, Iterator, NamedTuple, Optional
+
+from baselines import files
+
+# The name that such folders have had from the start.
+MARKER = 'sample.json'
+_README = """\
+This is SIMULATED data, no measurement of any hardware.
+
+{about}
+Use it to try the toolkit, never to report results.
+How it is made, and what it leaves out: {document} of the toolkit.
+Parameters: {marker}.
+{test}
+"""
+_TEST_KNOWN = (
+    'Other than in the published data, test files have their runtimes, so that '
+    'test metrics\ncan be computed (--hide_test_runtimes writes zeros).'
+)
+_TEST_HIDDEN = 'As in the published data, the runtimes of test files are 0.'
+_STALE_SECONDS = 3600
+
+
+class Kind(NamedTuple):
+    """What is simulated.
+
+    Attributes:
+        collection: 'tile' or 'layout'.
+        version: of the generator; another one makes the data anew.
+        about: what a README.txt says of it.
+        document: where it is described.
+    """
+
+    collection: str
+    version: int
+    about: str
+    document: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+    """How much is simulated; each collection adds its own.
+
+    Attributes:
+        train: graphs in the train split.
+        valid: graphs in the valid split.
+        test: graphs in the test split.
+        seed: of all randomness.
+        hide_test_runtimes: whether test files have runtimes 0 (and normalisers
+            1), as the published ones do.
+
+    Raises:
+        ValueError: a number makes no sense.
+    """
+
+    train: int
+    valid: int
+    test: int
+    seed: int = 0
+    hide_test_runtimes: bool = False
+
+    def __post_init__(self):
+        for name in ('train', 'valid', 'test', 'seed'):
+            if getattr(self, name) < 0:
+                raise ValueError(f'{name} is {getattr(self, name)}: use 0 or more')
+        if not self.train + self.valid + self.test:
+            raise ValueError('no graphs asked for: set train, valid or test above 0')
+
+
+def read_marker(root: str) -> Optional[Dict[str, Any]]:
+    """Returns what `replacing` noted of the data at `root`; None if none is."""
+    with contextlib.suppress(OSError, ValueError):
+        with open(os.path.join(root, MARKER), encoding='utf-8') as stream:
+            return json.load(stream)
+    return None
+
+
+def holds(root: str, kind: Kind, sizes: Sizes) -> bool:
+    """Whether the data at `root` are what `replacing` would make anew."""
+    return read_marker(root) == _marker(kind, sizes)
+
+
+def _marker(kind: Kind, sizes: Sizes) -> Dict[str, Any]:
+    return {
+        'simulated': True,
+        'collection': kind.collection,
+        'generator_version': kind.version,
+        'parameters': dataclasses.asdict(sizes),
+    }
+
+
+@contextlib.contextmanager
+def replacing(root: str, kind: Kind, sizes: Sizes) -> Iterator[str]:
+    """Gives a folder to fill that takes the name `root` when the block ends well.
+
+    A README.txt and a marker with the parameters are put into it.
+
+    Args:
+        root: missing, an empty folder, or data of the same collection, which are
+            replaced.
+        kind: what is simulated.
+        sizes: how much.
+
+    Raises:
+        ValueError: `root` holds something else.
+        OSError: the folder cannot be written.
+    """
+    root, noted = files.expand(root), _marker(kind, sizes)
+    _check_replaceable(root, kind.collection)
+    parent, name = os.path.split(root)
+    os.makedirs(parent, exist_ok=True)
+    _remove_stale(parent, name)
+    building = tempfile.mkdtemp(prefix=f'.{name}.', dir=parent)
+    readme = _README.format(
+        about=kind.about,
+        document=kind.document,
+        marker=MARKER,
+        test=_TEST_HIDDEN if sizes.hide_test_runtimes else _TEST_KNOWN,
+    )
+    try:
+        yield building
+        with files.write_atomically(os.path.join(building, 'README.txt')) as stream:
+            stream.write(readme)
+        with files.write_atomically(os.path.join(building, MARKER)) as stream:
+            json.dump(noted, stream, indent=2)
+        os.chmod(building, 0o755)
+        _swap(building, root, noted)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+
+
+def _check_replaceable(root: str, collection: str) -> None:
+    if not os.path.isdir(root):
+        if os.path.lexists(root):
+            raise ValueError(f'{root} is a file; name a folder')
+        return
+    if not os.listdir(root):
+        return
+    found = read_marker(root)
+    if not found or found.get('collection') != collection:
+        raise ValueError(
+            f'{root} is not empty and holds no simulated {collection} data (it has no '
+            f'{MARKER} of them); name another folder'
+        )
+
+
+def _remove_stale(parent: str, name: str) -> None:
+    """Removes what a killed run left beside the folder long ago."""
+    for entry in os.listdir(parent):
+        path = os.path.join(parent, entry)
+        if entry.startswith(f'.{name}.') and os.path.isdir(path):
+            if time.time() - os.path.getmtime(path) > _STALE_SECONDS:
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _swap(building: str, root: str, noted: Dict[str, Any]) -> None:
+    """Gives the finished folder its name; the old one goes afterwards."""
+    old = f'{building}.old'
+    with contextlib.suppress(FileNotFoundError):
+        os.rename(root, old)
+    try:
+        os.rename(building, root)
+    except OSError:
+        # Another process was faster; its data are as good as ours.
+        if read_marker(root) != noted:
+            raise
+    shutil.rmtree(old, ignore_errors=True)
