@@ -16,7 +16,7 @@ from tests.helpers import places
 
 _ROOT = places.ROOT
 
-# The published flags (docs/design-contracts.md, 2); the ways of writing a default are absl's.
+# The published flags (docs/design-contracts.md, 2), with defaults as absl writes them.
 _PUBLISHED = {
     'epochs': '100',
     'early_stop': '20',

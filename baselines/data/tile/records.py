@@ -1,7 +1,7 @@
 """One kernel of the tile collection: its arrays, read, checked and written.
 
-The file format is the published one (docs/design-contracts.md, 1).  Integers of any width are
-accepted; what comes out has one dtype per array, and nobody checks it again.
+The file format is the published one (docs/design-contracts.md, 1).  Integers of any
+width are accepted; what comes out has one dtype per array, and nobody checks it again.
 """
 
 import dataclasses
