@@ -23,9 +23,12 @@ from typing import Dict, List, NamedTuple, Tuple
 
 import numpy as np
 
-CONVOLUTION, DOT, RESHAPE = 26, 34, 75
+from baselines.hlo import schema
+
+CONVOLUTION, DOT, RESHAPE = map(
+    schema.OPCODE_NUMBERS.get, ('convolution', 'dot', 'reshape')
+)
 _KINDS = (CONVOLUTION, DOT, RESHAPE)
-_TYPE_BYTES = (1, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 2, 8, 16, 0, 0, 0)
 _RANKS = 4  # positions that are told apart
 _ROLES = 3
 _PER_TENSOR = 1 + 3 * _RANKS + 2 * _ROLES
@@ -33,7 +36,11 @@ _PER_KIND = 3 * _PER_TENSOR + 1 + 2 * 3 * 2 + 1
 _COUNTED = 1e-3
 _FAR = 64  # nodes followed upwards at most
 # Columns of a convolution's batch and feature dimension, per tensor.
-_CONVOLUTION_DIMS = ((105, 106), (93, 94), (99, 100))
+_CONVOLUTION_DIMS = (
+    (schema.OUTPUT_BATCH, schema.OUTPUT_FEATURE),
+    (schema.INPUT_BATCH, schema.INPUT_FEATURE),
+    (schema.KERNEL_INPUT, schema.KERNEL_OUTPUT),
+)
 
 
 class Rows(NamedTuple):
@@ -79,7 +86,8 @@ class _Program:
         )
         self._codes = np.asarray(store.group_codes(graph))
         self._vectors = store.vectors(graph).astype(int).reshape(-1, 3, 6)
-        self._dims = [tuple(int(s) for s in row if s) for row in self._feat[:, 21:27]]
+        sizes = self._feat[:, schema.DIMENSIONS]
+        self._dims = [tuple(int(s) for s in row if s) for row in sizes]
         self._operands: List[List[int]] = [[] for _ in self._dims]
         for consumer, producer in np.asarray(
             store.edge_index[store.rows('edge', graph)]
@@ -118,8 +126,8 @@ class _Program:
         return sums.reshape(len(sums), -1) / total
 
     def _bytes(self, array: int) -> float:
-        size = _TYPE_BYTES[int(np.argmax(self._feat[array, 2:21]))]
-        return float(np.prod(self._dims[array])) * size
+        kind = schema.ELEMENT_TYPES[np.argmax(self._feat[array, schema.TYPES])]
+        return float(np.prod(self._dims[array])) * kind.bytes
 
     def _ordered_operands(self, node: int, place: int) -> List[int]:
         """Input first.  Edges are sorted by number, which need not be so."""

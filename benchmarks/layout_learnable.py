@@ -25,11 +25,14 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # pylint: disable=wrong-import-position
 from baselines.data.layout.records import LayoutRecord
 from baselines.data.layout.records import read_layout
+from baselines.hlo import schema
 from baselines.simulated.layout import dataset
 from baselines.simulated.layout.generate import NOISE
 from baselines.simulated.layout.layouts import registers
 
-CONVOLUTION, DOT, RESHAPE = 26, 34, 75
+CONVOLUTION, DOT, RESHAPE = map(
+    schema.OPCODE_NUMBERS.get, ('convolution', 'dot', 'reshape')
+)
 
 
 def main() -> None:
@@ -82,7 +85,7 @@ def examples(record: LayoutRecord):
 
 def shapes(record: LayoutRecord):
     """Returns sizes of every node, and the producers of every node by number."""
-    sizes = record.node_feat[:, 21:27].astype(int)
+    sizes = record.node_feat[:, schema.DIMENSIONS].astype(int)
     dims = [tuple(int(s) for s in row if s) for row in sizes]
     operands = {node: [] for node in range(record.num_nodes)}
     for consumer, producer in record.edge_index.tolist():

@@ -8,6 +8,7 @@ import dataclasses
 from typing import Any, Dict, Optional, Tuple
 
 from baselines.data.packed import splits
+from baselines.hlo import schema
 
 _PARTS = ('node', 'config')
 # What prediction on data of another kind needs.
@@ -27,8 +28,8 @@ class Variant:
     """
 
     pad: int = 0
-    node_features: int = 140
-    config_features: int = 24
+    node_features: int = len(schema.NODE)
+    config_features: int = len(schema.TILE)
     feature_names: Optional[Tuple[str, ...]] = None
     config_feature_names: Optional[Tuple[str, ...]] = None
 

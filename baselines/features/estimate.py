@@ -30,6 +30,7 @@ import numpy as np
 from baselines.data import ragged
 from baselines.data.packed import splits
 from baselines.features import kernel_facts as facts_lib
+from baselines.hlo import schema
 
 NAMES = (
     'log_tiles',
@@ -49,8 +50,8 @@ _VECTOR_REGISTERS_PER_NS = 2 * _CLOCK_GHZ
 _VECTOR_MEMORY_BYTES = 16 * 2**20
 _NS_PER_TILE = 250.0
 
-_CONFIG_COLUMNS = 24
-_OUTPUT_BOUNDS, _KERNEL_BOUNDS = slice(8, 14), slice(0, 6)
+_OUTPUT_BOUNDS = schema.TILE.block('output_bounds')
+_KERNEL_BOUNDS = schema.TILE.block('kernel_bounds')
 # Rows at once: few enough for what is computed of them to stay in cache.
 _CHUNK = 1 << 10
 # Configurations of each kernel that `value_range` looks at.
@@ -76,10 +77,10 @@ def estimate(
     Raises:
         ValueError: `configs` has fewer than 24 columns.
     """
-    if configs.shape[-1] < _CONFIG_COLUMNS:
+    if configs.shape[-1] < len(schema.TILE):
         raise ValueError(
             f'config_feat has {configs.shape[-1]} columns, but --estimate reads '
-            f'the {_CONFIG_COLUMNS} published ones'
+            f'the {len(schema.TILE)} published ones'
         )
     out = np.empty((len(configs), len(NAMES)), np.float32)
     for start in range(0, len(configs), _CHUNK):

@@ -10,13 +10,12 @@ from typing import Any, Dict, Tuple
 
 import numpy as np
 
+from baselines.hlo import schema
+
 _LANES = 128
 
-# Columns that hold sizes of dimensions: the shape, the window, the sizes of a
-# dynamic slice ...
-_NODE_SIZES = (*range(21, 27), *range(37, 43), 121, 122)
-# ... and kernel, output and input bounds.  Layout digits are no sizes.
-_TILE_SIZES = (*range(6), *range(8, 14), *range(16, 22))
+# Lists of columns that hold sizes of dimensions.  Layout digits are no sizes.
+_NODE_LISTS = ('shape_dimensions', 'window_size', 'dynamic_slice_sizes')
 _MOST_COLUMNS = 1 << 16
 
 
@@ -46,12 +45,17 @@ class Expansion:
         signlog = features == 'signlog'
         if not mod128:
             return cls(signlog, signlog)
-        return cls(signlog, signlog, _NODE_SIZES, _TILE_SIZES)
+        return cls(
+            signlog,
+            signlog,
+            _positions(schema.NODE, _NODE_LISTS),
+            _positions(schema.TILE, schema.TILE_LISTS),
+        )
 
     @classmethod
     def of_layouts(cls, features: str, mod128: bool) -> 'Expansion':
         """The same of layout programs, whose configuration digits stay digits."""
-        sizes = _NODE_SIZES if mod128 else ()
+        sizes = _positions(schema.NODE, _NODE_LISTS) if mod128 else ()
         return cls(features == 'signlog', False, sizes)
 
     @property
@@ -141,6 +145,12 @@ class Expansion:
 
     def _sizes(self, part: str) -> Tuple[int, ...]:
         return getattr(self, f'{part}_sizes')
+
+
+def _positions(columns: schema.Columns, lists: Tuple[str, ...]) -> Tuple[int, ...]:
+    """Positions of the entries of some lists."""
+    every = range(len(columns))
+    return tuple(place for name in lists for place in every[columns.block(name)])
 
 
 def signlog(values: np.ndarray) -> np.ndarray:

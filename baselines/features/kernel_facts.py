@@ -14,7 +14,7 @@ import numpy as np
 
 from baselines.data.packed import splits
 from baselines.features import physical_shapes as shapes_lib
-from baselines.hlo import opcodes
+from baselines.hlo import schema
 
 RANK = shapes_lib.RANK
 # Loops: one for each dimension of the loop tensor, slowest first, then those
@@ -23,13 +23,6 @@ LOOPS = RANK + 2
 _WINDOW = RANK + 1
 
 GROUPS = 6  # of tensors that follow the same loops, per kernel
-
-# Places in the 140 published columns.
-_NODE_COLUMNS = 140
-_INPUT_BATCH, _INPUT_FEATURE = 93, 94
-_KERNEL_INPUT, _KERNEL_OUTPUT = 99, 100
-_OUTPUT_BATCH, _OUTPUT_FEATURE = 105, 106
-_TUPLE = 18
 
 _PRODUCTS = ('convolution', 'dot')
 # Need nothing of the vector unit.
@@ -106,10 +99,10 @@ class KernelFacts:
         Raises:
             ValueError: node_feat does not have the 140 published columns.
         """
-        if store.node_feat.shape[1] < _NODE_COLUMNS:
+        if store.node_feat.shape[1] < len(schema.NODE):
             raise ValueError(
                 f'{store.source}: node_feat has {store.node_feat.shape[1]} '
-                f'columns, but --estimate reads the {_NODE_COLUMNS} published ones'
+                f'columns, but --estimate reads the {len(schema.NODE)} published ones'
             )
         return _Reader(store).facts()
 
@@ -189,7 +182,7 @@ class _Reader:
         )
 
     def _is(self, names: Sequence[str]) -> np.ndarray:
-        return np.isin(self._opcode, opcodes.numbers(names))
+        return np.isin(self._opcode, schema.opcode_numbers(names))
 
     def _cost(self) -> np.ndarray:
         """Vector operations per register of a node's result, [n]."""
@@ -209,7 +202,7 @@ class _Reader:
 
     def _ends(self) -> Tuple[np.ndarray, np.ndarray]:
         """Nodes that are read from memory and nodes that are written."""
-        is_root = self._features[:, 0] > 0
+        is_root = self._features[:, schema.IS_ROOT] > 0
         roots = np.flatnonzero(is_root)
         root = self._last(roots)
         before = self._last(roots[roots != root[self._kernel[roots]]])
@@ -217,7 +210,7 @@ class _Reader:
         parameters = np.flatnonzero(in_entry & self._is(('parameter',)))
         ends = np.zeros(len(self._kernel), bool)
         ends[root[root >= 0]] = True
-        is_tuple = self._features[:, _TUPLE] > 0
+        is_tuple = self._features[:, schema.IS_TUPLE] > 0
         calls = self._is(('fusion', 'call'))
         # A fusion that returns a tuple, the tuple, and its entries.
         for _ in range(2):
@@ -251,9 +244,9 @@ class _Reader:
             return sum(
                 (size(a, feature[:, i]) == size(b, feature[:, j])).astype(int)
                 for a, i, b, j in (
-                    (first, _INPUT_BATCH, product, _OUTPUT_BATCH),
-                    (first, _INPUT_FEATURE, second, _KERNEL_INPUT),
-                    (second, _KERNEL_OUTPUT, product, _OUTPUT_FEATURE),
+                    (first, schema.INPUT_BATCH, product, schema.OUTPUT_BATCH),
+                    (first, schema.INPUT_FEATURE, second, schema.KERNEL_INPUT),
+                    (second, schema.KERNEL_OUTPUT, product, schema.OUTPUT_FEATURE),
                 )
             )
 
@@ -273,9 +266,9 @@ class _Reader:
         shapes, feature = self._shapes, self._features[product]
         logical = shapes.logical
         in_right = logical[right] >= 0
-        columns = logical[product] == feature[:, [_OUTPUT_FEATURE]]
-        summed = in_right & (logical[right] != feature[:, [_KERNEL_OUTPUT]])
-        window = summed & (logical[right] != feature[:, [_KERNEL_INPUT]])
+        columns = logical[product] == feature[:, [schema.OUTPUT_FEATURE]]
+        summed = in_right & (logical[right] != feature[:, [schema.KERNEL_OUTPUT]])
+        window = summed & (logical[right] != feature[:, [schema.KERNEL_INPUT]])
         # A `dot` has no dimension numbers here: sizes must do.
         is_dot = self._is(('dot',))[product][:, np.newaxis]
         rows_of_dot, _ = shapes_lib.match(

@@ -8,16 +8,12 @@ from typing import Tuple
 
 import numpy as np
 
+from baselines.hlo import schema
+
 LANES = 128
 SUBLANES = 8
-RANK = 6  # dimensions that the columns hold
 
-_TYPES = slice(2, 21)
-_DIMENSIONS = slice(21, 27)
-_LAYOUT = slice(134, 140)
-# In the order of columns 2-20: invalid, pred, s8 to s64, u8 to u64, f16 to f64,
-# bf16, c64, c128, tuple, opaque, token.
-_BYTES = np.array([0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 2, 8, 16, 0, 0, 0.0])
+RANK = schema.RANK
 
 
 class PhysicalShapes:
@@ -39,11 +35,12 @@ class PhysicalShapes:
     """
 
     def __init__(self, features: np.ndarray):
-        dims = np.maximum(features[:, _DIMENSIONS].astype(np.float64), 0)
+        dims = np.maximum(features[:, schema.DIMENSIONS].astype(np.float64), 0)
         present = np.cumprod(dims > 0, axis=1).astype(bool)
         rank = present.sum(axis=1)[:, np.newaxis]
         place = np.arange(RANK)
-        layout = np.clip(features[:, _LAYOUT], 0, RANK - 1).astype(np.int64)
+        layout = np.clip(features[:, schema.MINOR_TO_MAJOR], 0, RANK - 1)
+        layout = layout.astype(np.int64)
         # The layout names the fastest dimension first.
         order = np.take_along_axis(
             layout, np.clip(rank - 1 - place, 0, RANK - 1), axis=1
@@ -61,7 +58,8 @@ class PhysicalShapes:
         self.elements = np.where(self.sizes > 0, self.sizes, 1).prod(axis=1)
         registers = np.where(self.sizes > 0, self.units, 1).prod(axis=1)
         self.registers = np.where(self.is_array, registers, 0)
-        element_bytes = features[:, _TYPES].astype(np.float64) @ _BYTES
+        sizes = np.array([kind.bytes for kind in schema.ELEMENT_TYPES], np.float64)
+        element_bytes = features[:, schema.TYPES].astype(np.float64) @ sizes
         self.bytes = self.registers * LANES * SUBLANES * element_bytes
         self.dims = np.where(present, dims, 0)
 

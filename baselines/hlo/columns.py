@@ -5,6 +5,7 @@ from typing import List, Tuple
 import numpy as np
 
 from baselines.hlo import ragged
+from baselines.hlo import schema
 
 
 class Columns:
@@ -27,6 +28,19 @@ class Columns:
         """Adds [n, len(names)] of int64 or bool."""
         self._names += names
         self._blocks.append(values.astype(np.float32))
+
+    def add_types(self, name: str, types: np.ndarray) -> None:
+        """Adds `<name>_is_<type>` for each of `schema.ELEMENT_TYPES`.
+
+        Args:
+            name: their prefix.
+            types: PrimitiveType numbers, int64 [n]; -1 gives all zeros.
+        """
+        numbers = np.array([kind.number for kind in schema.ELEMENT_TYPES])
+        self.add_block(
+            [f'{name}_is_{kind.name}' for kind in schema.ELEMENT_TYPES],
+            types[:, None] == numbers,
+        )
 
     def add_list(
         self,

@@ -9,7 +9,6 @@ from typing import Any, Sequence
 import numpy as np
 
 from baselines.hlo import columns
-from baselines.hlo import element_types
 from baselines.hlo import gather
 from baselines.hlo import ragged
 
@@ -94,7 +93,7 @@ def _add_operands(
         present = rows >= 0
         element_type = np.full(len(rows), -1, np.int64)
         element_type[present] = types[rows[present]]
-        element_types.add_flags(out, f'operand_{number}_element_type', element_type)
+        out.add_types(f'operand_{number}_element_type', element_type)
         out.add_list(
             f'operand_{number}_dimensions', dimensions.take(rows), 6, aggregates=True
         )

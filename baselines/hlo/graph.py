@@ -9,7 +9,7 @@ import numpy as np
 from baselines.hlo import edges
 from baselines.hlo import gather
 from baselines.hlo import node_features
-from baselines.hlo import opcodes
+from baselines.hlo import schema
 
 # 560 bytes of features come from as little as two bytes of protobuf, so a small
 # file could ask for all memory.  The largest published programs have 44,000.
@@ -70,9 +70,10 @@ def extract_graph(module: Any, pad: int = 0, extra: bool = False) -> Graph:
         instructions, ids == np.repeat(roots, sizes), found.operands, pad, extra
     )
     names_of_opcodes = [i.opcode for i in instructions]
-    node_opcode = opcodes.numbers(names_of_opcodes)
+    node_opcode = schema.opcode_numbers(names_of_opcodes)
     unknown = collections.Counter(
-        names_of_opcodes[row] for row in np.flatnonzero(node_opcode == opcodes.UNKNOWN)
+        names_of_opcodes[row]
+        for row in np.flatnonzero(node_opcode == schema.UNKNOWN_OPCODE)
     )
     return Graph(
         node_feat=node_feat,

@@ -6,10 +6,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
 
-# A node's layout: output, input and kernel, 6 dimensions each.
-_TENSORS = 3
-_DIMS = 6
-WIDTH = _TENSORS * _DIMS
+from baselines.hlo import schema
 
 # 72 bytes of features come from as little as two bytes of protobuf.
 _MAX_BYTES = 16 << 30
@@ -140,7 +137,7 @@ def _check_run(index: int, run: Any, num_configurable: int) -> None:
 
 def _features(runs: List[Any], num_configurable: int) -> np.ndarray:
     """Returns float32 [len(runs), num_configurable, 18]."""
-    size = len(runs) * num_configurable * WIDTH * 4
+    size = len(runs) * num_configurable * len(schema.LAYOUT) * 4
     if size > _MAX_BYTES:
         raise ValueError(
             f'{len(runs):,} runs of {num_configurable:,} nodes take {size:,} '
@@ -163,15 +160,15 @@ def _features(runs: List[Any], num_configurable: int) -> np.ndarray:
 
 def _row(node: Any, index: int, column: int) -> List[int]:
     """Returns a node's 18 numbers."""
-    if len(node.tensors) > _TENSORS:
+    if len(node.tensors) > len(schema.LAYOUT_ARRAYS):
         raise ValueError(
             f'usable run {index}, node entry {column} has '
-            f'{len(node.tensors)} tensors; {_TENSORS} are known '
-            '(output, input, kernel)'
+            f'{len(node.tensors)} tensors; {len(schema.LAYOUT_ARRAYS)} are known '
+            f'({", ".join(schema.LAYOUT_ARRAYS)})'
         )
     row: List[int] = []
     for tensor in node.tensors:
-        dims = tensor.dims[:_DIMS]
+        dims = tensor.dims[: schema.RANK]
         row += dims
-        row += [-1] * (_DIMS - len(dims))
-    return row + [-1] * (WIDTH - len(row))
+        row += [-1] * (schema.RANK - len(dims))
+    return row + [-1] * (len(schema.LAYOUT) - len(row))

@@ -5,10 +5,10 @@ from typing import Any, Sequence, Tuple
 import numpy as np
 
 from baselines.hlo import columns
-from baselines.hlo import element_types
 from baselines.hlo import extra_features
 from baselines.hlo import gather
 from baselines.hlo import ragged
+from baselines.hlo import schema
 
 # Column prefix -> field of WindowDimension.
 _WINDOW_FIELDS = (
@@ -58,7 +58,7 @@ def node_features(
     out.add('element_size_in_bits', np.zeros(len(instructions), np.int64))
     _add_shape(out, instructions)
     _add_scalars(out, instructions, 'parameter_number')
-    out.add_list('dimensions', gather.lists(instructions, 'dimensions'), 6)
+    out.add_list('dimensions', gather.lists(instructions, 'dimensions'), schema.RANK)
     _add_window(out, instructions)
     _add_convolution(out, instructions)
     _add_scalars(out, instructions, 'feature_group_count')
@@ -69,7 +69,7 @@ def node_features(
     minor_to_major = ragged.Ragged.of(
         [i.shape.layout.minor_to_major[:] for i in instructions]
     )
-    out.add_list('layout_minor_to_major', minor_to_major, 6)
+    out.add_list('layout_minor_to_major', minor_to_major, schema.RANK)
     if extra:
         extra_features.add_extra(out, instructions, operands)
     return out.finish()
@@ -82,9 +82,9 @@ def _add_scalars(out: columns.Columns, instructions: Sequence[Any], field: str) 
 def _add_shape(out: columns.Columns, instructions: Sequence[Any]) -> None:
     shapes = [i.shape for i in instructions]
     types = gather.scalars(shapes, 'element_type')
-    element_types.add_flags(out, 'shape_element_type', types)
+    out.add_types('shape_element_type', types)
     dimensions = gather.lists(shapes, 'dimensions')
-    out.add_list('shape_dimensions', dimensions, 6, aggregates=True)
+    out.add_list('shape_dimensions', dimensions, schema.RANK, aggregates=True)
     tuples = np.fromiter((len(s.tuple_shapes) for s in shapes), np.int64, len(shapes))
     out.add('shape_tuple_shapes_size', tuples)
 
@@ -93,9 +93,9 @@ def _add_window(out: columns.Columns, instructions: Sequence[Any]) -> None:
     windows = gather.Present(instructions, 'window')
     for name, field in _WINDOW_FIELDS:
         sizes = windows.lists(lambda w, f=field: [getattr(d, f) for d in w.dimensions])
-        out.add_list(name, sizes, 6, aggregates=True)
+        out.add_list(name, sizes, schema.RANK, aggregates=True)
     reversals = windows.lists(lambda w: [d.window_reversal for d in w.dimensions])
-    out.add_list('window_window_reversal', reversals, 6)
+    out.add_list('window_window_reversal', reversals, schema.RANK)
     true_count = reversals.sums()
     out.add('window_window_reversal_true_count', true_count)
     out.add('window_window_reversal_false_count', reversals.lengths - true_count)

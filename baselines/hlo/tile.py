@@ -7,15 +7,13 @@ import numpy as np
 
 from baselines.hlo import columns
 from baselines.hlo import ragged
+from baselines.hlo import schema
 
 # What a run must have taken at least, in nanoseconds, to count as measured.
 _MIN_TIME = 2
 
 # The largest published kernels have some 100,000.
 MAX_CONFIGS = 10_000_000
-
-# Those of a TileSizeConfig that are features.
-BOUNDS = ('kernel_bounds', 'output_bounds', 'input_bounds')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -123,9 +121,9 @@ def _extract(tuning: Any, usable: list, pad: int) -> TileConfigs:
     errors = sum(run.error for run in tuning.runs)
     out = columns.Columns(pad)
     sizes = [run.op_config.tile_size_config for _, run in usable]
-    for bounds in BOUNDS:
+    for bounds in schema.TILE_LISTS:
         rows = ragged.Ragged.of([getattr(s, bounds)[:] for s in sizes])
-        out.add_list(bounds, rows, 6, aggregates=True, empty_product=0)
+        out.add_list(bounds, rows, schema.RANK, aggregates=True, empty_product=0)
     names, config_feat = out.finish()
     times = np.array([_time(run) for _, run in usable], np.int64)
     times[times < _MIN_TIME] = 0

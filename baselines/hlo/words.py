@@ -2,8 +2,9 @@
 
 from typing import Any, List, Optional, Sequence
 
+from baselines.hlo import schema
+
 _BOUNDS = ('output', 'kernel', 'input')
-_TENSORS = ('output', 'input', 'kernel')
 
 
 def tile_words(run: Any) -> str:
@@ -38,7 +39,7 @@ def layout_words(run: Any, nodes: Sequence[int], default: Optional[Any] = None) 
             continue
         tensors = ' '.join(
             f'{name} {{{_joined(tensor.dims, ",")}}}'
-            for name, tensor in zip(_TENSORS, layout.tensors)
+            for name, tensor in zip(schema.LAYOUT_ARRAYS, layout.tensors)
         )
         words.append(f'{number}: {tensors or "-"}')
     return '; '.join(words) or 'as the default'

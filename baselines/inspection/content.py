@@ -11,38 +11,13 @@ from baselines.data.layout import records as layout_records
 from baselines.data.tile import records
 from baselines.hlo import graph
 from baselines.hlo import layout
-from baselines.hlo import opcodes
 from baselines.hlo import reading
+from baselines.hlo import schema
 from baselines.hlo import tile
 from baselines.inspection import structural_hash
 
 # Hops to which neighbourhoods are compared; published models go two or three.
 _DEPTH = 3
-
-# Columns of node_feat (docs/raw-files.md).
-_TYPES = slice(2, 21)
-_DIMENSIONS = slice(21, 27)
-_TYPE_NAMES = (
-    '?',
-    'pred',
-    's8',
-    's16',
-    's32',
-    's64',
-    'u8',
-    'u16',
-    'u32',
-    'u64',
-    'f16',
-    'f32',
-    'f64',
-    'bf16',
-    'c64',
-    'c128',
-    'tuple',
-    'opaque',
-    'token',
-)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -185,21 +160,23 @@ def _flat(node_config_feat: np.ndarray) -> np.ndarray:
 
 
 def _opcode_names(numbers: np.ndarray) -> Tuple[str, ...]:
-    known = opcodes.names()
+    known = {number: name for name, number in schema.OPCODE_NUMBERS.items()}
     return tuple(known.get(n, f'opcode {n}') for n in numbers.tolist())
 
 
 def shape_texts(node_feat: np.ndarray, pad: int) -> Tuple[str, ...]:
     """Returns texts such as `f32[64,128]`, as far as the features tell."""
-    if node_feat.shape[1] < _DIMENSIONS.stop:
+    if node_feat.shape[1] < schema.DIMENSIONS.stop:
         return ('',) * len(node_feat)
-    flags = node_feat[:, _TYPES]
+    flags = node_feat[:, schema.TYPES]
     types = np.where(flags.any(axis=1), flags.argmax(axis=1), 0)
-    texts = []
-    for kind, row in zip(types.tolist(), node_feat[:, _DIMENSIONS].tolist()):
+    # `opaque`, not `opaque_type`; the first one is no type.
+    names = [kind.name.partition('_')[0] for kind in schema.ELEMENT_TYPES]
+    names[0], texts = '?', []
+    for kind, row in zip(types.tolist(), node_feat[:, schema.DIMENSIONS].tolist()):
         while row and row[-1] == pad:
             row.pop()
-        name = _TYPE_NAMES[kind]
+        name = names[kind]
         dims = ','.join(f'{size:.0f}' for size in row)
         texts.append(f'{name}[{dims}]' if row else name)
     return tuple(texts)

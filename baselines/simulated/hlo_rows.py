@@ -9,14 +9,8 @@ from typing import List, Sequence, Tuple
 
 import numpy as np
 
-from baselines.hlo import opcodes as opcodes_lib
+from baselines.hlo import schema
 from baselines.simulated.hlo import Computation, Instruction
-
-# Columns 2-20, in the published order.
-_TYPES = (
-    'invalid pred s8 s16 s32 s64 u8 u16 u32 u64 f16 f32 f64 bf16 c64 c128 '
-    'tuple opaque token'
-).split()
 
 
 def _with_totals(values: Sequence[int], width: int) -> List[float]:
@@ -42,7 +36,7 @@ def feature_row(instruction: Instruction, is_root: bool) -> np.ndarray:
     """
     shape, window = instruction.shape, instruction.window
     row = [float(is_root), 0.0]
-    row += [float(name == shape.dtype) for name in _TYPES]
+    row += [float(kind.name == shape.dtype) for kind in schema.ELEMENT_TYPES]
     row += _with_totals(shape.dims, 6)
     row += [instruction.tuple_size, instruction.parameter_number]
     row += _padded(instruction.dimensions, 6)
@@ -66,7 +60,7 @@ def feature_row(instruction: Instruction, is_root: bool) -> np.ndarray:
 
 
 def _convolution(instruction: Instruction) -> List[float]:
-    """Columns 93-108."""
+    """From `input_batch_dim` to `batch_group_count`."""
     numbers = instruction.convolution
     if numbers is None:
         return [0] * 16
@@ -101,8 +95,7 @@ def graph_arrays(
     number = {id(node): i for i, node in enumerate(nodes)}
     roots = {id(c.root) for c in computations}
     features = np.stack([feature_row(n, id(n) in roots) for n in nodes])
-    known = opcodes_lib.table()
-    opcodes = np.array([known[n.opcode] for n in nodes], np.int32)
+    opcodes = np.array([schema.OPCODE_NUMBERS[n.opcode] for n in nodes], np.int32)
     edges = {
         (i, number[id(producer)])
         for i, node in enumerate(nodes)

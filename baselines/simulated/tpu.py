@@ -36,6 +36,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from baselines.hlo import schema
+
 LANES = 128
 SUBLANES = 8
 
@@ -58,7 +60,7 @@ class Chip(NamedTuple):
 
 TPU_V3 = Chip()
 
-BYTES = {'pred': 1, 'u8': 1, 'u16': 2, 'bf16': 2, 's32': 4, 'u32': 4, 'f32': 4}
+BYTES = {kind.name: kind.bytes for kind in schema.ELEMENT_TYPES}
 
 # Vector operations per register; what is not here takes 1.
 SLOTS = {

@@ -11,6 +11,7 @@ from baselines import files
 from baselines import registry
 from baselines.data.layout import store as layout_store
 from baselines.features import normalizer as normalizer_lib
+from baselines.hlo import schema
 from baselines.layout import graphs as graphs_lib
 from baselines.layout import programs as programs_lib
 from baselines.layout import scoring
@@ -21,7 +22,6 @@ from baselines.tasks import prediction
 from baselines.tasks import training
 
 _TOY_FILES = 5
-_CONFIG_COLUMNS = 18
 
 
 def make_model(
@@ -105,7 +105,7 @@ class Predictor(prediction.Predictor):
     """A run of a layout model."""
 
     config_class = config_lib.LayoutConfig
-    config_columns = _CONFIG_COLUMNS
+    config_columns = len(schema.LAYOUT)
 
     @property
     def collection(self):

@@ -23,8 +23,8 @@ from baselines.data.tile import memory_store
 from baselines.data.tile import records
 from baselines.hlo import graph
 from baselines.hlo import layout as hlo_layout
-from baselines.hlo import opcodes
 from baselines.hlo import reading
+from baselines.hlo import schema
 from baselines.hlo import tile as hlo_tile
 from baselines.hlo import words
 from baselines.ranking import choices
@@ -216,10 +216,10 @@ def _graph(
         raise _Skip('no instructions')
     new = nodes.node_opcode >= predictor.num_ops
     instructions = graph.list_instructions(tuning.module)
-    for row in np.flatnonzero(new | (nodes.node_opcode == opcodes.UNKNOWN)):
+    for row in np.flatnonzero(new | (nodes.node_opcode == schema.UNKNOWN_OPCODE)):
         outcome.unknown_opcodes[instructions[row].opcode] += 1
     return dataclasses.replace(
-        nodes, node_opcode=np.where(new, opcodes.UNKNOWN, nodes.node_opcode)
+        nodes, node_opcode=np.where(new, schema.UNKNOWN_OPCODE, nodes.node_opcode)
     ), named
 
 

@@ -12,6 +12,7 @@ from baselines import registry
 from baselines.data import families
 from baselines.data.tile import store as store_lib
 from baselines.features import normalizer as normalizer_lib
+from baselines.hlo import schema
 from baselines.ranking import metrics
 from baselines.ranking import report
 from baselines.ranking import submission
@@ -21,7 +22,6 @@ from baselines.tiles import graphs as graphs_lib
 from baselines.tiles import scoring
 
 _TOY_FILES = 100
-_CONFIG_COLUMNS = 24
 
 
 def make_model(
@@ -76,7 +76,7 @@ class Predictor(prediction.Predictor):
     """A run of a tile model."""
 
     config_class = config_lib.TileConfig
-    config_columns = _CONFIG_COLUMNS
+    config_columns = len(schema.TILE)
 
     def _open(self, split):
         return open_split(self._data, split)

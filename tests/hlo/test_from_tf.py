@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from baselines import hlo
 from baselines.hlo import graph
-from baselines.hlo import opcodes
+from baselines.hlo import schema
 from baselines.hlo import tensorflow_functions
 from tests.helpers import hlo_rows
 
@@ -117,7 +117,7 @@ def test_every_kind_gives_the_rows_of_the_rules(kind):
     module = tensorflow_functions.module_from_tf(fn, *args)
     found = graph.extract_graph(module)
     _check(module, found)
-    names = {opcodes.names().get(n) for n in found.node_opcode.tolist()}
+    names = {schema.OPCODES[n - 1] for n in found.node_opcode.tolist() if n}
     assert names >= set(expected)
     assert graph.extract_graph(module, extra=True).node_feat.shape[1] > 140
 
@@ -126,7 +126,7 @@ def _rows(kind, opcode, **kwargs):
     """The rows of one opcode, as {column: value}."""
     fn, *args = _KINDS[kind][0]()
     found = hlo.from_tf(fn, *args, **kwargs)
-    rows = found.node_feat[found.node_opcode == opcodes.table()[opcode]]
+    rows = found.node_feat[found.node_opcode == schema.OPCODE_NUMBERS[opcode]]
     assert len(rows)
     return [dict(zip(found.feature_names, row)) for row in rows]
 
@@ -218,7 +218,7 @@ def test_the_optimized_stage_has_fusions_and_layouts(kind):
     _check(module, found)
     assert found.node_feat[:, -6:].any()
     if kind == 'lstm':
-        assert opcodes.table()['fusion'] in found.node_opcode
+        assert schema.OPCODE_NUMBERS['fusion'] in found.node_opcode
 
 
 def test_arguments_by_name_and_arrays():
@@ -229,7 +229,7 @@ def test_arguments_by_name_and_arrays():
         return x
 
     found = hlo.from_tf(power, np.zeros([3], np.float32), times=3)
-    assert (found.node_opcode == opcodes.table()['sine']).sum() == 3
+    assert (found.node_opcode == schema.OPCODE_NUMBERS['sine']).sum() == 3
 
 
 @pytest.mark.parametrize(

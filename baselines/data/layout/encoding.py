@@ -12,6 +12,7 @@ from typing import Tuple
 import numpy as np
 
 from baselines.data.layout import records as layout_records
+from baselines.hlo import schema
 
 _BASE = layout_records.HIGHEST - layout_records.LOWEST + 1
 _CODE_TYPES = (np.dtype('<u1'), np.dtype('<u2'), np.dtype('<u4'))
@@ -156,7 +157,7 @@ def _pack(features: np.ndarray) -> np.ndarray:
     Six digits are below 2**24, so a float32 product is exact and fast; all
     eighteen are below 2**53, so a float64 one is.
     """
-    columns = layout_records.CONFIG_COLUMNS
+    columns = len(schema.LAYOUT)
     rows = features.reshape(-1, columns).astype(np.float32, copy=False)
     weights = np.zeros((columns, columns // 6), np.float32)
     for column in range(columns):
@@ -174,6 +175,6 @@ def _pack(features: np.ndarray) -> np.ndarray:
 
 def _unpack(keys: np.ndarray) -> np.ndarray:
     """Returns int8 [d, 18], the vectors of keys [d]."""
-    places = _BASE ** np.arange(layout_records.CONFIG_COLUMNS, dtype=np.int64)
+    places = _BASE ** np.arange(len(schema.LAYOUT), dtype=np.int64)
     digits = keys[:, None] // places[::-1] % _BASE
     return (digits + layout_records.LOWEST).astype(np.int8)

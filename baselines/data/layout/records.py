@@ -12,12 +12,12 @@ import numpy as np
 
 from baselines.data import npz
 from baselines.data import npz_stream
+from baselines.hlo import schema
 
 # What one file may take, and what is in it beside the configurations.
 MAX_FILE_BYTES = 16 << 30
 _MAX_PROGRAM_BYTES = 1 << 30
 # Output, input and kernel layout, 6 dimensions each; -1 where there is none.
-CONFIG_COLUMNS = 18
 LOWEST, HIGHEST = -1, 5
 
 # n nodes, m edges, c configurations of k nodes, s segment ends, F columns.
@@ -42,7 +42,7 @@ _PROGRAM_SCHEMA: Mapping[str, npz.Field] = {
 }
 LAYOUT_SCHEMA: Mapping[str, npz.Field] = {
     **_PROGRAM_SCHEMA,
-    'node_config_feat': npz.Field('fiu', ('c', 'k', CONFIG_COLUMNS), np.float32),
+    'node_config_feat': npz.Field('fiu', ('c', 'k', len(schema.LAYOUT)), np.float32),
 }
 
 
@@ -122,7 +122,7 @@ def read_program(path: str) -> LayoutRecord:
     return LayoutRecord(
         graph_id=os.path.splitext(os.path.basename(path))[0],
         node_config_feat=np.zeros(
-            (0, len(arrays['node_config_ids']), CONFIG_COLUMNS), np.float32
+            (0, len(arrays['node_config_ids']), len(schema.LAYOUT)), np.float32
         ),
         pad=int(arrays.pop('pad', 0)),
         feature_names=None if names is None else tuple(names.tolist()),
@@ -152,7 +152,7 @@ def open_configs(
     expected = (
         len(program.config_runtime),
         len(program.node_config_ids),
-        CONFIG_COLUMNS,
+        len(schema.LAYOUT),
     )
     with npz_stream.open_array(path, 'node_config_feat', MAX_FILE_BYTES) as array:
         if array.dtype.kind not in 'fiu':

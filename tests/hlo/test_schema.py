@@ -1,0 +1,53 @@
+"""Names and numbers of the dataset, against what the extractor writes."""
+
+import json
+
+import pytest
+
+from baselines.hlo import graph
+from baselines.hlo import schema
+from tests.helpers import hlo_modules
+
+_NAMES = hlo_modules.SHARED / 'feature_names.json'
+
+
+def test_columns_of_nodes_are_those_that_the_extractor_writes():
+    assert graph.extract_graph(hlo_modules.chain()).feature_names == schema.NODE.names
+
+
+@pytest.mark.skipif(not _NAMES.exists(), reason=hlo_modules.NO_SHARED)
+def test_columns_are_the_published_ones():
+    names = json.loads(_NAMES.read_text())
+    assert list(schema.NODE.names) == names['node_tile'] == names['node_layout']
+    assert list(schema.TILE.names) == names['tile_config']
+
+
+def test_positions():
+    assert (len(schema.NODE), len(schema.TILE), len(schema.LAYOUT)) == (140, 24, 18)
+    assert (schema.IS_ROOT, schema.NODE.at('is_stable')) == (0, 133)
+    assert schema.NODE.block('window_size') == slice(37, 43)
+    assert schema.NODE.block('dynamic_slice_sizes') == slice(121, 123)
+    assert schema.TILE.block('output_bounds') == slice(8, 14)
+    assert schema.LAYOUT.block('kernel') == slice(12, 18)
+    assert (schema.TYPES, schema.DIMENSIONS) == (slice(2, 21), slice(21, 27))
+    assert schema.MINOR_TO_MAJOR == slice(134, 140)
+    with pytest.raises(ValueError):
+        schema.NODE.at('no_such_column')
+
+
+def test_bytes_of_element_types():
+    sizes = {kind.name: kind.bytes for kind in schema.ELEMENT_TYPES}
+    assert (sizes['pred'], sizes['bf16'], sizes['s64'], sizes['c128']) == (1, 2, 8, 16)
+    # What has no elements has no size.
+    assert [name for name, size in sizes.items() if not size] == [
+        'invalid_type',
+        'tuple',
+        'opaque_type',
+        'token',
+    ]
+
+
+def test_numbers_of_opcodes():
+    assert len(schema.OPCODES) == 120 and schema.OPCODES[-1] == 'tan'
+    found = schema.opcode_numbers(['abs', 'convolution', 'Add', 'erf', 'tan'])
+    assert found.tolist() == [1, 26, 0, 0, 120]
