@@ -19,6 +19,12 @@ takes some minutes and 0.2 GB of disk:
     python -m baselines.commands.sample --output /tmp/big --train 5709 \\
         --valid 676 --test 844 --configs_mean 1946
 
+Kernels of a second simulator, whose programs, machine and rules are others, to see
+what a model is worth on data that it was not made for (600 + 100 + 100 kernels;
+another --seed is another machine):
+
+    python -m baselines.commands.sample --collection tile_other --output /tmp/other
+
 Whole programs with simulated layouts, the four layout collections (xla and nlp,
 random and default) in one folder; docs/simulated-data-layout.md has the formulas:
 
@@ -33,8 +39,13 @@ from baselines import files
 from baselines.commands import command_line
 from baselines.simulated.layout import dataset as layout_dataset
 from baselines.simulated.tile import dataset as tile_dataset
+from baselines.simulated.tile_other import dataset as other_dataset
 
-_DATASETS = {'tile': tile_dataset, 'layout': layout_dataset}
+_DATASETS = {
+    'tile': tile_dataset,
+    'tile_other': other_dataset,
+    'layout': layout_dataset,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,13 +55,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--collection',
         choices=tuple(_DATASETS),
         default='tile',
-        help='kernels with tile sizes, or programs with layouts (default: %(default)s)',
+        help='kernels with tile sizes, the same of another simulator, or programs '
+        'with layouts (default: %(default)s)',
     )
     parser.add_argument(
         '--output',
         help='folder to write; older simulated data there are replaced, all else '
-        f'is refused (default: {tile_dataset.DEFAULT_ROOT}; layout: '
-        f'{layout_dataset.DEFAULT_ROOT})',
+        f'is refused (default: {tile_dataset.DEFAULT_ROOT}; tile_other: '
+        f'{other_dataset.DEFAULT_ROOT}; layout: {layout_dataset.DEFAULT_ROOT})',
     )
     for split in ('train', 'valid', 'test'):
         parser.add_argument(

@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from typing import Iterator, NamedTuple, Optional
+from typing import Callable, Iterator, NamedTuple, Optional
 
 import numpy as np
 import tqdm
@@ -76,8 +76,27 @@ def generate_dataset(
         ValueError: `root` holds something else.
         OSError: the folder cannot be written.
     """
-    with folders.replacing(root, _KIND, sizes) as folder:
-        return _fill(folder, sizes, progress)
+    return write(root, _KIND, generate_kernel, sizes, progress)
+
+
+def write(
+    root: str,
+    kind: folders.Kind,
+    generate: Callable[..., records.TileRecord],
+    sizes: Sizes,
+    progress: bool,
+) -> Summary:
+    """As `generate_dataset`, with kernels of any simulator.
+
+    Args:
+        root: the folder.
+        kind: what is simulated.
+        generate: (split, index, seed=, configs_mean=) -> a kernel.
+        sizes: how much of what.
+        progress: whether to show a bar.
+    """
+    with folders.replacing(root, kind, sizes) as folder:
+        return _fill(folder, generate, sizes, progress)
 
 
 def ensure_dataset(
@@ -117,9 +136,9 @@ def describe(root: str, sizes: Sizes, summary: Summary) -> str:
     )
 
 
-def _fill(folder: str, sizes: Sizes, progress: bool) -> Summary:
+def _fill(folder: str, generate, sizes: Sizes, progress: bool) -> Summary:
     spreads, nodes, configs = [], 0, 0
-    for record in _records(folder, sizes, progress):
+    for record in _records(folder, generate, sizes, progress):
         runtimes = record.config_runtime
         spreads.append((np.median(runtimes), runtimes.max()) / runtimes.min())
         nodes += record.num_nodes
@@ -128,7 +147,9 @@ def _fill(folder: str, sizes: Sizes, progress: bool) -> Summary:
     return Summary(len(spreads), nodes, configs, float(median), float(worst))
 
 
-def _records(folder: str, sizes: Sizes, progress: bool) -> Iterator[records.TileRecord]:
+def _records(
+    folder: str, generate, sizes: Sizes, progress: bool
+) -> Iterator[records.TileRecord]:
     """Makes and writes all kernels, and hands out each with its runtimes."""
     counts = {'train': sizes.train, 'valid': sizes.valid, 'test': sizes.test}
     bar = tqdm.tqdm(
@@ -141,7 +162,7 @@ def _records(folder: str, sizes: Sizes, progress: bool) -> Iterator[records.Tile
         for split, count in counts.items():
             os.makedirs(os.path.join(folder, split))
             for index in range(count):
-                record = generate_kernel(
+                record = generate(
                     split, index, seed=sizes.seed, configs_mean=sizes.configs_mean
                 )
                 hidden = split == 'test' and sizes.hide_test_runtimes

@@ -1,0 +1,193 @@
+"""How the tile of a configuration relates to the arrays of its kernel, as columns.
+
+    facts = kernel_facts.KernelFacts.of(store)
+    columns = tile_columns(facts, kernel_of_row, store.config_feat[rows])
+
+The raw columns hold the tile's size and the nodes the arrays' sizes; what
+matters is their quotient, dimension by dimension: how often a loop runs, how
+much of its last tile is empty, and which arrays are needed again for each run.
+Dimensions come fastest first, so that a column is about the same dimension,
+that of 128 lanes say, whatever the kernel's rank.
+
+    trips      = ceil(units / tile), both in units of the 8 x 128 register
+    waste      = trips x tile x elements of a unit / size
+    traffic d  = share of bytes that follow loop d + the other share x its trips
+    visited    = sum over tensors of bytes x trips of the loops around the
+                 innermost loop that the tensor follows, which it does not follow
+
+A tensor is not read again while only loops inside tick: `visited` assumes that
+loops run in memory order, sums innermost, where `--estimate` assumes that
+nothing stays.
+"""
+
+from typing import Optional, Sequence, Tuple
+
+import numpy as np
+
+from baselines.data import ragged
+from baselines.data.packed import splits
+from baselines.features import kernel_facts as facts_lib
+
+_PLACES = ('lanes', 'sublanes', 'third', 'fourth', 'fifth', 'sixth')
+_LOOP_NAMES = (*_PLACES, 'depth', 'window')
+
+NAMES = (
+    *(f'log_tile_{place}' for place in _PLACES),
+    *(f'log_trips_{loop}' for loop in _LOOP_NAMES),
+    *(f'log_waste_{loop}' for loop in (*_PLACES, 'depth')),
+    'log_tile_depth',
+    'log_tile_window',
+    *(f'log_traffic_{loop}' for loop in _LOOP_NAMES),
+    'log_tile_elements',
+    'log_tile_share',
+    'log_run',
+    'log_visited_bytes',
+)
+
+_CONFIG_COLUMNS = 24
+_OUTPUT_BOUNDS, _KERNEL_BOUNDS = slice(8, 14), slice(0, 6)
+_RANK = facts_lib.RANK
+_MATRIX_SIDE = 128
+_CHUNK = 1 << 11
+_SAMPLED = 64
+
+
+class TileColumns:
+    """The columns of kernels' configurations.
+
+    Args:
+        facts: of G kernels.
+    """
+
+    def __init__(self, facts: facts_lib.KernelFacts):
+        units = facts.loop_units
+        place = np.arange(_RANK)
+        rank = (units > 0).sum(axis=1)[:, np.newaxis]
+        self._order = np.clip(rank - 1 - place, 0, _RANK - 1)
+        exists = place < rank
+        fastest_first = lambda x, fill: np.where(
+            exists, np.take_along_axis(x, self._order, axis=1), fill
+        )
+        self._exists = exists
+        self._units = fastest_first(units, 1.0)
+        self._unit = fastest_first(facts.unit, 1.0)
+        self._loop_elements = facts.loop_elements
+        self._log_sizes = np.log(np.maximum(fastest_first(facts.loop_sizes, 1.0), 1.0))
+        is_depth = (facts.summed_units > 0) & ~facts.is_window
+        is_window = (facts.summed_units > 0) & facts.is_window
+        self._summed = [is_depth, is_window]
+        self._summed_units = np.maximum(facts.summed_units, 1.0)
+        self._summed_unit = np.where(facts.summed_units > 0, facts.summed_unit, 1.0)
+        self._follows = np.concatenate(
+            [
+                np.take_along_axis(
+                    facts.follows[:, :, :_RANK], self._order[:, np.newaxis], axis=2
+                )
+                | ~exists[:, np.newaxis],
+                facts.follows[:, :, _RANK:],
+            ],
+            axis=2,
+        )
+        bytes_ = facts.read + facts.written
+        self._bytes = bytes_
+        total = np.maximum(bytes_.sum(axis=1), 1.0)
+        self._share = (bytes_[:, :, np.newaxis] * self._follows).sum(axis=1) / total[
+            :, np.newaxis
+        ]
+
+    def __call__(self, kernels: np.ndarray, configs: np.ndarray) -> np.ndarray:
+        """Computes the columns.
+
+        Args:
+            kernels: int [rows], the kernel of each row.
+            configs: float32 [rows, >= 24], raw configuration features.
+
+        Returns:
+            float32 [rows, len(NAMES)], natural logarithms.
+
+        Raises:
+            ValueError: `configs` has fewer than 24 columns.
+        """
+        if configs.shape[-1] < _CONFIG_COLUMNS:
+            raise ValueError(
+                f'config_feat has {configs.shape[-1]} columns, but --tile_columns '
+                f'reads the {_CONFIG_COLUMNS} published ones'
+            )
+        out = np.empty((len(configs), len(NAMES)), np.float32)
+        for start in range(0, len(configs), _CHUNK):
+            rows = slice(start, start + _CHUNK)
+            self._fill(out[rows], kernels[rows], configs[rows].astype(np.float64))
+        return out
+
+    def _fill(self, out, g, configs) -> None:
+        units, unit = self._units[g], self._unit[g]
+        bounds = np.take_along_axis(configs[:, _OUTPUT_BOUNDS], self._order[g], axis=1)
+        bounds = np.where(self._exists[g], bounds, 0)
+        tile = np.where(bounds > 0, np.minimum(bounds, units), units)
+        trips = np.ceil(units / tile)
+        summed_units = self._summed_units[g]
+        bounds = configs[:, _KERNEL_BOUNDS]
+        part = np.where(bounds > 0, np.minimum(bounds, summed_units), summed_units)
+        parts = np.ceil(summed_units / part)
+        part_elements = part * self._summed_unit[g]
+        all_trips = np.empty((len(g), _RANK + 2))
+        all_trips[:, :_RANK] = trips
+        tiles_summed = []
+        for i, mask in enumerate(self._summed):
+            mask = mask[g]
+            all_trips[:, _RANK + i] = np.where(mask, parts, 1).prod(axis=1)
+            tiles_summed.append(np.where(mask, part_elements, 1).prod(axis=1))
+        depth = tiles_summed[0]
+        padded_depth = np.ceil(depth / _MATRIX_SIDE) * _MATRIX_SIDE
+        log_tile = np.log(tile * unit)
+        log_trips = np.log(all_trips)
+        at = 0
+        for block in (
+            log_tile,
+            log_trips,
+            np.where(
+                self._exists[g], log_tile + log_trips[:, :_RANK] - self._log_sizes[g], 0
+            ),
+            np.where(self._summed[0][g].any(axis=1), np.log(padded_depth / depth), 0)[
+                :, np.newaxis
+            ],
+            np.log(np.stack(tiles_summed, axis=1)),
+            np.log(self._share[g] + (1 - self._share[g]) * all_trips),
+        ):
+            out[:, at : at + block.shape[1]] = block
+            at += block.shape[1]
+        elements = log_tile.sum(axis=1)
+        out[:, at] = elements
+        out[:, at + 1] = elements - np.log(self._loop_elements[g])
+        # A piece goes on into the next dimension where all faster are whole.
+        whole = np.cumprod(trips == 1, axis=1)
+        inside = np.concatenate([np.ones((len(g), 1)), whole[:, :-1]], axis=1)
+        out[:, at + 2] = (log_tile * inside).sum(axis=1)
+        # From the innermost loop outwards: sums, then the fastest dimension.
+        follows = self._follows[g]
+        order = (_RANK + 1, _RANK, *range(_RANK))
+        visits = np.ones(self._bytes[g].shape)
+        moved = np.zeros(visits.shape, bool)
+        for loop in order:
+            several = all_trips[:, [loop]] > 1
+            here = follows[:, :, loop]
+            visits *= np.where(~here & moved, all_trips[:, [loop]], 1)
+            moved |= here & several
+        out[:, at + 3] = np.log1p((self._bytes[g] * visits).sum(axis=1))
+
+
+def value_range(
+    store: splits.PackedSplit, graphs: Optional[Sequence[int]] = None
+) -> Tuple[np.ndarray, np.ndarray]:
+    """Smallest and largest values on up to 64 configurations of each kernel."""
+    graphs = np.arange(store.num_graphs) if graphs is None else np.asarray(graphs)
+    counts = store.config_counts[graphs]
+    taken = np.minimum(counts, _SAMPLED)
+    kernels = np.repeat(graphs, taken)
+    place = ragged.ranges(np.zeros_like(taken), taken)
+    step = np.repeat((counts - 1) / np.maximum(taken - 1, 1), taken)
+    rows = store.config_offsets[kernels] + (place * step).astype(np.int64)
+    columns = TileColumns(facts_lib.KernelFacts.of(store))(
+        kernels, store.config_feat[rows]
+    )
+    return columns.min(axis=0), columns.max(axis=0)

@@ -1,0 +1,1 @@
+"""A second simulator of tile kernels: other programs, machine and rules."""
