@@ -11,7 +11,6 @@ PUBLISHED_TREE = places.ROOT / 'tests' / 'published_tree'
 # name is made unknown.
 _PRELUDE = """
 import runpy, sys
-from tests.helpers import places
 
 class Absent:
     def find_spec(self, name, path=None, target=None):

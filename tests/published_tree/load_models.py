@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import tensorflow as tf
+import tensorflow_gnn  # noqa: F401, registers the types of a GraphTensor
 
 
 class CombinedLoss(tf.keras.losses.Loss):
