@@ -7,11 +7,12 @@ import sys
 from typing import Any, Dict, List, Mapping, Sequence, Type, TypeVar
 
 from baselines import recipes
+from baselines import registry
 
 _AnyConfig = TypeVar('_AnyConfig')
 
 
-def _setting(default: Any, help_text: str, **metadata) -> Any:
+def _setting(default: Any, help_text: Any, **metadata) -> Any:
     metadata['help'] = help_text
     return dataclasses.field(default=default, metadata=metadata)
 
@@ -137,12 +138,13 @@ class _Config:
     )
 
 
+def _losses() -> str:
+    known = registry.declared('baselines.training.losses', '_loss')
+    listed = '; '.join(f'{name}: {text.rstrip(".")}' for name, text in known.items())
+    return f'Losses and weights, such as ListMLELoss:1,MSE:0.02.  There are {listed}.'
+
+
 _CLIP_NORM = 'Gradients are clipped to this L2 norm, see --clip.'
-_LOSSES = (
-    'Losses and their weights, such as ListMLELoss:1,MSE:0.02.  There are '
-    'ListMLELoss, FastestListMLELoss, PairwiseHingeLoss, PairwiseLogisticLoss, '
-    'NoiseAwarePairLoss, PairwiseDifferenceLoss, SoftmaxLoss, ApproxNDCGLoss, MSE.'
-)
 _OUT_DIR = 'Where model_<hash>, run_<hash>.jsonz and the results CSV go.'
 _EARLY_STOP = 'Stop after so many epochs without a better validation score.'
 _CACHE_DIR = 'Where packed splits are kept.'
@@ -174,7 +176,7 @@ class TileConfig(_Config):
     eval_every: int = _setting(
         5, 'Deprecated and without effect: every epoch is validated.'
     )
-    losses: str = _setting('ListMLELoss:1,MSE:0.02', _LOSSES)
+    losses: str = _setting('ListMLELoss:1,MSE:0.02', _losses)
     clip_norm: float = _setting(1e-3, _CLIP_NORM, above=0)
     estimate: bool = _setting(
         False,
@@ -231,7 +233,7 @@ class LayoutConfig(_Config):
     )
     epochs: int = _setting(50, 'Most epochs.', low=1)
     early_stop: int = _setting(25, _EARLY_STOP, low=1)
-    losses: str = _setting('ListMLELoss', _LOSSES)
+    losses: str = _setting('ListMLELoss', _losses)
     clip_norm: float = _setting(1e-2, _CLIP_NORM, above=0)
     configs: int = _setting(
         16,
@@ -285,8 +287,8 @@ def _fields(config_class: type) -> List[dataclasses.Field]:
 
 def help_of(config_class: type, name: str) -> str:
     """Returns the help text of one setting."""
-    by_name = {field.name: field for field in _fields(config_class)}
-    return by_name[name].metadata['help']
+    text = {f.name: f.metadata['help'] for f in _fields(config_class)}[name]
+    return text() if callable(text) else text
 
 
 def define_flags(config_class: type, only: Sequence[str] = ()) -> None:
@@ -308,7 +310,7 @@ def define_flags(config_class: type, only: Sequence[str] = ()) -> None:
         if only and field.name not in only:
             continue
         kind = define[type(field.default)]
-        kind(field.name, field.default, field.metadata['help'])
+        kind(field.name, field.default, help_of(config_class, field.name))
         # `--help` lists what the script itself defines; let it list these.
         flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[field.name])
 

@@ -1,5 +1,6 @@
 """Things by name: what there is, and what was probably meant."""
 
+import ast
 import difflib
 import importlib
 import importlib.util
@@ -39,6 +40,28 @@ def suggest(name: str, choices: Iterable[str]) -> str:
     near = difflib.get_close_matches(name.lower(), by_lower, 1, cutoff=0.4)
     meant = f'; did you mean {by_lower[near[0]]!r}?' if near else ';'
     return f'{meant} There are: {", ".join(choices)}'
+
+
+def declared(module: str, decorator: str) -> Dict[str, str]:
+    """Reads off a module's source what it registers with a decorator.
+
+    The module is not imported: `--help` need not wait for TensorFlow.
+
+    Args:
+        module: its full name.
+        decorator: name of a decorator whose first argument is a name.
+
+    Returns:
+        By that name, the first line of the docstring of what it decorates.
+    """
+    spec = importlib.util.find_spec(module)
+    found = {}
+    for node in ast.parse(spec.loader.get_source(module)).body:
+        for call in getattr(node, 'decorator_list', ()):
+            if isinstance(call, ast.Call) and call.func.id == decorator:
+                text = ast.get_docstring(node) or ''
+                found[call.args[0].value] = text.partition('\n')[0]
+    return found
 
 
 def check_kwargs(model_class: type, kwargs: Mapping[str, Any]) -> None:

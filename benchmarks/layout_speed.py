@@ -157,12 +157,12 @@ def train(rng, args):
 def time_steps(rng, args, programs, mode, keep_nodes):
     """Times steps on a batch of all programs."""
     import tensorflow as tf
-    import tensorflow_ranking as tfr
 
     from baselines.layout import graphs as graphs_lib
     from baselines.layout import models
     from baselines.layout import segments
     from baselines.training import loop
+    from baselines.training import losses
     from baselines.training import optimisation
 
     batch, configs, steps = len(programs), 16, 3
@@ -185,7 +185,7 @@ def time_steps(rng, args, programs, mode, keep_nodes):
     model(unpack(tensors, 0)[0])
     trainer = loop.Trainer(
         model,
-        tfr.keras.losses.ListMLELoss(temperature=1.0),
+        losses.CombinedLoss('ListMLELoss', 1.0),
         optimisation.Optimisation(lr=1e-3, clip_norm=1e-2),
         unpack,
         graphs.signature(batch),

@@ -336,7 +336,6 @@ def _outer(name: str) -> bool:
         'subprocess',
         'tf',
         'tfgnn',
-        'tfr',
         'time',
         'threading',
         'socket',

@@ -12,6 +12,7 @@ import pytest
 
 from baselines import config
 from baselines import recipes
+from baselines.training import losses
 from tests.helpers import places
 
 _ROOT = places.ROOT
@@ -389,3 +390,11 @@ def test_there_is_no_other_recipe():
         _parsed(config.TileConfig, '--recipe=weak')
     with pytest.raises(ValueError, match="there is no --recipe 'weak'"):
         recipes.settings('weak', 'tile:xla')
+
+
+@pytest.mark.parametrize('kind', [config.TileConfig, config.LayoutConfig])
+def test_help_lists_every_loss_with_what_it_is(kind):
+    text = config.help_of(kind, 'losses')
+    for name in losses.names():
+        assert f'{name}: ' in text
+    assert 'SoftmaxLoss: Cross-entropy with relevance r_i = fastest / runtime;' in text

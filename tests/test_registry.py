@@ -23,6 +23,23 @@ _TILE_MODELS = {
     'HybridSAGE',
 }
 
+_REGISTERING = """
+raise RuntimeError('imported')
+
+@thing('First', size=2)
+def first():
+    '''What it is.
+
+    More.
+    '''
+
+@other('Second')
+def second(): ...
+
+@thing('Third')
+class Third: ...
+"""
+
 _MODEL = """
 import tensorflow as tf
 
@@ -196,3 +213,10 @@ def test_models_file_without_a_model(tmp_path):
     assert _message(registry.tile_models, str(path)) == (
         f'--models_file: {path} defines no public tf.keras.Model'
     )
+
+
+def test_what_a_module_registers_is_read_without_importing_it(tmp_path, monkeypatch):
+    (tmp_path / 'registering.py').write_text(_REGISTERING)
+    monkeypatch.syspath_prepend(tmp_path)
+    found = registry.declared('registering', 'thing')
+    assert found == {'First': 'What it is.', 'Third': ''}

@@ -10,7 +10,6 @@ from typing import Any, Dict, Iterable, Sequence
 import numpy as np
 import tensorflow as tf
 import tensorflow_gnn as tfgnn
-import tensorflow_ranking as tfr
 import tqdm
 
 from baselines import config as config_lib
@@ -222,6 +221,5 @@ def versions() -> Dict[str, str]:
         'python': platform.python_version(),
         'tensorflow': tf.__version__,
         'tensorflow_gnn': tfgnn.__version__,
-        'tensorflow_ranking': tfr.__version__,
         'numpy': np.__version__,
     }

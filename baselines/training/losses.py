@@ -1,26 +1,17 @@
 """Losses by name: 'ListMLELoss:1,MSE:0.02'.
 
-Scores and labels are [kernels, configurations]; a label is a runtime, so the
-losses push slow configurations up, and the lowest score is the fastest.
+Scores and labels are [lists, n]; a label is a runtime, so the losses push slow
+configurations up, and the lowest score is the fastest.
 
-    ListMLELoss            likelihood of the true order, slowest first
-    FastestListMLELoss     the same, fastest first: errors at the top cost most
-    PairwiseHingeLoss      max(0, 1 - (s_i - s_j)) over pairs with y_i > y_j
-    PairwiseLogisticLoss   log(1 + exp(s_j - s_i)) over the same pairs
-    NoiseAwarePairLoss     the same, weighted by how far the runtimes differ;
-                           pairs within the noise do not count
-    PairwiseDifferenceLoss the difference of scores against that of log runtimes
-    SoftmaxLoss            cross-entropy with relevance = fastest / runtime
-    ApproxNDCGLoss         smooth NDCG with that relevance
-    MSE                    (score - label)^2
+A new loss is one function here, with the decorator `_loss`: its name there is
+what --losses takes, and the first line of its docstring what --help says.  It
+takes labels and scores, float32 [lists, n], and returns a float32 scalar.
 """
 
-import functools
 import math
-from typing import Callable, Dict, List, Tuple
+from typing import Callable, Dict, List, NamedTuple, Tuple
 
 import tensorflow as tf
-import tensorflow_ranking as tfr
 
 from baselines import registry
 
@@ -30,38 +21,41 @@ TILE_TEMPERATURE = 10.0
 # Repeated measurements of one configuration differ by less than this share.
 NOISE = 0.01
 
-_Loss = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+_Function = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 
 
-def _by_name(temperature: float) -> Dict[str, Callable[[], _Loss]]:
-    ranking = tfr.keras.losses
-    return {
-        'ListMLELoss': lambda: functools.partial(list_mle, temperature=temperature),
-        'FastestListMLELoss': lambda: functools.partial(
-            fastest_list_mle, temperature=temperature
-        ),
-        'PairwiseHingeLoss': lambda: ranking.PairwiseHingeLoss(temperature=temperature),
-        'PairwiseLogisticLoss': lambda: ranking.PairwiseLogisticLoss(
-            temperature=temperature
-        ),
-        'NoiseAwarePairLoss': lambda: functools.partial(
-            noise_aware_pairs, temperature=temperature
-        ),
-        'PairwiseDifferenceLoss': lambda: pairwise_difference,
-        'SoftmaxLoss': lambda: _of_relevance(
-            ranking.SoftmaxLoss(temperature=temperature)
-        ),
-        'ApproxNDCGLoss': lambda: _of_relevance(
-            ranking.ApproxNDCGLoss(temperature=temperature)
-        ),
-        'MSE': tf.keras.losses.MeanSquaredError,
-    }
+class _Loss(NamedTuple):
+    function: _Function
+    tempered: bool
 
 
-def list_mle(
-    labels: tf.Tensor, scores: tf.Tensor, temperature: float = 1.0
-) -> tf.Tensor:
-    """ListMLE (Xia et al., ICML 2008): how unlikely the true order is.
+_LOSSES: Dict[str, _Loss] = {}
+
+
+def _loss(name: str, tempered: bool = True) -> Callable[[_Function], _Function]:
+    """Registers a loss.
+
+    Args:
+        name: as in --losses.
+        tempered: whether the temperature divides its scores; not where the loss
+            says what a score is.
+    """
+
+    def register(function: _Function) -> _Function:
+        _LOSSES[name] = _Loss(function, tempered)
+        return function
+
+    return register
+
+
+def names() -> List[str]:
+    """The names that --losses takes."""
+    return list(_LOSSES)
+
+
+@_loss('ListMLELoss')
+def list_mle(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+    """Likelihood of the true order, slowest first (Xia et al., ICML 2008).
 
         mean over lists of sum_i (log sum_{j >= i} exp(s_j) - s_i)
 
@@ -70,32 +64,66 @@ def list_mle(
     logarithm of a sum that underflows, and is infinite, where scores lie more
     than 88 apart: long trainings get there.
 
-    Args:
-        labels: float32 [lists, n].
-        scores: float32 [lists, n].
-        temperature: divides the scores.
-
-    Returns:
-        A float32 scalar.
+    Example:
+        >>> loss = CombinedLoss('ListMLELoss', temperature=1)
+        >>> float(loss([[3.0, 1.0]], [[1.0, 0.0]]))  # log(e + 1) - 1
+        0.3132...
     """
-    (ordered,) = tfr.utils.sort_by_scores(
-        labels, [scores / temperature], shuffle_ties=True, seed=37
-    )
+    ordered = _by_falling_label(labels, scores)
     rest = tf.math.cumulative_logsumexp(ordered, axis=1, reverse=True)
     return tf.reduce_mean(tf.reduce_sum(rest - ordered, axis=1))
 
 
-def fastest_list_mle(
-    labels: tf.Tensor, scores: tf.Tensor, temperature: float = 1.0
-) -> tf.Tensor:
-    """ListMLE of the order from the fastest on: `list_mle` of both negated."""
-    return list_mle(-labels, -scores, temperature)
+@_loss('FastestListMLELoss')
+def fastest_list_mle(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+    """The same, fastest first: errors at the top cost most.
+
+    `list_mle` of both negated.
+
+    Example:
+        >>> loss = CombinedLoss('FastestListMLELoss', temperature=1)
+        >>> float(loss([[3.0, 1.0]], [[1.0, 0.0]]))
+        0.3132...
+    """
+    return list_mle(-labels, -scores)
 
 
-def noise_aware_pairs(
-    labels: tf.Tensor, scores: tf.Tensor, temperature: float = 1.0
-) -> tf.Tensor:
-    """Logistic loss of pairs, each as important as its runtimes differ.
+@_loss('PairwiseHingeLoss')
+def pairwise_hinge(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+    """Mean of max(0, 1 - (s_i - s_j)) over pairs with y_i > y_j.
+
+        mean over lists and i of sum_j [y_i > y_j] max(0, 1 - (s_i - s_j))
+
+    The value is that of TensorFlow Ranking's PairwiseHingeLoss.
+
+    Example:
+        >>> loss = CombinedLoss('PairwiseHingeLoss', temperature=1)
+        >>> float(loss([[3.0, 1.0]], [[0.5, 0.0]]))  # one pair, two items
+        0.25
+    """
+    return _mean_over_pairs(labels, tf.nn.relu(1.0 - _differences(scores)))
+
+
+@_loss('PairwiseLogisticLoss')
+def pairwise_logistic(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+    """Mean of log(1 + exp(s_j - s_i)) over the same pairs.
+
+        mean over lists and i of sum_j [y_i > y_j] log(1 + exp(s_j - s_i))
+
+    The value is that of TensorFlow Ranking's PairwiseLogisticLoss; its gradient
+    for a pair of equal scores is 0 there, and the derivative, 1/2, here.
+
+    Example:
+        >>> loss = CombinedLoss('PairwiseLogisticLoss', temperature=1)
+        >>> float(loss([[3.0, 1.0]], [[0.0, 0.0]]))  # log(2) / 2
+        0.3465...
+    """
+    return _mean_over_pairs(labels, tf.nn.softplus(-_differences(scores)))
+
+
+@_loss('NoiseAwarePairLoss')
+def noise_aware_pairs(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+    """The same, weighted by how far runtimes differ, without pairs within noise.
 
         w_ij = min(log(y_i / y_j), 1)  if y_i > 1.01 y_j, else 0
         mean over lists of sum_ij w_ij log(1 + exp(s_j - s_i)) / sum_ij w_ij
@@ -103,19 +131,16 @@ def noise_aware_pairs(
     Measurements of one configuration differ by less than NOISE = 1 %: the order
     of a pair that is closer says nothing.  A list without any other is 0.
 
-    Args:
-        labels: float32 [lists, n], positive.
-        scores: float32 [lists, n].
-        temperature: divides the scores.
-
-    Returns:
-        A float32 scalar.
+    Example:
+        >>> loss = CombinedLoss('NoiseAwarePairLoss', temperature=1)
+        >>> float(loss([[3.0, 1.0, 1.005]], [[0.0, 0.0, 0.0]]))  # log(2)
+        0.6931...
     """
     ratios = _differences(_log(labels))
     weights = tf.where(
         ratios > math.log1p(NOISE), tf.minimum(ratios, 1.0), tf.zeros_like(ratios)
     )
-    losses = tf.nn.softplus(-_differences(scores / temperature))
+    losses = tf.nn.softplus(-_differences(scores))
     per_list = tf.math.divide_no_nan(
         tf.reduce_sum(weights * losses, axis=[1, 2]),
         tf.reduce_sum(weights, axis=[1, 2]),
@@ -123,22 +148,86 @@ def noise_aware_pairs(
     return tf.reduce_mean(per_list)
 
 
+@_loss('PairwiseDifferenceLoss', tempered=False)
 def pairwise_difference(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """Regression of all differences within a list, blind to NOISE.
+    """The difference of two scores against that of their log runtimes.
 
         mean over pairs of max(0, |(s_i - s_j) - log(y_i / y_j)| - NOISE)
 
     The score becomes the logarithm of the runtime but for a constant.
 
-    Args:
-        labels: float32 [lists, n], positive.
-        scores: float32 [lists, n].
-
-    Returns:
-        A float32 scalar.
+    Example:
+        >>> loss = CombinedLoss('PairwiseDifferenceLoss')
+        >>> float(loss([[2.0, 1.0]], [[0.0, 0.0]]))  # (log(2) - 0.01) / 2
+        0.3415...
     """
     errors = tf.abs(_differences(scores) - _differences(_log(labels)))
     return tf.reduce_mean(tf.nn.relu(errors - NOISE))
+
+
+@_loss('SoftmaxLoss')
+def softmax(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+    """Cross-entropy with relevance r_i = fastest / runtime.
+
+        mean over lists of -sum_i r_i log(exp(-s_i) / sum_j exp(-s_j))
+
+    The value is that of TensorFlow Ranking's SoftmaxLoss of r and -s.
+
+    Example:
+        >>> loss = CombinedLoss('SoftmaxLoss', temperature=1)
+        >>> float(loss([[2.0, 1.0]], [[0.0, 0.0]]))  # (1 / 2 + 1) log(2)
+        1.0397...
+    """
+    logs = tf.nn.log_softmax(-scores)
+    return -tf.reduce_mean(tf.reduce_sum(_relevance(labels) * logs, axis=1))
+
+
+@_loss('ApproxNDCGLoss')
+def approx_ndcg(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+    """Smooth -NDCG with that relevance (Qin et al., 2010).
+
+        rank_i = 1 + sum_{j != i} sigmoid(s_i - s_j)
+        DCG    = sum_i (2^r_i - 1) / log(1 + rank_i)
+        mean over lists of -DCG / (DCG of the true order)
+
+    The value is that of TensorFlow Ranking's ApproxNDCGLoss of r and -s.
+
+    Example:
+        >>> loss = CombinedLoss('ApproxNDCGLoss', temperature=1)
+        >>> round(float(loss([[2.0, 1.0]], [[50.0, 0.0]])), 4)  # the true order
+        -1.0
+    """
+    relevance = _relevance(labels)
+    # sigmoid(0) of i with itself is the missing half of 1.
+    ranks = tf.reduce_sum(tf.sigmoid(_differences(scores)), axis=2) + 0.5
+    true_ranks = tf.range(1.0, tf.cast(tf.shape(scores)[1], tf.float32) + 1.0)
+    best = tf.sort(relevance, axis=1, direction='DESCENDING')
+    return -tf.reduce_mean(_dcg(relevance, ranks) / _dcg(best, true_ranks))
+
+
+@_loss('MSE', tempered=False)
+def mean_squared_error(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+    """Mean of (score - label)^2.
+
+    Example:
+        >>> float(CombinedLoss('MSE')([[3.0, 1.0]], [[1.0, 1.0]]))
+        2.0
+    """
+    return tf.reduce_mean(tf.math.squared_difference(scores, labels))
+
+
+def _by_falling_label(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+    """Scores in the order of falling labels; ties in a random, seeded order.
+
+    The same operations as in TensorFlow Ranking's `sort_by_scores`, so that the
+    same seed draws the same order.
+    """
+    shuffled = tf.argsort(tf.random.uniform(tf.shape(labels), seed=37), stable=True)
+    _, order = tf.math.top_k(
+        tf.gather(labels, shuffled, batch_dims=1), tf.shape(labels)[1]
+    )
+    order = tf.gather(shuffled, order, batch_dims=1)
+    return tf.gather(scores, order, batch_dims=1)
 
 
 def _differences(x: tf.Tensor) -> tf.Tensor:
@@ -146,19 +235,26 @@ def _differences(x: tf.Tensor) -> tf.Tensor:
     return x[:, :, tf.newaxis] - x[:, tf.newaxis, :]
 
 
+def _mean_over_pairs(labels: tf.Tensor, losses: tf.Tensor) -> tf.Tensor:
+    """Sum over pairs with y_i > y_j, per item: [lists, n, n] -> scalar."""
+    wanted = tf.cast(_differences(labels) > 0, losses.dtype)
+    return tf.reduce_mean(tf.reduce_sum(wanted * losses, axis=2))
+
+
 def _log(labels: tf.Tensor) -> tf.Tensor:
     return tf.math.log(tf.maximum(labels, 1e-30))
 
 
-def _of_relevance(loss: _Loss) -> _Loss:
-    """A loss that wants high scores for the relevant, given runtimes."""
+def _relevance(labels: tf.Tensor) -> tf.Tensor:
+    """1 for the fastest of a list, 1/2 for twice its runtime."""
+    labels = tf.maximum(labels, 1e-30)
+    return tf.reduce_min(labels, axis=1, keepdims=True) / labels
 
-    def on_runtimes(labels, scores):
-        labels = tf.maximum(labels, 1e-30)
-        fastest = tf.reduce_min(labels, axis=1, keepdims=True)
-        return loss(fastest / labels, -scores)
 
-    return on_runtimes
+def _dcg(relevance: tf.Tensor, ranks: tf.Tensor) -> tf.Tensor:
+    """Discounted cumulative gain: [lists, n] -> [lists]."""
+    gains = tf.pow(2.0, relevance) - 1.0
+    return tf.reduce_sum(gains / tf.math.log1p(ranks), axis=1)
 
 
 class CombinedLoss(tf.keras.losses.Loss):
@@ -173,8 +269,9 @@ class CombinedLoss(tf.keras.losses.Loss):
             PairwiseDifferenceLoss, which say what a score is.
 
     Example:
-        loss = CombinedLoss('ListMLELoss:1,MSE:0.02')
-        value = loss(labels, scores)
+        >>> loss = CombinedLoss('PairwiseHingeLoss:3,MSE:1', temperature=1)
+        >>> float(loss([[3.0, 1.0]], [[0.0, 0.0]]))  # (3 * 1/2 + 5) / 4
+        1.625
 
     Raises:
         ValueError: a name is unknown or there twice, or a weight is not a
@@ -185,14 +282,21 @@ class CombinedLoss(tf.keras.losses.Loss):
         super().__init__(name='combined_loss')
         parts = _parse(spec)
         total = sum(weight for _, weight in parts)
-        makers = _by_name(temperature)
         self._parts: List[Tuple[float, _Loss]] = [
-            (weight / total, registry.resolve(name, makers, 'loss')())
+            (weight / total, registry.resolve(name, _LOSSES, 'loss'))
             for name, weight in parts
         ]
+        self._temperature = temperature
 
     def call(self, y_true, y_pred):
-        return tf.add_n([w * loss(y_true, y_pred) for w, loss in self._parts])
+        labels, scores = tf.convert_to_tensor(y_true), tf.convert_to_tensor(y_pred)
+        tempered = scores / self._temperature
+        return tf.add_n(
+            [
+                weight * loss.function(labels, tempered if loss.tempered else scores)
+                for weight, loss in self._parts
+            ]
+        )
 
 
 def _parse(spec: str) -> List[Tuple[str, float]]:

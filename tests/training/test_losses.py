@@ -1,11 +1,11 @@
 """Losses: the published numbers, small cases by hand, and what is refused."""
 
+import doctest
 import math
 
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_ranking as tfr
 
 from baselines.training import loop
 from baselines.training import losses
@@ -189,7 +189,6 @@ def test_every_loss_has_a_finite_gradient_that_helps(spec):
     value, gradient = _value_and_gradient(
         losses.CombinedLoss(spec),
         labels,
-        # Of two equal scores TF-Ranking's logistic loss has gradient 0.
         np.array([[0.3, 0.2, 0.1, 0.0]] * 2, np.float32),
     )
     assert np.isfinite(value) and np.isfinite(gradient).all()
@@ -292,15 +291,103 @@ def test_list_mle_of_scores_far_apart():
     )
 
 
-def test_list_mle_is_that_of_tensorflow_ranking():
+@pytest.fixture(name='ranking', scope='module')
+def _ranking():
+    return pytest.importorskip(
+        'tensorflow_ranking', reason='TensorFlow Ranking needs TensorFlow < 2.16'
+    )
+
+
+def _lists(ties=False):
     rng = np.random.default_rng(0)
-    labels = rng.permuted(np.arange(32, dtype=np.float32)[None].repeat(4, 0), axis=1)
-    scores = tf.Variable(rng.normal(size=(4, 32)).astype(np.float32) * 5)
-    published = tfr.keras.losses.ListMLELoss(temperature=10.0)
-    found = []
-    for loss in (published, lambda y, s: losses.list_mle(y, s, 10.0)):
-        with tf.GradientTape() as tape:
-            value = loss(labels, scores)
-        found.append((value, tape.gradient(value, scores)))
-    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-6)
-    np.testing.assert_allclose(found[0][1], found[1][1], atol=1e-6)
+    labels = rng.permuted(np.arange(1.0, 33)[None].repeat(4, 0), axis=1)
+    if ties:
+        labels = np.ceil(labels / 8)
+    return labels.astype(np.float32), rng.normal(0, 5, (4, 32)).astype(np.float32)
+
+
+@pytest.mark.parametrize('temperature', [1.0, 10.0])
+@pytest.mark.parametrize('ties', [False, True])
+@pytest.mark.parametrize('name', ['PairwiseHingeLoss', 'PairwiseLogisticLoss'])
+def test_pairs_are_as_in_tensorflow_ranking(ranking, name, ties, temperature):
+    labels, scores = _lists(ties)
+    published = getattr(ranking.keras.losses, name)(temperature=temperature)
+    _assert_same(
+        _value_and_gradient(losses.CombinedLoss(name, temperature), labels, scores),
+        _value_and_gradient(published, labels, scores),
+    )
+
+
+@pytest.mark.parametrize('temperature', [1.0, 10.0])
+@pytest.mark.parametrize('ties', [False, True])
+@pytest.mark.parametrize('name', ['SoftmaxLoss', 'ApproxNDCGLoss'])
+def test_relevance_is_as_in_tensorflow_ranking(ranking, name, ties, temperature):
+    labels, scores = _lists(ties)
+    published = getattr(ranking.keras.losses, name)(temperature=temperature)
+    relevance = labels.min(axis=1, keepdims=True) / labels
+    _assert_same(
+        _value_and_gradient(losses.CombinedLoss(name, temperature), labels, scores),
+        _value_and_gradient(lambda _, s: published(relevance, -s), labels, scores),
+    )
+
+
+@pytest.mark.parametrize('temperature', [1.0, 10.0])
+def test_list_mle_is_as_in_tensorflow_ranking(ranking, temperature):
+    labels, scores = _lists()
+    published = ranking.keras.losses.ListMLELoss(temperature=temperature)
+    _assert_same(
+        _value_and_gradient(
+            losses.CombinedLoss('ListMLELoss', temperature), labels, scores
+        ),
+        _value_and_gradient(published, labels, scores),
+    )
+
+
+def _assert_same(found, wanted):
+    # Both are sums of 32 terms, each rounded to 2^-24.
+    rounding = 32 * 2**-24
+    assert found[0] == pytest.approx(wanted[0], rel=rounding)
+    largest = np.abs(wanted[1]).max()
+    np.testing.assert_allclose(found[1], wanted[1], rtol=0, atol=rounding * largest)
+
+
+@pytest.mark.parametrize('labels', [_lists()[0], _lists(ties=True)[0]])
+def test_order_is_that_of_tensorflow_ranking(ranking, labels):
+    """Ties, too: the same seed draws the same order."""
+    items = tf.range(32.0)[tf.newaxis] + tf.zeros([4, 1])
+    tf.random.set_seed(5)
+    (wanted,) = ranking.utils.sort_by_scores(
+        labels, [items], shuffle_ties=True, seed=37
+    )
+    tf.random.set_seed(5)
+    found = losses._by_falling_label(tf.constant(labels), items)
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_ties_come_in_another_order_each_time_and_the_seed_repeats_them():
+    labels, items = tf.ones([1, 20]), tf.range(20.0)[tf.newaxis]
+    tf.random.set_seed(1)
+    first = losses._by_falling_label(labels, items).numpy()
+    second = losses._by_falling_label(labels, items).numpy()
+    tf.random.set_seed(1)
+    again = losses._by_falling_label(labels, items).numpy()
+    assert sorted(first[0]) == list(range(20))
+    assert (first != second).any()
+    np.testing.assert_array_equal(first, again)
+
+
+def test_logistic_loss_separates_equal_scores():
+    loss = losses.CombinedLoss('PairwiseLogisticLoss', temperature=1)
+    _, gradient = _value_and_gradient(
+        loss, np.array([[3.0, 1.0]], np.float32), np.zeros((1, 2), np.float32)
+    )
+    # One pair over two items; the derivative of log(1 + exp(-d)) at 0 is -1/2.
+    np.testing.assert_allclose(gradient, [[-0.25, 0.25]])
+
+
+def test_examples():
+    found = doctest.testmod(losses, optionflags=doctest.ELLIPSIS)
+    assert (found.failed, found.attempted) == (0, 19)
+    for name in losses.names():
+        loss = losses.CombinedLoss(name)._parts[0][1]
+        assert 'Example:' in loss.function.__doc__, name
