@@ -22,7 +22,7 @@ from typing import List, Sequence
 from absl import app
 from absl import flags
 
-from baselines.commands import command_line
+from baselines import command_line
 from baselines.tasks import submit
 
 

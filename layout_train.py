@@ -21,8 +21,8 @@ last finished epoch.
 from absl import app
 from absl import flags
 
+from baselines import command_line
 from baselines import config
-from baselines.commands import command_line
 
 
 def main(argv) -> int:

@@ -10,8 +10,8 @@ code is run).  The result is for create_kaggle_csv.py.
 from absl import app
 from absl import flags
 
+from baselines import command_line
 from baselines import config
-from baselines.commands import command_line
 
 
 def define_flags() -> None:

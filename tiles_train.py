@@ -20,8 +20,8 @@ the same command with --resume goes on after the last finished epoch.
 from absl import app
 from absl import flags
 
+from baselines import command_line
 from baselines import config
-from baselines.commands import command_line
 
 
 def main(argv) -> int:

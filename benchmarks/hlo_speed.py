@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # pylint: disable=wrong-import-position
 import results
 
-from baselines.extraction import files as extract_file
+from baselines.extraction import extractor
 from baselines.hlo import graph
 from baselines.hlo import layout
 from baselines.hlo import protos
@@ -98,8 +98,8 @@ def _extract(path: str) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(_ROUNDS):
             start = time.perf_counter()
-            report = extract_file.extract_file(
-                path, extract_file.Options(output=folder, overwrite=True)
+            report = extractor.extract_file(
+                path, extractor.Options(output=folder, overwrite=True)
             )
             times.append(time.perf_counter() - start)
     if report.failed:

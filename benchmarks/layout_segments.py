@@ -23,8 +23,8 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+from baselines import command_line
 from baselines import config
-from baselines.commands import command_line
 
 _MODES = ('fullgraph', 'dropout', 'backpropdropout')
 

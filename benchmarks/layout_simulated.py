@@ -36,8 +36,8 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # pylint: disable=wrong-import-position
 import layout_features
 
+from baselines import command_line
 from baselines import config
-from baselines.commands import command_line
 from baselines.data.layout import store as layout_store
 from baselines.ranking import metrics
 from baselines.ranking import report

@@ -32,7 +32,7 @@ import numpy as np
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from baselines.commands import command_line
+from baselines import command_line
 
 _PARTS = ('score', 'train', 'stress')
 _NUM_OPS, _NODE_COLUMNS, _CONFIG_COLUMNS = 120, 18, 12

@@ -40,11 +40,11 @@ import layout_simulated
 import tile_simulated
 import tqdm
 
+from baselines import command_line
 from baselines import config
 from baselines import files
 from baselines import recipes
 from baselines import registry
-from baselines.commands import command_line
 
 _README = os.path.join(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'README.md'

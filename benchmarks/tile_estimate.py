@@ -20,8 +20,8 @@ from scipy import stats
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+from baselines import command_line
 from baselines import config
-from baselines.commands import command_line
 from baselines.data.tile import store as store_lib
 from baselines.features import estimate
 from baselines.features import kernel_facts

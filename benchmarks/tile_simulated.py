@@ -19,8 +19,8 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+from baselines import command_line
 from baselines import config
-from baselines.commands import command_line
 
 _MODELS = ('EarlyJoinSAGE', 'EarlyJoinResGCN', 'LateJoinSAGE', 'LateJoinResGCN', 'MLP')
 _MEASURES = ('top_1_error', 'top_5_error', 'top_10_error', 'opa')

@@ -19,7 +19,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from baselines.commands import command_line
+from baselines import command_line
 
 _MODELS = ('EarlyJoinSAGE', 'EarlyJoinResGCN', 'LateJoinSAGE', 'LateJoinResGCN', 'MLP')
 _KERNELS, _BATCH, _CONFIGS, _STEPS = 50, 10, 10, 50

@@ -1,5 +1,39 @@
 """Commands: `python -m baselines.commands.<name>`, or `tpugraphs <name>`.
 
-Each module holds one command: its docstring is the help text,
-`add_arguments(parser)` declares the options, and `run(args)` does the work.
+Each module here is one command, found by its name: its docstring is the help
+text, `add_arguments(parser)` declares the options, and `run(args)` makes one call
+of what does the work.  What takes long to import is imported by these two, so
+that help is quick.
 """
+
+import argparse
+import importlib
+import pkgutil
+import types
+from typing import List, Optional, Sequence
+
+from baselines import command_line
+
+
+def names() -> List[str]:
+    """Returns the names of all commands, sorted."""
+    found = [module.name for module in pkgutil.iter_modules(__path__)]
+    return sorted(name for name in found if not name.startswith('_'))
+
+
+def load(name: str) -> types.ModuleType:
+    """Imports the command of that name."""
+    return importlib.import_module(f'{__name__}.{name}')
+
+
+def run(name: str, argv: Optional[Sequence[str]] = None) -> int:
+    """Parses `argv` (None: the process's) for a command, runs it; the exit code."""
+    command = load(name)
+    parser = argparse.ArgumentParser(
+        prog=f'tpugraphs {name}',
+        description=command.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_arguments(parser)
+    args = parser.parse_args(argv)
+    return command_line.guarded(lambda: command.run(args))

@@ -1,40 +1,29 @@
 """`tpugraphs` and `python -m baselines.commands`: lists and runs the commands."""
 
-import ast
-import pathlib
 import sys
 
-from baselines.commands import command_line
-
-
-def _commands() -> dict:
-    """Maps a command's name to its first line of help, importing nothing."""
-    found = {}
-    for path in sorted(pathlib.Path(__file__).parent.glob('*.py')):
-        tree = ast.parse(path.read_text(encoding='utf-8'))
-        functions = {n.name for n in tree.body if isinstance(n, ast.FunctionDef)}
-        if {'add_arguments', 'run'} <= functions:
-            found[path.stem] = (ast.get_docstring(tree) or '').split('\n')[0]
-    return found
+from baselines import command_line
+from baselines import commands
+from baselines import text
 
 
 def main() -> int:
     """Runs the command named first on the command line."""
-    commands = _commands()
     name = sys.argv[1] if len(sys.argv) > 1 else '--help'
-    if name in commands:
-        return command_line.run_command(name, sys.argv[2:])
-    listed = command_line.guarded(lambda: _list(commands))
-    if listed or name in ('-h', '--help', 'help'):
-        return listed
+    if name in commands.names():
+        return commands.run(name, sys.argv[2:])
+    code = command_line.guarded(_list)
+    if code or name in ('-h', '--help', 'help'):
+        return code
     print(f'\nerror: no command is called {name!r}', file=sys.stderr)
     return 2
 
 
-def _list(commands: dict) -> None:
+def _list() -> None:
     print('usage: tpugraphs COMMAND [--help] ...\n\ncommands:')
-    for command, line in commands.items():
-        print(f'  {command:<10} {line}')
+    lines = {name: commands.load(name).__doc__ for name in commands.names()}
+    rows = [[name, help_text.split('\n')[0]] for name, help_text in lines.items()]
+    print('\n'.join(text.table(rows, '<<', indent=2)))
 
 
 if __name__ == '__main__':

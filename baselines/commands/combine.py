@@ -23,7 +23,7 @@ under the published flags.
 import argparse
 import sys
 
-from baselines.commands import command_line
+from baselines import commands
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,4 +65,4 @@ def run(args: argparse.Namespace) -> None:
 
 
 if __name__ == '__main__':
-    sys.exit(command_line.run_command('baselines.commands.combine'))
+    sys.exit(commands.run('combine'))

@@ -24,14 +24,16 @@ Without a network, or just to look around, `tpugraphs sample` makes simulated
 data in the same format.
 """
 
+import argparse
 import sys
 
-from baselines.commands import command_line
-from baselines.data import download
+from baselines import commands
 
 
-def add_arguments(parser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
+    from baselines.data import download
+
     parser.add_argument(
         '--collection',
         default='tile:xla',
@@ -55,8 +57,10 @@ def add_arguments(parser) -> None:
     )
 
 
-def run(args) -> None:
+def run(args: argparse.Namespace) -> None:
     """Downloads split after split."""
+    from baselines.data import download
+
     names = [name.strip() for name in args.collection.split(',')]
     for split in download.splits_of([name for name in names if name]):
         done = download.download(
@@ -75,4 +79,4 @@ def _told(counts) -> str:
 
 
 if __name__ == '__main__':
-    sys.exit(command_line.run_command('baselines.commands.download'))
+    sys.exit(commands.run('download'))

@@ -13,13 +13,14 @@ with an interval from drawing programs at random.  --evaluate prints what
 import argparse
 import sys
 
-from baselines import files
-from baselines.commands import command_line
-from baselines.ranking import ensembles
+from baselines import command_line
+from baselines import commands
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
+    from baselines.ranking import ensembles
+
     command_line.add_run_arguments(parser)
     parser.add_argument(
         '--by',
@@ -50,41 +51,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Writes the ranking and prints the measurements."""
     command_line.start_tensorflow()
-    from baselines.ranking import comparison
-    from baselines.ranking import report
-    from baselines.tasks import ensemble
     from baselines.tasks import prediction
-    from baselines.training import runs
+    from baselines.tasks import reports
 
-    ensembles.check_weights(args.weights, len(args.dirs))
-    runs.check_file_writable(args.output, 'output')
-    if args.json:
-        runs.check_file_writable(args.json, 'json')
-    scored = ensemble.score(
+    reports.average_runs(
         args.dirs,
         prediction.data_options(args),
         args.models_file,
         args.split,
-        must_measure=args.evaluate or bool(args.json),
+        args.output,
+        by=args.by,
+        weights=args.weights,
+        per_program=args.evaluate,
+        json_file=args.json,
     )
-    averaged = ensemble.average(scored, args.weights, args.by)
-    rows = ensemble.write(scored, averaged, args.output)
-    print(f'{files.expand(args.output)}: {rows} rows')
-    if not scored.store.has_runtimes:
-        return
-    found = ensemble.measure(scored, averaged, args.by)
-    if args.evaluate:
-        for name, summary in [
-            *found['members'].items(),
-            (f'{len(args.dirs)} runs', found['ensemble']),
-        ]:
-            print(f'\n{summary["model"]} on {summary["split"]}, {name}')
-            print(report.format_table(summary))
-    print(f'\n{comparison.format_ensemble(found)}')
-    if args.json:
-        with files.write_atomically(args.json) as stream:
-            stream.write(report.to_json(found) + '\n')
 
 
 if __name__ == '__main__':
-    sys.exit(command_line.run_command('baselines.commands.ensemble'))
+    sys.exit(commands.run('ensemble'))

@@ -14,8 +14,8 @@ split has no runtimes.
 import argparse
 import sys
 
-from baselines import files
-from baselines.commands import command_line
+from baselines import command_line
+from baselines import commands
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,28 +30,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Prints the measurements of each run."""
     command_line.start_tensorflow()
-    from baselines.ranking import comparison
-    from baselines.ranking import report
-    from baselines.tasks import predict
     from baselines.tasks import prediction
+    from baselines.tasks import reports
 
-    data = prediction.data_options(args)
-    summaries = {}
-    for model_dir in args.dirs:
-        summary = predict.evaluate(model_dir, data, args.models_file, args.split)
-        if not args.json:
-            print(f'{summary["model"]} on {summary["split"]}, {model_dir}')
-            print(report.format_table(summary))
-        summaries[model_dir] = summary
-    if len(summaries) > 1 and not args.json:
-        print(f'\n{comparison.format_runs(summaries)}')
-    text = report.to_json(summary if len(args.dirs) == 1 else summaries)
-    if args.json:
-        print(text)
-    if args.output:
-        with files.write_atomically(args.output) as stream:
-            stream.write(text + '\n')
+    reports.evaluate_runs(
+        args.dirs,
+        prediction.data_options(args),
+        args.models_file,
+        args.split,
+        as_json=args.json,
+        output=args.output,
+    )
 
 
 if __name__ == '__main__':
-    sys.exit(command_line.run_command('baselines.commands.evaluate'))
+    sys.exit(commands.run('evaluate'))

@@ -21,26 +21,15 @@ folders:
 """
 
 import argparse
-import glob
-import os
 import sys
-from typing import List
 
-import tqdm
-
-from baselines import files
-from baselines.commands import command_line
-from baselines.extraction import beam as extract_beam
-from baselines.extraction import files as extract_file
-from baselines.extraction import report as extract_report
-from baselines.hlo import reading
-
-# Beam's workers take a few seconds to start.
-_MANY_FILES = 64
+from baselines import commands
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's options."""
+    """Declares the options."""
+    from baselines.hlo import reading
+
     parser.add_argument(
         'inputs',
         nargs='+',
@@ -78,81 +67,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Extracts, and prints what became of it."""
-    paths = find_inputs(args.inputs)
-    output = files.expand(args.output)
-    if os.path.exists(output) and not os.path.isdir(output):
-        raise ValueError(
-            f'{output}: is a file; the last argument is the folder for the npz files'
-        )
+    from baselines.extraction import extractor
+    from baselines.extraction import jobs
+
     if args.beam_options and not args.runner:
         raise ValueError('--beam_options is for a Beam runner: add --runner')
-    options = extract_file.Options(
-        output=output,
-        kind=args.kind or _first_kind(paths),
-        pad=args.pad,
-        extra=args.extra,
-        overwrite=args.overwrite,
+    options = extractor.Options(
+        args.output, args.kind, args.pad, args.extra, args.overwrite
     )
-    total = extract_report.Report()
-    if args.runner or len(paths) > _MANY_FILES:
-        reports = iter(
-            extract_beam.extract_files(paths, options, args.runner, args.beam_options)
-        )
-    else:
-        bar = tqdm.tqdm(paths, desc='extract', unit='file', disable=None)
-        reports = (extract_file.extract_file(path, options) for path in bar)
-    for report in reports:
-        total.add(report)
-        if report.fatal:
-            break
-    for message in sorted(total.failed):
-        print(f'error: {message}', file=sys.stderr)
-    if total.fatal:
-        raise ValueError(total.fatal)
-    print(extract_report.summary(total))
-    return 1 if total.failed else 0
-
-
-def find_inputs(patterns: List[str]) -> List[str]:
-    """Returns the files that arguments name, absolute, each once.
-
-    Args:
-        patterns: files, folders (searched for *.pb) and globs; `~` is expanded.
-
-    Raises:
-        ValueError: an argument names nothing.
-    """
-    found = []
-    for pattern in patterns:
-        path = files.expand(pattern)
-        if os.path.isdir(path):
-            inside = os.path.join(glob.escape(path), '**', '*.pb')
-            matches = sorted(glob.glob(inside, recursive=True))
-            if not matches:
-                raise ValueError(f'{path}: has no *.pb files in it')
-        elif os.path.exists(path):
-            matches = [path]
-        else:
-            matches = sorted(glob.glob(path, recursive=True))
-            if not matches:
-                raise ValueError(f'{path}: no such file')
-        found += matches
-    return list(dict.fromkeys(found))
-
-
-def _first_kind(paths: List[str]):
-    """Returns the collection of the first file that shows it.
-
-    Both collections in one folder would make neither readable, so files of the
-    other one are errors.
-    """
-    for path in paths:
-        try:
-            return reading.read_tuning(path).kind
-        except (ValueError, OSError):
-            continue
-    return None
+    return jobs.extract(args.inputs, options, args.runner, args.beam_options)
 
 
 if __name__ == '__main__':
-    sys.exit(command_line.run_command('baselines.commands.extract'))
+    sys.exit(commands.run('extract'))

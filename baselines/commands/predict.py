@@ -14,7 +14,8 @@ configurations, or per program, its id and all configurations, best first.
 import argparse
 import sys
 
-from baselines.commands import command_line
+from baselines import command_line
+from baselines import commands
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,11 +35,14 @@ def run(args: argparse.Namespace) -> None:
     from baselines.tasks import predict
     from baselines.tasks import prediction
 
-    data = prediction.data_options(args)
     predict.write_predictions(
-        args.dirs, data, args.output, args.models_file, args.split
+        args.dirs,
+        prediction.data_options(args),
+        args.output,
+        args.models_file,
+        args.split,
     )
 
 
 if __name__ == '__main__':
-    sys.exit(command_line.run_command('baselines.commands.predict'))
+    sys.exit(commands.run('predict'))

@@ -15,22 +15,15 @@ Features are extracted as the model's training data was (--pad, --extra).
 """
 
 import argparse
-import contextlib
 import sys
 
-import tqdm
-
+from baselines import command_line
+from baselines import commands
 from baselines import config
-from baselines import files
-from baselines.commands import command_line
-from baselines.commands import extract
-from baselines.extraction import report as extract_report
-from baselines.ranking import choices_output as rank_output
-from baselines.ranking import choices_text as rank_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's options."""
+    """Declares the options."""
     parser.add_argument(
         'modules',
         nargs='+',
@@ -74,52 +67,20 @@ def run(args: argparse.Namespace) -> int:
     """Ranks, prints and writes."""
     if args.top < 0:
         raise ValueError(f'--top is {args.top}; it counts rows')
-    if args.output:
-        rank_output.check_suffix(args.output)
-    paths = extract.find_inputs(args.modules)
-    model_dir = files.expand(args.dir)
     command_line.start_tensorflow()
-    from baselines.ranking import choices
     from baselines.tasks import prediction
-    from baselines.tasks import rank
+    from baselines.tasks import reports
 
-    outcome, summary = rank.Outcome(), choices.Summary()
-    data = prediction.DataOptions(args.data_root, args.cache_dir)
-    with contextlib.ExitStack() as stack:
-        written = args.output and stack.enter_context(
-            rank_output.writer(args.output, model_dir)
-        )
-        for ranked in rank.rank_files(
-            paths, model_dir, data, outcome, args.models_file, args.module
-        ):
-            summary.add(ranked)
-            if written:
-                written.add(ranked)
-            if args.top:
-                # A progress bar may be there, on the same terminal.
-                tqdm.tqdm.write(rank_text.module_table(ranked, args.top) + '\n')
-        _check_any(summary.modules, outcome)
-        if written:
-            written.finish(summary.to_json())
-    for message in outcome.failed:
-        print(f'error: {message}', file=sys.stderr)
-    print(rank_text.summary_table(summary.to_json()))
-    for line in rank_text.remarks(outcome.skipped, outcome.unknown_opcodes):
-        print(line)
-    if args.output:
-        print(f'written: {files.expand(args.output)}')
-    return 1 if outcome.failed else 0
-
-
-def _check_any(ranked: int, outcome) -> None:
-    """Raises unless a module was ranked."""
-    if not ranked:
-        reasons = extract_report.reasons(outcome.skipped)
-        *others, last = outcome.failed or [f'nothing to rank: {reasons}']
-        for message in others:
-            print(f'error: {message}', file=sys.stderr)
-        raise ValueError(last)
+    return reports.rank_modules(
+        args.modules,
+        args.dir,
+        prediction.DataOptions(args.data_root, args.cache_dir),
+        args.models_file,
+        module=args.module,
+        top=args.top,
+        output=args.output,
+    )
 
 
 if __name__ == '__main__':
-    sys.exit(command_line.run_command('baselines.commands.rank'))
+    sys.exit(commands.run('rank'))

@@ -34,26 +34,20 @@ random and default) in one folder; docs/simulated-data-layout.md has the formula
 import argparse
 import dataclasses
 import sys
+import types
+from typing import Dict
 
+from baselines import commands
 from baselines import files
-from baselines.commands import command_line
-from baselines.simulated.layout import dataset as layout_dataset
-from baselines.simulated.tile import dataset as tile_dataset
-from baselines.simulated.tile_other import dataset as other_dataset
-
-_DATASETS = {
-    'tile': tile_dataset,
-    'tile_other': other_dataset,
-    'layout': layout_dataset,
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's options; what is left out is the collection's default."""
-    tile, layout = tile_dataset.Sizes(), layout_dataset.Sizes()
+    datasets = _datasets()
+    tile, layout = datasets['tile'].Sizes(), datasets['layout'].Sizes()
     parser.add_argument(
         '--collection',
-        choices=tuple(_DATASETS),
+        choices=tuple(datasets),
         default='tile',
         help='kernels with tile sizes, the same of another simulator, or programs '
         'with layouts (default: %(default)s)',
@@ -61,8 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--output',
         help='folder to write; older simulated data there are replaced, all else '
-        f'is refused (default: {tile_dataset.DEFAULT_ROOT}; tile_other: '
-        f'{other_dataset.DEFAULT_ROOT}; layout: {layout_dataset.DEFAULT_ROOT})',
+        'is refused (default: '
+        + '; '.join(f'{key}: {d.DEFAULT_ROOT}' for key, d in datasets.items())
+        + ')',
     )
     for split in ('train', 'valid', 'test'):
         parser.add_argument(
@@ -97,7 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Writes the data and says what they are."""
-    dataset = _DATASETS[args.collection]
+    dataset = _datasets()[args.collection]
     given = {name: value for name, value in vars(args).items() if value is not None}
     known = {field.name for field in dataclasses.fields(dataset.Sizes)}
     for name in sorted(given.keys() - known - {'collection', 'output'}):
@@ -110,5 +105,13 @@ def run(args: argparse.Namespace) -> None:
     print(dataset.describe(root, sizes, summary))
 
 
+def _datasets() -> Dict[str, types.ModuleType]:
+    from baselines.simulated.layout import dataset as layout
+    from baselines.simulated.tile import dataset as tile
+    from baselines.simulated.tile_other import dataset as tile_other
+
+    return {'tile': tile, 'tile_other': tile_other, 'layout': layout}
+
+
 if __name__ == '__main__':
-    sys.exit(command_line.run_command('baselines.commands.sample'))
+    sys.exit(commands.run('sample'))

@@ -16,8 +16,8 @@ import uuid
 import tqdm
 
 from baselines import files
-from baselines.extraction import files as extract_file
-from baselines.extraction import report as extract_report
+from baselines.extraction import extractor
+from baselines.extraction import outcomes
 
 # Beam's own local runner works in one process unless it is told otherwise.
 _LOCAL = 'DirectRunner'
@@ -29,10 +29,10 @@ _LOCAL_OPTIONS = (
 
 def extract_files(
     paths: List[str],
-    options: extract_file.Options,
+    options: extractor.Options,
     runner: Optional[str] = None,
     beam_options: str = '',
-) -> List[extract_report.Report]:
+) -> List[outcomes.Outcome]:
     """Extracts raw files with a Beam pipeline.
 
     The workers read `paths` and write `options.output`, so both must be on a
@@ -46,7 +46,7 @@ def extract_files(
         beam_options: command-line options for it, in one string.
 
     Returns:
-        A report for each file, in no particular order.
+        An outcome for each file, in no particular order.
 
     Raises:
         ValueError: no such runner, or the pipeline broke.
@@ -54,7 +54,7 @@ def extract_files(
     local = runner in (None, _LOCAL) and not beam_options
     arguments = shlex.split(_LOCAL_OPTIONS if local else beam_options)
     os.makedirs(options.output, exist_ok=True)
-    collected = os.path.join(options.output, f'.reports_{uuid.uuid4().hex}.json')
+    collected = os.path.join(options.output, f'.outcomes_{uuid.uuid4().hex}.json')
     try:
         with _quiet(local) as terminal, _progress(options.output, terminal):
             _run_pipeline(paths, options, collected, runner or _LOCAL, arguments)
@@ -68,17 +68,17 @@ def extract_files(
     finally:
         with contextlib.suppress(OSError):
             os.unlink(collected)
-    return [extract_report.Report(**report) for report in found]
+    return [outcomes.Outcome(**outcome) for outcome in found]
 
 
 def _run_pipeline(
     paths: List[str],
-    options: extract_file.Options,
+    options: extractor.Options,
     collected: str,
     runner: str,
     arguments: List[str],
 ) -> None:
-    """Extracts `paths`; the reports go into the file `collected`."""
+    """Extracts `paths`; their outcomes go into the file `collected`."""
     # Beam takes a second to import; only those who need it should wait.
     # pylint: disable=import-outside-toplevel
     import apache_beam as beam
@@ -93,20 +93,21 @@ def _run_pipeline(
         | 'Spread' >> beam.Reshuffle()
         | 'Extract' >> beam.Map(_extract, dataclasses.asdict(options))
         | 'Collect' >> beam.combiners.ToList()
-        | 'Report' >> beam.Map(_write_reports, collected)
+        | 'Report' >> beam.Map(_write_outcomes, collected)
     )
     pipeline.run().wait_until_finish()
 
 
 def _extract(path: str, options: Dict[str, Any]) -> Dict[str, Any]:
     """Extracts one file, on a worker."""
-    report = extract_file.extract_file(path, extract_file.Options(**options))
-    return dataclasses.asdict(report)
+    return dataclasses.asdict(
+        extractor.extract_file(path, extractor.Options(**options))
+    )
 
 
-def _write_reports(reports: List[Dict[str, Any]], path: str) -> None:
+def _write_outcomes(found: List[Dict[str, Any]], path: str) -> None:
     with files.write_atomically(path) as stream:
-        json.dump(reports, stream)
+        json.dump(found, stream)
 
 
 @contextlib.contextmanager

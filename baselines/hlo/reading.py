@@ -1,12 +1,14 @@
 """Raw files: which message a file holds, and its modules."""
 
 import dataclasses
+import glob
 import os
 import stat
-from typing import Any, Iterator, Optional, Tuple
+from typing import Any, Iterator, List, Optional, Tuple
 
 from google.protobuf import message
 
+from baselines import files
 from baselines.hlo import protos
 
 TILE = 'tile'
@@ -37,6 +39,33 @@ class RawFile:
     path: str
     kind: str
     modules: Tuple[Any, ...]
+
+
+def find_files(patterns: List[str]) -> List[str]:
+    """Returns the files that arguments name, absolute, each once.
+
+    Args:
+        patterns: files, folders (searched for *.pb) and globs; `~` is expanded.
+
+    Raises:
+        ValueError: an argument names nothing.
+    """
+    found = []
+    for pattern in patterns:
+        path = files.expand(pattern)
+        if os.path.isdir(path):
+            inside = os.path.join(glob.escape(path), '**', '*.pb')
+            matches = sorted(glob.glob(inside, recursive=True))
+            if not matches:
+                raise ValueError(f'{path}: has no *.pb files in it')
+        elif os.path.exists(path):
+            matches = [path]
+        else:
+            matches = sorted(glob.glob(path, recursive=True))
+            if not matches:
+                raise ValueError(f'{path}: no such file')
+        found += matches
+    return list(dict.fromkeys(found))
 
 
 def read_tuning(path: str, kind: Optional[str] = None) -> RawFile:

@@ -6,9 +6,9 @@ import textwrap
 import numpy as np
 
 from baselines import files
-from baselines.inspection import content as show_content
-from baselines.inspection import layers as show_layers
-from baselines.inspection import text as show_text
+from baselines import text
+from baselines.inspection import contents
+from baselines.inspection import layers
 
 MAX_NODES = 400
 _RIGHT_HEIGHT = 4.0  # inches
@@ -39,7 +39,7 @@ _GROUPS = {
 }
 
 
-def plot(content: show_content.Content, path: str) -> None:
+def draw(content: contents.Content, path: str) -> None:
     """Writes a picture; the ending of `path` tells the format (png, svg, pdf).
 
     Up to MAX_NODES nodes the graph is drawn, data flowing down; of larger
@@ -102,7 +102,7 @@ class _Drawing:
     _EDGE = 0.2  # from the middle of a box to its edge, in layers
     _LETTER = 0.068  # inches per letter of a label
 
-    def __init__(self, content: show_content.Content):
+    def __init__(self, content: contents.Content):
         self._labels = [
             _plain(opcode) + (f'\n{shape}' if shape not in ('', opcode) else '')
             for opcode, shape in zip(content.opcodes, content.shapes)
@@ -112,8 +112,8 @@ class _Drawing:
             max(len(part) for part in label.split('\n')) for label in self._labels
         ]
         room = [self._LETTER * (letters + 2) / 2 + 0.06 for letters in longest]
-        self._layer = show_layers.layers(len(room), content.edges)
-        self._x, self._paths = show_layers.place(self._layer, content.edges, room)
+        self._layer = layers.layers(len(room), content.edges)
+        self._x, self._paths = layers.place(self._layer, content.edges, room)
         self._left = float((self._x - room).min())
         self._right = float((self._x + room).max())
         self.size = (
@@ -178,7 +178,7 @@ class _Drawing:
         )
 
 
-def _draw_opcodes(axes, content: show_content.Content) -> None:
+def _draw_opcodes(axes, content: contents.Content) -> None:
     counts = collections.Counter(content.opcodes).most_common(20)
     names = [_plain(name) for name, _ in counts]
     axes.barh(
@@ -196,7 +196,7 @@ def _draw_opcodes(axes, content: show_content.Content) -> None:
     axes.spines[['top', 'right']].set_visible(False)
 
 
-def _draw_runtimes(axes, content: show_content.Content) -> None:
+def _draw_runtimes(axes, content: contents.Content) -> None:
     runtimes = content.runtimes
     axes.set_title(f'{len(runtimes):,} configurations', fontsize=10)
     if not runtimes.any():
@@ -243,7 +243,7 @@ def _draw_runtimes(axes, content: show_content.Content) -> None:
         label=f'median, {np.median(slowdown):.3g}',
     )
     axes.legend(fontsize=8, frameon=False)
-    axes.set_xlabel(f'runtime / fastest ({show_text.duration(fastest)})', fontsize=9)
+    axes.set_xlabel(f'runtime / fastest ({text.duration(fastest)})', fontsize=9)
     axes.set_ylabel('configurations', fontsize=9)
     axes.spines[['top', 'right']].set_visible(False)
 
@@ -255,6 +255,6 @@ def _group(opcode: str) -> str:
     return 'elementwise'
 
 
-def _plain(text: str) -> str:
+def _plain(label: str) -> str:
     """Returns text without what a font cannot draw."""
-    return ''.join(c if c.isprintable() else '?' for c in text)[:40]
+    return ''.join(c if c.isprintable() else '?' for c in label)[:40]

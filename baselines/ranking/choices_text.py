@@ -2,13 +2,11 @@
 
 from typing import Any, Dict, List, Optional
 
-from baselines.extraction import report as extract_report
-from baselines.inspection import text as show_text
+from baselines import text
 from baselines.ranking import choices
 
 # Layouts of a whole program are long.
 _MAX_WORDS = 100
-_DEFAULT = "compiler's default"
 
 
 def module_table(ranked: choices.Ranked, top: int) -> str:
@@ -25,14 +23,11 @@ def module_table(ranked: choices.Ranked, top: int) -> str:
         cells.append(_row(ranked, ranked.default))
     if ranked.fastest is None:
         cells = [row[:3] + row[5:] for row in cells]
-    widths = [max(map(len, column)) for column in zip(*cells)]
     lines = [
         f'{ranked.module}  {ranked.nodes:,} nodes, '
-        f'{len(ranked.scores):,} configurations'
+        f'{len(ranked.scores):,} configurations',
+        *text.table(cells, '>' * (len(cells[0]) - 1) + '<', indent=2),
     ]
-    for row in cells:
-        right = [cell.rjust(width) for cell, width in zip(row, widths)]
-        lines.append('  ' + '  '.join(right[:-1] + [row[-1]]))
     return '\n'.join(lines + _costs(choices.figures(ranked)))
 
 
@@ -45,7 +40,7 @@ def _row(ranked: choices.Ranked, position: int) -> List[str]:
     runtime = slowdown = '-'
     time = int(ranked.runtimes[position])
     if time:
-        runtime = show_text.duration(time)
+        runtime = text.duration(time)
         slowdown = f'{time / ranked.fastest:.3f}'
     return [
         f'{position + 1:,}',
@@ -73,29 +68,26 @@ def summary_table(summary: Dict[str, Any]) -> str:
     Args:
         summary: from `choices.Summary.to_json`.
     """
-    lines = [
-        f'{_count(summary["modules"], "module")} with '
-        f'{_count(summary["configurations"], "configuration")} ranked'
-    ]
     measured, default = summary['measured_modules'], summary['default']
+    lines = [
+        f'{text.count(summary["modules"], "module")} with '
+        f'{text.count(summary["configurations"], "configuration")} ranked'
+    ]
     if not measured:
         return lines[0]
     lines.append(
-        f'slowdown over the fastest, mean of {_count(measured, "module")} with '
+        f'slowdown over the fastest, mean of {text.count(measured, "module")} with '
         'known runtimes'
     )
-    lines.append(
-        f'  {"best of the first":<20}' + ''.join(f'{k:>8}' for k in choices.TOP_K)
-    )
+    rows = [['best of the first', *map(str, choices.TOP_K)]]
     for name, key in (('model', 'slowdown'), ('random choice', 'random')):
-        lines.append(
-            f'  {name:<20}'
-            + ''.join(f'{value:>8.3f}' for value in summary[key].values())
-        )
+        rows.append([name, *(f'{value:.3f}' for value in summary[key].values())])
+    if default:
+        rows.append(["compiler's default", f'{default["slowdown"]:.3f}', '', ''])
+    lines += text.table(rows, indent=2)
     if default:
         # In some modules the default may not have been measured.
-        of = f'  (of {default["modules"]:,})' * (default['modules'] < measured)
-        lines.append(f'  {_DEFAULT:<20}{default["slowdown"]:>8.3f}{of}')
+        lines[-1] += f'  (of {default["modules"]:,})' * (default['modules'] < measured)
         lines.append(
             f"the model's first choice takes {default['ratio']:.3f} x the "
             f"default's time (geometric mean): faster in {default['faster']}, "
@@ -112,16 +104,11 @@ def remarks(skipped: Dict[str, List[str]], opcodes: Dict[str, int]) -> List[str]
         opcodes: opcode -> nodes with it.
     """
     lines = [
-        f'skipped: {extract_report.reasons({reason: names})}'
-        for reason, names in skipped.items()
+        f'skipped: {text.reasons({reason: names})}' for reason, names in skipped.items()
     ]
     if opcodes:
         lines.append(
             'note: the model does not know these opcodes, and takes all for '
-            f'one: {extract_report.most_common(opcodes)}'
+            f'one: {text.most_common(opcodes)}'
         )
     return lines
-
-
-def _count(number: int, noun: str) -> str:
-    return f'{number:,} {noun}{"s" * (number != 1)}'

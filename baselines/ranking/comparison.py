@@ -5,6 +5,7 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
+from baselines import text
 from baselines.ranking import report
 
 _CONFIDENCE = 0.95
@@ -124,7 +125,8 @@ def _runs_table(collection: str, summaries: Mapping[str, Any]) -> str:
                     *_cells(measures, some, lambda values: np.std(values, ddof=1)),
                 ]
             )
-    return _ruled(rows, [1, runs] if len(rows) > runs else [1])
+    rules = [1, runs] if len(rows) > runs else [1]
+    return '\n'.join(text.table(rows, rules=rules, width=text.WIDTH))
 
 
 def format_ensemble(result: Mapping[str, Any]) -> str:
@@ -166,11 +168,16 @@ def format_ensemble(result: Mapping[str, Any]) -> str:
             (f'  {_CONFIDENCE:.0%} interval, to', 'high'),
         ):
             rows.append(
-                [title, *(report.cell(gains[m.key][field], '+.3f') for m in measures)]
+                [title, *(text.cell(gains[m.key][field], '+.3f') for m in measures)]
             )
-    return (
-        f'{_ruled(rows, rules)}\n\nGain: positive where the ensemble is better; '
-        'its interval draws programs as a whole.'
+    lines = text.table(rows, rules=rules, width=text.WIDTH)
+    return '\n'.join(
+        [
+            *lines,
+            '',
+            'Gain: positive where the ensemble is better; its interval draws '
+            'programs as a whole.',
+        ]
     )
 
 
@@ -187,18 +194,9 @@ def _cells(measures, summaries, combine) -> List[str]:
         means = [summary['overall'][measure.key]['mean'] for summary in summaries]
         known = [mean for mean in means if mean is not None]
         cells.append(
-            report.cell(
+            text.cell(
                 float(combine(known)) if len(known) == len(means) else None,
                 measure.show,
             )
         )
     return cells
-
-
-def _ruled(rows: List[List[str]], before: Sequence[int]) -> str:
-    """Aligned rows with a rule before some of them."""
-    lines = report.aligned(rows)
-    rule = '-' * max(map(len, lines))
-    for place in sorted(before, reverse=True):
-        lines.insert(place, rule)
-    return '\n'.join(lines)

@@ -7,14 +7,14 @@ import collections
 import functools
 import json
 import math
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence
 
 import numpy as np
 
+from baselines import text
 from baselines.data import families
 from baselines.ranking import metrics
 
-_WIDTH = 100
 _CONFIDENCE = 0.95
 
 
@@ -272,7 +272,7 @@ def format_table(summary: Dict[str, Any]) -> str:
     task, overall = _TASKS[summary['task']], summary['overall']
 
     def cells(group: Dict[str, Any], field: str = 'mean') -> List[str]:
-        return [cell(group[m.key][field], m.show) for m in task.measures]
+        return [text.cell(group[m.key][field], m.show) for m in task.measures]
 
     head = [task.group, task.graph, 'configs', *(m.title for m in task.measures)]
     body = [
@@ -286,15 +286,12 @@ def format_table(summary: Dict[str, Any]) -> str:
         [f'  {percent} interval, to', '', '', *cells(overall, 'high')],
         ['random choice', '', '', *cells(overall, 'random')],
     ]
-    lines = aligned([head, *body, *foot])
-    rule = '-' * max(map(len, lines))
-    lines[1 + len(body) : 1 + len(body)] = [rule]
-    lines[1:1] = [rule]
+    lines = text.table([head, *body, *foot], rules=(1, 1 + len(body)), width=text.WIDTH)
     return '\n'.join(lines + _remarks(task, overall))
 
 
 def _remarks(task: _Task, overall: Dict[str, Any]) -> List[str]:
-    pooled = cell(overall['opa_pooled'], '.3f')
+    pooled = text.cell(overall['opa_pooled'], '.3f')
     remarks = [
         task.legend,
         f'OPA is the mean over {task.graph}; all pairs pooled: {pooled}.',
@@ -310,28 +307,3 @@ def _remarks(task: _Task, overall: Dict[str, Any]) -> List[str]:
 
 def _counts(group: Dict[str, Any]) -> List[str]:
     return [f'{group["graphs"]:,}', f'{group["configurations"]:,}']
-
-
-def cell(value: Optional[float], show: str) -> str:
-    """Returns a value in a format, or '-' where it is not defined."""
-    return '-' if value is None else format(value, show)
-
-
-def aligned(rows: List[List[str]]) -> List[str]:
-    """The first column to the left, shortened where needed; others to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    widths[0] = min(widths[0], _WIDTH - sum(widths[1:]) - 2 * len(widths[1:]))
-    return [
-        '  '.join(
-            [_shortened(row[0], widths[0]).ljust(widths[0])]
-            + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:])]
-        ).rstrip()
-        for row in rows
-    ]
-
-
-def _shortened(name: str, width: int) -> str:
-    if len(name) <= width:
-        return name
-    tail = (width - 3) // 3
-    return f'{name[: width - 3 - tail]}...{name[-tail:]}'

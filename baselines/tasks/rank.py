@@ -1,11 +1,10 @@
 """Raw files with candidate configurations in, ranked lists out.
 
-outcome = Outcome()
+outcome = outcomes.Outcome()
 for ranked in rank_files(['kernels.pb'], 'model_<hash>', data, outcome):
     print(ranked.module, ranked.config(0))
 """
 
-import collections
 import dataclasses
 import difflib
 import functools
@@ -16,11 +15,13 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
+from baselines import text
 from baselines.data import raw as raw_lib
 from baselines.data.layout import records as layout_records
 from baselines.data.layout import store as layout_store
 from baselines.data.tile import memory_store
 from baselines.data.tile import records
+from baselines.extraction import outcomes
 from baselines.hlo import graph
 from baselines.hlo import layout as hlo_layout
 from baselines.hlo import reading
@@ -38,24 +39,6 @@ from baselines.tasks import training
 _GROUP_ROWS = 1 << 20
 
 
-@dataclasses.dataclass
-class Outcome:
-    """What became of the modules that are not in the result.
-
-    Attributes:
-        failed: messages about files and modules that are wrong.
-        skipped: reason -> modules with nothing to rank, quoted.
-        unknown_opcodes: opcode -> nodes with it, of those the model has no
-            number for.
-    """
-
-    failed: List[str] = dataclasses.field(default_factory=list)
-    skipped: Dict[str, List[str]] = dataclasses.field(default_factory=dict)
-    unknown_opcodes: Dict[str, int] = dataclasses.field(
-        default_factory=collections.Counter
-    )
-
-
 class _Skip(Exception):
     """There is nothing to rank in a module; the text says why."""
 
@@ -68,7 +51,7 @@ def rank_files(
     paths: Sequence[str],
     model_dir: str,
     data: prediction.DataOptions,
-    outcome: Outcome,
+    outcome: outcomes.Outcome,
     models_file: str = '',
     module: Optional[str] = None,
 ) -> Iterator[choices.Ranked]:
@@ -101,7 +84,9 @@ def rank_files(
 
 
 def _rank_tiles(
-    modules: Iterator[_Module], predictor: prediction.Predictor, outcome: Outcome
+    modules: Iterator[_Module],
+    predictor: prediction.Predictor,
+    outcome: outcomes.Outcome,
 ) -> Iterator[choices.Ranked]:
     group: List[Tuple[records.TileRecord, Dict[str, Any]]] = []
     rows = 0
@@ -119,7 +104,7 @@ def _rank_tiles(
 
 
 def _tile_module(
-    path: str, tuning: Any, predictor: prediction.Predictor, outcome: Outcome
+    path: str, tuning: Any, predictor: prediction.Predictor, outcome: outcomes.Outcome
 ) -> Tuple[records.TileRecord, Dict[str, Any]]:
     """Returns a kernel, and what `Ranked.from_scores` wants to know of it."""
     reason = hlo_tile.why_no_candidates(tuning)
@@ -144,7 +129,9 @@ def _scored_tiles(group, predictor) -> Iterator[choices.Ranked]:
 
 
 def _rank_layouts(
-    modules: Iterator[_Module], predictor: prediction.Predictor, outcome: Outcome
+    modules: Iterator[_Module],
+    predictor: prediction.Predictor,
+    outcome: outcomes.Outcome,
 ) -> Iterator[choices.Ranked]:
     for path, tuning in modules:
         # Configurations are packed in a file, and mapped as they are scored.
@@ -167,7 +154,7 @@ def _layout_module(
     path: str,
     tuning: Any,
     predictor: prediction.Predictor,
-    outcome: Outcome,
+    outcome: outcomes.Outcome,
 ) -> Tuple[layout_store.LayoutStore, Dict[str, Any]]:
     """Returns a program, and what `Ranked.from_scores` wants to know of it."""
     nodes, named = _graph(tuning, predictor, outcome)
@@ -203,7 +190,7 @@ def _layout_module(
 
 
 def _graph(
-    tuning: Any, predictor: prediction.Predictor, outcome: Outcome
+    tuning: Any, predictor: prediction.Predictor, outcome: outcomes.Outcome
 ) -> Tuple[graph.Graph, bool]:
     """Returns a graph as the model knows graphs, and if its columns have names.
 
@@ -217,7 +204,8 @@ def _graph(
     new = nodes.node_opcode >= predictor.num_ops
     instructions = graph.list_instructions(tuning.module)
     for row in np.flatnonzero(new | (nodes.node_opcode == schema.UNKNOWN_OPCODE)):
-        outcome.unknown_opcodes[instructions[row].opcode] += 1
+        name = instructions[row].opcode
+        outcome.unknown_opcodes[name] = outcome.unknown_opcodes.get(name, 0) + 1
     return dataclasses.replace(
         nodes, node_opcode=np.where(new, schema.UNKNOWN_OPCODE, nodes.node_opcode)
     ), named
@@ -235,7 +223,7 @@ def _about(path: str, record, configs, in_words) -> Dict[str, Any]:
     )
 
 
-def _guarded(work, path: str, tuning: Any, predictor, outcome: Outcome):
+def _guarded(work, path: str, tuning: Any, predictor, outcome: outcomes.Outcome):
     """Returns what `work` does, or None where a module cannot be ranked."""
     # Raw text may hold control characters; repr shows them harmlessly.
     shown = repr(tuning.module.name)
@@ -244,13 +232,12 @@ def _guarded(work, path: str, tuning: Any, predictor, outcome: Outcome):
     except _Skip as reason:
         outcome.skipped.setdefault(str(reason), []).append(shown)
     except ValueError as error:
-        text = ' '.join(str(error).split())
-        outcome.failed.append(f'{path}: module {shown}: {text}')
+        outcome.failed.append(text.one_line(error, f'{path}: module {shown}'))
     return None
 
 
 def _modules(
-    paths: Sequence[str], kind: str, wanted: Optional[str], outcome: Outcome
+    paths: Sequence[str], kind: str, wanted: Optional[str], outcome: outcomes.Outcome
 ) -> Iterator[_Module]:
     """Yields the modules of files, or the wanted one; names wrong files.
 
@@ -263,8 +250,7 @@ def _modules(
             raw = reading.read_tuning(path)
             _check_kind(raw, kind)
         except (ValueError, OSError) as error:
-            text = ' '.join(str(error).split())
-            outcome.failed.append(text if path in text else f'{path}: {text}')
+            outcome.failed.append(text.one_line(error, path))
             continue
         title = f'reading {os.path.basename(path)} ({number}/{len(paths)})'
         for tuning in training.with_bar(raw.modules, len(raw.modules), title, 'module'):

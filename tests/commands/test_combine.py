@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from baselines.commands import command_line
+from baselines import commands
 from baselines.ranking import merging
 from baselines.ranking import submission
 from tests.helpers import places
@@ -41,7 +41,7 @@ def _folder(tmp_path, monkeypatch):
 
 
 def _combine(*words):
-    return command_line.run_command('baselines.commands.combine', list(words))
+    return commands.run('combine', list(words))
 
 
 def _written(name='submission.csv'):

@@ -11,10 +11,12 @@ import re
 import numpy as np
 import pytest
 
-from baselines.commands import command_line
+from baselines import command_line
+from baselines import commands
 from baselines.data.tile import memory_store
+from baselines.extraction import outcomes
 from baselines.ranking import choices
-from baselines.ranking import choices_text as rank_text
+from baselines.ranking import choices_text
 from baselines.ranking import metrics
 from baselines.tasks import predict
 from baselines.tasks import prediction
@@ -36,7 +38,7 @@ def no_thread_settings(monkeypatch):
 
 
 def _rank(*words):
-    return command_line.run_command('rank', [str(word) for word in words])
+    return commands.run('rank', [str(word) for word in words])
 
 
 def _write(path, data):
@@ -128,9 +130,9 @@ def test_ten_rows_and_the_default_or_as_many_as_asked_for(raw, model_dir, capsys
         default=3,
     )
     order = list(range(11, -1, -1))
-    assert _listed(rank_text.module_table(ranked, 10)) == order[:10]
-    assert _listed(rank_text.module_table(ranked, 2)) == [11, 10, 3]
-    assert _listed(rank_text.module_table(ranked, 50)) == order
+    assert _listed(choices_text.module_table(ranked, 10)) == order[:10]
+    assert _listed(choices_text.module_table(ranked, 2)) == [11, 10, 3]
+    assert _listed(choices_text.module_table(ranked, 50)) == order
     assert len(_listed(text)) in (10, 11)
 
 
@@ -353,7 +355,9 @@ def test_groups_do_not_change_the_result(raw, model_dir, monkeypatch):
         data = prediction.DataOptions('', '')
         return [
             (ranked.module, ranked.run_index.tolist(), ranked.scores)
-            for ranked in rank.rank_files([str(raw)], model_dir, data, rank.Outcome())
+            for ranked in rank.rank_files(
+                [str(raw)], model_dir, data, outcomes.Outcome()
+            )
         ]
 
     together = listed()

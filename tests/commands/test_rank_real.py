@@ -6,8 +6,9 @@ import shutil
 import numpy as np
 import pytest
 
+from baselines import command_line
+from baselines import commands
 from baselines import config
-from baselines.commands import command_line
 from baselines.ranking import metrics
 from baselines.tasks import predict
 from baselines.tasks import prediction
@@ -25,10 +26,7 @@ def test_extract_train_evaluate_and_rank_real_kernels(tmp_path, capsys, monkeypa
     monkeypatch.setattr(command_line, 'start_tensorflow', lambda: None)
     source = _SHARED / 'op_tuning_data.pb'
     extracted = tmp_path / 'all'
-    assert (
-        command_line.run_command('extract', [str(source), str(extracted), '--pad=-1'])
-        == 0
-    )
+    assert commands.run('extract', [str(source), str(extracted), '--pad=-1']) == 0
     # Kernels in turn, large ones first, so that each split has some of each.
     paths = sorted(extracted.iterdir(), key=lambda p: (-p.stat().st_size, p))
     data_root = tmp_path / 'data'
@@ -55,9 +53,7 @@ def test_extract_train_evaluate_and_rank_real_kernels(tmp_path, capsys, monkeypa
     output = tmp_path / 'ranked.json'
     capsys.readouterr()
     assert (
-        command_line.run_command(
-            'rank', [str(source), '--dir', model_dir, '--output', str(output)]
-        )
+        commands.run('rank', [str(source), '--dir', model_dir, '--output', str(output)])
         == 0
     )
     assert '15 modules with 752 configurations ranked' in (capsys.readouterr().out)

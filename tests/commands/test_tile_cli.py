@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from baselines.commands import command_line
+from baselines import commands
 from tests.helpers import places
 from tests.helpers import processes
 from tests.helpers import tile_records
@@ -86,7 +86,7 @@ def test_damaged_runs(tmp_path, monkeypatch, capsys, command, damage, words):
     )
     damage(tmp_path)
     before = processes.listing(tmp_path)
-    code = command_line.run_command(
+    code = commands.run(
         command,
         ['--dir', str(tmp_path / 'model_abc'), '--output', str(tmp_path / 'out')],
     )

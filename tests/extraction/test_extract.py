@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from baselines.commands import command_line
-from baselines.commands import extract
+from baselines import commands
 from baselines.data import raw as raw_lib
 from baselines.data.layout import records as layout_records
 from baselines.data.tile import records
-from baselines.extraction import beam as extract_beam
-from baselines.extraction import files as extract_file
-from baselines.extraction import report as extract_report
+from baselines.extraction import beam
+from baselines.extraction import extractor
+from baselines.extraction import outcomes
+from baselines.hlo import reading
 from tests.helpers import hlo_modules
 from tests.helpers.hlo_modules import good_layout
 from tests.helpers.hlo_modules import good_tile
@@ -29,7 +29,7 @@ _needs_shared = pytest.mark.skipif(not _SHARED.is_dir(), reason=hlo_modules.NO_S
 
 
 def _extract(*arguments):
-    return command_line.run_command('extract', [str(a) for a in arguments])
+    return commands.run('extract', [str(a) for a in arguments])
 
 
 def _write(path, data):
@@ -139,7 +139,7 @@ def test_files_folders_and_globs(raw, tmp_path, monkeypatch):
     _write(tmp_path / 'in/notes.txt', b'not looked at')
     _write(tmp_path / 'odd [x]/d.pb', tile_file(good_tile('d', 1)))
     monkeypatch.setenv('HOME', str(tmp_path))
-    found = extract.find_inputs(
+    found = reading.find_files(
         ['~/raw.pb', str(tmp_path / 'in'), str(tmp_path / 'in/*.pb'), '~/odd [x]']
     )
     assert [pathlib.Path(f).name for f in found] == ['raw.pb', 'c.pb', 'b.pb', 'd.pb']
@@ -387,7 +387,7 @@ def test_many_files_go_through_beam_by_themselves(raw, tmp_path, monkeypatch):
         taken.append((len(paths), runner, beam_options))
         return []
 
-    monkeypatch.setattr(extract_beam, 'extract_files', instead)
+    monkeypatch.setattr(beam, 'extract_files', instead)
     _extract(*many[:64], tmp_path / 'out')
     assert not taken
     _extract(*many, tmp_path / 'out')
@@ -403,15 +403,13 @@ def test_an_unknown_runner_is_one_line(raw, tmp_path, capsys):
 
 
 def test_a_module_in_several_files_is_told():
-    total = extract_report.Report()
-    total.add(extract_report.Report(files=1, modules=1, written=['a']))
+    total = outcomes.Outcome()
+    total.add(outcomes.Outcome(files=1, modules=1, written=['a']))
     total.add(
-        extract_report.Report(
-            files=1, modules=2, existing=['a'], runs_dropped={'error': 2}
-        )
+        outcomes.Outcome(files=1, modules=2, existing=['a'], runs_dropped={'error': 2})
     )
-    total.add(extract_report.Report(runs_dropped={'error': 1, 'no time': 1}))
-    assert extract_report.summary(total) == (
+    total.add(outcomes.Outcome(runs_dropped={'error': 1, 'no time': 1}))
+    assert outcomes.summary(total) == (
         'files    2 read\n'
         'modules  3 read, 1 written, 1 already there, 0 skipped, 0 wrong\n'
         'runs     0 kept, 4 dropped (3 error, 1 no time)\n'
@@ -438,8 +436,8 @@ def test_damaged_files_leave_whole_outputs_or_none(
     at = place % len(base)
     rest = b'' if cut else base[at + len(value) :]
     path = _write(folder / 'raw.pb', base[:at] + value + rest)
-    report = extract_file.extract_file(
-        str(path), extract_file.Options(output=str(folder / 'out'))
+    report = extractor.extract_file(
+        str(path), extractor.Options(output=str(folder / 'out'))
     )
     json.dumps(vars(report))
     assert not report.fatal

@@ -9,7 +9,7 @@ import pathlib
 import pytest
 import tensorflow as tf
 
-from baselines.commands import command_line
+from baselines import commands
 from baselines.training import runs
 
 
@@ -53,7 +53,7 @@ def command(monkeypatch, name, *argv):
     monkeypatch.setenv('TF_NUM_INTRAOP_THREADS', '1')
     monkeypatch.setenv('TF_NUM_INTEROP_THREADS', '1')
     monkeypatch.delenv('TPUGRAPHS_DEBUG', raising=False)
-    return command_line.run_command(name, [str(word) for word in argv])
+    return commands.run(name, [str(word) for word in argv])
 
 
 class _Stop(Exception):

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from baselines.commands import command_line
+from baselines import command_line
+from baselines import commands
 from baselines.data.tile import memory_store
 from baselines.features import expansion
 from baselines.tasks import predict
@@ -80,10 +81,7 @@ def test_raw_files_are_ranked_with_them(tmp_path, monkeypatch, capsys):
     )
     raw = tmp_path / 'raw.pb'
     raw.write_bytes(hlo_modules.tile_file(made_runs.FIRST))
-    assert (
-        command_line.run_command('rank', [str(raw), '--dir', model_dir, '--top', '3'])
-        == 0
-    )
+    assert commands.run('rank', [str(raw), '--dir', model_dir, '--top', '3']) == 0
     store = memory_store.tile_store(
         'here', made_runs.kernel_records([made_runs.FIRST], 0, False)
     )

@@ -7,8 +7,8 @@ import shutil
 import numpy as np
 import pytest
 
+from baselines import command_line
 from baselines import config
-from baselines.commands import command_line
 from tests.helpers import damages
 from tests.helpers import disks
 from tests.helpers import layout_runs

@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 
-from baselines.commands import command_line
+from baselines import commands
 from baselines.data.layout import records as layout_records
 from baselines.simulated.layout import dataset
 from baselines.simulated.layout import layers
@@ -372,7 +372,7 @@ def test_the_command_writes_the_four_collections(tmp_path, capsys):
         '--configs_max',
         '5',
     ]
-    assert command_line.run_command('sample', args) == 0
+    assert commands.run('sample', args) == 0
     assert {key.rsplit(os.sep, 1)[0] for key in records_of(root)} == {
         os.path.join(source, searched, 'train')
         for source in ('xla', 'nlp')
@@ -390,6 +390,6 @@ def test_the_command_writes_the_four_collections(tmp_path, capsys):
 )
 def test_options_of_the_other_collection_are_refused(args, option, tmp_path, capsys):
     args = [*args, '--output', str(tmp_path / 'made')]
-    assert command_line.run_command('sample', args) == 1
+    assert commands.run('sample', args) == 1
     assert f'{option} is no option of' in capsys.readouterr().err
     assert os.listdir(str(tmp_path)) == []

@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from baselines.commands import command_line
+from baselines import commands
 from baselines.data.tile import records
 from baselines.simulated import folders
 from baselines.simulated.hlo import Fusion, tensor
@@ -309,7 +309,7 @@ class TestCommand:
             '40',
             '--hide_test_runtimes',
         ]
-        assert command_line.run_command('sample', args) == 0
+        assert commands.run('sample', args) == 0
         out = capsys.readouterr().out
         assert out.startswith(f'SIMULATED data (no measurements) in {tmp_path}: ')
         assert 'train 2, valid 1, test 1 kernels\n4 kernels, ' in out
@@ -318,7 +318,7 @@ class TestCommand:
 
     def test_refuses_in_one_line(self, tmp_path, capsys):
         (tmp_path / 'notes').write_text('')
-        assert command_line.run_command('sample', ['--output', str(tmp_path)]) == 1
+        assert commands.run('sample', ['--output', str(tmp_path)]) == 1
         err = capsys.readouterr().err
         assert err.startswith(f'error: {tmp_path} is not empty')
         assert err.count('\n') == 1

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from baselines.commands import command_line
+from baselines import command_line
 from tests.helpers import places
 
 _ROOT = places.ROOT
@@ -87,7 +87,7 @@ def test_ctrl_c(capsys):
 
 
 _PRINTS = (
-    'import sys; from baselines.commands import command_line; '
+    'import sys; from baselines import command_line; '
     'sys.exit(command_line.guarded(lambda: print("x" * int(sys.argv[1]))))'
 )
 
@@ -130,7 +130,7 @@ def test_tensorflow_is_quiet_unless_the_user_wants_it(monkeypatch):
 
 
 _RETRACES = """
-from baselines.commands import command_line
+from baselines import command_line
 command_line.start_tensorflow()
 import tensorflow as tf
 identity = tf.function(lambda x: x)

@@ -5,14 +5,16 @@ from typing import List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from baselines.inspection import content as show_content
+from baselines import text
+from baselines.inspection import contents
 
 _BAR = 30
 _TOP_OPCODES = 15
 _MAX_ROWS = 100
+_HEAD = 'module nodes edges configs repeated dropped fastest default slowest'.split()
 
 
-def describe(content: show_content.Content) -> str:
+def describe(content: contents.Content) -> str:
     """Returns everything about one graph, in lines."""
     lines = [f'{content.name} ({content.kind})']
     if content.opcodes or not content.problem:
@@ -38,44 +40,42 @@ def describe(content: show_content.Content) -> str:
     return '\n'.join(lines)
 
 
-def table(contents: Sequence[show_content.Content]) -> str:
+def table(graphs: Sequence[contents.Content]) -> str:
     """Returns a line for each graph of a file, and the opcodes of all."""
-    width = max(len(c.name) for c in contents[:_MAX_ROWS])
-    lines = [
-        f'{"module":<{width}} {"nodes":>7} {"edges":>7} {"configs":>8} '
-        f'{"repeated":>8} {"dropped":>7} {"fastest":>10} {"default":>7} '
-        f'{"slowest":>7}'
-    ]
-    for content in contents[:_MAX_ROWS]:
-        start = (
-            f'{content.name:<{width}} {len(content.opcodes):>7,} '
-            f'{len(content.edges):>7,} '
-        )
+    shown = graphs[:_MAX_ROWS]
+    lines = text.table([_HEAD, *map(_row, shown)])
+    for number, content in enumerate(shown, 1):
         if content.config_rows is None:
-            lines.append(f'{start}  {content.problem}')
-            continue
-        _, repeated, _ = duplicates(content)
-        fastest = max(int(content.runtimes.min()), 1)
-        default = '-'
-        if content.default:
-            default = f'{content.default / fastest:.2f}x'
-        lines.append(
-            f'{start}{len(content.runtimes):>8,} {repeated:>8,} '
-            f'{content.dropped:>7,} {duration(fastest):>10} {default:>7} '
-            f'{content.runtimes.max() / fastest:>6.2f}x'
-        )
-    if len(contents) > _MAX_ROWS:
-        lines.append(f'... and {len(contents) - _MAX_ROWS:,} more modules')
-    everything = [opcode for c in contents for opcode in c.opcodes]
-    configs = sum(len(c.runtimes) for c in contents)
+            lines[number] += f'  {content.problem}'
+    if len(graphs) > _MAX_ROWS:
+        lines.append(f'... and {len(graphs) - _MAX_ROWS:,} more modules')
+    everything = [opcode for c in graphs for opcode in c.opcodes]
+    configs = sum(len(c.runtimes) for c in graphs)
     lines.append(
-        f'{len(contents):,} modules, {len(everything):,} nodes, '
+        f'{len(graphs):,} modules, {len(everything):,} nodes, '
         f'{configs:,} configurations'
     )
     return '\n'.join(lines + _histogram(everything))
 
 
-def duplicates(content: show_content.Content) -> Tuple[int, int, Optional[float]]:
+def _row(content: contents.Content) -> List[str]:
+    start = [content.name, f'{len(content.opcodes):,}', f'{len(content.edges):,}']
+    if content.config_rows is None:
+        return start + [''] * (len(_HEAD) - len(start))
+    _, repeated, _ = duplicates(content)
+    fastest = max(int(content.runtimes.min()), 1)
+    return [
+        *start,
+        f'{len(content.runtimes):,}',
+        f'{repeated:,}',
+        f'{content.dropped:,}',
+        text.duration(fastest),
+        f'{content.default / fastest:.2f}x' if content.default else '-',
+        f'{content.runtimes.max() / fastest:.2f}x',
+    ]
+
+
+def duplicates(content: contents.Content) -> Tuple[int, int, Optional[float]]:
     """Counts configurations with the same features.
 
     Args:
@@ -102,29 +102,21 @@ def duplicates(content: show_content.Content) -> Tuple[int, int, Optional[float]
     return distinct, repeated, float((slowest / fastest).max())
 
 
-def duration(nanoseconds: float) -> str:
-    """Returns a time with a unit of fitting size, to four digits."""
-    for unit, size in (('s', 1e9), ('ms', 1e6), ('us', 1e3)):
-        if nanoseconds >= size:
-            return f'{nanoseconds / size:.4g} {unit}'
-    return f'{nanoseconds:.0f} ns'
-
-
 def _histogram(names: Sequence[str]) -> List[str]:
     counts = collections.Counter(names).most_common()
-    lines = []
+    rows = []
     for name, count in counts[:_TOP_OPCODES]:
         bar = '#' * max(1, round(_BAR * count / counts[0][1]))
         # Raw text may hold control characters.
         shown = name if name.isprintable() else repr(name)
-        lines.append(f'    {shown or "(empty)":<24} {count:>7,} {bar}')
+        rows.append([shown or '(empty)', f'{count:,}', bar])
     if len(counts) > _TOP_OPCODES:
         rest = sum(count for _, count in counts[_TOP_OPCODES:])
-        lines.append(f'    {f"{len(counts) - _TOP_OPCODES} others":<24} {rest:>7,}')
-    return lines
+        rows.append([f'{len(counts) - _TOP_OPCODES} others', f'{rest:,}', ''])
+    return text.table(rows, '<><', indent=4) if rows else []
 
 
-def _configurations(content: show_content.Content) -> List[str]:
+def _configurations(content: contents.Content) -> List[str]:
     distinct, repeated, ratio = duplicates(content)
     of_nodes = ''
     if content.configurable:
@@ -145,13 +137,13 @@ def _configurations(content: show_content.Content) -> List[str]:
     return lines
 
 
-def _runtimes(content: show_content.Content) -> List[str]:
+def _runtimes(content: contents.Content) -> List[str]:
     runtimes = content.runtimes
     if not runtimes.any():
         return ['  runtime         not published (all 0)']
     fastest = max(int(runtimes.min()), 1)
     median = float(np.median(runtimes))
-    lines = [f'  runtime         fastest {duration(fastest)}']
+    lines = [f'  runtime         fastest {text.duration(fastest)}']
     for name, value in (
         ('default', content.default),
         ('median', median),
@@ -159,7 +151,7 @@ def _runtimes(content: show_content.Content) -> List[str]:
     ):
         if value is not None:
             lines.append(
-                f'                  {name} {duration(value)} '
+                f'                  {name} {text.duration(value)} '
                 f'({value / fastest:.3g} x the fastest)'
             )
     return lines

@@ -7,7 +7,6 @@ is a defect of ours and keeps its traceback.
 
 import argparse
 import dataclasses
-import importlib
 import os
 import sys
 from typing import Callable, Optional, Sequence
@@ -143,17 +142,3 @@ def _flush_output() -> None:
 def _discard_output() -> None:
     """Keeps Python from writing, and failing, once more as it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def run_command(module_name: str, argv: Optional[Sequence[str]] = None) -> int:
-    """Parses `argv` for the command in `module_name` and runs it."""
-    name = module_name.rpartition('.')[2]
-    module = importlib.import_module(f'baselines.commands.{name}')
-    parser = argparse.ArgumentParser(
-        prog=f'tpugraphs {name}',
-        description=module.__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    module.add_arguments(parser)
-    args = parser.parse_args(argv)
-    return guarded(lambda: module.run(args))

@@ -4,11 +4,11 @@ import collections
 import dataclasses
 from typing import Dict, List
 
-_NAMED = 5
+from baselines import text
 
 
 @dataclasses.dataclass
-class Report:
+class Outcome:
     """What became of raw files; plain values, so that it travels as JSON.
 
     Attributes:
@@ -37,8 +37,8 @@ class Report:
     unknown_opcodes: Dict[str, int] = dataclasses.field(default_factory=dict)
     notes: List[str] = dataclasses.field(default_factory=list)
 
-    def add(self, other: 'Report') -> None:
-        """Adds the counts and names of another report to this one."""
+    def add(self, other: 'Outcome') -> None:
+        """Adds the counts and names of another to this one."""
         for field in dataclasses.fields(self):
             mine, its = getattr(self, field.name), getattr(other, field.name)
             if field.name == 'fatal':
@@ -51,54 +51,37 @@ class Report:
                 setattr(self, field.name, mine + its)
 
 
-def reasons(skipped: Dict[str, List[str]]) -> str:
-    """Lists skipped modules with their reasons, for one line."""
-    parts = []
-    for reason, names in skipped.items():
-        named = ', '.join(names[:_NAMED])
-        more = f' and {len(names) - _NAMED} more' if len(names) > _NAMED else ''
-        parts.append(f'{named}{more}: {reason}')
-    return '; '.join(parts) or 'no modules'
-
-
-def summary(report: Report) -> str:
+def summary(outcome: Outcome) -> str:
     """Returns the closing lines for the user.
 
     Args:
-        report: what became of all files.
+        outcome: what became of all files.
     """
-    skipped = sum(len(names) for names in report.skipped.values())
+    skipped = sum(len(names) for names in outcome.skipped.values())
     lines = [
-        f'files    {report.files} read',
-        f'modules  {report.modules} read, {len(report.written)} written, '
-        f'{len(report.existing)} already there, {skipped} skipped, '
-        f'{len(report.failed)} wrong',
+        f'files    {outcome.files} read',
+        f'modules  {outcome.modules} read, {len(outcome.written)} written, '
+        f'{len(outcome.existing)} already there, {skipped} skipped, '
+        f'{len(outcome.failed)} wrong',
     ]
-    for reason, names in report.skipped.items():
-        lines.append(f'skipped  {reasons({reason: names})}')
-    dropped = sum(report.runs_dropped.values())
-    why = ', '.join(f'{n} {why}' for why, n in report.runs_dropped.items())
+    for reason, names in outcome.skipped.items():
+        lines.append(f'skipped  {text.reasons({reason: names})}')
+    dropped = sum(outcome.runs_dropped.values())
+    why = ', '.join(f'{n} {why}' for why, n in outcome.runs_dropped.items())
     lines.append(
-        f'runs     {report.runs_kept} kept, {dropped} dropped{why and f" ({why})"}'
+        f'runs     {outcome.runs_kept} kept, {dropped} dropped{why and f" ({why})"}'
     )
-    if report.unknown_opcodes:
+    if outcome.unknown_opcodes:
         lines.append(
             'opcodes  outside the table (number 0): '
-            + most_common(report.unknown_opcodes)
+            + text.most_common(outcome.unknown_opcodes)
         )
-    counts = collections.Counter(report.written + report.existing)
+    counts = collections.Counter(outcome.written + outcome.existing)
     repeated = {name: n for name, n in counts.items() if n > 1}
     if repeated:
         lines.append(
             'note     several modules of one name and fingerprint, of '
-            f'which one is kept: {most_common(repeated)}'
+            f'which one is kept: {text.most_common(repeated)}'
         )
-    lines += [f'note     {note}' for note in report.notes]
+    lines += [f'note     {note}' for note in outcome.notes]
     return '\n'.join(lines)
-
-
-def most_common(counts: Dict[str, int]) -> str:
-    """Lists the largest counts with their names, for one line."""
-    top = collections.Counter(counts).most_common(_NAMED)
-    more = f' and {len(counts) - _NAMED} more' if len(counts) > _NAMED else ''
-    return ', '.join(f'{name!r} {n}' for name, n in top) + more

@@ -4,11 +4,12 @@ import dataclasses
 import os
 from typing import Any, Optional
 
+from baselines import text
 from baselines.data import npz
 from baselines.data import raw as raw_lib
 from baselines.data.layout import records as layout_records
 from baselines.data.tile import records
-from baselines.extraction import report as extract_report
+from baselines.extraction import outcomes
 from baselines.hlo import graph
 from baselines.hlo import layout
 from baselines.hlo import reading
@@ -48,41 +49,41 @@ class _OutputError(Exception):
     """The output is at fault, not the input."""
 
 
-def extract_file(path: str, options: Options) -> extract_report.Report:
+def extract_file(path: str, options: Options) -> outcomes.Outcome:
     """Extracts every module of a raw file; never raises for what is in it.
 
     Args:
         path: the raw file.
         options: how.
     """
-    report = extract_report.Report()
+    outcome = outcomes.Outcome()
     try:
         raw = reading.read_tuning(path, options.kind)
     except (ValueError, OSError) as error:
-        report.failed.append(_one_line(error, path))
-        return report
-    report.files = 1
-    report.modules = len(raw.modules)
+        outcome.failed.append(text.one_line(error, path))
+        return outcome
+    outcome.files = 1
+    outcome.modules = len(raw.modules)
     for tuning in raw.modules:
         # Raw text may hold control characters; repr shows them harmlessly.
         shown = repr(tuning.module.name)
         try:
-            _extract_module(raw, tuning, options, report)
+            _extract_module(raw, tuning, options, outcome)
         except _Skip as reason:
-            report.skipped.setdefault(str(reason), []).append(shown)
+            outcome.skipped.setdefault(str(reason), []).append(shown)
         except _OutputError as error:
-            report.fatal = _one_line(error, options.output)
-            return report
+            outcome.fatal = text.one_line(error, options.output)
+            return outcome
         except ValueError as error:
-            report.failed.append(_one_line(error, f'{path}: module {shown}'))
-    if not (report.written or report.existing or report.failed):
-        reasons = extract_report.reasons(report.skipped)
-        report.failed.append(f'{path}: nothing usable: {reasons}')
-    return report
+            outcome.failed.append(text.one_line(error, f'{path}: module {shown}'))
+    if not (outcome.written or outcome.existing or outcome.failed):
+        reasons = text.reasons(outcome.skipped)
+        outcome.failed.append(f'{path}: nothing usable: {reasons}')
+    return outcome
 
 
 def _extract_module(
-    raw: reading.RawFile, tuning: Any, options: Options, report: extract_report.Report
+    raw: reading.RawFile, tuning: Any, options: Options, outcome: outcomes.Outcome
 ) -> None:
     if raw.kind == reading.TILE:
         reason = tile.why_unusable(tuning)
@@ -90,11 +91,11 @@ def _extract_module(
             raise _Skip(reason)
     stem = raw_lib.graph_id(tuning)
     target = os.path.join(options.output, f'{stem}.npz')
-    if stem in report.written:
+    if stem in outcome.written:
         raise _Skip('name and fingerprint of an earlier module')
     if not options.overwrite and os.path.lexists(target):
         _check_variant(target, options)
-        report.existing.append(stem)
+        outcome.existing.append(stem)
         return
     nodes = graph.extract_graph(tuning.module, options.pad, options.extra)
     if not len(nodes.node_opcode):
@@ -123,8 +124,8 @@ def _extract_module(
         write(target, record)
     except OSError as error:
         raise _OutputError(str(error)) from error
-    report.add(
-        extract_report.Report(
+    outcome.add(
+        outcomes.Outcome(
             written=[stem],
             runs_kept=len(configs.config_runtime),
             runs_dropped={why: n for why, n in configs.dropped.items() if n},
@@ -148,9 +149,3 @@ def _check_variant(target: str, options: Options) -> None:
             f'{"" if extra else "no "}--extra; use another folder, or '
             '--overwrite'
         )
-
-
-def _one_line(error: Exception, where: str) -> str:
-    """Returns the error's text in one line that begins with `where`."""
-    text = ' '.join(str(error).split())
-    return text if where in text else f'{where}: {text}'

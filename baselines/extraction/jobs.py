@@ -1,0 +1,78 @@
+"""The job of `tpugraphs extract`: raw files in, npz files out, a summary."""
+
+import dataclasses
+import os
+import sys
+from typing import List, Optional
+
+import tqdm
+
+from baselines import files
+from baselines.extraction import beam
+from baselines.extraction import extractor
+from baselines.extraction import outcomes
+from baselines.hlo import reading
+
+# Beam's workers take a few seconds to start.
+_MANY_FILES = 64
+
+
+def extract(
+    inputs: List[str],
+    options: extractor.Options,
+    runner: Optional[str] = None,
+    beam_options: str = '',
+) -> int:
+    """Extracts raw files, and prints what became of them.
+
+    Args:
+        inputs: files, folders and globs, as in `reading.find_files`.
+        options: how; `output` may begin with `~`.
+        runner: name of an installed Beam runner, for all files through Beam.
+        beam_options: command-line options for it, in one string.
+
+    Returns:
+        1 if a file or module was wrong, else 0.
+
+    Raises:
+        ValueError: an input names nothing, or nothing can be written.
+    """
+    paths = reading.find_files(inputs)
+    output = files.expand(options.output)
+    if os.path.exists(output) and not os.path.isdir(output):
+        raise ValueError(
+            f'{output}: is a file; the last argument is the folder for the npz files'
+        )
+    options = dataclasses.replace(
+        options, output=output, kind=options.kind or _first_kind(paths)
+    )
+    total = outcomes.Outcome()
+    if runner or len(paths) > _MANY_FILES:
+        found = iter(beam.extract_files(paths, options, runner, beam_options))
+    else:
+        bar = tqdm.tqdm(paths, desc='extract', unit='file', disable=None)
+        found = (extractor.extract_file(path, options) for path in bar)
+    for outcome in found:
+        total.add(outcome)
+        if outcome.fatal:
+            break
+    for message in sorted(total.failed):
+        print(f'error: {message}', file=sys.stderr)
+    if total.fatal:
+        raise ValueError(total.fatal)
+    print(outcomes.summary(total))
+    return 1 if total.failed else 0
+
+
+def _first_kind(paths: List[str]) -> Optional[str]:
+    """Returns the collection of the first file that shows it.
+
+    Both collections in one folder would make neither readable, so files of the
+    other one are errors.
+    """
+    for path in paths:
+        try:
+            return reading.read_tuning(path).kind
+        except (ValueError, OSError):
+            continue
+    return None

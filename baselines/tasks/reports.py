@@ -1,0 +1,192 @@
+"""What `tpugraphs evaluate`, `ensemble` and `rank` print and write of finished runs."""
+
+import contextlib
+import sys
+from typing import Any, Dict, Optional, Sequence
+
+import tqdm
+
+from baselines import files
+from baselines import text
+from baselines.extraction import outcomes
+from baselines.hlo import reading
+from baselines.ranking import choices
+from baselines.ranking import choices_files
+from baselines.ranking import choices_text
+from baselines.ranking import comparison
+from baselines.ranking import ensembles
+from baselines.ranking import report
+from baselines.tasks import ensemble
+from baselines.tasks import predict
+from baselines.tasks import prediction
+from baselines.tasks import rank
+from baselines.training import runs
+
+
+def evaluate_runs(
+    model_dirs: Sequence[str],
+    data: prediction.DataOptions,
+    models_file: str,
+    split: str,
+    *,
+    as_json: bool = False,
+    output: Optional[str] = None,
+) -> None:
+    """Prints the measurements of runs: a table of each, and one of all.
+
+    Args:
+        model_dirs: the runs' model directories.
+        data: where graphs come from.
+        models_file: a models.py in place of ours.
+        split: 'train', 'valid' or 'test'.
+        as_json: print JSON in place of tables.
+        output: write the JSON to this file, too.
+
+    Raises:
+        ValueError: a run or the data are unusable, or no runtime is known.
+        OSError: `output` cannot be written.
+    """
+    summaries: Dict[str, Any] = {}
+    for model_dir in model_dirs:
+        summary = predict.evaluate(model_dir, data, models_file, split)
+        if not as_json:
+            _print_summary(summary, model_dir)
+        summaries[model_dir] = summary
+    if len(summaries) > 1 and not as_json:
+        print(f'\n{comparison.format_runs(summaries)}')
+    described = report.to_json(summary if len(model_dirs) == 1 else summaries)
+    if as_json:
+        print(described)
+    if output:
+        with files.write_atomically(output) as stream:
+            stream.write(described + '\n')
+
+
+def average_runs(
+    model_dirs: Sequence[str],
+    data: prediction.DataOptions,
+    models_file: str,
+    split: str,
+    output: str,
+    *,
+    by: str,
+    weights: Optional[Sequence[float]] = None,
+    per_program: bool = False,
+    json_file: Optional[str] = None,
+) -> None:
+    """Writes the ranking of several runs together, and prints what they gain.
+
+    Args:
+        model_dirs: the runs' model directories, all of one collection.
+        data: where graphs come from.
+        models_file: a models.py in place of ours.
+        split: 'train', 'valid' or 'test'.
+        output: the CSV.
+        by: what is averaged, one of `ensembles.WAYS`.
+        weights: one for each run; None means equal.
+        per_program: print a table of each run, and of all together, too.
+        json_file: where to write all measurements.
+
+    Raises:
+        ValueError: a run, a weight or the data are unusable, or no runtime is
+            known and measurements are asked for.
+        OSError: a file cannot be written.
+    """
+    ensembles.check_weights(weights, len(model_dirs))
+    runs.check_file_writable(output, 'output')
+    if json_file:
+        runs.check_file_writable(json_file, 'json')
+    scored = ensemble.score(
+        model_dirs,
+        data,
+        models_file,
+        split,
+        must_measure=per_program or bool(json_file),
+    )
+    averaged = ensemble.average(scored, weights, by)
+    rows = ensemble.write(scored, averaged, output)
+    print(f'{files.expand(output)}: {rows} rows')
+    if not scored.store.has_runtimes:
+        return
+    found = ensemble.measure(scored, averaged, by)
+    if per_program:
+        together = f'{len(model_dirs)} runs', found['ensemble']
+        for name, summary in [*found['members'].items(), together]:
+            print()
+            _print_summary(summary, name)
+    print(f'\n{comparison.format_ensemble(found)}')
+    if json_file:
+        with files.write_atomically(json_file) as stream:
+            stream.write(report.to_json(found) + '\n')
+
+
+def _print_summary(summary: Dict[str, Any], name: str) -> None:
+    print(f'{summary["model"]} on {summary["split"]}, {name}')
+    print(report.format_table(summary))
+
+
+def rank_modules(
+    inputs: Sequence[str],
+    model_dir: str,
+    data: prediction.DataOptions,
+    models_file: str = '',
+    *,
+    module: Optional[str] = None,
+    top: int = 10,
+    output: Optional[str] = None,
+) -> int:
+    """Prints how a run ranks the configurations in raw files, and writes it.
+
+    Args:
+        inputs: raw files, folders and globs, as in `reading.find_files`.
+        model_dir: the run's model directory.
+        data: where the run's training data is, for a run of the published code.
+        models_file: a models.py in place of ours.
+        module: rank only the module of that name.
+        top: rows to print of each module; with 0 only the summary is printed.
+        output: where to write all configurations, *.csv or *.json.
+
+    Returns:
+        1 if a file or module was wrong, else 0.
+
+    Raises:
+        ValueError: the run is unusable, or nothing could be ranked.
+        OSError: `output` cannot be written.
+    """
+    if output:
+        choices_files.check_suffix(output)
+    paths = reading.find_files(inputs)
+    model_dir = files.expand(model_dir)
+    outcome, summary = outcomes.Outcome(), choices.Summary()
+    with contextlib.ExitStack() as stack:
+        written = output and stack.enter_context(
+            choices_files.writer(output, model_dir)
+        )
+        for ranked in rank.rank_files(
+            paths, model_dir, data, outcome, models_file, module
+        ):
+            summary.add(ranked)
+            if written:
+                written.add(ranked)
+            if top:
+                # A progress bar may be there, on the same terminal.
+                tqdm.tqdm.write(choices_text.module_table(ranked, top) + '\n')
+        if not summary.modules:
+            nothing = f'nothing to rank: {text.reasons(outcome.skipped)}'
+            *others, last = outcome.failed or [nothing]
+            _print_errors(others)
+            raise ValueError(last)
+        if written:
+            written.finish(summary.to_json())
+    _print_errors(outcome.failed)
+    print(choices_text.summary_table(summary.to_json()))
+    for line in choices_text.remarks(outcome.skipped, outcome.unknown_opcodes):
+        print(line)
+    if output:
+        print(f'written: {files.expand(output)}')
+    return 1 if outcome.failed else 0
+
+
+def _print_errors(messages: Sequence[str]) -> None:
+    for message in messages:
+        print(f'error: {message}', file=sys.stderr)

@@ -1,0 +1,91 @@
+"""How numbers, names and tables are written for people."""
+
+from typing import List, Mapping, Optional, Sequence
+
+WIDTH = 100  # letters to a line
+_NAMED = 5
+
+
+def table(
+    rows: Sequence[Sequence[str]],
+    align: str = '<>',
+    *,
+    rules: Sequence[int] = (),
+    indent: int = 0,
+    width: Optional[int] = None,
+) -> List[str]:
+    """Lays out rows of one length in columns, two spaces apart.
+
+    Args:
+        rows: the cells.
+        align: '<' or '>' for each column; the last one is for all that follow.
+        rules: numbers of the rows that a line of dashes goes before.
+        indent: spaces before each line.
+        width: the most letters to a line; the first column is shortened to it.
+
+    Returns:
+        Lines, without spaces at their ends.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    if width:
+        widths[0] = min(widths[0], width - sum(widths[1:]) - 2 * len(widths[1:]))
+    align += align[-1] * len(widths)
+    lines = []
+    for first, *others in rows:
+        cells = zip([shortened(first, widths[0]), *others], widths, align)
+        cells = [c.ljust(w) if a == '<' else c.rjust(w) for c, w, a in cells]
+        lines.append((' ' * indent + '  '.join(cells)).rstrip())
+    dashes = '-' * max(map(len, lines))
+    for place in sorted(rules, reverse=True):
+        lines.insert(place, dashes)
+    return lines
+
+
+def cell(value: Optional[float], show: str) -> str:
+    """Returns a value in a format, or '-' where it is not defined."""
+    return '-' if value is None else format(value, show)
+
+
+def shortened(name: str, width: int) -> str:
+    """Returns a name with letters left out of its middle until it fits."""
+    if len(name) <= width:
+        return name
+    tail = (width - 3) // 3
+    return f'{name[: width - 3 - tail]}...{name[-tail:]}'
+
+
+def duration(nanoseconds: float) -> str:
+    """Returns a time with a unit of fitting size, to four digits."""
+    for unit, size in (('s', 1e9), ('ms', 1e6), ('us', 1e3)):
+        if nanoseconds >= size:
+            return f'{nanoseconds / size:.4g} {unit}'
+    return f'{nanoseconds:.0f} ns'
+
+
+def count(number: int, noun: str) -> str:
+    """Returns '1 module', '2,000 modules'."""
+    return f'{number:,} {noun}{"s" * (number != 1)}'
+
+
+def listed(names: Sequence[str], most: int = _NAMED) -> str:
+    """Lists the first names, and how many more there are."""
+    more = f' and {len(names) - most} more' if len(names) > most else ''
+    return ', '.join(names[:most]) + more
+
+
+def most_common(counts: Mapping[str, int]) -> str:
+    """Lists the largest counts with their names, the largest first."""
+    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    return listed([f'{name!r} {number}' for name, number in ordered])
+
+
+def reasons(skipped: Mapping[str, Sequence[str]]) -> str:
+    """Lists what was left out: reason -> names, in one line."""
+    parts = [f'{listed(names)}: {reason}' for reason, names in skipped.items()]
+    return '; '.join(parts) or 'no modules'
+
+
+def one_line(error: Exception, where: str = '') -> str:
+    """Returns an error's text in one line that names `where` it was."""
+    line = ' '.join(str(error).split()) or type(error).__name__
+    return line if where in line else f'{where}: {line}'
