@@ -173,11 +173,12 @@ class TileConfig(_Config):
     )
     epochs: int = _setting(100, 'Most epochs.', low=1)
     early_stop: int = _setting(20, _EARLY_STOP, low=1)
-    eval_every: int = _setting(
-        5, 'Deprecated and without effect: every epoch is validated.'
-    )
+    eval_every: int = _setting(5, 'Deprecated: every epoch is validated.')
     losses: str = _setting('ListMLELoss:1,MSE:0.02', _losses)
     clip_norm: float = _setting(1e-3, _CLIP_NORM, above=0)
+    tile_columns: bool = _setting(
+        False, 'Add columns that relate tiles to arrays (docs/features.md).'
+    )
     estimate: bool = _setting(
         False,
         'Add an analytical estimate of each configuration as columns, '

@@ -46,7 +46,7 @@ _RECIPES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
 }
 
 # What only makes sense for the recipe's own model.
-_OF_ITS_MODEL = ('model', 'model_kwargs_json', 'estimate')
+_OF_ITS_MODEL = ('model', 'model_kwargs_json', 'estimate', 'tile_columns')
 
 
 def settings(

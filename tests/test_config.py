@@ -42,6 +42,7 @@ _OURS = {
     'features': 'minmax',
     'mod128': 'false',
     'estimate': 'false',
+    'tile_columns': 'false',
     'models_file': '',
     'sample_data': 'false',
     'skip_bad_files': 'false',

@@ -23,12 +23,10 @@ system page).  The 250 ns per tile are no public figure: a round number of the
 order of a transfer's latency.
 """
 
-from typing import Optional, Sequence, Tuple
+from typing import Tuple
 
 import numpy as np
 
-from baselines.data import ragged
-from baselines.data.packed import splits
 from baselines.features import kernel_facts as facts_lib
 from baselines.hlo import schema
 
@@ -54,8 +52,6 @@ _OUTPUT_BOUNDS = schema.TILE.block('output_bounds')
 _KERNEL_BOUNDS = schema.TILE.block('kernel_bounds')
 # Rows at once: few enough for what is computed of them to stay in cache.
 _CHUNK = 1 << 10
-# Configurations of each kernel that `value_range` looks at.
-_DRAWN = 64
 
 
 def estimate(
@@ -89,37 +85,6 @@ def estimate(
             facts.rows(kernels[rows]), configs[rows].astype(np.float64)
         )
     return out
-
-
-def value_range(
-    store: splits.PackedSplit, graphs: Optional[Sequence[int]] = None
-) -> Tuple[np.ndarray, np.ndarray]:
-    """Measures the columns on up to 64 configurations of each kernel.
-
-    They are evenly spaced from the first to the last one: the same every time,
-    and the real training split's 11 million are not read.
-
-    Args:
-        store: a split of kernels.
-        graphs: int [kernels], those that count; None means all.
-
-    Returns:
-        The smallest and the largest values, float32 [7] each.
-
-    Raises:
-        ValueError: the columns are not the published ones.
-    """
-    graphs = np.arange(store.num_graphs) if graphs is None else np.asarray(graphs)
-    counts = store.config_counts[graphs]
-    taken = np.minimum(counts, _DRAWN)
-    kernels = np.repeat(graphs, taken)
-    place = ragged.ranges(np.zeros_like(taken), taken)
-    step = np.repeat((counts - 1) / np.maximum(taken - 1, 1), taken)
-    rows = store.config_offsets[kernels] + (place * step).astype(np.int64)
-    columns = estimate(
-        facts_lib.KernelFacts.of(store), kernels, store.config_feat[rows]
-    )
-    return columns.min(axis=0), columns.max(axis=0)
 
 
 def _estimate(facts: facts_lib.KernelFacts, configs: np.ndarray) -> np.ndarray:

@@ -68,6 +68,7 @@ class KernelFacts:
         loop_units: float64 [G, 6], the loop tensor's dimensions, slowest first,
             in units of the 8 x 128 register; 0 where there is none.
         unit: float64 [G, 6], elements of each unit: 1, 8, 128, or 1,024.
+        loop_sizes: float64 [G, 6], its dimensions in elements; 0 for none.
         loop_elements: float64 [G], the loop tensor's elements.
         summed_units: float64 [G, 6], dimensions of a product's second operand,
             likewise; 0 where it is not summed over.
@@ -82,6 +83,7 @@ class KernelFacts:
 
     loop_units: np.ndarray
     unit: np.ndarray
+    loop_sizes: np.ndarray
     loop_elements: np.ndarray
     summed_units: np.ndarray
     summed_unit: np.ndarray
@@ -170,6 +172,7 @@ class _Reader:
         return KernelFacts(
             loop_units=of_loop(shapes.units),
             unit=of_loop(shapes.unit),
+            loop_sizes=of_loop(shapes.sizes),
             loop_elements=np.maximum(of_loop(shapes.elements), 1),
             summed_units=np.where(summed, shapes.units[right], 0),
             summed_unit=np.where(summed, shapes.unit[right], 0),

@@ -3,8 +3,8 @@
 The rule: minimum and maximum of every column over all training rows; columns
 where both are equal are dropped; x becomes (x - min) / (max - min), in float32.
 Other splits use the numbers of the training split and may leave [0, 1].  On
-request, raw columns are expanded first (`expansion`), and the columns of an
-analytical estimate added after (`estimate`).
+request, raw columns are expanded first (`expansion`), and the columns of a tile
+configuration's table added after (`tile_table`).
 """
 
 import dataclasses
@@ -14,8 +14,8 @@ from typing import Any, Dict, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from baselines.data.packed import splits
-from baselines.features import estimate as estimate_lib
 from baselines.features import expansion as expansion_lib
+from baselines.features import tile_table
 
 _PARTS = ('node', 'config')
 
@@ -36,8 +36,10 @@ class Normalizer:
         config_used: bool [K].
         config_min: float32 [K].
         config_max: float32 [K].
-        estimate_min: float32 [E], of the columns of `data.estimate`, which
-            follow those of a tile configuration; None for a model without.
+        tile_columns_min: float32 [T], of the part of that name of a tile
+            configuration's table; None for a model without.
+        tile_columns_max: float32 [T].
+        estimate_min: float32 [E], likewise.
         estimate_max: float32 [E].
         expansion: what becomes of raw columns first; nothing, as published.
     """
@@ -48,6 +50,8 @@ class Normalizer:
     config_used: np.ndarray
     config_min: np.ndarray
     config_max: np.ndarray
+    tile_columns_min: Optional[np.ndarray] = None
+    tile_columns_max: Optional[np.ndarray] = None
     estimate_min: Optional[np.ndarray] = None
     estimate_max: Optional[np.ndarray] = None
     expansion: expansion_lib.Expansion = expansion_lib.Expansion()
@@ -59,6 +63,7 @@ class Normalizer:
         graphs: Optional[Sequence[int]] = None,
         estimate: bool = False,
         expansion: expansion_lib.Expansion = expansion_lib.Expansion(),
+        tile_columns: bool = False,
     ) -> 'Normalizer':
         """Fits to graphs of a training split, from their summaries alone.
 
@@ -67,6 +72,7 @@ class Normalizer:
             graphs: indices of the graphs to fit to; None means all.
             estimate: with the columns of the analytical estimate; tiles only.
             expansion: what becomes of raw columns before they are scaled.
+            tile_columns: with the columns of the tile against its arrays.
 
         Raises:
             ValueError: no kernel is given, a column's range overflows, or there
@@ -96,10 +102,12 @@ class Normalizer:
             fields.update(
                 {f'{part}_used': low != high, f'{part}_min': low, f'{part}_max': high}
             )
-        if estimate:
-            fields['estimate_min'], fields['estimate_max'] = estimate_lib.value_range(
-                store, graphs
-            )
+        asked = {'tile_columns': tile_columns, 'estimate': estimate}
+        parts = [name for name, on in asked.items() if on]
+        if parts:
+            ranges = tile_table.TileTable(store, parts).value_range(graphs)
+            for part, (low, high) in ranges.items():
+                fields.update({f'{part}_min': low, f'{part}_max': high})
         return cls(**fields)
 
     @property
@@ -109,14 +117,17 @@ class Normalizer:
 
     @property
     def num_config_features(self) -> int:
-        """Number of configuration columns that are kept, with the estimate."""
-        extra = 0 if self.estimate_min is None else len(self.estimate_min)
-        return len(self._scales['config'][0]) + extra
+        """Number of configuration columns that are kept, with those of the table."""
+        return len(self._scales['config'][0]) + len(self._table_scale[0])
 
     @property
-    def has_estimate(self) -> bool:
-        """Whether the columns of the estimate follow a configuration's."""
-        return self.estimate_min is not None
+    def table_parts(self) -> Tuple[str, ...]:
+        """The parts of the table that follow a configuration's own columns."""
+        return tuple(
+            part
+            for part in tile_table.PARTS
+            if getattr(self, f'{part}_min') is not None
+        )
 
     def nodes(self, features: np.ndarray) -> np.ndarray:
         """Scales node features.
@@ -136,10 +147,10 @@ class Normalizer:
         """Scales configuration features as `nodes` does those of nodes."""
         return self._apply('config', features)
 
-    def estimates(self, columns: np.ndarray) -> np.ndarray:
-        """Scales the columns of an estimate, float32 [..., E]; constant ones too."""
-        span = self.estimate_max - self.estimate_min
-        return (columns - self.estimate_min) / np.where(span > 0, span, 1)
+    def table(self, columns: np.ndarray) -> np.ndarray:
+        """Scales rows of the table, float32 [..., its columns]; constant ones too."""
+        low, span = self._table_scale
+        return (columns - low) / span
 
     def to_json(self) -> Dict[str, Any]:
         """Returns plain lists for JSON; `from_json` gives the same bits back."""
@@ -189,8 +200,9 @@ class Normalizer:
             fields.update(
                 {f'{part}_used': used, f'{part}_min': low, f'{part}_max': high}
             )
-        if 'estimate_min' in described or 'estimate_max' in described:
-            fields.update(_estimate_range(described))
+        for part in tile_table.PARTS:
+            if f'{part}_min' in described or f'{part}_max' in described:
+                fields.update(_table_range(described, part))
         return cls(**fields)
 
     @functools.cached_property
@@ -202,6 +214,19 @@ class Normalizer:
             low = getattr(self, f'{part}_min')[used]
             scales[part] = used, low, getattr(self, f'{part}_max')[used] - low
         return scales
+
+    @functools.cached_property
+    def _table_scale(self) -> Tuple[np.ndarray, np.ndarray]:
+        """Minima and ranges of the table's columns."""
+        none = [np.empty(0, np.float32)]
+        low, high = (
+            np.concatenate(
+                none + [getattr(self, f'{part}_{end}') for part in self.table_parts]
+            )
+            for end in ('min', 'max')
+        )
+        span = high - low
+        return low, np.where(span > 0, span, np.float32(1))
 
     def _apply(self, part: str, features: np.ndarray) -> np.ndarray:
         features = np.asarray(features)
@@ -243,20 +268,21 @@ def num_ops(
     return 1 + int(max(largest))
 
 
-def _estimate_range(described: Dict[str, Any]) -> Dict[str, np.ndarray]:
-    """Reads the ranges of the estimate's columns from a normaliser's JSON."""
+def _table_range(described: Dict[str, Any], part: str) -> Dict[str, np.ndarray]:
+    """Reads the ranges of a part of the table from a normaliser's JSON."""
     ranges = {
         key: _column_values(described, key, float)
-        for key in ('estimate_min', 'estimate_max')
+        for key in (f'{part}_min', f'{part}_max')
     }
+    names = tile_table.PARTS[part].names
     for key, values in ranges.items():
-        if len(values) != len(estimate_lib.NAMES):
+        if len(values) != len(names):
             raise ValueError(
-                f'normalizer: {key} has {len(values)} entries, but the estimate '
-                f'has {len(estimate_lib.NAMES)} columns'
+                f'normalizer: {key} has {len(values)} entries, but --{part} '
+                f'has {len(names)} columns'
             )
-    if (ranges['estimate_min'] > ranges['estimate_max']).any():
-        raise ValueError('normalizer: estimate_min is above estimate_max')
+    if (ranges[f'{part}_min'] > ranges[f'{part}_max']).any():
+        raise ValueError(f'normalizer: {part}_min is above {part}_max')
     return ranges
 
 

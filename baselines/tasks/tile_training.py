@@ -67,6 +67,7 @@ def train(config: config_lib.TileConfig) -> str:
         kernels,
         config.estimate,
         expansion_lib.Expansion.of_tiles(config.features, config.mod128),
+        config.tile_columns,
     )
     num_ops = normalizer_lib.num_ops(
         (stores['train'], kernels), stores['valid'], stores['test']

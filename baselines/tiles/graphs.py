@@ -17,9 +17,8 @@ import tensorflow_gnn as tfgnn
 
 from baselines.data import ragged
 from baselines.data.tile import store as store_lib
-from baselines.features import estimate as estimate_lib
-from baselines.features import kernel_facts
 from baselines.features import normalizer as normalizer_lib
+from baselines.features import tile_table
 
 # Arrays of some items; b kernels in each.  See `packed_signature`.
 Packed = Dict[str, np.ndarray]
@@ -185,9 +184,7 @@ class TileGraphs:
         self._feats = normalizer.nodes(store.node_feat)
         self._edges = np.asarray(store.edge_index)
         self._ids = np.array([s.encode() for s in store.graph_ids], object)
-        self._facts = (
-            kernel_facts.KernelFacts.of(store) if normalizer.has_estimate else None
-        )
+        self._table = tile_table.TileTable(store, normalizer.table_parts)
 
     @property
     def store(self) -> store_lib.TileStore:
@@ -295,14 +292,13 @@ class TileGraphs:
         }
 
     def _configs(self, rows: np.ndarray) -> np.ndarray:
-        """Scaled configuration features, the estimate's columns last."""
+        """Scaled configuration features, the table's columns last."""
         raw = self._store.config_feat[rows]
         scaled = self._normalizer.configs(raw)
-        if self._facts is None:
+        if not self._table.parts:
             return scaled
-        kernels = np.searchsorted(self._store.config_offsets, rows, 'right') - 1
-        columns = estimate_lib.estimate(self._facts, kernels, raw)
-        return np.concatenate([scaled, self._normalizer.estimates(columns)], axis=1)
+        columns = self._normalizer.table(self._table.rows(rows, raw))
+        return np.concatenate([scaled, columns], axis=1)
 
 
 def split_by_configs(

@@ -12,6 +12,7 @@ from baselines.data.packed import views
 from baselines.features import estimate
 from baselines.features import kernel_facts
 from baselines.features import normalizer as normalizer_lib
+from baselines.features import tile_table
 from baselines.tiles import graphs
 from tests.helpers import hlo_kernels
 from tests.helpers import tile_records
@@ -20,6 +21,10 @@ from tests.helpers.hlo_kernels import kernel
 from tests.helpers.hlo_kernels import node
 
 _MIB = 2**20
+
+
+def _value_range(store, kernels=None):
+    return tile_table.TileTable(store, ['estimate']).value_range(kernels)['estimate']
 
 
 def _columns(record):
@@ -358,7 +363,7 @@ def test_other_columns_are_refused():
         kernel_facts.KernelFacts.of(store)
     store = hlo_kernels.store(*tile_records.make_records(1, config_features=8))
     with pytest.raises(ValueError, match='config_feat has 8 columns'):
-        estimate.value_range(store)
+        _value_range(store)
 
 
 # Scaled, and at the end of a configuration's columns ----------------------------
@@ -367,16 +372,14 @@ def test_other_columns_are_refused():
 def test_the_range_is_that_of_64_evenly_spaced_configurations():
     # 127 tiles of 1 to 127 registers: every second one counts, 1 to 127.
     record = _addition([1024 * 127], configs(*[([i], []) for i in range(1, 128)]))
-    low, high = estimate.value_range(hlo_kernels.store(record))
+    low, high = _value_range(hlo_kernels.store(record))
     assert high[0] == np.float32(math.log(127)) and low[0] == 0
     # The second largest number of tiles, 64 of 2 registers, is not looked at.
     fewer = _addition([1024 * 127], configs(*[([i], []) for i in range(2, 129)]))
-    assert estimate.value_range(hlo_kernels.store(fewer))[1][0] == np.float32(
-        math.log(64)
-    )
+    assert _value_range(hlo_kernels.store(fewer))[1][0] == np.float32(math.log(64))
     # Some kernels only.
     both = hlo_kernels.store(record, _addition([8, 128], configs(([1, 1], []))))
-    assert estimate.value_range(both, [1])[1][0] == 0
+    assert _value_range(both, [1])[1][0] == 0
 
 
 def _kernels():
@@ -437,17 +440,17 @@ def test_json_keeps_the_range():
     again = normalizer_lib.Normalizer.from_json(described)
     np.testing.assert_array_equal(again.estimate_min, fitted.estimate_min)
     np.testing.assert_array_equal(again.estimate_max, fitted.estimate_max)
-    assert again.has_estimate
+    assert again.table_parts == ('estimate',)
     plain = normalizer_lib.Normalizer.fit(_kernels()).to_json()
     assert set(described) - set(plain) == {'estimate_min', 'estimate_max'}
-    assert not normalizer_lib.Normalizer.from_json(plain).has_estimate
+    assert normalizer_lib.Normalizer.from_json(plain).table_parts == ()
 
 
 @pytest.mark.parametrize(
     'change, words',
     [
         ({'estimate_min': None}, 'estimate_min should be a list of numbers'),
-        ({'estimate_max': [1.0]}, 'estimate_max has 1 entries, but the estimate has 7'),
+        ({'estimate_max': [1.0]}, 'estimate_max has 1 entries, but --estimate has 7'),
         ({'estimate_min': [9e9] * 7}, 'estimate_min is above estimate_max'),
     ],
 )
@@ -464,5 +467,5 @@ def test_a_view_of_splits_is_estimated_as_they_are():
     every = graphs.TileGraphs(store, fitted).scoring_items(np.array([1, 2, 0]))
     found = graphs.TileGraphs(joined, fitted).scoring_items(np.arange(3))
     np.testing.assert_array_equal(found['config_feats'], every['config_feats'])
-    for one, other in zip(estimate.value_range(joined), estimate.value_range(store)):
+    for one, other in zip(_value_range(joined), _value_range(store)):
         np.testing.assert_array_equal(one, other)

@@ -18,8 +18,9 @@ from tests.helpers import tile_runs
 
 _FLAGS = [
     dict(estimate=True),
+    dict(tile_columns=True),
     dict(features='signlog', mod128=True),
-    dict(features='signlog', mod128=True, estimate=True),
+    dict(features='signlog', mod128=True, estimate=True, tile_columns=True),
 ]
 
 

@@ -20,12 +20,8 @@ loops run in memory order, sums innermost, where `--estimate` assumes that
 nothing stays.
 """
 
-from typing import Optional, Sequence, Tuple
-
 import numpy as np
 
-from baselines.data import ragged
-from baselines.data.packed import splits
 from baselines.features import kernel_facts as facts_lib
 
 _PLACES = ('lanes', 'sublanes', 'third', 'fourth', 'fifth', 'sixth')
@@ -49,7 +45,6 @@ _OUTPUT_BOUNDS, _KERNEL_BOUNDS = slice(8, 14), slice(0, 6)
 _RANK = facts_lib.RANK
 _MATRIX_SIDE = 128
 _CHUNK = 1 << 11
-_SAMPLED = 64
 
 
 class TileColumns:
@@ -174,20 +169,3 @@ class TileColumns:
             visits *= np.where(~here & moved, all_trips[:, [loop]], 1)
             moved |= here & several
         out[:, at + 3] = np.log1p((self._bytes[g] * visits).sum(axis=1))
-
-
-def value_range(
-    store: splits.PackedSplit, graphs: Optional[Sequence[int]] = None
-) -> Tuple[np.ndarray, np.ndarray]:
-    """Smallest and largest values on up to 64 configurations of each kernel."""
-    graphs = np.arange(store.num_graphs) if graphs is None else np.asarray(graphs)
-    counts = store.config_counts[graphs]
-    taken = np.minimum(counts, _SAMPLED)
-    kernels = np.repeat(graphs, taken)
-    place = ragged.ranges(np.zeros_like(taken), taken)
-    step = np.repeat((counts - 1) / np.maximum(taken - 1, 1), taken)
-    rows = store.config_offsets[kernels] + (place * step).astype(np.int64)
-    columns = TileColumns(facts_lib.KernelFacts.of(store))(
-        kernels, store.config_feat[rows]
-    )
-    return columns.min(axis=0), columns.max(axis=0)

@@ -1,0 +1,269 @@
+"""Tiles against arrays: kernels small enough to work out by hand, and real ones."""
+
+import glob
+import os
+
+import numpy as np
+import pytest
+
+from baselines.data.tile import records
+from baselines.features import kernel_facts
+from baselines.features import normalizer as normalizer_lib
+from baselines.features import tile_columns
+from baselines.features import tile_table
+from baselines.tiles import graphs
+from tests.helpers import hlo_kernels
+from tests.helpers import places
+from tests.helpers import tile_records
+from tests.helpers.hlo_kernels import configs
+from tests.helpers.hlo_kernels import kernel
+from tests.helpers.hlo_kernels import node
+
+_MIB = 2**20
+_ROOT = str(places.SHARED / 'npz' / 'tile' / 'xla')
+
+
+def _columns(record):
+    """{name without log_: values of the configurations}, logarithms undone."""
+    facts = kernel_facts.KernelFacts.of(hlo_kernels.store(record))
+    rows = tile_columns.TileColumns(facts)(
+        np.zeros(record.num_configs, int), record.config_feat
+    )
+    assert rows.shape == (record.num_configs, len(tile_columns.NAMES))
+    assert rows.dtype == np.float32
+    values = np.exp(rows.T.astype(np.float64))
+    return {name[len('log_') :]: v for name, v in zip(tile_columns.NAMES, values)}
+
+
+def _check(record, **expected):
+    found = _columns(record)
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, rtol=1e-4, err_msg=name)
+
+
+def _addition(dims, config_feat, **changes):
+    shape = dict(dims=dims, **changes)
+    nodes = [node('parameter', **shape), node('parameter', **shape)]
+    return kernel(
+        [*nodes, node('add', root=True, **shape)], [(2, 0), (2, 1)], config_feat
+    )
+
+
+def test_trips_waste_and_shares():
+    # 20 x 300: 3 x 3 registers.  In tiles of 2 x 2 registers the last ones are half
+    # empty: 32 x 512 elements; whole, 24 x 384.
+    record = _addition([20, 300], configs(([2, 2], []), ([3, 3], []), ([], [])))
+    _check(
+        record,
+        tile_sublanes=[16, 24, 24],
+        tile_lanes=[256, 384, 384],
+        trips_sublanes=[2, 1, 1],
+        trips_lanes=[2, 1, 1],
+        waste_sublanes=[32 / 20, 24 / 20, 24 / 20],
+        waste_lanes=[512 / 300, 384 / 300, 384 / 300],
+        tile_elements=[16 * 256, 24 * 384, 24 * 384],
+        tile_share=[4096 / 6000, 9216 / 6000, 9216 / 6000],
+        # All of both operands and the result follow both loops.
+        traffic_lanes=[1, 1, 1],
+        visited_bytes=np.full(3, 1 + 3 * 24 * 384 * 4),
+    )
+
+
+def test_dimensions_come_fastest_first_whatever_the_rank():
+    flat = _addition([4096], configs(([2], [])))
+    _check(flat, tile_lanes=[2048], trips_lanes=[2], trips_sublanes=[1])
+    # Slowest in memory are 16, then 3, then 256.
+    record = _addition([3, 16, 256], configs(([4, 1, 2], [])), layout=[2, 0, 1])
+    _check(
+        record,
+        trips_lanes=[1],
+        trips_sublanes=[1],
+        trips_third=[4],
+        waste_sublanes=[8 / 3],
+    )
+
+
+@pytest.mark.parametrize(
+    'tile, run',
+    [
+        ([2, 3], 16 * 384),  # whole rows: they follow each other
+        ([3, 2], 256),  # pieces of rows
+    ],
+)
+def test_a_run_ends_where_a_dimension_is_cut(tile, run):
+    _check(_addition([24, 384], configs((tile, []))), run=[run])
+
+
+def _product(*bounds):
+    """[256, 1024] x [1024, 512] in f32: 1 MiB x 2 MiB -> 0.5 MiB."""
+    product = node('convolution', [256, 512], root=True, **hlo_kernels.PRODUCT)
+    return kernel(
+        [node('parameter', [256, 1024]), node('parameter', [1024, 512]), product],
+        [(2, 0), (2, 1)],
+        configs(*bounds),
+    )
+
+
+def test_a_product():
+    # Two tiles in each direction; the sum over 1,024 in halves, and whole.
+    record = _product(([16, 2], [64, 2]), ([16, 2], [128, 2]))
+    _check(
+        record,
+        trips_lanes=[2, 2],
+        trips_sublanes=[2, 2],
+        trips_depth=[2, 1],
+        tile_depth=[512, 1024],
+        waste_depth=[1, 1],
+        # Columns tick: the left operand's 1 of 3.5 MiB is needed again.
+        traffic_lanes=np.full(2, (2.5 + 1 * 2) / 3.5),
+        traffic_sublanes=np.full(2, (1.5 + 2 * 2) / 3.5),
+        traffic_depth=[(3 + 0.5 * 2) / 3.5, 1],
+        # The sum is innermost, so the result stays, but both operands change with
+        # it: the left one comes again for each of two columns, the right one for
+        # each of two rows.  With a whole sum the left one stays.
+        visited_bytes=[(1 * 2 + 2 * 2 + 0.5) * _MIB, (1 + 2 * 2 + 0.5) * _MIB],
+    )
+
+
+def test_short_sums_leave_the_matrix_unit_empty():
+    # 64 at a time of 128 places.
+    _check(_product(([32, 4], [8, 4])), waste_depth=[2], trips_depth=[16])
+
+
+def test_a_tuple_root():
+    shape = dict(dims=[16, 256])
+    record = kernel(
+        [
+            node('parameter', **shape),
+            node('negate', **shape),
+            node('abs', **shape),
+            node('tuple', dtype='tuple', root=True),
+        ],
+        [(1, 0), (2, 1), (3, 1), (3, 2)],
+        configs(([1, 2], [])),
+    )
+    _check(
+        record,
+        trips_sublanes=[2],
+        trips_lanes=[1],
+        # One array read, two written.
+        visited_bytes=[1 + 3 * 16 * 256 * 4],
+    )
+
+
+def test_other_columns_are_refused():
+    facts = kernel_facts.KernelFacts.of(hlo_kernels.store(_product(([], []))))
+    with pytest.raises(ValueError, match='8 columns, but --tile_columns reads the 24'):
+        tile_columns.TileColumns(facts)(np.zeros(2, int), np.zeros((2, 8), np.float32))
+
+
+# The table -----------------------------------------------------------------------
+
+
+def _kernels():
+    return hlo_kernels.store(
+        _addition([64, 512], configs(([8, 4], []), ([1, 1], []), ([2, 2], []))),
+        _product(([16, 2], [64, 2]), ([16, 2], [128, 2])),
+    )
+
+
+def test_parts_come_in_one_order_and_rows_know_their_kernel():
+    store = _kernels()
+    table = tile_table.TileTable(store, ('estimate', 'tile_columns'))
+    assert table.parts == ('tile_columns', 'estimate')
+    assert table.names[0] == 'log_tile_lanes' and table.names[-1] == 'log_time'
+    every = table.rows(np.arange(5))
+    assert every.shape == (5, len(table.names))
+    np.testing.assert_array_equal(table.rows(np.array([4, 1])), every[[4, 1]])
+    trips = every[:, table.names.index('log_trips_depth')]
+    np.testing.assert_allclose(np.exp(trips), [1, 1, 1, 2, 1], rtol=1e-6)
+
+
+def test_a_model_sees_the_table_scaled_behind_its_columns():
+    store = _kernels()
+    plain = normalizer_lib.Normalizer.fit(store)
+    fitted = normalizer_lib.Normalizer.fit(store, estimate=True, tile_columns=True)
+    width = len(tile_columns.NAMES) + 7
+    assert fitted.num_config_features == plain.num_config_features + width
+    seen = graphs.TileGraphs(store, fitted).scoring_items(np.arange(2))['config_feats']
+    raw = graphs.TileGraphs(store, plain).scoring_items(np.arange(2))['config_feats']
+    np.testing.assert_array_equal(seen[:, :-width], raw)
+    part = seen[:, -width:]
+    assert part.min() == 0 and part.max() == 1
+    again = normalizer_lib.Normalizer.from_json(fitted.to_json())
+    assert again.table_parts == ('tile_columns', 'estimate')
+    found = graphs.TileGraphs(store, again).scoring_items(np.arange(2))['config_feats']
+    np.testing.assert_array_equal(found, seen)
+
+
+def test_ranges_of_other_columns_are_refused():
+    described = normalizer_lib.Normalizer.fit(_kernels(), tile_columns=True).to_json()
+    described['tile_columns_max'] = [1.0]
+    with pytest.raises(ValueError, match='has 1 entries, but --tile_columns has 35'):
+        normalizer_lib.Normalizer.from_json(described)
+
+
+def test_kernel_columns():
+    store = hlo_kernels.store(_addition([20, 300], configs(([2, 2], []))))
+    row = tile_table.kernel_columns(store)[0]
+    assert row.shape == (2 * 140 + 129,)
+    # Column 21 is the first dimension, 20 in all three nodes; 0 the root's mark.
+    assert row[21] == pytest.approx(np.log(21)) == row[140 + 21]
+    assert row[0] == pytest.approx(np.log(2) / 3) and row[140] == np.float32(np.log(2))
+    assert row[280 + 63] == 2 and row[280 + 2] == 1  # parameters, one addition
+    assert row[-1] == 3
+    several = tile_records.make_records(3)
+    assert len(tile_table.kernel_columns(hlo_kernels.store(*several))) == 3
+
+
+# Real kernels --------------------------------------------------------------------
+
+# Read off the shapes by hand: sizes slowest first, then for some configurations trips
+# slowest first, trips of the sum and of the window, elements with their padding.
+_REAL = {
+    'copy_24': ((32, 5, 5, 256), {0: ((2, 1, 1, 1), 1, 1, 32 * 5 * 8 * 256)}),
+    'copy_25': ((5, 5, 32, 256), {5: ((2, 3, 2, 1), 1, 1, 6 * 6 * 32 * 256)}),
+    'fusion_181': ((32, 4096), {5 - 1: ((2, 8), 1, 1, 32 * 4096)}),
+    'fusion_191': (
+        (12, 12, 32, 384),
+        {
+            0: ((1, 3, 1, 1), 1, 3, 12 * 12 * 32 * 384),
+            5: ((2, 2, 4, 3), 2, 9, 12 * 12 * 32 * 384),
+        },
+    ),
+    'fusion_205': (
+        (32, 1000),
+        {0: ((1, 8), 1, 1, 32 * 1024), 5: ((2, 1), 32, 1, 32 * 1024)},
+    ),
+    'fusion_206': ((32, 1000), {2: ((2, 3), 1, 1, 32 * 9 * 128)}),
+    'fusion_207': ((32, 1000), {0: ((2, 1), 1, 1, 32 * 1024)}),
+    'fusion_209': ((32, 4096), {5: ((4, 6), 4, 1, 32 * 36 * 128)}),
+    'fusion_232': ((26, 26, 32, 192), {5: ((13, 6, 4, 2), 1, 1, 26 * 30 * 32 * 256)}),
+    'fusion_245': ((12, 12, 32, 256), {5: ((6, 1, 4, 2), 1, 1, 12 * 12 * 32 * 256)}),
+    'fusion_250': ((4096,), {1: ((4,), 1, 1, 4096)}),
+    'fusion_261': ((1000, 4096), {5: ((8, 6), 2, 1, 1024 * 36 * 128)}),
+    # No bounds at all: one tile.
+    'reshape_37': ((224, 224, 3, 32), {0: ((1, 1, 1, 1), 1, 1, 224 * 224 * 8 * 128)}),
+    'reshape_38': ((32, 6400), {0: ((1, 1), 1, 1, 32 * 6400)}),
+    'reshape_39': ((32, 5, 5, 256), {1: ((1, 1, 1, 1), 1, 1, 32 * 5 * 8 * 256)}),
+}
+
+
+@pytest.mark.skipif(
+    not os.path.isdir(_ROOT), reason='no real kernels beside the repository'
+)
+@pytest.mark.parametrize('name', sorted(_REAL))
+def test_real_kernels(name):
+    (path,) = glob.glob(os.path.join(_ROOT, '*', f'{name}_*.npz'))
+    sizes, cases = _REAL[name]
+    found = _columns(records.read_tile(path))
+    places_ = ('lanes', 'sublanes', 'third', 'fourth')[: len(sizes)][::-1]
+    for config, (trips, depth, window, padded) in cases.items():
+        for place, expected in zip(places_, trips):
+            assert found[f'trips_{place}'][config] == pytest.approx(expected), place
+        assert found['trips_depth'][config] == pytest.approx(depth)
+        assert found['trips_window'][config] == pytest.approx(window)
+        waste = np.prod([found[f'waste_{place}'][config] for place in places_])
+        assert waste == pytest.approx(padded / np.prod(sizes), rel=1e-5)
+        tile = found['tile_elements'][config] * np.prod(trips)
+        assert tile == pytest.approx(padded, rel=1e-5)
