@@ -2,16 +2,18 @@
 
 import setuptools
 
-# The four pins below are one combination.  TF-GNN 1.0.3 and TF-Ranking 0.5.5
-# are the last releases of their projects and need Keras 2, which TensorFlow
-# carries as `tf.keras` up to 2.15.  Left to itself pip takes TensorFlow 2.14
-# with NumPy 2, for which it was not compiled, and the import fails.
+# TF-GNN 1.0.3, the last release of its project, needs Keras 2.  TensorFlow
+# carries it as `tf.keras` up to 2.15, the last for Python 3.9 to 3.11 here.  On
+# newer Pythons it is the package tf_keras, which goes with the TensorFlow of the
+# same minor version; baselines/__init__.py chooses it.
+_OLD, _NEW = 'python_version < "3.12"', 'python_version >= "3.12"'
 _PINNED = [
-    'tensorflow==2.15.1',
     'tensorflow-gnn==1.0.3',
-    'tensorflow-ranking==0.5.5',
-    'numpy>=1.24,<2',
-    'protobuf<5',  # TensorFlow 2.15's generated code; HLO protos come from it
+    f'tensorflow==2.15.1; {_OLD}',
+    f'numpy>=1.24,<2; {_OLD}',  # TensorFlow 2.15 was not compiled for NumPy 2
+    f'protobuf<5; {_OLD}',  # its generated code; HLO protos come from it
+    f'tensorflow==2.20.*; {_NEW}',
+    f'tf_keras==2.20.*; {_NEW}',
 ]
 
 _LIBRARIES = [
@@ -29,7 +31,7 @@ setuptools.setup(
     'evaluate and submit on the TpuGraphs dataset.',
     long_description=open('README.md', encoding='utf-8').read(),
     long_description_content_type='text/markdown',
-    python_requires='>=3.9,<3.12',
+    python_requires='>=3.9,<3.14',
     packages=setuptools.find_packages(include=['baselines', 'baselines.*']),
     py_modules=[
         'tiles_train',
@@ -40,6 +42,15 @@ setuptools.setup(
     package_data={'baselines': ['**/*.json', '**/*.proto']},
     install_requires=_PINNED + _LIBRARIES,
     # pytest-xdist: the models' compilations take one core each.
-    extras_require={'test': ['pytest', 'pytest-xdist', 'hypothesis']},
+    # TF-Ranking: our losses are compared with its own; it needs Keras 2 inside
+    # TensorFlow.
+    extras_require={
+        'test': [
+            'pytest',
+            'pytest-xdist',
+            'hypothesis',
+            f'tensorflow-ranking==0.5.5; {_OLD}',
+        ]
+    },
     entry_points={'console_scripts': ['tpugraphs=baselines.commands.__main__:main']},
 )

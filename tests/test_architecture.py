@@ -308,10 +308,20 @@ def _is_main_block(node) -> bool:
     return isinstance(node, ast.If) and '__main__' in ast.dump(node.test)
 
 
+_CHOOSES_KERAS = "import os\nos.environ['TF_USE_LEGACY_KERAS'] = '1'"
+
+
 def test_nothing_happens_on_import():
-    """A module holds definitions and constants; a constant is plain data."""
+    """A module holds definitions and constants; a constant is plain data.
+
+    Only the package itself sets something: the variable that chooses Keras 2 must
+    be there before TensorFlow is imported, by whichever module that may be.
+    """
     broken = []
     for source in sources.all_sources():
+        if source.name == 'baselines/__init__.py':
+            assert ast.unparse(source.tree.body[1:]).strip() == _CHOOSES_KERAS
+            continue
         for node in source.tree.body:
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
                 continue  # a docstring
