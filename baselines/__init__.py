@@ -6,6 +6,8 @@ Every way in passes here before TensorFlow is imported; processes that we start
 inherit it.
 """
 
+import importlib.util
 import os
 
-os.environ['TF_USE_LEGACY_KERAS'] = '1'
+if importlib.util.find_spec('tf_keras'):
+    os.environ['TF_USE_LEGACY_KERAS'] = '1'
