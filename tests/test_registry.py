@@ -21,6 +21,7 @@ _TILE_MODELS = {
     'AttentionSAGE',
     'ConfigAttentionSAGE',
     'HybridSAGE',
+    'LateJoinResSAGE',
 }
 
 _REGISTERING = """

@@ -996,3 +996,136 @@ class HybridSAGE(_NodesFirst):
 
     def _corrected(self, scores, kernels):
         return scores + self._estimate(kernels.configs[:, -1:])
+
+
+def _ramps(x: tf.Tensor, count: int) -> tf.Tensor:
+    """Piecewise-linear encoding: how far each of `count` equal bins is filled.
+
+    [.., d] -> [.., d * count], in [0, 1].  A dense layer on it is any function of
+    a column that is linear within the bins: thresholds, and what is not monotone
+    (Gorishniy et al., NeurIPS 2022).
+    """
+    starts = tf.range(count, dtype=tf.float32)
+    filled = tf.clip_by_value(tf.expand_dims(x, -1) * count - starts, 0.0, 1.0)
+    return tf.reshape(filled, [-1, count * _width(x)])
+
+
+class LateJoinResSAGE(tf.keras.Model):
+    """Residual, directed GraphSAGE on the kernel; a residual head compares tiles.
+
+        n = W [features, embedding],  n = n + f(norm(n))      node_gnns times
+        z = [mean of n, maximum of n]
+        x = Z z + Q q + (U z) * (V q)
+        x = x + MLP(norm(activation(x)))                      head_blocks times
+        score = w activation(x)
+
+    q are the configuration's features: as they are, as logarithms, and in bins.
+    What a head can know of how a tile fits its arrays has to be among them: this
+    is made for `--tile_columns`.  Nothing is computed per pair of node and
+    configuration.
+
+    Args:
+        num_configs: configurations per kernel in `call`.
+        num_ops: size of the opcode embedding, 1 + the largest opcode.
+        node_gnns: message-passing layers on the kernel.
+        hidden_dim: width of what is computed per node.
+        op_embed_dim: width of the opcode embedding.
+        head_dim: width of what is computed per configuration.
+        head_blocks: residual blocks of the head.
+        bins: of the piecewise-linear encoding of each configuration feature; 0
+            leaves it out.
+        log_scales: as in `ResSAGE`.
+        hidden_activation: a Keras activation.
+        dropout: share of the head's hidden values that a training step leaves out.
+
+    Raises:
+        ValueError: an option is out of range.
+    """
+
+    joins_early = False
+
+    def __init__(
+        self,
+        num_configs: int,
+        num_ops: int,
+        node_gnns: int = 2,
+        hidden_dim: int = 64,
+        op_embed_dim: int = 32,
+        head_dim: int = 128,
+        head_blocks: int = 2,
+        bins: int = 8,
+        log_scales: Sequence[float] = (1e-3, 1e-6),
+        hidden_activation: str = 'leaky_relu',
+        dropout: float = 0.0,
+    ):
+        super().__init__()
+        for option, value, least in (
+            ('node_gnns', node_gnns, 0),
+            ('hidden_dim', hidden_dim, 1),
+            ('head_dim', head_dim, 1),
+            ('head_blocks', head_blocks, 0),
+            ('bins', bins, 0),
+        ):
+            if value < least:
+                raise ValueError(f'{option} is at least {least}, not {value}')
+        if not 0 <= dropout < 1:
+            raise ValueError(f'dropout is from 0 to below 1, not {dropout}')
+        if not all(scale > 0 for scale in log_scales):
+            raise ValueError(f'log_scales are above 0, not {list(log_scales)}')
+        self._num_configs = num_configs
+        self._width = head_dim
+        self._bins = bins
+        self._log_scales = tuple(float(scale) for scale in log_scales)
+        self._dropout = dropout
+        self._activation = tf.keras.activations.get(hidden_activation)
+        dense = tf.keras.layers.Dense
+        self._op_embedding = tf.keras.layers.Embedding(num_ops, op_embed_dim)
+        self._input = dense(hidden_dim)
+        self._node_layers = [
+            (_LayerNorm(), _Messages(hidden_dim)) for _ in range(node_gnns)
+        ]
+        self._of_kernel = dense(head_dim)
+        self._kernel_gate = dense(head_dim)
+        self._of_config = dense(head_dim, use_bias=False)
+        self._config_gate = dense(head_dim, use_bias=False)
+        self._blocks = [
+            (_LayerNorm(), dense(head_dim, hidden_activation), dense(head_dim))
+            for _ in range(head_blocks)
+        ]
+        self._score = dense(1)
+
+    def call(self, graph: tfgnn.GraphTensor, training: bool = False):
+        return self.forward(graph, self._num_configs, training)
+
+    def forward(self, graph, num_configs, training: bool = False):
+        kernels = _Kernels(graph, num_configs)
+        z = self._kernel(graph, kernels)
+        x = _log_features(kernels.configs, self._log_scales)
+        if self._bins:
+            x = tf.concat([x, _ramps(kernels.configs, self._bins)], -1)
+        shape = [kernels.batch, -1, self._width]
+        gate = tf.expand_dims(self._kernel_gate(z), 1)
+        joined = tf.reshape(self._of_config(x), shape)
+        joined += tf.reshape(self._config_gate(x), shape) * gate
+        joined += tf.expand_dims(self._of_kernel(z), 1)
+        x = tf.reshape(joined, [-1, self._width])
+        for norm, first, second in self._blocks:
+            y = first(norm(self._activation(x)))
+            if training and self._dropout:
+                y = tf.nn.dropout(y, self._dropout)
+            x += second(y)
+        return kernels.scores(self._score(self._activation(x)))
+
+    def _kernel(self, graph, kernels: _Kernels) -> tf.Tensor:
+        """What the nodes say of each kernel: [b, 2 * hidden_dim]."""
+        ops = graph.node_sets['op']
+        embedded = self._op_embedding(tf.cast(ops['op'], tf.int32))
+        x = _log_features(kernels.ops, self._log_scales)
+        x = self._input(tf.concat([x, embedded], -1))
+        pairs = _Pairs(graph, kernels, 1)
+        for norm, messages in self._node_layers:
+            x += self._activation(messages(norm(x), pairs))
+        x = self._activation(x)
+        of_node = graph.edge_sets['g_op'].adjacency[tfgnn.SOURCE]
+        largest = tf.math.unsorted_segment_max(x, of_node, kernels.batch)
+        return tf.concat([kernels.pool(x, 'mean'), largest], -1)
