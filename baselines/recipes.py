@@ -37,7 +37,12 @@ LAYOUT_TRAINING: Mapping[str, Any] = {
 
 _RECIPES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     'strong': {
-        'tile:xla': {**TILE_TRAINING, 'model': 'ResSAGE', 'estimate': True},
+        'tile:xla': {
+            **TILE_TRAINING,
+            'model': 'LateJoinResSAGE',
+            'estimate': True,
+            'tile_columns': True,
+        },
         'layout:xla:random': {**LAYOUT_TRAINING, 'model': 'HybridSAGE'},
         'layout:xla:default': {**LAYOUT_TRAINING, 'model': 'HybridSAGE'},
         'layout:nlp:random': {**LAYOUT_TRAINING, 'model': 'HybridSAGE'},

@@ -353,18 +353,18 @@ def test_a_recipe_stands_in_for_defaults(capsys):
     assert settings == config.TileConfig(
         recipe='strong', **recipes.settings('strong', 'tile:xla')
     )
-    assert settings.model == 'ResSAGE' and settings.estimate
+    assert settings.model == 'LateJoinResSAGE' and settings.tile_columns
     printed = capsys.readouterr().out
     assert printed.startswith('--recipe=strong: ')
-    assert '--model=ResSAGE' in printed and printed.count('\n') == 1
+    assert '--model=LateJoinResSAGE' in printed and printed.count('\n') == 1
 
 
 def test_what_is_given_goes_before_the_recipe():
     settings = _parsed(config.TileConfig, '--recipe=strong', '--configs=10')
     # Given, though it is the default.
-    assert settings.configs == 10 and settings.model == 'ResSAGE'
+    assert settings.configs == 10 and settings.model == 'LateJoinResSAGE'
     other = _parsed(config.TileConfig, '--recipe=strong', '--model=GCN')
-    assert other.model == 'GCN' and not other.estimate
+    assert other.model == 'GCN' and not other.tile_columns
     assert other.schedule == 'cosine'
 
 

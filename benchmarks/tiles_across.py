@@ -1,0 +1,351 @@
+"""Trains tile models on each of two simulators, and tests them on both.
+
+  python benchmarks/tiles_across.py --work ~/out/across --seeds 0 1 2
+  python benchmarks/tiles_across.py --work ~/out/across --table    # what is there
+
+A model that was made on one simulator may know no more than its rules.  So every
+model is trained on either one (600 kernels; 100 to validate on, 100 to test, of
+other programs), and measured on the test kernels of both.  Rows beside the
+models: random order, the analytical estimate alone, and gradient-boosted trees
+(LightGBM) that see the same columns.  Errors are means over seeds, plus or minus
+their standard deviation; `minus trees` is the paired difference, kernel by kernel,
+of scores averaged over seeds, with its 95 % bootstrap interval.
+
+Everything here is SIMULATED.  What is in --work is not trained again.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+import numpy as np
+
+from baselines import command_line
+from baselines import files
+from baselines.data.tile import store as store_lib
+from baselines.features import tile_table
+from baselines.ranking import ensembles
+from baselines.ranking import metrics
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_SIMULATORS = ('tile', 'tile_other')
+_TREES = dict(
+    objective='regression',
+    learning_rate=0.08,
+    num_leaves=63,
+    min_data_in_leaf=20,
+    feature_fraction=0.5,
+    bagging_fraction=0.8,
+    bagging_freq=1,
+    num_threads=1,
+    verbose=-1,
+)
+
+
+class Row(NamedTuple):
+    """One line of the table.
+
+    Attributes:
+        name: as the table says it.
+        flags: of tiles_train.py, or None for trees.
+        parts: of the table of columns, for trees.
+    """
+
+    name: str
+    flags: Optional[Tuple[str, ...]]
+    parts: Tuple[str, ...] = ()
+
+
+_EPOCHS = '--epochs=60'
+ROWS = (
+    Row('trees', None),
+    Row('trees, tile columns', None, ('tile_columns',)),
+    Row('trees, tile columns, estimate', None, ('tile_columns', 'estimate')),
+    Row('EarlyJoinSAGE, published', ('--epochs=60', '--early_stop=60')),
+    Row(
+        'ResSAGE, estimate',
+        (
+            '--recipe=strong',
+            '--model=ResSAGE',
+            '--estimate',
+            '--configs=64',
+            '--batch=5',
+            _EPOCHS,
+        ),
+    ),
+    Row('--recipe=strong', ('--recipe=strong', _EPOCHS)),
+)
+_STRONG = '--recipe=strong'
+_BEST_TREES = ('trees, tile columns', 'trees, tile columns, estimate')
+
+
+class Kernels:
+    """A split of one simulator, and how to measure scores on it."""
+
+    def __init__(self, work: str, simulator: str, split: str):
+        self.root = os.path.join(work, 'data', simulator)
+        self.store = store_lib.open_tile_split(
+            os.path.join(self.root, split), os.path.join(work, 'cache')
+        )
+        counts = self.store.config_counts
+        self.kernel = np.repeat(np.arange(len(counts)), counts)
+        self.labels = np.asarray(self.store.config_runtime) / np.asarray(
+            self.store.config_runtime_normalizers
+        )
+
+    def by_kernel(self, rows: np.ndarray) -> List[np.ndarray]:
+        """Cuts rows of configurations into kernels."""
+        return np.split(rows, self.store.config_offsets[1:-1])
+
+    def measured(self, scores: np.ndarray) -> Dict[str, np.ndarray]:
+        """Top-1 and top-5 error, OPA and tau of each kernel, [kernels] each."""
+        found = []
+        for given, labels in zip(self.by_kernel(scores), self.by_kernel(self.labels)):
+            right, pairs = metrics.ordered_pairs(given, labels)
+            found.append(
+                (
+                    metrics.top_k_error(given, labels, 1),
+                    metrics.top_k_error(given, labels, 5),
+                    right,
+                    pairs,
+                    np.nan_to_num(metrics.kendall_tau(given, labels)),
+                )
+            )
+        one, five, right, pairs, tau = np.array(found, float).T
+        return {'top-1': one, 'top-5': five, 'right': right, 'pairs': pairs, 'tau': tau}
+
+    def tree_columns(self, parts: Sequence[str]) -> np.ndarray:
+        """What trees see of each configuration."""
+        table = tile_table.TileTable(self.store, parts)
+        raw = np.asarray(self.store.config_feat)
+        return np.concatenate(
+            [
+                raw,
+                table.rows(np.arange(len(raw)), raw),
+                tile_table.kernel_columns(self.store)[self.kernel],
+            ],
+            axis=1,
+        )
+
+
+def main() -> int:
+    """Simulates, trains what is missing, and prints the tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('--work', default='~/out/across')
+    parser.add_argument('--seeds', nargs='+', type=int, default=[0, 1, 2])
+    parser.add_argument('--kernels', type=int, default=600, help='of each train split')
+    parser.add_argument('--rows', nargs='+', help='only these')
+    parser.add_argument('--table', action='store_true', help='train nothing')
+    args = parser.parse_args()
+    command_line.start_tensorflow()
+    work = files.expand(args.work)
+    for simulator in _SIMULATORS:
+        _simulate(work, simulator, args.kernels)
+    rows = [row for row in ROWS if not args.rows or row.name in args.rows]
+    if not args.table:
+        for seed in args.seeds:
+            for row in rows:
+                for source in _SIMULATORS:
+                    _ensure(work, row, source, seed)
+    for target in _SIMULATORS:
+        for source in (target, *(s for s in _SIMULATORS if s != target)):
+            print(_table(work, rows, args.seeds, source, target))
+    return 0
+
+
+def _simulate(work: str, simulator: str, kernels: int) -> None:
+    root = os.path.join(work, 'data', simulator)
+    if not os.path.exists(root):
+        command = ['--collection', simulator, '--output', root]
+        sizes = ['--train', str(kernels), '--valid', '100', '--test', '100']
+        subprocess.run(
+            [sys.executable, '-m', 'baselines.commands.sample', *command, *sizes],
+            check=True,
+            cwd=_ROOT,
+        )
+
+
+# Scores ----------------------------------------------------------------------
+
+
+def _place(work: str, row: Row, source: str, seed: int) -> str:
+    name = ''.join(c if c.isalnum() else '_' for c in row.name)
+    return os.path.join(work, 'runs', f'{name}-{source}-{seed}')
+
+
+def _ensure(work: str, row: Row, source: str, seed: int) -> None:
+    """Trains a row and keeps its scores on the test kernels of both simulators."""
+    place = _place(work, row, source, seed)
+    if os.path.exists(f'{place}.json'):
+        return
+    os.makedirs(place, exist_ok=True)
+    make = _trees if row.flags is None else _graph_model
+    start = _core_seconds()
+    score = make(work, row, source, seed, place)
+    figures: Dict[str, Any] = {'seconds': _core_seconds() - start}
+    for target in _SIMULATORS:
+        kernels = Kernels(work, target, 'test')
+        start = time.process_time()
+        scores = score(kernels)
+        figures[f'{target} per second'] = len(scores) / (time.process_time() - start)
+        np.save(f'{place}-{target}.npy', scores)
+    with files.write_atomically(f'{place}.json') as stream:
+        json.dump(figures, stream)
+    print(f'{row.name}, {source}, seed {seed}: {figures}', file=sys.stderr)
+
+
+def _core_seconds() -> float:
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def _trees(work, row, source, seed, place) -> Callable[[Kernels], np.ndarray]:
+    import lightgbm
+
+    def data(split, reference=None):
+        kernels = Kernels(work, source, split)
+        logs = np.log(kernels.labels)
+        counts = kernels.store.config_counts
+        means = np.bincount(kernels.kernel, logs) / counts
+        return lightgbm.Dataset(
+            kernels.tree_columns(row.parts),
+            logs - means[kernels.kernel],
+            reference=reference,
+        )
+
+    train = data('train')
+    booster = lightgbm.train(
+        {**_TREES, 'seed': seed},
+        train,
+        600,
+        valid_sets=[data('valid', train)],
+        callbacks=[lightgbm.early_stopping(50, verbose=False)],
+    )
+    return lambda kernels: booster.predict(
+        kernels.tree_columns(row.parts), num_threads=1
+    )
+
+
+def _graph_model(work, row, source, seed, place) -> Callable[[Kernels], np.ndarray]:
+    from baselines.tasks import predict
+    from baselines.tasks import prediction
+
+    folders = [
+        f'--data_root={os.path.join(work, "data", source)}',
+        f'--cache_dir={os.path.join(work, "cache")}',
+        f'--out_dir={place}',
+    ]
+    subprocess.run(
+        [sys.executable, 'tiles_train.py', *folders, f'--seed={seed}', *row.flags],
+        check=True,
+        cwd=_ROOT,
+        stdout=subprocess.DEVNULL,
+    )
+    (model_dir,) = (
+        entry.path for entry in os.scandir(place) if entry.name.startswith('model_')
+    )
+
+    def score(kernels: Kernels) -> np.ndarray:
+        data = prediction.DataOptions(kernels.root, os.path.join(work, 'cache'))
+        predictor = predict.load_predictor(model_dir, data)
+        return np.concatenate([scores for _, scores in predictor.score(kernels.store)])
+
+    return score
+
+
+# Tables -----------------------------------------------------------------------
+
+
+def _table(work, rows, seeds, source: str, target: str) -> str:
+    kernels = Kernels(work, target, 'test')
+    lines = [
+        f'trained on `{source}`, tested on `{target}`',
+        '',
+        '| | top-1 error | top-5 error | OPA | tau | core seconds | configurations/s |',
+        '|---|---|---|---|---|---|---|',
+    ]
+    random = np.random.default_rng(0).random((len(seeds), len(kernels.kernel)))
+    estimate = tile_table.TileTable(kernels.store, ('estimate',))
+    alone = estimate.rows(np.arange(len(kernels.kernel)))[:, -1]
+    lines += [
+        _line('random', [kernels.measured(scores) for scores in random]),
+        _line('estimate alone', [kernels.measured(alone)]),
+    ]
+    means: Dict[str, np.ndarray] = {}
+    for row in rows:
+        places = [_place(work, row, source, seed) for seed in seeds]
+        places = [place for place in places if os.path.exists(f'{place}.json')]
+        if not places:
+            continue
+        scores = [np.load(f'{place}-{target}.npy') for place in places]
+        figures = []
+        for place in places:
+            with open(f'{place}.json', encoding='utf-8') as stream:
+                figures.append(json.load(stream))
+        lines.append(
+            _line(
+                row.name,
+                [kernels.measured(each) for each in scores],
+                np.mean([each['seconds'] for each in figures]),
+                np.mean([each[f'{target} per second'] for each in figures]),
+            )
+        )
+        means[row.name] = _mean(kernels, scores)
+    for name in means:
+        lines.append(_line(f'mean of seeds: {name}', [kernels.measured(means[name])]))
+    best = [means[name] for name in _BEST_TREES if name in means]
+    if best and _STRONG in means:
+        both = _mean(kernels, [means[_STRONG], best[-1]])
+        lines.append(_line('mean of both', [kernels.measured(both)]))
+    lines.append('')
+    for name in _BEST_TREES:
+        if name in means and _STRONG in means:
+            lines.append(_paired(kernels, means[_STRONG], means[name], name))
+    return '\n'.join([*lines, ''])
+
+
+def _mean(kernels: Kernels, scores: Sequence[np.ndarray]) -> np.ndarray:
+    """Means of ranks within each kernel."""
+    by_kernel = zip(*(kernels.by_kernel(each) for each in scores))
+    return np.concatenate([ensembles.average(parts, by='ranks') for parts in by_kernel])
+
+
+def _overall(found: Dict[str, np.ndarray]) -> Tuple[float, ...]:
+    opa = found['right'].sum() / found['pairs'].sum()
+    return found['top-1'].mean(), found['top-5'].mean(), opa, found['tau'].mean()
+
+
+def _line(name: str, found, seconds: float = 0, speed: float = 0) -> str:
+    values = np.array([_overall(each) for each in found])
+    cells = [
+        f'{mean:.{digits}f}' + (f' ± {spread:.{digits}f}' if len(found) > 1 else '')
+        for mean, spread, digits in zip(values.mean(0), values.std(0), (3, 4, 3, 3))
+    ]
+    costs = [f'{value:,.0f}' if value else '' for value in (seconds, speed)]
+    return f'| {" | ".join([name, *cells, *costs])} |'
+
+
+def _paired(kernels: Kernels, ours: np.ndarray, trees: np.ndarray, name: str) -> str:
+    one, other = kernels.measured(ours), kernels.measured(trees)
+    texts = []
+    for key in ('top-1', 'top-5', 'OPA', 'tau'):
+        if key == 'OPA':  # of each kernel
+            pairs = np.maximum(one['pairs'], 1)
+            difference = (one['right'] - other['right']) / pairs
+        else:
+            difference = one[key] - other[key]
+        low, high = metrics.bootstrap_interval(difference)
+        texts.append(f'{key} {difference.mean():+.4f} ({low:+.4f} to {high:+.4f})')
+    return f'{_STRONG} minus {name}, over kernels: {", ".join(texts)}'
+
+
+if __name__ == '__main__':
+    sys.exit(command_line.guarded(main))
