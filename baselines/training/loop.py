@@ -204,6 +204,7 @@ def fit(
     validate: Callable[[], Validation],
     after_epoch: Callable[[State], None] = lambda state: None,
     say: Callable[[str], None] = print,
+    patience_steps: int = 0,
 ) -> State:
     """Trains until the validation score stops rising; leaves the best weights.
 
@@ -211,19 +212,27 @@ def fit(
         trainer: holds the model.
         state: a new one, or one to go on from.
         epochs: most epochs.
-        early_stop: stop after so many epochs without a better validation score.
+        early_stop: stop after so many epochs without a better validation score,
+            once they are `patience_steps` long.
         steps_per_epoch: for the progress bar.
         chunks: the epoch's number -> its chunks; the same number gives the
             same chunks, so that a resumed run sees what it would have seen.
         validate: measures the model as it is.
         after_epoch: called with the state after every epoch.
         say: prints a line.
+        patience_steps: fewest steps without a better score before it stops; an
+            epoch of few graphs is short.
 
     Returns:
         The state; the model has the weights of the best epoch.
     """
+    patience = max(early_stop, -(-patience_steps // max(steps_per_epoch, 1)))
     for epoch in range(state.epochs_done, epochs):
-        if state.best_epoch >= 0 and epoch - state.best_epoch > early_stop:
+        if state.best_epoch >= 0 and epoch - state.best_epoch > patience:
+            say(
+                f'stopped: no better validation in {patience} epochs of '
+                f'{steps_per_epoch} steps'
+            )
             break
         started = time.monotonic()
         train_loss, train_opa = _train_epoch(

@@ -224,6 +224,23 @@ def test_stops_after_so_many_epochs_without_a_better_one(
     assert trainer.weights == [best + 1] == state.best_weights
 
 
+def test_patience_counts_steps_where_epochs_are_short():
+    # 5 steps at 2 an epoch: 3 epochs, more than --early_stop says.
+    said = []
+    trainer, state = _fit(
+        [0.5, 0.4, 0.4, 0.4],
+        early_stop=1,
+        patience_steps=5,
+        steps_per_epoch=2,
+        say=said.append,
+    )
+    assert state.epochs_done == 4 and trainer.weights == [1]
+    assert said[-1] == 'stopped: no better validation in 3 epochs of 2 steps'
+    # Long epochs: --early_stop alone.
+    _, state = _fit([0.5, 0.4], early_stop=1, patience_steps=5, steps_per_epoch=9)
+    assert state.epochs_done == 2
+
+
 def test_stops_after_the_last_epoch_with_the_best_weights():
     trainer, state = _fit([0.7, 0.5, 0.6], epochs=3)
     assert state.epochs_done == 3 and trainer.weights == [1]
