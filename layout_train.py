@@ -32,9 +32,9 @@ def main(argv) -> int:
     def work():
         settings = config.from_flags(config.LayoutConfig, flags.FLAGS)
         command_line.start_tensorflow()
-        from baselines.tasks import layout_training
+        from baselines.tasks import train
 
-        layout_training.train(settings)
+        train.train(settings)
 
     return command_line.guarded(work)
 

@@ -31,9 +31,9 @@ def main(argv) -> int:
     def work():
         settings = config.from_flags(config.TileConfig, flags.FLAGS)
         command_line.start_tensorflow()
-        from baselines.tasks import tile_training
+        from baselines.tasks import train
 
-        tile_training.train(settings)
+        train.train(settings)
 
     return command_line.guarded(work)
 

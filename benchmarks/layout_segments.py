@@ -86,8 +86,9 @@ def train(args, mode: str, cut: str, seed: int):
     import json
 
     from baselines.data.layout import sampling as layout_sampling
-    from baselines.tasks import layout
-    from baselines.tasks import layout_training
+    from baselines.tasks import predict
+    from baselines.tasks import prediction
+    from baselines.tasks import train
     from baselines.training import runs
 
     with tempfile.TemporaryDirectory() as out_dir:
@@ -111,10 +112,11 @@ def train(args, mode: str, cut: str, seed: int):
         )
         start = time.process_time()
         with contextlib.redirect_stdout(io.StringIO()):
-            model_dir = layout_training.train(settings)
+            model_dir = train.train(settings)
         seconds = time.process_time() - start
         error = runs.load(model_dir).info['final_error']
-        store = layout.open_split(settings, args.source, args.search, 'train')
+        data = prediction.DataOptions(sample_data=True)
+        store = predict.load_predictor(model_dir, data).open_split('train')
     sampler = layout_sampling.ConfigSampler(store, settings.sampling, unique=True)
     counts = sampler.counts[sampler.with_at_least(settings.configs)]
     return {

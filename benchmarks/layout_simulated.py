@@ -209,15 +209,15 @@ def every(runs, keep=slice(None)) -> Found:
 
 def trained(seed: int, settings, split: str, recipe):
     """Trains ResModel; returns ([GraphResult] of a split, seconds)."""
-    from baselines.tasks import layout_training
     from baselines.tasks import predict
     from baselines.tasks import prediction
+    from baselines.tasks import train
 
     with tempfile.TemporaryDirectory() as out_dir:
         options = config.LayoutConfig(**settings, **recipe, seed=seed, out_dir=out_dir)
         start = time.monotonic()
         with contextlib.redirect_stdout(io.StringIO()):
-            model_dir = layout_training.train(options)
+            model_dir = train.train(options)
         seconds = time.monotonic() - start
         data = prediction.DataOptions(options.data_root, options.cache_dir)
         predictor = predict.load_predictor(model_dir, data)

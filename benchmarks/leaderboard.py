@@ -25,7 +25,6 @@ import hashlib
 import io
 import json
 import os
-import re
 import statistics
 import subprocess
 import sys
@@ -37,6 +36,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 import layout_simulated
+import numpy as np
 import tile_simulated
 import tqdm
 
@@ -308,22 +308,16 @@ def _train(settings):
 
     With one thread these are the seconds on a clock, but for what else runs.
     """
-    if isinstance(settings, config.TileConfig):
-        from baselines.tasks import tile_training as training
-    else:
-        from baselines.tasks import layout_training as training
-    printed = io.StringIO()
+    from baselines.tasks import train
+    from baselines.training import runs
+
     start, start_core = time.monotonic(), time.process_time()
-    with contextlib.redirect_stdout(printed):
-        model_dir = training.train(settings)
-    seconds = [
-        float(found)
-        for found in re.findall(
-            r'^epoch .* ([0-9.]+) s$', printed.getvalue(), re.MULTILINE
-        )
-    ]
+    with contextlib.redirect_stdout(io.StringIO()):
+        model_dir = train.train(settings)
     share = (time.process_time() - start_core) / (time.monotonic() - start)
-    return model_dir, [share * each for each in seconds]
+    curve = runs.load(model_dir).info['train_curve']
+    seconds = np.add(curve['train_seconds'], curve['val_seconds'])
+    return model_dir, (share * seconds).tolist()
 
 
 def _measured(model_dir: str, settings, seconds: float) -> Dict[str, Any]:

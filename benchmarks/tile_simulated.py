@@ -80,7 +80,7 @@ def train_and_measure(model: str, seed: int, epochs: int):
     """One training; errors on unseen programs, and those of random choice."""
     from baselines.tasks import predict
     from baselines.tasks import prediction
-    from baselines.tasks import tile_training
+    from baselines.tasks import train
 
     with tempfile.TemporaryDirectory() as out_dir:
         settings = config.TileConfig(
@@ -88,7 +88,7 @@ def train_and_measure(model: str, seed: int, epochs: int):
         )
         start = time.process_time()
         with contextlib.redirect_stdout(io.StringIO()):
-            model_dir = tile_training.train(settings)
+            model_dir = train.train(settings)
         found = {'seconds': time.process_time() - start, 'random': {}}
         data = prediction.DataOptions('', settings.cache_dir)
         for split in ('valid', 'test'):

@@ -110,7 +110,7 @@ def measure(name: str, folder: str, args):
     normalizer = normalizer_lib.Normalizer.fit(store)
     graphs = graphs_lib.TileGraphs(store, normalizer)
     tf.keras.utils.set_random_seed(0)
-    model = tile.make_model(name, {}, '', _CONFIGS, 120, normalizer)
+    model = tile.Tiles.make_model(name, {}, '', _CONFIGS, 120, normalizer)
     plain = plain_tile_models.PlainModel(model)
     total = int(store.config_counts.sum())
     rng = np.random.default_rng(1)

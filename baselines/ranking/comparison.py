@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple
 import numpy as np
 
 from baselines import text
+from baselines.ranking import metrics
 from baselines.ranking import report
 
 _CONFIDENCE = 0.95
@@ -68,7 +69,7 @@ def paired_gain(
     others = [report.per_graph(task, results) for results in theirs]
     groups = np.array([report.group_of(task, graph_id) for graph_id in ids])
     found = {}
-    for measure in report.measures(task):
+    for measure in metrics.MEASURES[task]:
         sign = 1 if measure.more_is_better else -1
         other = np.mean([values[measure.key] for values in others], axis=0)
         gain = sign * (mine[measure.key] - other)
@@ -99,7 +100,7 @@ def format_runs(summaries: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _runs_table(collection: str, summaries: Mapping[str, Any]) -> str:
     task = next(iter(summaries.values()))['task']
-    measures = report.measures(task)
+    measures = metrics.MEASURES[task]
     rows = [[collection, report.graph_noun(task), *(m.title for m in measures)]]
     by_model: Dict[str, List[Any]] = {}
     for model_dir, summary in summaries.items():
@@ -136,7 +137,7 @@ def format_ensemble(result: Mapping[str, Any]) -> str:
         result: from `tasks.ensemble.measure`.
     """
     summary, members = result['ensemble'], result['members']
-    measures = report.measures(summary['task'])
+    measures = metrics.MEASURES[summary['task']]
     rows = [[summary['collection'], *(m.title for m in measures)]]
     for model_dir, member in members.items():
         rows.append([run_name(model_dir, member), *_cells(measures, [member], np.mean)])

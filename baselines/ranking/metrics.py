@@ -7,7 +7,7 @@ divided by their normalizers first).  Functions on several graphs take a list
 of such pairs.  Nothing here knows of models or files.
 """
 
-from typing import Iterable, Sequence, Tuple
+from typing import Callable, Dict, Iterable, List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 import scipy.stats
@@ -210,6 +210,89 @@ def bootstrap_interval(
         random_state=np.random.default_rng(seed),
     ).confidence_interval
     return float(low), float(high)
+
+
+class Measure(NamedTuple):
+    """A figure of a graph, for reports.
+
+    Attributes:
+        key: its name in JSON.
+        title: the head of its column.
+        of_graph: (scores, runtimes) -> the figure; NaN where it is not defined.
+        of_random: runtimes -> what random scores are expected to get.
+        legend: what the title means; measures may share one.
+        final: its name among the final errors of a training; '' if it is none.
+        more_is_better: which way is up.
+        show: format of a value.
+    """
+
+    key: str
+    title: str
+    of_graph: Callable[[np.ndarray, np.ndarray], float]
+    of_random: Callable[[np.ndarray], float]
+    legend: str = ''
+    final: str = ''
+    more_is_better: bool = False
+    show: str = '.3f'
+
+
+def _tau_or_chance(scores: np.ndarray, runtimes: np.ndarray) -> float:
+    """A model that gives all configurations one score knows as much as chance
+    does.  Leaving it out of the mean would reward it."""
+    tau = kendall_tau(scores, runtimes)
+    return 0.0 if np.isnan(tau) and np.min(runtimes) < np.max(runtimes) else tau
+
+
+def _top_k_measure(k: int) -> Measure:
+    return Measure(
+        f'top_{k}_error',
+        f'top-{k}',
+        lambda scores, runtimes: top_k_error(scores, runtimes, k),
+        lambda runtimes: random_top_k_error(runtimes, k),
+        'top-k: (best of the k ranked first - best) / best.',
+        final=str(k),
+    )
+
+
+def _slowdown_measure(k: int) -> Measure:
+    return Measure(
+        f'slowdown_{k}',
+        f'slowd@{k}',
+        lambda scores, runtimes: slowdown(scores, runtimes, k),
+        lambda runtimes: 1.0 + random_top_k_error(runtimes, k),
+        'slowd@k: best of the k ranked first / best.',
+        final=str(k),
+    )
+
+
+_OPA = Measure(
+    'opa',
+    'OPA',
+    lambda scores, runtimes: ordered_pair_accuracy([(scores, runtimes)]),
+    lambda runtimes: 0.5,
+    more_is_better=True,
+)
+_TAU = Measure(
+    'kendall_tau', 'tau', _tau_or_chance, lambda runtimes: 0.0, more_is_better=True
+)
+_KAGGLE = Measure(
+    'kaggle_score',
+    'Kaggle',
+    lambda scores, runtimes: kaggle_tile_score([(scores, runtimes)]),
+    lambda runtimes: 1.0 - random_top_k_error(runtimes, 5),
+    'Kaggle: 1 - top-5.',
+    more_is_better=True,
+)
+
+# What is reported, in order.  Here a new measure gets its line.
+MEASURES: Dict[str, List[Measure]] = {
+    'tile': [*map(_top_k_measure, (1, 5, 10)), _OPA, _TAU, _KAGGLE],
+    'layout': [
+        _TAU._replace(final='kendall_tau'),
+        *map(_slowdown_measure, (1, 10, 100)),
+        _OPA,
+    ],
+}
 
 
 def _pairs(count: int) -> int:

@@ -59,12 +59,13 @@ def score(
             '--dirs: an ensemble is of two or more different runs, not '
             f'{" ".join(model_dirs)}'
         )
-    first_dir, collection = model_dirs[0], predict.collection_of(loaded[model_dirs[0]])
-    for model_dir, run in loaded.items():
-        if predict.collection_of(run) != collection:
+    names = {d: prediction.collection_of(run).name for d, run in loaded.items()}
+    first_dir = model_dirs[0]
+    for model_dir, name in names.items():
+        if name != names[first_dir]:
             raise ValueError(
-                f'--dirs: {model_dir} is a run of {predict.collection_of(run)}, '
-                f'but {first_dir} of {collection}'
+                f'--dirs: {model_dir} is a run of {name}, but {first_dir} of '
+                f'{names[first_dir]}'
             )
     first: Optional[prediction.Predictor] = None
     scores = []

@@ -1,95 +1,86 @@
-"""The layout collections: open their data, make their models, rank with a run."""
+"""Layouts: rank the layouts of a program's configurable nodes."""
 
-import os
-from typing import Any, Dict
+import functools
+from typing import Iterator
 
 import numpy as np
-import tensorflow as tf
 
 from baselines import config as config_lib
-from baselines import files
 from baselines import registry
-from baselines.data.layout import store as layout_store
-from baselines.features import normalizer as normalizer_lib
-from baselines.hlo import schema
+from baselines.data.layout import sampling
+from baselines.data.layout import store as store_lib
+from baselines.features import expansion as expansion_lib
 from baselines.layout import graphs as graphs_lib
 from baselines.layout import programs as programs_lib
 from baselines.layout import scoring
+from baselines.layout import segments as segments_lib
 from baselines.ranking import metrics
-from baselines.ranking import report
 from baselines.ranking import submission
+from baselines.simulated.layout import dataset
 from baselines.tasks import prediction
+from baselines.tasks import task
 from baselines.tasks import training
-
-_TOY_FILES = 5
-
-
-def make_model(
-    name: str,
-    kwargs: Dict[str, Any],
-    models_file: str,
-    num_configs: int,
-    num_ops: int,
-    normalizer: normalizer_lib.Normalizer,
-) -> tf.keras.Model:
-    """Makes a model and its variables, from its name.
-
-    Raises:
-        ValueError: the name or a keyword is unknown, or the model needs raw
-            columns that were expanded.
-    """
-    model_class = registry.resolve(
-        name, registry.layout_models(models_file), 'layout model'
-    )
-    if 'scaling' in (registry.options(model_class) or ()):
-        if not normalizer.expansion.is_published:
-            raise ValueError(
-                f'--model={name} undoes the scaling of raw columns; train it '
-                'without --features and --mod128'
-            )
-        kwargs = {'scaling': normalizer.to_json(), **kwargs}
-    model = registry.construct(model_class, num_configs, num_ops, kwargs)
-    model.forward(
-        graphs_lib.example_graph(
-            normalizer.num_node_features, normalizer.num_config_features
-        ),
-        2,
-    )
-    return model
+from baselines.training import loop
 
 
-def open_split(
-    options: Any, source: str, search: str, split: str
-) -> layout_store.LayoutStore:
-    """Opens a split of a collection, packing it on first use.
+class Layouts(task.Task):
+    """Programs, each with runtimes in nanoseconds."""
 
-    Args:
-        options: DataOptions, or the settings of a training.
-        source: 'xla' or 'nlp'.
-        search: 'random' or 'default'.
-        split: 'train', 'valid' or 'test'.
-    """
-    if options.sample_data:
-        from baselines.simulated.layout import dataset
+    config_class = config_lib.LayoutConfig
+    unit = 'program'
+    simulated_root = staticmethod(dataset.ensure_dataset)
+    open_folder = staticmethod(store_lib.open_layout_split)
+    program_of = staticmethod(str)
 
-        root = dataset.ensure_dataset()
-    else:
-        root = files.expand(options.data_root)
-    return layout_store.open_layout_split(
-        os.path.join(root, source, search, split),
-        options.cache_dir,
-        skip_bad_files=options.skip_bad_files,
-        limit=_TOY_FILES if options.toy_data else None,
-    )
+    @staticmethod
+    def make_model(name, kwargs, models_file, num_configs, num_ops, normalizer):
+        """See the base class; refuses models that need columns that were expanded."""
+        model_class = _model_class(name, models_file)
+        if 'scaling' in (registry.options(model_class) or ()):
+            if not normalizer.expansion.is_published:
+                raise ValueError(
+                    f'--model={name} undoes the scaling of raw columns; train it '
+                    'without --features and --mod128'
+                )
+            kwargs = {'scaling': normalizer.to_json(), **kwargs}
+        model = registry.construct(model_class, num_configs, num_ops, kwargs)
+        model.forward(
+            graphs_lib.example_graph(
+                normalizer.num_node_features, normalizer.num_config_features
+            ),
+            2,
+        )
+        return model
+
+    def scaled(self, store, training=False):
+        """The programs of a split, `StoredPrograms`."""
+        return programs_lib.StoredPrograms(store, self.normalizer, training)
+
+    @functools.cached_property
+    def _scorer(self):
+        return scoring.LayoutScorer(self.model, self.options.memory_budget << 20)
+
+    def scores(self, graphs):
+        """See the base class."""
+        return (self._scorer.score(graphs[n]) for n in range(len(graphs)))
+
+    def labels(self, store, number):
+        """Runtimes of a program in nanoseconds."""
+        return np.asarray(store.config_runtime[store.rows('config', number)])
+
+    def row(self, graph_id, scores):
+        """A program's row: all configurations."""
+        return submission.layout_row(
+            *self.collection.flags.values(), graph_id, metrics.best_first(scores)
+        )
 
 
-def subset(program: graphs_lib.Program, configs: np.ndarray) -> graphs_lib.Program:
-    """The same program with only some of its configurations.
+def _model_class(name: str, models_file: str) -> type:
+    return registry.resolve(name, registry.layout_models(models_file), 'layout model')
 
-    Args:
-        program: with c configurations.
-        configs: int [s], numbers of configurations.
-    """
+
+def _subset(program: graphs_lib.Program, configs: np.ndarray) -> graphs_lib.Program:
+    """The same program with only some of its configurations, int [s]."""
     groups, group = np.unique(program.group[configs], return_inverse=True)
     return graphs_lib.Program(
         **{
@@ -101,49 +92,83 @@ def subset(program: graphs_lib.Program, configs: np.ndarray) -> graphs_lib.Progr
     )
 
 
-class Predictor(prediction.Predictor):
-    """A run of a layout model."""
+class Training(Layouts, training.Training):
+    """The training of a layout model."""
 
-    config_class = config_lib.LayoutConfig
-    config_columns = len(schema.LAYOUT)
+    temperature = 1.0  # as published
+    label_scale = graphs_lib.RUNTIME_SCALE
+    chosen_by_tau = True
+    unpack = staticmethod(graphs_lib.unpack)
 
-    @property
-    def collection(self):
-        """(source, search) of the run."""
-        return tuple(
-            str(self.run.args.get(name, getattr(self.config_class, name)))
-            for name in ('source', 'search')
+    def check_model(self):
+        """See the base class."""
+        _model_class(self.config.model, self.config.models_file)
+
+    def feature_options(self):
+        """See the base class."""
+        config = self.config
+        of_layouts = expansion_lib.Expansion.of_layouts
+        return {'expansion': of_layouts(config.features, config.mod128)}
+
+    def drawable(self, store):
+        """Equal configurations count once."""
+        config = self.config
+        self._sampler = sampling.ConfigSampler(
+            store,
+            config.sampling,
+            unique=True,
+            max_configs=config.max_configs if config.max_configs > 0 else None,
+            seed=config.seed,
+        )
+        return self._sampler.counts
+
+    def inputs(self, graphs):
+        """See the base class."""
+        return graphs_lib.LayoutGraphs(graphs)
+
+    def steps_of(self, count, batch):
+        """The last batch is filled up with other programs."""
+        return -(-count // batch)
+
+    @functools.cached_property
+    def _cuts(self):
+        """The segments of each program of the split: int [segments, 2]."""
+        config, store = self.config, self.stores['train']
+        if config.segments == 'splits':
+            splits = [store.node_splits[store.rows('split', n)] for n in self.chosen]
+            cuts = [segments_lib.split_segments(s, config.keep_nodes) for s in splits]
+        else:
+            sizes = np.diff(store.node_offsets)[self.chosen]
+            cuts = [segments_lib.equal_segments(s, config.keep_nodes) for s in sizes]
+        return dict(zip(self.chosen, cuts))
+
+    def chunks(self, rng, batches) -> Iterator[loop.Chunk]:
+        """Draws `configs` configurations and a segment of each program."""
+        for numbers in batches:
+            drawn = self._sampler.draw(rng, numbers, self.config.configs)
+            kept = segments_lib.draw_segments(rng, [self._cuts[n] for n in numbers])
+            packed = self.packer.items(
+                numbers[np.newaxis], drawn.configs[np.newaxis], kept[np.newaxis]
+            )
+            yield loop.Chunk(packed, 1)
+
+    def chosen_scores(self, chosen):
+        """See the base class."""
+        programs = [_subset(self.graphs['valid'][n], c) for n, c in enumerate(chosen)]
+        return lambda: self.scores(programs)
+
+    def words(self, count, configs):
+        """See the base class."""
+        where = ':'.join(self.collection.flags.values())
+        return (
+            f'{count:,} programs of {where} with {configs:,} different configurations'
         )
 
-    def _open(self, split):
-        return open_split(self._data, *self.collection, split)
+    def error_words(self, errors):
+        """See the base class."""
+        tau, *slowdowns = (f'{error:.4f}' for error in errors.values())
+        return f'tau: {tau}; slowdown@1/10/100: {" / ".join(slowdowns)}'
 
-    def _program_of(self, graph_id):
-        return graph_id
 
-    def _make_model(self, name, kwargs, models_file, configs):
-        return make_model(
-            name, kwargs, models_file, configs, self.num_ops, self.normalizer
-        )
-
-    def _scores(self, store):
-        programs = programs_lib.StoredPrograms(store, self.normalizer)
-        scorer = scoring.LayoutScorer(self.model, self._data.memory_budget << 20)
-        numbers = training.with_bar(
-            range(len(programs)),
-            len(programs),
-            f'ranking {os.path.basename(store.source)}',
-            'program',
-        )
-        for number in numbers:
-            yield store.graph_ids[number], scorer.score(programs[number])
-
-    def labels(self, store, number):
-        return np.asarray(store.config_runtime[store.rows('config', number)])
-
-    def row(self, graph_id, scores):
-        order = metrics.best_first(scores)
-        return submission.layout_row(*self.collection, graph_id, order)
-
-    def summarise(self, results):
-        return report.summarise_layout(results)
+class Predictor(Layouts, prediction.Predictor):
+    """A run of a layout model, ready to score."""

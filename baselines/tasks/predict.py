@@ -3,14 +3,12 @@
 import os
 from typing import Any, Dict, List, Sequence
 
-from baselines import config as config_lib
 from baselines import files
 from baselines.data.packed import splits
 from baselines.ranking import report
 from baselines.ranking import submission
-from baselines.tasks import layout
 from baselines.tasks import prediction
-from baselines.tasks import tile
+from baselines.tasks import task
 from baselines.training import runs
 
 
@@ -28,19 +26,8 @@ def load_predictor(
         ValueError: the run is incomplete or does not fit the model's code.
     """
     run = runs.load(model_dir)
-    is_layout = collection_of(run).startswith('layout:')
-    kind = layout.Predictor if is_layout else tile.Predictor
-    return kind(run, data, models_file)
-
-
-def collection_of(run: runs.Run) -> str:
-    """Returns what a run was trained on: 'tile:xla', 'layout:nlp:random', ..."""
-    # Only layout trainings have these flags.
-    if 'source' in run.args and 'search' in run.args:
-        return config_lib.LayoutConfig(
-            source=run.args['source'], search=run.args['search']
-        ).collection
-    return config_lib.TileConfig.collection
+    kind = task.kind_of(prediction.collection_of(run))
+    return kind.Predictor(run, data, models_file)
 
 
 def write_predictions(
@@ -123,7 +110,7 @@ def describe(run: runs.Run, store: splits.PackedSplit, split: str) -> Dict[str, 
     """Returns what a summary says of the run and data that it is of."""
     return {
         'model': run.args['model'],
-        'collection': collection_of(run),
+        'collection': prediction.collection_of(run).name,
         'fold': run.args.get('fold', ''),
         'split': split,
         'data': store.source,

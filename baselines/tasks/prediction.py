@@ -1,23 +1,22 @@
 """What the predictions of both collections share: where data comes from, and
 a run that is read back and ready to score."""
 
-import abc
 import dataclasses
 import os
 import sys
 from typing import Any, Dict, Iterator, Optional, Sequence, Tuple
 
 import numpy as np
-import tensorflow as tf
 
 from baselines import config as config_lib
 from baselines import files
+from baselines.data import collections
 from baselines.data import folds
 from baselines.data import variants
 from baselines.data.packed import splits
 from baselines.features import normalizer as normalizer_lib
 from baselines.ranking import report
-from baselines.ranking import submission
+from baselines.tasks import task
 from baselines.training import runs
 
 _Scaling = Tuple[normalizer_lib.Normalizer, int]  # and num_ops
@@ -75,13 +74,23 @@ def data_options(args: Any) -> DataOptions:
     )
 
 
-class Predictor(abc.ABC):
+def collection_of(run: runs.Run) -> collections.Collection:
+    """Returns what a run was trained on.
+
+    Raises:
+        ValueError: there is no such collection.
+    """
+    try:
+        return collections.of_flags(run.args)
+    except ValueError as error:
+        raise ValueError(f'{runs.run_file(run.model_dir)}: {error}') from None
+
+
+class Predictor(task.Task):
     """A run, ready to score.
 
     Attributes:
         run: the run.
-        model: the model with the run's weights.
-        normalizer: what its features are scaled by.
         variant: what the columns meant that it was trained on.
         num_ops: it knows the opcodes below this number.
 
@@ -95,9 +104,6 @@ class Predictor(abc.ABC):
         ValueError: the run is incomplete or does not fit the model's code.
     """
 
-    config_class: type
-    config_columns: int  # published width of the raw configuration features
-
     def __init__(self, run: runs.Run, data: DataOptions, models_file: str):
         args = run.args
         if args.get('models_file') and not models_file:
@@ -107,24 +113,26 @@ class Predictor(abc.ABC):
                 file=sys.stderr,
             )
         self.run = run
-        self._data = data.resolved(run, self.config_class)
+        self.collection = collection_of(run)
+        self.options = data.resolved(run, self.config_class)
+        self._configs = args.get('configs', self.config_class.configs)
         try:
-            self.variant = variants.Variant.from_json(run.info, self.config_columns)
+            self.variant = variants.Variant.from_json(
+                run.info, self.collection.config_columns
+            )
             stored = self._stored_scaling()
         except ValueError as error:
             raise ValueError(f'{runs.run_file(run.model_dir)}: {error}') from None
         self.normalizer, self.num_ops = stored or self._fitted_scaling()
-        self.model = self._make_model(
+        self.model = self.make_model(
             args['model'],
             config_lib.model_kwargs(args.get('model_kwargs_json') or '{}'),
             models_file,
             self._configs,
+            self.num_ops,
+            self.normalizer,
         )
         runs.read_weights(run, self.model)
-
-    @property
-    def _configs(self) -> int:
-        return self.run.args.get('configs', self.config_class.configs)
 
     def open_split(self, split: str) -> splits.PackedSplit:
         """Opens a split of the data to predict.
@@ -135,13 +143,13 @@ class Predictor(abc.ABC):
         """
         fold = self.run.args.get('fold')
         if not fold or split == 'test':
-            return self._open(split)
-        stores = {name: self._open(name) for name in ('train', 'valid')}
+            return self.open_whole(split)
+        stores = {name: self.open_whole(name) for name in ('train', 'valid')}
         known = self.run.info.get('data_fingerprint')
         if isinstance(known, dict) and known.get(split) == folds.fingerprint(
             str(fold), stores, split
         ):
-            return folds.with_fold(str(fold), stores, self._program_of)[split]
+            return folds.with_fold(str(fold), stores, self.program_of)[split]
         print(
             f'note: {self.run.model_dir} is of fold {fold} of other data; '
             f'{stores[split].source} is taken whole',
@@ -149,37 +157,11 @@ class Predictor(abc.ABC):
         )
         return stores[split]
 
-    @abc.abstractmethod
-    def _open(self, split: str) -> splits.PackedSplit:
-        """Opens a split as it is on disk."""
-
-    @abc.abstractmethod
-    def _program_of(self, graph_id: str) -> str:
-        """The program that a graph is, or is of."""
-
-    @abc.abstractmethod
-    def _make_model(
-        self, name: str, kwargs: Dict[str, Any], models_file: str, configs: int
-    ) -> tf.keras.Model:
-        """Makes the model and its variables."""
-
-    @abc.abstractmethod
-    def _scores(self, store) -> Iterator[Tuple[str, np.ndarray]]:
-        """Yields (graph id, scores)."""
-
-    @abc.abstractmethod
-    def labels(self, store, number: int) -> np.ndarray:
-        """The measured runtimes of a graph's configurations."""
-
-    @abc.abstractmethod
-    def row(self, graph_id: str, scores: np.ndarray) -> submission.Row:
-        """A graph's row of the CSV."""
-
-    @abc.abstractmethod
     def summarise(self, results: Sequence[report.GraphResult]) -> Dict[str, Any]:
         """Measures scored graphs."""
+        return report.summarise(self.collection.task, results)
 
-    def score(self, store) -> Iterator[Tuple[str, np.ndarray]]:
+    def score(self, store: splits.PackedSplit) -> Iterator[Tuple[str, np.ndarray]]:
         """Yields (graph id, scores [configurations]); lower is faster.
 
         Raises:
@@ -193,7 +175,9 @@ class Predictor(abc.ABC):
                 f'{store.max_opcode[graph]}, but the model knows those below '
                 f'{self.num_ops}; train a model on data that has it'
             )
-        yield from self._scores(store)
+        scored = zip(store.graph_ids, self.scores(self.scaled(store)))
+        title = f'ranking {os.path.basename(store.source)}'
+        yield from task.with_bar(scored, store.num_graphs, title, self.unit)
 
     def _stored_scaling(self) -> Optional[_Scaling]:
         info = self.run.info
@@ -209,7 +193,7 @@ class Predictor(abc.ABC):
         # training data each time, and so do we.
         print(
             'note: this run does not hold its normaliser; fitting it to '
-            f'{self._data.data_root or "the simulated data"}',
+            f'{self.options.data_root or "the simulated data"}',
             file=sys.stderr,
         )
         stores = [self.open_split(s) for s in ('train', 'valid', 'test')]

@@ -32,7 +32,7 @@ from baselines.ranking import choices
 from baselines.tasks import layout
 from baselines.tasks import predict
 from baselines.tasks import prediction
-from baselines.tasks import training
+from baselines.tasks import task
 
 # Kernels are scored together, for every group costs a second of compiling.
 # Features of so many nodes take 600 MB, of configurations 100 MB.
@@ -253,7 +253,7 @@ def _modules(
             outcome.failed.append(text.one_line(error, path))
             continue
         title = f'reading {os.path.basename(path)} ({number}/{len(paths)})'
-        for tuning in training.with_bar(raw.modules, len(raw.modules), title, 'module'):
+        for tuning in task.with_bar(raw.modules, len(raw.modules), title, 'module'):
             if wanted is None or _is_called(tuning, wanted):
                 found = True
                 yield path, tuning

@@ -1,108 +1,139 @@
-"""The tile collection: open its data, make its models, rank with a run."""
+"""Tiles: rank the tile sizes of a kernel."""
 
-import os
-from typing import Any, Dict
+from typing import Iterator
 
 import numpy as np
-import tensorflow as tf
 
 from baselines import config as config_lib
-from baselines import files
 from baselines import registry
 from baselines.data import families
+from baselines.data.tile import sampling
 from baselines.data.tile import store as store_lib
-from baselines.features import normalizer as normalizer_lib
-from baselines.hlo import schema
+from baselines.features import expansion as expansion_lib
 from baselines.ranking import metrics
-from baselines.ranking import report
 from baselines.ranking import submission
+from baselines.simulated.tile import dataset
 from baselines.tasks import prediction
+from baselines.tasks import task
 from baselines.tasks import training
 from baselines.tiles import graphs as graphs_lib
 from baselines.tiles import scoring
+from baselines.training import loop
+from baselines.training import losses
 
-_TOY_FILES = 100
-
-
-def make_model(
-    name: str,
-    kwargs: Dict[str, Any],
-    models_file: str,
-    num_configs: int,
-    num_ops: int,
-    normalizer: normalizer_lib.Normalizer,
-) -> tf.keras.Model:
-    """Makes a model and its variables, from its name.
-
-    Raises:
-        ValueError: the name or a keyword is unknown.
-    """
-    model_class = registry.resolve(name, registry.tile_models(models_file), 'model')
-    model = registry.construct(model_class, num_configs, num_ops, kwargs)
-    model.forward(graphs_lib.example_graph(normalizer), 2)
-    return model
+# Steps between two looks at the progress bar.
+_STEPS_PER_CHUNK = 50
 
 
-def open_split(options: Any, split: str) -> store_lib.TileStore:
-    """Opens a split, packing it on first use.
-
-    Args:
-        options: DataOptions, or the settings of a training.
-        split: 'train', 'valid' or 'test'.
-    """
-    if options.sample_data:
-        from baselines.simulated.tile import dataset
-
-        root = dataset.ensure_dataset()
-    else:
-        root = files.expand(options.data_root)
-    return store_lib.open_tile_split(
-        os.path.join(root, split),
-        options.cache_dir,
-        skip_bad_files=options.skip_bad_files,
-        limit=_TOY_FILES if options.toy_data else None,
-    )
-
-
-def kernel_labels(store: store_lib.TileStore, kernel: int) -> np.ndarray:
-    """Runtimes of a kernel divided by their normalisers, float64."""
-    rows = slice(*store.config_offsets[kernel : kernel + 2])
-    return np.asarray(store.config_runtime[rows]) / np.asarray(
-        store.config_runtime_normalizers[rows]
-    )
-
-
-class Predictor(prediction.Predictor):
-    """A run of a tile model."""
+class Tiles(task.Task):
+    """Kernels, each with runtimes divided by that of its default tile."""
 
     config_class = config_lib.TileConfig
-    config_columns = len(schema.TILE)
+    unit = 'kernel'
+    simulated_root = staticmethod(dataset.ensure_dataset)
+    open_folder = staticmethod(store_lib.open_tile_split)
+    program_of = staticmethod(families.program_of_kernel)
 
-    def _open(self, split):
-        return open_split(self._data, split)
-
-    def _program_of(self, graph_id):
-        return families.program_of_kernel(graph_id)
-
-    def _make_model(self, name, kwargs, models_file, configs):
-        return make_model(
-            name, kwargs, models_file, configs, self.num_ops, self.normalizer
+    @staticmethod
+    def make_model(name, kwargs, models_file, num_configs, num_ops, normalizer):
+        """See the base class."""
+        model = registry.construct(
+            _model_class(name, models_file), num_configs, num_ops, kwargs
         )
+        model.forward(graphs_lib.example_graph(normalizer), 2)
+        return model
 
-    def _scores(self, store):
-        graphs = graphs_lib.TileGraphs(store, self.normalizer)
-        scored = scoring.TileScorer(self.model, graphs).score_all()
-        title = f'ranking {os.path.basename(store.source)}'
-        for kernel, scores in training.with_bar(
-            scored, store.num_graphs, title, 'kernel'
-        ):
-            yield store.graph_ids[kernel], scores
+    def scaled(self, store, training=False):
+        """The kernels of a split, `TileGraphs`."""
+        return graphs_lib.TileGraphs(store, self.normalizer)
+
+    def scores(self, graphs):
+        """See the base class."""
+        return (s for _, s in scoring.TileScorer(self.model, graphs).score_all())
 
     def labels(self, store, number):
-        return kernel_labels(store, number)
+        """Runtimes of a kernel divided by their normalisers, float64."""
+        rows = slice(*store.config_offsets[number : number + 2])
+        return np.asarray(store.config_runtime[rows]) / np.asarray(
+            store.config_runtime_normalizers[rows]
+        )
 
     def row(self, graph_id, scores):
+        """A kernel's row: the best five."""
         return submission.tile_row(graph_id, metrics.best_first(scores))
 
-    def summarise(self, results):
-        return report.summarise_tile(results)
+
+def _model_class(name: str, models_file: str) -> type:
+    return registry.resolve(name, registry.tile_models(models_file), 'model')
+
+
+class Training(Tiles, training.Training):
+    """The training of a tile model."""
+
+    temperature = losses.TILE_TEMPERATURE
+    unpack = staticmethod(graphs_lib.unpack)
+
+    def check_model(self):
+        """See the base class."""
+        config = self.config
+        model_class = _model_class(config.model, config.models_file)
+        if getattr(model_class, 'wants_estimate', False) and not config.estimate:
+            raise ValueError(
+                f'--model={config.model} corrects an analytical estimate, which is '
+                'not among the features: add --estimate'
+            )
+
+    def feature_options(self):
+        """See the base class."""
+        config = self.config
+        return {
+            'estimate': config.estimate,
+            'expansion': expansion_lib.Expansion.of_tiles(
+                config.features, config.mod128
+            ),
+            'tile_columns': config.tile_columns,
+        }
+
+    def drawable(self, store):
+        """All of a kernel's configurations can be drawn."""
+        return store.config_counts
+
+    def inputs(self, graphs):
+        """Kernels are packed from the split itself."""
+        return graphs
+
+    def steps_of(self, count, batch):
+        """What does not fill a batch is left out, as published.
+
+        The order differs from epoch to epoch, so everything has its turn.
+        """
+        return count // batch
+
+    def chunks(self, rng, batches) -> Iterator[loop.Chunk]:
+        """Draws `configs` configurations of each kernel."""
+        counts = self.stores['train'].config_counts
+        for start in range(0, len(batches), _STEPS_PER_CHUNK):
+            some = batches[start : start + _STEPS_PER_CHUNK]
+            drawn = sampling.draw_configs(
+                rng, counts[some.reshape(-1)], self.config.configs
+            )
+            packed = self.packer.training_items(some, drawn.reshape(*some.shape, -1))
+            yield loop.Chunk(packed, len(some))
+
+    def chosen_scores(self, chosen):
+        """See the base class."""
+        scorer = scoring.TileScorer(self.model, self.graphs['valid'])
+        kernels = np.arange(len(chosen))
+        return lambda: [s for _, s in scorer.score_chosen(kernels, chosen)]
+
+    def words(self, count, configs):
+        """See the base class."""
+        return f'{count:,} kernels with {configs:,} configurations'
+
+    def error_words(self, errors):
+        """See the base class."""
+        return 'top-1/5/10 error: ' + ' / '.join(f'{e:.4f}' for e in errors.values())
+
+
+class Predictor(Tiles, prediction.Predictor):
+    """A run of a tile model, ready to score."""

@@ -1,11 +1,10 @@
-"""What the trainings of both collections share around the loop: resuming,
-keeping the state after every epoch, and writing the run at the end."""
+"""A training from the settings to the run that it leaves."""
 
-import dataclasses
+import abc
 import os
 import platform
 import time
-from typing import Any, Dict, Iterable, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -14,19 +13,304 @@ import tqdm
 
 from baselines import config as config_lib
 from baselines import files
+from baselines.data import collections
+from baselines.data import families
 from baselines.data import folds
 from baselines.data import variants
+from baselines.data.packed import splits
+from baselines.features import normalizer as normalizer_lib
+from baselines.ranking import metrics
+from baselines.ranking import report
 from baselines.ranking import submission
+from baselines.tasks import resuming
+from baselines.tasks import task
 from baselines.training import loop
+from baselines.training import losses
 from baselines.training import optimisation
 from baselines.training import runs
 
 
-def with_bar(items: Iterable, total: int, title: str, unit: str) -> Iterable:
-    """Yields `items` under a progress bar, on a terminal."""
-    return tqdm.tqdm(
-        items, total=total, desc=title, unit=unit, leave=False, disable=None
-    )
+class Training(task.Task):
+    """Opens the data and makes the model; `run` trains it.
+
+    Attributes:
+        config: the settings.
+        stores: the splits, by name.
+        graphs: the same, scaled.
+        packer: packs batches of training graphs.
+        chosen: int64, numbers of the graphs to train on.
+        num_ops: more than the largest opcode.
+        temperature: what the ranking losses divide scores by.
+        label_scale: what runtimes are divided by for the loss.
+        chosen_by_tau: Kendall's tau chooses the best epoch, not OPA.
+        unpack: (packed, step, batch, configs) -> (graph, labels).
+
+    Args:
+        config: the settings.
+
+    Raises:
+        ValueError: the settings or the data are unusable; says why.
+    """
+
+    temperature: float
+    label_scale = 1.0
+    chosen_by_tau = False
+    unpack: Callable[..., Any]
+
+    def __init__(self, config: Any):
+        self.config = self.options = config_lib.checked(config)
+        self.collection = collections.of_flags(config_lib.to_json(config))
+        self.check_model()
+        self._loss = losses.CombinedLoss(config.losses, self.temperature)
+        _check_settings(config)
+        tf.keras.utils.set_random_seed(config.seed)
+        whole = {split: self.open_whole(split) for split in collections.SPLITS}
+        self.stores = folds.with_fold(config.fold, whole, self.program_of)
+        _check_splits(config, self.stores)
+        train = self.stores['train']
+        drawable = self.drawable(train)
+        self.chosen = np.flatnonzero(drawable >= config.configs)
+        if not len(self.chosen):
+            raise ValueError(
+                f'{train.source}: nothing has --configs={config.configs} '
+                f'configurations to draw; the most is {drawable.max()}'
+            )
+        self.normalizer = normalizer_lib.Normalizer.fit(
+            train, self.chosen, **self.feature_options()
+        )
+        self.num_ops = normalizer_lib.num_ops(
+            (train, self.chosen), self.stores['valid'], self.stores['test']
+        )
+        self.graphs = {
+            split: self.scaled(store, split == 'train')
+            for split, store in self.stores.items()
+        }
+        self._batch = self._batch_size()
+        self._steps = self.steps_of(len(self.chosen), self._batch)
+        self.model = self.make_model(
+            config.model,
+            config_lib.model_kwargs(config.model_kwargs_json),
+            config.models_file,
+            config.configs,
+            self.num_ops,
+            self.normalizer,
+        )
+        self.packer = self.inputs(self.graphs['train'])
+        self._trainer = loop.Trainer(
+            self.model,
+            self._loss,
+            _optimisation_of(config, self._steps),
+            lambda packed, step: self.unpack(packed, step, self._batch, config.configs),
+            self.packer.signature(self._batch),
+        )
+        words = self.words(len(self.chosen), drawable[self.chosen].sum())
+        print(
+            f'{config.model}: {count_weights(self.model):,} weights; training on '
+            f'{words}, validating on {self.stores["valid"].num_graphs:,} {self.unit}s'
+        )
+
+    def run(self) -> str:
+        """Trains, measures and ranks; returns the model directory.
+
+        Raises:
+            ValueError: the loss or a score is not finite.
+            OSError: something cannot be written.
+        """
+        unfinished = resuming.Unfinished(self.config, self.stores, self._trainer)
+        state = loop.fit(
+            self._trainer,
+            unfinished.state(),
+            epochs=self.config.epochs,
+            early_stop=self.config.early_stop,
+            steps_per_epoch=self._steps,
+            chunks=self._epochs(),
+            validate=self._validator(),
+            after_epoch=unfinished.keep,
+            say=tqdm.tqdm.write,
+        )
+        model_dir = self._finish(state)
+        unfinished.remove()
+        return model_dir
+
+    # What differs between tiles and layouts.
+
+    @abc.abstractmethod
+    def check_model(self) -> None:
+        """Raises ValueError unless there is --model, and the flags suit it."""
+
+    @abc.abstractmethod
+    def feature_options(self) -> Dict[str, Any]:
+        """What the flags ask of `Normalizer.fit`."""
+
+    @abc.abstractmethod
+    def drawable(self, store: splits.PackedSplit) -> np.ndarray:
+        """How many configurations can be drawn of each graph: int64 [graphs]."""
+
+    @abc.abstractmethod
+    def inputs(self, graphs: Any) -> Any:
+        """What packs batches of scaled graphs; has `signature(batch)`."""
+
+    @abc.abstractmethod
+    def steps_of(self, count: int, batch: int) -> int:
+        """How many batches make an epoch of so many graphs."""
+
+    @abc.abstractmethod
+    def chunks(
+        self, rng: np.random.Generator, batches: np.ndarray
+    ) -> Iterator[loop.Chunk]:
+        """Draws configurations: an epoch of the graphs int64 [steps, batch]."""
+
+    @abc.abstractmethod
+    def chosen_scores(
+        self, chosen: List[np.ndarray]
+    ) -> Callable[[], Iterator[np.ndarray]]:
+        """Scores the chosen configurations of the first validation graphs."""
+
+    @abc.abstractmethod
+    def words(self, count: int, configs: int) -> str:
+        """What is trained on, for people."""
+
+    @abc.abstractmethod
+    def error_words(self, errors: Dict[str, float]) -> str:
+        """The final errors of a split, for people."""
+
+    # What does not.
+
+    def _batch_size(self) -> int:
+        """Returns --batch, or less where there are fewer graphs, and says so."""
+        count, wanted = len(self.chosen), self.config.batch
+        if count < wanted:
+            print(
+                f'note: {count} training {self.unit}s have at least '
+                f'{self.config.configs} configurations, fewer than --batch={wanted}; '
+                f'training on batches of {count}'
+            )
+        return min(wanted, count)
+
+    def _epochs(self) -> Callable[[int], Iterator[loop.Chunk]]:
+        """Each graph once an epoch in random order, but for --family_temperature."""
+        config, ids = self.config, self.stores['train'].graph_ids
+        names = [families.family(self.program_of(ids[n])) for n in self.chosen]
+
+        def epoch(number):
+            rng = np.random.default_rng([config.seed, number])
+            order = families.epoch_order(rng, names, config.family_temperature)
+            order = np.resize(order, [self._steps, self._batch])
+            return self.chunks(rng, self.chosen[order])
+
+        return epoch
+
+    def _validator(self) -> Callable[[], loop.Validation]:
+        """Measures configurations drawn once and kept for all epochs.
+
+        OPA over few configurations per graph, newly drawn each epoch, moves by
+        more than an epoch's progress.  Here it is over up to
+        --validation_configs of each, the same ones every time.
+        """
+        config, store = self.config, self.stores['valid']
+        count = store.num_graphs if store.has_runtimes else 0
+        if config.validate_batches >= 0:
+            count = min(count, config.validate_batches * self._batch)
+        rng = np.random.default_rng([config.seed, 2**32 - 1])
+        chosen = [
+            rng.permutation(configs)[: config.validation_configs]
+            for configs in store.config_counts[:count]
+        ]
+        labels = [self.labels(store, n)[some] for n, some in enumerate(chosen)]
+        score = self.chosen_scores(chosen)
+
+        def validate():
+            if not chosen:
+                return loop.Validation(None, None)
+            pairs = list(zip(score(), labels))
+            correct, total = np.sum([metrics.ordered_pairs(*p) for p in pairs], axis=0)
+            tau = None
+            if self.chosen_by_tau:
+                taus = np.nan_to_num([metrics.kendall_tau(*p) for p in pairs])
+                tau = float(np.mean(taus))
+            return loop.Validation(
+                self._loss_of(pairs), float(correct / total) if total else None, tau
+            )
+
+        return validate
+
+    def _loss_of(self, pairs):
+        configs = self.config.configs
+        lists = [
+            (labels[:configs] / self.label_scale, scores[:configs])
+            for scores, labels in pairs
+            if len(scores) >= configs
+        ]
+        if not lists:
+            return None
+        labels, scores = (np.stack(part) for part in zip(*lists))
+        return float(self._loss(labels.astype(np.float32), scores))
+
+    def _finish(self, state: loop.State) -> str:
+        """Measures validation, ranks test, and writes the run."""
+        final_error: Dict[str, Any] = {'val': None, 'test': None}
+        if self.stores['valid'].has_runtimes:
+            scored = self._scored('valid', 'measuring validation')
+            final_error['val'] = self._final_error('valid', scored)
+        scored = self._scored('test', 'ranking test')
+        if self.config.test_mode == 'metrics':
+            final_error['test'] = self._final_error('test', scored)
+        for split, errors in final_error.items():
+            if errors:
+                print(f'{split} {self.error_words(errors)}')
+        ids = self.stores['test'].graph_ids
+        rows = [self.row(graph_id, scores) for graph_id, scores in zip(ids, scored)]
+        return self._save(state, rows, final_error)
+
+    def _scored(self, split: str, title: str) -> List[np.ndarray]:
+        scores = self.scores(self.graphs[split])
+        count = self.stores[split].num_graphs
+        return list(task.with_bar(scores, count, title, self.unit))
+
+    def _final_error(self, split, scored) -> Dict[str, float]:
+        store = self.stores[split]
+        results = [
+            report.GraphResult(graph_id, scores, self.labels(store, number))
+            for number, (graph_id, scores) in enumerate(zip(store.graph_ids, scored))
+        ]
+        return report.final_error(self.collection.task, results)
+
+    def _save(
+        self,
+        state: loop.State,
+        rows: Sequence[submission.Row],
+        final_error: Dict[str, Any],
+    ) -> str:
+        """Writes the run and the ranking of the test split, and says where."""
+        config, stores = self.config, self.stores
+        info = {
+            # The data root in full: predictions may be made from another folder.
+            'args': {
+                **config_lib.to_json(config),
+                'data_root': files.expand(config.data_root),
+            },
+            'train_curve': state.curve,
+            'best_epoch': state.best_epoch,
+            'final_error': final_error,
+            'test_predictions': {row.id: list(row.configs) for row in rows},
+            'seed': config.seed,
+            'data_fingerprint': {k: s.fingerprint for k, s in stores.items()},
+            'simulated_data': config.sample_data,
+            **variants.Variant.of(stores['train']).to_json(),
+            'versions': versions(),
+            'normalizer': self.normalizer.to_json(),
+            'num_ops': self.num_ops,
+        }
+        words = ['results', str(time.time_ns() // 1_000_000)]
+        name = '_'.join([*words, *self.collection.flags.values()])
+        path = config.results_csv or os.path.join(config.out_dir, f'{name}.csv')
+        model_dir = runs.save(config.out_dir, runs.new_hash(), self.model, info)
+        submission.write_predictions(path, rows)
+        print(
+            f'model:   {model_dir}\nrun:     {runs.run_file(model_dir)}\n'
+            f'ranking: {files.expand(path)}'
+        )
+        return model_dir
 
 
 def count_weights(model: tf.keras.Model) -> int:
@@ -34,12 +318,8 @@ def count_weights(model: tf.keras.Model) -> int:
     return sum(int(np.prod(v.shape)) for v in model.trainable_variables)
 
 
-def check_settings(config: Any) -> None:
-    """Checks what needs no data, and that there is a place for the results.
-
-    Raises:
-        ValueError: a flag is malformed, or there is no such place; names it.
-    """
+def _check_settings(config: Any) -> None:
+    """Checks what needs no data, and that there is a place for the results."""
     optimisation.parse_averaging(config.averaging)
     folds.parse(config.fold)
     runs.check_writable(config.out_dir)
@@ -47,13 +327,8 @@ def check_settings(config: Any) -> None:
         runs.check_file_writable(config.results_csv, 'results_csv')
 
 
-def check_splits(config: Any, stores: Dict[str, Any]) -> None:
-    """Checks that splits belong together and hold what the settings ask for.
-
-    Raises:
-        ValueError: their columns differ, the training split has no runtimes,
-            or --test_mode=metrics finds none in the test split.
-    """
+def _check_splits(config: Any, stores: Dict[str, splits.PackedSplit]) -> None:
+    """Checks that splits belong together and hold what the settings ask for."""
     train, test = stores['train'], stores['test']
     variant = variants.Variant.of(train)
     for store in stores.values():
@@ -67,32 +342,7 @@ def check_splits(config: Any, stores: Dict[str, Any]) -> None:
         )
 
 
-def trainable(store: Any, chosen: np.ndarray, configs: int, most: int) -> np.ndarray:
-    """Returns the graphs to train on, `chosen`, if there are any.
-
-    Raises:
-        ValueError: there are none.
-    """
-    if not len(chosen):
-        raise ValueError(
-            f'{store.source}: nothing has --configs={configs} configurations to '
-            f'draw; the most is {most}'
-        )
-    return chosen
-
-
-def batch_size(config: Any, count: int, what: str) -> int:
-    """Returns --batch, or less where there are only `count`, and says so."""
-    if count < config.batch:
-        print(
-            f'note: {count} training {what} have at least {config.configs} '
-            f'configurations, fewer than --batch={config.batch}; training on '
-            f'batches of {count}'
-        )
-    return min(config.batch, count)
-
-
-def optimisation_of(config: Any, steps_per_epoch: int) -> optimisation.Optimisation:
+def _optimisation_of(config: Any, steps_per_epoch: int) -> optimisation.Optimisation:
     """The optimiser's settings among those of a training."""
     return optimisation.Optimisation(
         lr=config.lr,
@@ -104,115 +354,6 @@ def optimisation_of(config: Any, steps_per_epoch: int) -> optimisation.Optimisat
         averaging=config.averaging,
         total_steps=config.epochs * steps_per_epoch,
     )
-
-
-def checkpoint_of(config: Any, stores: Dict[str, Any]) -> runs.Checkpoint:
-    """Where the unfinished run of these settings and data is kept."""
-    key = config_lib.training_key(
-        config, stores['train'].fingerprint, stores['valid'].fingerprint
-    )
-    return runs.Checkpoint(os.path.join(config.out_dir, f'unfinished_{key}.npz'))
-
-
-def keep(checkpoint: runs.Checkpoint, trainer: loop.Trainer, state: loop.State) -> None:
-    """Writes everything that it takes to go on after this epoch."""
-    arrays = {f'now_{i:04d}': w for i, w in enumerate(trainer.state())}
-    arrays.update({f'best_{i:04d}': w for i, w in enumerate(state.best_weights)})
-    described = dataclasses.asdict(dataclasses.replace(state, best_weights=[]))
-    checkpoint.write(arrays, described)
-
-
-def restored(
-    config: Any, checkpoint: runs.Checkpoint, trainer: loop.Trainer
-) -> loop.State:
-    """The state to go on from: that of an interrupted run, or a new one.
-
-    Raises:
-        ValueError: the file is damaged, or of other code.
-    """
-    if not config.resume:
-        if os.path.exists(checkpoint.path):
-            print(
-                'note: a run of these settings was interrupted; --resume would '
-                'go on with it.  Starting anew'
-            )
-        return loop.State()
-    kept = checkpoint.read()
-    if kept is None:
-        print(
-            'note: --resume: there is no interrupted run of these settings '
-            f'in {config.out_dir}; starting anew'
-        )
-        return loop.State()
-    arrays, described = kept
-    now, best = (
-        [arrays[key] for key in sorted(arrays) if key.startswith(part)]
-        for part in ('now_', 'best_')
-    )
-    try:
-        trainer.restore(now)
-        state = loop.State(**{**described, 'best_weights': best})
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f'{checkpoint.path} does not fit this code ({error}); delete it to '
-            'start anew'
-        ) from None
-    print(f'resuming after epoch {state.epochs_done}')
-    return state
-
-
-def save(
-    config: Any,
-    model: tf.keras.Model,
-    state: loop.State,
-    stores: Dict[str, Any],
-    rows: Sequence[submission.Row],
-    final_error: Dict[str, Any],
-    more: Dict[str, Any],
-    csv_suffix: str = '',
-) -> str:
-    """Writes the run and the ranking of the test split, and says where.
-
-    Args:
-        config: the settings.
-        model: with the best epoch's weights.
-        state: the curves.
-        stores: the splits, by name.
-        rows: the ranking.
-        final_error: by split; None where it was not measured.
-        more: what else prediction needs (normaliser, num_ops, ...).
-        csv_suffix: ends the default name of the CSV.
-
-    Returns:
-        The model directory.
-    """
-    info = {
-        # The data root in full: predictions may be made from another folder.
-        'args': {
-            **config_lib.to_json(config),
-            'data_root': files.expand(config.data_root),
-        },
-        'train_curve': state.curve,
-        'best_epoch': state.best_epoch,
-        'final_error': final_error,
-        'test_predictions': {row.id: list(row.configs) for row in rows},
-        'seed': config.seed,
-        'data_fingerprint': {k: s.fingerprint for k, s in stores.items()},
-        'simulated_data': config.sample_data,
-        **variants.Variant.of(stores['train']).to_json(),
-        'versions': versions(),
-        **more,
-    }
-    path = config.results_csv or os.path.join(
-        config.out_dir, f'results_{time.time_ns() // 1_000_000}{csv_suffix}.csv'
-    )
-    model_dir = runs.save(config.out_dir, runs.new_hash(), model, info)
-    submission.write_predictions(path, rows)
-    print(
-        f'model:   {model_dir}\nrun:     {runs.run_file(model_dir)}\n'
-        f'ranking: {files.expand(path)}'
-    )
-    return model_dir
 
 
 def versions() -> Dict[str, str]:

@@ -19,7 +19,15 @@ from baselines.training import optimisation as optimisation_lib
 # (packed tensors, number of the step) -> (graph, labels [batch, configs])
 Unpack = Callable[[Mapping[str, tf.Tensor], tf.Tensor], Tuple[Any, tf.Tensor]]
 
-CURVES = ('epoch', 'train_loss', 'train_opa', 'val_loss', 'val_opa')
+CURVES = (
+    'epoch',
+    'train_loss',
+    'train_opa',
+    'val_loss',
+    'val_opa',
+    'train_seconds',
+    'val_seconds',
+)
 
 
 @dataclasses.dataclass
@@ -27,8 +35,8 @@ class State:
     """Where a training stands; with the model's weights all it takes to go on.
 
     Attributes:
-        curve: per finished epoch its number, losses and ordered-pair accuracies;
-            `val_tau`, where it is measured.
+        curve: per finished epoch its number, losses and ordered-pair accuracies,
+            and seconds; `val_tau`, where it is measured.
         best_score: highest validation score so far, see `Validation`.
         best_epoch: the epoch it was reached in; -1 before the first.
         best_weights: the model's weights at that epoch.
@@ -238,13 +246,16 @@ def fit(
         train_loss, train_opa = _train_epoch(
             trainer, chunks(epoch), steps_per_epoch, f'epoch {epoch + 1}/{epochs}'
         )
+        trained = time.monotonic()
         with trainer.averaged():
             found = validate()
             # Without a validation score every epoch counts as better than the last.
             better = found.score is None or found.score > state.best_score
             if better:
                 state.best_weights = trainer.model.get_weights()
-        row = (epoch, train_loss, train_opa, found.loss, found.opa)
+        ended = time.monotonic()
+        losses = (train_loss, train_opa, found.loss, found.opa)
+        row = (epoch, *losses, trained - started, ended - trained)
         for name, value in zip(CURVES, row):
             state.curve[name].append(value)
         if found.tau is not None:
@@ -256,7 +267,7 @@ def fit(
             f'epoch {epoch + 1:3d}/{epochs}  loss {train_loss:.4f}  opa '
             f'{_show(train_opa)}  val_loss {_show(found.loss)}  val_opa '
             f'{_show(found.opa)}{_tau(found)}{" *" if better else "  "}  '
-            f'{time.monotonic() - started:.1f} s'
+            f'{ended - started:.1f} s'
         )
         after_epoch(state)
     if state.best_weights:

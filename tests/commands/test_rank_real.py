@@ -12,7 +12,7 @@ from baselines import config
 from baselines.ranking import metrics
 from baselines.tasks import predict
 from baselines.tasks import prediction
-from baselines.tasks import tile_training
+from baselines.tasks import train
 from baselines.training import runs
 from tests.helpers import hlo_modules
 
@@ -34,7 +34,7 @@ def test_extract_train_evaluate_and_rank_real_kernels(tmp_path, capsys, monkeypa
         split = ('train', 'valid', 'train', 'test', 'train')[number % 5]
         (data_root / split).mkdir(parents=True, exist_ok=True)
         shutil.copy(path, data_root / split)
-    model_dir = tile_training.train(
+    model_dir = train.train(
         config.TileConfig(
             data_root=str(data_root),
             cache_dir=str(tmp_path / 'cache'),

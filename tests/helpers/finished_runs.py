@@ -26,6 +26,12 @@ def info_of(model_dir):
         return json.loads(stream.read())
 
 
+def curve_of(model_dir):
+    """The curves of a training, but for the seconds: equal in equal runs."""
+    curve = info_of(model_dir)['train_curve']
+    return {name: curve[name] for name in curve if not name.endswith('_seconds')}
+
+
 def write_info(model_dir, info):
     """Replaces the run file's object."""
     path = runs.run_file(str(model_dir))

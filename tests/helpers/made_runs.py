@@ -64,7 +64,7 @@ def make_tile_run(
         store, estimate=estimate, expansion=expansion
     )
     tf.keras.utils.set_random_seed(0)
-    model = tile.make_model(
+    model = tile.Tiles.make_model(
         'EarlyJoinSAGE', config.model_kwargs(KWARGS), '', 2, num_ops, normalizer
     )
     info = {
@@ -103,7 +103,7 @@ def make_layout_run(folder):
         config_max=config_feat[1],
     )
     tf.keras.utils.set_random_seed(0)
-    model = layout.make_model('ResModel', {}, '', 2, 121, normalizer)
+    model = layout.Layouts.make_model('ResModel', {}, '', 2, 121, normalizer)
     return _write_run(
         folder,
         model,

@@ -146,14 +146,14 @@ def test_raw_columns_that_were_expanded_are_refused():
         for what in ('used', 'min', 'max')
     }
     normalizer = normalizer_lib.Normalizer(**columns)
-    layout.make_model('HybridSAGE', {}, '', 2, 10, normalizer)
+    layout.Layouts.make_model('HybridSAGE', {}, '', 2, 10, normalizer)
     expanded = dataclasses.replace(
         normalizer, expansion=expansion.Expansion(node_signlog=True)
     )
     with pytest.raises(
         ValueError, match='HybridSAGE undoes .* without --features and --mod128'
     ):
-        layout.make_model('HybridSAGE', {}, '', 2, 10, expanded)
+        layout.Layouts.make_model('HybridSAGE', {}, '', 2, 10, expanded)
 
 
 @pytest.mark.parametrize(

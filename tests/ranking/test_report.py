@@ -36,7 +36,7 @@ OPA and tau leave out 1 of 3 kernels, whose runtimes are all equal.
 
 
 def test_tile_summary_by_hand():
-    summary = report.summarise_tile([_WRONG, _RIGHT, _EQUAL])
+    summary = report.summarise('tile', [_WRONG, _RIGHT, _EQUAL])
     assert summary['task'] == 'tile' and summary['confidence'] == 0.95
     assert list(summary['groups']) == ['bert', 'conv.4x4']
     overall = summary['overall']
@@ -70,7 +70,7 @@ def test_layout_summary_by_hand():
     # The fastest (10) is ranked 11th of 12, the second fastest (15) first.
     runtimes = [15.0, *range(20, 29), 10.0, 30.0]
     slow = GraphResult('bert_large', np.arange(12.0), np.array(runtimes))
-    summary = report.summarise_layout([slow, _RIGHT])
+    summary = report.summarise('layout', [slow, _RIGHT])
     assert list(summary['groups']) == ['bert_large', 'conv.4x4_bb22']
     group = summary['groups']['bert_large']
     assert group['slowdown_1']['mean'] == 1.5
@@ -90,7 +90,7 @@ def test_intervals_are_those_of_the_graphs():
         GraphResult(f'p{i % 2}_{i:x}', random.normal(size=9), random.uniform(1, 2, 9))
         for i in range(20)
     ]
-    summary = report.summarise_tile(results)
+    summary = report.summarise('tile', results)
     errors = [metrics.top_k_error(r.scores, r.runtimes, 1) for r in results[::2]]
     found = summary['groups']['p0']['top_1_error']
     low, high = metrics.bootstrap_interval(errors)
@@ -99,7 +99,7 @@ def test_intervals_are_those_of_the_graphs():
 
 
 def test_single_graph_has_no_interval():
-    summary = report.summarise_tile([_RIGHT])
+    summary = report.summarise('tile', [_RIGHT])
     assert summary['overall']['opa'] == {
         'mean': 1.0,
         'low': None,
@@ -111,7 +111,7 @@ def test_single_graph_has_no_interval():
 
 def test_constant_scores_count_as_no_knowledge():
     constant = GraphResult('a_1', np.zeros(3), np.array([1, 2, 3]))
-    overall = report.summarise_tile([constant])['overall']
+    overall = report.summarise('tile', [constant])['overall']
     assert overall['kendall_tau']['mean'] == 0.0
     assert overall['opa']['mean'] == 0.0
     assert overall['top_1_error']['mean'] == 0.0  # index order was lucky
@@ -119,11 +119,11 @@ def test_constant_scores_count_as_no_knowledge():
 
 def test_any_object_with_the_three_attributes_will_do():
     other = types.SimpleNamespace(**_RIGHT._asdict())
-    assert report.summarise_tile([other]) == report.summarise_tile([_RIGHT])
+    assert report.summarise('tile', [other]) == report.summarise('tile', [_RIGHT])
 
 
 def test_graph_without_hash_is_its_own_program():
-    summary = report.summarise_tile([GraphResult('0a1c5d', [1.0], [1.0])])
+    summary = report.summarise('tile', [GraphResult('0a1c5d', [1.0], [1.0])])
     assert list(summary['groups']) == ['0a1c5d']
 
 
@@ -139,18 +139,18 @@ def test_graph_without_hash_is_its_own_program():
 )
 def test_bad_results_are_named(results, message):
     with pytest.raises(ValueError, match=message):
-        report.summarise_tile(results)
+        report.summarise('tile', results)
 
 
 def test_json_holds_no_nan():
-    summary = report.summarise_tile([_EQUAL])
+    summary = report.summarise('tile', [_EQUAL])
     text = report.to_json(summary)
     assert 'NaN' not in text and '"kendall_tau"' in text
     assert json.loads(text) == summary
 
 
 def test_table_is_this():
-    summary = report.summarise_tile([_WRONG, _RIGHT, _EQUAL])
+    summary = report.summarise('tile', [_WRONG, _RIGHT, _EQUAL])
     for key in summary['overall']:
         if isinstance(summary['overall'][key], dict):
             summary['overall'][key].update(low=0.125, high=None)
@@ -163,14 +163,14 @@ def test_table_stays_within_100_columns():
         GraphResult(f'{name}_{i:x}', scores, scores / 40_000 + 1)
         for i, name in enumerate(['z', 'very_long_' * 12 + 'end', 'a' * 30] * 9)
     ]
-    lines = report.format_table(report.summarise_tile(many)).splitlines()
+    lines = report.format_table(report.summarise('tile', many)).splitlines()
     assert max(map(len, lines)) == 100
     assert '1,080,000' in '\n'.join(lines)
     programs = [line.split()[0] for line in lines[2:5]]
     assert programs[0] == 'a' * 30
     assert programs[1].startswith('very_long') and '...' in programs[1]
     assert programs[1].endswith('end') and programs[2] == 'z'
-    layout = report.format_table(report.summarise_layout(many[:3])).splitlines()
+    layout = report.format_table(report.summarise('layout', many[:3])).splitlines()
     assert layout[0].split() == [
         'graph',
         'graphs',
@@ -182,3 +182,36 @@ def test_table_stays_within_100_columns():
         'OPA',
     ]
     assert max(map(len, layout)) <= 100
+
+
+def test_final_errors_of_kernels():
+    found = report.final_error('tile', [_WRONG, _RIGHT, _EQUAL])
+    overall = report.summarise('tile', [_WRONG, _RIGHT, _EQUAL])['overall']
+    assert found == {
+        str(k): pytest.approx(overall[f'top_{k}_error']['mean']) for k in (1, 5, 10)
+    }
+
+
+def test_final_errors_of_programs():
+    slow = GraphResult('slow', [0.0, 1.0], [3.0, 2.0])  # 3 / 2 of the best
+    same = GraphResult('same', [0.0, 1.0], [5.0, 5.0])  # tau is not defined
+    assert report.final_error('layout', [slow, same]) == {
+        'kendall_tau': -0.5,
+        '1': 1.25,
+        '10': 1.0,
+        '100': 1.0,
+    }
+
+
+def test_a_new_measure_is_reported(monkeypatch):
+    new = metrics.Measure(
+        'worst', 'last', lambda s, y: max(y), lambda y: 1.0, 'last: the slowest.'
+    )
+    some = [*metrics.MEASURES['tile'], new]
+    monkeypatch.setitem(metrics.MEASURES, 'tile', some)
+    summary = report.summarise('tile', [_WRONG, _RIGHT])
+    slowest = [max(_WRONG.runtimes), max(_RIGHT.runtimes)]
+    assert summary['overall']['worst']['mean'] == sum(slowest) / 2
+    table = report.format_table(summary)
+    assert table.splitlines()[0].endswith('  last')
+    assert 'Kaggle: 1 - top-5.  last: the slowest.\n' in table

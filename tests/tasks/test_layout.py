@@ -83,6 +83,8 @@ def test_run_file(root, trained):
         'val_loss',
         'val_opa',
         'val_tau',
+        'train_seconds',
+        'val_seconds',
     }
     assert curve['epoch'] == [0, 1, 2]
     for name, values in curve.items():
@@ -339,8 +341,14 @@ def test_toy_data_and_known_test_runtimes(tmp_path):
             {'model_kwargs_json': layout_runs.SMALL.replace('4', '8')},
             'holds variable 1 of shape',
         ),
-        ({'source': 'tpu'}, 'tpu/random/test: there is no such folder'),
-        ({'search': 'random/../random'}, "ID 'layout:xla:random/../random:program_0'"),
+        (
+            {'source': 'tpu'},
+            'there is no collection --source=tpu --search=random; there',
+        ),
+        (
+            {'search': 'random/../random'},
+            '--search=random/../random; there are layout:xla',
+        ),
         ({'configs': 'many'}, 'args.configs should be a positive number'),
     ],
 )

@@ -43,9 +43,9 @@ def _train(tmp_path, monkeypatch):
             settings = layout_runs.settings(
                 tmp_path, **{**layout_runs.TINY, 'epochs': 1, **changes}
             )
-            from baselines.tasks import layout_training
+            from baselines.tasks import train
 
-            layout_training.train(config.checked(settings))
+            train.train(config.checked(settings))
 
         return command_line.guarded(work)
 

@@ -272,12 +272,12 @@ def test_same_seed_and_resumed_runs_are_the_same(root, tmp_path, monkeypatch):
     stop(1)
     whole, printed = layout_runs.train(root, **changes)
     assert 'note: a run of these settings was interrupted' in printed
-    infos = [finished_runs.info_of(run) for run in (resumed, whole)]
-    assert infos[0]['train_curve'] == infos[1]['train_curve']
-    assert len(infos[0]['train_curve']['epoch']) == 4
+    curve = finished_runs.curve_of(whole)
+    assert finished_runs.curve_of(resumed) == curve
+    assert len(curve['epoch']) == 4
     weights = finished_runs.weights_of(whole)
     assert finished_runs.weights_of(resumed) == weights and len(weights) == 1
-    assert finished_runs.info_of(other)['train_curve'] != infos[0]['train_curve']
+    assert finished_runs.curve_of(other) != curve
     # Three runs in one folder: each has its pair, and its own CSV.
     for kind in ('model_*', 'run_*.jsonz', 'results_*_xla_random.csv'):
         assert len(list(tmp_path.glob(kind))) == 3

@@ -17,7 +17,7 @@ from baselines import config as config_lib
 from baselines import registry
 from baselines.tasks import predict
 from baselines.tasks import prediction
-from baselines.tasks import tile_training
+from baselines.tasks import train
 from baselines.training import runs
 from tests.helpers import conformance
 from tests.helpers import elsewhere
@@ -107,7 +107,7 @@ def _trained(data_root, tmp_path_factory):
         model_kwargs_json='{"num_gnns": 2, "hidden_dim": 16}',
         lr=0.01,
     )
-    return settings, tile_training.train(settings)
+    return settings, train.train(settings)
 
 
 @pytest.mark.slow
@@ -244,7 +244,7 @@ def test_models_of_the_published_tree_as_models_file(data_root, tmp_path, copy):
     settings = _settings(
         data_root, tmp_path, model='Stacked', models_file=str(_STUDENT), epochs=1
     )
-    model_dir = tile_training.train(settings)
+    model_dir = train.train(settings)
     output = str(tmp_path / 'again.csv')
     predict.write_predictions([model_dir], _data(settings), output, str(_STUDENT))
     rows = _rows(output)

@@ -93,6 +93,7 @@ def test_run_file(root, trained):
     info = finished_runs.info_of(trained[0])
     curve = info['train_curve']
     assert {'epoch', 'train_loss', 'train_opa', 'val_loss', 'val_opa'} <= set(curve)
+    assert min(curve['train_seconds']) > 0 and min(curve['val_seconds']) > 0
     assert curve['epoch'] == [0, 1, 2]
     for name, values in curve.items():
         assert len(values) == 3 and np.isfinite(values).all(), name

@@ -51,9 +51,9 @@ def _train(tmp_path, monkeypatch):
 
         def work():
             checked = config.checked(config.TileConfig(**{**settings, **changes}))
-            from baselines.tasks import tile_training
+            from baselines.tasks import train
 
-            tile_training.train(checked)
+            train.train(checked)
 
         return command_line.guarded(work)
 

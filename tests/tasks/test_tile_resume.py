@@ -43,7 +43,7 @@ def test_same_seed_and_resumed_runs_are_the_same(root, tmp_path, monkeypatch):
     )
     assert 'note: --resume: there is no interrupted run of these' in printed
     assert kept[0] in os.listdir(tmp_path)
-    curve = finished_runs.info_of(other)['train_curve']
+    curve = finished_runs.curve_of(other)
     assert curve['val_loss'] == curve['val_opa'] == [None] * 4
     assert finished_runs.info_of(other)['best_epoch'] == 3
     resumed, printed = tile_runs.train(root, **changes, resume=True)
@@ -54,8 +54,8 @@ def test_same_seed_and_resumed_runs_are_the_same(root, tmp_path, monkeypatch):
     whole, printed = tile_runs.train(root, **changes)
     assert 'note: a run of these settings was interrupted' in printed
     assert 'epoch   1/4' in printed
-    curve = finished_runs.info_of(whole)['train_curve']
-    assert finished_runs.info_of(resumed)['train_curve'] == curve
+    curve = finished_runs.curve_of(whole)
+    assert finished_runs.curve_of(resumed) == curve
     assert curve['epoch'] == [0, 1, 2, 3]
     weights = finished_runs.weights_of(whole)
     assert finished_runs.weights_of(resumed) == weights and len(weights) == 3

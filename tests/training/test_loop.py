@@ -265,6 +265,8 @@ def test_curves():
         say=lines.append,
         chunks=lambda epoch: iter([loop.Chunk({}, 3), loop.Chunk({}, 1)]),
     )
+    seconds = [state.curve.pop(f'{part}_seconds') for part in ('train', 'val')]
+    assert np.shape(seconds) == (2, 2) and np.min(seconds) >= 0
     assert state.curve == {
         'epoch': [0, 1],
         'train_loss': [2.0, 2.0],
@@ -367,7 +369,11 @@ def _train(seed, epochs=5, resume=None, stop_after=None):
 
 
 def _same(one, other):
-    return one[1].curve == other[1].curve and all(
+    learned = [
+        {name: v for name, v in state.curve.items() if not name.endswith('_seconds')}
+        for _, state, *_ in (one, other)
+    ]
+    return learned[0] == learned[1] and all(
         np.array_equal(a, b) for a, b in zip(one[0].state(), other[0].state())
     )
 

@@ -1,0 +1,113 @@
+"""What a training and a prediction have to know of a kind of collection."""
+
+import abc
+import importlib
+import os
+import types
+from typing import Any, Dict, Iterable, Iterator
+
+import numpy as np
+import tensorflow as tf
+import tqdm
+
+from baselines import files
+from baselines.data import collections
+from baselines.data.packed import splits
+from baselines.features import normalizer as normalizer_lib
+from baselines.ranking import submission
+
+
+class Task(abc.ABC):
+    """Tiles or layouts: how their graphs are opened, scored and ranked.
+
+    Attributes:
+        config_class: the settings of their trainings.
+        unit: what a graph is called.
+        collection: which one.
+        options: where its graphs are: `DataOptions` or settings of a training.
+        normalizer: what features are scaled by.
+        model: what scores.
+    """
+
+    config_class: type
+    unit: str
+    collection: collections.Collection
+    options: Any
+    normalizer: normalizer_lib.Normalizer
+    model: tf.keras.Model
+
+    def open_whole(self, split: str) -> splits.PackedSplit:
+        """Opens a split as it is on disk, packing it on first use."""
+        options = self.options
+        if options.sample_data:
+            root = self.simulated_root()
+        else:
+            root = files.expand(options.data_root)
+        return self.open_folder(
+            os.path.join(root, self.collection.subfolder, split),
+            options.cache_dir,
+            skip_bad_files=options.skip_bad_files,
+            limit=self.collection.toy_files if options.toy_data else None,
+        )
+
+    @staticmethod
+    @abc.abstractmethod
+    def simulated_root() -> str:
+        """The folder of the simulated data, made on first use."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def open_folder(folder: str, cache_dir: str, **options) -> splits.PackedSplit:
+        """Opens the split in a folder."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def program_of(graph_id: str) -> str:
+        """The program that a graph is, or is of."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def make_model(
+        name: str,
+        kwargs: Dict[str, Any],
+        models_file: str,
+        num_configs: int,
+        num_ops: int,
+        normalizer: normalizer_lib.Normalizer,
+    ) -> tf.keras.Model:
+        """Makes a model and its variables, from its name.
+
+        Raises:
+            ValueError: the name or a keyword is unknown.
+        """
+
+    @abc.abstractmethod
+    def scaled(self, store: splits.PackedSplit, training: bool = False) -> Any:
+        """The graphs of a split as the model is given them."""
+
+    @abc.abstractmethod
+    def scores(self, graphs: Any) -> Iterator[np.ndarray]:
+        """Yields the scores of each graph, from what `scaled` returned."""
+
+    @abc.abstractmethod
+    def labels(self, store: splits.PackedSplit, number: int) -> np.ndarray:
+        """The measured runtimes of a graph's configurations."""
+
+    @abc.abstractmethod
+    def row(self, graph_id: str, scores: np.ndarray) -> submission.Row:
+        """A graph's row of the CSV."""
+
+
+def kind_of(collection: collections.Collection) -> types.ModuleType:
+    """The module with the `Training` and `Predictor` of a collection's task.
+
+    The others are not imported: each needs its models.py, which may be a user's.
+    """
+    return importlib.import_module(f'baselines.tasks.{collection.task}')
+
+
+def with_bar(items: Iterable, total: int, title: str, unit: str) -> Iterable:
+    """Yields `items` under a progress bar, on a terminal."""
+    return tqdm.tqdm(
+        items, total=total, desc=title, unit=unit, leave=False, disable=None
+    )

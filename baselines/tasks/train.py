@@ -1,0 +1,23 @@
+"""Trains a model of whichever collection.
+
+model_dir = train(config.TileConfig(data_root='~/data/tpugraphs/...'))
+"""
+
+from typing import Union
+
+from baselines import config as config_lib
+from baselines.data import collections
+from baselines.tasks import task
+
+
+def train(config: Union[config_lib.TileConfig, config_lib.LayoutConfig]) -> str:
+    """Trains a model and writes the run, and a ranking of the test split.
+
+    Prints what it does; returns the model directory.
+
+    Raises:
+        ValueError: the settings or the data are unusable; says why.
+        OSError: something cannot be written.
+    """
+    collection = collections.of_flags(config_lib.to_json(config))
+    return task.kind_of(collection).Training(config).run()

@@ -1,0 +1,44 @@
+"""The table of collections, and how a run says which is its own."""
+
+import pytest
+
+from baselines.data import collections
+
+
+def test_names_and_folders():
+    assert collections.NAMES == (
+        'tile:xla',
+        'layout:xla:random',
+        'layout:xla:default',
+        'layout:nlp:random',
+        'layout:nlp:default',
+    )
+    tile, layout = collections.COLLECTIONS[:2]
+    assert (tile.task, layout.task) == ('tile', 'layout')
+    assert layout.parts == ('npz', 'layout', 'xla', 'random')
+    assert sorted(c.kaggle_place for c in collections.COLLECTIONS) == [0, 1, 2, 3, 4]
+
+
+def test_flags_choose():
+    assert collections.of_flags({'lr': 1.0}).name == 'tile:xla'
+    for collection in collections.COLLECTIONS:
+        flags = {'model': 'MLP', **collection.flags}
+        assert collections.of_flags(flags) is collection
+    # A flag that no collection has on its own.
+    assert collections.of_flags({'source': 'nlp'}).name == 'tile:xla'
+
+
+@pytest.mark.parametrize('source', ['tpu', '', None, ['xla']])
+def test_flags_that_choose_none(source):
+    with pytest.raises(ValueError) as caught:
+        collections.of_flags({'source': source, 'search': 'random'})
+    assert str(caught.value) == (
+        f'there is no collection --source={source} --search=random; there are '
+        'layout:xla:random, layout:xla:default, layout:nlp:random, layout:nlp:default'
+    )
+
+
+def test_choices_of_a_flag():
+    assert collections.choices('source') == ['xla', 'nlp']
+    assert collections.choices('search') == ['random', 'default']
+    assert collections.choices('model') == []
