@@ -12,18 +12,14 @@ import functools
 import importlib
 import importlib.util
 import os
-from typing import Iterator, NamedTuple, Type
+from typing import Iterator, NamedTuple, Set, Type
 
 from google.protobuf import descriptor_pb2
 from google.protobuf import descriptor_pool
 from google.protobuf import message
 from google.protobuf import message_factory
 
-# In the order of their dependencies.
-_XLA_MODULES = (
-    'tensorflow.compiler.xla.xla_data_pb2',
-    'tensorflow.compiler.xla.service.hlo_pb2',
-)
+_XLA_FILES = ('xla/xla_data.proto', 'xla/service/hlo.proto')
 
 # Wire format of the tuning data (docs/raw-files.md):
 # message -> (number, name, type, repeated?, member of the oneof `config`?).
@@ -76,13 +72,10 @@ def protos() -> Protos:
         ImportError: TensorFlow is not installed.
     """
     pool = descriptor_pool.DescriptorPool()
-    dependencies = []
-    for module in _XLA_MODULES:
-        serialized = _serialized_file(module)
-        file = descriptor_pb2.FileDescriptorProto.FromString(serialized)
-        dependencies.append(file.name)
-        pool.AddSerializedFile(serialized)
-    pool.AddSerializedFile(_tuning_file(dependencies).SerializeToString())
+    added: Set[str] = set()
+    for name in _XLA_FILES:
+        _add(pool, name, added)
+    pool.AddSerializedFile(_tuning_file(_XLA_FILES).SerializeToString())
 
     def message_class(field: str) -> Type[message.Message]:
         package = 'xla' if field.startswith('Hlo') else _PACKAGE
@@ -90,6 +83,21 @@ def protos() -> Protos:
         return message_factory.GetMessageClass(descriptor)
 
     return Protos(*(message_class(field) for field in Protos._fields))
+
+
+def _add(pool: descriptor_pool.DescriptorPool, name: str, added: Set[str]) -> None:
+    """Adds a file after those that it imports, which differ with TensorFlow's age."""
+    if name in added:
+        return
+    added.add(name)
+    module = name[: -len('.proto')].replace('/', '.') + '_pb2'
+    if name.startswith('google/protobuf/'):
+        serialized = importlib.import_module(module).DESCRIPTOR.serialized_pb
+    else:
+        serialized = _serialized_file(f'tensorflow.compiler.{module}')
+    for needed in descriptor_pb2.FileDescriptorProto.FromString(serialized).dependency:
+        _add(pool, needed, added)
+    pool.AddSerializedFile(serialized)
 
 
 def _tuning_file(dependencies) -> descriptor_pb2.FileDescriptorProto:

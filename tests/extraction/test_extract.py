@@ -98,6 +98,21 @@ def test_a_layout_file(tmp_path, capsys):
     )
 
 
+def test_layouts_of_rank_seven_and_more_are_kept_as_they_are(tmp_path):
+    runs = [
+        hlo_modules.layout_run([[dims]]) for dims in ([6, 0], [7, 6, 5, 4, 3, 2, 1, 0])
+    ]
+    tuning = hlo_modules.tuning(runs=runs, config_index_to_node=[2])
+    path = _write(tmp_path / 'a.pb', tuning.SerializeToString())
+    assert _extract(path, tmp_path / 'out') == 0
+    [written] = (tmp_path / 'out').iterdir()
+    record = layout_records.read_layout(str(written))
+    assert record.node_config_feat[:, 0, :6].tolist() == [
+        [6, 0, -1, -1, -1, -1],
+        [7, 6, 5, 4, 3, 2],
+    ]
+
+
 @pytest.mark.parametrize(
     'tuning, message',
     [
@@ -108,9 +123,9 @@ def test_a_layout_file(tmp_path, capsys):
         (good_layout(times=(5, 0)), "module 'main.1': run 1 took 0 ns"),
         (
             hlo_modules.tuning(
-                runs=[hlo_modules.layout_run([[[6]]])] * 2, config_index_to_node=[2]
+                runs=[hlo_modules.layout_run([[[128]]])] * 2, config_index_to_node=[2]
             ),
-            'allowed are whole numbers from -1 to 5',
+            'allowed are whole numbers from -1 to 127',
         ),
     ],
 )

@@ -65,7 +65,7 @@ def _no_configurable_node(path):
     damages.changed('node_config_feat', lambda array: array[:, :0])(path)
 
 
-_ALLOWED = 'allowed are whole numbers from -1 to 5'
+_ALLOWED = 'allowed are whole numbers from -1 to 127'
 _DAMAGES = {
     **damages.COMMON,
     'configurable node outside': (
@@ -85,8 +85,8 @@ _DAMAGES = {
         'node_config_ids is empty: without a configurable',
     ),
     'value above': (
-        damages.entry('node_config_feat', (3, 2, 5), 6),
-        f'node_config_feat has 6.0 in configuration 3, configurable node 2, '
+        damages.entry('node_config_feat', (3, 2, 5), 128),
+        f'node_config_feat has 128.0 in configuration 3, configurable node 2, '
         f'column 5; {_ALLOWED}',
     ),
     'value below': (damages.entry('node_config_feat', (0, 0, 0), -2), _ALLOWED),

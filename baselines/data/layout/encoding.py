@@ -7,14 +7,18 @@ thing, so their codes are kept once.
 """
 
 import dataclasses
-from typing import Tuple
+from typing import Dict, Tuple
 
 import numpy as np
 
 from baselines.data.layout import records as layout_records
 from baselines.hlo import schema
 
-_BASE = layout_records.HIGHEST - layout_records.LOWEST + 1
+# Almost all dimension numbers are from -1 to 5, digits in base 7; a vector with
+# others, of an array of rank 7 and more, is kept in a list.
+_USUAL = schema.RANK - 1
+_BASE = _USUAL - layout_records.LOWEST + 1
+_BEYOND = _BASE ** len(schema.LAYOUT)
 _CODE_TYPES = (np.dtype('<u1'), np.dtype('<u2'), np.dtype('<u4'))
 # Rows that are moved or compared at a time.
 _CHUNK = 1024
@@ -54,8 +58,10 @@ class ConfigEncoder:
             nodes: how many configurable nodes the program has.
         """
         self._added = 0
-        # A vector's key is its number in base 7, below 2**51.
+        # A vector's key is its number in base 7, below 2**51; or _BEYOND and its
+        # number in a list.
         self._keys = np.zeros(0, np.int64)
+        self._beyond: Dict[bytes, int] = {}
         # Keys are sorted; this is their order of appearance, by which the
         # codes so far were given.
         self._order = np.zeros(0, np.int64)
@@ -68,9 +74,9 @@ class ConfigEncoder:
 
         Args:
             features: [configurations, k, 18] of any number type, checked to be
-                whole numbers from -1 to 5.
+                whole numbers from -1 to 127.
         """
-        keys = _pack(features)
+        keys = self._key(features)
         places, known = self._find(keys)
         if not known.all():
             self._extend(np.unique(keys[~known]))
@@ -84,18 +90,41 @@ class ConfigEncoder:
         """Returns all that was added; the encoder is then used up."""
         group, first = self._groups()
         codes = self._codes
+        vectors = self._vectors()
+        lexical = np.lexsort(vectors.T[::-1])
         ranks = np.empty(len(self._order), codes.dtype)
-        ranks[self._order] = np.arange(len(ranks))
+        ranks[self._order[lexical]] = np.arange(len(ranks))
         for start in range(0, len(first), _CHUNK):
             rows = first[start : start + _CHUNK]
             # In place: row i comes from row first[i] >= i, in ascending order.
             codes[start : start + len(rows)] = ranks[codes[rows]]
         return EncodedConfigs(
-            vectors=_unpack(self._keys),
+            vectors=vectors[lexical],
             codes=codes[: len(first)],
             group=group.astype(np.int32),
             first=first.astype(np.int32),
         )
+
+    def _key(self, features: np.ndarray) -> np.ndarray:
+        """Returns int64 [configurations, k], equal where vectors are."""
+        if not features.size or features.max() <= _USUAL:
+            return _pack(features)
+        keys = _pack(np.minimum(features, _USUAL))
+        beyond = (features > _USUAL).any(axis=-1)
+        keys[beyond] = [
+            _BEYOND + self._beyond.setdefault(vector.tobytes(), len(self._beyond))
+            for vector in features[beyond].astype(np.int8)
+        ]
+        return keys
+
+    def _vectors(self) -> np.ndarray:
+        """Returns int8 [d, 18], the vectors of the keys."""
+        usual = self._keys < _BEYOND
+        vectors = _unpack(np.where(usual, self._keys, 0))
+        listed = np.frombuffer(b''.join(self._beyond), np.int8)
+        listed = listed.reshape(-1, vectors.shape[1])
+        vectors[~usual] = listed[self._keys[~usual] - _BEYOND]
+        return vectors
 
     def _find(self, keys: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
         """Returns where keys would be in the dictionary, and which are there."""

@@ -18,7 +18,9 @@ from baselines.hlo import schema
 MAX_FILE_BYTES = 16 << 30
 _MAX_PROGRAM_BYTES = 1 << 30
 # Output, input and kernel layout, 6 dimensions each; -1 where there is none.
-LOWEST, HIGHEST = -1, 5
+# Arrays of rank 7 and more have dimension numbers above 5; more than an int8
+# holds is no dimension.
+LOWEST, HIGHEST = -1, 127
 
 # n nodes, m edges, c configurations of k nodes, s segment ends, F columns.
 _PROGRAM_SCHEMA: Mapping[str, npz.Field] = {
@@ -182,7 +184,7 @@ def _checked_blocks(
 
 
 def check_config_values(path: str, features: np.ndarray, first: int = 0) -> None:
-    """Makes sure that features are whole numbers from -1 to 5.
+    """Makes sure that features are whole numbers from -1 to 127.
 
     Args:
         path: the file, for messages.

@@ -37,6 +37,14 @@ def test_codes_by_hand():
     assert encoded.group.dtype == encoded.first.dtype == np.int32
 
 
+def test_dimensions_of_arrays_of_rank_seven_and_more():
+    a, b, c, d = _vectors([6, 5], [0, 127], [0, 5], [6, 4])
+    encoded = _encode(np.array([[a, b], [c, d], [a, a]], np.float32))
+    # In lexical order: c, b, d, a.
+    np.testing.assert_array_equal(encoded.vectors, [c, b, d, a])
+    assert encoded.codes.tolist() == [[3, 1], [0, 2], [3, 3]]
+
+
 @settings(deadline=None, max_examples=60)
 @given(
     configs=st.integers(1, 40),
@@ -44,13 +52,15 @@ def test_codes_by_hand():
     vectors=st.integers(1, 12),
     block=st.integers(1, 40),
     dtype=st.sampled_from([np.int8, np.float32, np.int64, np.float64]),
+    highest=st.sampled_from([5, 6, 127]),
     seed=st.integers(0, 2**32 - 1),
 )
 def test_everything_comes_back_whatever_the_blocks(
-    configs, nodes, vectors, block, dtype, seed
+    configs, nodes, vectors, block, dtype, highest, seed
 ):
     rng = np.random.default_rng(seed)
     pool = rng.integers(-1, 6, (vectors, 18)).astype(dtype)
+    pool[::2, 0] = highest
     features = pool[rng.integers(0, vectors, (configs, nodes))]
     encoded = _encode(features, block)
     np.testing.assert_array_equal(

@@ -193,9 +193,9 @@ def test_large_arrays_in_fortran_order_say_what_to_do(tmp_path, monkeypatch):
         ({'node_config_feat': None}, 'the array node_config_feat is missing (there'),
         ({'node_feat': None}, 'the array node_feat is missing (there'),
         (
-            _changed('node_config_feat', (5, 2, 17), 6),
-            'node_config_feat has 6.0 in configuration 5, configurable node 2, column '
-            '17; allowed are whole numbers from -1 to 5',
+            _changed('node_config_feat', (5, 2, 17), 200),
+            'node_config_feat has 200.0 in configuration 5, configurable node 2, '
+            'column 17; allowed are whole numbers from -1 to 127',
         ),
         (
             _changed('node_config_feat', (0, 1, 3), -2),
@@ -286,8 +286,8 @@ def test_features_that_are_not_numbers(tmp_path, value, shown):
 def test_the_configuration_is_named_in_later_blocks_too(tmp_path, monkeypatch):
     # 3 * 18 * 4 bytes per configuration: two of them per block.
     monkeypatch.setattr(npz_stream, '_BLOCK_BYTES', 500)
-    path = _written(tmp_path, **_changed('node_config_feat', (5, 0, 2), 9))
-    assert 'has 9.0 in configuration 5, configurable node 0' in _message(path)
+    path = _written(tmp_path, **_changed('node_config_feat', (5, 0, 2), 200))
+    assert 'has 200.0 in configuration 5, configurable node 0' in _message(path)
 
 
 def test_pickled_objects_are_never_loaded(tmp_path):
@@ -388,7 +388,10 @@ def test_sizes_are_checked_before_memory_is_taken(tmp_path, monkeypatch):
     'changes, message',
     [
         ({'node_config_ids': np.array([4, 1, 4])}, 'node_config_ids has node 4 2'),
-        (_changed('node_config_feat', (5, 2, 17), 6), 'node_config_feat has 6.0 in'),
+        (
+            _changed('node_config_feat', (5, 2, 17), 200),
+            'node_config_feat has 128.0 in',
+        ),
         ({'config_runtime': np.array([5])}, 'node_config_feat has shape'),
         ({'node_splits': np.array([[0, 4]])}, r'node_splits is \[0, 4\], expected'),
     ],
