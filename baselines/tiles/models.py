@@ -1015,7 +1015,8 @@ class LateJoinResSAGE(tf.keras.Model):
 
         n = W [features, embedding],  n = n + f(norm(n))      node_gnns times
         z = [mean of n, maximum of n]
-        x = Z z + Q q + (U z) * (V q)
+        e = Q q
+        x = e + Z z + (U z) * (V e)
         x = x + MLP(norm(activation(x)))                      head_blocks times
         score = w activation(x)
 
@@ -1104,10 +1105,10 @@ class LateJoinResSAGE(tf.keras.Model):
         if self._bins:
             x = tf.concat([x, _ramps(kernels.configs, self._bins)], -1)
         shape = [kernels.batch, -1, self._width]
+        x = self._of_config(x)
         gate = tf.expand_dims(self._kernel_gate(z), 1)
-        joined = tf.reshape(self._of_config(x), shape)
+        joined = tf.reshape(x, shape) + tf.expand_dims(self._of_kernel(z), 1)
         joined += tf.reshape(self._config_gate(x), shape) * gate
-        joined += tf.expand_dims(self._of_kernel(z), 1)
         x = tf.reshape(joined, [-1, self._width])
         for norm, first, second in self._blocks:
             y = first(norm(self._activation(x)))
