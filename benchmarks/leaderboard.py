@@ -118,6 +118,16 @@ def tile_rows() -> List[Row]:
             'strong, --estimate',
             {**strong, 'model': 'ConfigAttentionSAGE', 'estimate': True},
         ),
+        Row(
+            'ResSAGE',
+            'strong, --tile_columns --estimate',
+            {**strong, 'model': 'ResSAGE', 'tile_columns': True, 'estimate': True},
+        ),
+        Row(
+            'LateJoinResSAGE',
+            'strong, --tile_columns --estimate',
+            {**recipes.settings('strong', 'tile:xla')},
+        ),
     ]
 
 
