@@ -124,18 +124,9 @@ class _Config:
 
     # What does not change the trained model.
     _not_in_hash = (
-        'cache_dir',
-        'out_dir',
-        'results_csv',
-        'test_mode',
-        'epochs',
-        'early_stop',
-        'eval_every',
-        'resume',
-        'recipe',
-        'data_root',
-        'memory_budget',
-    )
+        'cache_dir out_dir results_csv test_mode epochs early_stop early_stop_steps '
+        'eval_every resume recipe data_root memory_budget'
+    ).split()
 
 
 def _losses() -> str:
@@ -173,6 +164,12 @@ class TileConfig(_Config):
     )
     epochs: int = _setting(100, 'Most epochs.', low=1)
     early_stop: int = _setting(20, _EARLY_STOP, low=1)
+    early_stop_steps: int = _setting(
+        5000,
+        'Fewest steps without a better score before --early_stop counts: with few '
+        'kernels an epoch is short.  0: epochs alone.',
+        low=0,
+    )
     eval_every: int = _setting(5, 'Deprecated: every epoch is validated.')
     losses: str = _setting('ListMLELoss:1,MSE:0.02', _losses)
     clip_norm: float = _setting(1e-3, _CLIP_NORM, above=0)
