@@ -127,6 +127,7 @@ class Training(task.Task):
             validate=self._validator(),
             after_epoch=unfinished.keep,
             say=tqdm.tqdm.write,
+            patience_steps=getattr(self.config, 'early_stop_steps', 0),
         )
         model_dir = self._finish(state)
         unfinished.remove()
