@@ -78,7 +78,7 @@ def test_the_table(raw, model_dir, capsys):
             words[i] + ',',
             'input',
             '-',
-            *['(default)'] * (i == 0),
+            *['(default)'] * bool(i == 0),
         ]
         for rank, i in enumerate(metrics.best_first(scores))
     ]
@@ -324,7 +324,7 @@ def test_layouts(tmp_path, capsys):
     assert '1 module with 3 configurations ranked' in capsys.readouterr().out
 
     bad = hlo_modules.tuning(
-        hlo_modules.chain(), [hlo_modules.layout_run([[[6]]])] * 2, 1, [2]
+        hlo_modules.chain(), [hlo_modules.layout_run([[[200]]])] * 2, 1, [2]
     )
     single = hlo_modules.tuning(
         hlo_modules.chain(), [hlo_modules.layout_run([[[1]]])], 1, [2]
@@ -336,7 +336,7 @@ def test_layouts(tmp_path, capsys):
             'is a tile file, and the model ranks '
             'layout files; give a model that was trained on tiles',
         ),
-        ('c', bad.SerializeToString(), "module 'fusion.1': node_config_feat has 6"),
+        ('c', bad.SerializeToString(), "module 'fusion.1': node_config_feat has 200"),
         (
             'd',
             single.SerializeToString(),

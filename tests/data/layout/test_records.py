@@ -390,7 +390,7 @@ def test_sizes_are_checked_before_memory_is_taken(tmp_path, monkeypatch):
         ({'node_config_ids': np.array([4, 1, 4])}, 'node_config_ids has node 4 2'),
         (
             _changed('node_config_feat', (5, 2, 17), 200),
-            'node_config_feat has 128.0 in',
+            'node_config_feat has 200.0 in',
         ),
         ({'config_runtime': np.array([5])}, 'node_config_feat has shape'),
         ({'node_splits': np.array([[0, 4]])}, r'node_splits is \[0, 4\], expected'),
