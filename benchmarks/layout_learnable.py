@@ -36,7 +36,7 @@ CONVOLUTION, DOT, RESHAPE = map(
 
 
 def main() -> None:
-    root = sys.argv[1] if len(sys.argv) > 1 else dataset.ensure_dataset()
+    root = sys.argv[1] if len(sys.argv) > 1 else dataset.Programs().ensure()
     rows = ('counts', 'local', 'ceiling')
     print('SIMULATED data; mean tau over unseen test programs')
     print(f'{"collection":14}' + ''.join(f'{row:>10}' for row in rows))

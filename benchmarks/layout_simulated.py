@@ -112,7 +112,7 @@ def main() -> int:
     print('| collection | random | trees | ResModel | training |')
     print('|---|---|---|---|---|')
     for collection in args.collections:
-        settings = _settings(args, dataset.ensure_dataset(), collection)
+        settings = _settings(args, dataset.Programs().ensure(), collection)
         trees = by_seed(boosted, args, settings, 'test', TREES)
         model = by_seed(trained, args, settings, 'test', {**RECIPE, **changed})
         rows += show(collection, '0', every(trees), every(model))
@@ -281,7 +281,7 @@ def _rows(settings, split: str):
 
 
 def _store(settings, split: str) -> layout_store.LayoutStore:
-    return layout_store.open_layout_split(
+    return layout_store.LayoutStore.open(
         os.path.join(
             settings['data_root'], settings['source'], settings['search'], split
         ),

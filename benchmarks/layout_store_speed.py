@@ -104,7 +104,7 @@ def _inflate(folder):
 
 def _import(folder, cache_dir):
     start, start_cpu = time.perf_counter(), time.process_time()
-    store = layout_store.open_layout_split(folder, cache_dir)
+    store = layout_store.LayoutStore.open(folder, cache_dir)
     seconds = time.perf_counter() - start
     return {
         'import_s': seconds,
@@ -137,7 +137,7 @@ def _huge(scratch, configs):
 
 def _draw(split, cache_dir):
     """Draws and decodes batches as a training step does."""
-    store = layout_store.open_layout_split(split, cache_dir)
+    store = layout_store.LayoutStore.open(split, cache_dir)
     scale = normalizer.Normalizer.fit(store)
     graphs = list(range(_GRAPHS))
     figures = {}

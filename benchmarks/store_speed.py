@@ -92,7 +92,7 @@ def _load_arrays(folder):
 
 def _build(folder, cache_dir):
     start = time.perf_counter()
-    store = store_lib.open_tile_split(folder, cache_dir)
+    store = store_lib.TileStore.open(folder, cache_dir)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {
         'build_s': time.perf_counter() - start,
@@ -111,7 +111,7 @@ def _resident_mb():
 def _use(folder, cache_dir):
     """Opens the packed split and gathers batches as a training step does."""
     before, start = _resident_mb(), time.perf_counter()
-    store = store_lib.open_tile_split(folder, cache_dir)
+    store = store_lib.TileStore.open(folder, cache_dir)
     opened = time.perf_counter() - start
     grown = _resident_mb() - before
 

@@ -52,14 +52,14 @@ def main() -> int:
     if args.sample_data:
         from baselines.simulated.tile import dataset
 
-        root = dataset.ensure_dataset()
+        root = dataset.Kernels().ensure()
     print(
         f'| | kernels | configurations | {" | ".join(_MEASURES)} | configurations / s |'
     )
     print('|---|---|---|---|---|---|---|---|')
     rows = []
     for split in args.splits:
-        store = store_lib.open_tile_split(os.path.join(root, split), args.cache_dir)
+        store = store_lib.TileStore.open(os.path.join(root, split), args.cache_dir)
         names, found, speed = measured(store, args.configs)
         if args.kernels:
             for name, values in zip(names, found):

@@ -106,7 +106,7 @@ def measure(name: str, folder: str, args):
     from baselines.training import losses
     from baselines.training import optimisation
 
-    store = store_lib.open_tile_split(folder, os.path.join(folder, 'cache'))
+    store = store_lib.TileStore.open(folder, os.path.join(folder, 'cache'))
     normalizer = normalizer_lib.Normalizer.fit(store)
     graphs = graphs_lib.TileGraphs(store, normalizer)
     tf.keras.utils.set_random_seed(0)

@@ -90,7 +90,7 @@ class Kernels:
 
     def __init__(self, work: str, simulator: str, split: str):
         self.root = os.path.join(work, 'data', simulator)
-        self.store = store_lib.open_tile_split(
+        self.store = store_lib.TileStore.open(
             os.path.join(self.root, split), os.path.join(work, 'cache')
         )
         counts = self.store.config_counts

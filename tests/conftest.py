@@ -1,3 +1,17 @@
 """What all tests share."""
 
+import os
+
+import hypothesis
+
 import baselines  # noqa: F401  chooses Keras before a test imports TensorFlow
+
+# TensorFlow's threads cannot be set once it runs, which in one process it does from
+# the first test on: commands leave them alone if the user has set them.
+os.environ.setdefault('TF_NUM_INTRAOP_THREADS', '1')
+os.environ.setdefault('TF_NUM_INTEROP_THREADS', '1')
+os.environ.pop('TPUGRAPHS_DEBUG', None)  # it shows tracebacks, not messages
+
+# How long an example takes says more about the machine than about the code.
+hypothesis.settings.register_profile('house', deadline=None)
+hypothesis.settings.load_profile('house')

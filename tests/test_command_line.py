@@ -62,8 +62,7 @@ def test_exit_code_of_work_that_ends(returned, code):
         ),
     ],
 )
-def test_user_errors_are_one_line(capsys, monkeypatch, error, line):
-    monkeypatch.delenv('TPUGRAPHS_DEBUG', raising=False)
+def test_user_errors_are_one_line(capsys, error, line):
     assert command_line.guarded(lambda: _raise(error)) == 1
     assert capsys.readouterr() == ('', f'error: {line}\n')
 

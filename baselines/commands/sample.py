@@ -34,7 +34,6 @@ random and default) in one folder; docs/simulated-data-layout.md has the formula
 import argparse
 import dataclasses
 import sys
-import types
 from typing import Dict
 
 from baselines import commands
@@ -44,7 +43,7 @@ from baselines import files
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's options; what is left out is the collection's default."""
     datasets = _datasets()
-    tile, layout = datasets['tile'].Sizes(), datasets['layout'].Sizes()
+    tile, layout = datasets['tile'](), datasets['layout']()
     parser.add_argument(
         '--collection',
         choices=tuple(datasets),
@@ -56,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--output',
         help='folder to write; older simulated data there are replaced, all else '
         'is refused (default: '
-        + '; '.join(f'{key}: {d.DEFAULT_ROOT}' for key, d in datasets.items())
+        + '; '.join(f'{key}: {d.default_root}' for key, d in datasets.items())
         + ')',
     )
     for split in ('train', 'valid', 'test'):
@@ -94,23 +93,23 @@ def run(args: argparse.Namespace) -> None:
     """Writes the data and says what they are."""
     dataset = _datasets()[args.collection]
     given = {name: value for name, value in vars(args).items() if value is not None}
-    known = {field.name for field in dataclasses.fields(dataset.Sizes)}
+    known = {field.name for field in dataclasses.fields(dataset)}
     for name in sorted(given.keys() - known - {'collection', 'output'}):
         raise ValueError(
             f'--{name} is no option of --collection {args.collection}; leave it out'
         )
-    sizes = dataset.Sizes(**{name: given[name] for name in known & given.keys()})
-    root = files.expand(args.output or dataset.DEFAULT_ROOT)
-    summary = dataset.generate_dataset(root, sizes)
-    print(dataset.describe(root, sizes, summary))
+    wanted = dataset(**{name: given[name] for name in known & given.keys()})
+    root = files.expand(args.output or dataset.default_root)
+    print(wanted.describe(root, wanted.write(root)))
 
 
-def _datasets() -> Dict[str, types.ModuleType]:
+def _datasets() -> Dict[str, type]:
     from baselines.simulated.layout import dataset as layout
     from baselines.simulated.tile import dataset as tile
     from baselines.simulated.tile_other import dataset as tile_other
 
-    return {'tile': tile, 'tile_other': tile_other, 'layout': layout}
+    found = (tile.Kernels, tile_other.Kernels, layout.Programs)
+    return {dataset.collection: dataset for dataset in found}
 
 
 if __name__ == '__main__':

@@ -102,15 +102,8 @@ def _spread(wanted: np.ndarray, room: Sequence[float]) -> np.ndarray:
     """Returns the places nearest to `wanted` (ascending) that keep the room."""
     sizes = np.asarray(room)
     offsets = np.cumsum(sizes) * 2 - sizes
-    # Without the offsets, the places only have to ascend: where they do not,
-    # neighbours are pooled at their mean.
-    pools: List[List[float]] = []
-    for value in wanted - offsets:
-        pools.append([value, 1])
-        while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
-            value, count = pools.pop()
-            last = pools[-1]
-            last[0] = (last[0] * last[1] + value * count) / (last[1] + count)
-            last[1] += count
-    means = np.repeat([p[0] for p in pools], [int(p[1]) for p in pools])
-    return means + offsets
+    # Without the offsets, the places only have to ascend.
+    # pylint: disable=import-outside-toplevel
+    from scipy import optimize
+
+    return optimize.isotonic_regression(wanted - offsets).x + offsets

@@ -10,6 +10,7 @@ increasing function.  So each model's scores of a graph are first mapped to
 from typing import Optional, Sequence
 
 import numpy as np
+import scipy.stats
 
 WAYS = ('scores', 'ranks')
 
@@ -38,13 +39,10 @@ def ranks(scores: Sequence[float]) -> np.ndarray:
         float64 [c]; equal scores share the mean of their places, and all are 0
         where there is no difference.
     """
-    _, place, counts = np.unique(
-        np.asarray(scores), return_inverse=True, return_counts=True
-    )
-    if len(counts) == 1:
-        return np.zeros(len(place))
-    first = np.cumsum(counts) - counts
-    return (first + (counts - 1) / 2)[place] / (len(place) - 1)
+    places = scipy.stats.rankdata(scores) - 1
+    if places.min() == places.max():
+        return np.zeros(len(places))
+    return places / (len(places) - 1)
 
 
 def average(

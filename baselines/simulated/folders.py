@@ -1,5 +1,6 @@
 """Folders of simulated data: written whole or not at all, replaced only by another."""
 
+import abc
 import contextlib
 import dataclasses
 import json
@@ -7,7 +8,7 @@ import os
 import shutil
 import tempfile
 import time
-from typing import Any, Dict, Iterator, NamedTuple, Optional
+from typing import Any, ClassVar, Dict, Optional
 
 from baselines import files
 
@@ -30,25 +31,9 @@ _TEST_HIDDEN = 'As in the published data, the runtimes of test files are 0.'
 _STALE_SECONDS = 3600
 
 
-class Kind(NamedTuple):
-    """What is simulated.
-
-    Attributes:
-        collection: 'tile' or 'layout'.
-        version: of the generator; another one makes the data anew.
-        about: what a README.txt says of it.
-        document: where it is described.
-    """
-
-    collection: str
-    version: int
-    about: str
-    document: str
-
-
 @dataclasses.dataclass(frozen=True)
-class Sizes:
-    """How much is simulated; each collection adds its own.
+class Dataset(abc.ABC):
+    """Simulated data to be written; each collection adds its own.
 
     Attributes:
         train: graphs in the train split.
@@ -57,6 +42,11 @@ class Sizes:
         seed: of all randomness.
         hide_test_runtimes: whether test files have runtimes 0 (and normalisers
             1), as the published ones do.
+        collection: what a folder of them is marked with.
+        version: of the generator; another one makes the data anew.
+        default_root: the folder where nothing else is said.
+        about: what a README.txt says of them.
+        document: where they are described.
 
     Raises:
         ValueError: a number makes no sense.
@@ -68,6 +58,12 @@ class Sizes:
     seed: int = 0
     hide_test_runtimes: bool = False
 
+    collection: ClassVar[str]
+    version: ClassVar[int]
+    default_root: ClassVar[str]
+    about: ClassVar[str]
+    document: ClassVar[str]
+
     def __post_init__(self):
         for name in ('train', 'valid', 'test', 'seed'):
             if getattr(self, name) < 0:
@@ -75,67 +71,78 @@ class Sizes:
         if not self.train + self.valid + self.test:
             raise ValueError('no graphs asked for: set train, valid or test above 0')
 
+    def write(self, root: str, *, progress: bool = True) -> Any:
+        """Writes the splits, a README.txt and a marker, whole or not at all.
+
+        Args:
+            root: the folder; missing, empty, or of the same collection, in which
+                case it is replaced.
+            progress: whether to show a bar (on stderr, if that is a terminal).
+
+        Returns:
+            Totals, for `describe`.
+
+        Raises:
+            ValueError: `root` holds something else.
+            OSError: the folder cannot be written.
+        """
+        root = files.expand(root)
+        _check_replaceable(root, self.collection)
+        parent, name = os.path.split(root)
+        os.makedirs(parent, exist_ok=True)
+        _remove_stale(parent, name)
+        building = tempfile.mkdtemp(prefix=f'.{name}.', dir=parent)
+        readme = _README.format(
+            about=self.about,
+            document=self.document,
+            marker=MARKER,
+            test=_TEST_HIDDEN if self.hide_test_runtimes else _TEST_KNOWN,
+        )
+        try:
+            summary = self._fill(building, progress)
+            with files.write_atomically(os.path.join(building, 'README.txt')) as stream:
+                stream.write(readme)
+            with files.write_atomically(os.path.join(building, MARKER)) as stream:
+                json.dump(self._marker(), stream, indent=2)
+            os.chmod(building, 0o755)
+            _swap(building, root, self._marker())
+        finally:
+            shutil.rmtree(building, ignore_errors=True)
+        return summary
+
+    def ensure(self, root: str = '', *, progress: bool = True) -> str:
+        """Returns the folder, written if these data are not there yet.
+
+        Arguments and errors are those of `write`; `default_root` by default.
+        """
+        root = files.expand(root or self.default_root)
+        if read_marker(root) != self._marker():
+            self.write(root, progress=progress)
+        return root
+
+    @abc.abstractmethod
+    def _fill(self, folder: str, progress: bool) -> Any:
+        """Writes the splits into an empty folder; returns totals."""
+
+    @abc.abstractmethod
+    def describe(self, root: str, summary: Any) -> str:
+        """Returns what `write` wrote, in words."""
+
+    def _marker(self) -> Dict[str, Any]:
+        return {
+            'simulated': True,
+            'collection': self.collection,
+            'generator_version': self.version,
+            'parameters': dataclasses.asdict(self),
+        }
+
 
 def read_marker(root: str) -> Optional[Dict[str, Any]]:
-    """Returns what `replacing` noted of the data at `root`; None if none is."""
+    """Returns what is noted of the data at `root`; None if there are none."""
     with contextlib.suppress(OSError, ValueError):
         with open(os.path.join(root, MARKER), encoding='utf-8') as stream:
             return json.load(stream)
     return None
-
-
-def holds(root: str, kind: Kind, sizes: Sizes) -> bool:
-    """Whether the data at `root` are what `replacing` would make anew."""
-    return read_marker(root) == _marker(kind, sizes)
-
-
-def _marker(kind: Kind, sizes: Sizes) -> Dict[str, Any]:
-    return {
-        'simulated': True,
-        'collection': kind.collection,
-        'generator_version': kind.version,
-        'parameters': dataclasses.asdict(sizes),
-    }
-
-
-@contextlib.contextmanager
-def replacing(root: str, kind: Kind, sizes: Sizes) -> Iterator[str]:
-    """Gives a folder to fill that takes the name `root` when the block ends well.
-
-    A README.txt and a marker with the parameters are put into it.
-
-    Args:
-        root: missing, an empty folder, or data of the same collection, which are
-            replaced.
-        kind: what is simulated.
-        sizes: how much.
-
-    Raises:
-        ValueError: `root` holds something else.
-        OSError: the folder cannot be written.
-    """
-    root, noted = files.expand(root), _marker(kind, sizes)
-    _check_replaceable(root, kind.collection)
-    parent, name = os.path.split(root)
-    os.makedirs(parent, exist_ok=True)
-    _remove_stale(parent, name)
-    building = tempfile.mkdtemp(prefix=f'.{name}.', dir=parent)
-    readme = _README.format(
-        about=kind.about,
-        document=kind.document,
-        marker=MARKER,
-        test=_TEST_HIDDEN if sizes.hide_test_runtimes else _TEST_KNOWN,
-    )
-    try:
-        yield building
-        with files.write_atomically(os.path.join(building, 'README.txt')) as stream:
-            stream.write(readme)
-        with files.write_atomically(os.path.join(building, MARKER)) as stream:
-            json.dump(noted, stream, indent=2)
-        os.chmod(building, 0o755)
-        _swap(building, root, noted)
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
 
 
 def _check_replaceable(root: str, collection: str) -> None:

@@ -28,8 +28,8 @@ class Layouts(task.Task):
 
     config_class = config_lib.LayoutConfig
     unit = 'program'
-    simulated_root = staticmethod(dataset.ensure_dataset)
-    open_folder = staticmethod(store_lib.open_layout_split)
+    simulated = dataset.Programs
+    store_class = store_lib.LayoutStore
     program_of = staticmethod(str)
 
     @staticmethod

@@ -183,7 +183,7 @@ def _layout_module(
     except ValueError as error:
         # Our file is no business of the user's.
         raise ValueError(str(error).replace(f'{file}: ', '')) from None
-    store = layout_store.open_layout_split(
+    store = layout_store.LayoutStore.open(
         split, os.path.join(folder, 'cache'), progress=False
     )
     return store, about

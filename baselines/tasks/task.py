@@ -4,7 +4,7 @@ import abc
 import importlib
 import os
 import types
-from typing import Any, Dict, Iterable, Iterator
+from typing import Any, Dict, Iterable, Iterator, Type
 
 import numpy as np
 import tensorflow as tf
@@ -15,6 +15,7 @@ from baselines.data import collections
 from baselines.data.packed import splits
 from baselines.features import normalizer as normalizer_lib
 from baselines.ranking import submission
+from baselines.simulated import folders
 
 
 class Task(abc.ABC):
@@ -22,6 +23,8 @@ class Task(abc.ABC):
 
     Attributes:
         config_class: the settings of their trainings.
+        simulated: what --sample_data trains on.
+        store_class: opens a split.
         unit: what a graph is called.
         collection: which one.
         options: where its graphs are: `DataOptions` or settings of a training.
@@ -30,6 +33,8 @@ class Task(abc.ABC):
     """
 
     config_class: type
+    simulated: Type[folders.Dataset]
+    store_class: Type[splits.PackedSplit]
     unit: str
     collection: collections.Collection
     options: Any
@@ -40,25 +45,15 @@ class Task(abc.ABC):
         """Opens a split as it is on disk, packing it on first use."""
         options = self.options
         if options.sample_data:
-            root = self.simulated_root()
+            root = self.simulated().ensure()
         else:
             root = files.expand(options.data_root)
-        return self.open_folder(
+        return self.store_class.open(
             os.path.join(root, self.collection.subfolder, split),
             options.cache_dir,
             skip_bad_files=options.skip_bad_files,
             limit=self.collection.toy_files if options.toy_data else None,
         )
-
-    @staticmethod
-    @abc.abstractmethod
-    def simulated_root() -> str:
-        """The folder of the simulated data, made on first use."""
-
-    @staticmethod
-    @abc.abstractmethod
-    def open_folder(folder: str, cache_dir: str, **options) -> splits.PackedSplit:
-        """Opens the split in a folder."""
 
     @staticmethod
     @abc.abstractmethod

@@ -30,8 +30,8 @@ class Tiles(task.Task):
 
     config_class = config_lib.TileConfig
     unit = 'kernel'
-    simulated_root = staticmethod(dataset.ensure_dataset)
-    open_folder = staticmethod(store_lib.open_tile_split)
+    simulated = dataset.Kernels
+    store_class = store_lib.TileStore
     program_of = staticmethod(families.program_of_kernel)
 
     @staticmethod

@@ -33,7 +33,6 @@ def _folder(tmp_path, monkeypatch):
     """The current folder: a template, and a prediction file per collection."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv('HOME', str(tmp_path / 'home'))
-    monkeypatch.delenv('TPUGRAPHS_DEBUG', raising=False)
     pathlib.Path('template.csv').write_text(_ROWS)
     for name, rows in _FILES.items():
         pathlib.Path(name).write_text('ID,TopConfigs\n' + rows)

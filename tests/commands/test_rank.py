@@ -11,7 +11,6 @@ import re
 import numpy as np
 import pytest
 
-from baselines import command_line
 from baselines import commands
 from baselines.data.tile import memory_store
 from baselines.extraction import outcomes
@@ -29,12 +28,6 @@ from tests.helpers.hlo_modules import tile_file
 @pytest.fixture(scope='module')
 def model_dir(tmp_path_factory):
     return made_runs.make_tile_run(tmp_path_factory.mktemp('run'))
-
-
-@pytest.fixture(autouse=True)
-def no_thread_settings(monkeypatch):
-    # TensorFlow refuses them once it has run.
-    monkeypatch.setattr(command_line, 'start_tensorflow', lambda: None)
 
 
 def _rank(*words):

@@ -6,7 +6,6 @@ import shutil
 import numpy as np
 import pytest
 
-from baselines import command_line
 from baselines import commands
 from baselines import config
 from baselines.ranking import metrics
@@ -21,9 +20,7 @@ _SHARED = hlo_modules.SHARED
 
 @pytest.mark.slow
 @pytest.mark.skipif(not _SHARED.is_dir(), reason=hlo_modules.NO_SHARED)
-def test_extract_train_evaluate_and_rank_real_kernels(tmp_path, capsys, monkeypatch):
-    # TensorFlow refuses other settings once it has run.
-    monkeypatch.setattr(command_line, 'start_tensorflow', lambda: None)
+def test_extract_train_evaluate_and_rank_real_kernels(tmp_path, capsys):
     source = _SHARED / 'op_tuning_data.pb'
     extracted = tmp_path / 'all'
     assert commands.run('extract', [str(source), str(extracted), '--pad=-1']) == 0

@@ -74,10 +74,7 @@ def _cut_run_file(folder):
     ],
     ids=['no directory', 'no model', 'no run file', 'cut run file'],
 )
-def test_damaged_runs(tmp_path, monkeypatch, capsys, command, damage, words):
-    # The process has TensorFlow running; its threads cannot be set any more.
-    monkeypatch.setenv('TF_NUM_INTRAOP_THREADS', '1')
-    monkeypatch.setenv('TF_NUM_INTEROP_THREADS', '1')
+def test_damaged_runs(tmp_path, capsys, command, damage, words):
     variables = tmp_path / 'model_abc' / 'variables'
     variables.mkdir(parents=True)
     (variables / 'variables.index').write_text('')

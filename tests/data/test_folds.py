@@ -85,7 +85,7 @@ def test_a_view_of_tile_splits(tmp_path):
             tmp_path / name, tile_records.make_records(5, seed=seed)
         )
         stores.append(
-            store_lib.open_tile_split(str(tmp_path / name), str(tmp_path / 'cache'))
+            store_lib.TileStore.open(str(tmp_path / name), str(tmp_path / 'cache'))
         )
     view = views.view(stores, [[4, 0, 1], [2]], 'some', 'print')
     picked = [stores[0].record(i) for i in (4, 0, 1)] + [stores[1].record(2)]
@@ -114,7 +114,7 @@ def _layout_stores(root):
     for seed, name in enumerate(('train', 'valid')):
         layout_files.write_split(root / name, layout_files.make_programs(4, seed=seed))
         stores.append(
-            layout_store.open_layout_split(str(root / name), str(root / 'cache'))
+            layout_store.LayoutStore.open(str(root / name), str(root / 'cache'))
         )
     return stores
 

@@ -23,7 +23,7 @@ def test_a_store_in_memory_holds_what_a_packed_one_does(tmp_path):
     from baselines.data.tile import store
 
     kernels = tile_records.write_split(tmp_path / 'train', tile_records.make_records(3))
-    packed = store.open_tile_split(str(tmp_path / 'train'), str(tmp_path / 'c'))
+    packed = store.TileStore.open(str(tmp_path / 'train'), str(tmp_path / 'c'))
     ours = memory_store.tile_store('x', kernels)
     assert ours.graph_ids == packed.graph_ids
     assert ours.has_runtimes

@@ -437,7 +437,7 @@ _TILE = tile_file(good_tile(), good_tile('copy.2', 2))
 _LAYOUT = good_layout().SerializeToString()
 
 
-@settings(max_examples=100, deadline=3000)
+@settings(max_examples=100)
 @given(
     base=st.sampled_from([_TILE, _LAYOUT]),
     place=st.integers(0, 10**6),

@@ -3,7 +3,6 @@
 import json
 
 from hypothesis import given
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 import numpy as np
@@ -145,7 +144,6 @@ _VALUES = hnp.arrays(
 )
 
 
-@settings(deadline=None)
 @given(values=_VALUES, signlog=st.booleans(), size=st.integers(0, 1))
 def test_any_matrix_stays_in_the_unit_range_and_survives_json(values, signlog, size):
     values = np.round(values)

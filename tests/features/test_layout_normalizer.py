@@ -41,7 +41,7 @@ def test_rows_are_configurations_and_nodes(tmp_path):
         node_config_feat=features,
     )
     layout_files.write_split(tmp_path / 'train', [first, second])
-    store = layout_store.open_layout_split(
+    store = layout_store.LayoutStore.open(
         str(tmp_path / 'train'), str(tmp_path / 'cache')
     )
 
@@ -74,7 +74,7 @@ def test_rows_are_configurations_and_nodes(tmp_path):
 def test_golden(tmp_path):
     golden = np.load(_SHARED / 'parity/dataset_norm.npz')
     stores = {
-        split: layout_store.open_layout_split(
+        split: layout_store.LayoutStore.open(
             str(_SHARED / 'npz/layout/xla/random' / split), str(tmp_path)
         )
         for split, _ in _SPLITS

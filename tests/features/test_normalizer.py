@@ -3,7 +3,6 @@
 import json
 
 from hypothesis import given
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 import numpy as np
@@ -38,7 +37,7 @@ def _store(tmp_path, node_feats, config_feats, opcodes=None):
                 )
             ],
         )
-    return store_lib.open_tile_split(str(tmp_path / 'train'), str(tmp_path / 'cache'))
+    return store_lib.TileStore.open(str(tmp_path / 'train'), str(tmp_path / 'cache'))
 
 
 @pytest.fixture(name='store')
@@ -90,7 +89,6 @@ def test_what_comes_out(store):
     assert fitted.nodes(np.zeros((0, 3), np.float32)).shape == (0, 2)
 
 
-@settings(deadline=None)
 @given(
     values=hnp.arrays(
         np.float32,
@@ -179,7 +177,7 @@ def test_num_ops(store):
 def test_golden(tmp_path, prefix, min_configs):
     golden = np.load(_SHARED / 'parity/dataset_norm.npz')
     stores = {
-        split: store_lib.open_tile_split(
+        split: store_lib.TileStore.open(
             str(_SHARED / 'npz/tile/xla' / split), str(tmp_path)
         )
         for split in ('train', 'valid', 'test')

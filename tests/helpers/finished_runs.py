@@ -9,7 +9,6 @@ import pathlib
 import pytest
 import tensorflow as tf
 
-from baselines import commands
 from baselines.training import runs
 
 
@@ -51,15 +50,6 @@ def weights_of(model_dir):
         for name in reader.get_variable_to_shape_map()
         if name.endswith('VARIABLE_VALUE')
     }
-
-
-def command(monkeypatch, name, *argv):
-    """Runs a command in this process; returns its exit code."""
-    # TensorFlow runs already; its threads cannot be set any more.
-    monkeypatch.setenv('TF_NUM_INTRAOP_THREADS', '1')
-    monkeypatch.setenv('TF_NUM_INTEROP_THREADS', '1')
-    monkeypatch.delenv('TPUGRAPHS_DEBUG', raising=False)
-    return commands.run(name, [str(word) for word in argv])
 
 
 class _Stop(Exception):

@@ -1,4 +1,4 @@
-"""Scripts of ours as processes, and how to end one in the middle."""
+"""Commands in this process, scripts in others, and how to end one in the middle."""
 
 import os
 import signal
@@ -6,11 +6,17 @@ import subprocess
 import sys
 import time
 
+from baselines import commands
 from baselines.training import runs
 from tests.helpers import finished_runs
 from tests.helpers import places
 
 _ROOT = places.ROOT
+
+
+def command(name, *words):
+    """Runs a command in this process; returns its exit code."""
+    return commands.run(name, [str(word) for word in words])
 
 
 def start(script, *flags):

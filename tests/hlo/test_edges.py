@@ -128,7 +128,7 @@ def test_errors_name_computation_and_instruction(instruction, message):
         graph.extract_graph(module)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.data())
 def test_any_valid_module_gives_the_edges_of_the_rules(data):
     ids = data.draw(

@@ -266,7 +266,7 @@ def test_other_pads_are_refused(pad):
         graph.extract_graph(hlo_modules.chain(), pad=pad)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     pad=st.sampled_from([0, -1]),
     lists=st.lists(_LISTS, min_size=5, max_size=5),

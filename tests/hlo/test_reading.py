@@ -200,14 +200,14 @@ def _mutated(data, changes):
     return bytes(data)
 
 
-@settings(max_examples=300, deadline=2000)
+@settings(max_examples=300)
 @given(base=st.sampled_from([_TILE, _LAYOUT]), changes=_changes)
 def test_mutated_bytes_never_surprise(tmp_path_factory, base, changes):
     folder = tmp_path_factory.getbasetemp()
     _survives(folder, _mutated(base, changes))
 
 
-@settings(max_examples=150, deadline=2000)
+@settings(max_examples=150)
 @given(st.binary(max_size=200))
 def test_any_bytes_never_surprise(tmp_path_factory, data):
     _survives(tmp_path_factory.getbasetemp(), data)
@@ -255,7 +255,7 @@ def _fill(data, message, depth=0):
             setattr(message, field.name, value)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data(), is_tile=st.booleans())
 def test_mutated_fields_never_surprise(tmp_path_factory, data, is_tile):
     tuning = hlo_modules.good_tile() if is_tile else hlo_modules.good_layout()

@@ -72,7 +72,7 @@ def test_colliding_hashes_stay_apart_where_what_they_stand_for_is_known():
     np.testing.assert_array_equal(first, [0, 1, 0, 3])
 
 
-@hypothesis.settings(max_examples=50, deadline=None)
+@hypothesis.settings(max_examples=50)
 @hypothesis.given(st.lists(st.integers(0, 40)), st.booleans())
 def test_first_equal_finds_what_a_loop_finds(values, mixed):
     # Unmixed numbers all go to the same slot of the hash table.
@@ -82,7 +82,7 @@ def test_first_equal_finds_what_a_loop_finds(values, mixed):
     assert first.tolist() == [values.index(value) for value in values]
 
 
-@hypothesis.settings(max_examples=30, deadline=None)
+@hypothesis.settings(max_examples=30)
 @hypothesis.given(st.integers(0, 10**6), st.integers(1, 30), st.integers(0, 60))
 def test_classes_are_those_of_sorted_lists_of_neighbours(seed, nodes, edges):
     rng = np.random.default_rng(seed)

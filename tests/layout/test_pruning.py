@@ -136,7 +136,7 @@ def scorer():
     return pruned.PrunedScorer(models.ResModel(4, 10))
 
 
-@hypothesis.settings(max_examples=30, deadline=None)
+@hypothesis.settings(max_examples=30)
 @hypothesis.given(
     st.integers(0, 10**6),
     st.integers(1, 60),

@@ -18,6 +18,7 @@ from baselines.training import loop
 from tests.helpers import finished_runs
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
+from tests.helpers import processes
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
 
@@ -91,16 +92,10 @@ def _data(root):
 
 
 @pytest.fixture(name='run_command')
-def _run_command(root, monkeypatch):
+def _run_command(root):
     def run(name, *argv):
-        return finished_runs.command(
-            monkeypatch,
-            name,
-            '--cache_dir',
-            root / 'cache',
-            '--models_file',
-            _CODE,
-            *argv,
+        return processes.command(
+            name, '--cache_dir', root / 'cache', '--models_file', _CODE, *argv
         )
 
     return run

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from baselines import command_line
 from baselines import commands
 from baselines.data.tile import memory_store
 from baselines.features import expansion
@@ -13,6 +12,7 @@ from tests.helpers import finished_runs
 from tests.helpers import hlo_modules
 from tests.helpers import layout_runs
 from tests.helpers import made_runs
+from tests.helpers import processes
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
 
@@ -54,11 +54,10 @@ def test_layout_runs_too(tmp_path, monkeypatch):
     _assert_predicts(monkeypatch, tmp_path, model_dir, layout_runs.TINY)
 
 
-def _assert_predicts(monkeypatch, folder, model_dir, model):
+def _assert_predicts(folder, model_dir, model):
     """`predict` writes what the training wrote of the test split."""
     assert (
-        finished_runs.command(
-            monkeypatch,
+        processes.command(
             'predict',
             '--dir',
             model_dir,
@@ -74,9 +73,7 @@ def _assert_predicts(monkeypatch, folder, model_dir, model):
     assert (folder / 'p.csv').read_text() == finished_runs.csv_of(model_dir)
 
 
-def test_raw_files_are_ranked_with_them(tmp_path, monkeypatch, capsys):
-    # TensorFlow refuses other settings once it has run.
-    monkeypatch.setattr(command_line, 'start_tensorflow', lambda: None)
+def test_raw_files_are_ranked_with_them(tmp_path, capsys):
     model_dir = made_runs.make_tile_run(
         tmp_path, estimate=True, expansion=expansion.Expansion.of_tiles('signlog', True)
     )

@@ -17,6 +17,7 @@ from baselines.tasks import prediction
 from tests.helpers import finished_runs
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
+from tests.helpers import processes
 
 pytestmark = pytest.mark.slow
 
@@ -135,8 +136,7 @@ def test_a_directory_alone_predicts_what_training_did(root, run, monkeypatch, ca
     # Moved, relative, with a slash: the data is where training found it.
     monkeypatch.chdir(run.parent)
     assert (
-        finished_runs.command(
-            monkeypatch,
+        processes.command(
             'predict',
             '--dir',
             f'{run.name}/',
@@ -152,8 +152,7 @@ def test_a_directory_alone_predicts_what_training_did(root, run, monkeypatch, ca
     # Another split, from elsewhere, in little memory.
     shutil.copytree(root / 'data/xla', run.parent / 'new/xla')
     assert (
-        finished_runs.command(
-            monkeypatch,
+        processes.command(
             'predict',
             '--dir',
             run,
@@ -178,10 +177,9 @@ def test_a_directory_alone_predicts_what_training_did(root, run, monkeypatch, ca
         assert len(set(row.partition(',')[2].split(';'))) == 40
 
 
-def test_evaluate(root, run, monkeypatch, capsys):
+def test_evaluate(root, run, capsys):
     assert (
-        finished_runs.command(
-            monkeypatch,
+        processes.command(
             'evaluate',
             '--dir',
             run,
@@ -197,14 +195,8 @@ def test_evaluate(root, run, monkeypatch, capsys):
     for words in ('program_3', 'tau', 'slowd@1', 'slowd@100', 'random choice'):
         assert words in table
     assert (
-        finished_runs.command(
-            monkeypatch,
-            'evaluate',
-            '--dir',
-            run,
-            '--json',
-            '--cache_dir',
-            root / 'cache',
+        processes.command(
+            'evaluate', '--dir', run, '--json', '--cache_dir', root / 'cache'
         )
         == 0
     )
@@ -230,17 +222,10 @@ def test_evaluate(root, run, monkeypatch, capsys):
     }
 
 
-def test_evaluate_without_runtimes(root, run, monkeypatch, capsys):
+def test_evaluate_without_runtimes(root, run, capsys):
     assert (
-        finished_runs.command(
-            monkeypatch,
-            'evaluate',
-            '--dir',
-            run,
-            '--split',
-            'test',
-            '--cache_dir',
-            root / 'cache',
+        processes.command(
+            'evaluate', '--dir', run, '--split', 'test', '--cache_dir', root / 'cache'
         )
         == 1
     )

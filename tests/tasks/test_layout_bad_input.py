@@ -34,9 +34,8 @@ def _data(splits, tmp_path):
 
 
 @pytest.fixture(name='train')
-def _train(tmp_path, monkeypatch):
+def _train(tmp_path):
     """Runs a training as layout_train.py does; returns its exit code."""
-    monkeypatch.delenv('TPUGRAPHS_DEBUG', raising=False)
 
     def train(**changes):
         def work():

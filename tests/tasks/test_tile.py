@@ -17,6 +17,7 @@ from baselines.tasks import predict
 from baselines.tasks import prediction
 from baselines.training import runs
 from tests.helpers import finished_runs
+from tests.helpers import processes
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
 
@@ -125,8 +126,7 @@ def test_a_directory_alone_predicts_what_training_did(root, run, monkeypatch, ca
     # Moved, relative, with a slash: the data is where training found it.
     monkeypatch.chdir(run.parent)
     assert (
-        finished_runs.command(
-            monkeypatch,
+        processes.command(
             'predict',
             '--dir',
             f'{run.name}/',
@@ -145,8 +145,7 @@ def test_a_directory_alone_predicts_what_training_did(root, run, monkeypatch, ca
     shutil.copytree(run, other)
     shutil.copy(runs.run_file(str(run)), runs.run_file(str(other)))
     assert (
-        finished_runs.command(
-            monkeypatch,
+        processes.command(
             'predict',
             '--dirs',
             f'~/out/{run.name}',
@@ -168,18 +167,11 @@ def test_a_directory_alone_predicts_what_training_did(root, run, monkeypatch, ca
     assert written[0].read_text().count('\n') == 1 + 4
 
 
-def test_evaluate(root, run, monkeypatch, capsys):
+def test_evaluate(root, run, capsys):
     output = run.parent / 'out.json'
     assert (
-        finished_runs.command(
-            monkeypatch,
-            'evaluate',
-            '--dir',
-            run,
-            '--output',
-            output,
-            '--cache_dir',
-            root / 'cache',
+        processes.command(
+            'evaluate', '--dir', run, '--output', output, '--cache_dir', root / 'cache'
         )
         == 0
     )
@@ -202,10 +194,9 @@ def test_evaluate(root, run, monkeypatch, capsys):
     assert overall['opa']['random'] == 0.5
 
 
-def test_evaluate_several_runs_as_one_json(root, run, monkeypatch, capsys):
+def test_evaluate_several_runs_as_one_json(root, run, capsys):
     assert (
-        finished_runs.command(
-            monkeypatch,
+        processes.command(
             'evaluate',
             '--dirs',
             run,
@@ -224,10 +215,9 @@ def test_evaluate_several_runs_as_one_json(root, run, monkeypatch, capsys):
     assert printed[str(run)]['overall']['graphs'] == 4
 
 
-def test_evaluate_without_runtimes(root, run, monkeypatch, capsys):
+def test_evaluate_without_runtimes(root, run, capsys):
     assert (
-        finished_runs.command(
-            monkeypatch,
+        processes.command(
             'evaluate',
             '--dir',
             run,
@@ -248,7 +238,7 @@ def test_evaluate_without_runtimes(root, run, monkeypatch, capsys):
     assert not (run.parent / 'none.json').exists()
 
 
-def test_a_run_of_the_published_code(root, data, run, monkeypatch, capsys):
+def test_a_run_of_the_published_code(root, data, run, capsys):
     info = finished_runs.info_of(run)
     ours = {
         'models_file',
@@ -272,8 +262,7 @@ def test_a_run_of_the_published_code(root, data, run, monkeypatch, capsys):
         f'note: this run does not hold its normaliser; fitting it to {root}/data\n'
     )
     assert (
-        finished_runs.command(
-            monkeypatch,
+        processes.command(
             'predict',
             '--dir',
             run,

@@ -36,9 +36,8 @@ def _data(splits, tmp_path):
 
 
 @pytest.fixture(name='train')
-def _train(tmp_path, monkeypatch):
+def _train(tmp_path):
     """Runs a training as tiles_train.py does; returns its exit code."""
-    monkeypatch.delenv('TPUGRAPHS_DEBUG', raising=False)
 
     def train(**changes):
         settings = dict(

@@ -62,7 +62,7 @@ def _graphs(tmp_path_factory):
     for record in records:
         record.node_opcode[:] %= tile_graphs.NUM_OPS
     tile_records.write_split(folder / 'test', records)
-    store = store_lib.open_tile_split(str(folder / 'test'), str(folder / 'cache'))
+    store = store_lib.TileStore.open(str(folder / 'test'), str(folder / 'cache'))
     return graphs_lib.TileGraphs(store, normalizer_lib.Normalizer.fit(store))
 
 

@@ -51,7 +51,7 @@ def _split(tmp_path_factory):
     for record in records:
         record.node_feat[:, 2] = 5  # constant: the normaliser drops it
     records = tile_records.write_split(folder / 'train', records)
-    store = store_lib.open_tile_split(str(folder / 'train'), str(folder / 'cache'))
+    store = store_lib.TileStore.open(str(folder / 'train'), str(folder / 'cache'))
     normalizer = normalizer_lib.Normalizer.fit(store)
     return Split(graphs_lib.TileGraphs(store, normalizer), _by_hand(records))
 
@@ -152,7 +152,7 @@ def test_labels_are_runtimes_over_normalisers(tmp_path):
         config_runtime_normalizers=np.array([100, 200, 300]),
     )
     tile_records.write_split(tmp_path / 'train', [record])
-    store = store_lib.open_tile_split(str(tmp_path / 'train'), str(tmp_path))
+    store = store_lib.TileStore.open(str(tmp_path / 'train'), str(tmp_path))
     graphs = graphs_lib.TileGraphs(store, normalizer_lib.Normalizer.fit(store))
     packed = graphs.training_items(np.array([[0]]), np.array([[[2, 0]]]))
     _, labels = graphs_lib.unpack(_tensors(packed), 0, batch=1, configs=2)
@@ -217,7 +217,7 @@ _CHOICES = st.lists(st.integers(0, _NUM_KERNELS - 1), min_size=1, max_size=5).ma
 )
 
 
-@hypothesis.settings(max_examples=60, deadline=None)
+@hypothesis.settings(max_examples=60)
 @hypothesis.given(kernels=_CHOICES, cells=st.one_of(st.none(), st.integers(1, 200)))
 def test_slices_hold_every_configuration_in_order(split, kernels, cells):
     packed = split.graphs.scoring_items(kernels, cells)
@@ -283,7 +283,7 @@ def test_chosen_items_hold_the_chosen_configurations(split):
         np.testing.assert_allclose(labels, expected_labels, rtol=1e-6)
 
 
-@hypothesis.settings(max_examples=60, deadline=None)
+@hypothesis.settings(max_examples=60)
 @hypothesis.given(kernels=_CHOICES, most=st.integers(1, 100))
 def test_groups_are_bounded_and_in_order(split, kernels, most):
     store = split.graphs.store

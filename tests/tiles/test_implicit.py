@@ -246,7 +246,7 @@ def _evaluate(expression, feed, matrix):
     return ours(*multipliers), dense(*matrices)
 
 
-@hypothesis.settings(max_examples=40, deadline=None)
+@hypothesis.settings(max_examples=40)
 @hypothesis.given(_graphs(), _EXPRESSIONS)
 def test_any_expression_is_its_matrix(drawn, expression):
     sizes, edges = drawn

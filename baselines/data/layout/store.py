@@ -1,6 +1,6 @@
 """A split of the layout collection, packed once and mapped ever after.
 
-    store = open_layout_split('~/data/tpugraphs/npz/layout/xla/random/train', '~/cache')
+    store = LayoutStore.open('~/data/tpugraphs/npz/layout/xla/random/train', '~/cache')
     store.config_features(7, [0, 5])        # graph 7: float32 [2, k, 18]
 
 A configuration is a row of codes, one per configurable node, into the graph's
@@ -20,7 +20,7 @@ Configs = Union[slice, Sequence[int], np.ndarray]
 
 
 class LayoutStore(splits.PackedSplit):
-    """The programs of a split as packed arrays; made by `open_layout_split`.
+    """The programs of a split as packed arrays; made by `open`.
 
     Beside G graphs, N nodes and C configurations there are K configurable
     nodes, S segment ends, U groups of equal configurations and D distinct
@@ -45,6 +45,7 @@ class LayoutStore(splits.PackedSplit):
             configurations and configurable nodes.
     """
 
+    packer = layout_packing.LayoutPacker
     columns = {
         **splits.PackedSplit.columns,
         'node_config_ids': 'config_node',
@@ -210,37 +211,3 @@ class LayoutStore(splits.PackedSplit):
             pad=self.pad,
             feature_names=self.feature_names,
         )
-
-
-def open_layout_split(
-    split_dir: str,
-    cache_dir: str,
-    *,
-    skip_bad_files: bool = False,
-    limit: Optional[int] = None,
-    progress: bool = True,
-) -> LayoutStore:
-    """Opens a split, packing it into the cache on first use.
-
-    Args:
-        split_dir: a folder of `<graph id>.npz` files.
-        cache_dir: where packed splits are kept; one for all splits is fine.
-        skip_bad_files: leave damaged files out, with a warning for each,
-            instead of stopping at the first.
-        limit: only the first so many files by name; None means all.
-        progress: show a bar while packing, if stderr is a terminal.
-
-    Raises:
-        ValueError: the split is missing or empty, a file is damaged, or the
-            files do not agree in width, padding or names.
-        OSError: the cache cannot be written, or a file cannot be read.
-    """
-    return splits.open_split(
-        layout_packing.LayoutPacker,
-        LayoutStore,
-        split_dir,
-        cache_dir,
-        skip_bad_files,
-        limit,
-        progress,
-    )

@@ -38,7 +38,7 @@ class SplitPacker(abc.ABC):
         skip_bad_files: bool,
         progress: bool,
     ):
-        """See `store.open_tile_split`."""
+        """See `splits.PackedSplit.open`."""
         self.has_run = False
         self._split_dir = split_dir
         self._listing = listing

@@ -10,6 +10,8 @@ from baselines import files
 from baselines.data.packed import cache
 from baselines.data.packed import packer as split_packing
 
+SplitType = TypeVar('SplitType', bound='PackedSplit')
+
 
 class PackedSplit:
     """The graphs of a split as packed arrays.
@@ -41,7 +43,10 @@ class PackedSplit:
         arrays: all its columns by name.
         columns: for each column but the offsets, what has a row in it: 'graph',
             or that whose offsets say which rows are a graph's.
+        packer: packs the collection's files.
     """
+
+    packer: Type[split_packing.SplitPacker]
 
     columns: Mapping[str, str] = {
         'node_feat': 'node',
@@ -58,7 +63,7 @@ class PackedSplit:
     def __init__(
         self, source: str, manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
     ):
-        """Takes what a packer wrote; made by a collection's `open_..._split`."""
+        """Takes what a packer wrote; made by `open`."""
         self.source = source
         self.manifest, self.arrays = manifest, arrays
         self.graph_ids: List[str] = manifest['graph_ids']
@@ -80,6 +85,60 @@ class PackedSplit:
         self.skipped = [tuple(entry) for entry in manifest['skipped']]
         self.fingerprint: str = manifest['fingerprint']
 
+    @classmethod
+    def open(
+        cls: Type[SplitType],
+        split_dir: str,
+        cache_dir: str,
+        *,
+        skip_bad_files: bool = False,
+        limit: Optional[int] = None,
+        progress: bool = True,
+    ) -> SplitType:
+        """Opens a split, packing it into the cache on first use.
+
+        Args:
+            split_dir: a folder of `<graph id>.npz` files.
+            cache_dir: where packed splits are kept; one for all splits is fine.
+            skip_bad_files: leave damaged files out, with a warning for each,
+                instead of stopping at the first.
+            limit: only the first so many files by name; None means all.
+            progress: show a bar while packing, if stderr is a terminal.
+
+        Raises:
+            ValueError: the split is missing or empty, a file is damaged, or the
+                files do not agree in width, padding or names.
+            OSError: the cache cannot be written, or a file cannot be read.
+        """
+        if limit is not None and limit < 1:
+            raise ValueError(f'limit is {limit}: a split has at least one file')
+        split_dir = files.expand(split_dir)
+        listing = _list_split(split_dir, cls.packer.noun, limit)
+        packer = cls.packer(split_dir, listing, skip_bad_files, progress)
+        manifest, arrays = cache.open_or_build(
+            files.expand(cache_dir),
+            label=f'{packer.collection}-{os.path.basename(split_dir)[:40]}',
+            source=[split_dir, 'all' if limit is None else str(limit)],
+            listing=listing,
+            version=packer.version,
+            build=packer.build,
+        )
+        store = cls(split_dir, manifest, arrays)
+        if store.skipped and not skip_bad_files:
+            names = [name for name, _ in store.skipped]
+            raise ValueError(
+                f'{store.skipped[0][1]}. In {split_dir} such files are: '
+                f'{", ".join(names[:3])}{" ..." if names[3:] else ""} ({len(names)} '
+                f'of {len(listing)}); replace them, or pass --skip_bad_files'
+            )
+        if store.skipped and not packer.has_run:
+            print(
+                f'warning: {len(store.skipped)} of {len(listing)} files of '
+                f'{split_dir} stay left out: damaged',
+                file=sys.stderr,
+            )
+        return store
+
     def __len__(self) -> int:
         return len(self.graph_ids)
 
@@ -96,64 +155,6 @@ class PackedSplit:
     def with_at_least(self, min_configs: int) -> np.ndarray:
         """Returns int64 indices of graphs with so many configurations."""
         return np.flatnonzero(self.config_counts >= min_configs)
-
-
-SplitType = TypeVar('SplitType', bound=PackedSplit)
-
-
-def open_split(
-    packer_type: Type[split_packing.SplitPacker],
-    split_type: Type[SplitType],
-    split_dir: str,
-    cache_dir: str,
-    skip_bad_files: bool,
-    limit: Optional[int],
-    progress: bool,
-) -> SplitType:
-    """Opens a split, packing it into the cache on first use.
-
-    Args:
-        packer_type: packs the collection's files.
-        split_type: what to make of the packed arrays.
-        split_dir: see `store.open_tile_split`, as for the others.
-        cache_dir: as above.
-        skip_bad_files: as above.
-        limit: as above.
-        progress: as above.
-
-    Raises:
-        ValueError: the split is missing or empty, a file is damaged, or the
-            files do not agree.
-        OSError: the cache cannot be written, or a file cannot be read.
-    """
-    if limit is not None and limit < 1:
-        raise ValueError(f'limit is {limit}: a split has at least one file')
-    split_dir = files.expand(split_dir)
-    listing = _list_split(split_dir, packer_type.noun, limit)
-    packer = packer_type(split_dir, listing, skip_bad_files, progress)
-    manifest, arrays = cache.open_or_build(
-        files.expand(cache_dir),
-        label=f'{packer.collection}-{os.path.basename(split_dir)[:40]}',
-        source=[split_dir, 'all' if limit is None else str(limit)],
-        listing=listing,
-        version=packer.version,
-        build=packer.build,
-    )
-    store = split_type(split_dir, manifest, arrays)
-    if store.skipped and not skip_bad_files:
-        names = [name for name, _ in store.skipped]
-        raise ValueError(
-            f'{store.skipped[0][1]}. In {split_dir} such files are: '
-            f'{", ".join(names[:3])}{" ..." if names[3:] else ""} ({len(names)} '
-            f'of {len(listing)}); replace them, or pass --skip_bad_files'
-        )
-    if store.skipped and not packer.has_run:
-        print(
-            f'warning: {len(store.skipped)} of {len(listing)} files of '
-            f'{split_dir} stay left out: damaged',
-            file=sys.stderr,
-        )
-    return store
 
 
 def as_tuple(names: Optional[List[str]]) -> Optional[Tuple[str, ...]]:

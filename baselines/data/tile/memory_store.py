@@ -7,15 +7,6 @@ import numpy as np
 from baselines.data.tile import records
 from baselines.data.tile import store
 
-# Store array -> record attribute.
-_JOINED = (
-    'node_feat',
-    'node_opcode',
-    'edge_index',
-    'config_feat',
-    'config_runtime',
-    'config_runtime_normalizers',
-)
 _COUNTED = {'node': 'node_opcode', 'edge': 'edge_index', 'config': 'config_runtime'}
 
 
@@ -29,7 +20,7 @@ def tile_store(source: str, kernels: Sequence[records.TileRecord]) -> store.Tile
     first = kernels[0]
     arrays = {
         key: np.concatenate([getattr(kernel, key) for kernel in kernels])
-        for key in _JOINED
+        for key in records.ARRAYS
     }
     for what, key in _COUNTED.items():
         sizes = [len(getattr(kernel, key)) for kernel in kernels]

@@ -9,15 +9,6 @@ from baselines.data.packed import columns
 from baselines.data.packed import packer as split_packing
 from baselines.data.tile import records
 
-_ARRAYS = (
-    'node_feat',
-    'node_opcode',
-    'edge_index',
-    'config_feat',
-    'config_runtime',
-    'config_runtime_normalizers',
-)
-
 
 class TilePacker(split_packing.SplitPacker):
     """Packs one split of kernels."""
@@ -32,7 +23,7 @@ class TilePacker(split_packing.SplitPacker):
     def _append(
         self, writer: columns.PackedWriter, record: records.TileRecord
     ) -> Dict[str, int]:
-        arrays = {key: getattr(record, key) for key in _ARRAYS}
+        arrays = {key: getattr(record, key) for key in records.ARRAYS}
         self._digest(record.graph_id, arrays)
         writer.append(
             **arrays,

@@ -35,6 +35,8 @@ TILE_SCHEMA: Mapping[str, npz.Field] = {
     'feature_names': npz.Field('U', ('F',), optional=True),
     'config_feature_names': npz.Field('U', ('K',), optional=True),
 }
+# Those that every kernel has.
+ARRAYS = tuple(key for key, field in TILE_SCHEMA.items() if not field.optional)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

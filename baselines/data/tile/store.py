@@ -1,6 +1,6 @@
 """A split of the tile collection, packed once and mapped ever after.
 
-    store = open_tile_split('~/data/tpugraphs/npz/tile/xla/train', '~/cache')
+    store = TileStore.open('~/data/tpugraphs/npz/tile/xla/train', '~/cache')
     begin, end = store.config_offsets[7:9]
     store.config_feat[begin:end]        # kernel 7, read from the page cache
 
@@ -8,7 +8,7 @@ All kernels lie end to end in a few long arrays, so a batch is built from ranges
 in a few vectorised operations, and a step touches only the rows it draws.
 """
 
-from typing import Any, Mapping, Optional
+from typing import Any, Mapping
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from baselines.data.tile import records
 
 
 class TileStore(splits.PackedSplit):
-    """The kernels of a split as packed arrays; made by `open_tile_split`.
+    """The kernels of a split as packed arrays; made by `open`.
 
     Attributes:
         config_feat: float32 [C, K].
@@ -27,6 +27,7 @@ class TileStore(splits.PackedSplit):
         Those of `PackedSplit`.
     """
 
+    packer = packing.TilePacker
     columns = {
         **splits.PackedSplit.columns,
         'config_feat': 'config',
@@ -67,37 +68,3 @@ class TileStore(splits.PackedSplit):
             feature_names=self.feature_names,
             config_feature_names=self.config_feature_names,
         )
-
-
-def open_tile_split(
-    split_dir: str,
-    cache_dir: str,
-    *,
-    skip_bad_files: bool = False,
-    limit: Optional[int] = None,
-    progress: bool = True,
-) -> TileStore:
-    """Opens a split, packing it into the cache on first use.
-
-    Args:
-        split_dir: a folder of `<graph id>.npz` files.
-        cache_dir: where packed splits are kept; one for all splits is fine.
-        skip_bad_files: leave damaged files out, with a warning for each,
-            instead of stopping at the first.
-        limit: only the first so many files by name; None means all.
-        progress: show a bar while packing, if stderr is a terminal.
-
-    Raises:
-        ValueError: the split is missing or empty, a file is damaged, or the
-            files do not agree in width, padding or names.
-        OSError: the cache cannot be written, or a file cannot be read.
-    """
-    return splits.open_split(
-        packing.TilePacker,
-        TileStore,
-        split_dir,
-        cache_dir,
-        skip_bad_files,
-        limit,
-        progress,
-    )

@@ -1,7 +1,7 @@
 """Simulated layout data: whole invented programs, timed by a formula.
 
     from baselines.simulated.layout import dataset
-    root = dataset.ensure_dataset()          # what --sample_data trains on
+    root = dataset.Programs().ensure()      # what --sample_data trains on
 
 `ops` builds instructions, `gradients` differentiates them, `layers` and
 `programs` make networks of them; `layouts` lists what a configuration can

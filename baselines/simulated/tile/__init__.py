@@ -1,7 +1,7 @@
 """Simulated tile data: kernels of invented programs, timed by a formula.
 
     from baselines.simulated.tile import dataset
-    root = dataset.ensure_dataset()          # what --sample_data trains on
+    root = dataset.Kernels().ensure()       # what --sample_data trains on
 
 `hlo` builds modules and `hlo_rows` turns them into the published features;
 `programs`, `snippets`, `kernels` and `products` decide what is built; `tiles`

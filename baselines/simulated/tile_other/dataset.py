@@ -1,36 +1,31 @@
 """Folders of the second simulator's kernels; they look like the first one's."""
 
 import dataclasses
+from typing import ClassVar
 
-from baselines.simulated import folders
+from baselines.data.tile import records
 from baselines.simulated.tile import dataset
 from baselines.simulated.tile_other import generate
 
-DEFAULT_ROOT = '~/data/tpugraphs/sample_other/npz/tile/xla'
-
-_KIND = folders.Kind(
-    'tile_other',
-    generate.GENERATOR_VERSION,
-    'Kernels are random fusions over the shapes of drawn programs (names begin\n'
-    'with sim_other_), and every runtime comes from a drawn machine that works\n'
-    'tile by tile, plus 0.4 % noise.',
-    'docs/simulated-data.md',
-)
-
-describe = dataset.describe
-
 
 @dataclasses.dataclass(frozen=True)
-class Sizes(dataset.Sizes):
-    """How many kernels, and how many configurations; the seed draws the machine."""
+class Kernels(dataset.Kernels):
+    """As those of the first simulator; here the seed draws the machine, too."""
 
     train: int = 600
     valid: int = 100
     test: int = 100
 
+    collection: ClassVar[str] = 'tile_other'
+    version: ClassVar[int] = generate.GENERATOR_VERSION
+    default_root: ClassVar[str] = '~/data/tpugraphs/sample_other/npz/tile/xla'
+    about: ClassVar[str] = (
+        'Kernels are random fusions over the shapes of drawn programs (names begin\n'
+        'with sim_other_), and every runtime comes from a drawn machine that works\n'
+        'tile by tile, plus 0.4 % noise.'
+    )
 
-def generate_dataset(
-    root: str, sizes: Sizes = Sizes(), *, progress: bool = True
-) -> dataset.Summary:
-    """As `tile.dataset.generate_dataset`, with kernels of the second simulator."""
-    return dataset.write(root, _KIND, generate.generate_kernel, sizes, progress)
+    def _kernel(self, split: str, index: int) -> records.TileRecord:
+        return generate.generate_kernel(
+            split, index, seed=self.seed, configs_mean=self.configs_mean
+        )

@@ -45,7 +45,7 @@ def test_dimensions_of_arrays_of_rank_seven_and_more():
     assert encoded.codes.tolist() == [[3, 1], [0, 2], [3, 3]]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     configs=st.integers(1, 40),
     nodes=st.integers(1, 5),

@@ -38,7 +38,7 @@ def _store(folder, *graphs, is_test=False):
                 )
             ],
         )
-    return layout_store.open_layout_split(str(folder / 'train'), str(folder / 'cache'))
+    return layout_store.LayoutStore.open(str(folder / 'train'), str(folder / 'cache'))
 
 
 def _distinct(count, seed=0):
@@ -55,7 +55,7 @@ def _shared_store(tmp_path_factory):
     )
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(
     strategy=st.sampled_from(layout_sampling.STRATEGIES),
     unique=st.booleans(),

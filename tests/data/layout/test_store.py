@@ -25,7 +25,7 @@ def _split(tmp_path):
 
 
 def _open(split, **kwargs):
-    return layout_store.open_layout_split(
+    return layout_store.LayoutStore.open(
         str(split), str(split.parent / 'cache'), **kwargs
     )
 
@@ -264,7 +264,7 @@ def test_fingerprint_is_of_the_content(tmp_path):
             tmp_path / name, [dataclasses.replace(program, **changes)]
         )
         found.append(
-            layout_store.open_layout_split(
+            layout_store.LayoutStore.open(
                 str(tmp_path / name), str(tmp_path / 'cache')
             ).fingerprint
         )
@@ -277,7 +277,7 @@ def test_fingerprint_is_of_the_content(tmp_path):
         ),
     )
     found.append(
-        layout_store.open_layout_split(
+        layout_store.LayoutStore.open(
             str(tmp_path / 'seven'), str(tmp_path / 'cache')
         ).fingerprint
     )
@@ -341,7 +341,7 @@ import os, re, sys, time
 from baselines.data.layout import packing as layout_packing
 from baselines.data.layout import store as layout_store
 {before}
-store = layout_store.open_layout_split(sys.argv[1], sys.argv[2])
+store = layout_store.LayoutStore.open(sys.argv[1], sys.argv[2])
 # Not ru_maxrss, which a process inherits from the one that started it.
 kilobytes = 0
 if os.path.exists('/proc/self/status'):
@@ -424,7 +424,7 @@ def test_a_large_file_takes_little_memory(tmp_path, save):
     [('train', 72, 65, 19), ('valid', 40, 38, 20), ('test', 112, 91, 20)],
 )
 def test_real_program(tmp_path, split, configs, groups, vectors):
-    store = layout_store.open_layout_split(str(_REAL / split), str(tmp_path))
+    store = layout_store.LayoutStore.open(str(_REAL / split), str(tmp_path))
     path = str(_REAL / split / 'main_10904.npz')
     with np.load(path) as arrays:
         features, runtimes = arrays['node_config_feat'], arrays['config_runtime']

@@ -23,7 +23,7 @@ def _split(tmp_path):
 
 
 def _open(split, **kwargs):
-    return store_lib.open_tile_split(str(split), str(split.parent / 'cache'), **kwargs)
+    return store_lib.TileStore.open(str(split), str(split.parent / 'cache'), **kwargs)
 
 
 def _folders(split):
@@ -191,7 +191,7 @@ import sys, time
 from baselines.data.tile import records
 from baselines.data.tile import store
 {before}
-opened = store.open_tile_split(sys.argv[1], sys.argv[2])
+opened = store.TileStore.open(sys.argv[1], sys.argv[2])
 print(opened.fingerprint, opened.num_graphs)
 """
     return subprocess.Popen(

@@ -273,7 +273,7 @@ def test_not_an_npz(tmp_path):
         assert 'not a complete npz file' in _message(str(path))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_a_flipped_byte_never_escapes_as_another_error(tmp_path_factory, data):
     path = pathlib.Path(_written(tmp_path_factory.mktemp('flip')))

@@ -3,7 +3,6 @@
 import itertools
 
 from hypothesis import given
-from hypothesis import settings
 from hypothesis import strategies as st
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from baselines.data.tile import sampling
 
 
-@settings(deadline=None)
 @given(
     k=st.integers(1, 12),
     extra=st.lists(st.integers(0, 100_000), min_size=1, max_size=20),
@@ -26,7 +24,6 @@ def test_rows_are_distinct_and_in_range(k, extra, seed):
     assert all(len(set(row)) == k for row in drawn.tolist())
 
 
-@settings(deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_same_seed_draws_the_same_and_moves_on(seed):
     counts = np.array([1000, 50, 70])

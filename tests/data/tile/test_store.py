@@ -23,7 +23,7 @@ def _split(tmp_path):
 
 
 def _open(split, **kwargs):
-    return store_lib.open_tile_split(str(split), str(split.parent / 'cache'), **kwargs)
+    return store_lib.TileStore.open(str(split), str(split.parent / 'cache'), **kwargs)
 
 
 def _folders(split):
@@ -232,7 +232,7 @@ def test_fingerprint_is_of_the_content(tmp_path):
             with np.load(path) as arrays:
                 np.savez(path, **arrays)
         fingerprints.append(
-            store_lib.open_tile_split(
+            store_lib.TileStore.open(
                 str(tmp_path / name), str(tmp_path / 'cache')
             ).fingerprint
         )
@@ -243,7 +243,7 @@ def test_fingerprint_is_of_the_content(tmp_path):
 
 def test_home_folder_and_trailing_slash(split, monkeypatch):
     monkeypatch.setenv('HOME', str(split.parent))
-    first = store_lib.open_tile_split('~/train/', '~/cache/')
+    first = store_lib.TileStore.open('~/train/', '~/cache/')
     monkeypatch.setattr(records, 'read_tile', None)
     assert _open(split).source == first.source == str(split)
 
@@ -258,7 +258,7 @@ def test_no_bar_without_a_terminal(split, capsys):
 def test_real_splits(tmp_path):
     sizes = {}
     for name in ('train', 'valid', 'test'):
-        store = store_lib.open_tile_split(str(_REAL / name), str(tmp_path))
+        store = store_lib.TileStore.open(str(_REAL / name), str(tmp_path))
         sizes[name] = (
             len(store),
             store.node_offsets[-1],

@@ -169,7 +169,7 @@ SIZES = dict(train=2, valid=1, test=1, configs_min=20, configs_max=60)
 @pytest.fixture(scope='module')
 def written(tmp_path_factory):
     root = str(tmp_path_factory.mktemp('data') / 'layout')
-    summary = dataset.generate_dataset(root, dataset.Sizes(**SIZES), progress=False)
+    summary = dataset.Programs(**SIZES).write(root, progress=False)
     return root, summary
 
 
@@ -238,8 +238,8 @@ def test_splits_and_collections_hold_the_same_programs(written):
 
 def test_the_same_seed_gives_the_same_files(written, tmp_path):
     other = str(tmp_path / 'again')
-    sizes = dataset.Sizes(**{**SIZES, 'train': 1}, hide_test_runtimes=True)
-    dataset.generate_dataset(other, sizes, progress=False)
+    wanted = dataset.Programs(**{**SIZES, 'train': 1}, hide_test_runtimes=True)
+    wanted.write(other, progress=False)
     first, again = records_of(written[0]), records_of(other)
     assert len(again) == 2 * 2 * 3
     for key, record in again.items():
@@ -295,16 +295,16 @@ def test_runtimes_hang_on_the_graph_and_not_on_a_count():
 def test_data_are_made_once(tmp_path):
     sizes = dict(train=0, valid=1, test=0, configs_min=2, configs_max=3)
     root = str(tmp_path / 'made')
-    assert dataset.ensure_dataset(root, progress=False, **sizes) == root
+    assert dataset.Programs(**sizes).ensure(root, progress=False) == root
     with open(os.path.join(root, 'README.txt'), encoding='utf-8') as stream:
         assert 'SIMULATED' in stream.read()
     marker = os.path.join(root, 'sample.json')
     with open(marker, encoding='utf-8') as stream:
         assert json.load(stream)['parameters']['valid'] == 1
     before = os.stat(marker).st_mtime_ns
-    dataset.ensure_dataset(root, progress=False, **sizes)
+    dataset.Programs(**sizes).ensure(root, progress=False)
     assert os.stat(marker).st_mtime_ns == before
-    dataset.ensure_dataset(root, progress=False, **sizes, seed=1)
+    dataset.Programs(**sizes, seed=1).ensure(root, progress=False)
     assert os.stat(marker).st_mtime_ns != before
     assert os.listdir(str(tmp_path)) == ['made']  # nothing is left beside it
 
@@ -315,8 +315,8 @@ def test_what_breaks_off_leaves_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(layout_records, 'write_layout', fail)
     with pytest.raises(OSError, match='disk full'):
-        dataset.ensure_dataset(
-            str(tmp_path / 'made'), progress=False, train=0, valid=1, test=0
+        dataset.Programs(train=0, valid=1, test=0).ensure(
+            str(tmp_path / 'made'), progress=False
         )
     assert os.listdir(str(tmp_path)) == []
 
@@ -334,7 +334,7 @@ def test_what_breaks_off_leaves_nothing(tmp_path, monkeypatch):
 )
 def test_sizes_that_make_no_sense(sizes, message):
     with pytest.raises(ValueError, match=message):
-        dataset.Sizes(**sizes)
+        dataset.Programs(**sizes)
 
 
 def test_other_folders_are_not_replaced(tmp_path):
@@ -342,9 +342,9 @@ def test_other_folders_are_not_replaced(tmp_path):
     with pytest.raises(
         ValueError, match='not empty and holds no simulated layout data'
     ):
-        dataset.generate_dataset(str(tmp_path))
+        dataset.Programs().write(str(tmp_path))
     with pytest.raises(ValueError, match='is a file'):
-        dataset.generate_dataset(str(tmp_path / 'thesis.txt'))
+        dataset.Programs().write(str(tmp_path / 'thesis.txt'))
     assert (tmp_path / 'thesis.txt').read_text() == 'precious'
 
 

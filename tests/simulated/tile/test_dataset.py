@@ -17,7 +17,7 @@ from baselines.simulated.tile import tiles
 from baselines.simulated.tile.programs import programs
 from baselines.simulated.tile.workload import Workload
 
-SMALL = dataset.Sizes(train=3, valid=2, test=2, configs_mean=40.0)
+SMALL = dataset.Kernels(train=3, valid=2, test=2, configs_mean=40.0)
 
 
 @pytest.fixture(scope='module')
@@ -163,7 +163,7 @@ class TestPrograms:
 class TestDataset:
     def test_writes_the_published_layout(self, tmp_path):
         root = tmp_path / 'a' / 'xla'
-        summary = dataset.generate_dataset(str(root), SMALL, progress=False)
+        summary = SMALL.write(str(root), progress=False)
         assert names(root) == ['README.txt', 'sample.json', 'test', 'train', 'valid']
         assert 'SIMULATED' in (root / 'README.txt').read_text()
         configs = 0
@@ -180,7 +180,7 @@ class TestDataset:
 
     def test_hides_test_runtimes_on_request(self, tmp_path):
         hidden = dataclasses.replace(SMALL, hide_test_runtimes=True)
-        dataset.generate_dataset(str(tmp_path), hidden, progress=False)
+        hidden.write(str(tmp_path), progress=False)
         for split, known in (('train', True), ('valid', True), ('test', False)):
             for name in names(tmp_path / split):
                 kernel = records.read_tile(str(tmp_path / split / name))
@@ -190,11 +190,12 @@ class TestDataset:
         assert 'runtimes of test files are 0' in (tmp_path / 'README.txt').read_text()
 
     def test_layout_data_are_not_replaced_by_tile_data(self, tmp_path):
-        kind = folders.Kind('layout', 1, 'Invented.', 'docs/x.md')
-        with folders.replacing(str(tmp_path / 's'), kind, SMALL):
-            pass
+        class Other(dataset.Kernels):
+            collection, about, document = 'layout', 'Invented.', 'docs/x.md'
+
+        Other(1, 0, 0, configs_mean=20).write(str(tmp_path / 's'), progress=False)
         with pytest.raises(ValueError, match='holds no simulated tile data'):
-            dataset.generate_dataset(str(tmp_path / 's'))
+            SMALL.write(str(tmp_path / 's'))
         readme = (tmp_path / 's' / 'README.txt').read_text()
         for words in ('SIMULATED', 'Invented.', 'docs/x.md', 'sample.json'):
             assert words in readme
@@ -204,9 +205,9 @@ class TestDataset:
         with pytest.raises(
             ValueError, match='not empty and holds no simulated tile data'
         ):
-            dataset.generate_dataset(str(tmp_path), SMALL, progress=False)
+            SMALL.write(str(tmp_path), progress=False)
         with pytest.raises(ValueError, match='is a file; name a folder'):
-            dataset.generate_dataset(str(tmp_path / 'thesis.tex'), SMALL)
+            SMALL.write(str(tmp_path / 'thesis.tex'))
         assert names(tmp_path) == ['thesis.tex']
 
     @pytest.mark.parametrize(
@@ -219,27 +220,24 @@ class TestDataset:
     )
     def test_refuses_senseless_sizes(self, tmp_path, change, message):
         with pytest.raises(ValueError, match=message):
-            dataset.generate_dataset(
-                str(tmp_path / 'x'), dataclasses.replace(SMALL, **change)
-            )
+            dataclasses.replace(SMALL, **change)
         assert not names(tmp_path)
 
     def test_an_interrupted_run_leaves_nothing(self, tmp_path, monkeypatch):
-        made = []
+        made, make = [], generate.generate_kernel
 
         def interrupted(split, index, **kwargs):
             made.append(index)
             if len(made) == 3:
                 raise KeyboardInterrupt
-            return generate.generate_kernel(split, index, **kwargs)
+            return make(split, index, **kwargs)
 
-        dataset.generate_dataset(str(tmp_path / 'x'), SMALL, progress=False)
+        SMALL.write(str(tmp_path / 'x'), progress=False)
         before = names(tmp_path / 'x' / 'train')
-        monkeypatch.setattr(dataset, 'generate_kernel', interrupted)
+        monkeypatch.setattr(generate, 'generate_kernel', interrupted)
+        other = dataclasses.replace(SMALL, seed=5)
         with pytest.raises(KeyboardInterrupt):
-            dataset.generate_dataset(
-                str(tmp_path / 'x'), dataclasses.replace(SMALL, seed=5), progress=False
-            )
+            other.write(str(tmp_path / 'x'), progress=False)
         assert names(tmp_path) == ['x'] and names(tmp_path / 'x' / 'train') == before
 
     def test_removes_what_a_killed_run_left_long_ago(self, tmp_path):
@@ -247,33 +245,34 @@ class TestDataset:
             (tmp_path / name).mkdir()
             since = os.path.getmtime(tmp_path / name) - age
             os.utime(tmp_path / name, (since, since))
-        dataset.generate_dataset(str(tmp_path / 'x'), SMALL, progress=False)
+        SMALL.write(str(tmp_path / 'x'), progress=False)
         assert names(tmp_path) == ['.x.new', '.y.old', 'x']
 
 
 class TestEnsure:
-    SIZES = dict(train=2, valid=1, test=1, configs_mean=40.0, progress=False)
+    WANTED = dataset.Kernels(train=2, valid=1, test=1, configs_mean=40.0)
 
     def test_makes_it_once(self, tmp_path):
-        root = dataset.ensure_dataset(str(tmp_path / 'x'), **self.SIZES)
+        root = self.WANTED.ensure(str(tmp_path / 'x'), progress=False)
         assert root == str(tmp_path / 'x')
         inode = os.stat(root).st_ino
-        dataset.ensure_dataset(root, **self.SIZES)
+        self.WANTED.ensure(root, progress=False)
         assert os.stat(root).st_ino == inode
 
     def test_makes_it_anew_for_other_sizes_or_another_version(self, tmp_path):
-        root = dataset.ensure_dataset(str(tmp_path / 'x'), **self.SIZES)
-        dataset.ensure_dataset(root, **{**self.SIZES, 'train': 3})
+        root = self.WANTED.ensure(str(tmp_path / 'x'), progress=False)
+        more = dataclasses.replace(self.WANTED, train=3)
+        more.ensure(root, progress=False)
         assert len(names(tmp_path / 'x' / 'train')) == 3
         marker = tmp_path / 'x' / 'sample.json'
         old = json.loads(marker.read_text())
         marker.write_text(json.dumps({**old, 'generator_version': -1}))
-        dataset.ensure_dataset(root, **{**self.SIZES, 'train': 3})
+        more.ensure(root, progress=False)
         assert json.loads(marker.read_text()) == old
 
     def test_the_default_folder_is_in_the_home(self, tmp_path, monkeypatch):
         monkeypatch.setenv('HOME', str(tmp_path))
-        root = dataset.ensure_dataset(**self.SIZES)
+        root = self.WANTED.ensure(progress=False)
         assert root == str(tmp_path / 'data/tpugraphs/sample/npz/tile/xla')
         assert names(root) == ['README.txt', 'sample.json', 'test', 'train', 'valid']
 
@@ -281,16 +280,16 @@ class TestEnsure:
         # The other one finishes between our look and our rename.
         root = str(tmp_path / 'x')
         rename = os.rename
-        sizes = {**self.SIZES, 'train': 1}
+        wanted = dataclasses.replace(self.WANTED, train=1)
 
         def slow(source, target):
             if target == root and not os.path.exists(root):
                 monkeypatch.setattr(os, 'rename', rename)
-                dataset.ensure_dataset(root, **sizes)
+                wanted.ensure(root, progress=False)
             rename(source, target)
 
         monkeypatch.setattr(os, 'rename', slow)
-        dataset.ensure_dataset(root, **sizes)
+        wanted.ensure(root, progress=False)
         assert names(tmp_path) == ['x'] and len(names(tmp_path / 'x' / 'train')) == 1
 
 

@@ -59,8 +59,8 @@ def test_every_kind_makes_a_kernel_with_positive_times(kind):
 
 
 def test_writes_the_published_layout(tmp_path):
-    sizes = dataset.Sizes(train=3, valid=1, test=2, configs_mean=20)
-    summary = dataset.generate_dataset(str(tmp_path / 'o'), sizes, progress=False)
+    wanted = dataset.Kernels(train=3, valid=1, test=2, configs_mean=20)
+    summary = wanted.write(str(tmp_path / 'o'), progress=False)
     assert summary.kernels == 6
     names = sorted(path.name for path in (tmp_path / 'o' / 'train').iterdir())
     assert len(names) == 3
@@ -69,7 +69,7 @@ def test_writes_the_published_layout(tmp_path):
     assert 'SIMULATED' in (tmp_path / 'o' / 'README.txt').read_text()
     # Neither simulator's folder is taken for the other's.
     with pytest.raises(ValueError, match='holds no simulated tile data'):
-        first_dataset.generate_dataset(str(tmp_path / 'o'), progress=False)
+        first_dataset.Kernels().write(str(tmp_path / 'o'), progress=False)
 
 
 def test_it_ranks_otherwise_than_the_first_one_on_the_same_kernel():
