@@ -27,14 +27,15 @@ _ROOMS = {
     'simulated': 'files text hlo data',
     'extraction': 'files text hlo data',
     'inspection': 'files text hlo data',
+    'measuring': 'files text hlo data',
     'tiles': 'hlo data features',
     'layout': 'hlo data features tiles',  # the drop-in file takes tiles.implicit
     'training': 'files text registry',
     'ranking': 'files text data',  # and so knows no model
     'tasks': 'files text registry recipes config hlo data features simulated '
-    'extraction inspection tiles layout training ranking',
+    'extraction inspection measuring tiles layout training ranking',
     'commands': 'files text config command_line hlo data simulated extraction '
-    'inspection ranking tasks',
+    'inspection measuring ranking tasks',
 }
 
 # A drop-in file is one file, and holds all models of its task.

@@ -18,37 +18,31 @@ from baselines import registry
 # What the published training divides scores by, in the ranking losses only.
 TILE_TEMPERATURE = 10.0
 
-# Measurements of one configuration differ by less than this share, where the
-# data do not say (`noise_share`).
+# Repeated measurements of one configuration differ by less than this share.
 NOISE = 0.01
 
-_Function = Callable[..., tf.Tensor]
+_Function = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 
 
 class _Loss(NamedTuple):
     function: _Function
     tempered: bool
-    noisy: bool
 
 
 _LOSSES: Dict[str, _Loss] = {}
 
 
-def _loss(
-    name: str, tempered: bool = True, noisy: bool = False
-) -> Callable[[_Function], _Function]:
+def _loss(name: str, tempered: bool = True) -> Callable[[_Function], _Function]:
     """Registers a loss.
 
     Args:
         name: as in --losses.
         tempered: whether the temperature divides its scores; not where the loss
             says what a score is.
-        noisy: whether it takes the share by which measurements of one
-            configuration may differ, as `noise`.
     """
 
     def register(function: _Function) -> _Function:
-        _LOSSES[name] = _Loss(function, tempered, noisy)
+        _LOSSES[name] = _Loss(function, tempered)
         return function
 
     return register
@@ -127,17 +121,15 @@ def pairwise_logistic(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     return _mean_over_pairs(labels, tf.nn.softplus(-_differences(scores)))
 
 
-@_loss('NoiseAwarePairLoss', noisy=True)
-def noise_aware_pairs(
-    labels: tf.Tensor, scores: tf.Tensor, noise: float = NOISE
-) -> tf.Tensor:
+@_loss('NoiseAwarePairLoss')
+def noise_aware_pairs(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     """The same, weighted by how far runtimes differ, without pairs within noise.
 
-        w_ij = min(log(y_i / y_j), 1)  if y_i > (1 + noise) y_j, else 0
+        w_ij = min(log(y_i / y_j), 1)  if y_i > 1.01 y_j, else 0
         mean over lists of sum_ij w_ij log(1 + exp(s_j - s_i)) / sum_ij w_ij
 
-    The order of a pair that is as close as two measurements of one configuration
-    says nothing.  A list without any other is 0.
+    Measurements of one configuration differ by less than NOISE = 1 %: the order
+    of a pair that is closer says nothing.  A list without any other is 0.
 
     Example:
         >>> loss = CombinedLoss('NoiseAwarePairLoss', temperature=1)
@@ -146,7 +138,7 @@ def noise_aware_pairs(
     """
     ratios = _differences(_log(labels))
     weights = tf.where(
-        ratios > math.log1p(noise), tf.minimum(ratios, 1.0), tf.zeros_like(ratios)
+        ratios > math.log1p(NOISE), tf.minimum(ratios, 1.0), tf.zeros_like(ratios)
     )
     losses = tf.nn.softplus(-_differences(scores))
     per_list = tf.math.divide_no_nan(
@@ -156,13 +148,11 @@ def noise_aware_pairs(
     return tf.reduce_mean(per_list)
 
 
-@_loss('PairwiseDifferenceLoss', tempered=False, noisy=True)
-def pairwise_difference(
-    labels: tf.Tensor, scores: tf.Tensor, noise: float = NOISE
-) -> tf.Tensor:
+@_loss('PairwiseDifferenceLoss', tempered=False)
+def pairwise_difference(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     """The difference of two scores against that of their log runtimes.
 
-        mean over pairs of max(0, |(s_i - s_j) - log(y_i / y_j)| - noise)
+        mean over pairs of max(0, |(s_i - s_j) - log(y_i / y_j)| - NOISE)
 
     The score becomes the logarithm of the runtime but for a constant.
 
@@ -172,7 +162,7 @@ def pairwise_difference(
         0.3415...
     """
     errors = tf.abs(_differences(scores) - _differences(_log(labels)))
-    return tf.reduce_mean(tf.nn.relu(errors - noise))
+    return tf.reduce_mean(tf.nn.relu(errors - NOISE))
 
 
 @_loss('SoftmaxLoss')
@@ -277,9 +267,6 @@ class CombinedLoss(tf.keras.losses.Loss):
             that is not given is 1.
         temperature: divides the scores in the ranking losses, not in MSE and
             PairwiseDifferenceLoss, which say what a score is.
-        noise: share by which measurements of one configuration may differ;
-            closer ones do not count in NoiseAwarePairLoss, nor do such errors
-            in PairwiseDifferenceLoss.
 
     Example:
         >>> loss = CombinedLoss('PairwiseHingeLoss:3,MSE:1', temperature=1)
@@ -291,9 +278,7 @@ class CombinedLoss(tf.keras.losses.Loss):
             positive number.
     """
 
-    def __init__(
-        self, spec: str, temperature: float = TILE_TEMPERATURE, noise: float = NOISE
-    ):
+    def __init__(self, spec: str, temperature: float = TILE_TEMPERATURE):
         super().__init__(name='combined_loss')
         parts = _parse(spec)
         total = sum(weight for _, weight in parts)
@@ -301,32 +286,17 @@ class CombinedLoss(tf.keras.losses.Loss):
             (weight / total, registry.resolve(name, _LOSSES, 'loss'))
             for name, weight in parts
         ]
-        self._temperature, self._noise = temperature, noise
+        self._temperature = temperature
 
     def call(self, y_true, y_pred):
         labels, scores = tf.convert_to_tensor(y_true), tf.convert_to_tensor(y_pred)
         tempered = scores / self._temperature
         return tf.add_n(
             [
-                weight
-                * loss.function(
-                    labels,
-                    tempered if loss.tempered else scores,
-                    **({'noise': self._noise} if loss.noisy else {}),
-                )
+                weight * loss.function(labels, tempered if loss.tempered else scores)
                 for weight, loss in self._parts
             ]
         )
-
-
-def noise_share(relative_std: float) -> float:
-    """Returns the share by which measurements may differ: three deviations.
-
-    Args:
-        relative_std: of repeated measurements, over their mean; NaN where
-            nothing was measured twice, and NOISE is returned.
-    """
-    return NOISE if math.isnan(relative_std) else 3.0 * relative_std
 
 
 def _parse(spec: str) -> List[Tuple[str, float]]:

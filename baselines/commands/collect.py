@@ -1,0 +1,90 @@
+"""Measure programs on this machine: a collection of real runtimes.
+
+    tpugraphs collect my_program.py:step out
+    tpugraphs collect first.py:f second.py:g module.pb out --configs 40
+    tpugraphs collect --builtin out --minutes 60
+
+A program is a tf.function with an input signature, or a file with an
+HloModuleProto.  XLA optimises it; each piece of the result that XLA runs as one
+is a kernel, and a configuration says how a loop walks its output in tiles (or,
+with --task layout, which layouts the program's arrays have).  Each is compiled,
+compared with XLA's own default, and timed, in a process of its own on one core.
+
+Written are npz files in the published format, divided into train, valid and
+test by families of programs (by kernel, if there are fewer than three programs),
+and measured.json, which says how and how well it was measured.  Kernels whose
+times do not repeat are set apart in noisy/.  Ctrl-C loses nothing: --resume goes
+on.
+"""
+
+import argparse
+import math
+import sys
+
+from baselines import command_line
+from baselines import commands
+from baselines import files
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    from baselines.measuring import arguments
+
+    parser.add_argument(
+        'programs',
+        nargs='+',
+        metavar='PROGRAM... OUT',
+        help='FILE.py:FUNCTION or FILE.pb, any number; and the output folder',
+    )
+    parser.add_argument(
+        '--builtin', action='store_true', help='measure the built-in programs'
+    )
+    parser.add_argument(
+        '--configs',
+        type=int,
+        default=60,
+        metavar='N',
+        help='configurations of a kernel or program (default: %(default)s)',
+    )
+    parser.add_argument(
+        '--minutes', type=float, default=math.inf, metavar='M', help='stop after'
+    )
+    parser.add_argument(
+        '--split',
+        default='80/10/10',
+        help='shares of train/valid/test, or none (default: %(default)s)',
+    )
+    parser.add_argument(
+        '--resume', action='store_true', help='go on with what is in the folder'
+    )
+    arguments.add(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measures and writes."""
+    from baselines.measuring import arguments
+    from baselines.measuring import collection
+    from baselines.measuring import reports
+
+    *sources, output = args.programs
+    if args.builtin == bool(sources):
+        raise ValueError(
+            'say --builtin and a folder, or one or more programs and a folder'
+        )
+    options = collection.Options(
+        output=files.expand(output),
+        task=args.task,
+        configs=args.configs,
+        minutes=args.minutes,
+        seed=args.seed,
+        split=collection.parse_split(args.split),
+        resume=args.resume,
+        limits=arguments.limits(args),
+        passes=arguments.passes(args),
+    )
+    command_line.start_tensorflow()
+    return reports.collect(arguments.loaders(sources), options)
+
+
+if __name__ == '__main__':
+    sys.exit(commands.run('collect'))

@@ -1,0 +1,136 @@
+"""The only file that calls jaxlib: compile a module, run it, read what XLA made.
+
+backend = Backend()
+program = backend.compile(module.SerializeToString())
+outputs = program.run(program.place(arrays))
+"""
+
+import importlib.metadata
+import os
+import re
+from typing import Any, List, Sequence
+
+import numpy as np
+
+INSTALL = 'pip install -e .[measure]'
+
+# What makes times comparable: one thread, and the same code in every process.
+FLAGS = '--xla_cpu_multi_thread_eigen=false'
+
+
+# Passes that put calls of a library, or two operations, in place of one.
+_REWRITERS = 'tree_reduction_rewriter,onednn-matmul-rewriter'
+
+
+class CompileError(ValueError):
+    """XLA refuses a module; the text is one line."""
+
+
+def require() -> str:
+    """Returns jaxlib's version, importing none of it.
+
+    Raises:
+        ValueError: it is not installed; says what to do.
+    """
+    try:
+        return importlib.metadata.version('jaxlib')
+    except importlib.metadata.PackageNotFoundError:
+        raise ValueError(
+            f'measuring needs jaxlib, which is not installed; run {INSTALL}'
+        ) from None
+
+
+def environment() -> dict:
+    """Returns the environment variables that a worker is started with."""
+    return {
+        **os.environ,
+        'XLA_FLAGS': FLAGS,
+        'OMP_NUM_THREADS': '1',
+        'TF_CPP_MIN_LOG_LEVEL': '3',
+        # Freed memory is kept: page faults of every new output would be timed.
+        'MALLOC_MMAP_THRESHOLD_': str(4 << 30),
+        'MALLOC_TRIM_THRESHOLD_': str(16 << 30),
+        'MALLOC_TOP_PAD_': str(64 << 20),
+    }
+
+
+class Program:
+    """A compiled module."""
+
+    def __init__(self, client: Any, executable: Any):
+        self._client = client
+        self._executable = executable
+
+    def place(self, arrays: Sequence[np.ndarray]) -> List[Any]:
+        """Returns arrays as buffers of the device."""
+        return [self._client.buffer_from_pyval(array) for array in arrays]
+
+    def run(self, buffers: Sequence[Any]) -> List[Any]:
+        """Runs it to the end; returns the output buffers."""
+        results = self._executable.execute(buffers)
+        for result in results:
+            result.block_until_ready()
+        return results
+
+    def optimised(self) -> bytes:
+        """Returns the HloModuleProto after XLA's passes, serialised."""
+        [module] = self._executable.hlo_modules()
+        return module.as_serialized_hlo_module_proto()
+
+    def text(self) -> str:
+        """Returns the module after XLA's passes as text, without remarks."""
+        [module] = self._executable.hlo_modules()
+        return re.sub(r', metadata=\{[^}]*\}', '', module.to_string())
+
+
+class Backend:
+    """XLA on one platform of this machine.
+
+    Args:
+        platform: 'cpu' or 'gpu'.
+
+    Raises:
+        ValueError: the platform is not there.
+    """
+
+    def __init__(self, platform: str = 'cpu'):
+        require()
+        from jaxlib import xla_client
+
+        self._xla = xla_client
+        try:
+            if platform == 'gpu':
+                self._client = xla_client.make_gpu_client()
+            else:
+                # What runs in the calling thread is timed without waiting.
+                self._client = xla_client.make_cpu_client(asynchronous=False)
+        except Exception as error:
+            first = str(error).strip().partition('\n')[0]
+            raise ValueError(f'XLA finds no {platform} here: {first}') from error
+
+    def compile(self, module: bytes, plain: bool = False) -> Program:
+        """Compiles a serialised HloModuleProto.
+
+        Args:
+            module: the HloModuleProto.
+            plain: keeps XLA from putting library calls in place of products, and
+                two reductions in place of a large one.
+
+        Raises:
+            CompileError: XLA refuses it.  On some modules XLA ends the process.
+        """
+        convert = self._xla._xla.mlir.xla_computation_to_mlir_module
+        try:
+            text = convert(self._xla.XlaComputation(module))
+            options = self._xla.CompileOptions()
+            if plain:
+                build = options.executable_build_options
+                build.debug_options.xla_disable_hlo_passes = _REWRITERS
+            return Program(self._client, self._client.compile(text, options))
+        except Exception as error:
+            raise CompileError(' '.join(str(error).split())[:300]) from error
+
+
+def to_numpy(buffer: Any) -> np.ndarray:
+    """Returns a device buffer as an array."""
+    return np.asarray(buffer)

@@ -1,0 +1,176 @@
+"""Programs of matrix products: attention, mixers, recurrent nets, training."""
+
+
+def transformer(batch, length, width, heads):
+    """An encoder layer: attention and a feed-forward part, with layer norms."""
+    import tensorflow as tf
+
+    def norm(x):
+        mean, variance = tf.nn.moments(x, [-1], keepdims=True)
+        return (x - mean) * tf.math.rsqrt(variance + 1e-5)
+
+    def split(x):
+        x = tf.reshape(x, [batch, length, heads, width // heads])
+        return tf.transpose(x, [0, 2, 1, 3])
+
+    def run(x, q, k, v, o, up, down):
+        y = norm(x)
+        y = tf.reshape(y, [-1, width])
+        logits = tf.matmul(
+            split(tf.matmul(y, q)), split(tf.matmul(y, k)), transpose_b=True
+        )
+        weights = tf.nn.softmax(logits * (heads / width) ** 0.5)
+        mixed = tf.matmul(weights, split(tf.matmul(y, v)))
+        mixed = tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), [-1, width])
+        x = tf.reshape(x, [-1, width]) + tf.matmul(mixed, o)
+        hidden = tf.nn.gelu(tf.matmul(norm(x), up), approximate=True)
+        return x + tf.matmul(hidden, down)
+
+    return run, [
+        (batch, length, width),
+        *[(width, width)] * 4,
+        (width, width * 4),
+        (width * 4, width),
+    ]
+
+
+def mixer(batch, patches, width):
+    """Products along patches, then along channels."""
+    import tensorflow as tf
+
+    def norm(x):
+        mean, variance = tf.nn.moments(x, [-1], keepdims=True)
+        return (x - mean) / tf.sqrt(variance + 1e-5)
+
+    def run(x, a1, a2, b1, b2):
+        y = tf.transpose(norm(x), [0, 2, 1])
+        y = tf.matmul(tf.nn.relu(tf.matmul(y, a1)), a2)
+        x = x + tf.transpose(y, [0, 2, 1])
+        y = tf.nn.softplus(tf.einsum('bpc,cd->bpd', norm(x), b1))
+        x = x + tf.einsum('bpd,dc->bpc', y, b2)
+        return tf.reduce_mean(x, 1), x
+
+    return run, [
+        (batch, patches, width),
+        (patches, patches * 2),
+        (patches * 2, patches),
+        (width, width * 2),
+        (width * 2, width),
+    ]
+
+
+def lstm(batch, steps, width):
+    """A few steps of an LSTM, unrolled."""
+    import tensorflow as tf
+
+    def run(x, w, u, b, start):
+        h, c = start, start * 0.5
+        projected = tf.reshape(
+            tf.matmul(tf.reshape(x, [-1, width]), w), [batch, steps, width * 4]
+        )
+        for step in range(steps):
+            gates = projected[:, step] + tf.matmul(h, u) + b
+            i, f, g, o = tf.split(gates, 4, -1)
+            c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
+            h = tf.sigmoid(o) * tf.tanh(c)
+        return h, tf.reduce_sum(tf.square(projected), 0)
+
+    return run, [
+        (batch, steps, width),
+        (width, width * 4),
+        (width, width * 4),
+        (width * 4,),
+        (batch, width),
+    ]
+
+
+def gru(batch, steps, width):
+    """A GRU over a sequence as a loop."""
+    import tensorflow as tf
+
+    def run(x, w, u, start):
+        steps_first = tf.transpose(x, [1, 0, 2])
+
+        def step(at, h):
+            both = tf.matmul(steps_first[at], w)
+            inner = tf.matmul(h, u)
+            z = tf.sigmoid(both[:, :width] + inner[:, :width])
+            r = tf.sigmoid(both[:, width : width * 2] + inner[:, width : width * 2])
+            new = tf.tanh(both[:, width * 2 :] + r * inner[:, width * 2 :])
+            return at + 1, z * h + (1.0 - z) * new
+
+        _, h = tf.while_loop(
+            lambda at, h: at < steps, step, [0, start], maximum_iterations=steps
+        )
+        return h, tf.reduce_max(steps_first, 0), tf.nn.log_softmax(h)
+
+    return run, [
+        (batch, steps, width),
+        (width, width * 3),
+        (width, width * 3),
+        (batch, width),
+    ]
+
+
+def training(batch, width, hidden):
+    """A step of Adam on a perceptron with cross-entropy."""
+    import tensorflow as tf
+
+    def run(x, labels, w1, w2, w3, m1, m2, m3, v1, v2, v3):
+        weights = [w1, w2, w3]
+        with tf.GradientTape() as tape:
+            tape.watch(weights)
+            y = tf.nn.relu(tf.matmul(x, w1))
+            y = tf.tanh(tf.matmul(y, w2))
+            loss = tf.nn.log_softmax(tf.matmul(y, w3)) * labels
+            loss = -tf.reduce_mean(tf.reduce_sum(loss, -1))
+        results = []
+        gradients = tape.gradient(loss, weights)
+        for w, g, m, v in zip(weights, gradients, (m1, m2, m3), (v1, v2, v3)):
+            m = 0.9 * m + 0.1 * g
+            v = 0.99 * v + 0.01 * tf.square(g)
+            results += [w - 1e-3 * m / (tf.sqrt(v) + 1e-7), m, v]
+        return results
+
+    layers = [(width, hidden), (hidden, hidden), (hidden, 64)]
+    return run, [(batch, width), (batch, 64), *layers * 3]
+
+
+def recommender(users, rows, width):
+    """Rows of tables by number, their products, and a perceptron."""
+    import tensorflow as tf
+
+    def run(table, other, numbers, others, w1, w2):
+        a = tf.gather(table, numbers)
+        b = tf.gather(other, others)
+        pooled = tf.reduce_sum(b, 1)
+        joined = tf.concat([a, pooled, a * pooled], -1)
+        hidden = tf.nn.relu(tf.matmul(joined, w1))
+        products = tf.einsum('bif,bjf->bij', b, b)
+        score = tf.sigmoid(tf.matmul(hidden, w2))
+        return score, tf.reduce_max(products, -1), tf.norm(b, axis=-1)
+
+    return run, [
+        (rows, width),
+        (rows, width),
+        (users, 'int'),
+        (users, 16, 'int'),
+        (width * 3, 256),
+        (256, 32),
+    ]
+
+
+TABLE = {
+    'transformer_batch_2': (transformer, dict(batch=2, length=96, width=128, heads=4)),
+    'transformer_batch_4': (transformer, dict(batch=4, length=48, width=96, heads=2)),
+    'mixer_batch_4': (mixer, dict(batch=4, patches=64, width=128)),
+    'mixer_batch_16': (mixer, dict(batch=16, patches=48, width=64)),
+    'lstm_batch_32': (lstm, dict(batch=32, steps=6, width=128)),
+    'lstm_batch_128': (lstm, dict(batch=128, steps=4, width=96)),
+    'gru_batch_64': (gru, dict(batch=64, steps=8, width=128)),
+    'gru_batch_192': (gru, dict(batch=192, steps=6, width=64)),
+    'training_batch_128': (training, dict(batch=128, width=192, hidden=256)),
+    'training_batch_48': (training, dict(batch=48, width=384, hidden=320)),
+    'recommender_small': (recommender, dict(users=256, rows=2000, width=48)),
+    'recommender_large': (recommender, dict(users=768, rows=6000, width=24)),
+}

@@ -1,0 +1,142 @@
+"""Programs of statistics, distances, graphs and signals."""
+
+
+def statistics(rows, columns):
+    """Moments, standard scores, covariance, soft maxima along both axes."""
+    import tensorflow as tf
+
+    def run(x, weights):
+        mean, variance = tf.nn.moments(x, [0])
+        scores = (x - mean) * tf.math.rsqrt(variance + 1e-6)
+        covariance = tf.matmul(x, x * weights, transpose_a=True)
+        across = tf.reduce_logsumexp(x, 1)
+        along = tf.reduce_logsumexp(x, 0)
+        skew = tf.reduce_mean(tf.pow(scores, 3.0), 0)
+        largest = tf.reduce_max(x, 0) - tf.reduce_min(x, 0)
+        return scores, covariance, across, along, skew, largest
+
+    return run, [(rows, columns), (rows, 1)]
+
+
+def normalisation(batch, length, width):
+    """Batch, layer, instance and group normalisation of one array."""
+    import tensorflow as tf
+
+    def run(x, scale):
+        results = []
+        for axes in ([0, 1], [2], [1]):
+            mean = tf.reduce_mean(x, axes, keepdims=True)
+            power = tf.reduce_mean(tf.square(x - mean), axes, keepdims=True)
+            results.append((x - mean) * tf.math.rsqrt(power + 1e-5) * scale)
+        parts = tf.reshape(x, [batch, length, 4, width // 4])
+        power = tf.reduce_sum(tf.square(parts), [1, 3], keepdims=True)
+        results.append(parts * tf.math.rsqrt(power))
+        results.append(tf.reduce_sum(tf.square(x), 0))
+        return results
+
+    return run, [(batch, length, width), (width,)]
+
+
+def distances(points, centres, width):
+    """All distances of points to centres, assignments, new centres."""
+    import tensorflow as tf
+
+    def run(x, c):
+        squared = tf.reduce_sum(tf.square(x), 1, keepdims=True)
+        squared += tf.reduce_sum(tf.square(c), 1)
+        squared -= 2.0 * tf.matmul(x, c, transpose_b=True)
+        soft = tf.nn.softmax(-squared)
+        weights = tf.reduce_sum(soft, 0)
+        new = tf.matmul(soft, x, transpose_a=True) / weights[:, None]
+        kernel = tf.exp(-0.5 * squared)
+        near = tf.reduce_min(squared, 1)
+        manhattan = tf.reduce_sum(tf.abs(x[:64, None] - c[None]), -1)
+        return new, kernel, near, manhattan, tf.transpose(kernel) * 2.0
+
+    return run, [(points, width), (centres, width)]
+
+
+def graph(nodes, edges, width):
+    """Two rounds of messages: rows by number, dense adjacency, attention."""
+    import tensorflow as tf
+
+    def run(x, adjacency, sources, targets, w1, w2, w3):
+        degree = tf.reduce_sum(adjacency, 1, keepdims=True)
+        y = tf.nn.relu(tf.matmul(tf.matmul(adjacency / (degree + 1.0), x), w1))
+        a = tf.gather(y, sources)
+        b = tf.gather(y, targets)
+        logits = tf.reduce_sum(tf.nn.leaky_relu(a + b), -1)
+        messages = tf.nn.sigmoid(tf.matmul(tf.concat([a, b], -1), w2)) * b
+        scores = tf.matmul(y, y, transpose_b=True) * adjacency
+        z = tf.nn.elu(tf.matmul(tf.nn.softmax(scores), tf.matmul(y, w3)))
+        return logits, messages, z, tf.reduce_max(z, 0)
+
+    return run, [
+        (nodes, width),
+        (nodes, nodes),
+        (edges, 'int'),
+        (edges, 'int'),
+        (width, width),
+        (width * 2, width),
+        (width, width),
+    ]
+
+
+def signal(batch, length, taps):
+    """Frames, windows, a Fourier transform as a product, filters, energies."""
+    import tensorflow as tf
+
+    def run(x, window, cosines, sines, filters):
+        frames = tf.reshape(x, [batch, length // taps, taps]) * window
+        real = tf.einsum('bft,tk->bfk', frames, cosines)
+        imaginary = tf.einsum('bft,tk->bfk', frames, sines)
+        power = tf.square(real) + tf.square(imaginary)
+        decibels = tf.math.log(power + 1e-6) * 4.3429
+        smooth = tf.nn.conv1d(power, filters, 1, 'SAME')
+        energy = tf.reduce_sum(tf.square(frames), -1)
+        return decibels, smooth, energy, tf.transpose(power, [0, 2, 1])
+
+    return run, [
+        (batch, length),
+        (taps,),
+        (taps, taps // 2),
+        (taps, taps // 2),
+        (5, taps // 2, 32),
+    ]
+
+
+def layout(rows, columns, depth):
+    """Transposes and copies, joined with some arithmetic."""
+    import tensorflow as tf
+
+    def run(x, y, z):
+        swapped = tf.transpose(x, [1, 0, 2])
+        turned = tf.transpose(x, [2, 1, 0]) * 0.5
+        flat = tf.transpose(y) * z
+        joined = tf.concat([y, tf.reverse(y, [1])], 1)
+        halves = tf.tanh(joined[:, ::2]) + y
+        minor = tf.reduce_sum(tf.square(x), 2)
+        major = tf.reduce_sum(tf.square(x), 0)
+        return swapped, turned, flat, halves, minor, major
+
+    return run, [
+        (rows, columns, depth),
+        (rows * 8, columns * 8),
+        (columns * 8, rows * 8),
+    ]
+
+
+TABLE = {
+    'statistics_tall': (statistics, dict(rows=1024, columns=96)),
+    'statistics_wide': (statistics, dict(rows=160, columns=512)),
+    'normalisation_batch_8': (normalisation, dict(batch=8, length=64, width=192)),
+    'normalisation_batch_24': (normalisation, dict(batch=24, length=96, width=64)),
+    'distances_small': (distances, dict(points=512, centres=96, width=32)),
+    'distances_large': (distances, dict(points=1536, centres=40, width=16)),
+    'graph_small': (graph, dict(nodes=192, edges=1024, width=64)),
+    'graph_large': (graph, dict(nodes=384, edges=1536, width=32)),
+    'signal_batch_4': (signal, dict(batch=4, length=12800, taps=128)),
+    'signal_batch_16': (signal, dict(batch=16, length=4096, taps=64)),
+    'layout_small': (layout, dict(rows=32, columns=48, depth=64)),
+    'layout_large': (layout, dict(rows=48, columns=40, depth=96)),
+}

@@ -1,0 +1,195 @@
+"""Regions of arrays: where a tile starts, and how large it is.
+
+A start is a number, or an s32 scalar of the program, of which some divisor is
+known.  Arithmetic on numbers costs nothing; on scalars it adds instructions.
+"""
+
+import dataclasses
+import math
+from typing import Any, Optional, Sequence, Tuple, Union
+
+from baselines.measuring import building
+
+_S32 = building.TYPES['s32'][0]
+_INDEX = 's32'
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Extent:
+    """A tile along one dimension.
+
+    Attributes:
+        start: a number or an s32 scalar.
+        size: how many elements.
+        step: a number that divides `start`; 0 where start is 0.
+    """
+
+    start: Union[int, Any]
+    size: int
+    step: int = 0
+
+    def key(self) -> Tuple[Any, int]:
+        """Returns what tells this extent from others of one scope."""
+        number = self.start if isinstance(self.start, int) else ('at', self.start.id)
+        return number, self.size
+
+    def plus(self, scope: building.Scope, number: int) -> 'Extent':
+        """Returns the extent moved by a number."""
+        if not number:
+            return self
+        if isinstance(self.start, int):
+            return of_number(self.start + number, self.size)
+        moved = _scalar(scope, 'add', self.start, number)
+        return Extent(moved, self.size, math.gcd(self.step, number))
+
+    def times(self, scope: building.Scope, number: int, size: int) -> 'Extent':
+        """Returns the extent whose start is so many times this start."""
+        if isinstance(self.start, int):
+            return of_number(self.start * number, size)
+        if number == 1:
+            return Extent(self.start, size, self.step)
+        moved = _scalar(scope, 'multiply', self.start, number)
+        return Extent(moved, size, self.step * number)
+
+    def over(self, scope: building.Scope, number: int, size: int) -> 'Extent':
+        """Returns the extent whose start is this start by a divisor of `step`."""
+        if isinstance(self.start, int):
+            return of_number(self.start // number, size)
+        if number == 1:
+            return Extent(self.start, size, self.step)
+        moved = _scalar(scope, 'divide', self.start, number)
+        return Extent(moved, size, self.step // number)
+
+    def divides(self, number: int) -> bool:
+        """Whether start and size are multiples of a number."""
+        return self.step % number == 0 and self.size % number == 0
+
+
+Region = Tuple[Extent, ...]
+
+
+def of_number(start: int, size: int) -> Extent:
+    """Returns an extent that starts at a number."""
+    return Extent(start, size, abs(start))
+
+
+def whole(dims: Sequence[int]) -> Region:
+    """Returns the region that is the whole array."""
+    return tuple(Extent(0, size) for size in dims)
+
+
+def is_whole(region: Sequence[Extent], dims: Sequence[int]) -> bool:
+    """Whether a region is all of an array of such dimensions."""
+    return all(covers(extent, size) for extent, size in zip(region, dims))
+
+
+def covers(extent: Extent, size: int) -> bool:
+    """Whether an extent is all of a dimension."""
+    return extent.size == size
+
+
+def seen(scope: building.Scope, region: Region) -> Region:
+    """Returns a region with its starts as values of `scope`."""
+    return tuple(
+        extent
+        if isinstance(extent.start, int)
+        else dataclasses.replace(extent, start=scope.use(extent.start))
+        for extent in region
+    )
+
+
+def take(scope: building.Scope, value: Any, region: Optional[Region]) -> Any:
+    """Adds the slice of `value` that a region is; nothing if it is whole."""
+    dims = list(value.shape.dimensions)
+    if region is None or is_whole(region, dims):
+        return value
+    sizes = [extent.size for extent in region]
+    shape = building.shape_of(value.shape.element_type, sizes)
+    if all(isinstance(extent.start, int) for extent in region):
+        made = scope.add('slice', shape, [value])
+        for extent in region:
+            stop = extent.start + extent.size
+            made.slice_dimensions.add(start=extent.start, limit=stop, stride=1)
+        return made
+    return scope.add(
+        'dynamic-slice',
+        shape,
+        [value, *starts(scope, region)],
+        dynamic_slice_sizes=sizes,
+    )
+
+
+def put(scope: building.Scope, value: Any, tile: Any, region: Region) -> Any:
+    """Adds `value` with a tile written over a region of it."""
+    if is_whole(region, value.shape.dimensions):
+        return tile
+    operands = [value, tile, *starts(scope, region)]
+    return scope.add('dynamic-update-slice', value.shape, operands)
+
+
+def starts(scope: building.Scope, region: Region) -> Sequence[Any]:
+    """Returns the starts of a region as scalars."""
+    return [
+        scope.constant(_S32, extent.start)
+        if isinstance(extent.start, int)
+        else extent.start
+        for extent in region
+    ]
+
+
+def tile_of(
+    scope: building.Scope, counter: Any, dims: Sequence[int], tiles: Sequence[int]
+) -> Region:
+    """Returns the tile that a loop's counter stands for, last dimension first.
+
+    A tile that does not fit starts earlier, as XLA clamps it.
+
+    Args:
+        scope: the loop's body.
+        counter: s32 scalar, 0, 1, ..., `trips(dims, tiles)` - 1.
+        dims: the array's dimensions.
+        tiles: the tile's size along each.
+    """
+    counts = [-(-size // tile) for size, tile in zip(dims, tiles)]
+    region, after = [], 1
+    for size, tile, count in reversed(list(zip(dims, tiles, counts))):
+        if count == 1:
+            region.append(Extent(0, size))
+            continue
+        index = counter
+        if after > 1:
+            index = _scalar(scope, 'divide', index, after)
+        if after * count < math.prod(counts):
+            index = _scalar(scope, 'remainder', index, count)
+        after *= count
+        start = _scalar(scope, 'multiply', index, tile)
+        step = tile
+        if size % tile:
+            start = _scalar(scope, 'minimum', start, size - tile)
+            step = math.gcd(tile, size - tile)
+        region.append(Extent(start, tile, step))
+    return tuple(reversed(region))
+
+
+def trips(dims: Sequence[int], tiles: Sequence[int]) -> int:
+    """Returns how many tiles there are."""
+    return math.prod(-(-size // tile) for size, tile in zip(dims, tiles))
+
+
+def reversed_extent(scope: building.Scope, extent: Extent, size: int) -> Extent:
+    """Returns where an extent of a reversed dimension comes from."""
+    end = size - extent.size
+    if isinstance(extent.start, int):
+        return of_number(end - extent.start, extent.size)
+    operands = [scope.constant(_S32, end), extent.start]
+    start = scope.add('subtract', building.shape_of(_INDEX, []), operands)
+    return Extent(start, extent.size, math.gcd(extent.step, end))
+
+
+def _scalar(scope: building.Scope, opcode: str, value: Any, number: int) -> Any:
+    """Adds a scalar operation with a number, once."""
+    key = (opcode, value.id, number)
+    if key not in scope.cache:
+        operands = [value, scope.constant(_S32, number)]
+        scope.cache[key] = scope.add(opcode, building.shape_of(_INDEX, []), operands)
+    return scope.cache[key]

@@ -1,0 +1,305 @@
+"""Which part of its operands an operation needs for a part of its result.
+
+Each rule takes an instruction, the shapes of its operands and the wanted region
+of its result, and says what to compute instead: the same operation on parts.
+"""
+
+import math
+from typing import Any, List, Optional, Sequence, Tuple
+
+from baselines.measuring import building
+from baselines.measuring import extents
+from baselines.measuring import kernels
+from baselines.measuring import steps
+from baselines.measuring import windows
+
+_Region = extents.Region
+
+
+def step_of(
+    scope: building.Scope,
+    value: Any,
+    shapes: Sequence[Any],
+    region: _Region,
+    reduced: Optional[_Region] = None,
+) -> steps.Step:
+    """Returns how a region of a result is computed.
+
+    Args:
+        scope: where arithmetic on starts goes.
+        value: the instruction.
+        shapes: its operands' shapes.
+        region: of its result.
+        reduced: the part of what is reduced or contracted to take, in the
+            order of `reduced_sizes`; None takes all.
+
+    Raises:
+        Whole: there is no such rule.
+    """
+    if kernels.is_elementwise(value):
+        return _elementwise(value, shapes, region)
+    rule = _RULES.get(value.opcode)
+    if rule is None:
+        raise steps.Whole(f'{value.opcode} is computed whole')
+    if value.opcode in ('reduce', 'dot', 'convolution'):
+        return rule(scope, value, shapes, region, reduced)
+    return rule(scope, value, shapes, region)
+
+
+def reduced_sizes(value: Any, shapes: Sequence[Any]) -> List[int]:
+    """Returns the sizes of what an operation reduces or contracts."""
+    if value.opcode == 'reduce':
+        return [shapes[0].dimensions[d] for d in value.dimensions]
+    if value.opcode == 'dot':
+        numbers = value.dot_dimension_numbers.lhs_contracting_dimensions
+        return [shapes[0].dimensions[d] for d in numbers]
+    if value.opcode == 'convolution':
+        numbers = value.convolution_dimension_numbers
+        sizes = [d.size for d in value.window.dimensions]
+        return [*sizes, shapes[1].dimensions[numbers.kernel_input_feature_dimension]]
+    if value.opcode == 'reduce-window':
+        return [d.size for d in value.window.dimensions if d.size > 1]
+    return []
+
+
+def reducible(value: Any) -> List[bool]:
+    """Returns along which of `reduced_sizes` partial results can be added up."""
+    if value.opcode == 'reduce':
+        return [len(value.operand_ids) == 2] * len(value.dimensions)
+    if value.opcode == 'dot':
+        return [True] * len(value.dot_dimension_numbers.lhs_contracting_dimensions)
+    if value.opcode == 'convolution':
+        groups = max(value.feature_group_count, value.batch_group_count)
+        return [False] * len(value.window.dimensions) + [groups <= 1]
+    return []
+
+
+def _elementwise(value, shapes, region) -> steps.Step:
+    dims = list(value.shape.dimensions)
+    regions = []
+    for shape in shapes:
+        if list(shape.dimensions) == dims:
+            regions.append(region)
+        elif not shape.dimensions:
+            regions.append(None)
+        else:
+            raise steps.Whole(f'{value.opcode} of different shapes')
+    return steps.Step(regions, steps.sizes_of(region))
+
+
+def _broadcast(scope, value, shapes, region) -> steps.Step:
+    return steps.Step(
+        [tuple(region[d] for d in value.dimensions)], steps.sizes_of(region)
+    )
+
+
+def _transpose(scope, value, shapes, region) -> steps.Step:
+    operand: List[Any] = [None] * len(region)
+    for place, dim in enumerate(value.dimensions):
+        operand[dim] = region[place]
+    return steps.Step([tuple(operand)], steps.sizes_of(region))
+
+
+def _reverse(scope, value, shapes, region) -> steps.Step:
+    operand = tuple(
+        extents.reversed_extent(scope, extent, size)
+        if dim in value.dimensions and not extents.covers(extent, size)
+        else extent
+        for dim, (extent, size) in enumerate(zip(region, shapes[0].dimensions))
+    )
+    return steps.Step([operand], steps.sizes_of(region))
+
+
+def _slice(scope, value, shapes, region) -> steps.Step:
+    operand, cuts = [], []
+    for extent, cut in zip(region, value.slice_dimensions):
+        span = (extent.size - 1) * cut.stride + 1
+        scaled = extent.times(scope, cut.stride, span)
+        operand.append(scaled.plus(scope, cut.start))
+        cuts.append((span, cut.stride))
+
+    def edit(copy):
+        del copy.slice_dimensions[:]
+        for limit, stride in cuts:
+            copy.slice_dimensions.add(start=0, limit=limit, stride=stride)
+
+    return steps.Step([tuple(operand)], steps.sizes_of(region), edit)
+
+
+def _pad(scope, value, shapes, region) -> steps.Step:
+    operand = []
+    for extent, size, result, edge in zip(
+        region,
+        shapes[0].dimensions,
+        value.shape.dimensions,
+        value.padding_config.dimensions,
+    ):
+        padded = edge.edge_padding_low or edge.edge_padding_high
+        if not (padded or edge.interior_padding):
+            operand.append(extent)
+        elif extents.covers(extent, result):
+            operand.append(extents.Extent(0, size))
+        else:
+            raise steps.Whole('pad along a tiled dimension')
+    return steps.Step([tuple(operand), None], steps.sizes_of(region))
+
+
+def _concatenate(scope, value, shapes, region) -> steps.Step:
+    [joined] = value.dimensions
+    regions, total = [], 0
+    for shape in shapes:
+        size = shape.dimensions[joined]
+        total += size
+        regions.append(_with(region, joined, extents.Extent(0, size)))
+    made = steps.sizes_of(_with(region, joined, extents.Extent(0, total)))
+    if extents.covers(region[joined], total):
+        return steps.Step(regions, made)
+    rest = _with(extents.whole(made), joined, region[joined])
+    return steps.Step(regions, made, rest=rest)
+
+
+def _with(region: _Region, dim: int, extent: extents.Extent) -> _Region:
+    return (*region[:dim], extent, *region[dim + 1 :])
+
+
+def _reshape(scope, value, shapes, region) -> steps.Step:
+    operand: List[extents.Extent] = []
+    for inner, outer in groups(shapes[0].dimensions, value.shape.dimensions):
+        sizes = [shapes[0].dimensions[d] for d in inner]
+        wanted = [(region[d], value.shape.dimensions[d]) for d in outer]
+        operand += _reshaped(scope, sizes, wanted)
+    return steps.Step([tuple(operand)], steps.sizes_of(region))
+
+
+def groups(
+    before: Sequence[int], after: Sequence[int]
+) -> List[Tuple[List[int], List[int]]]:
+    """Returns the smallest groups of dimensions that a reshape keeps together.
+
+    >>> groups([2, 3, 4], [6, 4])
+    [([0, 1], [0]), ([2], [1])]
+    """
+    found, left, right = [], 0, 0
+    while left < len(before) or right < len(after):
+        first, second = left, right
+        sizes = [1, 1]
+        while left == first and right == second or sizes[0] != sizes[1]:
+            if right == len(after) or (left < len(before) and sizes[0] <= sizes[1]):
+                sizes[0] *= before[left]
+                left += 1
+            else:
+                sizes[1] *= after[right]
+                right += 1
+        # A dimension of 1 alone belongs to whatever follows, or nothing.
+        found.append((list(range(first, left)), list(range(second, right))))
+    return found
+
+
+def _reshaped(scope, sizes, wanted) -> List[extents.Extent]:
+    """Returns the extents of a group's operand dimensions."""
+    if all(extents.covers(extent, size) for extent, size in wanted):
+        return list(extents.whole(sizes))
+    long = [i for i, size in enumerate(sizes) if size > 1]
+    tiled = [(extent, size) for extent, size in wanted if size > 1]
+    if len(long) == 1:
+        return _filled(sizes, long[0], _merged(scope, tiled))
+    if len(tiled) == 1 and long:
+        extent = tiled[0][0]
+        inner = math.prod(sizes[long[0] + 1 :])
+        if extent.divides(inner):
+            part = extent.over(scope, inner, extent.size // inner)
+            return _filled(sizes, long[0], part)
+    raise steps.Whole('reshape across tiles')
+
+
+def _filled(sizes, place, extent) -> List[extents.Extent]:
+    operand = list(extents.whole(sizes))
+    operand[place] = extent
+    return operand
+
+
+def _merged(scope, tiled) -> extents.Extent:
+    """Returns the extent of a dimension that was split into several."""
+    cut = [i for i, (e, size) in enumerate(tiled) if not extents.covers(e, size)]
+    if len(cut) != 1 or any(size > 1 for _, size in tiled[: cut[0]]):
+        raise steps.Whole('reshape across tiles')
+    inner = math.prod(size for _, size in tiled[cut[0] + 1 :])
+    extent = tiled[cut[0]][0]
+    return extent.times(scope, inner, extent.size * inner)
+
+
+def _reduce(scope, value, shapes, region, reduced) -> steps.Step:
+    if len(shapes) != 2:
+        raise steps.Whole('reduce of several arrays')
+    operand, kept = [], iter(region)
+    for dim, size in enumerate(shapes[0].dimensions):
+        if dim not in value.dimensions:
+            operand.append(next(kept))
+        elif reduced is None:
+            operand.append(extents.Extent(0, size))
+        else:
+            operand.append(reduced[list(value.dimensions).index(dim)])
+    return steps.Step([tuple(operand), None], steps.sizes_of(region))
+
+
+def _dot(scope, value, shapes, region, reduced) -> steps.Step:
+    numbers = value.dot_dimension_numbers
+    sides = (
+        (numbers.lhs_contracting_dimensions, numbers.lhs_batch_dimensions),
+        (numbers.rhs_contracting_dimensions, numbers.rhs_batch_dimensions),
+    )
+    regions, place = [], len(numbers.lhs_batch_dimensions)
+    for shape, (contracting, batch) in zip(shapes, sides):
+        operand = []
+        for dim, size in enumerate(shape.dimensions):
+            if dim in batch:
+                operand.append(region[list(batch).index(dim)])
+            elif dim not in contracting:
+                operand.append(region[place])
+                place += 1
+            elif reduced is None:
+                operand.append(extents.Extent(0, size))
+            else:
+                operand.append(reduced[list(contracting).index(dim)])
+        regions.append(tuple(operand))
+    return steps.Step(regions, steps.sizes_of(region))
+
+
+def _gather(scope, value, shapes, region) -> steps.Step:
+    numbers = value.gather_dimension_numbers
+    operand = list(extents.whole(shapes[0].dimensions))
+    slices = list(value.gather_slice_sizes)
+    kept = [d for d in range(len(slices)) if d not in numbers.collapsed_slice_dims]
+    for dim, place in zip(kept, numbers.offset_dims):
+        if extents.covers(region[place], slices[dim]):
+            continue
+        if dim in numbers.start_index_map or slices[dim] != operand[dim].size:
+            raise steps.Whole('gather along a tiled dimension')
+        operand[dim] = region[place]
+        slices[dim] = region[place].size
+    batch = iter(e for d, e in enumerate(region) if d not in numbers.offset_dims)
+    indices = tuple(
+        extents.Extent(0, size) if dim == numbers.index_vector_dim else next(batch)
+        for dim, size in enumerate(shapes[1].dimensions)
+    )
+
+    def edit(copy):
+        copy.gather_slice_sizes[:] = slices
+
+    return steps.Step([tuple(operand), indices], steps.sizes_of(region), edit)
+
+
+_RULES = {
+    'broadcast': _broadcast,
+    'concatenate': _concatenate,
+    'convolution': windows.convolution,
+    'dot': _dot,
+    'gather': _gather,
+    'pad': _pad,
+    'reduce': _reduce,
+    'reduce-window': windows.reduce_window,
+    'reshape': _reshape,
+    'reverse': _reverse,
+    'slice': _slice,
+    'transpose': _transpose,
+}

@@ -1,0 +1,394 @@
+"""A kernel as a loop over tiles of its output.
+
+tiled = tile(kernel, Tiles(output=(32, 64), kernel=(128,)))
+
+As on a TPU, a configuration says how the kernel walks its output and what it
+reduces: a `while` over output tiles slices the operands, computes, and writes
+the tile; inside it, a second one adds up partial results of the reduction.
+"""
+
+import dataclasses
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from baselines.measuring import building
+from baselines.measuring import extents
+from baselines.measuring import kernels
+from baselines.measuring import propagation
+from baselines.measuring import steps
+
+# Reducers of which partial results can be combined: opcode -> what to start
+# with, for floats and for integers.
+_LOWEST = float('-inf')
+_NEUTRAL = {
+    'add': (0, 0),
+    'multiply': (1, 1),
+    'maximum': (_LOWEST, None),
+    'minimum': (-_LOWEST, None),
+    'and': (None, 1),
+    'or': (None, 0),
+}
+_FLOATS = {building.TYPES[name][0] for name in ('f16', 'f32', 'f64', 'bf16')}
+_PRED = building.TYPES['pred'][0]
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Tiles:
+    """A configuration.
+
+    Attributes:
+        output: the tile's size along each dimension of the output.
+        kernel: along each of what is reduced or contracted; empty if nothing.
+    """
+
+    output: Tuple[int, ...]
+    kernel: Tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Tiled:
+    """A configuration of a kernel as a program.
+
+    Attributes:
+        module: the HloModuleProto.
+        input: the tile of the largest operand.
+        whole: opcodes of what could not be tiled and is computed whole.
+    """
+
+    module: Any
+    input: Tuple[int, ...]
+    whole: Tuple[str, ...] = ()
+
+
+class Plan:
+    """What can be tiled of a kernel.
+
+    Args:
+        module: a kernel's module, all row-major.
+
+    Attributes:
+        output: the dimensions of its output.
+        reduced: the sizes of what its largest reduction reduces.
+        untiled: the configuration that is the kernel itself.
+    """
+
+    def __init__(self, module: Any):
+        self.module = module
+        self.entry = kernels.entry_of(module)
+        self.values = {i.id: i for i in self.entry.instructions}
+        self.root = kernels.root_of(self.entry)
+        self.output = tuple(self.root.shape.dimensions)
+        self.reduction = self._largest_reduction()
+        self.reduced: Tuple[int, ...] = ()
+        if self.reduction is not None:
+            shapes = self.shapes(self.reduction)
+            sizes = propagation.reduced_sizes(self.reduction, shapes)
+            self.reduced = tuple(sizes)
+        self.untiled = Tiles(self.output, self.reduced)
+        self.computed = _depends_on_input(self.entry)
+
+    def shapes(self, value: Any) -> List[Any]:
+        """Returns the shapes of an instruction's operands."""
+        return [self.values[o].shape for o in value.operand_ids]
+
+    def _largest_reduction(self) -> Optional[Any]:
+        found, most = None, -1
+        for value in self.entry.instructions:
+            shapes = self.shapes(value)
+            if propagation.reduced_sizes(value, shapes):
+                size = building.elements(shapes[0])
+                if size > most:
+                    found, most = value, size
+        return found
+
+    def combiner(self) -> Optional[str]:
+        """Returns how partial results of the reduction go together, if at all."""
+        if self.reduction is None:
+            return None
+        opcode = 'add'
+        if self.reduction.opcode == 'reduce':
+            [number] = self.reduction.called_computation_ids
+            body = next(c for c in self.module.computations if c.id == number)
+            opcode = kernels.root_of(body).opcode
+            if len(body.instructions) != 3:
+                return None
+        if self.reduction.opcode == 'reduce-window' or opcode not in _NEUTRAL:
+            return None
+        return opcode if self.neutral(opcode) is not None else None
+
+    def neutral(self, opcode: str) -> Optional[float]:
+        """Returns what a partial result starts with."""
+        kind = self.reduction.shape.element_type
+        return _NEUTRAL[opcode][0 if kind in _FLOATS else 1]
+
+    def tileable(self) -> Tuple[List[bool], List[bool]]:
+        """Returns along which dimensions the output and the reduction can be tiled.
+
+        A dimension counts if nothing but parameters has to be whole for it.
+        """
+        output = []
+        for dim, size in enumerate(self.output):
+            tiles = [*self.output]
+            tiles[dim] = max(1, size // 2)
+            output.append(size > 1 and self._works(Tiles(tuple(tiles), self.reduced)))
+        reduced = [False] * len(self.reduced)
+        if self.combiner():
+            possible = propagation.reducible(self.reduction)
+            for dim, size in enumerate(self.reduced):
+                if possible[dim] and size > 1:
+                    tiles = [*self.reduced]
+                    tiles[dim] = 1
+                    reduced[dim] = self._works(Tiles(self.output, tuple(tiles)))
+        return output, reduced
+
+    def _works(self, tiles: Tiles) -> bool:
+        return not tile(self, tiles).whole
+
+
+def tile(plan: Plan, tiles: Tiles) -> Tiled:
+    """Returns a kernel as a loop over its tiles; untiled, the kernel itself.
+
+    Args:
+        plan: of the kernel.
+        tiles: tile sizes; those of the reduction divide what is reduced.
+
+    Raises:
+        ValueError: sizes that do not fit the kernel.
+    """
+    _check(plan, tiles)
+    if tiles == plan.untiled:
+        return Tiled(plan.module, tuple(_largest(plan.entry)))
+    return _Tiler(plan, tiles).build()
+
+
+def _check(plan: Plan, tiles: Tiles) -> None:
+    same = len(tiles.output) == len(plan.output)
+    same &= len(tiles.kernel) == len(plan.reduced)
+    if not same or any(
+        not 1 <= tile_ <= size
+        for tile_, size in zip(tiles.output + tiles.kernel, plan.output + plan.reduced)
+    ):
+        raise ValueError(
+            f'tiles {tiles.output} and {tiles.kernel} do not fit an output of '
+            f'{plan.output} that reduces {plan.reduced}'
+        )
+    if any(size % tile_ for tile_, size in zip(tiles.kernel, plan.reduced)):
+        raise ValueError(f'{tiles.kernel} does not divide {plan.reduced}')
+
+
+def _largest(entry: Any) -> Sequence[int]:
+    """Returns the dimensions of the largest parameter."""
+    shapes = [i.shape for i in entry.instructions if i.opcode == 'parameter']
+    return max(shapes, key=building.num_bytes).dimensions if shapes else ()
+
+
+def _depends_on_input(entry: Any) -> Dict[int, bool]:
+    """Returns of each instruction whether a parameter is behind it."""
+    found: Dict[int, bool] = {}
+    for value in entry.instructions:
+        found[value.id] = value.opcode == 'parameter' or any(
+            found[o] for o in value.operand_ids
+        )
+    return found
+
+
+class _Tiler:
+    """Writes one configuration; values of the kernel are known by their id."""
+
+    def __init__(self, plan: Plan, tiles: Tiles):
+        self._plan = plan
+        self._tiles = tiles
+        name = f'{plan.module.name}'
+        self._module = building.Module(name, plan.module)
+        self._entry = building.Scope(self._module.computation('entry'))
+        self._parameters = {
+            value.id: self._entry.add(
+                'parameter', value.shape, parameter_number=value.parameter_number
+            )
+            for value in plan.entry.instructions
+            if value.opcode == 'parameter'
+        }
+        self._entry.computation.set_parameters(self._parameters.values())
+        self._whole: List[str] = []
+        self._taken: Dict[int, Tuple[int, ...]] = {}
+
+    def build(self) -> Tiled:
+        plan, tiles = self._plan, self._tiles
+        trips = extents.trips(plan.output, tiles.output)
+        if trips == 1:
+            result = self._emit(self._entry, plan.root, extents.whole(plan.output))
+        else:
+            kind = plan.root.shape.element_type
+            zero = self._entry.constant(kind, 0)
+            empty = self._entry.add('broadcast', plan.root.shape, [zero])
+
+            def body(scope, counter, carried):
+                region = extents.tile_of(scope, counter, plan.output, tiles.output)
+                made = self._emit(scope, plan.root, region)
+                return [extents.put(scope, carried[0], made, region)]
+
+            [result] = building.loop(self._entry, trips, [empty], body)
+        module = self._module.finish(self._entry.computation, result)
+        largest = max(
+            self._parameters, key=lambda i: building.num_bytes(plan.values[i].shape)
+        )
+        taken = self._taken.get(largest, plan.values[largest].shape.dimensions)
+        return Tiled(module, tuple(taken), tuple(self._whole))
+
+    def _emit(self, scope, value, region) -> Any:
+        """Returns a region of a value of the kernel, computed in `scope`."""
+        key = (value.id, tuple(extent.key() for extent in region))
+        if key not in scope.cache:
+            scope.cache[key] = self._compute(scope, value, region)
+        return scope.cache[key]
+
+    def _compute(self, scope, value, region) -> Any:
+        dims = value.shape.dimensions
+        if value.opcode == 'parameter':
+            return self._slice(scope, value, region)
+        if value.opcode == 'constant':
+            made = scope.add('constant', value.shape, like=value)
+            return extents.take(scope, made, region)
+        if scope.parent and extents.is_whole(region, dims) and self._worth(value):
+            # The same in every round.
+            return scope.use(self._emit(self._entry, value, region))
+        if value.opcode == 'iota':
+            return self._iota(scope, value, region)
+        reduced = value is self._plan.reduction and (
+            self._tiles.kernel != self._plan.reduced
+        )
+        if reduced:
+            return self._accumulate(scope, value, region)
+        return self._step(scope, value, region)
+
+    def _worth(self, value) -> bool:
+        """Whether to keep a whole array in memory rather than to make parts."""
+        return self._plan.computed[value.id] and value.opcode != 'broadcast'
+
+    def _slice(self, scope, value, region) -> Any:
+        self._note(value, region)
+        return extents.take(scope, scope.use(self._parameters[value.id]), region)
+
+    def _note(self, operand, region) -> None:
+        """Remembers the largest tile of a parameter."""
+        sizes = tuple(extent.size for extent in region)
+        before = self._taken.get(operand.id, ())
+        self._taken[operand.id] = max(before, sizes, key=_product)
+
+    def _step(self, scope, value, region, reduced=None, start=None) -> Any:
+        """Adds an operation on parts of its operands.
+
+        Args:
+            start: what a reduction starts with in place of its own value.
+        """
+        plan = self._plan
+        shapes = plan.shapes(value)
+        try:
+            step = propagation.step_of(scope, value, shapes, region, reduced)
+        except steps.Whole:
+            if scope.parent is None and extents.is_whole(
+                region, value.shape.dimensions
+            ):
+                step = steps.Step([None] * len(shapes), list(value.shape.dimensions))
+            else:
+                return self._take_whole(scope, value, region)
+        operands = []
+        for place, number in enumerate(value.operand_ids):
+            operand, part = plan.values[number], step.regions[place]
+            if place == 1 and start is not None:
+                operands.append(start)
+            elif place in step.pads:
+                padded = self._padded(value, operand, step.pads[place])
+                self._note(operand, part)
+                operands.append(extents.take(scope, scope.use(padded), part))
+            else:
+                part = extents.whole(operand.shape.dimensions) if part is None else part
+                operands.append(self._emit(scope, operand, part))
+        shape = building.shape_of(value.shape.element_type, step.made)
+        made = scope.add(value.opcode, shape, operands, like=value)
+        step.edit(made)
+        return extents.take(scope, made, step.rest)
+
+    def _take_whole(self, scope, value, region) -> Any:
+        whole = extents.whole(value.shape.dimensions)
+        made = self._emit(self._entry, value, whole)
+        # A reshape of a parameter only gives it another shape.
+        operand = self._plan.values[value.operand_ids[0]]
+        free = value.opcode == 'reshape' and operand.opcode == 'parameter'
+        if not free:
+            self._whole.append(value.opcode)
+        return extents.take(scope, scope.use(made), region)
+
+    def _padded(self, value, operand, edges) -> Any:
+        """Returns an operand with the edges that a window reaches over."""
+        key = ('padded', operand.id, tuple(edges))
+        entry = self._entry
+        if key not in entry.cache:
+            dims = operand.shape.dimensions
+            source = self._parameters.get(operand.id)
+            if source is None:
+                self._whole.append(operand.opcode)
+                source = self._emit(entry, operand, extents.whole(dims))
+            kind = operand.shape.element_type
+            if value.opcode == 'reduce-window':
+                fill = self._emit(entry, self._plan.values[value.operand_ids[1]], ())
+            else:
+                fill = entry.constant(kind, 0)
+            sizes = [
+                low + size + (size - 1) * interior + high
+                for size, (low, high, interior) in zip(dims, edges)
+            ]
+            shape = building.shape_of(kind, sizes)
+            entry.cache[key] = entry.add('pad', shape, [source, fill])
+            for low, high, interior in edges:
+                entry.cache[key].padding_config.dimensions.add(
+                    edge_padding_low=low,
+                    edge_padding_high=high,
+                    interior_padding=interior,
+                )
+        return entry.cache[key]
+
+    def _iota(self, scope, value, region) -> Any:
+        [dim] = value.dimensions
+        kind = value.shape.element_type
+        shape = building.shape_of(kind, [extent.size for extent in region])
+        made = scope.add('iota', shape, like=value)
+        start = region[dim].start
+        if isinstance(start, int) and not start:
+            return made
+        [start] = extents.starts(scope, (region[dim],))
+        if kind != start.shape.element_type:
+            start = scope.add('convert', building.shape_of(kind, []), [start])
+        moved = scope.add('broadcast', shape, [start])
+        return scope.add('add', shape, [made, moved])
+
+    def _accumulate(self, scope, value, region) -> Any:
+        """Adds a loop over tiles of what `value` reduces."""
+        plan, tiles = self._plan, self._tiles.kernel
+        opcode = plan.combiner()
+        kind = value.shape.element_type
+        shape = building.shape_of(kind, [extent.size for extent in region])
+        own = value.opcode == 'reduce'
+        if own:
+            first = self._emit(scope, plan.values[value.operand_ids[1]], ())
+        else:
+            first = scope.constant(kind, 0)
+        initial = scope.add('broadcast', shape, [first])
+
+        def body(inside, counter, carried):
+            part = extents.tile_of(inside, counter, plan.reduced, tiles)
+            seen = extents.seen(inside, region)
+            start = None
+            if own:
+                start = inside.constant(kind, plan.neutral(opcode))
+            made = self._step(inside, value, seen, part, start)
+            return [inside.add(opcode, shape, [carried[0], made])]
+
+        trips = extents.trips(plan.reduced, tiles)
+        return building.loop(scope, trips, [initial], body)[0]
+
+
+def _product(sizes: Sequence[int]) -> int:
+    total = len(sizes) and 1
+    for size in sizes:
+        total *= size
+    return total

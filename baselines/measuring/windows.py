@@ -1,0 +1,114 @@
+"""What windows need: convolutions with their halo, and pooling."""
+
+from typing import Any, Dict, Optional, Tuple
+
+from baselines.measuring import building
+from baselines.measuring import extents
+from baselines.measuring import steps
+
+
+def windowed(
+    scope: building.Scope, window: Any, extent: extents.Extent, result: int, size: int
+) -> Tuple[extents.Extent, Optional[Tuple[int, int, int]], Dict[str, int]]:
+    """Returns what a window needs for a part of one result dimension.
+
+    Args:
+        scope: where arithmetic on starts goes.
+        window: the dimension's WindowDimension.
+        extent: of the result.
+        result: the result's whole size.
+        size: the operand's.
+
+    Returns:
+        The extent of the operand, padded if there is something in the second
+        entry (low, high, interior), and what changes in the window.
+    """
+    if extents.covers(extent, result):
+        return extents.Extent(0, size), None, {}
+    reach = (window.size - 1) * max(window.window_dilation, 1) + 1
+    stride = max(window.stride, 1)
+    part = extent.times(scope, stride, (extent.size - 1) * stride + reach)
+    interior = max(window.base_dilation, 1) - 1
+    edges = (window.padding_low, window.padding_high, interior)
+    changed = {'padding_low': 0, 'padding_high': 0, 'base_dilation': 1}
+    return part, edges if any(edges) else None, changed
+
+
+def reduce_window(scope, value, shapes, region) -> steps.Step:
+    """Returns the parts that a pooling needs; see `propagation.step_of`."""
+    if len(shapes) != 2:
+        raise steps.Whole('reduce-window of several arrays')
+    found = [
+        windowed(scope, window, extent, result, size)
+        for window, extent, result, size in zip(
+            value.window.dimensions,
+            region,
+            value.shape.dimensions,
+            shapes[0].dimensions,
+        )
+    ]
+    edges = [pad or (0, 0, 0) for _, pad, _ in found]
+    pads = {0: edges} if any(map(any, edges)) else {}
+
+    def edit(copy):
+        for window, (_, _, changed) in zip(copy.window.dimensions, found):
+            for name, number in changed.items():
+                setattr(window, name, number)
+
+    operand = tuple(part for part, _, _ in found)
+    return steps.Step([operand, None], steps.sizes_of(region), edit, pads=pads)
+
+
+def convolution(scope, value, shapes, region, reduced) -> steps.Step:
+    """Returns the parts that a convolution needs; see `propagation.step_of`."""
+    numbers = value.convolution_dimension_numbers
+    image = list(extents.whole(shapes[0].dimensions))
+    taps = list(extents.whole(shapes[1].dimensions))
+    edges = [(0, 0, 0)] * len(image)
+    dims = list(value.shape.dimensions)
+    batch = region[numbers.output_batch_dimension]
+    feature = region[numbers.output_feature_dimension]
+    many = not extents.covers(feature, dims[numbers.output_feature_dimension])
+    groups_ = max(value.feature_group_count, 1)
+    if value.batch_group_count > 1:
+        if many or not extents.covers(batch, dims[numbers.output_batch_dimension]):
+            raise steps.Whole('convolution of batch groups')
+    else:
+        image[numbers.input_batch_dimension] = batch
+    if many:
+        taps[numbers.kernel_output_feature_dimension] = feature
+        each = dims[numbers.output_feature_dimension] // groups_
+        if groups_ > 1:
+            if not feature.divides(each):
+                raise steps.Whole('convolution across feature groups')
+            groups_ = feature.size // each
+            inner = shapes[1].dimensions[numbers.kernel_input_feature_dimension]
+            image[numbers.input_feature_dimension] = feature.over(scope, each, 0).times(
+                scope, inner, groups_ * inner
+            )
+    changes = []
+    for window, source, result in zip(
+        value.window.dimensions,
+        numbers.input_spatial_dimensions,
+        numbers.output_spatial_dimensions,
+    ):
+        part, edge, changed = windowed(
+            scope, window, region[result], dims[result], shapes[0].dimensions[source]
+        )
+        image[source] = part
+        edges[source] = edge or (0, 0, 0)
+        changes.append(changed)
+    if reduced is not None:
+        image[numbers.input_feature_dimension] = reduced[-1]
+        taps[numbers.kernel_input_feature_dimension] = reduced[-1]
+
+    def edit(copy):
+        copy.feature_group_count = groups_
+        for window, changed in zip(copy.window.dimensions, changes):
+            for name, number in changed.items():
+                setattr(window, name, number)
+
+    pads = {0: edges} if any(map(any, edges)) else {}
+    return steps.Step(
+        [tuple(image), tuple(taps)], steps.sizes_of(region), edit, pads=pads
+    )

@@ -1,0 +1,183 @@
+"""A miniature of collecting: workers, crashes, files, going on."""
+
+import functools
+import json
+import os
+
+import numpy as np
+import pytest
+
+from baselines.data.tile import records
+from baselines.measuring import building
+from baselines.measuring import collection
+from baselines.measuring import programs
+from baselines.measuring import session as session_lib
+from baselines.measuring import tiles
+from baselines.measuring import timing
+
+pytest.importorskip('jaxlib', reason='jaxlib is not installed (the extra [measure])')
+
+QUICK = timing.Protocol(least=2, most=2)
+
+
+def scaled(rows, columns, opcode='negate'):
+    """A program of one kernel."""
+    module = building.Module('program')
+    entry = module.computation('entry')
+    x = entry.parameter(building.shape_of('f32', [rows, columns]))
+    entry.add(opcode, x.shape, [x])
+    return module.finish(entry)
+
+
+def deadly(rows, columns):
+    """A module on which XLA ends its process (a failed CHECK)."""
+    module = scaled(rows, columns)
+    flags = module.computations[-1].instructions[0].parameter_replication
+    flags.replicated_at_leaf_buffers.extend([True, False, True])
+    return module
+
+
+def inputs(rows, columns):
+    return [{'type': 'float32', 'dims': [rows, columns], 'high': 2}]
+
+
+@pytest.fixture
+def journal(tmp_path):
+    return str(tmp_path / 'journal.jsonl')
+
+
+def test_a_crash_is_blamed_on_one_configuration(journal):
+    modules = [scaled(64, 64), scaled(64, 64), deadly(64, 64), scaled(64, 64)]
+    modules = [module.SerializeToString() for module in modules]
+    with session_lib.Session(journal) as session:
+        measured = session.measure('k', modules, inputs(64, 64), 0, QUICK)
+    assert measured.kept == [0, 1, 3]
+    assert measured.dropped == {2: 'XLA ended the process'}
+    assert measured.passes.shape == (2, 3) and (measured.passes > 0).all()
+    assert measured.again.shape == (2,)
+    assert session_lib.crashed(journal) == {'k': [2]}
+
+
+def test_what_is_wrong_does_not_compile_or_has_another_result(journal):
+    broken = scaled(64, 64)
+    broken.computations[-1].instructions[1].opcode = 'no-such-thing'
+    modules = [scaled(64, 64), scaled(64, 64, 'abs'), broken, scaled(64, 64)]
+    modules = [module.SerializeToString() for module in modules]
+    with session_lib.Session(journal) as session:
+        measured = session.measure('k', modules, inputs(64, 64), 0, QUICK)
+        assert measured.kept == [0, 3]
+        assert measured.dropped[1] == 'wrong result'
+        assert measured.dropped[2].startswith('XLA: ')
+        with pytest.raises(session_lib.WorkerError, match='no-such-thing'):
+            session.measure('l', modules[2:], inputs(64, 64), 0, QUICK)
+        dead = [deadly(64, 64).SerializeToString()] * 2
+        with pytest.raises(session_lib.WorkerError, match='on the untiled kernel'):
+            session.measure('m', dead, inputs(64, 64), 0, QUICK)
+        # It serves on.
+        assert session.optimise(modules[0])
+
+
+def test_a_worker_that_takes_too_long_is_ended(journal):
+    limits = session_lib.Limits(seconds=0.01)
+    with pytest.raises(ValueError, match='the worker does not start'):
+        with session_lib.Session(journal, limits) as session:
+            session.optimise(scaled(64, 64).SerializeToString())
+
+
+def loader(name, rows, columns):
+    made = functools.partial(
+        lambda: programs.Program(name, scaled(rows, columns, 'exponential'))
+    )
+    made.source = name
+    return made
+
+
+LOADERS = [loader('a', 128, 64), loader('b', 64, 160), loader('c', 96, 96)]
+
+
+def options(tmp_path, **changes):
+    return collection.Options(
+        **{'output': str(tmp_path / 'out'), 'configs': 4, 'passes': (2, 2), **changes}
+    )
+
+
+def collect(*args, **kwargs):
+    return collection.collect(*args, items_of=tiles.items_of, **kwargs)
+
+
+@pytest.mark.slow
+def test_three_kernels_and_four_configurations_of_each(tmp_path):
+    report = collect(LOADERS, options(tmp_path))
+    assert (report.kernels, report.configs) == (3, 12)
+    out = tmp_path / 'out'
+    found = sorted(out.glob('*/*.npz'))
+    assert len(found) == 3
+    sidecar = json.loads((out / 'measured.json').read_text())
+    assert sidecar['machine']['jaxlib'] and sidecar['machine']['flags']
+    for path in found:
+        record = records.read_tile(str(path))
+        kernel = sidecar['kernels'][path.stem]
+        assert record.node_feat.shape[1] == 140
+        assert record.config_feat.shape == (4, 24)
+        passes = np.array(kernel['passes'])
+        assert (record.config_runtime == passes.min(0)).all()
+        assert (record.config_runtime_normalizers == passes[:, 0].min()).all()
+        dims = kernel['configs'][0]['output']  # the untiled kernel is the first
+        assert record.config_feat[0, 8:10].tolist() == dims
+        assert record.config_feat[0, 15] == np.prod(dims)
+
+    with pytest.raises(ValueError, match='holds a collection already; add --resume'):
+        collect(LOADERS, options(tmp_path))
+    with pytest.raises(ValueError, match='was begun with other seed'):
+        collect(LOADERS, options(tmp_path, seed=1, resume=True))
+    # What is there is not measured again; what is missing is.
+    times = {path: path.stat().st_mtime_ns for path in found}
+    found[1].unlink()
+    assert collect(LOADERS, options(tmp_path, resume=True)).kernels == 3
+    assert found[1].exists()
+    assert found[0].stat().st_mtime_ns == times[found[0]]
+
+
+def test_bad_programs_and_folders_lose_nothing(tmp_path):
+    def fails():
+        raise ValueError('x.py:f: no such function')
+
+    fails.source = 'x.py:f'
+    with pytest.raises(ValueError, match=r'^x.py:f: no such function$'):
+        collect([fails], options(tmp_path))
+    assert not os.listdir(tmp_path)
+    (tmp_path / 'out').mkdir()
+    (tmp_path / 'out' / 'thesis.tex').touch()
+    with pytest.raises(ValueError, match="holds 'thesis.tex', not a collection"):
+        collect(LOADERS, options(tmp_path))
+
+
+def test_ctrl_c_keeps_what_is_done(tmp_path):
+    def stop(report, total, seconds):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        collect(LOADERS[:2], options(tmp_path), progress=stop)
+    sidecar = json.loads((tmp_path / 'out' / 'measured.json').read_text())
+    assert len(sidecar['kernels']) == 1
+    report = collect(LOADERS[:2], options(tmp_path, resume=True))
+    assert report.kernels == 2
+
+
+def test_splits_keep_families_together():
+    items = [(f'k{i}', f'{name}_batch_{i}') for i, name in enumerate('aabbccdd')]
+    found = collection.assign_splits(items, (50, 25, 25), 0)
+    for i in range(0, 8, 2):
+        assert found[f'k{i}'] == found[f'k{i + 1}']
+    assert sorted(found.values()) == ['test'] * 2 + ['train'] * 4 + ['valid'] * 2
+    # One program: its kernels are divided.
+    items = [(f'k{i}', 'one') for i in range(10)]
+    found = list(collection.assign_splits(items, (80, 10, 10), 0).values())
+    assert [found.count(s) for s in collection.SPLITS] == [8, 1, 1]
+    assert set(collection.assign_splits(items, None, 0).values()) == {''}
+
+
+@pytest.mark.parametrize('text', ['80/20', 'a/b/c', '0/1/1', '-1/1/1'])
+def test_a_split_is_three_shares(text):
+    with pytest.raises(ValueError, match='write train/valid/test, as 80/10/10'):
+        collection.parse_split(text)

@@ -1,0 +1,53 @@
+"""Layouts of a program's arrays, as constraints that XLA keeps to."""
+
+import numpy as np
+import pytest
+
+from baselines.measuring import backend as backend_lib
+from baselines.measuring import building
+from baselines.measuring import layouts
+
+pytest.importorskip('jaxlib', reason='jaxlib is not installed (the extra [measure])')
+
+
+def program():
+    """dot, reshape, identity reshape, and a small dot: two configurable nodes."""
+    module = building.Module('program')
+    entry = module.computation('entry')
+    x = entry.parameter(building.shape_of('f32', [64, 128]))
+    y = entry.parameter(building.shape_of('f32', [128, 96]))
+    dot = entry.add('dot', building.shape_of('f32', [64, 96]), [x, y])
+    dot.dot_dimension_numbers.lhs_contracting_dimensions.append(1)
+    dot.dot_dimension_numbers.rhs_contracting_dimensions.append(0)
+    split = entry.add('reshape', building.shape_of('f32', [8, 8, 96]), [dot])
+    same = entry.add('reshape', split.shape, [split])
+    entry.add('exponential', split.shape, [same])
+    return module.finish(entry)
+
+
+def test_small_nodes_and_identity_reshapes_are_left_out():
+    assert layouts.configurable(program()) == [2, 3]
+
+
+def test_the_default_is_first_and_half_is_near_it():
+    module = program()
+    drawn = layouts.draw(module, [2, 3], np.random.default_rng(0), 12)
+    assert len(drawn) == 12
+    assert drawn[0] == [(None, None, None), (None, None)]
+    given = [orders for config in drawn for orders in config[0] if orders]
+    assert {(0, 1), (1, 0)} == set(given)
+
+
+def test_constraints_make_copies_and_change_no_result():
+    module, backend = program(), backend_lib.Backend()
+    orders = [((0, 1), (0, 1), None), ((0, 2, 1), None)]
+    other = layouts.constrained(module, [2, 3], orders)
+    rng = np.random.default_rng(0)
+    arrays = [rng.random(d, np.float32) for d in ((64, 128), (128, 96))]
+    results, copies = [], []
+    for made in (module, other):
+        compiled = backend.compile(made.SerializeToString())
+        results.append(backend_lib.to_numpy(compiled.run(compiled.place(arrays))[0]))
+        copies.append(compiled.text().count(' copy('))
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-5)
+    assert copies[0] == 0 < copies[1]

@@ -1,0 +1,47 @@
+"""Passes, halves, and paired comparisons."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from baselines.measuring import timing
+
+
+def test_kendalls_tau():
+    a, b = np.array([1, 2, 3, 4]), np.array([1, 2, 4, 3])
+    # One of six pairs is out of order: (5 - 1) / 6.
+    assert timing.kendall_tau(a, b) == pytest.approx(4 / 6)
+    assert timing.kendall_tau(a, np.ones(4)) == 0
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 5, 30), rng.integers(0, 5, 30)
+    assert timing.kendall_tau(a, b) == pytest.approx(stats.kendalltau(a, b)[0])
+
+
+def test_halves_are_every_other_pass():
+    passes = np.array([[1, 2, 3], [3, 2, 1], [1, 2, 3], [3, 2, 1]])
+    assert timing.tau_of_halves(passes) == -1
+    assert timing.tau_of_halves(passes[:1]) == 0
+
+
+def test_passes_end_when_halves_agree():
+    calls = []
+    programs = [lambda i=i: calls.append(i) for i in range(3)]
+    protocol = timing.Protocol(least=4, most=4)
+    passes = timing.measure(programs, protocol, np.random.default_rng(0))
+    assert passes.shape == (4, 3)
+    assert calls.count(1) == calls.count(2)
+    protocol = timing.Protocol(least=4, most=9, deadline=0)
+    passes = timing.measure(programs, protocol, np.random.default_rng(0))
+    assert passes.shape == (0, 3)
+
+
+def test_a_paired_comparison():
+    rng = np.random.default_rng(0)
+    drift = rng.uniform(1, 3, 40)
+    slow, fast = 2000 * drift, 1000 * drift  # twice as fast in every pass
+    ratio = timing.compare(slow, fast)
+    assert ratio.speedup == ratio.low == ratio.high == pytest.approx(2)
+    noise = rng.normal(0, 0.1, (2, 400))
+    same = timing.compare(1000 * np.exp(noise[0]), 1000 * np.exp(noise[1]))
+    assert same.low < 1 < same.high
+    assert timing.drift(np.array([10, 12, 11])) == 1.2
