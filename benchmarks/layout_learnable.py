@@ -27,7 +27,7 @@ from baselines.data.layout.records import LayoutRecord
 from baselines.data.layout.records import read_layout
 from baselines.hlo import schema
 from baselines.simulated.layout import dataset
-from baselines.simulated.layout.generate import NOISE
+from baselines.simulated.layout import rules
 from baselines.simulated.layout.layouts import registers
 
 CONVOLUTION, DOT, RESHAPE = map(
@@ -122,7 +122,9 @@ def score(found, columns: int, penalty: float = 1.0) -> float:
 def noise_ceiling(times: np.ndarray) -> float:
     """Returns tau between runtimes and runtimes with noise once more, about."""
     noise = np.random.default_rng(0).standard_normal(len(times))
-    return stats.kendalltau(times, (1 + times) * (1 + NOISE * noise)).statistic
+    return stats.kendalltau(
+        times, (1 + times) * (1 + rules.Rules().noise * noise)
+    ).statistic
 
 
 if __name__ == '__main__':

@@ -83,6 +83,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             f'(default: {getattr(layout, "configs_" + end)})',
         )
     parser.add_argument(
+        '--rules',
+        help=f'layout: roofline, products or drawn costs (default: {layout.rules})',
+    )
+    parser.add_argument(
         '--hide_test_runtimes',
         action='store_true',
         help='write runtimes 0 (and normalisers 1) to test files, as published',

@@ -122,6 +122,10 @@ class Training(Layouts, training.Training):
         )
         return self._sampler.counts
 
+    def relative_noise(self):
+        """Of configurations that were measured more than once."""
+        return self.stores['train'].relative_noise(self.chosen)
+
     def inputs(self, graphs):
         """See the base class."""
         return graphs_lib.LayoutGraphs(graphs)

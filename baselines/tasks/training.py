@@ -1,6 +1,7 @@
 """A training from the settings to the run that it leaves."""
 
 import abc
+import math
 import os
 import platform
 import time
@@ -61,7 +62,7 @@ class Training(task.Task):
         self.config = self.options = config_lib.checked(config)
         self.collection = collections.of_flags(config_lib.to_json(config))
         self.check_model()
-        self._loss = losses.CombinedLoss(config.losses, self.temperature)
+        losses.CombinedLoss(config.losses)  # its names, before data are read
         _check_settings(config)
         tf.keras.utils.set_random_seed(config.seed)
         whole = {split: self.open_whole(split) for split in collections.SPLITS}
@@ -75,6 +76,8 @@ class Training(task.Task):
                 f'{train.source}: nothing has --configs={config.configs} '
                 f'configurations to draw; the most is {drawable.max()}'
             )
+        noise = losses.noise_share(self.relative_noise())
+        self._loss = losses.CombinedLoss(config.losses, self.temperature, noise)
         self.normalizer = normalizer_lib.Normalizer.fit(
             train, self.chosen, **self.feature_options()
         )
@@ -174,6 +177,10 @@ class Training(task.Task):
     @abc.abstractmethod
     def error_words(self, errors: Dict[str, float]) -> str:
         """The final errors of a split, for people."""
+
+    def relative_noise(self) -> float:
+        """Standard deviation of repeated measurements over their mean; NaN: unknown."""
+        return math.nan
 
     # What does not.
 

@@ -18,31 +18,37 @@ from baselines import registry
 # What the published training divides scores by, in the ranking losses only.
 TILE_TEMPERATURE = 10.0
 
-# Repeated measurements of one configuration differ by less than this share.
+# Measurements of one configuration differ by less than this share, where the
+# data do not say (`noise_share`).
 NOISE = 0.01
 
-_Function = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+_Function = Callable[..., tf.Tensor]
 
 
 class _Loss(NamedTuple):
     function: _Function
     tempered: bool
+    noisy: bool
 
 
 _LOSSES: Dict[str, _Loss] = {}
 
 
-def _loss(name: str, tempered: bool = True) -> Callable[[_Function], _Function]:
+def _loss(
+    name: str, tempered: bool = True, noisy: bool = False
+) -> Callable[[_Function], _Function]:
     """Registers a loss.
 
     Args:
         name: as in --losses.
         tempered: whether the temperature divides its scores; not where the loss
             says what a score is.
+        noisy: whether it takes the share by which measurements of one
+            configuration may differ, as `noise`.
     """
 
     def register(function: _Function) -> _Function:
-        _LOSSES[name] = _Loss(function, tempered)
+        _LOSSES[name] = _Loss(function, tempered, noisy)
         return function
 
     return register
@@ -121,15 +127,17 @@ def pairwise_logistic(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     return _mean_over_pairs(labels, tf.nn.softplus(-_differences(scores)))
 
 
-@_loss('NoiseAwarePairLoss')
-def noise_aware_pairs(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+@_loss('NoiseAwarePairLoss', noisy=True)
+def noise_aware_pairs(
+    labels: tf.Tensor, scores: tf.Tensor, noise: float = NOISE
+) -> tf.Tensor:
     """The same, weighted by how far runtimes differ, without pairs within noise.
 
-        w_ij = min(log(y_i / y_j), 1)  if y_i > 1.01 y_j, else 0
+        w_ij = min(log(y_i / y_j), 1)  if y_i > (1 + noise) y_j, else 0
         mean over lists of sum_ij w_ij log(1 + exp(s_j - s_i)) / sum_ij w_ij
 
-    Measurements of one configuration differ by less than NOISE = 1 %: the order
-    of a pair that is closer says nothing.  A list without any other is 0.
+    The order of a pair that is as close as two measurements of one configuration
+    says nothing.  A list without any other is 0.
 
     Example:
         >>> loss = CombinedLoss('NoiseAwarePairLoss', temperature=1)
@@ -138,7 +146,7 @@ def noise_aware_pairs(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     """
     ratios = _differences(_log(labels))
     weights = tf.where(
-        ratios > math.log1p(NOISE), tf.minimum(ratios, 1.0), tf.zeros_like(ratios)
+        ratios > math.log1p(noise), tf.minimum(ratios, 1.0), tf.zeros_like(ratios)
     )
     losses = tf.nn.softplus(-_differences(scores))
     per_list = tf.math.divide_no_nan(
@@ -148,11 +156,13 @@ def noise_aware_pairs(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     return tf.reduce_mean(per_list)
 
 
-@_loss('PairwiseDifferenceLoss', tempered=False)
-def pairwise_difference(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+@_loss('PairwiseDifferenceLoss', tempered=False, noisy=True)
+def pairwise_difference(
+    labels: tf.Tensor, scores: tf.Tensor, noise: float = NOISE
+) -> tf.Tensor:
     """The difference of two scores against that of their log runtimes.
 
-        mean over pairs of max(0, |(s_i - s_j) - log(y_i / y_j)| - NOISE)
+        mean over pairs of max(0, |(s_i - s_j) - log(y_i / y_j)| - noise)
 
     The score becomes the logarithm of the runtime but for a constant.
 
@@ -162,7 +172,7 @@ def pairwise_difference(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
         0.3415...
     """
     errors = tf.abs(_differences(scores) - _differences(_log(labels)))
-    return tf.reduce_mean(tf.nn.relu(errors - NOISE))
+    return tf.reduce_mean(tf.nn.relu(errors - noise))
 
 
 @_loss('SoftmaxLoss')
@@ -267,6 +277,9 @@ class CombinedLoss(tf.keras.losses.Loss):
             that is not given is 1.
         temperature: divides the scores in the ranking losses, not in MSE and
             PairwiseDifferenceLoss, which say what a score is.
+        noise: share by which measurements of one configuration may differ;
+            closer ones do not count in NoiseAwarePairLoss, nor do such errors
+            in PairwiseDifferenceLoss.
 
     Example:
         >>> loss = CombinedLoss('PairwiseHingeLoss:3,MSE:1', temperature=1)
@@ -278,7 +291,9 @@ class CombinedLoss(tf.keras.losses.Loss):
             positive number.
     """
 
-    def __init__(self, spec: str, temperature: float = TILE_TEMPERATURE):
+    def __init__(
+        self, spec: str, temperature: float = TILE_TEMPERATURE, noise: float = NOISE
+    ):
         super().__init__(name='combined_loss')
         parts = _parse(spec)
         total = sum(weight for _, weight in parts)
@@ -286,17 +301,32 @@ class CombinedLoss(tf.keras.losses.Loss):
             (weight / total, registry.resolve(name, _LOSSES, 'loss'))
             for name, weight in parts
         ]
-        self._temperature = temperature
+        self._temperature, self._noise = temperature, noise
 
     def call(self, y_true, y_pred):
         labels, scores = tf.convert_to_tensor(y_true), tf.convert_to_tensor(y_pred)
         tempered = scores / self._temperature
         return tf.add_n(
             [
-                weight * loss.function(labels, tempered if loss.tempered else scores)
+                weight
+                * loss.function(
+                    labels,
+                    tempered if loss.tempered else scores,
+                    **({'noise': self._noise} if loss.noisy else {}),
+                )
                 for weight, loss in self._parts
             ]
         )
+
+
+def noise_share(relative_std: float) -> float:
+    """Returns the share by which measurements may differ: three deviations.
+
+    Args:
+        relative_std: of repeated measurements, over their mean; NaN where
+            nothing was measured twice, and NOISE is returned.
+    """
+    return NOISE if math.isnan(relative_std) else 3.0 * relative_std
 
 
 def _parse(spec: str) -> List[Tuple[str, float]]:

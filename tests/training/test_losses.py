@@ -236,6 +236,24 @@ def test_temperature_divides_scores_in_ranking_losses_only():
     assert _loss('MSE', labels, scores, temperature=2) == pytest.approx(2.5)
 
 
+def test_noise_decides_which_pairs_count():
+    labels, scores = [[1.001, 1.0]], [[0, 2]]
+    assert _loss('NoiseAwarePairLoss', labels, scores) == 0  # within 1 %
+    assert _loss('NoiseAwarePairLoss', labels, scores, temperature=1, noise=1e-4) == (
+        pytest.approx(math.log1p(math.exp(2)))
+    )
+    # |-2 - log 1.001| less the noise, for two of four pairs.
+    for noise in (0.0, 0.5):
+        assert _loss('PairwiseDifferenceLoss', labels, scores, noise=noise) == (
+            pytest.approx((2 + math.log(1.001) - noise) / 2)
+        )
+
+
+def test_noise_is_three_deviations_of_what_was_measured_again():
+    assert losses.noise_share(2e-5) == pytest.approx(6e-5)
+    assert losses.noise_share(math.nan) == losses.NOISE == 0.01
+
+
 def test_weights_are_shares():
     labels, scores = [[3, 1]], [[0, 0]]  # hinge 0.5, MSE 5
     for spec in (

@@ -16,7 +16,6 @@ written at each function.  Bodies of loops run as often as the loop does.
 """
 
 import functools
-import itertools
 import math
 from typing import Sequence, Tuple
 
@@ -27,6 +26,7 @@ from baselines.simulated.layout.layouts import Layout
 from baselines.simulated.layout.layouts import is_bitcast
 from baselines.simulated.layout.layouts import registers
 from baselines.simulated.layout.layouts import same
+from baselines.simulated.layout.rules import Rules
 from baselines.simulated.tpu import BYTES
 from baselines.simulated.tpu import LANE_SHUFFLE
 from baselines.simulated.tpu import SLOTS
@@ -150,55 +150,101 @@ def product_ns(
     tensors: Tuple[Tensor, ...],
     roles: Tuple[str, ...],
     choices: Tuple[Tuple[Layout, ...], ...],
+    rules: Rules = Rules(),
 ) -> np.ndarray:
     """Returns the times of a dot or convolution for all its layouts, float64.
 
-    See `_product_ns`.
-
-    Args:
-        tensors: output, first operand, second operand.
-        roles: of their dimensions (`ops.Product`).
-        choices: the layouts of each.
-
-    Returns:
-        ns, [layouts of the output, of the first operand, of the second].
-    """
-    times = [_product_ns(tensors, roles, c) for c in itertools.product(*choices)]
-    return np.array(times).reshape([len(c) for c in choices])
-
-
-def _product_ns(
-    tensors: Sequence[Tensor], roles: Sequence[str], layouts: Sequence[Layout]
-) -> float:
-    """Returns the time of one dot or convolution, ns.
-
     The output's fastest dimension (c elements) lies along the columns of the
-    128 x 128 matrix unit.  With K summed elements, and P products (batch times
-    window positions) of r rows each:
+    128 x 128 matrix unit.  With K summed elements, W window positions and P
+    products (batch times window positions) of r rows each:
 
         passes        = P * ceil(K / 128) * ceil(c / 128)
         matrix cycles = ceil(passes / 2) * max(r, 128) + 128
+
+    Folded, window positions are summed at once with the features, and the second
+    fastest dimension is filled up to eights; fewer than `least_rows` rows take
+    as long.  The pixels of an image stream past the same weights; the gradient of
+    a window (which has fewer pixels than the image that it sums over) needs
+    others for each of its pixels:
+
+        passes        = batch and pixels * ceil(W K / 128) * ceil(c / 128)
+        matrix cycles = passes / 2 * max(r, least_rows) + 128
 
     The operand that shares the columns stays in the unit and wants them fastest;
     the other one streams past and wants the summed dimension fastest.  One that
     has not is turned first, 14 slots per register.  An image whose second
     fastest dimension is its height or width is shifted across sublanes for the
     window, 6 slots per register; likewise an output.
+
+    Args:
+        tensors: output, first operand, second operand.
+        roles: of their dimensions (`ops.Product`).
+        choices: the layouts of each.
+        rules: what of this counts.
+
+    Returns:
+        ns, [layouts of the output, of the first operand, of the second].
     """
     size = [_sizes(tensor.dims, role) for tensor, role in zip(tensors, roles)]
-    output, columns_role = layouts[0], roles[0][layouts[0][0]]
+    shape = [len(layouts) for layouts in choices]
+    times = np.zeros(shape)
+    stored = [
+        [stored_bytes(tensor, layout) for layout in layouts]
+        for tensor, layouts in zip(tensors, choices)
+    ]
+    for at in np.ndindex(*shape):
+        layouts = [each[i] for each, i in zip(choices, at)]
+        moved = sum(
+            min(each) + rules.traffic * (each[i] - min(each))
+            for each, i in zip(stored, at)
+        )
+        cycles_of = _folded_cycles if rules.folded else _matrix_cycles
+        times[at] = roofline_ns(
+            moved,
+            cycles_of(tensors[0], roles, layouts[0], size, rules),
+            rules.turns * _turning_slots(tensors, roles, layouts, size),
+        )
+    return times
+
+
+def _columns(output: Tensor, roles: Sequence[str], layout: Layout, size) -> int:
+    """What lies along the columns; a batch is turned there afterwards."""
+    turned = roles[0][layout[0]] not in 'mn'
+    return size[0]['n'] if turned else output.dims[layout[0]]
+
+
+def _matrix_cycles(output, roles, layout, size, rules) -> float:
+    del rules
+    columns = _columns(output, roles, layout, size)
+    rows = math.prod(output.dims) / (size[0]['b'] * columns)
+    passes = size[0]['b'] * size[2]['w'] * -(-size[1]['k'] // 128)
+    passes *= -(-columns // 128)
+    cycles = -(-passes // TPU_V3.matrix_units) * max(rows, TPU_V3.matrix_side)
+    return cycles + TPU_V3.matrix_side
+
+
+def _folded_cycles(output, roles, layout, size, rules) -> float:
+    columns = _columns(output, roles, layout, size)
+    second = output.dims[layout[1]] if len(layout) > 1 else 1
+    rows = -(-second // 8) * 8
+    others = max(math.prod(output.dims) / (columns * second), 1.0)
+    if size[2]['w'] <= size[0]['s']:
+        # No gradient of a window: everything but batches of products streams.
+        rows *= max(others / size[0]['b'], 1.0)
+        others = size[0]['b']
+    depth = -(-size[1]['k'] * size[2]['w'] // 128)
+    passes = others * depth * -(-columns // 128)
+    cycles = passes / TPU_V3.matrix_units * max(rows, rules.least_rows)
+    return cycles + TPU_V3.matrix_side
+
+
+def _turning_slots(tensors, roles, layouts, size) -> float:
+    columns_role = roles[0][layouts[0][0]]
+    slots = 0.0
     if columns_role not in 'mn':
         # A result that lies otherwise is computed as usual and then turned.
         columns_role = 'n'
-        columns = size[0]['n']
-        slots = LANE_SHUFFLE * registers(tensors[0].dims, output)
-    else:
-        columns, slots = tensors[0].dims[output[0]], 0.0
-    products = size[0]['b'] * size[2]['w']
-    rows = math.prod(tensors[0].dims) / (size[0]['b'] * columns)
-    passes = products * -(-size[1]['k'] // 128) * -(-columns // 128)
-    cycles = -(-passes // TPU_V3.matrix_units) * max(rows, TPU_V3.matrix_side)
-    cycles += TPU_V3.matrix_side
+        slots = LANE_SHUFFLE * registers(tensors[0].dims, layouts[0])
     # First operand streams, second stays; the other way round for 'm'.
     wanted = ('k', 'n') if columns_role == 'n' else ('m', 'k')
     for t, role in zip((1, 2), wanted):
@@ -207,8 +253,7 @@ def _product_ns(
     for t in (0, 1):
         if size[2]['w'] > 1 and roles[t][layouts[t][1]] == 's':
             slots += SUBLANE_SHUFFLE * registers(tensors[t].dims, layouts[t])
-    moved = sum(stored_bytes(t, l) for t, l in zip(tensors, layouts))
-    return roofline_ns(moved, cycles, slots)
+    return slots
 
 
 def _sizes(dims: Tuple[int, ...], roles: str) -> dict:

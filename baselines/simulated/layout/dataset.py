@@ -9,6 +9,7 @@ import tqdm
 
 from baselines.data.layout import records as layout_records
 from baselines.simulated import folders
+from baselines.simulated.layout import rules
 from baselines.simulated.layout.generate import GENERATOR_VERSION
 from baselines.simulated.layout.generate import CompiledProgram
 from baselines.simulated.layout.programs import SOURCES
@@ -36,6 +37,7 @@ class Programs(folders.Dataset):
     Attributes:
         configs_min: fewest configurations of a program.
         configs_max: most configurations of a program.
+        rules: what costs there are: one of `rules.NAMES`.
     """
 
     train: int = 24
@@ -43,13 +45,14 @@ class Programs(folders.Dataset):
     test: int = 6
     configs_min: int = 200
     configs_max: int = 2000
+    rules: str = 'roofline'
 
     collection: ClassVar[str] = 'layout'
     version: ClassVar[int] = GENERATOR_VERSION
     default_root: ClassVar[str] = '~/data/tpugraphs/sample/npz/layout'
     about: ClassVar[str] = (
         'Programs are invented networks (names begin with sim_), and every runtime\n'
-        'comes from an analytical model of array layouts on a TPU v3 core plus 0.3 %\n'
+        'comes from an analytical model of array layouts on a TPU v3 core plus\n'
         'noise.'
     )
     document: ClassVar[str] = 'docs/simulated-data-layout.md'
@@ -60,6 +63,10 @@ class Programs(folders.Dataset):
             raise ValueError(
                 f'configs_min is {self.configs_min} and configs_max '
                 f'{self.configs_max}: use 2 <= configs_min <= configs_max <= 100000'
+            )
+        if self.rules not in rules.NAMES:
+            raise ValueError(
+                f'rules is {self.rules!r}: use one of {", ".join(rules.NAMES)}'
             )
 
     def describe(self, root: str, summary: Dict[str, Summary]) -> str:
@@ -110,7 +117,7 @@ class Programs(folders.Dataset):
                 for split in SPLITS:
                     count = getattr(self, split)
                     for program in draw_programs(source, split, count, self.seed):
-                        compiled = CompiledProgram(program, self.seed)
+                        compiled = CompiledProgram(program, self.seed, self.rules)
                         for searched in SEARCHES:
                             # As in xla:random, where nearly all of the duplicates
                             # are in a few programs.

@@ -11,6 +11,7 @@ import numpy as np
 
 from baselines.data.layout.records import LayoutRecord
 from baselines.simulated import hlo_rows
+from baselines.simulated.layout import rules
 from baselines.simulated.layout import search
 from baselines.simulated.layout.model import LayoutModel
 from baselines.simulated.layout.ops import Module
@@ -18,9 +19,6 @@ from baselines.simulated.layout.programs import Program
 
 # Raise it whenever the same parameters give other arrays.
 GENERATOR_VERSION = 1
-
-# Relative standard deviation of the simulated measurement.
-NOISE = 0.003
 
 _SEGMENT_MARKS = ('cluster', 'while', 'cond')
 
@@ -40,13 +38,16 @@ class CompiledProgram:
     Args:
         program: which one.
         seed: of the whole data set.
+        book: one of `rules.NAMES`.
     """
 
-    def __init__(self, program: Program, seed: int = 0):
+    def __init__(self, program: Program, seed: int = 0, book: str = 'roofline'):
         module = program.build()
+        name = zlib.crc32(f'{book} {program.name}'.encode())
+        found = rules.rules_of(book, np.random.default_rng([seed, name]))
         self.program = program
         self.graph = graph_arrays(module)
-        self.model = LayoutModel(module)
+        self.model = LayoutModel(module, found)
         self._seed = seed
 
     def record(
@@ -62,8 +63,8 @@ class CompiledProgram:
                 ones, as in some real programs; `random` only.
 
         Returns:
-            The record.  Runtimes are simulated ns with a noise of 0.3 %, drawn
-            anew for each repetition.
+            The record.  Runtimes are simulated ns with the noise of the rules,
+            drawn anew for each repetition.
         """
         if searched not in search.SEARCHES:
             raise ValueError(f'{searched!r} is not one of {", ".join(search.SEARCHES)}')
@@ -74,14 +75,19 @@ class CompiledProgram:
         least, most = configs
         count = int(round(least * (most / least) ** rng.random()))
         slots = self.model.slots
+
+        def chosen(choices):
+            return search.shared(slots, choices) if self.model.rules.shared else choices
+
         if searched == 'default':
             choices = search.genetic_search(
-                slots, count, rng, lambda rows: self._measure(rows, rng)
+                slots, count, rng, lambda rows: self._measure(chosen(rows), rng)
             )
         elif many_repeats:
             choices = search.random_search(slots, most, rng, search.FEW_REPEATED)
         else:
             choices = search.random_search(slots, count, rng)
+        choices = chosen(choices)
         runtimes = np.rint(self._measure(choices, rng)).astype(np.int64)
         return LayoutRecord(
             graph_id=self.program.name,
@@ -93,7 +99,7 @@ class CompiledProgram:
 
     def _measure(self, choices: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         noise = np.clip(rng.standard_normal(len(choices)), -3.0, 3.0)
-        return self.model.runtime_ns(choices) * (1.0 + NOISE * noise)
+        return self.model.runtime_ns(choices) * (1.0 + self.model.rules.noise * noise)
 
 
 def graph_arrays(module: Module) -> Graph:

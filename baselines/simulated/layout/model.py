@@ -34,6 +34,7 @@ from baselines.simulated.layout.layouts import row_major
 from baselines.simulated.layout.layouts import slots_of
 from baselines.simulated.layout.ops import ELEMENTWISE
 from baselines.simulated.layout.ops import Module
+from baselines.simulated.layout.rules import Rules
 
 _FREE = frozenset(('broadcast', 'constant', 'iota', 'rng'))
 _WHOLE = frozenset(('gather', 'scatter'))  # work on row-major arrays only
@@ -63,8 +64,9 @@ class LayoutModel:
         base_ns: what no choice changes.
     """
 
-    def __init__(self, module: Module):
+    def __init__(self, module: Module, rules: Rules = Rules()):
         """Compiles the tables of `module`."""
+        self.rules = rules
         self.slots: List[Slot] = []
         self.base_ns = 0.0
         self._first_slot: Dict[int, int] = {}
@@ -80,13 +82,16 @@ class LayoutModel:
                 _Pricing(self, computation, times)
         self._flatten()
 
-    def add(self, values: Tuple[Value, ...], times: float, price) -> None:
+    def add(
+        self, values: Tuple[Value, ...], times: float, price, share: float = 1.0
+    ) -> None:
         """Adds a cost that depends on the layouts of a few values.
 
         Args:
             values: on what it depends.
             times: how often it is paid.
             price: takes a layout per value, returns ns.
+            share: of what it is above the least that counts.
         """
         slots = tuple(sorted({v.slot for v in values} - {-1}))
         table = np.zeros([len(self.slots[s].layouts) for s in slots])
@@ -94,6 +99,8 @@ class LayoutModel:
             at = dict(zip(slots, choice))
             picked = (v.layouts[at.get(v.slot, 0)] for v in values)
             table[choice] = times * price(*picked)
+        if share != 1:
+            table = table.min() + share * (table - table.min())
         self.add_table(slots, table)
 
     def add_table(self, slots: Tuple[int, ...], table: np.ndarray) -> None:
@@ -208,9 +215,13 @@ class _Pricing:
             self._want(operand, value)
         if node.opcode == 'reshape':
             target, source = tensors
-            self._add(values, lambda b, a: costs.reshape_ns(source, a, target, b))
+            self._add(
+                values,
+                lambda b, a: costs.reshape_ns(source, a, target, b),
+                self._model.rules.copies,
+            )
         else:
-            table = costs.product_ns(tensors, node.roles, layouts)
+            table = costs.product_ns(tensors, node.roles, layouts, self._model.rules)
             self._model.add_table(tuple(slots), self._times * table)
         return values[0]
 
@@ -262,7 +273,11 @@ class _Pricing:
         if key not in self._copied:
             self._copied.add(key)
             tensor: Tensor = operand.shape
-            self._add((given, wanted), lambda a, b: costs.copy_ns(tensor, a, b))
+            self._add(
+                (given, wanted),
+                lambda a, b: costs.copy_ns(tensor, a, b),
+                self._model.rules.copies,
+            )
 
     def _in_memory(self, node: Instruction) -> bool:
         """Whether a value is written to memory, and so read from it."""
@@ -272,8 +287,10 @@ class _Pricing:
         fused = len(users) == 1 and users[0].opcode in ELEMENTWISE | {'reduce'}
         return not (node.opcode in ELEMENTWISE and fused)
 
-    def _add(self, values: Tuple[Value, ...], price) -> None:
-        self._model.add(values, self._times, price)
+    def _add(self, values: Tuple[Value, ...], price, share=None) -> None:
+        if share is None:
+            share = self._model.rules.traffic
+        self._model.add(values, self._times, price, share)
 
 
 def _moved(node: Instruction, layout: Layout) -> float:

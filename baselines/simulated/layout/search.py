@@ -5,7 +5,7 @@ genetic search that starts at what a compiler takes without measuring, and comes
 back to the same configurations again and again.
 """
 
-from typing import Callable, List
+from typing import Any, Callable, Dict, List
 
 import numpy as np
 
@@ -22,6 +22,30 @@ FEW_REPEATED = 0.97
 _GENERATION = 64  # configurations, at most
 _ELITE = 0.25
 _MUTATIONS = 2.0  # nodes per child, about
+
+
+def shared(slots: List[Slot], choices: np.ndarray) -> np.ndarray:
+    """Lets all instructions with the same choice choose as the first of them.
+
+    Real configurations are like that: they map what a compiler takes without
+    measuring to something else, for all instructions of a kind at once.
+
+    Args:
+        slots: what there is to choose.
+        choices: uint8 [c, slots].
+
+    Returns:
+        uint8 [c, slots].
+    """
+    nodes: Dict[int, List[int]] = {}
+    for number, slot in enumerate(slots):
+        nodes.setdefault(slot.node, []).append(number)
+    first: Dict[Any, List[int]] = {}
+    source = np.arange(len(slots))
+    for numbers in nodes.values():
+        kind = tuple((slots[n].layouts, slots[n].default) for n in numbers)
+        source[numbers] = first.setdefault(kind, numbers)
+    return choices[:, source]
 
 
 def random_search(

@@ -7,6 +7,7 @@ from baselines.simulated.layout import costs
 from baselines.simulated.layout import layers
 from baselines.simulated.layout import layouts
 from baselines.simulated.layout import ops
+from baselines.simulated.layout import rules
 from baselines.simulated.layout import search
 from baselines.simulated.layout.generate import graph_arrays
 from baselines.simulated.layout.model import LayoutModel
@@ -120,11 +121,54 @@ def test_dot_bound_by_memory():
 def test_narrow_products_want_the_wide_dimension_in_the_columns():
     # 512 x 512 times 512 x 8.
     tensors = f32(512, 8), f32(512, 512), f32(512, 8)
-    narrow = costs._product_ns(tensors, DOT, (ROW, ROW, ROW))
-    wide = costs._product_ns(tensors, DOT, (COLUMN, COLUMN, COLUMN))
+    narrow = costs.product_ns(tensors, DOT, ((ROW,),) * 3).item()
+    wide = costs.product_ns(tensors, DOT, ((COLUMN,),) * 3).item()
     # Both are bound by memory: 64 padded registers become 4.
     assert narrow == pytest.approx((64 + 256 + 64) * REGISTER / BYTES_PER_NS)
     assert wide == pytest.approx((4 + 256 + 4) * REGISTER / BYTES_PER_NS)
+
+
+PADDED = rules.BOOKS['products']
+
+
+def test_gradients_of_windows_pad_columns_to_128_and_rows_to_32():
+    # 5 x 5 windows of 192 features each, summed over 2 images of 64 x 64.
+    roles, usual = ('ssmn', 'kssm', 'kwwn'), (3, 2, 1, 0)
+    passes = 25 * 2 * 64 * 64 / 128 / 2  # of each 128 columns, on two units
+
+    def times(features):
+        window, errors = f32(5, 5, 192, features), f32(2, 64, 64, features)
+        tensors = window, f32(2, 64, 64, 192), errors
+        layouts = (usual, (2, 3, 1, 0)), (usual,), (usual,)
+        return costs.product_ns(tensors, roles, layouts, PADDED)[:, 0, 0]
+
+    # 64 features in the columns and 192 rows; or 2 x 128 columns and 64 rows.
+    wanted = [passes * 192 + 128, passes * 2 * 64 + 128]
+    assert times(64) * GHZ == pytest.approx(wanted)
+    # 4 rows take as long as 32.
+    wanted = [passes * 192 + 128, passes * 2 * 32 + 128]
+    assert times(4) * GHZ == pytest.approx(wanted)
+
+
+def test_pixels_of_images_stream():
+    # 3 x 3 windows, 128 to 64 features: 9 * 128 summed in 9 passes.
+    roles, usual = ('mssn', 'mssk', 'wwkn'), (3, 2, 1, 0)
+    tensors = f32(64, 8, 8, 64), f32(64, 8, 8, 128), f32(3, 3, 128, 64)
+    choices = (usual, (0, 3, 2, 1)), (usual,), (usual,)
+    table = costs.product_ns(tensors, roles, choices, PADDED)
+    # 64 features or the 64 images fill half of the columns.
+    assert table * GHZ == pytest.approx(9 / 2 * 64 * 64 + 128)
+
+
+def test_rules_say_what_counts():
+    tensors = (f32(1024, 1024),) * 3
+    choices = ((ROW, COLUMN),) * 3
+    usual = costs.product_ns(tensors, DOT, choices)
+    unturned = costs.product_ns(tensors, DOT, choices, rules.Rules(turns=0.0))
+    assert usual.max() > usual.min() and unturned == pytest.approx(usual.min())
+    narrow = f32(512, 8), f32(512, 512), f32(512, 8)
+    packed = costs.product_ns(narrow, DOT, choices, rules.Rules(turns=0, traffic=0))
+    assert packed == pytest.approx((4 + 256 + 4) * REGISTER / BYTES_PER_NS)
 
 
 def test_windows_want_no_image_dimension_in_the_sublanes():

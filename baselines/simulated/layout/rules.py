@@ -1,0 +1,80 @@
+"""Rule books: what of the costs in `costs` depends on layouts, and how strongly.
+
+Nobody knows the rules of the real machine, and a model that is trained on one
+book learns that book.  So there are several: train on one, test on another.
+
+    roofline   everything in `costs` counts as it stands; noise 0.3 %
+    products   only what padding does to the work of the matrix units counts, and
+               configurations decide once for all instructions of a kind: what
+               two measured programs look like; noise 0.001 %
+    drawn      for each program, how much of everything else counts is drawn
+               anew, often nothing; as is which of the two rules products have
+"""
+
+from typing import Mapping, NamedTuple
+
+import numpy as np
+
+
+class Rules(NamedTuple):
+    """How strongly layouts matter, by what they do.
+
+    Attributes:
+        copies: share of their time that copies and reshapes take.
+        turns: share of the slots that it takes to turn operands of a product.
+        traffic: share of what padding adds to the time of everything else.
+        folded: whether products sum over windows and features at once, see
+            `costs.product_ns`.
+        least_rows: fewer rows take as long, in folded products.
+        shared: whether a configuration chooses once for all instructions with
+            the same choice.
+        noise: relative standard deviation of a measurement.
+    """
+
+    copies: float = 1.0
+    turns: float = 1.0
+    traffic: float = 1.0
+    folded: bool = False
+    least_rows: int = 128
+    shared: bool = False
+    noise: float = 0.003
+
+
+BOOKS: Mapping[str, Rules] = {
+    'roofline': Rules(),
+    'products': Rules(
+        copies=0.0,
+        turns=0.0,
+        traffic=0.0,
+        folded=True,
+        least_rows=32,
+        shared=True,
+        noise=1e-5,
+    ),
+}
+NAMES = (*BOOKS, 'drawn')
+
+
+def rules_of(book: str, rng: np.random.Generator) -> Rules:
+    """Returns the rules of one program.
+
+    Args:
+        book: one of NAMES.
+        rng: decides where the book leaves it open.
+    """
+    if book in BOOKS:
+        return BOOKS[book]
+
+    def share():
+        """Nothing as often as not, else from 1 % to all."""
+        return float(rng.random() < 0.5) * 10 ** -rng.uniform(0, 2)
+
+    return Rules(
+        copies=share(),
+        turns=share(),
+        traffic=share(),
+        folded=bool(rng.random() < 0.75),
+        least_rows=int(rng.choice([16, 32, 64, 128])),
+        shared=bool(rng.random() < 0.5),
+        noise=10 ** -rng.uniform(2.5, 5),
+    )
