@@ -57,6 +57,8 @@ setuptools.setup(
             f'jaxlib==0.4.30; {_OLD}',
             'jaxlib==0.4.34; python_version >= "3.12"',
         ],
+        # One version of ruff: another formats otherwise.
+        'dev': ['ruff==0.17.6', 'mypy', 'pre-commit'],
     },
     entry_points={'console_scripts': ['tpugraphs=baselines.commands.__main__:main']},
 )

@@ -130,7 +130,7 @@ class _Config:
 
 
 def _losses() -> str:
-    known = registry.declared('baselines.training.losses', '_loss')
+    known = registry.declared('baselines.training.losses', 'register')
     listed = '; '.join(f'{name}: {text.rstrip(".")}' for name, text in known.items())
     return f'Losses and weights, such as ListMLELoss:1,MSE:0.02.  There are {listed}.'
 

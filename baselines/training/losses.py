@@ -3,7 +3,7 @@
 Scores and labels are [lists, n]; a label is a runtime, so the losses push slow
 configurations up, and the lowest score is the fastest.
 
-A new loss is one function here, with the decorator `_loss`: its name there is
+A new loss is one function here, with the decorator `register`: its name there is
 what --losses takes, and the first line of its docstring what --help says.  It
 takes labels and scores, float32 [lists, n], and returns a float32 scalar.
 """
@@ -34,7 +34,7 @@ class _Loss(NamedTuple):
 _LOSSES: Dict[str, _Loss] = {}
 
 
-def _loss(
+def register(
     name: str, tempered: bool = True, noisy: bool = False
 ) -> Callable[[_Function], _Function]:
     """Registers a loss.
@@ -47,11 +47,11 @@ def _loss(
             configuration may differ, as `noise`.
     """
 
-    def register(function: _Function) -> _Function:
+    def add(function: _Function) -> _Function:
         _LOSSES[name] = _Loss(function, tempered, noisy)
         return function
 
-    return register
+    return add
 
 
 def names() -> List[str]:
@@ -59,7 +59,7 @@ def names() -> List[str]:
     return list(_LOSSES)
 
 
-@_loss('ListMLELoss')
+@register('ListMLELoss')
 def list_mle(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     """Likelihood of the true order, slowest first (Xia et al., ICML 2008).
 
@@ -80,7 +80,7 @@ def list_mle(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     return tf.reduce_mean(tf.reduce_sum(rest - ordered, axis=1))
 
 
-@_loss('FastestListMLELoss')
+@register('FastestListMLELoss')
 def fastest_list_mle(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     """The same, fastest first: errors at the top cost most.
 
@@ -94,7 +94,7 @@ def fastest_list_mle(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     return list_mle(-labels, -scores)
 
 
-@_loss('PairwiseHingeLoss')
+@register('PairwiseHingeLoss')
 def pairwise_hinge(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     """Mean of max(0, 1 - (s_i - s_j)) over pairs with y_i > y_j.
 
@@ -110,7 +110,7 @@ def pairwise_hinge(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     return _mean_over_pairs(labels, tf.nn.relu(1.0 - _differences(scores)))
 
 
-@_loss('PairwiseLogisticLoss')
+@register('PairwiseLogisticLoss')
 def pairwise_logistic(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     """Mean of log(1 + exp(s_j - s_i)) over the same pairs.
 
@@ -127,7 +127,7 @@ def pairwise_logistic(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     return _mean_over_pairs(labels, tf.nn.softplus(-_differences(scores)))
 
 
-@_loss('NoiseAwarePairLoss', noisy=True)
+@register('NoiseAwarePairLoss', noisy=True)
 def noise_aware_pairs(
     labels: tf.Tensor, scores: tf.Tensor, noise: float = NOISE
 ) -> tf.Tensor:
@@ -156,7 +156,7 @@ def noise_aware_pairs(
     return tf.reduce_mean(per_list)
 
 
-@_loss('PairwiseDifferenceLoss', tempered=False, noisy=True)
+@register('PairwiseDifferenceLoss', tempered=False, noisy=True)
 def pairwise_difference(
     labels: tf.Tensor, scores: tf.Tensor, noise: float = NOISE
 ) -> tf.Tensor:
@@ -175,7 +175,7 @@ def pairwise_difference(
     return tf.reduce_mean(tf.nn.relu(errors - noise))
 
 
-@_loss('SoftmaxLoss')
+@register('SoftmaxLoss')
 def softmax(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     """Cross-entropy with relevance r_i = fastest / runtime.
 
@@ -192,7 +192,7 @@ def softmax(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     return -tf.reduce_mean(tf.reduce_sum(_relevance(labels) * logs, axis=1))
 
 
-@_loss('ApproxNDCGLoss')
+@register('ApproxNDCGLoss')
 def approx_ndcg(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     """Smooth -NDCG with that relevance (Qin et al., 2010).
 
@@ -215,7 +215,7 @@ def approx_ndcg(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     return -tf.reduce_mean(_dcg(relevance, ranks) / _dcg(best, true_ranks))
 
 
-@_loss('MSE', tempered=False)
+@register('MSE', tempered=False)
 def mean_squared_error(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     """Mean of (score - label)^2.
 
