@@ -79,9 +79,9 @@ ROWS = (
             _EPOCHS,
         ),
     ),
-    Row('--recipe=strong', ('--recipe=strong', _EPOCHS)),
+    Row('strong recipe', ('--recipe=strong', _EPOCHS)),
 )
-_STRONG = '--recipe=strong'
+_STRONG = 'strong recipe'
 _BEST_TREES = ('trees, tile columns', 'trees, tile columns, estimate')
 
 

@@ -226,6 +226,30 @@ def test_log_features_tell_small_sizes_apart():
     assert plain[1] - plain[0] < 1e-5 < 0.04 < log[1] - log[0]
 
 
+def test_ramps_fill_one_bin_after_the_other():
+    # 0.3 of four bins: the first is full, the second to a fifth.
+    x = np.array([[0.3, 1.0], [-2.0, 3.0]], np.float32)
+    np.testing.assert_allclose(
+        models._ramps(x, 4),
+        [[1, 0.2, 0, 0, 1, 1, 1, 1], [0, 0, 0, 0, 1, 1, 1, 1]],
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize(
+    'options, words',
+    [
+        ({'bins': -1}, 'bins is at least 0, not -1'),
+        ({'head_dim': 0}, 'head_dim is at least 1, not 0'),
+        ({'dropout': 1.0}, 'dropout is from 0 to below 1, not 1.0'),
+        ({'log_scales': (0.0,)}, r'log_scales are above 0, not \[0.0\]'),
+    ],
+)
+def test_options_of_the_late_join_that_make_no_sense(options, words):
+    with pytest.raises(ValueError, match=words):
+        models.LateJoinResSAGE(2, 10, **options)
+
+
 def test_digits_are_one_hot_where_points_meet_them():
     # Layout digits -1 .. 5, scaled: k / 6.
     x = np.arange(7, dtype=np.float32)[:, None] / 6
