@@ -31,6 +31,8 @@ SIDECAR = 'measured.json'
 NOISY = 'noisy'
 LEAST_TAU = 0.6
 SPLITS = ('train', 'valid', 'test')
+# Where the splits of a collection are below its folder, as trainings expect it.
+FOLDERS = {'tile': '', 'layout': 'xla/random'}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -270,7 +272,7 @@ def _measure(item, split, options, session, output, report, dead, seconds) -> No
         report.skipped['a single configuration'] += 1
         return
     tau = timing.tau_of_halves(measured.passes)
-    folder = NOISY if tau < LEAST_TAU else split
+    folder = NOISY if tau < LEAST_TAU else os.path.join(FOLDERS[options.task], split)
     file = os.path.join(folder, f'{item.name}.npz')
     item.write(output.path(file), batch, measured.kept, measured.times)
     output.done(

@@ -65,15 +65,17 @@ class LayoutItem:
             [_run_of(orders) for orders in drawn],
         )
 
-    def write(self, path: str, batch: tiles.Batch, kept: List[int], times: Any) -> None:
-        """Writes the npz file by the extractor's path."""
+    def tuning(self, runs: Sequence[Any], times: Any = ()) -> Any:
+        """Returns it with configurations as the raw files hold them."""
         tuning = protos.protos().ModuleTuningData()
         tuning.module.CopyFrom(self.source)
         tuning.config_index_to_node.extend(self.nodes)
-        tuning.runs.extend(batch.runs[i] for i in kept)
-        tuning.runs[0].is_default = True
-        for run, time in zip(tuning.runs, times):
-            run.profile.compute_time_ns = max(2, int(time))
+        tiles.add_runs(tuning, runs, times)
+        return tuning
+
+    def write(self, path: str, batch: tiles.Batch, kept: List[int], times: Any) -> None:
+        """Writes the npz file by the extractor's path."""
+        tuning = self.tuning([batch.runs[i] for i in kept], times)
         nodes = graph.extract_graph(tuning.module)
         configs = hlo_layout.extract_configs(tuning, len(nodes.node_opcode))
         records.write_layout(

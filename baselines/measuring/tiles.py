@@ -62,13 +62,22 @@ class TileItem:
         plan = tiling.Plan(self.kernel.module)
         return batch_of(plan, candidates.draw(plan, rng, count))
 
-    def module(self) -> Any:
-        """Returns the HloModuleProto that the graph is made of."""
-        return self.kernel.module
+    def tuning(self, runs: Sequence[Any], times: Any = ()) -> Any:
+        """Returns it with configurations as the raw files hold them.
+
+        Args:
+            runs: configurations, the default first.
+            times: nanoseconds of each; empty for candidates.
+        """
+        tuning = protos.protos().ModuleTuningData()
+        tuning.module.CopyFrom(self.kernel.module)
+        tuning.fingerprint = int(self.name.rpartition('_')[2], 16)
+        add_runs(tuning, runs, times)
+        return tuning
 
     def write(self, path: str, batch: Batch, kept: List[int], times: Any) -> None:
         """Writes the npz file by the extractor's path."""
-        tuning = tuning_of(self.kernel, [batch.runs[i] for i in kept], times)
+        tuning = self.tuning([batch.runs[i] for i in kept], times)
         nodes = graph.extract_graph(tuning.module)
         configs = hlo_tile.extract_configs(tuning)
         records.write_tile(
@@ -100,23 +109,13 @@ def run_of(tiles: tiling.Tiles, input_tile: Sequence[int]) -> Any:
     return run
 
 
-def tuning_of(kernel: kernels.Kernel, runs: Sequence[Any], times: Any = ()) -> Any:
-    """Returns a kernel and its runs as the raw files hold them.
-
-    Args:
-        kernel: the kernel.
-        runs: its configurations, the default first.
-        times: nanoseconds of each; empty for candidates.
-    """
-    tuning = protos.protos().ModuleTuningData()
-    tuning.module.CopyFrom(kernel.module)
-    tuning.fingerprint = int(kernel.name.rpartition('_')[2], 16)
+def add_runs(tuning: Any, runs: Sequence[Any], times: Any) -> None:
+    """Adds configurations, the default first, and their times if there are."""
     tuning.runs.extend(runs)
     tuning.runs[0].is_default = True
     for run, time in zip(tuning.runs, times):
         # Below 2 ns a run does not count as measured.
         run.profile.compute_time_ns = max(2, int(time))
-    return tuning
 
 
 def items_of(

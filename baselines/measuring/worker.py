@@ -53,7 +53,7 @@ class Worker:
         skip: List[int],
         protocol: dict,
         distinct: bool = False,
-        repeat_default: bool = True,
+        most: int = 1 << 30,
         **_: Any,
     ) -> None:
         """Compiles the configurations of a kernel, checks them and times them.
@@ -70,7 +70,7 @@ class Worker:
             skip: modules to leave out.
             protocol: fields of `timing.Protocol`.
             distinct: leave out what compiles to the same program as another.
-            repeat_default: whether to compile and time the default twice.
+            most: configurations to time at most, besides the default.
         """
         rng = np.random.default_rng(seed)
         arrays = [_array(rng, **spec) for spec in inputs]
@@ -78,9 +78,9 @@ class Worker:
         dropped: Dict[int, str] = {}
         texts: Dict[str, int] = {}
         expected = least = buffers = None
-        again = [0] if repeat_default else []
-        for place, index in enumerate([*range(len(modules)), *again]):
-            if index in skip and index:
+        for place, index in enumerate([*range(len(modules)), 0]):
+            again = place == len(modules)
+            if (index in skip or len(runs) > most) and not again:
                 continue
             _note(journal, {'kernel': kernel, 'compile': index})
             try:
@@ -91,7 +91,7 @@ class Worker:
                     raise
                 dropped[index] = f'XLA: {error}'
                 continue
-            if distinct and place == index:
+            if distinct and not again:
                 same = texts.setdefault(_body(program.text()), index)
                 if same != index:
                     dropped[index] = f'the same program as {same}'

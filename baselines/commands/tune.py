@@ -1,0 +1,98 @@
+"""Find faster configurations of a program's kernels, and prove it by the clock.
+
+    tpugraphs tune my_program.py:step --dir model_<hash> --json found.json
+    tpugraphs tune module.pb --measure 20
+
+XLA's optimised module is cut into kernels, as `tpugraphs collect` does it.  The
+model scores all candidate configurations, the best distinct ones are measured,
+and the best three of these again, interleaved with XLA's default under two
+names.  A gain is claimed only if its paired 95 % interval excludes 1 and exceeds
+what the default against itself shows; otherwise the default is kept.  Without
+--dir the candidates are drawn at random: the baseline.
+
+Both modules are written to --output as HloModuleProtos with equal parameters and
+results, so that anyone can time them.
+"""
+
+import argparse
+import math
+import sys
+
+from baselines import command_line
+from baselines import commands
+from baselines import files
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    from baselines.measuring import arguments
+
+    parser.add_argument(
+        'program', metavar='PROGRAM', help='FILE.py:FUNCTION or FILE.pb'
+    )
+    parser.add_argument(
+        '--dir', default='', metavar='MODEL_DIR', help='the model that proposes'
+    )
+    parser.add_argument(
+        '--measure',
+        type=int,
+        default=10,
+        metavar='N',
+        help='configurations to measure of each kernel (default: %(default)s)',
+    )
+    parser.add_argument(
+        '--candidates',
+        type=int,
+        default=1000,
+        metavar='N',
+        help='configurations to choose from (default: %(default)s)',
+    )
+    parser.add_argument(
+        '--budget-minutes',
+        type=float,
+        default=math.inf,
+        metavar='M',
+        help='begin no kernel after that',
+    )
+    parser.add_argument(
+        '--online', action='store_true', help='learn in rounds from what was measured'
+    )
+    parser.add_argument('--json', default='', metavar='FILE', help='write results')
+    parser.add_argument(
+        '--output',
+        default='tuned',
+        metavar='FOLDER',
+        help='where the HLO modules go (default: %(default)s)',
+    )
+    arguments.add(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Tunes, prints and writes."""
+    from baselines.measuring import arguments
+
+    if args.measure < 1 or args.candidates < 2 or args.budget_minutes <= 0:
+        raise ValueError(
+            '--measure is at least 1, --candidates 2, and --budget-minutes above 0'
+        )
+    limits = arguments.limits(args)
+    command_line.start_tensorflow()
+    from baselines.tasks import tune
+
+    options = tune.Options(
+        output=files.expand(args.output),
+        model_dir=args.dir,
+        task=args.task,
+        measure=args.measure,
+        candidates=args.candidates,
+        minutes=args.budget_minutes,
+        online=args.online,
+        seed=args.seed,
+        limits=limits,
+    )
+    [program] = arguments.loaders([args.program])
+    return tune.report(program, options, args.json)
+
+
+if __name__ == '__main__':
+    sys.exit(commands.run('tune'))
