@@ -209,7 +209,7 @@ class LayoutConfig(_Config):
         return f'layout:{self.source}:{self.search}'
 
     model: str = _setting(
-        'ResModel', 'Name of the model, a class in baselines/layout/models.py.'
+        'ResModel', 'Name of the model, a class in baselines/layout (docs/models.md).'
     )
     source: str = _setting('xla', 'Which programs: xla or nlp.', choices=('xla', 'nlp'))
     search: str = _setting(

@@ -6,9 +6,10 @@ import importlib
 import importlib.util
 import inspect
 import os
+import pkgutil
 import sys
 import types
-from typing import Any, Dict, Iterable, List, Mapping, Optional
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional
 
 from baselines import files
 
@@ -115,7 +116,7 @@ def tile_models(models_file: str = '') -> Dict[str, type]:
 
 
 def layout_models(models_file: str = '') -> Dict[str, type]:
-    """Returns the layout models by name; as `tile_models`."""
+    """Returns the layout models by name; as `tile_models`, but ours are also a zoo."""
     return _models('layout', models_file)
 
 
@@ -130,7 +131,20 @@ def _models(task: str, models_file: str) -> Dict[str, type]:
         return models
     # Ours may have been replaced by a file that was written for that tree.
     _answer_to_published_name()
-    return models_in(importlib.import_module(f'baselines.{task}.models'))
+    models = models_in(importlib.import_module(f'baselines.{task}.models'))
+    for module in _zoo(task):
+        for name, model_class in models_in(module).items():
+            models.setdefault(name, model_class)
+    return models
+
+
+def _zoo(task: str) -> Iterator[types.ModuleType]:
+    """The files of baselines/<task>/zoo, where there is such a package."""
+    name = f'baselines.{task}.zoo'
+    if importlib.util.find_spec(name):
+        zoo = importlib.import_module(name)
+        for module in pkgutil.iter_modules(zoo.__path__):
+            yield importlib.import_module(f'{name}.{module.name}')
 
 
 def construct(
@@ -155,7 +169,8 @@ def models_in(module: types.ModuleType) -> Dict[str, type]:
     """Returns the public `tf.keras.Model` classes of a module, by name.
 
     A class imported from another module (`from keras import Model`) does not
-    count; a second name for a class of the module's own does.
+    count, nor does one that says `is_base = True`; a second name for a class of
+    the module's own does.
     """
     import tensorflow as tf  # late: `--help` need not wait for it
 
@@ -166,6 +181,7 @@ def models_in(module: types.ModuleType) -> Dict[str, type]:
         and inspect.isclass(value)
         and issubclass(value, tf.keras.Model)
         and value.__module__ == module.__name__
+        and not vars(value).get('is_base')
     }
 
 

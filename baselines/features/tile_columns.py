@@ -23,6 +23,7 @@ nothing stays.
 import numpy as np
 
 from baselines.features import kernel_facts as facts_lib
+from baselines.hlo import schema
 
 _PLACES = ('lanes', 'sublanes', 'third', 'fourth', 'fifth', 'sixth')
 _LOOP_NAMES = (*_PLACES, 'depth', 'window')
@@ -40,8 +41,8 @@ NAMES = (
     'log_visited_bytes',
 )
 
-_CONFIG_COLUMNS = 24
-_OUTPUT_BOUNDS, _KERNEL_BOUNDS = slice(8, 14), slice(0, 6)
+_OUTPUT_BOUNDS = schema.TILE.block('output_bounds')
+_KERNEL_BOUNDS = schema.TILE.block('kernel_bounds')
 _RANK = facts_lib.RANK
 _MATRIX_SIDE = 128
 _CHUNK = 1 << 11
@@ -103,10 +104,10 @@ class TileColumns:
         Raises:
             ValueError: `configs` has fewer than 24 columns.
         """
-        if configs.shape[-1] < _CONFIG_COLUMNS:
+        if configs.shape[-1] < len(schema.TILE):
             raise ValueError(
                 f'config_feat has {configs.shape[-1]} columns, but --tile_columns '
-                f'reads the {_CONFIG_COLUMNS} published ones'
+                f'reads the {len(schema.TILE)} published ones'
             )
         out = np.empty((len(configs), len(NAMES)), np.float32)
         for start in range(0, len(configs), _CHUNK):

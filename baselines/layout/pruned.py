@@ -11,8 +11,8 @@ import numpy as np
 import tensorflow as tf
 
 from baselines.layout import graphs as graphs_lib
-from baselines.layout import models
 from baselines.layout import pruning
+from baselines.layout import sparse
 
 # Configurations of a slice, if memory allows: more share more states, but what
 # a slice computes should stay in cache.
@@ -20,7 +20,7 @@ _MOST_CONFIGS = 2048
 
 
 class _Cells:
-    """The cells as tensors; has the methods of `models.AllPairs`."""
+    """The cells as tensors, with the methods that models call."""
 
     def __init__(self, layers: List[Dict[str, Any]], pool: Dict[str, tf.Tensor]):
         self._layers = layers
@@ -43,15 +43,16 @@ class _Cells:
     def add_previous(self, layer, y, x):
         return _add_to_first(y, x, self._layers[layer]['previous'])
 
-    def aggregate(self, layer, messages):
+    def lift(self, layer, x):
+        return tf.gather(x, self._layers[layer]['previous'])
+
+    def send(self, layer, along, x):
         arrays = self._layers[layer]
         count = tf.shape(arrays['node'])[0]
-        return tf.add_n(
-            [
-                models.multiply(models.Matrix(*entries), x, count)
-                for entries, x in zip(arrays['messages'], messages)
-            ]
-        )
+        return sparse.multiply(sparse.Matrix(*arrays['messages'][along]), x, count)
+
+    def aggregate(self, layer, messages):
+        return tf.add_n([self.send(layer, i, x) for i, x in enumerate(messages)])
 
     def pool(self, x):
         first = self._pool['first_cells']
@@ -62,10 +63,10 @@ class _Cells:
     def _sum(self, x, count, of_config):
         """Sums over groups of nodes, then over those of each configuration."""
         state = self._pool['state'][:count]
-        of_state = models.Matrix(
+        of_state = sparse.Matrix(
             state, tf.range(tf.size(state)), tf.ones(tf.shape(state), x.dtype)
         )
-        sums = models.multiply(of_state, x, self._pool['num_states'])
+        sums = sparse.multiply(of_state, x, self._pool['num_states'])
         configs, groups = tf.unstack(tf.shape(of_config))
         return tf.sparse.segment_sum(
             sums,
@@ -85,7 +86,7 @@ class _Plan(NamedTuple):
     """What is known about a program before its configurations are."""
 
     structure: pruning.Structure
-    bases: List[tf.Tensor]  # float32 [a_L, h] for each layer
+    bases: Any  # a structure of float32 [a_L, ..]
     pooled: tf.Tensor  # float32 [1, h]
     size: tf.Tensor  # float32, nodes
 
@@ -138,13 +139,13 @@ class PrunedScorer:
     def _prepare_program(self, packed):
         graph, _ = graphs_lib.unpack(packed, 0, 1)
         nodes = self._model.node_inputs(graph)
-        ones = tf.ones([tf.shape(nodes)[0], 1])
+        ones = tf.ones([tf.shape(packed['op'])[0], 1])
         prepared = self._model.prepare(graph, nodes, '', ones)
         vary = prepared.affected[-1]
         return (
             [tuple(m) for m in prepared.matrices],
             prepared.affected,
-            [base[:vary] for base in prepared.bases],
+            tf.nest.map_structure(lambda base: base[:vary], prepared.bases),
             prepared.pooled,
         )
 
@@ -181,16 +182,16 @@ def _narrow(array) -> np.ndarray:
 def _compiled(function: Callable) -> Callable:
     """A tf.function that is traced once, for all sizes of its arguments.
 
-    Of float32 matrices the number of columns is taken to be fixed.
+    Of float32 matrices and of tensors only the number of rows may change.
     """
     compiled = []
 
     def spec(array):
-        if not tf.is_tensor(array):
-            array = np.asarray(array)
+        fixed = tf.is_tensor(array)
+        array = array if fixed else np.asarray(array)
         shape = [None] * len(array.shape)
-        if array.dtype == np.float32 and len(shape) == 2:
-            shape[1] = array.shape[1]
+        if fixed or array.dtype == np.float32 and len(shape) == 2:
+            shape[1:] = array.shape[1:]
         kind = tf.string if array.dtype == object else array.dtype
         return tf.TensorSpec(shape, kind)
 

@@ -271,11 +271,7 @@ def test_models_of_the_published_tree_copied_over_ours(tmp_path, copy):
 _STANDARD_LIBRARY = getattr(
     sys, 'stdlib_module_names', {'dataclasses', 'functools', 'math', 'typing'}
 )
-_ALLOWED = {
-    'tiles': {('.', 'implicit')},
-    # The published layout models take two layers from the tile models, too.
-    'layout': {('..tiles', 'implicit'), ('..tiles', 'models')},
-}
+_ALLOWED = {'tiles': {('.', 'implicit')}, 'layout': {('..tiles', 'implicit')}}
 
 
 def _imports(path):
@@ -302,28 +298,17 @@ def test_models_import_only_what_both_trees_have(task):
     assert not _imports(path) - allowed
 
 
-def test_layout_models_take_only_the_two_published_layers_from_tiles():
-    path = _ROOT / 'baselines' / 'layout' / 'models.py'
-    if not path.exists():
-        pytest.skip('no layout models yet')
-    tree = ast.parse(path.read_text())
-    alias = next(
-        (
-            alias.asname or alias.name
-            for node in ast.walk(tree)
-            if isinstance(node, ast.ImportFrom)
-            for alias in node.names
-            if alias.name == 'models'
-        ),
-        None,
-    )
-    taken = {
-        node.attr
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == alias
+def test_the_published_layout_models_find_two_layers_in_our_tile_models():
+    defined = {
+        getattr(node, 'name', ''): node for node in ast.parse(_MODELS.read_text()).body
     }
-    assert taken <= {'_mlp', '_OpEmbedding'}
-    tile_models = ast.parse(_MODELS.read_text())
-    assert taken <= {getattr(node, 'name', '') for node in tile_models.body}
+    make = defined['_OpEmbedding'].body[1]
+    taken = {
+        '_mlp': ast.unparse(defined['_mlp'].args),
+        '_OpEmbedding': ast.unparse(make.args),
+    }
+    assert taken == {
+        '_mlp': 'dims: Sequence[int], hidden_activation: str, l2reg: float=_L2, '
+        'use_bias: bool=True',
+        '_OpEmbedding': 'self, num_ops: int, embed_d: int, l2reg: float=_L2',
+    }

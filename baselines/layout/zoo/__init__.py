@@ -1,0 +1,15 @@
+"""Layout models beside the published one, on arrays as they lie in memory.
+
+Every public `tf.keras.Model` in a file of this package is a `--model`, unless it
+says `is_base = True`: a new model is a new file.  A class of the same name in
+`baselines/layout/models.py` takes its place.
+
+    arrays      what is known of nodes without their layouts
+    spreading   where layouts come from, and where they meet
+    effects     what layouts do to arrays
+    cells       pairs of a configurable node and its layouts
+    physical    `PhysicalModel`: amounts of work times learned corrections
+    layered     `Layered`: the same with layers of messages
+    families    the models
+    attention   those with attention
+"""

@@ -1,0 +1,27 @@
+"""Models that compare the configurations of a list are scored on several."""
+
+import numpy as np
+import tensorflow as tf
+
+from baselines.data import config_lists as lists
+from baselines.layout import lists as lists_lib
+from tests.helpers import layout_programs
+
+
+class _Comparing:
+    """Scores a configuration by its runtime, less the mean of the list's."""
+
+    def forward(self, graph, num_configs):
+        del num_configs
+        runtimes = graph.node_sets['g']['runtimes']
+        return runtimes - tf.reduce_mean(runtimes, 1, keepdims=True)
+
+
+def test_lists_are_averaged():
+    program = layout_programs.random_program(0, configs=300)
+    expected, times = np.zeros(300), np.zeros(300)
+    for cut in lists.list_cuts(300):
+        expected[cut] += program.runtimes[cut] - program.runtimes[cut].mean()
+        times[cut] += 1
+    scores = lists_lib.ListScorer(_Comparing()).score(program)
+    np.testing.assert_allclose(scores, expected / times, rtol=1e-4, atol=10)

@@ -1,0 +1,51 @@
+"""Options of the models, and what they ask of training."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from baselines import registry
+from baselines.features import expansion
+from baselines.features import normalizer as normalizer_lib
+from baselines.tasks import layout
+
+
+def test_raw_columns_that_were_expanded_are_refused():
+    columns = {
+        f'{part}_{what}': np.array([True] if what == 'used' else [float(what == 'max')])
+        for part in ('node', 'config')
+        for what in ('used', 'min', 'max')
+    }
+    normalizer = normalizer_lib.Normalizer(**columns)
+    layout.Layouts.make_model('HybridSAGE', {}, '', 2, 10, normalizer)
+    expanded = dataclasses.replace(
+        normalizer, expansion=expansion.Expansion(node_signlog=True)
+    )
+    with pytest.raises(
+        ValueError, match='HybridSAGE undoes .* without --features and --mod128'
+    ):
+        layout.Layouts.make_model('HybridSAGE', {}, '', 2, 10, expanded)
+
+
+@pytest.mark.parametrize(
+    'name, options, message',
+    [
+        ('HybridSAGE', {'hops': 0}, 'hops is at least 1, not 0'),
+        ('HybridSAGE', {'feature_dropout': 1}, 'feature_dropout is .* below 1, not 1'),
+        ('ResSAGE', {'join': 'never'}, "join is one of early, late, not 'never'"),
+        ('GCN', {'norm': 'batch'}, "norm is one of layer, none, not 'batch'"),
+        ('ChebSAGE', {'num_gnns': 0}, 'num_gnns is at least 1, not 0'),
+        ('AttentionSAGE', {'heads': 5}, 'heads divide hidden_dim=32, and 5 do not'),
+    ],
+)
+def test_options(name, options, message):
+    with pytest.raises(ValueError, match=message):
+        registry.layout_models()[name](4, 10, **options)
+
+
+@pytest.mark.parametrize('name', ['ResSAGE', 'GCN', 'ChebSAGE', 'AttentionSAGE'])
+def test_late_layers_keep_cells_few(name):
+    late = registry.layout_models()[name](4, 10)
+    assert late.num_gnns == registry.layout_models()['HybridSAGE'](4, 10).num_gnns
+    assert registry.layout_models()[name](4, 10, join='early').num_gnns > 1
