@@ -30,6 +30,7 @@ from baselines import command_line
 from baselines import files
 from baselines.data.tile import store as store_lib
 from baselines.features import tile_table
+from baselines.hlo import schema
 from baselines.ranking import ensembles
 from baselines.ranking import metrics
 
@@ -309,6 +310,12 @@ def _table(work, rows, seeds, source: str, target: str) -> str:
     for name in _BEST_TREES:
         if name in means and _STRONG in means:
             lines.append(_paired(kernels, means[_STRONG], means[name], name))
+    for kind, chosen in _kinds(kernels).items():
+        cells = [
+            f'{name} {_opa(kernels.measured(mean), chosen):.3f}'
+            for name, mean in means.items()
+        ]
+        lines.append(f'OPA of {chosen.sum()} {kind}: {", ".join(cells)}')
     return '\n'.join([*lines, ''])
 
 
@@ -316,6 +323,26 @@ def _mean(kernels: Kernels, scores: Sequence[np.ndarray]) -> np.ndarray:
     """Means of ranks within each kernel."""
     by_kernel = zip(*(kernels.by_kernel(each) for each in scores))
     return np.concatenate([ensembles.average(parts, by='ranks') for parts in by_kernel])
+
+
+def _kinds(kernels: Kernels) -> Dict[str, np.ndarray]:
+    """Which kernels hold a product, else a reduction, else neither: bool each."""
+    store, numbers = kernels.store, schema.opcode_numbers
+    node = np.repeat(np.arange(store.num_graphs), np.diff(store.node_offsets))
+    holds = []
+    for names in (('convolution', 'dot'), ('reduce', 'reduce-window')):
+        nodes = np.isin(store.node_opcode, numbers(names))
+        holds.append(np.bincount(node[nodes], minlength=store.num_graphs) > 0)
+    product, reduction = holds
+    return {
+        'products': product,
+        'reductions': reduction & ~product,
+        'others': ~reduction & ~product,
+    }
+
+
+def _opa(found: Dict[str, np.ndarray], chosen: np.ndarray) -> float:
+    return found['right'][chosen].sum() / found['pairs'][chosen].sum()
 
 
 def _overall(found: Dict[str, np.ndarray]) -> Tuple[float, ...]:
