@@ -145,6 +145,8 @@ class Module:
             copy.root_id = ids[copy.root_id]
             copy.id = self.next_id()
             copy.name = f'called.{copy.id}'
+            names = copy.program_shape.parameter_names
+            names[:] = [f'parameter.{place}' for place in range(len(names))]
             self.proto.computations.append(copy)
             self._copied[number] = copy.id
         return self._copied[number]

@@ -89,12 +89,18 @@ def from_function(name: str, function: Any, where: str) -> Program:
 
 
 def cleaned(module: Any, where: str) -> Any:
-    """Returns a module without what XLA may abort on.
+    """Returns a module without what XLA may abort on, and without counters.
+
+    TensorFlow numbers what it traces; XLA sorts by names, so that the kernels
+    would depend on what was traced before.
 
     Raises:
         ValueError: a parameter is no array of fixed size and known type.
     """
-    for computation in module.computations:
+    for place, computation in enumerate(module.computations):
+        computation.name = f'{re.sub("[0-9.]+", "", computation.name)}.{place}'
+        if computation.id == module.entry_computation_id:
+            module.name = module.entry_computation_name = computation.name
         for instruction in computation.instructions:
             building.plain(instruction)
             entry = computation.id == module.entry_computation_id
@@ -106,6 +112,7 @@ def cleaned(module: Any, where: str) -> Any:
                         'what can be measured takes arrays of fixed size'
                     )
     module.ClearField('input_output_alias')
+    module.ClearField('id')
     return module
 
 

@@ -85,27 +85,22 @@ def lstm(batch, steps, width):
 
 
 def gru(batch, steps, width):
-    """A GRU over a sequence as a loop."""
+    """A few steps of a GRU on a sequence with time first, unrolled."""
     import tensorflow as tf
 
     def run(x, w, u, start):
-        steps_first = tf.transpose(x, [1, 0, 2])
-
-        def step(at, h):
-            both = tf.matmul(steps_first[at], w)
+        h = start
+        for at in range(steps):
+            both = tf.matmul(x[at], w)
             inner = tf.matmul(h, u)
             z = tf.sigmoid(both[:, :width] + inner[:, :width])
             r = tf.sigmoid(both[:, width : width * 2] + inner[:, width : width * 2])
             new = tf.tanh(both[:, width * 2 :] + r * inner[:, width * 2 :])
-            return at + 1, z * h + (1.0 - z) * new
-
-        _, h = tf.while_loop(
-            lambda at, h: at < steps, step, [0, start], maximum_iterations=steps
-        )
-        return h, tf.reduce_max(steps_first, 0), tf.nn.log_softmax(h)
+            h = z * h + (1.0 - z) * new
+        return h, tf.reduce_max(x, 0), tf.nn.log_softmax(h)
 
     return run, [
-        (batch, steps, width),
+        (steps, batch, width),
         (width, width * 3),
         (width, width * 3),
         (batch, width),
