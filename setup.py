@@ -39,7 +39,7 @@ setuptools.setup(
         'tiles_gen_predictions_csv',
         'create_kaggle_csv',
     ],
-    package_data={'baselines': ['**/*.json', '**/*.proto']},
+    package_data={'baselines': ['**/*.json', '**/*.proto', '**/*.zip']},
     install_requires=_PINNED + _LIBRARIES,
     # pytest-xdist: the models' compilations take one core each.
     # TF-Ranking: our losses are compared with its own; it needs Keras 2 inside

@@ -100,7 +100,7 @@ def add_run_arguments(parser: argparse.ArgumentParser, split: str = 'test') -> N
         action='store_true',
         help='use only the first few files of each split',
     )
-    for name in ('sample_data', 'skip_bad_files'):
+    for name in ('sample_data', 'measured_data', 'skip_bad_files'):
         parser.add_argument(
             f'--{name}',
             action='store_true',

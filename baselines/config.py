@@ -32,6 +32,11 @@ class _Config:
     sample_data: bool = _setting(
         False, 'Use simulated data, made on first use, in place of --data_root.'
     )
+    measured_data: bool = _setting(
+        False,
+        'Use runtimes measured on a CPU, which come with the package, in place of '
+        '--data_root.',
+    )
     toy_data: bool = False
     cache_dir: str = ''
     skip_bad_files: bool = _setting(

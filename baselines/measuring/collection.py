@@ -365,6 +365,10 @@ class _Output:
         if not self._begun:
             return
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent = {'wall': seconds / 60, 'worker': (used.ru_utime + used.ru_stime) / 60}
+        session_lib.note(self.journal, {'minutes': spent})
+        lines = session_lib.read_journal(self.journal)
+        spent = [line['minutes'] for line in lines if 'minutes' in line]
         content = {
             'collection': self._about,
             'machine': machine.describe(self._options.limits.core),
@@ -375,8 +379,9 @@ class _Output:
                 'most_passes': self._options.passes[1],
                 'tau_wanted': timing.TAU_WANTED,
             },
-            'minutes': round(seconds / 60, 2),
-            'worker_cpu_minutes': round((used.ru_utime + used.ru_stime) / 60, 2),
+            # Of every call that went on with it.
+            'minutes': round(sum(each['wall'] for each in spent), 2),
+            'worker_cpu_minutes': round(sum(each['worker'] for each in spent), 2),
             'median_tau': round(float(np.median(report.taus)), 4)
             if report.taus
             else None,

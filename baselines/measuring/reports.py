@@ -1,7 +1,6 @@
 """What a collection says while it runs, and at the end."""
 
 import sys
-import time
 from typing import Any, Callable, Iterator, Sequence
 
 import numpy as np
@@ -34,13 +33,16 @@ class _Bar:
 
     def __init__(self):
         self._bar = None
-        self._began = time.monotonic()
+        self._first, self._began = 0, 0.0
 
     def update(self, report, total, seconds) -> None:
         """Shows where a collection stands."""
         if self._bar is None:
             self._bar = tqdm.tqdm(total=total, unit='kernel', file=sys.stderr)
-        rate = report.configs / max(seconds, 1e-9) * 60
+            # What was there before is no work of this call.
+            self._bar.initial = report.kernels - 1
+            self._first, self._began = report.configs, seconds
+        rate = (report.configs - self._first) / max(seconds - self._began, 1e-9) * 60
         self._bar.n = report.kernels
         self._bar.set_postfix_str(f'{rate:.0f} configurations/min')
 

@@ -87,6 +87,7 @@ def tune(
     seed: int,
     rounds: int = 1,
     clock: str = 'cpu',
+    distinct: bool = True,
 ) -> Tuned:
     """Measures the most promising configurations of a kernel.
 
@@ -100,6 +101,7 @@ def tune(
         seed: of inputs and order.
         rounds: in how many rounds; after each, `choose` is asked again.
         clock: see `timing.Protocol`.
+        distinct: whether to leave out what compiles to the same program.
 
     Raises:
         session_lib.WorkerError: the default cannot be measured.
@@ -120,7 +122,7 @@ def tune(
             batch.inputs,
             seed,
             timing.Protocol(_SEARCH_PASSES, _SEARCH_PASSES, clock=clock),
-            distinct=True,
+            distinct=distinct,
             most=goal - len(known),
         )
         places = dict(enumerate(order, 1))

@@ -31,6 +31,7 @@ class DataOptions:
             that is there, or else the default.
         cache_dir: where packed splits are kept; '' for the default.
         sample_data: the simulated data in place of `data_root`.
+        measured_data: the measured data that ship, in place of it.
         toy_data: only the first few files of each split.
         skip_bad_files: leave damaged files out.
         memory_budget: megabytes that scoring programs may take.
@@ -39,6 +40,7 @@ class DataOptions:
     data_root: str = ''
     cache_dir: str = ''
     sample_data: bool = False
+    measured_data: bool = False
     toy_data: bool = False
     skip_bad_files: bool = False
     memory_budget: int = config_lib.LayoutConfig.memory_budget
@@ -52,9 +54,11 @@ class DataOptions:
         """
         changes: Dict[str, Any] = {}
         trained_on = run.args.get('data_root')
-        if not self.data_root and not self.sample_data:
-            if run.args.get('sample_data'):
-                changes['sample_data'] = True
+        packaged = ('sample_data', 'measured_data')
+        if not self.data_root and not any(getattr(self, name) for name in packaged):
+            used = [name for name in packaged if run.args.get(name)]
+            if used:
+                changes[used[0]] = True
             elif isinstance(trained_on, str) and os.path.isdir(
                 files.expand(trained_on)
             ):

@@ -14,6 +14,7 @@ from baselines import files
 from baselines.data import collections
 from baselines.data.packed import splits
 from baselines.features import normalizer as normalizer_lib
+from baselines.measuring import packaged
 from baselines.ranking import submission
 from baselines.simulated import folders
 
@@ -46,6 +47,8 @@ class Task(abc.ABC):
         options = self.options
         if options.sample_data:
             root = self.simulated().ensure()
+        elif options.measured_data:
+            root = packaged.folder(self.collection.task)
         else:
             root = files.expand(options.data_root)
         return self.store_class.open(

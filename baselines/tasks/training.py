@@ -304,6 +304,7 @@ class Training(task.Task):
             'seed': config.seed,
             'data_fingerprint': {k: s.fingerprint for k, s in stores.items()},
             'simulated_data': config.sample_data,
+            'measured_data': config.measured_data,
             **variants.Variant.of(stores['train']).to_json(),
             'versions': versions(),
             'normalizer': self.normalizer.to_json(),
