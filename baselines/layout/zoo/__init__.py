@@ -7,9 +7,11 @@ says `is_base = True`: a new model is a new file.  A class of the same name in
     arrays      what is known of nodes without their layouts
     spreading   where layouts come from, and where they meet
     effects     what layouts do to arrays
+    products    what padding costs products
     cells       pairs of a configurable node and its layouts
     physical    `PhysicalModel`: amounts of work times learned corrections
     layered     `Layered`: the same with layers of messages
     families    the models
     attention   those with attention
+    padded      `PhysicalModel` beside the padded work of products
 """

@@ -1,5 +1,7 @@
 """What layouts do to arrays: padding, and which dimensions are the fastest."""
 
+import math
+
 import tensorflow as tf
 
 from baselines.layout.zoo.arrays import RANK
@@ -8,7 +10,7 @@ _REGISTER = (128.0, 8.0)  # what the two fastest dimensions are padded to
 NO_ROLE = -9.0  # far from every dimension
 
 
-def of_layouts(fastest, places, dims, roles) -> tf.Tensor:
+def of_layouts(fastest, places, dims, roles, most_waste: float = math.inf) -> tf.Tensor:
     """What layouts do to output, input and kernel: [cells, 33].
 
     Args:
@@ -16,10 +18,12 @@ def of_layouts(fastest, places, dims, roles) -> tf.Tensor:
         places: float32 [cells, 3, 2, 6], `hat` of these.
         dims: float32 [cells, 3, 6], sizes.
         roles: float32 [cells, 3, 2], batch and feature dimension; NO_ROLE.
+        most_waste: padding by more than that counts as that.
     """
     size = tf.reduce_sum(tf.round(places) * dims[:, :, tf.newaxis], -1)
     size = tf.maximum(size, 1.0)
-    waste = tf.math.log(tf.math.ceil(size / _REGISTER) * _REGISTER / size)
+    waste = tf.math.ceil(size / _REGISTER) * _REGISTER / size
+    waste = tf.math.log(tf.minimum(waste, most_waste))
     both = tf.reduce_sum(waste, -1, keepdims=True)
     rank = tf.math.count_nonzero(dims, -1, keepdims=True, dtype=tf.float32)
     in_roles = equal(fastest[:, :, :, tf.newaxis], roles[:, :, tf.newaxis])
@@ -56,3 +60,14 @@ def hat(x: tf.Tensor) -> tf.Tensor:
 def equal(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """1 where equal, falling to 0 at a distance of 1."""
     return tf.nn.relu(1.0 - tf.abs(x - y))
+
+
+def or_row_major(fastest: tf.Tensor, dims: tf.Tensor) -> tf.Tensor:
+    """Puts the last dimensions where a configuration lists none.
+
+    Args:
+        fastest: float32 [..., 2], the fastest dimensions; -1: none.
+        dims: float32 [..., 6], sizes; 0: none.
+    """
+    rank = tf.math.count_nonzero(dims, -1, keepdims=True, dtype=tf.float32)
+    return tf.where(fastest < -0.5, rank - [1.0, 2.0], fastest)

@@ -3,7 +3,7 @@
 `chosen` are the configurable nodes, int32 [k].
 """
 
-from typing import List, NamedTuple, Tuple
+from typing import Any, List, NamedTuple, Tuple
 
 import tensorflow as tf
 
@@ -31,6 +31,7 @@ class Facts(NamedTuple):
         degrees: float32 [k, 2], edges in and out.
         shift: float32 [k, h], added before the first activation.
         weight: float32 [k, h], how much work hangs on the node.
+        more: what a subclass knows beside.
     """
 
     dims: tf.Tensor
@@ -44,6 +45,7 @@ class Facts(NamedTuple):
     degrees: tf.Tensor
     shift: tf.Tensor
     weight: tf.Tensor
+    more: Any = ()
 
 
 def between(chosen, num_nodes, matrices) -> List[sparse.Matrix]:

@@ -1,5 +1,6 @@
 """Amounts of work that layouts decide on, times learned corrections."""
 
+import math
 from typing import Any, List, NamedTuple, Optional, Tuple
 
 import tensorflow as tf
@@ -63,6 +64,8 @@ class PhysicalModel(tf.keras.Model):
 
     # Layouts are compared once, with those of the operands' sources.
     num_gnns = 1
+    _head_initializer = 'glorot_uniform'
+    _most_waste = math.inf  # see `effects.of_layouts`
 
     def __init__(
         self,
@@ -104,7 +107,7 @@ class PhysicalModel(tf.keras.Model):
         self._correct, self._shift = dense(hidden_dim), dense(hidden_dim)
         self._join = dense(hidden_dim, use_bias=False)
         self._more = [dense(hidden_dim) for _ in range(mlp_layers - 1)]
-        self._head = dense(1, use_bias=False)
+        self._head = dense(1, use_bias=False, kernel_initializer=self._head_initializer)
         kinds = facts_lib.KNOWN_AMOUNTS + work_kinds
         # Each hidden unit starts with mostly one kind of work.
         mix = tf.one_hot(tf.range(hidden_dim) % kinds, kinds, axis=0)
@@ -210,8 +213,9 @@ class PhysicalModel(tf.keras.Model):
             degrees=degrees,
             shift=self._shift(static),
             weight=_relative(weight, member),
+            more=self._more_facts(arrays, operands, chosen, member),
         )
-        pooled = tf.zeros([member.shape[-1], self._width])
+        pooled = tf.zeros([member.shape[-1], self._pooled_width])
         affected = [k] * (1 + self.num_gnns)
         return cells_lib.Prepared(configs, matrices, affected, facts, pooled, member)
 
@@ -219,9 +223,10 @@ class PhysicalModel(tf.keras.Model):
         self, bases: facts_lib.Facts, configs: tf.Tensor, cells, training: bool = False
     ) -> Tuple[tf.Tensor, tf.Tensor]:
         """As `ResModel.variable_sums`."""
-        fastest = self._unscaled.fastest(configs)
+        fastest = self._fastest(bases, configs, cells)
         places = effects.hat(fastest)  # [cells, 3, 2, 6]
-        local, wanted, row_major = _locally(bases, fastest, places, cells)
+        local = tf.concat(self._effects(bases, fastest, cells), 1)
+        wanted, row_major = _wanted(bases, places, cells)
         own = tf.reshape(places[:, 0], [-1, 2 * RANK])
         arrives = tf.concat(
             [
@@ -258,12 +263,46 @@ class PhysicalModel(tf.keras.Model):
             x += self._activation(dense(x))
         x = self._encode_cells(x, cells, cells_lib.Messages(cells, bases.degrees, 1))
         x = self._dropout(x, training=training)
-        return cells.pool(x * cells.at_nodes(self.num_gnns, bases.weight))
+        x *= cells.at_nodes(self.num_gnns, bases.weight)
+        return self._pooled(x, bases, fastest, cells)
 
     def read_out(self, total: tf.Tensor, configurable, sizes) -> tf.Tensor:
         """Scores float32 [r, 1]; see `ResModel.read_out`."""
         del configurable, sizes
         return self._head(total)
+
+    # What subclasses may know beside.
+
+    def _more_facts(self, arrays, operands, chosen, member) -> Any:
+        """Any structure of float32 [k, ..], for `Facts.more`."""
+        del arrays, operands, chosen, member
+        return ()
+
+    def _fastest(self, facts, configs, cells) -> tf.Tensor:
+        """The two fastest dimensions of output, input, kernel: [cells, 3, 2]."""
+        del facts, cells
+        return self._unscaled.fastest(configs)
+
+    def _effects(self, facts, fastest, cells) -> List[tf.Tensor]:
+        """What layouts do to a node's own arrays: [cells, ..] each."""
+        dims, roles, reduced = (
+            cells.at_nodes(0, x) for x in (facts.dims, facts.roles, facts.reduced)
+        )
+        places = effects.hat(fastest)
+        return [
+            effects.of_layouts(fastest, places, dims, roles, self._most_waste),
+            tf.reduce_sum(places[:, 0] * reduced[:, tf.newaxis], -1),
+            tf.reshape(places, [-1, 6 * RANK]),
+        ]
+
+    def _pooled(self, x, facts, fastest, cells) -> Tuple[tf.Tensor, tf.Tensor]:
+        """Sums float32 [cells, h] over programs, as `variable_sums` returns them."""
+        del facts, fastest
+        return cells.pool(x)
+
+    @property
+    def _pooled_width(self) -> int:
+        return self._width
 
     def _connect(self, matrices: List[sparse.Matrix]) -> List[sparse.Matrix]:
         """All matrices that messages pass along, given those from sources."""
@@ -287,23 +326,12 @@ def _relative(weight: tf.Tensor, member: tf.Tensor) -> tf.Tensor:
     return weight * tf.matmul(member, tf.math.rsqrt(total + 1e-9))
 
 
-def _locally(facts: facts_lib.Facts, fastest, places, cells):
-    """What cells know before messages.
+def _wanted(facts: facts_lib.Facts, places, cells) -> Tuple[tf.Tensor, tf.Tensor]:
+    """Which of its source's dimensions input and kernel are wanted to have fastest.
 
-    Returns:
-        What layouts do to the node's own arrays, [cells, d]; which of its
-        source's dimensions input and kernel are wanted to have fastest, and
-        whether that is so in a row-major one, [cells, 4] each.
+    And whether that is so in a row-major one: [cells, 4] each.
     """
-    dims, roles, reduced, there, last = (
-        cells.at_nodes(0, x)
-        for x in (facts.dims, facts.roles, facts.reduced, facts.there, facts.last)
-    )
-    local = [
-        effects.of_layouts(fastest, places, dims, roles),
-        tf.reduce_sum(places[:, 0] * reduced[:, tf.newaxis], -1),
-        tf.reshape(places, [-1, 6 * RANK]),
-    ]
+    there, last = (cells.at_nodes(0, x) for x in (facts.there, facts.last))
     wanted = tf.reduce_sum(places[:, 1:] * there[:, :, tf.newaxis], -1)
     row_major = effects.equal(wanted, last)
-    return tf.concat(local, 1), *(tf.reshape(x, [-1, 4]) for x in (wanted, row_major))
+    return tf.reshape(wanted, [-1, 4]), tf.reshape(row_major, [-1, 4])

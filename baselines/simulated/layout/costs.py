@@ -192,11 +192,12 @@ def product_ns(
         [stored_bytes(tensor, layout) for layout in layouts]
         for tensor, layouts in zip(tensors, choices)
     ]
+    shares = rules.traffic, rules.operands, rules.operands
     for at in np.ndindex(*shape):
         layouts = [each[i] for each, i in zip(choices, at)]
         moved = sum(
-            min(each) + rules.traffic * (each[i] - min(each))
-            for each, i in zip(stored, at)
+            min(each) + share * (each[i] - min(each))
+            for each, i, share in zip(stored, at, shares)
         )
         cycles_of = _folded_cycles if rules.folded else _matrix_cycles
         times[at] = roofline_ns(

@@ -8,7 +8,7 @@ book learns that book.  So there are several: train on one, test on another.
                configurations decide once for all instructions of a kind: what
                two measured programs look like; noise 0.001 %
     drawn      for each program, how much of everything else counts is drawn
-               anew, often nothing; as is which of the two rules products have
+               anew, mostly nothing; as is which of the two rules products have
 """
 
 from typing import Mapping, NamedTuple
@@ -22,7 +22,9 @@ class Rules(NamedTuple):
     Attributes:
         copies: share of their time that copies and reshapes take.
         turns: share of the slots that it takes to turn operands of a product.
-        traffic: share of what padding adds to the time of everything else.
+        operands: share of what padding adds to the traffic of operands of a
+            product.
+        traffic: the same of its output, and of the time of everything else.
         folded: whether products sum over windows and features at once, see
             `costs.product_ns`.
         least_rows: fewer rows take as long, in folded products.
@@ -33,6 +35,7 @@ class Rules(NamedTuple):
 
     copies: float = 1.0
     turns: float = 1.0
+    operands: float = 1.0
     traffic: float = 1.0
     folded: bool = False
     least_rows: int = 128
@@ -45,6 +48,7 @@ BOOKS: Mapping[str, Rules] = {
     'products': Rules(
         copies=0.0,
         turns=0.0,
+        operands=0.0,
         traffic=0.0,
         folded=True,
         least_rows=32,
@@ -65,14 +69,15 @@ def rules_of(book: str, rng: np.random.Generator) -> Rules:
     if book in BOOKS:
         return BOOKS[book]
 
-    def share():
-        """Nothing as often as not, else from 1 % to all."""
-        return float(rng.random() < 0.5) * 10 ** -rng.uniform(0, 2)
+    def share(often):
+        """Nothing, or as often as that from 1 % to all."""
+        return float(rng.random() < often) * 10 ** -rng.uniform(0, 2)
 
     return Rules(
-        copies=share(),
-        turns=share(),
-        traffic=share(),
+        copies=share(0.2),
+        turns=share(0.2),
+        operands=share(0.2),
+        traffic=share(0.5),
         folded=bool(rng.random() < 0.75),
         least_rows=int(rng.choice([16, 32, 64, 128])),
         shared=bool(rng.random() < 0.5),

@@ -167,7 +167,9 @@ def test_rules_say_what_counts():
     unturned = costs.product_ns(tensors, DOT, choices, rules.Rules(turns=0.0))
     assert usual.max() > usual.min() and unturned == pytest.approx(usual.min())
     narrow = f32(512, 8), f32(512, 512), f32(512, 8)
-    packed = costs.product_ns(narrow, DOT, choices, rules.Rules(turns=0, traffic=0))
+    packed = costs.product_ns(
+        narrow, DOT, choices, rules.Rules(turns=0, operands=0, traffic=0)
+    )
     assert packed == pytest.approx((4 + 256 + 4) * REGISTER / BYTES_PER_NS)
 
 
