@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from baselines import registry
+from baselines.layout import zoo
 
 _TILE_MODELS = {
     'MLP',
@@ -76,9 +77,7 @@ def test_nearest_name(name, nearest):
     message = _message(registry.resolve, name, dict.fromkeys(_TILE_MODELS), 'model')
     assert message == (
         f'there is no model {name!r}; did you mean {nearest!r}? There are: '
-        'AttentionSAGE, ChebSAGE, ConfigAttentionSAGE, EarlyJoinResGCN, '
-        'EarlyJoinSAGE, GCN, HybridSAGE, LateJoinResGCN, LateJoinSAGE, MLP, '
-        'ResGCN, ResSAGE'
+        + ', '.join(sorted(_TILE_MODELS))
     )
 
 
@@ -221,3 +220,18 @@ def test_what_a_module_registers_is_read_without_importing_it(tmp_path, monkeypa
     monkeypatch.syspath_prepend(tmp_path)
     found = registry.declared('registering', 'thing')
     assert found == {'First': 'What it is.', 'Third': ''}
+
+
+def test_a_file_in_the_zoo_is_all_that_a_layout_model_needs(tmp_path, monkeypatch):
+    (tmp_path / 'newcomer.py').write_text(
+        _MODEL + '\n\nclass Base(Mine):\n    is_base = True\n'
+        '\n\nclass ResModel(Mine):\n    pass\n'
+    )
+    monkeypatch.setattr(zoo, '__path__', [*zoo.__path__, str(tmp_path)])
+    try:
+        found = registry.layout_models()
+    finally:
+        sys.modules.pop(f'{zoo.__name__}.newcomer', None)
+    assert 'Mine' in found and 'Base' not in found
+    # A class of models.py wins over the zoo's.
+    assert found['ResModel'].__module__ == 'baselines.layout.models'

@@ -10,26 +10,19 @@ from baselines.hlo import gather
 from baselines.hlo import ragged
 from baselines.hlo import schema
 
-# Column prefix -> field of WindowDimension.
+# Fields of WindowDimension, of which columns have the names.
 _WINDOW_FIELDS = (
-    ('window_size', 'size'),
-    ('window_stride', 'stride'),
-    ('window_padding_low', 'padding_low'),
-    ('window_padding_high', 'padding_high'),
-    ('window_window_dilation', 'window_dilation'),
-    ('window_base_dilation', 'base_dilation'),
+    *('size', 'stride', 'padding_low', 'padding_high'),
+    *('window_dilation', 'base_dilation'),
 )
 
-# Column suffix -> field of ConvolutionDimensionNumbers; lists have 4 columns.
+# Fields of ConvolutionDimensionNumbers; lists have 4 columns.
 _CONVOLUTION_FIELDS = (
-    ('input_batch_dim', 'input_batch_dimension'),
-    ('input_feature_dim', 'input_feature_dimension'),
-    ('input_spatial_dims', 'input_spatial_dimensions'),
-    ('kernel_input_feature_dim', 'kernel_input_feature_dimension'),
-    ('kernel_output_feature_dim', 'kernel_output_feature_dimension'),
-    ('kernel_spatial_dims', 'kernel_spatial_dimensions'),
-    ('output_batch_dim', 'output_batch_dimension'),
-    ('output_feature_dim', 'output_feature_dimension'),
+    *('input_batch_dimension', 'input_feature_dimension'),
+    'input_spatial_dimensions',
+    *('kernel_input_feature_dimension', 'kernel_output_feature_dimension'),
+    'kernel_spatial_dimensions',
+    *('output_batch_dimension', 'output_feature_dimension'),
 )
 
 
@@ -91,9 +84,9 @@ def _add_shape(out: columns.Columns, instructions: Sequence[Any]) -> None:
 
 def _add_window(out: columns.Columns, instructions: Sequence[Any]) -> None:
     windows = gather.Present(instructions, 'window')
-    for name, field in _WINDOW_FIELDS:
+    for field in _WINDOW_FIELDS:
         sizes = windows.lists(lambda w, f=field: [getattr(d, f) for d in w.dimensions])
-        out.add_list(name, sizes, schema.RANK, aggregates=True)
+        out.add_list(f'window_{field}', sizes, schema.RANK, aggregates=True)
     reversals = windows.lists(lambda w: [d.window_reversal for d in w.dimensions])
     out.add_list('window_window_reversal', reversals, schema.RANK)
     true_count = reversals.sums()
@@ -103,9 +96,9 @@ def _add_window(out: columns.Columns, instructions: Sequence[Any]) -> None:
 
 def _add_convolution(out: columns.Columns, instructions: Sequence[Any]) -> None:
     convolutions = gather.Present(instructions, 'convolution_dimension_numbers')
-    for suffix, field in _CONVOLUTION_FIELDS:
-        name = f'convolution_dim_numbers_{suffix}'
-        if suffix.endswith('dims'):
+    for field in _CONVOLUTION_FIELDS:
+        name = f'convolution_dim_numbers_{field.replace("dimension", "dim")}'
+        if field.endswith('s'):
             spatial = convolutions.lists(lambda c, f=field: getattr(c, f)[:])
             out.add_list(name, spatial, 4)
         else:

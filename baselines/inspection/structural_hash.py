@@ -56,7 +56,8 @@ def first_equal(hashes: np.ndarray, exact: np.ndarray) -> np.ndarray:
     Returns:
         int32 [n].
     """
-    first = _first_of_hash(hashes)
+    _, start, number = np.unique(hashes, return_index=True, return_inverse=True)
+    first = start[number.reshape(-1)].astype(np.int32)
     apart = np.flatnonzero(exact[first] != exact)
     first[apart] = apart
     return first
@@ -104,22 +105,3 @@ def repeated_shares(classes: List[np.ndarray]) -> List[float]:
         float(np.mean(first != np.arange(len(first)))) if len(first) else 0.0
         for first in classes
     ]
-
-
-def _first_of_hash(hashes: np.ndarray) -> np.ndarray:
-    """The first place of each hash: a hash table without a loop."""
-    count = len(hashes)
-    if count < 2:
-        return np.zeros(count, np.int32)
-    bits = (2 * count - 1).bit_length()
-    slots = (hashes >> np.uint64(64 - bits)).astype(np.int64)
-    places = np.arange(count, dtype=np.int32)
-    table = np.empty(1 << bits, np.int32)
-    table[slots[::-1]] = places[::-1]  # the last to be written stays
-    first = table[slots]
-    # Those whose slot went to another hash try other slots.
-    rest = np.flatnonzero(hashes[first] != hashes)
-    if len(rest):
-        again = _first_of_hash(hashes[rest] * np.uint64(_STEP))
-        first[rest] = rest[again]
-    return first
