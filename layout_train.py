@@ -30,7 +30,7 @@ def main(argv) -> int:
     command_line.refuse_arguments(argv)
 
     def work():
-        settings = config.from_flags(config.LayoutConfig, flags.FLAGS)
+        settings = command_line.from_flags(config.LayoutConfig, flags.FLAGS)
         command_line.start_tensorflow()
         from baselines.tasks import train
 
@@ -40,5 +40,5 @@ def main(argv) -> int:
 
 
 if __name__ == '__main__':
-    config.define_flags(config.LayoutConfig)
+    command_line.define_flags(config.LayoutConfig)
     app.run(main)

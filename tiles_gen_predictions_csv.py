@@ -35,7 +35,7 @@ def define_flags() -> None:
     flags.DEFINE_string(
         'models_file', '', 'A models.py to use in place of ours; its code is run.'
     )
-    config.define_flags(
+    command_line.define_flags(
         config.TileConfig, ('cache_dir', 'sample_data', 'toy_data', 'skip_bad_files')
     )
 

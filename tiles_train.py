@@ -29,7 +29,7 @@ def main(argv) -> int:
     command_line.refuse_arguments(argv)
 
     def work():
-        settings = config.from_flags(config.TileConfig, flags.FLAGS)
+        settings = command_line.from_flags(config.TileConfig, flags.FLAGS)
         command_line.start_tensorflow()
         from baselines.tasks import train
 
@@ -39,5 +39,5 @@ def main(argv) -> int:
 
 
 if __name__ == '__main__':
-    config.define_flags(config.TileConfig)
+    command_line.define_flags(config.TileConfig)
     app.run(main)

@@ -1,62 +1,58 @@
-"""Settings of a training: one declaration gives flag, default, help and JSON."""
+"""Settings of a training: one declaration gives flag, default, help, checks, JSON,
+and is what the code uses.  `command_line` makes the flags."""
 
 import dataclasses
 import hashlib
 import json
-import sys
-from typing import Any, Dict, List, Mapping, Sequence, Type, TypeVar
+from typing import Any, Dict, TypeVar
 
 from baselines import recipes
 from baselines import registry
+from baselines.data import collections
 
 _AnyConfig = TypeVar('_AnyConfig')
 
 
-def _setting(default: Any, help_text: Any, **metadata) -> Any:
-    metadata['help'] = help_text
-    return dataclasses.field(default=default, metadata=metadata)
+def _setting(default: Any, help_text: Any, **rules) -> Any:
+    """Declares a setting.
+
+    Args:
+        default: its value, of the flag's type.
+        help_text: of the flag; a function is called when it is wanted.
+        **rules: what values are accepted: `choices`; `low`, `high` or `above`,
+            and `also`, one more.  `shapes=False`: it does not change the model,
+            so that a run may be resumed with another value.
+    """
+    return dataclasses.field(default=default, metadata={'help': help_text, **rules})
+
+
+def _instead(base: type, name: str, default: Any) -> Any:
+    """The setting of a base class with another default."""
+    rules = base.__dataclass_fields__[name].metadata
+    return dataclasses.field(default=default, metadata=rules)
+
+
+def _losses() -> str:
+    known = registry.declared('baselines.training.losses', 'register')
+    listed = '; '.join(f'{name}: {text.rstrip(".")}' for name, text in known.items())
+    return f'Losses and weights, such as ListMLELoss:1,MSE:0.02.  There are {listed}.'
+
+
+def _toy_files(collection: str) -> str:
+    [count] = [c.toy_files for c in collections.COLLECTIONS if c.name == collection]
+    return f'Use only the first {count} files of each split.'
 
 
 @dataclasses.dataclass(frozen=True)
-class _Config:
-    """Settings that both trainings have; some differ in default and text."""
+class Optimisation:
+    """How weights move; see `training.optimisation`, which does it."""
 
-    model: str = ''
-    model_kwargs_json: str = _setting(
-        '{}', 'Keyword arguments of the model as JSON: \'{"num_gnns": 2}\'.'
-    )
-    models_file: str = _setting(
-        '', 'A models.py to use in place of ours; its code is run.'
-    )
-    data_root: str = ''
-    sample_data: bool = _setting(
-        False, 'Use simulated data, made on first use, in place of --data_root.'
-    )
-    measured_data: bool = _setting(
-        False,
-        'Use runtimes measured on a CPU, which come with the package, in place of '
-        '--data_root.',
-    )
-    toy_data: bool = False
-    cache_dir: str = ''
-    skip_bad_files: bool = _setting(
-        False, 'Leave damaged files out, naming them, instead of stopping.'
-    )
-    out_dir: str = ''
-    results_csv: str = ''
-    test_mode: str = _setting(
-        'predictions',
-        'predictions: rank the test split.  metrics: also '
-        'measure the error on it, where its runtimes are known.',
-        choices=('predictions', 'metrics'),
-    )
-    epochs: int = 0
-    early_stop: int = 0
-    losses: str = ''
     lr: float = _setting(
         1e-3, 'Learning rate of Adam; with a schedule, the highest.', above=0
     )
-    clip_norm: float = 0.0
+    clip_norm: float = _setting(
+        1e-3, 'Gradients are clipped to this L2 norm, see --clip.', above=0
+    )
     clip: str = _setting(
         'variable',
         "What --clip_norm limits: each variable's gradient, or with "
@@ -86,6 +82,48 @@ class _Config:
         'with that decay per step, swa:0.75 the mean since that share of the '
         'training.',
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Config(Optimisation):
+    """Settings that all trainings have."""
+
+    model_kwargs_json: str = _setting(
+        '{}', 'Keyword arguments of the model as JSON: \'{"num_gnns": 2}\'.'
+    )
+    models_file: str = _setting(
+        '', 'A models.py to use in place of ours; its code is run.'
+    )
+    sample_data: bool = _setting(
+        False, 'Use simulated data, made on first use, in place of --data_root.'
+    )
+    measured_data: bool = _setting(
+        False,
+        'Use runtimes measured on a CPU, which come with the package, in place of '
+        '--data_root.',
+    )
+    skip_bad_files: bool = _setting(
+        False, 'Leave damaged files out, naming them, instead of stopping.'
+    )
+    cache_dir: str = _setting('', 'Where packed splits are kept.', shapes=False)
+    out_dir: str = _setting(
+        '', 'Where model_<hash>, run_<hash>.jsonz and the results CSV go.', shapes=False
+    )
+    test_mode: str = _setting(
+        'predictions',
+        'predictions: rank the test split.  metrics: also '
+        'measure the error on it, where its runtimes are known.',
+        choices=('predictions', 'metrics'),
+        shapes=False,
+    )
+    epochs: int = _setting(100, 'Most epochs.', low=1, shapes=False)
+    early_stop: int = _setting(
+        20,
+        'Stop after so many epochs without a better validation score.',
+        low=1,
+        shapes=False,
+    )
+    losses: str = _setting('ListMLELoss:1,MSE:0.02', _losses)
     fold: str = _setting(
         '',
         'Cross-validation: 2/5 joins train and valid, cuts them into 5 folds '
@@ -107,10 +145,6 @@ class _Config:
     mod128: bool = _setting(
         False, 'Show sizes of dimensions also modulo 128 and divided by 128.'
     )
-    configs: int = 0
-    batch: int = 0
-    validate_batches: int = 0
-    validation_configs: int = 0
     seed: int = _setting(
         0, 'The same seed gives the same run on the same machine.', low=0
     )
@@ -118,39 +152,30 @@ class _Config:
         False,
         'Go on with an interrupted run of the same settings, if there '
         'is one in --out_dir.',
+        shapes=False,
     )
     recipe: str = _setting(
         '',
         'strong: the settings that did best on the simulated data of this '
         'collection, in place of the defaults; flags that are given win.',
-        choices=('', 'strong'),
+        choices=('', *recipes.RECIPES),
+        shapes=False,
     )
     run_id: str = _setting('', 'A label of yours, kept in the run file.')
 
-    # What does not change the trained model.
-    _not_in_hash = (
-        'cache_dir out_dir results_csv test_mode epochs early_stop early_stop_steps '
-        'eval_every resume recipe data_root memory_budget'
-    ).split()
+    @property
+    def collection(self) -> collections.Collection:
+        """The collection that the flags choose.
 
-
-def _losses() -> str:
-    known = registry.declared('baselines.training.losses', 'register')
-    listed = '; '.join(f'{name}: {text.rstrip(".")}' for name, text in known.items())
-    return f'Losses and weights, such as ListMLELoss:1,MSE:0.02.  There are {listed}.'
-
-
-_CLIP_NORM = 'Gradients are clipped to this L2 norm, see --clip.'
-_OUT_DIR = 'Where model_<hash>, run_<hash>.jsonz and the results CSV go.'
-_EARLY_STOP = 'Stop after so many epochs without a better validation score.'
-_CACHE_DIR = 'Where packed splits are kept.'
+        Raises:
+            ValueError: there is no such collection.
+        """
+        return collections.of_flags(to_json(self))
 
 
 @dataclasses.dataclass(frozen=True)
 class TileConfig(_Config):
     """Settings of `tiles_train.py`; the flags have these names and defaults."""
-
-    collection = 'tile:xla'
 
     model: str = _setting(
         'EarlyJoinSAGE', 'Name of the model, a class in baselines/tiles/models.py.'
@@ -158,26 +183,25 @@ class TileConfig(_Config):
     data_root: str = _setting(
         '~/data/tpugraphs/npz/tile/xla',
         'Folder with the splits train, valid and test of .npz files.',
+        shapes=False,
     )
-    toy_data: bool = _setting(False, 'Use only the first 100 files of each split.')
-    cache_dir: str = _setting('~/data/tpugraphs/cache/tile', _CACHE_DIR)
-    out_dir: str = _setting('~/out/tpugraphs_tiles', _OUT_DIR)
+    toy_data: bool = _setting(False, _toy_files('tile:xla'))
+    cache_dir: str = _instead(_Config, 'cache_dir', '~/data/tpugraphs/cache/tile')
+    out_dir: str = _instead(_Config, 'out_dir', '~/out/tpugraphs_tiles')
     results_csv: str = _setting(
         '',
         'Where the ranking of the test kernels goes; by default '
         '<out_dir>/results_<time in ms>.csv.',
+        shapes=False,
     )
-    epochs: int = _setting(100, 'Most epochs.', low=1)
-    early_stop: int = _setting(20, _EARLY_STOP, low=1)
     early_stop_steps: int = _setting(
         5000,
         'Fewest steps without a better score before --early_stop counts: with few '
         'kernels an epoch is short.  0: epochs alone.',
         low=0,
+        shapes=False,
     )
-    eval_every: int = _setting(5, 'Deprecated: every epoch is validated.')
-    losses: str = _setting('ListMLELoss:1,MSE:0.02', _losses)
-    clip_norm: float = _setting(1e-3, _CLIP_NORM, above=0)
+    eval_every: int = _setting(5, 'Deprecated: every epoch is validated.', shapes=False)
     tile_columns: bool = _setting(
         False, 'Add columns that relate tiles to arrays (docs/features.md).'
     )
@@ -208,36 +232,35 @@ class TileConfig(_Config):
 class LayoutConfig(_Config):
     """Settings of `layout_train.py`; the flags have these names and defaults."""
 
-    @property
-    def collection(self) -> str:
-        """Name of the collection, such as layout:xla:random."""
-        return f'layout:{self.source}:{self.search}'
-
     model: str = _setting(
         'ResModel', 'Name of the model, a class in baselines/layout (docs/models.md).'
     )
-    source: str = _setting('xla', 'Which programs: xla or nlp.', choices=('xla', 'nlp'))
+    source: str = _setting(
+        'xla', 'Which programs: xla or nlp.', choices=collections.choices('source')
+    )
     search: str = _setting(
         'random',
         'How their configurations were found: random or default (by a genetic search).',
-        choices=('random', 'default'),
+        choices=collections.choices('search'),
     )
     data_root: str = _setting(
         '~/data/tpugraphs/npz/layout',
         'Folder with <source>/<search>/{train,valid,test}/*.npz.',
+        shapes=False,
     )
-    toy_data: bool = _setting(False, 'Use only the first 5 files of each split.')
-    cache_dir: str = _setting('~/data/tpugraphs/cache/layout', _CACHE_DIR)
-    out_dir: str = _setting('~/out/tpugraphs_layout', _OUT_DIR)
+    toy_data: bool = _setting(False, _toy_files('layout:xla:random'))
+    cache_dir: str = _instead(_Config, 'cache_dir', '~/data/tpugraphs/cache/layout')
+    out_dir: str = _instead(_Config, 'out_dir', '~/out/tpugraphs_layout')
     results_csv: str = _setting(
         '',
         'Where the ranking of the test programs goes; by default '
         '<out_dir>/results_<time in ms>_<source>_<search>.csv.',
+        shapes=False,
     )
-    epochs: int = _setting(50, 'Most epochs.', low=1)
-    early_stop: int = _setting(25, _EARLY_STOP, low=1)
-    losses: str = _setting('ListMLELoss', _losses)
-    clip_norm: float = _setting(1e-2, _CLIP_NORM, above=0)
+    epochs: int = _instead(_Config, 'epochs', 50)
+    early_stop: int = _instead(_Config, 'early_stop', 25)
+    losses: str = _instead(_Config, 'losses', 'ListMLELoss')
+    clip_norm: float = _instead(Optimisation, 'clip_norm', 1e-2)
     configs: int = _setting(
         16,
         'Configurations drawn per program and step; programs with fewer '
@@ -280,61 +303,17 @@ class LayoutConfig(_Config):
         low=2,
     )
     memory_budget: int = _setting(
-        1024, 'Megabytes that scoring may take for what it computes.', low=16
+        1024,
+        'Megabytes that scoring may take for what it computes.',
+        low=16,
+        shapes=False,
     )
-
-
-def _fields(config_class: type) -> List[dataclasses.Field]:
-    return [f for f in dataclasses.fields(config_class) if 'help' in f.metadata]
 
 
 def help_of(config_class: type, name: str) -> str:
     """Returns the help text of one setting."""
-    text = {f.name: f.metadata['help'] for f in _fields(config_class)}[name]
+    text = {f.name: f.metadata['help'] for f in dataclasses.fields(config_class)}[name]
     return text() if callable(text) else text
-
-
-def define_flags(config_class: type, only: Sequence[str] = ()) -> None:
-    """Defines one absl flag for each setting; for the running script only.
-
-    Args:
-        config_class: whose settings.
-        only: the names of those wanted; all by default.
-    """
-    from absl import flags
-
-    define = {
-        bool: flags.DEFINE_bool,
-        int: flags.DEFINE_integer,
-        float: flags.DEFINE_float,
-        str: flags.DEFINE_string,
-    }
-    for field in _fields(config_class):
-        if only and field.name not in only:
-            continue
-        kind = define[type(field.default)]
-        kind(field.name, field.default, help_of(config_class, field.name))
-        # `--help` lists what the script itself defines; let it list these.
-        flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[field.name])
-
-
-def from_flags(config_class: Type[_AnyConfig], values: Mapping[str, Any]) -> _AnyConfig:
-    """Reads the settings from parsed flags, checked.
-
-    Raises:
-        ValueError: a value is out of range; names the flag.
-    """
-    settings = {f.name: values[f.name].value for f in _fields(config_class)}
-    config = checked(config_class(**settings))
-    if not config.recipe:
-        return config
-    given = [name for name in settings if not values[name].using_default_value]
-    changes = recipes.settings(config.recipe, config.collection, given)
-    print(
-        f'--recipe={config.recipe}: '
-        + ' '.join(f'--{name}={value}' for name, value in changes.items())
-    )
-    return checked(dataclasses.replace(config, **changes))
 
 
 def checked(config: _AnyConfig) -> _AnyConfig:
@@ -343,7 +322,7 @@ def checked(config: _AnyConfig) -> _AnyConfig:
     Raises:
         ValueError: names the flag, the value and what is accepted.
     """
-    for field in _fields(type(config)):
+    for field in dataclasses.fields(config):
         value, rule = getattr(config, field.name), field.metadata
         if 'choices' in rule and value not in rule['choices']:
             wanted = f'one of {", ".join(filter(None, rule["choices"]))}'
@@ -383,7 +362,7 @@ def model_kwargs(text: str) -> Dict[str, Any]:
 
 def to_json(config: Any) -> Dict[str, Any]:
     """Returns the settings as a flat JSON object."""
-    return {f.name: getattr(config, f.name) for f in _fields(type(config))}
+    return {f.name: getattr(config, f.name) for f in dataclasses.fields(config)}
 
 
 def training_key(config: Any, *more: str) -> str:
@@ -391,7 +370,9 @@ def training_key(config: Any, *more: str) -> str:
 
     An interrupted run is found again by it.
     """
-    left_out = set(config._not_in_hash)
+    left_out = {
+        f.name for f in dataclasses.fields(config) if not f.metadata.get('shapes', True)
+    }
     if config.schedule != 'constant' or config.warmup or config.averaging:
         # How long the training is shapes every step of it.
         left_out.remove('epochs')

@@ -35,18 +35,17 @@ LAYOUT_TRAINING: Mapping[str, Any] = {
     'clip_norm': 1.0,
 }
 
-_RECIPES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+# By the beginning of a collection's name: what is said of 'layout' holds for all
+# of them, and 'layout:nlp' may say more.
+RECIPES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     'strong': {
-        'tile:xla': {
+        'tile': {
             **TILE_TRAINING,
             'model': 'LateJoinResSAGE',
             'estimate': True,
             'tile_columns': True,
         },
-        'layout:xla:random': {**LAYOUT_TRAINING, 'model': 'HybridSAGE'},
-        'layout:xla:default': {**LAYOUT_TRAINING, 'model': 'HybridSAGE'},
-        'layout:nlp:random': {**LAYOUT_TRAINING, 'model': 'HybridSAGE'},
-        'layout:nlp:default': {**LAYOUT_TRAINING, 'model': 'HybridSAGE'},
+        'layout': {**LAYOUT_TRAINING, 'model': 'HybridSAGE'},
     }
 }
 
@@ -67,7 +66,11 @@ def settings(
     Raises:
         ValueError: there is no such recipe.
     """
-    found = dict(registry.resolve(recipe, _RECIPES, '--recipe')[collection])
+    by_name = registry.resolve(recipe, RECIPES, '--recipe')
+    words = collection.split(':')
+    found: Dict[str, Any] = {}
+    for count in range(1, len(words) + 1):
+        found.update(by_name.get(':'.join(words[:count]), {}))
     left_out = set(given)
     if 'model' in left_out:
         left_out.update(_OF_ITS_MODEL)

@@ -158,6 +158,7 @@ def time_steps(rng, args, programs, mode, keep_nodes):
     """Times steps on a batch of all programs."""
     import tensorflow as tf
 
+    from baselines import config
     from baselines.layout import graphs as graphs_lib
     from baselines.layout import models
     from baselines.layout import segments
@@ -186,7 +187,7 @@ def time_steps(rng, args, programs, mode, keep_nodes):
     trainer = loop.Trainer(
         model,
         losses.CombinedLoss('ListMLELoss', 1.0),
-        optimisation.Optimisation(lr=1e-3, clip_norm=1e-2),
+        optimisation.Optimiser(config.Optimisation(lr=1e-3, clip_norm=1e-2)),
         unpack,
         graphs.signature(batch),
     )

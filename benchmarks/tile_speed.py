@@ -96,6 +96,7 @@ def measure(name: str, folder: str, args):
     import plain_tile_models
     import tensorflow as tf
 
+    from baselines import config
     from baselines.data.tile import sampling
     from baselines.data.tile import store as store_lib
     from baselines.features import normalizer as normalizer_lib
@@ -153,7 +154,7 @@ def measure(name: str, folder: str, args):
     trainer = loop.Trainer(
         model,
         loss,
-        optimisation.Optimisation(lr=1e-3, clip_norm=1e-3),
+        optimisation.Optimiser(config.Optimisation(lr=1e-3, clip_norm=1e-3)),
         lambda packed, step: graphs_lib.unpack(packed, step, _BATCH, _CONFIGS),
         graphs.signature(_BATCH),
     )

@@ -20,10 +20,10 @@ _ROOMS = {
     'text': '',
     'registry': 'files',
     'recipes': 'registry',
-    'config': 'registry recipes',
-    'command_line': 'config',
     'hlo': 'files text',
     'data': 'files text hlo',
+    'config': 'registry recipes data',
+    'command_line': 'recipes config',
     'features': 'hlo data',
     'simulated': 'files text hlo data',
     'extraction': 'files text hlo data',
@@ -31,7 +31,7 @@ _ROOMS = {
     'measuring': 'files text hlo data',
     'tiles': 'hlo data features',
     'layout': 'hlo data features tiles',  # the drop-in file takes tiles.implicit
-    'training': 'files text registry',
+    'training': 'files text registry config',
     'ranking': 'files text data',  # and so knows no model
     'tasks': 'files text registry recipes config hlo data features simulated '
     'extraction inspection measuring tiles layout training ranking',
@@ -221,6 +221,7 @@ def test_the_training_loop_touches_no_file():
     loop = {f'baselines/training/{name}.py' for name in ('loop', 'optimisation')}
     files = {'os', 'io', 'pathlib', 'tempfile', 'shutil', 'gzip', 'baselines'}
     allowed = {'baselines.training', 'baselines.training.optimisation'}
+    allowed.add('baselines.config')  # what settings there are
     for source in _package():
         if source.name in loop:
             _report(
@@ -283,7 +284,7 @@ def test_flags_are_defined_by_running_scripts_only():
         for line, imported in source.imports():
             if imported == 'absl.flags' and source.name not in (
                 *sources.SCRIPTS,
-                'baselines/config.py',
+                'baselines/command_line.py',
             ):
                 broken.append(f'{source.name}:{line} imports absl.flags')
     _report(broken)

@@ -6,7 +6,6 @@ model_dir = train(config.TileConfig(data_root='~/data/tpugraphs/...'))
 from typing import Union
 
 from baselines import config as config_lib
-from baselines.data import collections
 from baselines.tasks import task
 
 
@@ -19,5 +18,4 @@ def train(config: Union[config_lib.TileConfig, config_lib.LayoutConfig]) -> str:
         ValueError: the settings or the data are unusable; says why.
         OSError: something cannot be written.
     """
-    collection = collections.of_flags(config_lib.to_json(config))
-    return task.kind_of(collection).Training(config).run()
+    return task.kind_of(config.collection).Training(config).run()

@@ -60,7 +60,7 @@ class Training(task.Task):
 
     def __init__(self, config: Any):
         self.config = self.options = config_lib.checked(config)
-        self.collection = collections.of_flags(config_lib.to_json(config))
+        self.collection = config.collection
         self.check_model()
         losses.CombinedLoss(config.losses)  # its names, before data are read
         _check_settings(config)
@@ -102,7 +102,7 @@ class Training(task.Task):
         self._trainer = loop.Trainer(
             self.model,
             self._loss,
-            _optimisation_of(config, self._steps),
+            optimisation.Optimiser(config, config.epochs * self._steps),
             lambda packed, step: self.unpack(packed, step, self._batch, config.configs),
             self.packer.signature(self._batch),
         )
@@ -349,20 +349,6 @@ def _check_splits(config: Any, stores: Dict[str, splits.PackedSplit]) -> None:
             f'--test_mode=metrics: all runtimes in {test.source} are 0, as they '
             'are in the published test files; use --test_mode=predictions'
         )
-
-
-def _optimisation_of(config: Any, steps_per_epoch: int) -> optimisation.Optimisation:
-    """The optimiser's settings among those of a training."""
-    return optimisation.Optimisation(
-        lr=config.lr,
-        clip_norm=config.clip_norm,
-        clip=config.clip,
-        weight_decay=config.weight_decay,
-        schedule=config.schedule,
-        warmup=config.warmup,
-        averaging=config.averaging,
-        total_steps=config.epochs * steps_per_epoch,
-    )
 
 
 def versions() -> Dict[str, str]:

@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 import tqdm
 
-from baselines.training import optimisation as optimisation_lib
+from baselines.training import optimisation
 
 # (packed tensors, number of the step) -> (graph, labels [batch, configs])
 Unpack = Callable[[Mapping[str, tf.Tensor], tf.Tensor], Tuple[Any, tf.Tensor]]
@@ -61,7 +61,7 @@ class Trainer:
     Args:
         model: a built model: `model(graph, training=True)` gives scores.
         loss: (labels, scores) -> scalar.
-        optimisation: learning rate, clipping, weight decay and averaging.
+        optimiser: learning rate, clipping, weight decay and averaging.
         unpack: cuts a step's graph and labels out of packed tensors.
         signature: types of the packed tensors, by name.
     """
@@ -70,20 +70,18 @@ class Trainer:
         self,
         model: tf.keras.Model,
         loss: tf.keras.losses.Loss,
-        optimisation: optimisation_lib.Optimisation,
+        optimiser: optimisation.Optimiser,
         unpack: Unpack,
         signature: Dict[str, tf.TensorSpec],
     ):
         self.model = model
         self.loss = loss
         self._unpack = unpack
-        self._optimisation = optimisation
-        self.optimizer = optimisation.adam()
+        self._optimiser = optimiser
+        self.optimizer = optimiser.adam()
         # Moments have to exist before the compiled loop: it can make none.
         self.optimizer._create_all_weights(model.trainable_variables)
-        self._averager = optimisation_lib.Averager(
-            model.trainable_variables, optimisation.averaging, optimisation.total_steps
-        )
+        self._averager = optimiser.averager(model.trainable_variables)
         self._compiled = tf.function(
             self._run_chunk, input_signature=[signature, tf.TensorSpec([], tf.int32)]
         )
@@ -150,7 +148,7 @@ class Trainer:
         # Embedding gradients as dense matrices: the tables are small, and
         # clipping then sees the gradient itself, not its repeated rows.
         gradients = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
-        self._optimisation.decay(self.optimizer, variables)
+        self._optimiser.decay(self.optimizer, variables)
         self.optimizer.apply_gradients(zip(gradients, variables))
         self._averager.update(self.optimizer.iterations)
         return loss, scores

@@ -1,78 +1,80 @@
 """How weights move: learning-rate schedule, decay, clipping and averaging.
 
-settings = Optimisation(lr=1e-3, schedule='cosine', warmup=0.05,
-                        averaging='ema:0.999', total_steps=10_000)
+settings = config.Optimisation(schedule='cosine', warmup=0.05, averaging='ema:0.999')
+optimiser = Optimiser(settings, total_steps=10_000)
 """
 
 import contextlib
-import dataclasses
 import math
 from typing import List, Sequence, Tuple
 
 import numpy as np
 import tensorflow as tf
 
+from baselines import config
 
-@dataclasses.dataclass(frozen=True)
-class Optimisation:
-    """Settings of the optimiser.
 
-    Attributes:
-        lr: highest learning rate of Adam (Kingma & Ba, ICLR 2015).
-        clip_norm: gradients are scaled down to this L2 norm.
-        clip: 'variable': each variable's gradient, as published; 'global': all
-            gradients together, by one factor.
-        weight_decay: AdamW (Loshchilov & Hutter, ICLR 2019): before each step
-            matrices shrink by this times the learning rate; 0 is plain Adam.
-        schedule: 'constant', or 'cosine': half a cosine wave from `lr` to 0.
-        warmup: share of all steps in which the rate climbs linearly from 0.
-        averaging: '', 'ema:decay' or 'swa:start', see `parse_averaging`.
+class Optimiser:
+    """Adam (Kingma & Ba, ICLR 2015) and what goes with it.
+
+    --clip=variable, each variable's gradient, is as published.  Weight decay is
+    that of AdamW (Loshchilov & Hutter, ICLR 2019): before each step matrices
+    shrink by it times the learning rate.  --warmup counts in steps of the whole
+    training, before --schedule; cosine is half a cosine wave from --lr to 0.
+
+    Args:
+        settings: see `config.Optimisation`.
         total_steps: of the whole training; schedules need it.
     """
 
-    lr: float = 1e-3
-    clip_norm: float = 1e-3
-    clip: str = 'variable'
-    weight_decay: float = 0.0
-    schedule: str = 'constant'
-    warmup: float = 0.0
-    averaging: str = ''
-    total_steps: int = 1
+    def __init__(self, settings: config.Optimisation, total_steps: int = 1):
+        self._settings = settings
+        self._total_steps = total_steps
 
     def rate(self):
         """The learning rate: a number, or a Keras schedule."""
-        warm = round(self.warmup * self.total_steps)
-        if self.schedule == 'constant' and not warm:
-            return self.lr
-        if self.schedule == 'constant':
+        settings = self._settings
+        warm = round(settings.warmup * self._total_steps)
+        if settings.schedule == 'constant' and not warm:
+            return settings.lr
+        if settings.schedule == 'constant':
             # A wave that does not fall: alpha is its end, as a share of lr.
             return self._wave(1, warm, alpha=1.0)
-        return self._wave(max(self.total_steps - warm, 1), warm, alpha=0.0)
+        return self._wave(max(self._total_steps - warm, 1), warm, alpha=0.0)
 
     def _wave(self, steps: int, warm: int, alpha: float):
         return tf.keras.optimizers.schedules.CosineDecay(
-            initial_learning_rate=0.0 if warm else self.lr,
+            initial_learning_rate=0.0 if warm else self._settings.lr,
             decay_steps=steps,
             alpha=alpha,
-            warmup_target=self.lr if warm else None,
+            warmup_target=self._settings.lr if warm else None,
             warmup_steps=warm,
         )
 
     def adam(self) -> tf.keras.optimizers.legacy.Optimizer:
         """Adam without the decay, which `decay` applies."""
-        clip = {'variable': 'clipnorm', 'global': 'global_clipnorm'}[self.clip]
+        clip = {'variable': 'clipnorm', 'global': 'global_clipnorm'}[
+            self._settings.clip
+        ]
         # The legacy class updates a variable in one fused operation; the newer
         # one in ten, and small models are bounded by the number of operations.
-        return tf.keras.optimizers.legacy.Adam(self.rate(), **{clip: self.clip_norm})
+        return tf.keras.optimizers.legacy.Adam(
+            self.rate(), **{clip: self._settings.clip_norm}
+        )
 
     def decay(self, optimizer, variables: Sequence[tf.Variable]) -> None:
         """Shrinks matrices, as the step that is about to be taken wants it."""
-        if not self.weight_decay:
+        decay = self._settings.weight_decay
+        if not decay:
             return
         rate = optimizer._decayed_lr(tf.float32)
         for variable in variables:
             if variable.shape.rank > 1:
-                variable.assign(variable * (1.0 - rate * self.weight_decay))
+                variable.assign(variable * (1.0 - rate * decay))
+
+    def averager(self, variables: Sequence[tf.Variable]) -> 'Averager':
+        """What --averaging keeps of the variables."""
+        return Averager(variables, self._settings.averaging, self._total_steps)
 
 
 def parse_averaging(text: str) -> Tuple[str, float]:

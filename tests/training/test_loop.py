@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from baselines import config
 from baselines.training import loop
 from baselines.training import losses
 from baselines.training import optimisation
@@ -50,7 +51,7 @@ def _trainer(model, loss=_sum_of_scores, width=3, dtype=tf.float32):
     return loop.Trainer(
         model,
         loss,
-        optimisation.Optimisation(_RATE, _CLIP),
+        optimisation.Optimiser(config.Optimisation(_RATE, _CLIP)),
         unpack=lambda packed, step: (packed['x'][step], packed['y'][step]),
         signature={
             'x': tf.TensorSpec(shape, dtype),

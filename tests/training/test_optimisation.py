@@ -6,16 +6,21 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from baselines import config
 from baselines.training import optimisation as lib
 
 
+def _optimiser(total_steps=1, **settings):
+    return lib.Optimiser(config.Optimisation(**settings), total_steps)
+
+
 def _rates(**kwargs):
-    rate = lib.Optimisation(**kwargs).rate()
+    rate = _optimiser(**kwargs).rate()
     return [float(rate(step)) for step in range(kwargs['total_steps'] + 1)]
 
 
 def test_constant_rate_is_a_number():
-    assert lib.Optimisation(lr=0.5, total_steps=10).rate() == 0.5
+    assert _optimiser(lr=0.5, total_steps=10).rate() == 0.5
 
 
 def test_cosine_falls_from_the_rate_to_zero():
@@ -35,7 +40,7 @@ def test_warmup_before_a_constant_rate():
 
 
 def test_decay_shrinks_matrices_only():
-    settings = lib.Optimisation(lr=0.5, weight_decay=0.1)
+    settings = _optimiser(lr=0.5, weight_decay=0.1)
     matrix, bias = tf.Variable([[2.0]]), tf.Variable([2.0])
     settings.decay(settings.adam(), [matrix, bias])
     assert float(matrix[0, 0]) == pytest.approx(2 * (1 - 0.5 * 0.1))
@@ -50,7 +55,7 @@ def test_decay_shrinks_matrices_only():
     ],
 )
 def test_clipping_alone_or_together(clip, wanted):
-    optimizer = lib.Optimisation(clip=clip, clip_norm=1.0).adam()
+    optimizer = _optimiser(clip=clip, clip_norm=1.0).adam()
     variables = [tf.Variable([0.0, 0.0]), tf.Variable([0.0])]
     gradients = [tf.constant([3.0, 4.0]), tf.constant([12.0])]
     optimizer.apply_gradients(zip(gradients, variables))
