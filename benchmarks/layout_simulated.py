@@ -38,12 +38,15 @@ import layout_features
 
 from baselines import command_line
 from baselines import config
+from baselines.data import collections
 from baselines.data.layout import store as layout_store
 from baselines.ranking import metrics
 from baselines.ranking import report
 from baselines.simulated.layout import dataset
 
-COLLECTIONS = ('xla:random', 'xla:default', 'nlp:random', 'nlp:default')
+COLLECTIONS = tuple(
+    name.partition(':')[2] for name in collections.NAMES if name.startswith('layout:')
+)
 
 # Chosen by the tau of the validation programs.
 RECIPE = dict(

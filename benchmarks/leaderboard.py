@@ -45,6 +45,7 @@ from baselines import config
 from baselines import files
 from baselines import recipes
 from baselines import registry
+from baselines.data import collections
 
 _README = os.path.join(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'README.md'
@@ -56,7 +57,9 @@ _PUBLISHED_TILES = {
     'LateJoinResGCN',
     'EarlyJoinResGCN',
 }
-_COLLECTIONS = ('xla:random', 'xla:default', 'nlp:random', 'nlp:default')
+_COLLECTIONS = tuple(
+    name.partition(':')[2] for name in collections.NAMES if name.startswith('layout:')
+)
 
 
 class Row(NamedTuple):

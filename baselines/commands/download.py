@@ -32,13 +32,14 @@ from baselines import commands
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
+    from baselines.data import collections
     from baselines.data import download
 
     parser.add_argument(
         '--collection',
         default='tile:xla',
         help='which ones, separated by commas, or "all" (default: %(default)s); '
-        f'there are {", ".join(download.COLLECTIONS)}',
+        f'there are {", ".join(collections.NAMES)}',
     )
     parser.add_argument(
         '--data_dir',

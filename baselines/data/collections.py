@@ -4,7 +4,7 @@ The one table.  Flags, recipes, downloads, submissions and the readers of run
 files take from it what they need to know.
 """
 
-from typing import Any, List, Mapping, NamedTuple, Tuple
+from typing import Any, List, Mapping, NamedTuple
 
 from baselines.hlo import schema
 
@@ -35,11 +35,6 @@ class Collection(NamedTuple):
         """'tile' or 'layout': what its trainings and reports are like."""
         return self.name.partition(':')[0]
 
-    @property
-    def parts(self) -> Tuple[str, ...]:
-        """What archives are called by, and folders below the data folder."""
-        return ('npz', *self.name.split(':'))
-
 
 def _layout(source: str, search: str, kaggle_place: int) -> Collection:
     return Collection(
@@ -67,6 +62,11 @@ COLLECTIONS = (
     _layout('nlp', 'default', kaggle_place=3),
 )
 NAMES = tuple(collection.name for collection in COLLECTIONS)
+
+
+def in_kaggle_order() -> List[str]:
+    """The names, in the order of Kaggle's template."""
+    return [c.name for c in sorted(COLLECTIONS, key=lambda c: c.kaggle_place)]
 
 
 def of_flags(flags: Mapping[str, Any]) -> Collection:

@@ -28,16 +28,9 @@ import tqdm
 
 from baselines import files
 from baselines.data import archives
+from baselines.data import collections
 
 BASE_URL = 'http://download.tensorflow.org/data/tpu_graphs/v0/'
-COLLECTIONS = (
-    'tile:xla',
-    'layout:xla:random',
-    'layout:xla:default',
-    'layout:nlp:random',
-    'layout:nlp:default',
-)
-SPLITS = ('train', 'valid', 'test')
 
 _READ_BYTES = 1 << 18
 _TIMEOUT_S = 60
@@ -64,28 +57,28 @@ class Split(NamedTuple):
     counts: Optional[archives.Unpacked] = None
 
 
-def splits_of(collections: Sequence[str]) -> List[Split]:
+def splits_of(names: Sequence[str]) -> List[Split]:
     """Names the archives of collections.
 
     Args:
-        collections: of `COLLECTIONS`, or 'all'.
+        names: of `collections.NAMES`, or 'all'.
 
     Raises:
         ValueError: no collection, or an unknown one.
     """
+    known = ', '.join(collections.NAMES)
     wanted: List[str] = []
-    for name in collections:
-        if name != 'all' and name not in COLLECTIONS:
+    for name in names:
+        if name != 'all' and name not in collections.NAMES:
             raise ValueError(
-                f'collection {name!r} is unknown: choose from all, '
-                f'{", ".join(COLLECTIONS)}'
+                f'collection {name!r} is unknown: choose from all, {known}'
             )
-        wanted += COLLECTIONS if name == 'all' else (name,)
+        wanted += collections.NAMES if name == 'all' else (name,)
     if not wanted:
-        raise ValueError(f'no collection given: choose from {", ".join(COLLECTIONS)}')
+        raise ValueError(f'no collection given: choose from {known}')
     found = []
     for name in dict.fromkeys(wanted):
-        for split in SPLITS:
+        for split in collections.SPLITS:
             parts = ['npz', *name.split(':'), split]
             found.append(Split('_'.join(parts), '/'.join(parts)))
     return found

@@ -3,16 +3,9 @@
 import collections
 from typing import Dict, Iterable, List, NamedTuple, Sequence, Tuple
 
+from baselines.data import collections as collections_lib
 from baselines.ranking import submission
 
-# In the order of Kaggle's template.
-COLLECTIONS = (
-    'tile:xla',
-    'layout:xla:default',
-    'layout:xla:random',
-    'layout:nlp:default',
-    'layout:nlp:random',
-)
 _NAMED = 3
 
 
@@ -116,17 +109,18 @@ def in_order_of_collections(prediction_rows: Sequence[submission.Row]) -> Merged
         prediction_rows: from `join_predictions`.
 
     Returns:
-        A `Merged` with the same rows, by collection in the order of
-        `COLLECTIONS` and within one as they are.
+        A `Merged` with the same rows, by collection in the order of Kaggle's
+        template and within one as they are.
 
     Raises:
         ValueError: a repeated ID.
     """
     _by_id(prediction_rows, 'the predictions')
-    rows, notes = [], []
-    for name in COLLECTIONS:
+    rows: List[submission.Row] = []
+    notes = []
+    for name in collections_lib.in_kaggle_order():
         some = [row for row in prediction_rows if row.collection == name]
-        rows.extend(map(_five, some) if name == 'tile:xla' else some)
+        rows.extend(_five(row) if row.is_tile else row for row in some)
         notes.append(f'{name}: {len(some)} predicted')
     return Merged(rows, len(rows), notes, [])
 
@@ -143,7 +137,7 @@ def _fitted(
     row: submission.Row, template_row: submission.Row, warnings: List[str]
 ) -> submission.Row:
     """Gives a predicted row the length that Kaggle wants."""
-    if row.collection == 'tile:xla':
+    if row.is_tile:
         return _five(row)
     ranked, expected = len(row.configs), len(template_row.configs)
     if ranked < expected:

@@ -17,12 +17,13 @@ from typing import Iterable, List, NamedTuple, Sequence, Tuple
 import numpy as np
 
 from baselines import files
+from baselines.data import collections
 
 HEADER = 'ID,TopConfigs'
 TILE_CHOICES = 5
 
-_ID = re.compile(r'(tile:xla|layout:(?:xla|nlp):(?:random|default)):[^\s,:;"]+')
-_ID_FORMS = 'tile:xla:<graph> or layout:<xla|nlp>:<random|default>:<graph>'
+_ID = re.compile(rf'({"|".join(collections.NAMES)}):[^\s,:;"]+')
+_ID_FORMS = ' or '.join(f'{name}:<graph>' for name in collections.NAMES)
 _INDEX = re.compile(r'[0-9]{1,9}')
 
 
@@ -42,36 +43,28 @@ class Row(NamedTuple):
         """The ID without the graph: 'tile:xla', 'layout:nlp:random', ..."""
         return self.id.rpartition(':')[0]
 
-
-def tile_row(graph_id: str, order: Sequence[int], k: int = TILE_CHOICES) -> Row:
-    """Builds the row of a tile kernel.
-
-    Args:
-        graph_id: stem of the kernel's file.
-        order: configuration indices, best first (`metrics.best_first(scores)`).
-        k: how many are kept.
-
-    Raises:
-        ValueError: a malformed id; no index, a negative or a repeated one.
-    """
-    row = Row(f'tile:xla:{graph_id}', _integers(order)[:k])
-    check_row(row)
-    return row
+    @property
+    def is_tile(self) -> bool:
+        """Whether five indices are ranked, not all."""
+        return self.id.startswith('tile:')
 
 
-def layout_row(source: str, search: str, graph_id: str, order: Sequence[int]) -> Row:
-    """Builds the row of a layout graph.
+def make_row(collection: str, graph_id: str, order: Sequence[int]) -> Row:
+    """Builds the row of a graph.
 
     Args:
-        source: 'xla' or 'nlp'.
-        search: 'random' or 'default'.
+        collection: such as 'layout:xla:random'.
         graph_id: stem of the graph's file.
-        order: all configuration indices, best first.
+        order: configuration indices, best first (`metrics.best_first(scores)`);
+            of a kernel the best five are kept.
 
     Raises:
-        ValueError: a malformed id, or `order` is not a permutation of 0..c-1.
+        ValueError: a malformed id; no index, a negative or a repeated one; for a
+            layout, `order` is not a permutation of 0..c-1.
     """
-    row = Row(f'layout:{source}:{search}:{graph_id}', _integers(order))
+    row = Row(f'{collection}:{graph_id}', _integers(order))
+    if row.is_tile:
+        row = row._replace(configs=row.configs[:TILE_CHOICES])
     check_row(row)
     return row
 
@@ -91,14 +84,13 @@ def check_row(row: Row, padded: bool = False) -> None:
         raise ValueError(f'{row.id}: no configuration is ranked')
     if min(configs) < 0:
         raise ValueError(f'{row.id}: index {min(configs)} is negative')
-    tile = row.id.startswith('tile:')
-    if tile and padded:
+    if row.is_tile and padded:
         configs = without_padding(configs)
     if len(set(configs)) < len(configs):
         values, counts = np.unique(configs, return_counts=True)
         twice = int(values[np.argmax(counts > 1)])
         raise ValueError(f'{row.id}: index {twice} is repeated')
-    if not tile and max(configs) != len(configs) - 1:
+    if not row.is_tile and max(configs) != len(configs) - 1:
         ranked = set(configs)
         missing = next(i for i in range(len(configs)) if i not in ranked)
         raise ValueError(

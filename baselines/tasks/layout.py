@@ -14,8 +14,6 @@ from baselines.layout import graphs as graphs_lib
 from baselines.layout import programs as programs_lib
 from baselines.layout import scoring
 from baselines.layout import segments as segments_lib
-from baselines.ranking import metrics
-from baselines.ranking import submission
 from baselines.simulated.layout import dataset
 from baselines.tasks import prediction
 from baselines.tasks import task
@@ -67,12 +65,6 @@ class Layouts(task.Task):
     def labels(self, store, number):
         """Runtimes of a program in nanoseconds."""
         return np.asarray(store.config_runtime[store.rows('config', number)])
-
-    def row(self, graph_id, scores):
-        """A program's row: all configurations."""
-        return submission.layout_row(
-            *self.collection.flags.values(), graph_id, metrics.best_first(scores)
-        )
 
 
 def _model_class(name: str, models_file: str) -> type:

@@ -10,8 +10,6 @@ from baselines.data import families
 from baselines.data.tile import sampling
 from baselines.data.tile import store as store_lib
 from baselines.features import expansion as expansion_lib
-from baselines.ranking import metrics
-from baselines.ranking import submission
 from baselines.simulated.tile import dataset
 from baselines.tasks import prediction
 from baselines.tasks import task
@@ -57,10 +55,6 @@ class Tiles(task.Task):
         return np.asarray(store.config_runtime[rows]) / np.asarray(
             store.config_runtime_normalizers[rows]
         )
-
-    def row(self, graph_id, scores):
-        """A kernel's row: the best five."""
-        return submission.tile_row(graph_id, metrics.best_first(scores))
 
 
 def _model_class(name: str, models_file: str) -> type:

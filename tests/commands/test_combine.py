@@ -5,7 +5,7 @@ import pathlib
 import pytest
 
 from baselines import commands
-from baselines.ranking import merging
+from baselines.data import collections
 from baselines.ranking import submission
 from tests.helpers import places
 
@@ -217,19 +217,18 @@ def test_published_template_in_five_files(folder):
     if not _TEMPLATE.exists():
         pytest.skip(f'{_TEMPLATE} is not there')
     rows = submission.read_predictions(str(_TEMPLATE))
-    assert list(dict.fromkeys(row.collection for row in rows)) == list(
-        merging.COLLECTIONS
-    )
-    names = []
-    for name in merging.COLLECTIONS:
+    names = collections.in_kaggle_order()
+    assert list(dict.fromkeys(row.collection for row in rows)) == names
+    paths = []
+    for name in names:
         some = [
             submission.Row(row.id, row.configs[::-1])
             for row in rows
             if row.collection == name
         ]
-        names.append(name.replace(':', '_') + '.csv')
-        submission.write_predictions(names[-1], some[::-1])
-    assert _combine(*names, '--sample', str(_TEMPLATE)) == 0
+        paths.append(name.replace(':', '_') + '.csv')
+        submission.write_predictions(paths[-1], some[::-1])
+    assert _combine(*paths, '--sample', str(_TEMPLATE)) == 0
     assert submission.read_predictions('submission.csv') == [
         submission.Row(row.id, row.configs[::-1]) for row in rows
     ]

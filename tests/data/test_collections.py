@@ -15,8 +15,18 @@ def test_names_and_folders():
     )
     tile, layout = collections.COLLECTIONS[:2]
     assert (tile.task, layout.task) == ('tile', 'layout')
-    assert layout.parts == ('npz', 'layout', 'xla', 'random')
-    assert sorted(c.kaggle_place for c in collections.COLLECTIONS) == [0, 1, 2, 3, 4]
+    assert (tile.config_columns, layout.config_columns) == (24, 18)
+    assert (tile.subfolder, layout.subfolder) == ('', 'xla/random')
+
+
+def test_order_of_the_template():
+    assert collections.in_kaggle_order() == [
+        'tile:xla',
+        'layout:xla:default',
+        'layout:xla:random',
+        'layout:nlp:default',
+        'layout:nlp:random',
+    ]
 
 
 def test_flags_choose():

@@ -20,16 +20,15 @@ def _written(tmp_path, content) -> str:
 
 def test_tile_row_keeps_the_best_five():
     order = np.array([7, 3, 9, 0, 1, 2])
-    row = submission.tile_row('fusion_1_abc', order)
+    row = submission.make_row('tile:xla', 'fusion_1_abc', order)
     assert row == Row('tile:xla:fusion_1_abc', (7, 3, 9, 0, 1))
     assert row.collection == 'tile:xla'
-    assert submission.tile_row('a', order, k=2).configs == (7, 3)
     # Fewer configurations than five: nothing is repeated.
-    assert submission.tile_row('a', [1, 0]).configs == (1, 0)
+    assert submission.make_row('tile:xla', 'a', [1, 0]).configs == (1, 0)
 
 
 def test_layout_row_keeps_all():
-    row = submission.layout_row('nlp', 'random', 'bert.4x4', [2, 0, 1])
+    row = submission.make_row('layout:nlp:random', 'bert.4x4', [2, 0, 1])
     assert row == Row('layout:nlp:random:bert.4x4', (2, 0, 1))
     assert row.collection == 'layout:nlp:random'
 
@@ -37,20 +36,44 @@ def test_layout_row_keeps_all():
 @pytest.mark.parametrize(
     'make, message',
     [
-        (lambda: submission.tile_row('a b', [0]), "ID 'tile:xla:a b' has not the form"),
-        (lambda: submission.tile_row('', [0]), "ID 'tile:xla:' has not the form"),
-        (lambda: submission.tile_row('a,b', [0]), 'has not the form tile:xla:<graph>'),
-        (lambda: submission.tile_row('a:b', [0]), 'has not the form'),
-        (lambda: submission.tile_row('a\n', [0]), 'has not the form'),
-        (lambda: submission.tile_row('a', []), 'tile:xla:a: no configuration'),
-        (lambda: submission.tile_row('a', [2, 1, 2]), 'xla:a: index 2 is repeated'),
-        (lambda: submission.tile_row('a', [0, -4]), 'tile:xla:a: index -4 is negative'),
-        (lambda: submission.tile_row('a', [0.5]), 'integers of shape .c., not float64'),
-        (lambda: submission.tile_row('a', [[0]]), r'of shape \(1, 1\)'),
-        (lambda: submission.layout_row('tpu', 'random', 'a', [0]), 'has not the form'),
-        (lambda: submission.layout_row('xla', 'best', 'a', [0]), 'has not the form'),
         (
-            lambda: submission.layout_row('xla', 'random', 'a', [3, 0, 1]),
+            lambda: submission.make_row('tile:xla', 'a b', [0]),
+            "ID 'tile:xla:a b' has not the form",
+        ),
+        (
+            lambda: submission.make_row('tile:xla', '', [0]),
+            "ID 'tile:xla:' has not the form",
+        ),
+        (
+            lambda: submission.make_row('tile:xla', 'a,b', [0]),
+            'has not the form tile:xla:<graph>',
+        ),
+        (lambda: submission.make_row('tile:xla', 'a:b', [0]), 'has not the form'),
+        (lambda: submission.make_row('tile:xla', 'a\n', [0]), 'has not the form'),
+        (
+            lambda: submission.make_row('tile:xla', 'a', []),
+            'tile:xla:a: no configuration',
+        ),
+        (
+            lambda: submission.make_row('tile:xla', 'a', [2, 1, 2]),
+            'xla:a: index 2 is repeated',
+        ),
+        (
+            lambda: submission.make_row('tile:xla', 'a', [0, -4]),
+            'tile:xla:a: index -4 is negative',
+        ),
+        (
+            lambda: submission.make_row('tile:xla', 'a', [0.5]),
+            'integers of shape .c., not float64',
+        ),
+        (lambda: submission.make_row('tile:xla', 'a', [[0]]), r'of shape \(1, 1\)'),
+        (
+            lambda: submission.make_row('layout:tpu:random', 'a', [0]),
+            'has not the form',
+        ),
+        (lambda: submission.make_row('layout:xla:best', 'a', [0]), 'has not the form'),
+        (
+            lambda: submission.make_row('layout:xla:random', 'a', [3, 0, 1]),
             'layout:xla:random:a: index 3 is ranked but 2 is not',
         ),
     ],
@@ -66,8 +89,8 @@ def test_malformed_rows_are_named(make, message):
 def test_file_is_what_the_contract_says(tmp_path):
     path = tmp_path / 'new' / 'out.csv'
     rows = [
-        submission.tile_row('k_1', [4, 0, 2, 1, 3]),
-        submission.layout_row('xla', 'default', 'p', [1, 0, 2]),
+        submission.make_row('tile:xla', 'k_1', [4, 0, 2, 1, 3]),
+        submission.make_row('layout:xla:default', 'p', [1, 0, 2]),
     ]
     assert submission.write_predictions(str(path), iter(rows)) == 2
     assert path.read_bytes() == (
@@ -85,7 +108,9 @@ def test_file_is_what_the_contract_says(tmp_path):
 )
 def test_what_is_written_is_read(tmp_path_factory, rankings):
     path = str(tmp_path_factory.mktemp('csv') / 'out.csv')
-    rows = [submission.tile_row(name, order) for name, order in rankings.items()]
+    rows = [
+        submission.make_row('tile:xla', name, order) for name, order in rankings.items()
+    ]
     submission.write_predictions(path, rows)
     assert submission.read_predictions(path) == rows
 
