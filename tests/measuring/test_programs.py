@@ -1,0 +1,142 @@
+"""Programs: what cannot be measured is said in one line."""
+
+import textwrap
+
+import pytest
+
+from baselines.hlo import protos
+from baselines.measuring import building
+from baselines.measuring import builtin
+from baselines.measuring import candidates
+from baselines.measuring import kernels
+from baselines.measuring import programs
+from baselines.measuring import tiling
+
+_FILE = """
+import tensorflow as tf
+
+def plain(x):
+    return x
+
+@tf.function(input_signature=[tf.TensorSpec([None, 4])])
+def dynamic(x):
+    return x
+
+@tf.function(input_signature=[tf.TensorSpec([3], tf.string)])
+def words(x):
+    return tf.strings.length(x)
+
+@tf.function(input_signature=[tf.TensorSpec([8, 4]), tf.TensorSpec([4])])
+def good(x, y):
+    return tf.nn.relu(x + y)
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / 'mine.py'
+    path.write_text(textwrap.dedent(_FILE))
+    return path
+
+
+def test_a_function_becomes_a_module(file):
+    program = programs.load(f'{file}:good')
+    assert program.name == 'mine_good'
+    opcodes = [i.opcode for c in program.module.computations for i in c.instructions]
+    assert 'add' in opcodes and 'maximum' in opcodes
+    # Whatever was traced before, the module is the same.
+    assert programs.load(f'{file}:good').module == program.module
+
+
+@pytest.mark.parametrize(
+    'function, message',
+    [
+        ('missing', r'mine.py:missing: no such function; there: dynamic, good, words'),
+        ('plain', r'mine.py:plain has no input signature; write @tf.function\('),
+        ('dynamic', r'mine.py:dynamic has the dynamic shape \(None, 4\)'),
+        ('words', r'mine.py:words: XLA cannot compile the function'),
+    ],
+)
+def test_functions_that_cannot_be_measured(file, function, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        programs.load(f'{file}:{function}')
+    assert '\n' not in str(caught.value)
+
+
+def test_files_that_hold_no_program(tmp_path, file):
+    with pytest.raises(ValueError, match='which function. say .*mine.py:FUNCTION'):
+        programs.load(str(file))
+    with pytest.raises(ValueError, match='nowhere.py: no such file'):
+        programs.load(f'{tmp_path}/nowhere.py:f')
+    broken = tmp_path / 'broken.py'
+    broken.write_text('import no_such_module_here')
+    with pytest.raises(ValueError, match='broken.py: ModuleNotFoundError'):
+        programs.load(f'{broken}:f')
+    text = tmp_path / 'text.pb'
+    text.write_text('not a protobuf')
+    with pytest.raises(ValueError, match='text.pb: not an HloModuleProto'):
+        programs.load(str(text))
+
+
+def test_a_module_with_a_tuple_parameter(tmp_path):
+    module = protos.protos().HloModuleProto(entry_computation_id=1)
+    entry = module.computations.add(id=1)
+    entry.instructions.add(opcode='parameter', name='p.1').shape.element_type = 13
+    path = tmp_path / 'tuple.pb'
+    path.write_bytes(module.SerializeToString())
+    with pytest.raises(ValueError, match='tuple.pb: parameter %p.1 is .* fixed size'):
+        programs.load(str(path))
+
+
+def test_built_in_programs_are_of_many_families():
+    names = list(builtin.table())
+    assert len(names) >= 16
+    with pytest.raises(ValueError, match="no built-in program 'x'; there are convnet"):
+        builtin.load('x')
+
+
+def test_sizes_are_powers_of_two_and_divisors():
+    assert candidates.sizes(12, False) == [1, 2, 3, 4, 6, 8, 12]
+    assert candidates.sizes(12, False, divisors_only=True) == [1, 2, 3, 4, 6, 12]
+    assert candidates.sizes(12, True) == [12]
+
+
+def fused():
+    """entry: fusion(x, y) = tanh(x) * y; then a copy into another layout."""
+    module = building.Module('program')
+    body = module.computation('fused')
+    shape = building.shape_of('f32', [6, 8])
+    x, y = body.parameter(shape), body.parameter(shape)
+    body.add('multiply', shape, [body.add('tanh', shape, [x]), y])
+    number = body.finish()
+    entry = module.computation('entry')
+    x, y = entry.parameter(shape), entry.parameter(shape)
+    value = entry.add('fusion', shape, [x, y], calls=[number])
+    other = building.shape_of('f32', [6, 8])
+    other.layout.minor_to_major[:] = [0, 1]
+    entry.add('copy', other, [value])
+    return module.finish(entry)
+
+
+def test_a_module_is_cut_into_kernels():
+    found, skipped = kernels.cut(fused(), 'mine')
+    assert skipped == {}
+    opcodes = [
+        [i.opcode for i in kernels.entry_of(kernel.module).instructions]
+        for kernel in found
+    ]
+    assert opcodes == [
+        ['parameter', 'parameter', 'tanh', 'multiply'],
+        ['parameter', 'transpose'],  # the copy, with its layout written out
+    ]
+    assert tiling.Plan(found[1].module).output == (8, 6)
+    assert all(kernel.name.startswith('mine_') for kernel in found)
+    assert kernels.cut(fused(), 'mine', 100) == ([], {'too small to time': 2})
+
+
+def test_what_no_kernel_is_made_of_is_named():
+    module = building.Module('program')
+    entry = module.computation('entry')
+    x = entry.parameter(building.shape_of('f32', [8]))
+    entry.add('sort', x.shape, [x])
+    assert kernels.cut(module.finish(entry), 'p') == ([], {'sort has no tiles': 1})
