@@ -19,8 +19,7 @@ import json
 import os
 import subprocess
 import sys
-import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -191,13 +190,10 @@ def _ensure(work: str, row: Row, source: str, seed: int) -> None:
     make = _trees if row.flags is None else _graph_model
     start = _core_seconds()
     score = make(work, row, source, seed, place)
-    figures: Dict[str, Any] = {'seconds': _core_seconds() - start}
+    figures = {'seconds': _core_seconds() - start}
     for target in _SIMULATORS:
         kernels = Kernels(work, target, 'test')
-        start = time.process_time()
-        scores = score(kernels)
-        figures[f'{target} per second'] = len(scores) / (time.process_time() - start)
-        np.save(f'{place}-{target}.npy', scores)
+        np.save(f'{place}-{target}.npy', score(kernels))
     with files.write_atomically(f'{place}.json') as stream:
         json.dump(figures, stream)
     print(f'{row.name}, {source}, seed {seed}: {figures}', file=sys.stderr)
@@ -291,17 +287,18 @@ def _table(work, rows, seeds, source: str, target: str) -> str:
         for place in places:
             with open(f'{place}.json', encoding='utf-8') as stream:
                 figures.append(json.load(stream))
+        seen = '' if len(places) == len(seeds) else f' ({len(places)} seeds)'
         lines.append(
             _line(
-                row.name,
+                row.name + seen,
                 [kernels.measured(each) for each in scores],
                 np.mean([each['seconds'] for each in figures]),
-                np.mean([each[f'{target} per second'] for each in figures]),
             )
         )
         means[row.name] = _mean(kernels, scores)
-    for name in means:
-        lines.append(_line(f'mean of seeds: {name}', [kernels.measured(means[name])]))
+        if len(places) > 1:
+            of_seeds = kernels.measured(means[row.name])
+            lines.append(_line(f'mean of seeds: {row.name}', [of_seeds]))
     best = [means[name] for name in _BEST_TREES if name in means]
     if best and _STRONG in means:
         both = _mean(kernels, [means[_STRONG], best[-1]])
@@ -350,14 +347,14 @@ def _overall(found: Dict[str, np.ndarray]) -> Tuple[float, ...]:
     return found['top-1'].mean(), found['top-5'].mean(), opa, found['tau'].mean()
 
 
-def _line(name: str, found, seconds: float = 0, speed: float = 0) -> str:
+def _line(name: str, found, seconds: float = 0) -> str:
     values = np.array([_overall(each) for each in found])
     cells = [
         f'{mean:.{digits}f}' + (f' ± {spread:.{digits}f}' if len(found) > 1 else '')
         for mean, spread, digits in zip(values.mean(0), values.std(0), (3, 4, 3, 3))
     ]
-    costs = [f'{value:,.0f}' if value else '' for value in (seconds, speed)]
-    return f'| {" | ".join([name, *cells, *costs])} |'
+    cost = f'{seconds:,.0f}' if seconds else ''
+    return f'| {" | ".join([name, *cells, cost])} |'
 
 
 def _paired(kernels: Kernels, ours: np.ndarray, trees: np.ndarray, name: str) -> str:
