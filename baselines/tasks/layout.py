@@ -59,7 +59,6 @@ class Layouts(task.Task):
         return scoring.LayoutScorer(self.model, self.options.memory_budget << 20)
 
     def scores(self, graphs):
-        """See the base class."""
         return (self._scorer.score(graphs[n]) for n in range(len(graphs)))
 
     def labels(self, store, number):
@@ -93,11 +92,9 @@ class Training(Layouts, training.Training):
     unpack = staticmethod(graphs_lib.unpack)
 
     def check_model(self):
-        """See the base class."""
         _model_class(self.config.model, self.config.models_file)
 
     def feature_options(self):
-        """See the base class."""
         config = self.config
         of_layouts = expansion_lib.Expansion.of_layouts
         return {'expansion': of_layouts(config.features, config.mod128)}
@@ -119,7 +116,6 @@ class Training(Layouts, training.Training):
         return self.stores['train'].relative_noise(self.chosen)
 
     def inputs(self, graphs):
-        """See the base class."""
         return graphs_lib.LayoutGraphs(graphs)
 
     def steps_of(self, count, batch):
@@ -149,19 +145,16 @@ class Training(Layouts, training.Training):
             yield loop.Chunk(packed, 1)
 
     def chosen_scores(self, chosen):
-        """See the base class."""
         programs = [_subset(self.graphs['valid'][n], c) for n, c in enumerate(chosen)]
         return lambda: self.scores(programs)
 
     def words(self, count, configs):
-        """See the base class."""
         where = ':'.join(self.collection.flags.values())
         return (
             f'{count:,} programs of {where} with {configs:,} different configurations'
         )
 
     def error_words(self, errors):
-        """See the base class."""
         tau, *slowdowns = (f'{error:.4f}' for error in errors.values())
         return f'tau: {tau}; slowdown@1/10/100: {" / ".join(slowdowns)}'
 

@@ -34,7 +34,6 @@ class Tiles(task.Task):
 
     @staticmethod
     def make_model(name, kwargs, models_file, num_configs, num_ops, normalizer):
-        """See the base class."""
         model = registry.construct(
             _model_class(name, models_file), num_configs, num_ops, kwargs
         )
@@ -46,7 +45,6 @@ class Tiles(task.Task):
         return graphs_lib.TileGraphs(store, self.normalizer)
 
     def scores(self, graphs):
-        """See the base class."""
         return (s for _, s in scoring.TileScorer(self.model, graphs).score_all())
 
     def labels(self, store, number):
@@ -68,7 +66,6 @@ class Training(Tiles, training.Training):
     unpack = staticmethod(graphs_lib.unpack)
 
     def check_model(self):
-        """See the base class."""
         config = self.config
         model_class = _model_class(config.model, config.models_file)
         if getattr(model_class, 'wants_estimate', False) and not config.estimate:
@@ -78,7 +75,6 @@ class Training(Tiles, training.Training):
             )
 
     def feature_options(self):
-        """See the base class."""
         config = self.config
         return {
             'estimate': config.estimate,
@@ -115,17 +111,14 @@ class Training(Tiles, training.Training):
             yield loop.Chunk(packed, len(some))
 
     def chosen_scores(self, chosen):
-        """See the base class."""
         scorer = scoring.TileScorer(self.model, self.graphs['valid'])
         kernels = np.arange(len(chosen))
         return lambda: [s for _, s in scorer.score_chosen(kernels, chosen)]
 
     def words(self, count, configs):
-        """See the base class."""
         return f'{count:,} kernels with {configs:,} configurations'
 
     def error_words(self, errors):
-        """See the base class."""
         return 'top-1/5/10 error: ' + ' / '.join(f'{e:.4f}' for e in errors.values())
 
 
