@@ -9,18 +9,13 @@ import sys
 import pytest
 
 from baselines import command_line
+from baselines import commands
+from baselines.commands import __main__ as main
 from tests.helpers import places
 
 _ROOT = places.ROOT
 _SCRIPTS = sorted(path.name for path in _ROOT.glob('*.py') if path.name != 'setup.py')
-_LISTING = subprocess.run(
-    [sys.executable, '-m', 'baselines.commands'],
-    cwd=_ROOT,
-    check=True,
-    capture_output=True,
-    text=True,
-).stdout
-_COMMANDS = re.findall(r'^  (\w+) +\S', _LISTING, re.MULTILINE)
+_COMMANDS = commands.names()
 
 
 def _python(*words, stdout=subprocess.PIPE):
@@ -91,6 +86,7 @@ _PRINTS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('size', [10, 1_000_000])
 def test_a_reader_that_has_left_is_no_error(size):
     # Little is written only when the process ends, much at once.
@@ -144,6 +140,7 @@ def test_tensorflow_gives_users_no_advice_about_our_code():
     assert (done.returncode, done.stdout, done.stderr) == (0, '', '')
 
 
+@pytest.mark.slow
 def test_the_listing_can_be_piped_to_head():
     read, write = os.pipe()
     os.close(read)
@@ -152,25 +149,40 @@ def test_the_listing_can_be_piped_to_head():
     assert (done.returncode, done.stderr) == (141, '')
 
 
-def test_the_commands_are_listed():
-    assert {'predict', 'evaluate', 'extract', 'download', 'show'} <= set(_COMMANDS)
-    assert _LISTING.startswith('usage: tpugraphs COMMAND')
-    for words in (['--help'], ['-h'], ['help']):
-        done = _python('-m', 'baselines.commands', *words)
-        assert (done.returncode, done.stdout, done.stderr) == (0, _LISTING, '')
+@pytest.fixture(name='tpugraphs')
+def _tpugraphs(monkeypatch, capsys):
+    """Runs the console script; returns its exit code and what it printed."""
+
+    def tpugraphs(*words):
+        monkeypatch.setattr(sys, 'argv', ['tpugraphs', *words])
+        return (main.main(), *capsys.readouterr())
+
+    return tpugraphs
 
 
-def test_an_unknown_command():
-    done = _python('-m', 'baselines.commands', 'evalute')
-    assert (done.returncode, done.stdout) == (2, _LISTING)
-    assert done.stderr == "\nerror: no command is called 'evalute'\n"
+def test_the_commands_are_listed(tpugraphs):
+    code, listing, errors = tpugraphs()
+    assert (code, errors) == (0, '')
+    assert listing.startswith('usage: tpugraphs COMMAND')
+    found = re.findall(r'^  (\w+) +\S', listing, re.MULTILINE)
+    assert found == _COMMANDS
+    assert {'predict', 'evaluate', 'extract', 'download', 'show'} <= set(found)
+    for word in ('--help', '-h', 'help'):
+        assert tpugraphs(word) == (0, listing, '')
+    assert tpugraphs('evalute') == (
+        2,
+        listing,
+        "\nerror: no command is called 'evalute'\n",
+    )
 
 
-def test_the_console_script_passes_arguments_on():
-    done = _python('-m', 'baselines.commands', 'predict', '--split', 'best')
-    assert done.returncode == 2
-    assert done.stderr.startswith('usage: tpugraphs predict ')
-    assert "--split: invalid choice: 'best'" in done.stderr
+def test_the_console_script_passes_arguments_on(tpugraphs, capsys):
+    with pytest.raises(SystemExit) as caught:
+        tpugraphs('predict', '--split', 'best')
+    assert caught.value.code == 2
+    errors = capsys.readouterr().err
+    assert errors.startswith('usage: tpugraphs predict ')
+    assert "--split: invalid choice: 'best'" in errors
 
 
 _HELP = """
@@ -188,6 +200,7 @@ except SystemExit as end:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', [*_COMMANDS, *_SCRIPTS])
 def test_help_teaches_and_waits_for_nothing(name):
     done = _python('-c', _HELP, name)

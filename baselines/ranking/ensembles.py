@@ -10,7 +10,6 @@ increasing function.  So each model's scores of a graph are first mapped to
 from typing import Optional, Sequence
 
 import numpy as np
-import scipy.stats
 
 WAYS = ('scores', 'ranks')
 
@@ -39,7 +38,11 @@ def ranks(scores: Sequence[float]) -> np.ndarray:
         float64 [c]; equal scores share the mean of their places, and all are 0
         where there is no difference.
     """
-    places = scipy.stats.rankdata(scores) - 1
+    # It takes half a second to import, and help needs no more than `WAYS`.
+    # pylint: disable=import-outside-toplevel
+    from scipy import stats
+
+    places = stats.rankdata(scores) - 1
     if places.min() == places.max():
         return np.zeros(len(places))
     return places / (len(places) - 1)

@@ -107,6 +107,7 @@ def _listed(text):
     return [int(line.split()[1]) for line in lines[2:end]]
 
 
+@pytest.mark.slow
 def test_ten_rows_and_the_default_or_as_many_as_asked_for(raw, model_dir, capsys):
     assert _rank(raw, '--dir', model_dir, '--module', 'copy.2') == 0
     text = capsys.readouterr().out
@@ -129,6 +130,7 @@ def test_ten_rows_and_the_default_or_as_many_as_asked_for(raw, model_dir, capsys
     assert len(_listed(text)) in (10, 11)
 
 
+@pytest.mark.slow
 def test_csv_holds_every_configuration(raw, model_dir, tmp_path, capsys):
     path = tmp_path / 'new' / 'out.csv'
     assert _rank(raw, '--dir', model_dir, '--top=0', '--output', path) == 0
@@ -160,6 +162,7 @@ def test_csv_holds_every_configuration(raw, model_dir, tmp_path, capsys):
             assert row['config'] == f'output -, kernel {i + 1}x{8 * i}, input -'
 
 
+@pytest.mark.slow
 def test_json_holds_figures_too(raw, model_dir, tmp_path):
     path = tmp_path / 'out.json'
     assert _rank(raw, '--dir', model_dir, '--top=0', '--output', path) == 0
@@ -183,6 +186,7 @@ def test_json_holds_figures_too(raw, model_dir, tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_candidates_that_were_never_measured(model_dir, tmp_path, capsys):
     module = made_runs.kernel('fusion.1', [0, 0, 0])
     module.runs[1].error = True
@@ -204,6 +208,7 @@ def test_candidates_that_were_never_measured(model_dir, tmp_path, capsys):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('pad, extra', [(-1, False), (0, True)])
 def test_features_are_extracted_as_the_model_was_trained(raw, tmp_path, pad, extra):
     model_dir = made_runs.make_tile_run(tmp_path, pad, extra)
@@ -217,6 +222,7 @@ def test_features_are_extracted_as_the_model_was_trained(raw, tmp_path, pad, ext
         )
 
 
+@pytest.mark.slow
 def test_columns_that_raw_files_do_not_give(raw, tmp_path, capsys):
     model_dir = made_runs.make_tile_run(
         tmp_path, feature_names=[str(i) for i in range(140)]
@@ -225,6 +231,7 @@ def test_columns_that_raw_files_do_not_give(raw, tmp_path, capsys):
     assert capsys.readouterr().err.startswith(f'error: {raw}: node_feat has ')
 
 
+@pytest.mark.slow
 def test_opcodes_that_the_model_has_no_number_for(tmp_path, capsys):
     # tanh is 96, tan 120.
     other = made_runs.kernel('fusion.1', [4, 5])
@@ -237,6 +244,7 @@ def test_opcodes_that_the_model_has_no_number_for(tmp_path, capsys):
     )
 
 
+@pytest.mark.slow
 def test_wrong_modules_are_named_and_others_ranked(raw, model_dir, tmp_path, capsys):
     bad = made_runs.kernel('bad.1', [5, 6])
     bad.module.computations[0].instructions[1].operand_ids[:] = [99]
@@ -343,6 +351,7 @@ def test_layouts(tmp_path, capsys):
         assert re.search(message, err)
 
 
+@pytest.mark.slow
 def test_groups_do_not_change_the_result(raw, model_dir, monkeypatch):
     def listed():
         data = prediction.DataOptions('', '')

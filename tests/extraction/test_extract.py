@@ -351,6 +351,7 @@ def test_modules_without_fingerprint_are_told_apart_by_content():
     assert all(re.fullmatch('m_[0-9a-f]{16}', name) for name in names)
 
 
+@pytest.mark.slow
 def test_beam_writes_the_same_files(raw, tmp_path, capfd):
     other = _write(tmp_path / 'b.pb', tile_file(good_tile('other', 5)))
     bad = _write(tmp_path / 'bad.pb', b'')

@@ -9,7 +9,7 @@ on every one of them, so that a model added later is covered without a line:
     def task(tmp_path_factory):
         return TileTask(tmp_path_factory.mktemp('tile'))
 
-    @pytest.mark.parametrize('name', conformance.distinct(registry.tile_models()))
+    @pytest.mark.parametrize('name', conformance.parameters(registry.tile_models()))
     class TestTileModels(conformance.ModelSuite):
         ...                             # what only this task asks of its models
 
@@ -36,9 +36,21 @@ NUM_CONFIGS = 4
 SMALL = {'num_gnns': 2}
 
 
+# These are tried by the quick tests, too.
+_QUICK = ('EarlyJoinSAGE', 'ResModel')
+
+
 def distinct(models: Mapping[str, type]) -> List[str]:
     """Names of the different classes; of two names for one class the first."""
     return list(registry.distinct(models))
+
+
+def parameters(models: Mapping[str, type]) -> List[Any]:
+    """The same for `parametrize`; all but the published ones are slow."""
+    return [
+        pytest.param(name, marks=[] if name in _QUICK else pytest.mark.slow)
+        for name in distinct(models)
+    ]
 
 
 class Task:

@@ -200,6 +200,7 @@ def _mutated(data, changes):
     return bytes(data)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(base=st.sampled_from([_TILE, _LAYOUT]), changes=_changes)
 def test_mutated_bytes_never_surprise(tmp_path_factory, base, changes):
@@ -255,6 +256,7 @@ def _fill(data, message, depth=0):
             setattr(message, field.name, value)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(data=st.data(), is_tile=st.booleans())
 def test_mutated_fields_never_surprise(tmp_path_factory, data, is_tile):

@@ -54,7 +54,7 @@ def _task(tmp_path_factory):
     return LayoutTask(tmp_path_factory.mktemp('layout_models'))
 
 
-@pytest.mark.parametrize('name', conformance.distinct(registry.layout_models()))
+@pytest.mark.parametrize('name', conformance.parameters(registry.layout_models()))
 class TestLayoutModels(conformance.ModelSuite):
     @pytest.mark.parametrize('scorer', [scoring.LayoutScorer, scoring.SlicedScorer])
     def test_in_slices_as_whole(self, task, name, scorer):
@@ -82,6 +82,7 @@ class EarlyTask(LayoutTask):
         return super().make(name, join='early', **kwargs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', _EARLY)
 class TestEarlyJoin:
     """What depends on where messages pass; the default is late."""

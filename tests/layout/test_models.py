@@ -100,6 +100,7 @@ def test_encoded_configurations_decode():
     np.testing.assert_array_equal(codes, [[1, 0], [0, 0]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('mode', _MODES)
 def test_batches_and_slices_score_like_their_parts(programs, mode):
     model = models.ResModel(3, 10, dropout=mode)
@@ -170,6 +171,7 @@ def test_unknown_options_are_named(kwargs, message):
         models.ResModel(3, 10, **kwargs)
 
 
+@pytest.mark.slow
 def test_saved_model_scores_alike_without_our_code(programs, tmp_path):
     model = models.ResModel(3, 10)
     graph, _ = _merged(programs, [2, 0, 1])

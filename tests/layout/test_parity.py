@@ -113,6 +113,7 @@ def test_full_graph_scores_are_the_published_ones(golden):
     _assert_close(scores, golden.get('fullgraph_scores', golden['scores']))
 
 
+@pytest.mark.slow
 def test_loss_and_gradients_are_the_published_ones(golden):
     graph, labels = _graph(golden)
     model = _model(golden, graph)

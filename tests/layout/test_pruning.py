@@ -89,6 +89,7 @@ def test_cells_exchange_messages_in_their_states():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     'options, plain',
     [
@@ -123,6 +124,7 @@ def test_scores_are_those_of_the_plain_formula(options, plain):
         layout_programs.assert_close(scores, wanted)
 
 
+@pytest.mark.slow
 def test_program_without_configurable_nodes_scores_the_same_everywhere():
     program = layout_programs.random_program(0, configurable=0)
     model = models.ResModel(4, 10)
@@ -136,6 +138,7 @@ def scorer():
     return pruned.PrunedScorer(models.ResModel(4, 10))
 
 
+@pytest.mark.slow
 @hypothesis.settings(max_examples=30)
 @hypothesis.given(
     st.integers(0, 10**6),
@@ -156,6 +159,7 @@ def test_scores_of_any_program_are_those_of_the_plain_formula(
     layout_programs.assert_close(scores, wanted)
 
 
+@pytest.mark.slow
 def test_scores_do_not_depend_on_the_memory_budget():
     program = layout_programs.random_program(1, nodes=200, configs=100)
     model = models.ResModel(4, 10)
@@ -166,6 +170,7 @@ def test_scores_do_not_depend_on_the_memory_budget():
     layout_programs.assert_close(single, whole)
 
 
+@pytest.mark.slow
 def test_equal_configurations_are_scored_once():
     program = layout_programs.random_program(2, configs=4)
     program = dataclasses.replace(
@@ -189,6 +194,7 @@ class _Other(tf.keras.Model):
         return self.model.forward(graph, num_configs)
 
 
+@pytest.mark.slow
 def test_a_model_that_replaces_forward_is_scored_with_it():
     class Negated(models.ResModel):
         def forward(self, *args, **kwargs):
@@ -216,6 +222,7 @@ def test_scores_that_are_not_finite_are_an_error():
 _REAL = places.SHARED / 'npz/layout/xla/random/test/main_10904.npz'
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not _REAL.exists(), reason=f'{_REAL} is missing')
 def test_real_program_scores_as_by_the_plain_formula():
     arrays = np.load(_REAL)

@@ -73,6 +73,7 @@ def _assert_predicts(folder, model_dir, model):
     assert (folder / 'p.csv').read_text() == finished_runs.csv_of(model_dir)
 
 
+@pytest.mark.slow
 def test_raw_files_are_ranked_with_them(tmp_path, capsys):
     model_dir = made_runs.make_tile_run(
         tmp_path, estimate=True, expansion=expansion.Expansion.of_tiles('signlog', True)

@@ -23,33 +23,14 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(name='root', scope='module')
-def _root(tmp_path_factory):
-    """xla:random, with a training program that is too small."""
-    root = tmp_path_factory.mktemp('layout')
-    folder = root / 'data' / 'xla' / 'random'
-    layout_runs.write_splits(folder)
-    small = layout_files.make_program(
-        np.random.default_rng(9),
-        'small',
-        configs=10,
-        node_feat=np.full((9, 140), 1000, np.float32),
-        node_opcode=np.full(9, 250, np.int32),
-    )
-    layout_files.write_split(folder / 'train', [small])
-    return root
+def _root(layout_root):
+    return layout_root
 
 
 @pytest.fixture(name='trained', scope='module')
 def _trained(root):
     """(model directory, what was printed) of a ResModel, else default flags."""
     return layout_runs.train(root)
-
-
-@pytest.fixture(name='run')
-def _run(trained, tmp_path):
-    """A copy of the trained run that may be changed."""
-    shutil.copytree(trained[0].parent, tmp_path / 'out')
-    return tmp_path / 'out' / trained[0].name
 
 
 def _data(root, **changes):

@@ -18,20 +18,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(name='root', scope='module')
-def _root(tmp_path_factory):
-    """xla:random, with a training program that is too small."""
-    root = tmp_path_factory.mktemp('layout')
-    folder = root / 'data' / 'xla' / 'random'
-    layout_runs.write_splits(folder)
-    small = layout_files.make_program(
-        np.random.default_rng(9),
-        'small',
-        configs=10,
-        node_feat=np.full((9, 140), 1000, np.float32),
-        node_opcode=np.full(9, 250, np.int32),
-    )
-    layout_files.write_split(folder / 'train', [small])
-    return root
+def _root(layout_root):
+    return layout_root
 
 
 class _Drawn(Exception):

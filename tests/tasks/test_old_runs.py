@@ -18,6 +18,7 @@ from tests.helpers import places
 _OLD = places.ROOT / 'tests' / 'old_runs'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     'task, split, graph',
     [('tile', 'test', 'kernel.npz'), ('layout', 'xla/random/test', 'program.npz')],

@@ -59,13 +59,6 @@ def _trained(root):
     return tile_runs.train(root)
 
 
-@pytest.fixture(name='run')
-def _run(trained, tmp_path):
-    """A copy of the trained run that may be changed."""
-    shutil.copytree(trained[0].parent, tmp_path / 'out')
-    return tmp_path / 'out' / trained[0].name
-
-
 @pytest.fixture(name='data')
 def _data(root):
     """Where training found it, packed already."""

@@ -1,7 +1,6 @@
 """Bad input to a training: one line that names it, and nothing half-written."""
 
 import json
-import os
 import shutil
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 from baselines import command_line
 from baselines import config
 from baselines.data.tile import records
+from tests.helpers import bad_input
 from tests.helpers import damages
 from tests.helpers import disks
 from tests.helpers import tile_records
@@ -87,84 +87,25 @@ _DAMAGES = {
 
 
 @pytest.mark.parametrize('damage', sorted(_DAMAGES))
-def test_one_damaged_file(train, data, tmp_path, capsys, damage):
+def test_one_damaged_file(refused, data, damage):
     damaging, words = _DAMAGES[damage]
     damaging(data / 'train' / _BAD)
-    damages.assert_refused(
-        train(),
-        capsys.readouterr(),
-        f'{data}/train/{_BAD}: ',
-        words,
-        '--skip_bad_files',
-    )
-    assert damages.outputs(tmp_path) == []
+    refused(f'{data}/train/{_BAD}: ', words, '--skip_bad_files')
 
 
-def test_damaged_files_are_named_and_left_out_where_that_is_wanted(
-    train, data, tmp_path, capsys
-):
-    for split in ('train', 'test'):
-        os.truncate(data / split / _BAD, 100)
-    assert train(skip_bad_files=True) == 0
-    printed = capsys.readouterr()
-    assert [line.partition(': not ')[0] for line in printed.err.splitlines()] == [
-        f'warning: left out: {data}/{split}/{_BAD}' for split in ('train', 'test')
-    ]
-    assert 'training on 3 kernels' in printed.out
-    ranking = next((tmp_path / 'out').glob('results_*.csv')).read_text()
-    assert ranking.count('\n') == 1 + 3 and 'program_1_0001' not in ranking
+class TestTiles(bad_input.Suite):
+    bad, kept, ranked, overflow = _BAD, 'training on 3 kernels', 3, 1e30
 
 
-@pytest.mark.parametrize('split', ['train', 'valid', 'test'])
-def test_missing_and_empty_splits(train, data, tmp_path, capsys, split):
-    for path in (data / split).iterdir():
-        path.unlink()
-    damages.assert_refused(
-        train(),
-        capsys.readouterr(),
-        f'{data}/{split}: there is no .npz file',
-        '--data_root',
-    )
-    (data / split).rmdir()
-    damages.assert_refused(
-        train(), capsys.readouterr(), f'{data}/{split}: there is no such folder'
-    )
-    assert damages.outputs(tmp_path) == []
+def test_no_data_at_all(refused, tmp_path):
+    refused(f'{tmp_path}/data/train: there is no such', '--sample_data')
 
 
-def test_no_data_at_all(train, tmp_path, capsys):
-    damages.assert_refused(
-        train(),
-        capsys.readouterr(),
-        f'{tmp_path}/data/train: there is no such',
-        '--sample_data',
-    )
-    assert damages.outputs(tmp_path) == []
-
-
-def test_unusable_runtimes(train, data, tmp_path, capsys):
-    damages.assert_refused(
-        train(configs=31),
-        capsys.readouterr(),
-        f'{data}/train: nothing has --configs=31 configurations',
-        '28',
-    )
+def test_unusable_runtimes(refused, data):
+    refused(f'{data}/train: nothing has --configs=31 configurations', '28', configs=31)
     for path in (data / 'train').iterdir():
         damages.changed('config_runtime', np.zeros_like)(path)
-    damages.assert_refused(
-        train(), capsys.readouterr(), f'{data}/train: all runtimes are 0'
-    )
-    assert damages.outputs(tmp_path) == []
-
-
-def test_a_loss_that_overflows(train, data, tmp_path, capsys):
-    assert data.exists()
-    damages.assert_refused(
-        train(lr=1e30, batch=1),
-        capsys.readouterr(),
-        'the loss is not finite: lower --lr',
-    )
-    assert damages.outputs(tmp_path) == []
+    refused(f'{data}/train: all runtimes are 0')
 
 
 @pytest.mark.parametrize(
@@ -196,10 +137,9 @@ def test_a_loss_that_overflows(train, data, tmp_path, capsys):
         ({'test_mode': 'metrics'}, ['--test_mode=metrics', 'data/test']),
     ],
 )
-def test_bad_settings(train, data, tmp_path, capsys, changes, words):
+def test_bad_settings(refused, data, changes, words):
     assert data.exists()
-    damages.assert_refused(train(**changes), capsys.readouterr(), *words)
-    assert damages.outputs(tmp_path) == []
+    refused(*words, **changes)
 
 
 @pytest.mark.parametrize(
@@ -229,28 +169,6 @@ def test_keywords_of_the_wrong_kind(train, data, tmp_path, capsys, model, kwargs
         code, capsys.readouterr(), '--model_kwargs_json', model, str(next(iter(kwargs)))
     )
     assert damages.outputs(tmp_path) == []
-
-
-@pytest.mark.parametrize(
-    'flag, below',
-    [
-        ('out_dir', 'file/out'),
-        ('results_csv', 'file/x.csv'),
-        ('results_csv', 'folder'),
-        ('cache_dir', 'file/cache'),
-    ],
-)
-def test_a_place_that_cannot_be_written(train, data, tmp_path, capsys, flag, below):
-    (data / 'file').write_text('text')
-    (data / 'folder').mkdir()
-    damages.assert_refused(
-        train(**{flag: str(data / below)}),
-        capsys.readouterr(),
-        f'--{flag}',
-        str(data / below.partition('/')[0]),
-    )
-    assert damages.outputs(tmp_path) == []
-    assert (data / 'file').read_text() == 'text'
 
 
 def test_a_full_disk(train, data, tmp_path, capsys):

@@ -66,7 +66,7 @@ def _graphs(tmp_path_factory):
     return graphs_lib.TileGraphs(store, normalizer_lib.Normalizer.fit(store))
 
 
-@pytest.mark.parametrize('name', conformance.distinct(registry.tile_models()))
+@pytest.mark.parametrize('name', conformance.parameters(registry.tile_models()))
 class TestTileModels(conformance.ModelSuite):
     def test_in_slices_as_whole(self, task, name, graphs, monkeypatch):
         model = task.shared(name)

@@ -255,6 +255,7 @@ def test_slices_of_a_kernel_share_its_nodes(split):
     assert len(packed['feats']) == 40 and len(packed['edges']) == 70
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('cells', [None, 12])
 def test_scoring_items_are_the_kernels_one_by_one(split, cells):
     kernels = np.array([5, 0, 4])

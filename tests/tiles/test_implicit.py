@@ -246,6 +246,7 @@ def _evaluate(expression, feed, matrix):
     return ours(*multipliers), dense(*matrices)
 
 
+@pytest.mark.slow
 @hypothesis.settings(max_examples=40)
 @hypothesis.given(_graphs(), _EXPRESSIONS)
 def test_any_expression_is_its_matrix(drawn, expression):
@@ -275,6 +276,7 @@ def _expressions(graph):
     ]
 
 
+@pytest.mark.slow
 def test_one_trace_serves_graphs_of_all_sizes():
     spec = _graph().spec.relax(num_nodes=True, num_edges=True)
     traces = []

@@ -273,6 +273,7 @@ def _kernel(configs=5):
     return tile_graphs.random_kernel(np.random.default_rng(3), 6, configs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     'kwargs',
     [
@@ -319,6 +320,7 @@ def test_hybrid_adds_the_estimate_to_what_it_learns():
     )
 
 
+@pytest.mark.slow
 def test_gatv2_scores_any_number_of_configurations():
     kernel = _kernel(7)
     model = models.AttentionSAGE(7, tile_graphs.NUM_OPS, attention='gatv2', num_gnns=1)

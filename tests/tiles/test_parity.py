@@ -108,6 +108,7 @@ def test_merged_kernels_score_as_published(golden):
     _assert_close(model(_batch(golden)), golden['batch_scores'])
 
 
+@pytest.mark.slow
 def test_regularisation_is_as_published(golden):
     model = _model(golden)
     model(_batch(golden), training=True)

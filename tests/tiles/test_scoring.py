@@ -94,6 +94,7 @@ def _assert_scores(scored, kernels, configs=None):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('model_class', [_EarlySums, _LateSums])
 def test_every_configuration_in_order(graphs, model_class):
     scorer = scoring.TileScorer(model_class(), graphs)
@@ -175,6 +176,7 @@ def test_weights_are_read_at_each_call(graphs):
     np.testing.assert_allclose(after, 2 * before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('model_class', [_EarlySums, _LateSums])
 def test_forward_may_need_a_python_number(graphs, monkeypatch, model_class):
     """Code for the published tree may repeat a list `num_configs` times."""
@@ -201,6 +203,7 @@ def test_an_error_of_the_model_is_not_hidden(graphs):
         list(scoring.TileScorer(Broken(), graphs).score_all())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('normalised, parallel', [(False, True), (True, False)])
 def test_what_is_not_safe_side_by_side_runs_alone(
     graphs, monkeypatch, normalised, parallel
@@ -248,6 +251,7 @@ def test_a_list_that_fits_is_scored_whole(graphs):
         )
 
 
+@pytest.mark.slow
 def test_long_lists_are_cut_several_ways_and_averaged(graphs):
     model = _Comparing()
     [(_, scores)] = scoring.TileScorer(model, graphs).score_all(np.array([2]))

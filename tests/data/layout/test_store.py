@@ -358,6 +358,7 @@ print(store.fingerprint, kilobytes / 1024)
     )
 
 
+@pytest.mark.slow
 def test_two_processes_at_once(split):
     children = [_child(split) for _ in range(2)]
     found = {child.communicate(timeout=60)[0].split()[0] for child in children}
@@ -386,6 +387,7 @@ layout_packing.read_encoded = read_three
     assert len(_folders(split)) == 1 and 'building' not in _folders(split)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not os.path.exists('/proc/self/status'), reason='needs Linux to measure'
 )

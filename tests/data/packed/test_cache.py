@@ -118,6 +118,7 @@ def _child(cache_dir, body):
     )
 
 
+@pytest.mark.slow
 def test_the_second_process_waits_for_the_first(tmp_path):
     slow = """
         writer.append(x=np.arange(4))

@@ -113,6 +113,7 @@ class TestDifficulty:
     def test_size_of_graphs(self, kernels):
         assert 30 <= np.mean([k.num_nodes for k in kernels]) <= 50
 
+    @pytest.mark.slow
     def test_configurations_per_kernel(self):
         counts = [generate.generate_kernel('valid', i).num_configs for i in range(100)]
         assert 430 <= np.mean(counts) <= 730

@@ -1,0 +1,34 @@
+"""Fixtures that tests of both collections' jobs share."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from tests.helpers import layout_files
+from tests.helpers import layout_runs
+from tests.helpers.bad_input import refused  # noqa: F401
+
+
+@pytest.fixture
+def run(trained, tmp_path):
+    """A copy of a module's trained run that may be changed."""
+    shutil.copytree(trained[0].parent, tmp_path / 'out')
+    return tmp_path / 'out' / trained[0].name
+
+
+@pytest.fixture(scope='module')
+def layout_root(tmp_path_factory):
+    """xla:random, with a training program that is too small."""
+    root = tmp_path_factory.mktemp('layout')
+    folder = root / 'data' / 'xla' / 'random'
+    layout_runs.write_splits(folder)
+    small = layout_files.make_program(
+        np.random.default_rng(9),
+        'small',
+        configs=10,
+        node_feat=np.full((9, 140), 1000, np.float32),
+        node_opcode=np.full(9, 250, np.int32),
+    )
+    layout_files.write_split(folder / 'train', [small])
+    return root
