@@ -68,20 +68,6 @@ class Program:
         return len(self.group)
 
 
-def encode_configs(feats: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
-    """Finds the distinct vectors of configuration features.
-
-    Args:
-        feats: [c, k, q].
-
-    Returns:
-        vectors [d, q] and codes int32 [c, k], so that vectors[codes] is feats.
-    """
-    flat = feats.reshape(-1, feats.shape[-1])
-    vectors, codes = np.unique(flat, axis=0, return_inverse=True)
-    return vectors, codes.reshape(feats.shape[:2]).astype(np.int32)
-
-
 def packed_signature(
     node_features: int, config_features: int, batch: int
 ) -> Dict[str, tf.TensorSpec]:

@@ -133,7 +133,7 @@ def test_a_view_of_layout_splits(tmp_path):
         assert view.relative_noise([number]) == pytest.approx(
             store.relative_noise([graph]), nan_ok=True
         )
-        for name in ('group_runtime', 'group_first', 'group_size', 'group_range'):
+        for name in ('group_runtime', 'group_first', 'group_size'):
             np.testing.assert_array_equal(
                 getattr(view, name)[view.rows('group', number)],
                 getattr(store, name)[store.rows('group', graph)],

@@ -93,13 +93,6 @@ def test_packed_vectors_of_a_program_are_not_repeated(programs):
     )
 
 
-def test_encoded_configurations_decode():
-    feats = np.array([[[1, 2], [0, 3]], [[0, 3], [0, 3]]])
-    vectors, codes = graphs.encode_configs(feats)
-    np.testing.assert_array_equal(vectors, [[0, 3], [1, 2]])
-    np.testing.assert_array_equal(codes, [[1, 0], [0, 0]])
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize('mode', _MODES)
 def test_batches_and_slices_score_like_their_parts(programs, mode):

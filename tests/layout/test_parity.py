@@ -9,6 +9,7 @@ import tensorflow as tf
 from baselines.layout import graphs
 from baselines.layout import models
 from baselines.training import losses
+from tests.helpers import layout_programs
 from tests.helpers import places
 
 _GOLDENS = places.SHARED / 'parity'
@@ -25,7 +26,7 @@ def golden(request):
 
 
 def _program(golden, j):
-    vectors, codes = graphs.encode_configs(golden[f'node_config_feat_{j}'])
+    vectors, codes = layout_programs.encode_configs(golden[f'node_config_feat_{j}'])
     return graphs.Program(
         graph_id=f'golden {j}',
         op=golden[f'node_opcode_{j}'].astype(np.int32),

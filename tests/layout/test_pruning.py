@@ -226,7 +226,7 @@ _REAL = places.SHARED / 'npz/layout/xla/random/test/main_10904.npz'
 @pytest.mark.skipif(not _REAL.exists(), reason=f'{_REAL} is missing')
 def test_real_program_scores_as_by_the_plain_formula():
     arrays = np.load(_REAL)
-    vectors, codes = graphs.encode_configs(arrays['node_config_feat'])
+    vectors, codes = layout_programs.encode_configs(arrays['node_config_feat'])
     low, high = arrays['node_feat'].min(0), arrays['node_feat'].max(0)
     feats = (arrays['node_feat'] - low) / np.where(high > low, high - low, 1)
     program = graphs.Program(

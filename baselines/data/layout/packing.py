@@ -136,18 +136,12 @@ def group_statistics(runtimes: np.ndarray, group: np.ndarray) -> Dict[str, np.nd
         group_size: int32 [u], number of measurements.
         group_runtime: float64 [u], their mean.
         group_std: float64 [u], their standard deviation (n - 1); 0 for one.
-        group_range: float64 [u], (largest - smallest) / mean; 0 where unknown.
     """
     sizes = np.bincount(group)
     mean = np.bincount(group, runtimes) / sizes
     squares = np.bincount(group, (runtimes - mean[group]) ** 2)
-    order = np.argsort(group, kind='stable')
-    starts = np.cumsum(sizes) - sizes
-    ordered = runtimes[order]
-    spread = np.maximum.reduceat(ordered, starts) - np.minimum.reduceat(ordered, starts)
     return {
         'group_size': sizes.astype(np.int32),
         'group_runtime': mean,
         'group_std': np.sqrt(squares / np.maximum(sizes - 1, 1)),
-        'group_range': spread / np.maximum(mean, 1),
     }

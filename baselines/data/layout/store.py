@@ -36,7 +36,6 @@ class LayoutStore(splits.PackedSplit):
         group_runtime: float64 [U], the mean of their runtimes.
         group_std: float64 [U], their standard deviation (n - 1), in ns; 0 for
             one.
-        group_range: float64 [U], (slowest - fastest) / mean.
         config_node_offsets: int64 [G + 1].
         split_offsets: int64 [G + 1].
         group_offsets: int64 [G + 1].
@@ -55,7 +54,6 @@ class LayoutStore(splits.PackedSplit):
         'group_size': 'group',
         'group_runtime': 'group',
         'group_std': 'group',
-        'group_range': 'group',
         'config_vectors': 'vector',
         'config_codes': 'code',
         'code_width': 'graph',
@@ -72,7 +70,6 @@ class LayoutStore(splits.PackedSplit):
         self.group_size = arrays['group_size']
         self.group_runtime = arrays['group_runtime']
         self.group_std = arrays['group_std']
-        self.group_range = arrays['group_range']
         self.config_node_offsets = np.asarray(arrays['config_node_offsets'])
         self.split_offsets = np.asarray(arrays['split_offsets'])
         self.group_offsets = np.asarray(arrays['group_offsets'])

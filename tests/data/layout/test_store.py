@@ -101,7 +101,6 @@ def test_groups_by_hand(tmp_path):
     assert store.group_runtime.tolist() == [130, 50, 70]
     # sqrt((30**2 + 0 + 30**2) / 2) = 30.
     np.testing.assert_allclose(store.group_std, [30, 0, 0])
-    np.testing.assert_allclose(store.group_range, [60 / 130, 0, 0])
     # Squares (30 / 130)**2 with 2 degrees of freedom, and 0 with 1.
     assert store.relative_noise() == pytest.approx(np.sqrt(2 * (30 / 130) ** 2 / 3))
     assert store.relative_noise([0]) == store.relative_noise()
@@ -207,7 +206,7 @@ def test_test_splits_and_names(tmp_path):
     )
     store = _open(tmp_path / 'test')
     assert not store.has_runtimes and not store.group_runtime.any()
-    assert not store.group_range.any() and np.isnan(store.relative_noise())
+    assert np.isnan(store.relative_noise())
     assert store.pad == -1 and store.feature_names == names
     assert store.record(1).feature_names == names
 
