@@ -11,16 +11,8 @@ from baselines import files
 from baselines.ranking import choices
 
 _COLUMNS = (
-    'source',
-    'module',
-    'rank',
-    'run_index',
-    'score',
-    'runtime_ns',
-    'slowdown',
-    'is_default',
-    'config',
-)
+    'source module rank run_index score runtime_ns slowdown is_default config'
+).split()
 
 
 class _Csv:

@@ -104,29 +104,18 @@ def _runs_table(collection: str, summaries: Mapping[str, Any]) -> str:
     rows = [[collection, report.graph_noun(task), *(m.title for m in measures)]]
     by_model: Dict[str, List[Any]] = {}
     for model_dir, summary in summaries.items():
-        name = run_name(model_dir, summary)
+        graphs = f'{summary["overall"]["graphs"]:,}'
         rows.append(
-            [
-                name,
-                f'{summary["overall"]["graphs"]:,}',
-                *_cells(measures, [summary], np.mean),
-            ]
+            [run_name(model_dir, summary), graphs, *_cells(measures, [summary])]
         )
         by_model.setdefault(summary['model'], []).append(summary)
-    runs = len(rows)
+    rules = [1]
     for model, some in by_model.items():
         if len(some) > 1:
-            rows.append(
-                [f'mean of {len(some)} {model}', '', *_cells(measures, some, np.mean)]
-            )
-            rows.append(
-                [
-                    '  standard deviation',
-                    '',
-                    *_cells(measures, some, lambda values: np.std(values, ddof=1)),
-                ]
-            )
-    rules = [1, runs] if len(rows) > runs else [1]
+            rules = [1, 1 + len(summaries)]
+            rows.append([f'mean of {len(some)} {model}', '', *_cells(measures, some)])
+            spread = _cells(measures, some, lambda values: np.std(values, ddof=1))
+            rows.append(['  standard deviation', '', *spread])
     return '\n'.join(text.table(rows, rules=rules, width=text.WIDTH))
 
 
@@ -138,48 +127,30 @@ def format_ensemble(result: Mapping[str, Any]) -> str:
     """
     summary, members = result['ensemble'], result['members']
     measures = metrics.MEASURES[summary['task']]
+    mean = 'mean of the members'
+    names = {folder: run_name(folder, member) for folder, member in members.items()}
     rows = [[summary['collection'], *(m.title for m in measures)]]
-    for model_dir, member in members.items():
-        rows.append([run_name(model_dir, member), *_cells(measures, [member], np.mean)])
-    rows.append(
-        ['mean of the members', *_cells(measures, list(members.values()), np.mean)]
-    )
-    rules = [1, len(rows)]
-    rows.append(
-        [
-            f'ensemble of {len(members)} by {summary["by"]}',
-            *_cells(measures, [summary], np.mean),
-        ]
-    )
-    rules.append(len(rows))
-    names = {
-        None: 'mean of the members',
-        **{
-            model_dir: run_name(model_dir, member)
-            for model_dir, member in members.items()
-        },
-    }
-    for model_dir, gains in [
-        (None, result['gain_over_mean']),
-        *result['gain_over'].items(),
-    ]:
+    for folder, member in members.items():
+        rows.append([names[folder], *_cells(measures, [member])])
+    rows.append([mean, *_cells(measures, list(members.values()))])
+    together = f'ensemble of {len(members)} by {summary["by"]}'
+    rows.append([together, *_cells(measures, [summary])])
+    rules = [1, len(rows) - 1, len(rows)]
+    gains_over = [(mean, result['gain_over_mean'])]
+    gains_over += [
+        (names[folder], gain) for folder, gain in result['gain_over'].items()
+    ]
+    for name, gains in gains_over:
         for title, field in (
-            (f'gain over {names[model_dir]}', 'gain'),
+            (f'gain over {name}', 'gain'),
             (f'  {_CONFIDENCE:.0%} interval, from', 'low'),
             (f'  {_CONFIDENCE:.0%} interval, to', 'high'),
         ):
-            rows.append(
-                [title, *(text.cell(gains[m.key][field], '+.3f') for m in measures)]
-            )
+            cells = [text.cell(gains[m.key][field], '+.3f') for m in measures]
+            rows.append([title, *cells])
     lines = text.table(rows, rules=rules, width=text.WIDTH)
-    return '\n'.join(
-        [
-            *lines,
-            '',
-            'Gain: positive where the ensemble is better; its interval draws '
-            'programs as a whole.',
-        ]
-    )
+    lines += ['', 'Gain: positive where the ensemble is better; its interval draws ']
+    return '\n'.join(lines) + 'programs as a whole.'
 
 
 def run_name(model_dir: str, summary: Mapping[str, Any]) -> str:
@@ -189,15 +160,10 @@ def run_name(model_dir: str, summary: Mapping[str, Any]) -> str:
     return f'{summary["model"]} {name[:8]}{fold}'
 
 
-def _cells(measures, summaries, combine) -> List[str]:
+def _cells(measures, summaries, combine=np.mean) -> List[str]:
     cells = []
     for measure in measures:
         means = [summary['overall'][measure.key]['mean'] for summary in summaries]
-        known = [mean for mean in means if mean is not None]
-        cells.append(
-            text.cell(
-                float(combine(known)) if len(known) == len(means) else None,
-                measure.show,
-            )
-        )
+        value = None if None in means else float(combine(means))
+        cells.append(text.cell(value, measure.show))
     return cells

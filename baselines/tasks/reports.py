@@ -34,13 +34,8 @@ def evaluate_runs(
 ) -> None:
     """Prints the measurements of runs: a table of each, and one of all.
 
-    Args:
-        model_dirs: the runs' model directories.
-        data: where graphs come from.
-        models_file: a models.py in place of ours.
-        split: 'train', 'valid' or 'test'.
-        as_json: print JSON in place of tables.
-        output: write the JSON to this file, too.
+    The arguments are the command's options; `as_json` prints JSON in place of
+    tables, `output` is a file for it.
 
     Raises:
         ValueError: a run or the data are unusable, or no runtime is known.
@@ -76,16 +71,7 @@ def average_runs(
 ) -> None:
     """Writes the ranking of several runs together, and prints what they gain.
 
-    Args:
-        model_dirs: the runs' model directories, all of one collection.
-        data: where graphs come from.
-        models_file: a models.py in place of ours.
-        split: 'train', 'valid' or 'test'.
-        output: the CSV.
-        by: what is averaged, one of `ensembles.WAYS`.
-        weights: one for each run; None means equal.
-        per_program: print a table of each run, and of all together, too.
-        json_file: where to write all measurements.
+    The arguments are the command's options; `per_program` is --evaluate.
 
     Raises:
         ValueError: a run, a weight or the data are unusable, or no runtime is
@@ -137,14 +123,7 @@ def rank_modules(
 ) -> int:
     """Prints how a run ranks the configurations in raw files, and writes it.
 
-    Args:
-        inputs: raw files, folders and globs, as in `reading.find_files`.
-        model_dir: the run's model directory.
-        data: where the run's training data is, for a run of the published code.
-        models_file: a models.py in place of ours.
-        module: rank only the module of that name.
-        top: rows to print of each module; with 0 only the summary is printed.
-        output: where to write all configurations, *.csv or *.json.
+    The arguments are the command's options.
 
     Returns:
         1 if a file or module was wrong, else 0.

@@ -47,6 +47,16 @@ class Program(NamedTuple):
 _IMAGE_LAYOUT = {4: (3, 0, 2, 1)}
 
 
+def _words(text: str) -> Tuple[str, ...]:
+    return tuple(text.split())
+
+
+def _weights(text: str) -> Dict[str, int]:
+    """From 'this 3, that 1'."""
+    pairs = (pair.split() for pair in text.split(', '))
+    return {name: int(weight) for name, weight in pairs}
+
+
 def _convnet(name, split, dtype, batch, side, widths, bottleneck=False) -> Program:
     activations, convolutions = [], []
     for i, width in enumerate(widths):
@@ -70,26 +80,13 @@ def _convnet(name, split, dtype, batch, side, widths, bottleneck=False) -> Progr
         products=[(batch, features, 1000), (batch, 1000, features)],
         convolutions=convolutions,
         attentions=[],
-        snippets=(
-            'relu',
-            'relu_grad',
-            'residual',
-            'bias',
-            'scale_shift',
-            'normalise',
-            'clip',
-            'scale',
+        snippets=_words(
+            'relu relu_grad residual bias scale_shift normalise clip scale'
         ),
-        kinds={
-            'convolve': 11,
-            'reduce_rows': 4,
-            'elementwise': 4,
-            'copy': 2,
-            'matmul': 3,
-            'update': 1,
-            'pad': 1,
-            'concatenate': 1,
-        },
+        kinds=_weights(
+            'convolve 11, reduce_rows 4, elementwise 4, copy 2, matmul 3, update 1, '
+            'pad 1, concatenate 1'
+        ),
     )
 
 
@@ -116,28 +113,14 @@ def _transformer(name, split, dtype, batch, length, hidden, heads, vocabulary):
         ],
         convolutions=[],
         attentions=[(batch * heads, length, length, depth)],
-        snippets=(
-            'gelu',
-            'residual',
-            'bias',
-            'dropout',
-            'normalise_rows',
-            'scale_shift',
-            'mask_bias',
-            'scale',
-            'divide_rows',
+        snippets=_words(
+            'gelu residual bias dropout normalise_rows scale_shift mask_bias scale '
+            'divide_rows'
         ),
-        kinds={
-            'matmul': 12,
-            'softmax': 3,
-            'elementwise': 4,
-            'reduce_rows': 3,
-            'reduce_features': 2,
-            'transpose': 2,
-            'attention': 3,
-            'update': 2,
-            'copy': 1,
-        },
+        kinds=_weights(
+            'matmul 12, softmax 3, elementwise 4, reduce_rows 3, reduce_features 2, '
+            'transpose 2, attention 3, update 2, copy 1'
+        ),
     )
 
 
@@ -162,24 +145,11 @@ def _mixer(name, split, dtype, batch, patches, channels) -> Program:
         ],
         convolutions=[],
         attentions=[],
-        snippets=(
-            'gelu',
-            'residual',
-            'bias',
-            'normalise_rows',
-            'scale_shift',
-            'dropout',
-            'swish',
+        snippets=_words('gelu residual bias normalise_rows scale_shift dropout swish'),
+        kinds=_weights(
+            'matmul 11, transpose 2, elementwise 4, reduce_features 3, reduce_rows 2, '
+            'copy 1, update 1'
         ),
-        kinds={
-            'matmul': 11,
-            'transpose': 2,
-            'elementwise': 4,
-            'reduce_features': 3,
-            'reduce_rows': 2,
-            'copy': 1,
-            'update': 1,
-        },
     )
 
 
@@ -204,27 +174,13 @@ def _recurrent(name, split, dtype, batch, length, hidden, vocabulary) -> Program
         ],
         convolutions=[],
         attentions=[],
-        snippets=(
-            'swish',
-            'bias',
-            'residual',
-            'clip',
-            'square',
-            'scale',
-            'dropout',
-            'one_hot_difference',
+        snippets=_words(
+            'swish bias residual clip square scale dropout one_hot_difference'
         ),
-        kinds={
-            'gates': 3,
-            'matmul': 11,
-            'softmax': 2,
-            'elementwise': 3,
-            'concatenate': 2,
-            'slice': 2,
-            'update': 2,
-            'reduce_rows': 2,
-            'transpose': 1,
-        },
+        kinds=_weights(
+            'gates 3, matmul 11, softmax 2, elementwise 3, concatenate 2, slice 2, '
+            'update 2, reduce_rows 2, transpose 1'
+        ),
     )
 
 
@@ -251,25 +207,11 @@ def _unet(name, split, dtype, batch, side, width) -> Program:
         products=[(side * side, width, 2 * width)],
         convolutions=convolutions,
         attentions=[],
-        snippets=(
-            'relu',
-            'relu_grad',
-            'bias',
-            'normalise',
-            'scale_shift',
-            'residual',
-            'swish',
+        snippets=_words('relu relu_grad bias normalise scale_shift residual swish'),
+        kinds=_weights(
+            'convolve 9, concatenate 3, elementwise 4, pad 3, slice 2, reduce_rows 3, '
+            'copy 2, update 1'
         ),
-        kinds={
-            'convolve': 9,
-            'concatenate': 3,
-            'elementwise': 4,
-            'pad': 3,
-            'slice': 2,
-            'reduce_rows': 3,
-            'copy': 2,
-            'update': 1,
-        },
     )
 
 
@@ -289,27 +231,11 @@ def _recommender(name, split, dtype, batch, fields, width, hidden) -> Program:
         ],
         convolutions=[],
         attentions=[(batch // 8, fields, fields, width)],
-        snippets=(
-            'relu',
-            'relu_grad',
-            'bias',
-            'square',
-            'root_divide',
-            'clip',
-            'dropout',
-            'residual',
+        snippets=_words('relu relu_grad bias square root_divide clip dropout residual'),
+        kinds=_weights(
+            'matmul 11, elementwise 4, reduce_features 3, reduce_rows 3, update 3, '
+            'concatenate 2, slice 1, transpose 2, attention 1'
         ),
-        kinds={
-            'matmul': 11,
-            'elementwise': 4,
-            'reduce_features': 3,
-            'reduce_rows': 3,
-            'update': 3,
-            'concatenate': 2,
-            'slice': 1,
-            'transpose': 2,
-            'attention': 1,
-        },
     )
 
 
