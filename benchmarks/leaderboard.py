@@ -1,6 +1,6 @@
 """Trains every registered model for the same time and tables what they reach.
 
-  python benchmarks/leaderboard.py --task tiles --seeds 0 1 2 --readme
+  python benchmarks/leaderboard.py --task tiles --seeds 0 1 2 --docs
   python benchmarks/leaderboard.py --task layout --collections xla:random
 
 Data are simulated: the figures say how models compare on them, not
@@ -47,8 +47,10 @@ from baselines import recipes
 from baselines import registry
 from baselines.data import collections
 
-_README = os.path.join(
-    os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'README.md'
+_DOCS = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
+    'docs',
+    'leaderboard.md',
 )
 _PUBLISHED_TILES = {
     'MLP',
@@ -189,8 +191,8 @@ def main() -> int:
         text = _table(args, title, rows)
         print(text)
         blocks.append(text)
-    if args.readme:
-        _write_readme(args.task, '\n'.join(blocks))
+    if args.docs:
+        _write_docs(args.task, '\n'.join(blocks))
     return 0
 
 
@@ -212,7 +214,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument('--work', default='~/out/leaderboard')
     parser.add_argument(
-        '--readme', action='store_true', help='put the tables into README.md'
+        '--docs', action='store_true', help='put the tables into docs/leaderboard.md'
     )
     parser.add_argument(
         '--table', action='store_true', help='train nothing: table what is there'
@@ -501,15 +503,15 @@ def _ensemble(args, rows: Sequence[Row], count: int) -> Optional[List[str]]:
     return cells + [''] * 4
 
 
-def _write_readme(task: str, text: str) -> None:
+def _write_docs(task: str, text: str) -> None:
     """Puts a table between its two marks."""
     begin, end = f'<!-- leaderboard {task} -->', f'<!-- end of {task} -->'
-    with open(_README, encoding='utf-8') as stream:
-        readme = stream.read()
-    if begin not in readme or end not in readme:
-        raise ValueError(f'README.md has no place for it: {begin} ... {end}')
-    before, rest = readme.split(begin)
-    with files.write_atomically(_README) as stream:
+    with open(_DOCS, encoding='utf-8') as stream:
+        text_there = stream.read()
+    if begin not in text_there or end not in text_there:
+        raise ValueError(f'docs/leaderboard.md has no place for it: {begin} ... {end}')
+    before, rest = text_there.split(begin)
+    with files.write_atomically(_DOCS) as stream:
         stream.write(f'{before}{begin}\n{text}{end}{rest.split(end)[1]}')
 
 
