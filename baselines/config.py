@@ -10,7 +10,7 @@ from baselines import recipes
 from baselines import registry
 from baselines.data import collections
 
-_AnyConfig = TypeVar('_AnyConfig')
+_AnyConfig = TypeVar('_AnyConfig', bound='_Config')
 
 
 def _setting(default: Any, help_text: Any, **rules) -> Any:
@@ -26,7 +26,7 @@ def _setting(default: Any, help_text: Any, **rules) -> Any:
     return dataclasses.field(default=default, metadata={'help': help_text, **rules})
 
 
-def _instead(base: type, name: str, default: Any) -> Any:
+def _instead(base: Any, name: str, default: Any) -> Any:
     """The setting of a base class with another default."""
     rules = base.__dataclass_fields__[name].metadata
     return dataclasses.field(default=default, metadata=rules)

@@ -55,13 +55,15 @@ def declared(module: str, decorator: str) -> Dict[str, str]:
     Returns:
         By that name, the first line of the docstring of what it decorates.
     """
-    spec = importlib.util.find_spec(module)
+    spec: Any = importlib.util.find_spec(module)
     found = {}
     for node in ast.parse(spec.loader.get_source(module)).body:
-        for call in getattr(node, 'decorator_list', ()):
-            if isinstance(call, ast.Call) and call.func.id == decorator:
+        if not isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            continue
+        for call in node.decorator_list:
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == decorator:
                 text = ast.get_docstring(node) or ''
-                found[call.args[0].value] = text.partition('\n')[0]
+                found[ast.literal_eval(call.args[0])] = text.partition('\n')[0]
     return found
 
 
@@ -94,7 +96,7 @@ def options(model_class: type) -> Optional[List[str]]:
     for one in model_class.__mro__:
         if '__init__' not in vars(one):
             continue
-        parameters = inspect.signature(one.__init__).parameters.values()
+        parameters = inspect.signature(vars(one)['__init__']).parameters.values()
         # After self, num_configs and num_ops.
         names += [p.name for p in list(parameters)[3:] if p.kind is not p.VAR_KEYWORD]
         if not any(p.kind is p.VAR_KEYWORD for p in parameters):

@@ -32,8 +32,8 @@ def table(
     align += align[-1] * len(widths)
     lines = []
     for first, *others in rows:
-        cells = zip([shortened(first, widths[0]), *others], widths, align)
-        cells = [c.ljust(w) if a == '<' else c.rjust(w) for c, w, a in cells]
+        cut = zip([shortened(first, widths[0]), *others], widths, align)
+        cells = [c.ljust(w) if a == '<' else c.rjust(w) for c, w, a in cut]
         lines.append((' ' * indent + '  '.join(cells)).rstrip())
     dashes = '-' * max(map(len, lines))
     for place in sorted(rules, reverse=True):

@@ -93,7 +93,7 @@ def find_edges(module: Any, instructions: Sequence[Any], ids: np.ndarray) -> Edg
     canonical = insertion[np.lexsort((insertion[:, 1], insertion[:, 0]))]
     repeated = np.zeros(len(canonical), bool)
     repeated[1:] = (np.diff(canonical, axis=0) == 0).all(axis=1)
-    warnings = ()
+    warnings: Tuple[str, ...] = ()
     if repeated.any():
         place = _place(module, int(canonical[repeated][0, 0]))
         warnings = (

@@ -48,7 +48,7 @@ class Present:
         out[self.rows] = scalars(self.messages, field)
         return out
 
-    def lists(self, entries: Callable[[Any], List[int]]) -> ragged.Ragged:
+    def lists(self, entries: Callable[..., List[int]]) -> ragged.Ragged:
         """Returns a list of each sub-message, empty where it is absent."""
         found = ragged.Ragged.of([entries(m) for m in self.messages])
         return found.spread(self._size, self.rows)

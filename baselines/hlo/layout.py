@@ -2,7 +2,7 @@
 
 import collections
 import dataclasses
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Counter, Dict, List, Optional, Tuple
 
 import numpy as np
 
@@ -71,7 +71,8 @@ def _extract(
             f'config_index_to_node has node {ids.max()}, but the graph has '
             f'{num_nodes} nodes'
         )
-    usable, dropped = [], collections.Counter()
+    usable: List[Tuple[int, Any]] = []
+    dropped: Counter[str] = collections.Counter()
     for index, run in enumerate(tuning.runs):
         reason = why_dropped(run)
         if reason:

@@ -4,7 +4,7 @@ Numbers stay int64 with wrap-around, as in C++, and go to float32 in one step:
 by way of float64 some values above 2^53 would be rounded twice.
 """
 
-from typing import Callable, Iterable, Sequence
+from typing import Callable, Iterable, List, Sequence
 
 import numpy as np
 
@@ -24,7 +24,8 @@ class Ragged:
     @classmethod
     def of(cls, rows: Iterable[Sequence[int]]) -> 'Ragged':
         """Returns the given rows of integers (each within int64)."""
-        flat, lengths = [], []
+        flat: List[int] = []
+        lengths: List[int] = []
         for row in rows:
             lengths.append(len(row))
             flat += row

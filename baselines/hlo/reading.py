@@ -95,7 +95,8 @@ def read_tuning(path: str, kind: Optional[str] = None) -> RawFile:
             f'not a {_MESSAGES[kind]} ({kind})'
         )
     # A bare module can be either; as a layout file its HLO must make sense.
-    kinds = [kind or detected] if kind or detected else [LAYOUT, TILE]
+    known = kind or detected
+    kinds = [known] if known else [LAYOUT, TILE]
     for candidate in kinds:
         _check_size(path, data, candidate)
         try:

@@ -10,11 +10,12 @@ increasing function.  So each model's scores of a graph are first mapped to
 from typing import Optional, Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 WAYS = ('scores', 'ranks')
 
 
-def min_max(scores: Sequence[float]) -> np.ndarray:
+def min_max(scores: ArrayLike) -> np.ndarray:
     """Maps scores to [0, 1]: (s - min) / (max - min).
 
     Args:
@@ -28,7 +29,7 @@ def min_max(scores: Sequence[float]) -> np.ndarray:
     return (scores - low) / (high - low) if high > low else np.zeros_like(scores)
 
 
-def ranks(scores: Sequence[float]) -> np.ndarray:
+def ranks(scores: ArrayLike) -> np.ndarray:
     """Maps scores to their places: 0 for the lowest, 1 for the highest.
 
     Args:
@@ -49,8 +50,8 @@ def ranks(scores: Sequence[float]) -> np.ndarray:
 
 
 def average(
-    members: Sequence[Sequence[float]],
-    weights: Optional[Sequence[float]] = None,
+    members: Sequence[ArrayLike],
+    weights: Optional[ArrayLike] = None,
     by: str = 'scores',
 ) -> np.ndarray:
     """Averages the scores that several models give a graph.
@@ -69,21 +70,21 @@ def average(
     """
     if by not in WAYS:
         raise ValueError(f'by is {by!r}: it is one of {", ".join(WAYS)}')
-    weights = check_weights(weights, len(members))
-    members = [np.asarray(scores) for scores in members]
-    for scores in members:
-        if scores.ndim != 1 or not scores.size or len(scores) != len(members[0]):
+    shares = check_weights(weights, len(members))
+    arrays = [np.asarray(scores) for scores in members]
+    for scores in arrays:
+        if scores.ndim != 1 or not scores.size or len(scores) != len(arrays[0]):
             raise ValueError(
-                f'scores have shapes {", ".join(str(s.shape) for s in members)}:'
+                f'scores have shapes {", ".join(str(s.shape) for s in arrays)}:'
                 ' each model gives one to each of the same configurations'
             )
         if not np.isfinite(scores).all():
             raise ValueError('a score is not finite')
     scale = min_max if by == 'scores' else ranks
-    return sum(w * scale(scores) for w, scores in zip(weights, members))
+    return np.sum([w * scale(s) for w, s in zip(shares, arrays)], axis=0)
 
 
-def check_weights(weights: Optional[Sequence[float]], count: int) -> np.ndarray:
+def check_weights(weights: Optional[ArrayLike], count: int) -> np.ndarray:
     """Returns the weights of `count` models, divided by their sum.
 
     Raises:

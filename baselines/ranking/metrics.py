@@ -7,19 +7,20 @@ divided by their normalizers first).  Functions on several graphs take a list
 of such pairs.  Nothing here knows of models or files.
 """
 
-from typing import Callable, Dict, Iterable, List, NamedTuple, Sequence, Tuple
+from typing import Callable, Dict, Iterable, List, NamedTuple, Tuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 import scipy.stats
 
-Graph = Tuple[Sequence[float], Sequence[float]]
+Graph = Tuple[ArrayLike, ArrayLike]
 
 _RESAMPLES = 9999
 # Resamples drawn at once hold at most this many values (8 bytes each).
 _BOOTSTRAP_CELLS = 4_000_000
 
 
-def best_first(scores: Sequence[float]) -> np.ndarray:
+def best_first(scores: ArrayLike) -> np.ndarray:
     """Orders configurations from the lowest score to the highest.
 
     Args:
@@ -34,7 +35,7 @@ def best_first(scores: Sequence[float]) -> np.ndarray:
     return np.argsort(_checked_scores(scores), kind='stable').astype(np.int64)
 
 
-def slowdown(scores: Sequence[float], runtimes: Sequence[float], k: int) -> float:
+def slowdown(scores: ArrayLike, runtimes: ArrayLike, k: int) -> float:
     """Best runtime among the k configurations ranked first, over the best of all.
 
     This is what an autotuner pays that measures only the model's k favourites:
@@ -56,7 +57,7 @@ def slowdown(scores: Sequence[float], runtimes: Sequence[float], k: int) -> floa
     return float(runtimes[chosen].min() / runtimes.min())
 
 
-def top_k_error(scores: Sequence[float], runtimes: Sequence[float], k: int) -> float:
+def top_k_error(scores: ArrayLike, runtimes: ArrayLike, k: int) -> float:
     """(best runtime among the k ranked first - best of all) / best of all.
 
     `slowdown` less 1; arguments and errors as there.
@@ -82,9 +83,7 @@ def kaggle_tile_score(graphs: Iterable[Graph]) -> float:
     return float(np.mean(scores))
 
 
-def ordered_pairs(
-    scores: Sequence[float], runtimes: Sequence[float]
-) -> Tuple[int, int]:
+def ordered_pairs(scores: ArrayLike, runtimes: ArrayLike) -> Tuple[int, int]:
     """Counts pairs in the right order, exactly, in O(c log c).
 
     Args:
@@ -128,7 +127,7 @@ def ordered_pair_accuracy(graphs: Iterable[Graph]) -> float:
     return correct / total if total else float('nan')
 
 
-def kendall_tau(scores: Sequence[float], runtimes: Sequence[float]) -> float:
+def kendall_tau(scores: ArrayLike, runtimes: ArrayLike) -> float:
     """Kendall's tau-b of scores and runtimes, the competition's layout score.
 
     Returns:
@@ -144,7 +143,7 @@ def kendall_tau(scores: Sequence[float], runtimes: Sequence[float]) -> float:
     return float(scipy.stats.kendalltau(scores, runtimes)[0])
 
 
-def random_top_k_error(runtimes: Sequence[float], k: int) -> float:
+def random_top_k_error(runtimes: ArrayLike, k: int) -> float:
     """Expected `top_k_error` when k distinct configurations are drawn at random.
 
     With the runtimes sorted, y_1 <= ... <= y_c, all k drawn lie beyond the
@@ -170,7 +169,7 @@ def random_top_k_error(runtimes: Sequence[float], k: int) -> float:
 
 
 def bootstrap_interval(
-    values: Sequence[float], confidence: float = 0.95, seed: int = 0
+    values: ArrayLike, confidence: float = 0.95, seed: int = 0
 ) -> Tuple[float, float]:
     """Confidence interval of the mean over graphs, by BCa bootstrap.
 
@@ -310,7 +309,7 @@ def _ascending_pairs(ranks: np.ndarray) -> int:
     positions = np.arange(len(ranks), dtype=np.int64)
     for bit in reversed(range(int(ranks.max()).bit_length())):
         prefix, ones = ranks >> (bit + 1), (ranks >> bit & 1).astype(bool)
-        zeros_before = np.cumsum(~ones) - ~ones
+        zeros_before: np.ndarray = np.cumsum(~ones) - ~ones
         starts = np.concatenate(([True], prefix[1:] != prefix[:-1]))
         group = np.maximum.accumulate(np.where(starts, positions, 0))
         ascending += int((zeros_before - zeros_before[group])[ones].sum())

@@ -12,9 +12,10 @@ and configuration indices joined by `;`, best first.
 
 import codecs
 import re
-from typing import Iterable, List, NamedTuple, Sequence, Tuple
+from typing import Dict, Iterable, List, NamedTuple, Tuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from baselines import files
 from baselines.data import collections
@@ -49,7 +50,7 @@ class Row(NamedTuple):
         return self.id.startswith('tile:')
 
 
-def make_row(collection: str, graph_id: str, order: Sequence[int]) -> Row:
+def make_row(collection: str, graph_id: str, order: ArrayLike) -> Row:
     """Builds the row of a graph.
 
     Args:
@@ -160,7 +161,8 @@ def read_predictions(path: str, padded: bool = False) -> List[Row]:
         raise ValueError(f'{path} is empty: the first line must be {HEADER}')
     if ','.join(_fields(lines[0])) != HEADER:
         raise ValueError(f'{path}, line 1: is {_short(lines[0])}, must be {HEADER}')
-    rows, seen = [], {}
+    rows: List[Row] = []
+    seen: Dict[str, int] = {}
     for number, line in enumerate(lines[1:], 2):
         try:
             row = _parse(line)
@@ -204,7 +206,7 @@ def _short(text: str) -> str:
     return repr(text if len(text) <= 40 else f'{text[:40]}...')
 
 
-def _integers(order: Sequence[int]) -> Tuple[int, ...]:
+def _integers(order: ArrayLike) -> Tuple[int, ...]:
     order = np.asarray(order)
     if order.ndim != 1 or order.size and order.dtype.kind not in 'iu':
         raise ValueError(
