@@ -46,6 +46,7 @@ from baselines import files
 from baselines import recipes
 from baselines import registry
 from baselines.data import collections
+from baselines.simulated.layout import dataset
 
 _DOCS = os.path.join(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
@@ -280,6 +281,15 @@ def _run(jobs, args) -> None:
         )
 
 
+def _data(task: str) -> Dict[str, Any]:
+    """Simulated kernels; or programs by the rule book `roofline`, known best."""
+    if task == 'tiles':
+        return {'sample_data': True}
+    programs = dataset.Programs(rules='roofline')
+    root = f'{os.path.dirname(files.expand(programs.default_root))}/layout_roofline'
+    return {'data_root': programs.ensure(root)}
+
+
 def _one(args) -> int:
     """One training in this process; writes result.json."""
     spec = json.loads(args.one)
@@ -291,7 +301,7 @@ def _one(args) -> int:
             **spec['settings'],
             'seed': spec['seed'],
             'out_dir': spec['place'],
-            'sample_data': True,
+            **_data(spec['task']),
         }
     )
     timed = os.path.join(spec['timed'], 'epoch_s.json')
@@ -341,7 +351,7 @@ def _measured(model_dir: str, settings, seconds: float) -> Dict[str, Any]:
     from baselines.tasks import prediction
     from baselines.tasks import training
 
-    data = prediction.DataOptions('', settings.cache_dir, sample_data=True)
+    data = prediction.DataOptions(cache_dir=settings.cache_dir)  # as in training
     found: Dict[str, Any] = {}
     for split in ('valid', 'test'):
         overall = predict.evaluate(model_dir, data, split=split)['overall']
@@ -490,7 +500,7 @@ def _ensemble(args, rows: Sequence[Row], count: int) -> Optional[List[str]]:
     )
     chosen = found[:count]
     runs = [r['model_dir'] for _, results in chosen for r in results]
-    scored = ensemble.score(runs, prediction.DataOptions(sample_data=True))
+    scored = ensemble.score(runs, prediction.DataOptions(**_data(args.task)))
     overall = ensemble.measure(scored, ensemble.average(scored), 'scores')['ensemble'][
         'overall'
     ]

@@ -14,8 +14,9 @@ class PaddedSAGE(physical.PhysicalModel):
 
     with the shares and the padding of `products`.  Untrained it ranks by this
     formula, and the data may overrule it; what is learned sees shares and padding,
-    too.  Layouts that a configuration leaves out are row major, and other padding
-    counts up to 4 times: no machine would have room for more.
+    too, and its amounts are relative to the program's time.  Layouts that a
+    configuration leaves out are row major, and other padding counts up to 4 times:
+    no machine would have room for more.
 
     Args: those of `PhysicalModel`.
     """
@@ -31,6 +32,13 @@ class PaddedSAGE(physical.PhysicalModel):
 
     def _more_facts(self, arrays, operands, chosen, member):
         return products.find(arrays, operands, chosen, member)
+
+    def _relative(self, weight, amounts, more, member):
+        # In bytes that could be moved in the time of the program: where products
+        # take it all, nothing else counts.
+        moved = tf.reduce_sum(amounts, 1, keepdims=True)
+        moved = tf.matmul(member, tf.matmul(member, moved, transpose_a=True))
+        return 100.0 * weight / (moved + more.total / products.PER_BYTE + 1.0)
 
     def _fastest(self, facts, configs, cells):
         fastest = super()._fastest(facts, configs, cells)

@@ -201,6 +201,7 @@ class PhysicalModel(tf.keras.Model):
             cells_lib.Messages(cells_lib.AllPairs(matrices, member, 1), degrees, 0),
         )
         met = tf.gather(copies.bytes, chosen) > 0
+        more = self._more_facts(arrays, operands, chosen, member)
         facts = facts_lib.Facts(
             dims=dims,
             roles=roles,
@@ -212,8 +213,8 @@ class PhysicalModel(tf.keras.Model):
             meets=tf.cast(met, tf.float32)[:, tf.newaxis],
             degrees=degrees,
             shift=self._shift(static),
-            weight=_relative(weight, member),
-            more=self._more_facts(arrays, operands, chosen, member),
+            weight=self._relative(weight, amounts, more, member),
+            more=more,
         )
         pooled = tf.zeros([member.shape[-1], self._pooled_width])
         affected = [k] * (1 + self.num_gnns)
@@ -278,6 +279,13 @@ class PhysicalModel(tf.keras.Model):
         del arrays, operands, chosen, member
         return ()
 
+    def _relative(self, weight, amounts, more, member) -> tf.Tensor:
+        """Weights [k, h] over the root of their program's sum of squares."""
+        del amounts, more
+        squares = tf.matmul(member, weight**2, transpose_a=True)
+        total = tf.reduce_mean(squares, 1, keepdims=True)
+        return weight * tf.matmul(member, tf.math.rsqrt(total + 1e-9))
+
     def _fastest(self, facts, configs, cells) -> tf.Tensor:
         """The two fastest dimensions of output, input, kernel: [cells, 3, 2]."""
         del facts, cells
@@ -317,13 +325,6 @@ class PhysicalModel(tf.keras.Model):
         """Layers behind the first two: from their cells to the last one's."""
         del cells, messages
         return x
-
-
-def _relative(weight: tf.Tensor, member: tf.Tensor) -> tf.Tensor:
-    """Weights [k, h] over the root of their program's sum of squares."""
-    squares = tf.matmul(member, weight**2, transpose_a=True)
-    total = tf.reduce_mean(squares, 1, keepdims=True)
-    return weight * tf.matmul(member, tf.math.rsqrt(total + 1e-9))
 
 
 def _wanted(facts: facts_lib.Facts, places, cells) -> Tuple[tf.Tensor, tf.Tensor]:

@@ -21,6 +21,8 @@ from baselines.layout.zoo.arrays import RANK
 from baselines.layout.zoo.arrays import has_opcode
 
 _COLUMNS, _SUBLANES, _LEAST_ROWS = 128.0, 8.0, 32.0
+# Of TPU v3: multiply-adds of a core's two matrix units while it moves a byte.
+PER_BYTE = 2 * 128 * 128 * 0.94 / 450
 
 
 class Products(NamedTuple):
@@ -28,11 +30,13 @@ class Products(NamedTuple):
 
     Attributes:
         share: float32 [k, 1], of the program's multiply-adds.
+        total: float32 [k, 1], the program's multiply-adds.
         dims: float32 [k, 6], sizes of the output.
         of_window: float32 [k, 1], 1 for the gradient of a window.
     """
 
     share: tf.Tensor
+    total: tf.Tensor
     dims: tf.Tensor
     of_window: tf.Tensor
 
@@ -66,10 +70,11 @@ def find(arrays, operands, chosen: tf.Tensor, member: tf.Tensor) -> Products:
     of_kernel = window * tf.maximum(size(second, 2, 0), 1.0)
     summed = tf.where(is_convolution, of_kernel, summed)
     multiply_adds = tf.gather(elements * summed, chosen)[:, tf.newaxis]
-    total = tf.matmul(member, multiply_adds, transpose_a=True)
+    total = tf.matmul(member, tf.matmul(member, multiply_adds, transpose_a=True))
     of_window = tf.cast(is_convolution & (window > pixels), tf.float32)
     return Products(
-        share=multiply_adds / (tf.matmul(member, total) + 1e-9),
+        share=multiply_adds / (total + 1e-9),
+        total=total,
         dims=tf.gather(arrays.dims, chosen),
         of_window=tf.gather(of_window, chosen)[:, tf.newaxis],
     )
