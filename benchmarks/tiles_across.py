@@ -1,6 +1,7 @@
 """Trains tile models on each of two simulators, and tests them on both.
 
   python benchmarks/tiles_across.py --work ~/out/across --seeds 0 1 2
+  python benchmarks/tiles_across.py --work ~/out/across --ablations --seeds 0
   python benchmarks/tiles_across.py --work ~/out/across --table    # what is there
 
 A model that was made on one simulator may know no more than its rules.  So every
@@ -81,6 +82,23 @@ ROWS = (
     ),
     Row('strong recipe', ('--recipe=strong', _EPOCHS)),
 )
+# What of the strong recipe matters: it, with one thing changed.
+ABLATIONS = tuple(
+    Row(f'strong, {name}', ('--recipe=strong', _EPOCHS, *flags))
+    for name, *flags in (
+        ('no tile columns', '--notile_columns'),
+        ('no estimate', '--noestimate'),
+        ('no bins', '--model_kwargs_json={"bins": 0}'),
+        ('no logarithms', '--model_kwargs_json={"log_scales": []}'),
+        ('no message passing', '--model_kwargs_json={"node_gnns": 0}'),
+        ('no head blocks', '--model_kwargs_json={"head_blocks": 0}'),
+        ('dropout', '--model_kwargs_json={"dropout": 0.1}'),
+        ('regression', '--losses=PairwiseDifferenceLoss'),
+        ('fastest first', '--losses=FastestListMLELoss:1,MSE:0.02'),
+        ('128 configurations', '--configs=128'),
+        ('clipped globally', '--clip=global', '--clip_norm=1'),
+    )
+)
 _STRONG = 'strong recipe'
 _BEST_TREES = ('trees, tile columns', 'trees, tile columns, estimate')
 
@@ -143,13 +161,15 @@ def main() -> int:
     parser.add_argument('--seeds', nargs='+', type=int, default=[0, 1, 2])
     parser.add_argument('--kernels', type=int, default=600, help='of each train split')
     parser.add_argument('--rows', nargs='+', help='only these')
+    parser.add_argument('--ablations', action='store_true', help='rows of one change')
     parser.add_argument('--table', action='store_true', help='train nothing')
     args = parser.parse_args()
     command_line.start_tensorflow()
     work = files.expand(args.work)
     for simulator in _SIMULATORS:
         _simulate(work, simulator, args.kernels)
-    rows = [row for row in ROWS if not args.rows or row.name in args.rows]
+    rows = (*ROWS, *ABLATIONS) if args.ablations else ROWS
+    rows = [row for row in rows if not args.rows or row.name in args.rows]
     if not args.table:
         for seed in args.seeds:
             for row in rows:
