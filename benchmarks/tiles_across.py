@@ -286,8 +286,8 @@ def _table(work, rows, seeds, source: str, target: str) -> str:
     lines = [
         f'trained on `{source}`, tested on `{target}`',
         '',
-        '| | top-1 error | top-5 error | OPA | tau | core seconds | configurations/s |',
-        '|---|---|---|---|---|---|---|',
+        '| | top-1 error | top-5 error | OPA | tau | core seconds |',
+        '|---|---|---|---|---|---|',
     ]
     random = np.random.default_rng(0).random((len(seeds), len(kernels.kernel)))
     estimate = tile_table.TileTable(kernels.store, ('estimate',))
@@ -307,7 +307,11 @@ def _table(work, rows, seeds, source: str, target: str) -> str:
         for place in places:
             with open(f'{place}.json', encoding='utf-8') as stream:
                 figures.append(json.load(stream))
-        seen = '' if len(places) == len(seeds) else f' ({len(places)} seeds)'
+        seen = (
+            ''
+            if len(places) == len(seeds)
+            else f' ({len(places)} of {len(seeds)} seeds)'
+        )
         lines.append(
             _line(
                 row.name + seen,
