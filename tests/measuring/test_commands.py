@@ -1,0 +1,75 @@
+"""`collect` and `tune` as they are called."""
+
+import json
+import os
+
+import pytest
+
+from baselines import commands
+from baselines.measuring import backend
+from baselines.measuring import building
+
+
+@pytest.fixture
+def program(tmp_path):
+    """A file with a module of one kernel."""
+    module = building.Module('program')
+    entry = module.computation('entry')
+    x = entry.parameter(building.shape_of('f32', [96, 128]))
+    entry.add('exponential', x.shape, [x])
+    path = tmp_path / 'mine.pb'
+    path.write_bytes(module.finish(entry).SerializeToString())
+    return str(path)
+
+
+@pytest.mark.slow
+def test_collect_and_tune(program, tmp_path, capsys):
+    pytest.importorskip('jaxlib', reason='jaxlib is not installed ([measure])')
+    out = str(tmp_path / 'out')
+    words = ['--configs', '4', '--passes', '2', '--split', 'none']
+    assert commands.run('collect', [program, out, *words]) == 0
+    assert '1 kernels or programs with 4 configurations' in capsys.readouterr().out
+    [npz] = [name for name in os.listdir(out) if name.endswith('.npz')]
+    assert npz.startswith('mine_')
+
+    found = str(tmp_path / 'found.json')
+    words = ['--measure', '2', '--candidates', '8', '--json', found]
+    assert commands.run('tune', [program, '--output', out + '2', *words]) == 0
+    [kernel] = json.load(open(found))['kernels']
+    wanted = 'name claimed speedup low high default_ns best_ns measured candidates '
+    wanted += 'config default_hlo best_hlo'
+    assert set(wanted.split()) <= set(kernel)
+    assert kernel['measured'] == 2 and kernel['candidates'] == 8
+    assert os.path.exists(kernel['default_hlo']) and os.path.exists(kernel['best_hlo'])
+    assert kernel['claimed'] or kernel['speedup'] == 1
+
+
+@pytest.mark.parametrize(
+    'words, message',
+    [
+        (['out'], 'say --builtin and a folder, or one or more programs'),
+        (['--builtin', 'p.pb', 'out'], 'say --builtin and a folder, or one or more'),
+        (['p.pb', 'out', '--split', '1/2'], 'write train/valid/test, as 80/10/10'),
+        (['p.pb', 'out', '--core', '99'], '--core is 99; this process may use'),
+        (['p.pb', 'out', '--passes', '-1'], '--passes is -1; it counts passes'),
+    ],
+)
+def test_what_collect_refuses(words, message, capsys):
+    if 'split' not in words and 'say' not in message:
+        pytest.importorskip('jaxlib', reason='jaxlib is not installed ([measure])')
+    assert commands.run('collect', words) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_without_the_extra_there_is_one_line(monkeypatch, capsys, program):
+    def missing(name):
+        raise backend.importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(backend.importlib.metadata, 'version', missing)
+    for words in (['collect', program, 'out'], ['tune', program]):
+        assert commands.run(words[0], words[1:]) == 1
+        told = capsys.readouterr().err
+        assert told == (
+            'error: measuring needs jaxlib, which is not installed; run '
+            'pip install -e .[measure]\n'
+        )
