@@ -1,4 +1,4 @@
-"""One kernel of the second simulator; as `sample.generate`, with other rules."""
+"""One kernel of the second simulator; as `tile.generate`, with other rules."""
 
 import hashlib
 from typing import Tuple
