@@ -373,6 +373,7 @@ def test_beam_writes_the_same_files(raw, tmp_path, capfd):
                 np.testing.assert_array_equal(a[key], b[key])
 
 
+@pytest.mark.slow
 def test_beam_takes_options_and_stops_at_a_full_disk(
     raw, tmp_path, monkeypatch, capsys
 ):

@@ -193,6 +193,7 @@ class ModelSuite:
         graph = task.graph(list(task.pieces().values()))
         assert_close(model(graph, training=True), model(graph).numpy())
 
+    @pytest.mark.slow
     def test_compiled_as_eager(self, task, name):
         model = task.shared(name)
         graph = task.graph(list(task.pieces().values()))

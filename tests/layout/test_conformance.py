@@ -56,6 +56,7 @@ def _task(tmp_path_factory):
 
 @pytest.mark.parametrize('name', conformance.parameters(registry.layout_models()))
 class TestLayoutModels(conformance.ModelSuite):
+    @pytest.mark.slow
     @pytest.mark.parametrize('scorer', [scoring.LayoutScorer, scoring.SlicedScorer])
     def test_in_slices_as_whole(self, task, name, scorer):
         model = task.shared(name)
@@ -91,6 +92,7 @@ class TestEarlyJoin:
     def _task(self, tmp_path_factory):
         return EarlyTask(tmp_path_factory.mktemp('early'))
 
+    @pytest.mark.slow
     def test_in_slices_as_whole(self, task, name):
         TestLayoutModels().test_in_slices_as_whole(task, name, scoring.LayoutScorer)
 

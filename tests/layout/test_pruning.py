@@ -212,6 +212,7 @@ def test_a_model_that_replaces_forward_is_scored_with_it():
     layout_programs.assert_close(scores, wanted)
 
 
+@pytest.mark.slow
 def test_scores_that_are_not_finite_are_an_error():
     program = layout_programs.random_program(4)
     program = dataclasses.replace(program, feats=program.feats * np.inf)

@@ -389,6 +389,7 @@ def test_seeds(whole):
     assert not _same(whole, _train(seed=2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('stop_after', [1, 3])
 def test_a_resumed_run_is_the_uninterrupted_one(whole, stop_after):
     stopped = _train(seed=1, stop_after=stop_after)

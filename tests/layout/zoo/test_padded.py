@@ -123,6 +123,7 @@ def test_layouts_that_are_left_out_are_row_major():
     assert effects.or_row_major(given, dims).numpy().tolist() == [[[0, 2], [0, -1]]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     'path, least',
     [('default/train/unet3d', 0.4), ('random/valid/unet_3d.4x4.bf16', 0.75)],
