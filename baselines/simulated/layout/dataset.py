@@ -45,7 +45,7 @@ class Programs(folders.Dataset):
     test: int = 6
     configs_min: int = 200
     configs_max: int = 2000
-    rules: str = 'roofline'
+    rules: str = 'drawn'
 
     collection: ClassVar[str] = 'layout'
     version: ClassVar[int] = GENERATOR_VERSION

@@ -18,7 +18,7 @@ from baselines.simulated.layout.ops import Module
 from baselines.simulated.layout.programs import Program
 
 # Raise it whenever the same parameters give other arrays.
-GENERATOR_VERSION = 1
+GENERATOR_VERSION = 2
 
 _SEGMENT_MARKS = ('cluster', 'while', 'cond')
 

@@ -163,7 +163,7 @@ def test_blocks_repeat():
 
 # Files.
 
-SIZES = dict(train=2, valid=1, test=1, configs_min=20, configs_max=60)
+SIZES = dict(train=2, valid=1, test=1, configs_min=20, configs_max=60, rules='roofline')
 
 
 @pytest.fixture(scope='module')
