@@ -13,6 +13,7 @@ from typing import Any, Callable, Mapping, Optional, Sequence, Type, TypeVar
 
 from baselines import config
 from baselines import recipes
+from baselines import text
 
 _AnyConfig = TypeVar('_AnyConfig')
 
@@ -171,7 +172,7 @@ def guarded(work: Callable[[], Optional[int]]) -> int:
     except (ValueError, OSError) as error:
         if os.environ.get('TPUGRAPHS_DEBUG'):
             raise
-        message = ' '.join(str(error).split()) or type(error).__name__
+        message = text.one_line(error)
         print(f'error: {message}', file=sys.stderr)
         return 1
 

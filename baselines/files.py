@@ -1,14 +1,132 @@
-"""Paths as users write them, and files that appear whole or not at all."""
+"""Paths as users write them, strangers' files, and files that appear whole or
+not at all."""
 
 import contextlib
+import errno
+import fcntl
 import os
+import shutil
+import socket
+import stat
 import tempfile
-from typing import IO, Iterator
+import time
+from typing import IO, BinaryIO, Iterator, Optional, Pattern
 
 
 def expand(path: str) -> str:
     """Returns `path` absolute, with `~` expanded and no trailing slash."""
     return os.path.abspath(os.path.expanduser(path))
+
+
+def open_regular(path: str, max_bytes: Optional[int] = None) -> BinaryIO:
+    """Opens a file that may come from a stranger, to read its bytes.
+
+    A pipe, a device or a socket would let the reader wait, or read, for ever.
+
+    Args:
+        path: the file, or a link to it.
+        max_bytes: the most that it may have.
+
+    Raises:
+        ValueError: it is no regular file, a link to nothing, or too large.
+        OSError: it cannot be read.
+    """
+    try:
+        # Opening does not wait for the other end of a pipe.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise ValueError(f'{path}: not a regular file') from None
+        if os.path.islink(path) and error.errno in (errno.ENOENT, errno.ELOOP):
+            raise ValueError(f'{path}: a link to a file that is not there') from None
+        raise
+    try:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            raise ValueError(f'{path}: not a regular file')
+        if max_bytes is not None and found.st_size > max_bytes:
+            raise ValueError(
+                f'{path}: {found.st_size:,} bytes are more than the {max_bytes:,} '
+                'that such a file may have'
+            )
+        return os.fdopen(handle, 'rb')
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def remove_leftovers(folder: str, names: Pattern) -> None:
+    """Removes what killed processes left in `folder`.
+
+    Args:
+        folder: where; it may be missing.
+        names: of files and folders that are only ever ours.  What a living
+            process holds with `hold` or `locked` stays.
+    """
+    with contextlib.suppress(OSError):
+        for name in filter(names.fullmatch, os.listdir(folder)):
+            path = os.path.join(folder, name)
+            with contextlib.suppress(OSError), _opened(path) as handle:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if stat.S_ISDIR(os.fstat(handle).st_mode):
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    os.unlink(path)
+
+
+@contextlib.contextmanager
+def locked(path: str, refusal: str) -> Iterator[None]:
+    """Holds a lock file; it ends with the block, or however the process ends.
+
+    Raises:
+        ValueError: another process holds it: `refusal` and which one.
+        OSError: it cannot be written.
+    """
+    for _ in range(20):
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(handle, 200).decode(errors='replace')
+            os.close(handle)
+            time.sleep(0.02)  # it may only be looked at by `remove_leftovers`
+            continue
+        except OSError:  # some network file systems have no locks
+            break
+        if os.fstat(handle).st_nlink:
+            break
+        os.close(handle)
+    else:
+        raise ValueError(f'{refusal}: {holder}')
+    try:
+        os.ftruncate(handle, 0)
+        os.write(handle, f'process {os.getpid()} on {socket.gethostname()}'.encode())
+        yield
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        os.close(handle)
+
+
+def hold(handle: int) -> bool:
+    """Marks an open file or folder as in use, until it is closed.
+
+    Returns:
+        Whether it is still there: `remove_leftovers` may have been faster.
+    """
+    # Some network file systems have no locks.
+    with contextlib.suppress(OSError):
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    return os.fstat(handle).st_nlink > 0
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[int]:
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
 
 
 @contextlib.contextmanager
@@ -44,13 +162,16 @@ def write_atomically(path: str, mode: str = 'w', **kwargs) -> Iterator[IO]:
 @contextlib.contextmanager
 def _beside(path, folder, prefix, mode, kwargs) -> Iterator[IO]:
     handle, beside = tempfile.mkstemp(prefix=prefix, dir=folder)
+    while not hold(handle):
+        os.close(handle)
+        handle, beside = tempfile.mkstemp(prefix=prefix, dir=folder)
     try:
         with open(handle, mode, **kwargs) as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(beside, 0o666 & ~_umask())
-        os.replace(beside, path)
+            os.chmod(beside, 0o666 & ~_umask())
+            os.replace(beside, path)  # while it is held
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(beside)
@@ -78,9 +199,5 @@ def _umask() -> int:
 
 def _sync_folder(folder: str) -> None:
     """Makes a rename durable; a no-op where folders cannot be synced."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    with contextlib.suppress(OSError), _opened(os.path.realpath(folder)) as handle:
+        os.fsync(handle)

@@ -7,9 +7,10 @@ import importlib.util
 import inspect
 import os
 import pkgutil
+import re
 import sys
 import types
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional
 
 from baselines import files
 
@@ -150,21 +151,44 @@ def _zoo(task: str) -> Iterator[types.ModuleType]:
 
 
 def construct(
-    model_class: type, num_configs: int, num_ops: int, kwargs: Mapping[str, Any]
+    model_class: type,
+    num_configs: int,
+    num_ops: int,
+    kwargs: Mapping[str, Any],
+    first_call: Callable[[Any], Any],
 ) -> Any:
-    """Makes a model with the options of --model_kwargs_json.
+    """Makes a model with the options of --model_kwargs_json, and its variables.
+
+    Args:
+        model_class: from `tile_models` or `layout_models`.
+        num_configs: its first argument.
+        num_ops: its second.
+        kwargs: the others.
+        first_call: calls the model on a small graph.
 
     Raises:
-        ValueError: it does not take them; names the nearest option.
+        ValueError: it does not take the options; names the nearest, or says what
+            the model's code says.
+        Whatever that raises where no option can be the reason.
     """
     check_kwargs(model_class, kwargs)
     try:
-        return model_class(num_configs, num_ops, **kwargs)
-    except (TypeError, ValueError) as error:
+        model = model_class(num_configs, num_ops, **kwargs)
+        first_call(model)
+        return model
+    except Exception as error:
+        if not kwargs and not isinstance(error, (TypeError, ValueError)):
+            raise
+        # Keras puts the layer's name before, and all arguments after it.
+        why = re.sub(
+            r'(?s)^Exception encountered.*?\n\n(.*?)\n\nCall arguments.*',
+            r'\1',
+            str(error),
+        )
         raise ValueError(
             f'--model_kwargs_json: {model_class.__name__} does not take '
-            f'{dict(kwargs)}: {error}'
-        ) from None
+            f'{dict(kwargs)}: {why[:400] or type(error).__name__}'
+        ) from error
 
 
 def models_in(module: types.ModuleType) -> Dict[str, type]:

@@ -86,6 +86,16 @@ def reasons(skipped: Mapping[str, Sequence[str]]) -> str:
 
 
 def one_line(error: Exception, where: str = '') -> str:
-    """Returns an error's text in one line that names `where` it was."""
-    line = ' '.join(str(error).split()) or type(error).__name__
+    """Returns an error's text in one line that names `where` it was.
+
+    What a terminal would not show, such as its control characters, is escaped.
+    """
+    line = printable(' '.join(str(error).split())) or type(error).__name__
     return line if where in line else f'{where}: {line}'
+
+
+def printable(words: str) -> str:
+    """Escapes all that is no letter, digit, sign or space."""
+    return ''.join(
+        c if c.isprintable() else c.encode('unicode_escape').decode() for c in words
+    )

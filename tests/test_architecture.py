@@ -23,7 +23,7 @@ _ROOMS = {
     'hlo': 'files text',
     'data': 'files text hlo',
     'config': 'registry recipes data',
-    'command_line': 'recipes config',
+    'command_line': 'text recipes config',
     'features': 'hlo data',
     'simulated': 'files text hlo data',
     'extraction': 'files text hlo data',
@@ -31,7 +31,7 @@ _ROOMS = {
     'measuring': 'files text hlo data',
     'tiles': 'hlo data features',
     'layout': 'hlo data features tiles',  # the drop-in file takes tiles.implicit
-    'training': 'files text registry config',
+    'training': 'files text registry config data',
     'ranking': 'files text data',  # and so knows no model
     'tasks': 'files text registry recipes config hlo data features simulated '
     'extraction inspection measuring tiles layout training ranking',

@@ -2,6 +2,9 @@
 
 import errno
 import os
+import pathlib
+import re
+import socket
 import stat
 
 import pytest
@@ -147,3 +150,80 @@ def test_a_read_only_folder(tmp_path):
             _write(tmp_path / 'file')
     finally:
         tmp_path.chmod(0o700)
+
+
+def _made_odd(folder, kind):
+    """Makes something that is no regular file; returns its path."""
+    path = folder / 'odd'
+    if kind == 'pipe':
+        os.mkfifo(path)
+    elif kind == 'socket':
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(path))
+    elif kind == 'folder':
+        path.mkdir()
+    else:
+        path.symlink_to(kind)
+    return path
+
+
+@pytest.mark.parametrize(
+    'kind', ['pipe', 'socket', 'folder', '/dev/zero', 'pipe_beside', 'odd', 'nothing']
+)
+def test_what_is_no_regular_file_is_not_opened(tmp_path, monkeypatch, kind):
+    monkeypatch.chdir(tmp_path)  # a socket's path is short
+    os.mkfifo(tmp_path / 'pipe_beside')
+    path = _made_odd(tmp_path if kind != 'socket' else pathlib.Path('.'), kind)
+    with pytest.raises(ValueError, match='not a regular file|a link to a file that'):
+        files.open_regular(str(path))
+
+
+def test_regular_files_are_opened_also_through_links(tmp_path):
+    (tmp_path / 'file').write_bytes(b'12345')
+    (tmp_path / 'link').symlink_to('file')
+    for name in ('file', 'link'):
+        with files.open_regular(str(tmp_path / name), 5) as stream:
+            assert stream.read() == b'12345'
+    with pytest.raises(ValueError, match='5 bytes are more than the 4 that such a'):
+        files.open_regular(str(tmp_path / 'file'), 4)
+    with pytest.raises(FileNotFoundError):
+        files.open_regular(str(tmp_path / 'gone'))
+
+
+def test_leftovers_go_unless_somebody_holds_them(tmp_path):
+    names = re.compile(r'\.ours_\d')
+    for name in ('.ours_1', '.ours_2', '.others_1', 'ours_1'):
+        (tmp_path / name).write_text('x')
+    (tmp_path / '.ours_3').mkdir()
+    (tmp_path / '.ours_3' / 'file').write_text('x')
+    (tmp_path / '.ours_4').mkdir()
+    (tmp_path / '.ours_5').symlink_to('/nowhere')
+    with open(tmp_path / '.ours_2', encoding='utf-8') as held:
+        folder = os.open(tmp_path / '.ours_4', os.O_RDONLY)
+        assert files.hold(held.fileno()) and files.hold(folder)
+        files.remove_leftovers(str(tmp_path), names)
+        kept = ['.others_1', '.ours_2', '.ours_4', '.ours_5', 'ours_1']
+        assert sorted(os.listdir(tmp_path)) == kept
+        os.close(folder)
+    files.remove_leftovers(str(tmp_path), names)
+    assert sorted(os.listdir(tmp_path)) == ['.others_1', '.ours_5', 'ours_1']
+    files.remove_leftovers(str(tmp_path / 'gone'), names)
+
+
+def test_a_file_that_is_being_written_is_no_leftover(tmp_path):
+    with files.write_atomically(str(tmp_path / 'file')) as stream:
+        stream.write('whole')
+        files.remove_leftovers(str(tmp_path), re.compile(r'\.file\..*'))
+    assert (tmp_path / 'file').read_text() == 'whole'
+
+
+def test_a_lock_names_who_holds_it(tmp_path):
+    path = str(tmp_path / 'lock')
+    with files.locked(path, 'busy'):
+        with pytest.raises(ValueError, match=f'busy: process {os.getpid()} on '):
+            with files.locked(path, 'busy'):
+                pass
+    assert os.listdir(tmp_path) == []
+    (tmp_path / 'lock').write_text('of a process that was killed')
+    with files.locked(path, 'busy'):
+        assert f'process {os.getpid()}' in (tmp_path / 'lock').read_text()

@@ -21,6 +21,7 @@ _NAME = re.compile(r'[^.\x00-\x1f\x7f/\\][^\x00-\x1f\x7f/\\]{0,230}\.npz')
 _BLOCK = tarfile.BLOCKSIZE
 _COPY_BYTES = 1 << 20
 # What tarfile raises on headers made to hurt, beside its own errors.
+_MAX_HEADER = 1 << 20
 _DAMAGE = (tarfile.TarError, ValueError, OverflowError, EOFError, RecursionError)
 
 
@@ -64,7 +65,7 @@ def unpack(path: str, root: str, folder: str) -> Unpacked:
             beyond the archive's end, a name twice.  Nothing is written then.
         OSError: no room on the disk, or another error of writing.
     """
-    with open(path, 'rb') as archive:
+    with files.open_regular(path) as archive:
         members, ignored = _checked_members(archive, path, folder)
         target = os.path.join(root, *folder.split('/'))
         missing = [
@@ -79,6 +80,22 @@ def unpack(path: str, root: str, folder: str) -> Unpacked:
         for member in bar:
             _copy(archive, member, os.path.join(target, member.name))
     return Unpacked(len(missing), len(members) - len(missing), ignored)
+
+
+class _Headers:
+    """An archive as tarfile reads it to list it: headers, which are small.
+
+    One may claim gigabytes, for which memory would be taken.
+    """
+
+    def __init__(self, stream: BinaryIO):
+        self._stream = stream
+        self.seek, self.tell = stream.seek, stream.tell
+
+    def read(self, size: int) -> bytes:
+        if not 0 <= size <= _MAX_HEADER:
+            raise ValueError(f'a header claims {size:,} bytes')
+        return self._stream.read(size)
 
 
 def require_room(folder: str, needed: int, purpose: str) -> None:
@@ -102,7 +119,7 @@ def _checked_members(
     members, seen, ignored, end = [], set(), 0, 0
     try:
         # 'r:' is a plain tar: a compressed one could unpack to any size.
-        with tarfile.open(fileobj=archive, mode='r:') as tar:
+        with tarfile.open(fileobj=_Headers(archive), mode='r:') as tar:
             for info in tar:
                 end = _check_extent(info, end, length)
                 name = _name_in(info, folder)

@@ -17,8 +17,11 @@ import fcntl
 import http.client
 import json
 import os
+import queue
 import re
 import socket
+import threading
+import time
 from typing import Any, BinaryIO, Dict, List, NamedTuple, Optional, Sequence, Tuple
 import urllib.error
 import urllib.parse
@@ -33,7 +36,12 @@ from baselines.data import collections
 BASE_URL = 'http://download.tensorflow.org/data/tpu_graphs/v0/'
 
 _READ_BYTES = 1 << 18
+# A server has to answer within this time, and in every such time to send ..
 _TIMEOUT_S = 60
+_LEAST_BYTES = 60_000
+# A connection that brings less than this is a poor one; so many end the attempt.
+_POOR_BYTES = 1 << 20
+_POOR_CONNECTIONS = 20
 _DROPPED = (
     http.client.HTTPException,
     urllib.error.URLError,
@@ -128,7 +136,8 @@ def download(
 def fetch(url: str, path: str) -> None:
     """Downloads a file; goes on where an earlier call was interrupted.
 
-    Dropped connections are taken up again as long as each brings some bytes.
+    Dropped connections are taken up again as long as each brings some bytes, and
+    not too many bring only a few.
 
     Args:
         url: http or https; the server has to tell the length.
@@ -149,9 +158,11 @@ def fetch(url: str, path: str) -> None:
         if not _is_at(out, f'{path}.part'):
             # Another process finished it between our opening and locking.
             raise OSError(f'{path} was downloaded by another process; run again')
-        complete = False
+        complete, poor = False, 0
         while not complete:
             before = out.tell()
+            if poor > _POOR_CONNECTIONS:
+                raise OSError(f'{url}: the server gets nowhere; try again later')
             try:
                 complete = _receive(url, out, f'{path}.part.json')
             except urllib.error.HTTPError as error:
@@ -160,6 +171,7 @@ def fetch(url: str, path: str) -> None:
                 if out.tell() <= before:
                     reason = getattr(error, 'reason', None) or error
                     raise OSError(f'{url}: {reason}') from None
+            poor += out.tell() - before < _POOR_BYTES
         out.flush()
         os.fsync(out.fileno())
         os.replace(f'{path}.part', path)
@@ -177,7 +189,7 @@ def _receive(url: str, out: BinaryIO, note: str) -> bool:
     if offset:
         request.add_header('Range', f'bytes={offset}-')
     try:
-        response = urllib.request.urlopen(request, timeout=_TIMEOUT_S)
+        response = _answer(request)
     except urllib.error.HTTPError as error:
         if error.code != 416 or not offset:
             raise
@@ -186,6 +198,11 @@ def _receive(url: str, out: BinaryIO, note: str) -> bool:
         return False
     with response:
         start, total = _extent(url, response)
+        if response.status == http.client.PARTIAL_CONTENT and start != offset:
+            raise ValueError(
+                f'{url}: the server sends the bytes from {start:,}, where those from '
+                f'{offset:,} were to come'
+            )
         headers = response.headers
         validator = headers.get('ETag') or headers.get('Last-Modified')
         version = {'total': total, 'validator': validator}
@@ -204,6 +221,29 @@ def _receive(url: str, out: BinaryIO, note: str) -> bool:
     return out.tell() == total
 
 
+def _answer(request: urllib.request.Request) -> http.client.HTTPResponse:
+    """Opens an address; no longer than the time in which it has to answer.
+
+    A socket's timeout begins anew with every byte, so another thread waits.
+    """
+    done: queue.SimpleQueue = queue.SimpleQueue()
+
+    def ask():
+        try:
+            done.put(urllib.request.urlopen(request, timeout=_TIMEOUT_S))
+        except Exception as error:  # raised below
+            done.put(error)
+
+    threading.Thread(target=ask, daemon=True).start()
+    try:
+        found = done.get(timeout=_TIMEOUT_S)
+    except queue.Empty:
+        raise socket.timeout(f'no answer within {_TIMEOUT_S} seconds') from None
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
 def _append(
     response: http.client.HTTPResponse, out: BinaryIO, url: str, start: int, total: int
 ) -> None:
@@ -211,12 +251,21 @@ def _append(
     with tqdm.tqdm(
         desc=name, initial=start, total=total, unit='B', unit_scale=True, disable=None
     ) as bar:
+        began, arrived = time.monotonic(), 0
         while True:
-            piece = response.read(_READ_BYTES)
+            piece = response.read1(_READ_BYTES)  # what has come, at least a byte
             if not piece:
                 break
             out.write(piece)
             bar.update(len(piece))
+            arrived += len(piece)
+            if time.monotonic() - began > _TIMEOUT_S:
+                if arrived < _LEAST_BYTES:
+                    raise OSError(
+                        f'{url}: only {arrived:,} bytes in {_TIMEOUT_S} seconds; run '
+                        'the command again to go on from there'
+                    )
+                began, arrived = time.monotonic(), 0
     if out.tell() < total:
         raise ConnectionError(
             f'the connection ended after {out.tell():,} of {total:,} bytes; run '

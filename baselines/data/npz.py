@@ -13,7 +13,7 @@ import io
 import math
 import os
 import struct
-from typing import BinaryIO, Dict, Iterator, Mapping, Optional, Tuple, Union
+from typing import BinaryIO, Collection, Dict, Iterator, Mapping, Optional, Tuple, Union
 import zipfile
 import zlib
 
@@ -34,6 +34,10 @@ _DAMAGE = (
 )
 # Smaller files are read at once, which is faster than seeking in them.
 _AT_ONCE = 64 << 20
+# A local header: signature, version, flags, method, time, date, CRC, packed and
+# unpacked size, lengths of name and extra field.  A data descriptor may follow.
+_LOCAL_HEADER = struct.Struct('<4s5H3L2H')
+_DESCRIPTOR_BYTES = 24
 _KIND_NAMES = {'f': 'floats', 'i': 'integers', 'u': 'integers', 'U': 'text'}
 
 
@@ -71,14 +75,16 @@ def read_arrays(
     schema: Mapping[str, Field],
     max_bytes: int,
     max_file_bytes: Optional[int] = None,
+    others: Optional[Collection[str]] = (),
 ) -> Dict[str, np.ndarray]:
-    """Reads and checks the arrays of `schema`; other keys are not looked at.
+    """Reads and checks the arrays of `schema`.
 
     Args:
         path: an npz file.
         schema: key to field.
         max_bytes: the most that these arrays, unpacked, may take.
         max_file_bytes: the most that the file may take; None means as much.
+        others: keys that the file may hold besides; None means any.
 
     Returns:
         Key to array, C-contiguous, in the field's dtype and perhaps read-only.
@@ -90,6 +96,8 @@ def read_arrays(
     """
     with explain_damage(path):
         with open_archive(path, max_file_bytes or max_bytes) as archive:
+            if others is not None:
+                _refuse_unknown(path, archive, {*schema, *others})
             arrays = _read_members(path, archive, schema, max_bytes)
     return check_arrays(path, arrays, schema)
 
@@ -103,19 +111,60 @@ def open_archive(path: str, max_bytes: int) -> Iterator[zipfile.ZipFile]:
         max_bytes: the most that the file may take.
 
     Raises:
-        ValueError: the file is too large.
+        ValueError: no regular file, or too large a one.
         Whatever `explain_damage` explains.
     """
-    size = os.path.getsize(path)
-    if size > max_bytes:
-        raise FieldError(
-            f'{path}: {size:,} bytes are more than the {max_bytes:,} that such '
-            'a file may have'
-        )
-    with open(path, 'rb') as stream:
+    try:
+        opened = files.open_regular(path, max_bytes)
+    except ValueError as error:
+        raise FieldError(str(error)) from None
+    with opened as stream:
+        size = os.fstat(stream.fileno()).st_size
         content = io.BytesIO(stream.read()) if size <= _AT_ONCE else stream
         with zipfile.ZipFile(content) as archive:
+            _check_directory(archive, content)
             yield archive
+
+
+def _check_directory(archive: zipfile.ZipFile, stream: BinaryIO) -> None:
+    """Compares the archive's directory with the headers before its members.
+
+    The directory has no checksum: a damaged name, or length, would let a member
+    vanish, and an optional array become its default.
+
+    Raises:
+        ValueError: a name differs or is there twice, or between the members is
+            something that the directory does not list.
+    """
+    end, seen = 0, set()
+    for info in sorted(archive.infolist(), key=lambda info: info.header_offset):
+        stream.seek(info.header_offset)
+        header = _LOCAL_HEADER.unpack(stream.read(_LOCAL_HEADER.size))
+        name = stream.read(header[-2])
+        if name != info.orig_filename.encode(
+            'utf-8' if info.flag_bits & 2048 else 'cp437'
+        ):
+            raise ValueError(f'{info.orig_filename!r} is called {name!r} elsewhere')
+        if (
+            info.filename in seen
+            or not 0 <= info.header_offset - end <= _DESCRIPTOR_BYTES
+        ):
+            raise ValueError(f'its list of contents is wrong at {info.filename!r}')
+        seen.add(info.filename)
+        end = stream.tell() + header[-1] + info.compress_size
+    if not 0 <= archive.start_dir - end <= _DESCRIPTOR_BYTES:
+        raise ValueError('its list of contents is not complete')
+
+
+def _refuse_unknown(
+    path: str, archive: zipfile.ZipFile, known: Collection[str]
+) -> None:
+    for name in archive.namelist():
+        if name[: -len('.npy')] not in known or not name.endswith('.npy'):
+            raise FieldError(
+                f'{path}: holds {name!r}, which such a file does not have (known: '
+                f'{", ".join(sorted(known))})'
+            )
 
 
 @contextlib.contextmanager
@@ -318,6 +367,11 @@ def _converted(path, key, array, dtype) -> np.ndarray:
     if dtype is not None:
         with np.errstate(over='ignore'):
             array = array.astype(dtype, order='C', copy=False)
+    if array.dtype.kind == 'U' and array.size:
+        # Beyond Unicode, or half of a pair: Python has no such text.
+        codes = np.ascontiguousarray(array).view(array.dtype.byteorder + 'u4')
+        if ((codes > 0x10FFFF) | (codes >> 11 == 0xD800 >> 11)).any():
+            raise FieldError(f'{path}: {key} holds characters that do not exist')
     if array.dtype.kind == 'f':
         finite = np.isfinite(array)
         if not finite.all():

@@ -2,10 +2,11 @@
 
 import dataclasses
 from typing import Any, List, Optional, Tuple
-import zipfile
 
 import numpy as np
 
+from baselines import files
+from baselines.data import npz
 from baselines.data import raw
 from baselines.data.layout import records as layout_records
 from baselines.data.tile import records
@@ -73,7 +74,7 @@ def load(path: str) -> List[Content]:
         ValueError: the file is neither, or damaged.
         OSError: it cannot be read.
     """
-    with open(path, 'rb') as stream:
+    with files.open_regular(path) as stream:
         zipped = stream.read(2) == b'PK'
     if zipped or path.endswith('.npz'):
         return [_npz_content(path)]
@@ -82,9 +83,9 @@ def load(path: str) -> List[Content]:
 
 
 def _npz_content(path: str) -> Content:
-    kind = 'tile'
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
+    with npz.explain_damage(path):
+        with npz.open_archive(path, layout_records.MAX_FILE_BYTES) as archive:
+            kind = 'tile'
             if 'node_config_feat.npy' in archive.namelist():
                 kind = 'layout'
     default, configurable = None, 0

@@ -26,6 +26,7 @@ TILE_CHOICES = 5
 _ID = re.compile(rf'({"|".join(collections.NAMES)}):[^\s,:;"]+')
 _ID_FORMS = ' or '.join(f'{name}:<graph>' for name in collections.NAMES)
 _INDEX = re.compile(r'[0-9]{1,9}')
+_MAX_BYTES = 1 << 30  # the published template has 240 kB
 
 
 class Row(NamedTuple):
@@ -154,7 +155,7 @@ def read_predictions(path: str, padded: bool = False) -> List[Row]:
             row, an ID seen before, no row at all.
         OSError: the file cannot be read.
     """
-    with open(files.expand(path), 'rb') as stream:
+    with files.open_regular(files.expand(path), _MAX_BYTES) as stream:
         text = _decoded(path, stream.read().removeprefix(codecs.BOM_UTF8))
     lines = text.rstrip().split('\n')
     if lines == ['']:

@@ -140,7 +140,7 @@ class Dataset(abc.ABC):
 def read_marker(root: str) -> Optional[Dict[str, Any]]:
     """Returns what is noted of the data at `root`; None if there are none."""
     with contextlib.suppress(OSError, ValueError):
-        with open(os.path.join(root, MARKER), encoding='utf-8') as stream:
+        with files.open_regular(os.path.join(root, MARKER), 1 << 20) as stream:
             return json.load(stream)
     return None
 

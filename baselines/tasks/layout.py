@@ -41,14 +41,16 @@ class Layouts(task.Task):
                     'without --features and --mod128'
                 )
             kwargs = {'scaling': normalizer.to_json(), **kwargs}
-        model = registry.construct(model_class, num_configs, num_ops, kwargs)
-        model.forward(
-            graphs_lib.example_graph(
-                normalizer.num_node_features, normalizer.num_config_features
-            ),
-            2,
+        graph = graphs_lib.example_graph(
+            normalizer.num_node_features, normalizer.num_config_features
         )
-        return model
+        return registry.construct(
+            model_class,
+            num_configs,
+            num_ops,
+            kwargs,
+            lambda model: model.forward(graph, 2),
+        )
 
     def scaled(self, store, training=False):
         """The programs of a split, `StoredPrograms`."""

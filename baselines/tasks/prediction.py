@@ -10,6 +10,7 @@ import numpy as np
 
 from baselines import config as config_lib
 from baselines import files
+from baselines import text
 from baselines.data import collections
 from baselines.data import folds
 from baselines.data import variants
@@ -18,6 +19,7 @@ from baselines.features import normalizer as normalizer_lib
 from baselines.ranking import report
 from baselines.tasks import task
 from baselines.training import runs
+from baselines.training import weights
 
 _Scaling = Tuple[normalizer_lib.Normalizer, int]  # and num_ops
 
@@ -113,7 +115,8 @@ class Predictor(task.Task):
         if args.get('models_file') and not models_file:
             print(
                 f'note: {run.model_dir} was trained with --models_file='
-                f'{args["models_file"]}; pass it here too if it is not ours',
+                f'{text.printable(str(args["models_file"]))}; pass it '
+                'here too if it is not ours',
                 file=sys.stderr,
             )
         self.run = run
@@ -128,14 +131,16 @@ class Predictor(task.Task):
         except ValueError as error:
             raise ValueError(f'{runs.run_file(run.model_dir)}: {error}') from None
         self.normalizer, self.num_ops = stored or self._fitted_scaling()
-        self.model = self.make_model(
-            args['model'],
-            config_lib.model_kwargs(args.get('model_kwargs_json') or '{}'),
-            models_file,
-            self._configs,
-            self.num_ops,
-            self.normalizer,
-        )
+        kwargs = config_lib.model_kwargs(args.get('model_kwargs_json') or '{}')
+        with weights.limited(run.model_dir, kwargs):
+            self.model = self.make_model(
+                args['model'],
+                kwargs,
+                models_file,
+                self._configs,
+                self.num_ops,
+                self.normalizer,
+            )
         runs.read_weights(run, self.model)
 
     def open_split(self, split: str) -> splits.PackedSplit:
@@ -155,8 +160,9 @@ class Predictor(task.Task):
         ):
             return folds.with_fold(str(fold), stores, self.program_of)[split]
         print(
-            f'note: {self.run.model_dir} is of fold {fold} of other data; '
-            f'{stores[split].source} is taken whole',
+            f'note: {self.run.model_dir} is of fold '
+            f'{text.printable(str(fold))} of other data; {stores[split].source} '
+            'is taken whole',
             file=sys.stderr,
         )
         return stores[split]
@@ -181,7 +187,8 @@ class Predictor(task.Task):
             )
         scored = zip(store.graph_ids, self.scores(self.scaled(store)))
         title = f'ranking {os.path.basename(store.source)}'
-        yield from task.with_bar(scored, store.num_graphs, title, self.unit)
+        with self.checked(store):
+            yield from task.with_bar(scored, store.num_graphs, title, self.unit)
 
     def _stored_scaling(self) -> Optional[_Scaling]:
         info = self.run.info

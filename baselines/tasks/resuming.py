@@ -1,10 +1,14 @@
 """The state of a training after each epoch, to go on from."""
 
+import contextlib
 import dataclasses
 import os
-from typing import Any, Mapping
+import re
+import time
+from typing import Any, Mapping, Optional
 
 from baselines import config as config_lib
+from baselines import files
 from baselines.data.packed import splits
 from baselines.training import loop
 from baselines.training import runs
@@ -12,6 +16,13 @@ from baselines.training import runs
 
 class Unfinished:
     """The unfinished run of some settings and data, in a file of its own.
+
+    As a context manager it keeps other processes from the same training.
+
+    Attributes:
+        key: of the settings and data.
+        run_hash: of the run when it is finished.
+        started: milliseconds since 1970, when it was begun.
 
     Args:
         config: the settings.
@@ -25,21 +36,65 @@ class Unfinished:
         stores: Mapping[str, splits.PackedSplit],
         trainer: loop.Trainer,
     ):
-        key = config_lib.training_key(
+        self.key = config_lib.training_key(
             config, stores['train'].fingerprint, stores['valid'].fingerprint
         )
-        path = os.path.join(config.out_dir, f'unfinished_{key}.npz')
+        self.run_hash = runs.new_hash()
+        self.started = time.time_ns() // 1_000_000
+        path = os.path.join(config.out_dir, f'unfinished_{self.key}.npz')
         self._checkpoint = runs.Checkpoint(path)
         self._config = config
         self._trainer = trainer
-        self.remove = self._checkpoint.remove
+        self._kept: Any = None
+        self._lock = contextlib.ExitStack()
+
+    def __enter__(self) -> 'Unfinished':
+        folder = os.path.dirname(self._checkpoint.path)
+        runs.remove_leftovers(folder)
+        lock = os.path.join(folder, f'.unfinished_{self.key}.lock')
+        refusal = f'--out_dir {folder}: another training of these settings writes there'
+        self._lock.enter_context(files.locked(lock, refusal))
+        return self
+
+    def __exit__(self, *unused_error) -> None:
+        self._lock.close()
+
+    def finished(self) -> Optional[runs.Run]:
+        """The run to resume, where it was finished; call before `state`.
+
+        A training may have been killed between saving its run and removing its
+        state, or be asked to go on where there is nothing left to do.
+
+        Raises:
+            ValueError: the file is damaged.
+        """
+        if not self._config.resume:
+            return None
+        self._kept = self._checkpoint.read()
+        if self._kept is None:
+            return runs.find(self._config.out_dir, self.key)
+        described = self._kept[1]
+        # Earlier versions kept neither.
+        self.run_hash = str(described.pop('run_hash', self.run_hash))
+        self.started = int(described.pop('started', self.started))
+        if not re.fullmatch('[0-9a-f]{32}', self.run_hash):
+            raise ValueError(
+                f'{self._checkpoint.path} is damaged (run_hash); delete it to '
+                'start anew'
+            )
+        return runs.finished(self._config.out_dir, self.run_hash)
 
     def keep(self, state: loop.State) -> None:
         """Writes everything that it takes to go on after this epoch."""
         arrays = {f'now_{i:04d}': w for i, w in enumerate(self._trainer.state())}
         arrays.update({f'best_{i:04d}': w for i, w in enumerate(state.best_weights)})
         described = dataclasses.asdict(dataclasses.replace(state, best_weights=[]))
-        self._checkpoint.write(arrays, described)
+        own = {'run_hash': self.run_hash, 'started': self.started}
+        self._checkpoint.write(arrays, {**described, **own})
+
+    def remove(self) -> None:
+        """Ends it: the run is saved."""
+        self._checkpoint.remove()
 
     def state(self) -> loop.State:
         """The state to go on from: that of an interrupted run, or a new one.
@@ -55,14 +110,13 @@ class Unfinished:
                     'go on with it.  Starting anew'
                 )
             return loop.State()
-        kept = self._checkpoint.read()
-        if kept is None:
+        if self._kept is None:
             print(
                 'note: --resume: there is no interrupted run of these settings '
                 f'in {self._config.out_dir}; starting anew'
             )
             return loop.State()
-        arrays, described = kept
+        arrays, described = self._kept
         now, best = (
             [arrays[key] for key in sorted(arrays) if key.startswith(part)]
             for part in ('now_', 'best_')

@@ -1,6 +1,7 @@
 """What a training and a prediction have to know of a kind of collection."""
 
 import abc
+import contextlib
 import importlib
 import os
 import types
@@ -58,6 +59,20 @@ class Task(abc.ABC):
             skip_bad_files=options.skip_bad_files,
             limit=self.collection.toy_files if options.toy_data else None,
         )
+
+    @contextlib.contextmanager
+    def checked(self, *stores: splits.PackedSplit) -> Iterator[None]:
+        """Where a number is not finite, looks whether the packed data are damaged.
+
+        Raises:
+            ValueError: they are, rather than what went wrong.
+        """
+        try:
+            yield
+        except ValueError:
+            for store in stores:
+                store.verify()
+            raise
 
     @staticmethod
     @abc.abstractmethod

@@ -34,11 +34,15 @@ class Tiles(task.Task):
 
     @staticmethod
     def make_model(name, kwargs, models_file, num_configs, num_ops, normalizer):
-        model = registry.construct(
-            _model_class(name, models_file), num_configs, num_ops, kwargs
+        model_class = _model_class(name, models_file)
+        graph = graphs_lib.example_graph(normalizer)
+        return registry.construct(
+            model_class,
+            num_configs,
+            num_ops,
+            kwargs,
+            lambda model: model.forward(graph, 2),
         )
-        model.forward(graphs_lib.example_graph(normalizer), 2)
-        return model
 
     def scaled(self, store, training=False):
         """The kernels of a split, `TileGraphs`."""

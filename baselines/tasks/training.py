@@ -4,8 +4,7 @@ import abc
 import math
 import os
 import platform
-import time
-from typing import Any, Callable, Dict, Iterator, List, Sequence
+from typing import Any, Callable, Dict, Iterator, List
 
 import numpy as np
 import tensorflow as tf
@@ -120,21 +119,35 @@ class Training(task.Task):
             OSError: something cannot be written.
         """
         unfinished = resuming.Unfinished(self.config, self.stores, self._trainer)
-        state = loop.fit(
-            self._trainer,
-            unfinished.state(),
-            epochs=self.config.epochs,
-            early_stop=self.config.early_stop,
-            steps_per_epoch=self._steps,
-            chunks=self._epochs(),
-            validate=self._validator(),
-            after_epoch=unfinished.keep,
-            say=tqdm.tqdm.write,
-            patience_steps=getattr(self.config, 'early_stop_steps', 0),
-        )
-        model_dir = self._finish(state)
-        unfinished.remove()
-        return model_dir
+        with unfinished:
+            run = unfinished.finished()
+            if run:
+                print('note: --resume: the run of these settings is finished already')
+            else:
+                run = self._fit(unfinished)
+            self._write_ranking(run)
+            unfinished.remove()
+        return run.model_dir
+
+    def _fit(self, unfinished: resuming.Unfinished) -> runs.Run:
+        """Trains, measures, ranks and saves the run."""
+        with self.checked(*self.stores.values()):
+            state = loop.fit(
+                self._trainer,
+                unfinished.state(),
+                epochs=self.config.epochs,
+                early_stop=self.config.early_stop,
+                steps_per_epoch=self._steps,
+                chunks=self._epochs(),
+                validate=self._validator(),
+                after_epoch=unfinished.keep,
+                say=tqdm.tqdm.write,
+                patience_steps=getattr(self.config, 'early_stop_steps', 0),
+            )
+            info = self._finish(state)
+        info.update(training_key=unfinished.key, started=unfinished.started)
+        saved = runs.save(self.config.out_dir, unfinished.run_hash, self.model, info)
+        return runs.Run(saved, info)
 
     # What differs between tiles and layouts.
 
@@ -254,8 +267,8 @@ class Training(task.Task):
         labels, scores = (np.stack(part) for part in zip(*lists))
         return float(self._loss(labels.astype(np.float32), scores))
 
-    def _finish(self, state: loop.State) -> str:
-        """Measures validation, ranks test, and writes the run."""
+    def _finish(self, state: loop.State) -> Dict[str, Any]:
+        """Measures validation and ranks test; returns what the run file says."""
         final_error: Dict[str, Any] = {'val': None, 'test': None}
         if self.stores['valid'].has_runtimes:
             scored = self._scored('valid', 'measuring validation')
@@ -268,30 +281,8 @@ class Training(task.Task):
                 print(f'{split} {self.error_words(errors)}')
         ids = self.stores['test'].graph_ids
         rows = [self.row(graph_id, scores) for graph_id, scores in zip(ids, scored)]
-        return self._save(state, rows, final_error)
-
-    def _scored(self, split: str, title: str) -> List[np.ndarray]:
-        scores = self.scores(self.graphs[split])
-        count = self.stores[split].num_graphs
-        return list(task.with_bar(scores, count, title, self.unit))
-
-    def _final_error(self, split, scored) -> Dict[str, float]:
-        store = self.stores[split]
-        results = [
-            report.GraphResult(graph_id, scores, self.labels(store, number))
-            for number, (graph_id, scores) in enumerate(zip(store.graph_ids, scored))
-        ]
-        return report.final_error(self.collection.task, results)
-
-    def _save(
-        self,
-        state: loop.State,
-        rows: Sequence[submission.Row],
-        final_error: Dict[str, Any],
-    ) -> str:
-        """Writes the run and the ranking of the test split, and says where."""
         config, stores = self.config, self.stores
-        info = {
+        return {
             # The data root in full: predictions may be made from another folder.
             'args': {
                 **config_lib.to_json(config),
@@ -310,16 +301,36 @@ class Training(task.Task):
             'normalizer': self.normalizer.to_json(),
             'num_ops': self.num_ops,
         }
-        words = ['results', str(time.time_ns() // 1_000_000)]
+
+    def _scored(self, split: str, title: str) -> List[np.ndarray]:
+        scores = self.scores(self.graphs[split])
+        count = self.stores[split].num_graphs
+        return list(task.with_bar(scores, count, title, self.unit))
+
+    def _final_error(self, split, scored) -> Dict[str, float]:
+        store = self.stores[split]
+        results = [
+            report.GraphResult(graph_id, scores, self.labels(store, number))
+            for number, (graph_id, scores) in enumerate(zip(store.graph_ids, scored))
+        ]
+        return report.final_error(self.collection.task, results)
+
+    def _write_ranking(self, run: runs.Run) -> None:
+        """Writes the CSV, and says where everything is; the same once more."""
+        rows = [
+            submission.Row(graph_id, tuple(configs))
+            for graph_id, configs in run.info['test_predictions'].items()
+        ]
+        words = ['results', str(run.info['started'])]
         name = '_'.join([*words, *self.collection.flags.values()])
-        path = config.results_csv or os.path.join(config.out_dir, f'{name}.csv')
-        model_dir = runs.save(config.out_dir, runs.new_hash(), self.model, info)
+        path = self.config.results_csv or os.path.join(
+            self.config.out_dir, f'{name}.csv'
+        )
         submission.write_predictions(path, rows)
         print(
-            f'model:   {model_dir}\nrun:     {runs.run_file(model_dir)}\n'
+            f'model:   {run.model_dir}\nrun:     {runs.run_file(run.model_dir)}\n'
             f'ranking: {files.expand(path)}'
         )
-        return model_dir
 
 
 def count_weights(model: tf.keras.Model) -> int:

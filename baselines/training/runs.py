@@ -5,32 +5,46 @@ run file is gzipped JSON with everything else that prediction needs.  We read
 the weights back as a plain checkpoint: the stored graph is never executed.
 """
 
+import contextlib
 import dataclasses
 import errno
 import gzip
+import hashlib
 import io
 import json
 import logging
 import os
 import re
 import shutil
+import sys
 import tempfile
-from typing import Any, Dict, List
+from typing import Any, Dict, Optional
 import uuid
 import warnings
 import zlib
 
 from absl import logging as absl_logging
-from google.protobuf import message
 import numpy as np
 import tensorflow as tf
-from tensorflow.core.protobuf import trackable_object_graph_pb2
 
 from baselines import files
+from baselines import text
+from baselines.data import npz
+from baselines.training import weights
 
-# Run files hold curves, predictions and a normaliser: 1 to 50 MB unpacked.
-_MAX_RUN_BYTES = 1 << 30
-_OBJECT_GRAPH = '_CHECKPOINTABLE_OBJECT_GRAPH'
+# Run files hold curves, predictions and a normaliser: 1 to 50 MB unpacked, which
+# is read before it is trusted.  A value takes 8 to 250 bytes of memory.
+_MAX_RUN_BYTES = 64 << 20
+_MAX_VALUES = 4_000_000
+_MAX_CONTAINERS = 1_000_000
+_MAX_STATE_BYTES = 1 << 40
+# Hidden names of what is being written.
+_LEFTOVERS = re.compile(
+    r'\.((model_[0-9a-f]{32}|run_[0-9a-f]{32}\.jsonz|unfinished_\w+\.npz'
+    r'|results_\w+\.csv)\.\w{8}|unfinished_\w+\.lock)'
+)
+# Of a run file, what says where it was, or what came out; all else is settings.
+_PLACES = ('data_root', 'cache_dir', 'out_dir', 'results_csv', 'models_file')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,25 +122,62 @@ def save(out_dir: str, run_hash: str, model: tf.keras.Model, info: Dict) -> str:
     """
     out_dir = files.expand(out_dir)
     os.makedirs(out_dir, exist_ok=True)
-    text = json.dumps(info, allow_nan=False)
+    info = signed(info, weights.digest(model))
+    content = json.dumps(info, allow_nan=False)
     final = os.path.join(out_dir, f'model_{run_hash}')
     for path in (final, run_file(final)):
         if os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, 'a run is never overwritten', path)
-    beside = tempfile.mkdtemp(prefix='.model_', dir=out_dir)
+    beside = tempfile.mkdtemp(prefix=f'.model_{run_hash}.', dir=out_dir)
+    handle = os.open(beside, os.O_RDONLY)
     try:
+        files.hold(handle)
         _save_model(model, beside)
         os.chmod(beside, 0o755)
         with files.write_atomically(run_file(final), 'wb') as stream:
             with gzip.GzipFile(fileobj=stream, mode='wb') as packed:
-                packed.write(text.encode())
+                packed.write(content.encode())
         os.replace(beside, final)
     except BaseException:
         shutil.rmtree(beside, ignore_errors=True)
         if not os.path.isdir(final) and os.path.exists(run_file(final)):
             os.unlink(run_file(final))
         raise
+    finally:
+        os.close(handle)
     return final
+
+
+def signed(info: Dict[str, Any], weights_digest: str) -> Dict[str, Any]:
+    """Returns a run file's content with its digests."""
+    digest = {'weights': weights_digest, 'settings': _settings_digest(info)}
+    return {**info, 'digest': digest}
+
+
+def remove_leftovers(out_dir: str) -> None:
+    """Removes what trainings that were killed while they wrote have left."""
+    files.remove_leftovers(out_dir, _LEFTOVERS)
+
+
+def finished(out_dir: str, run_hash: str) -> Optional[Run]:
+    """Returns the run of that hash; half a one, of a killed training, is removed."""
+    model_dir = os.path.join(files.expand(out_dir), f'model_{run_hash}')
+    if os.path.isdir(model_dir):
+        return load(model_dir)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(run_file(model_dir))  # `save` writes it first
+    return None
+
+
+def find(out_dir: str, training_key: str) -> Optional[Run]:
+    """Returns a run of that training in a folder, or None."""
+    for name in sorted(os.listdir(files.expand(out_dir))):
+        if re.fullmatch(r'model_\w+', name):
+            with contextlib.suppress(ValueError, OSError):
+                run = load(os.path.join(out_dir, name))
+                if run.info.get('training_key') == training_key:
+                    return run
+    return None
 
 
 def _save_model(model: tf.keras.Model, path: str) -> None:
@@ -167,8 +218,7 @@ def load(model_dir: str) -> Run:
             f'--dir: {model_dir} is not called model_<hash>; point --dir at the '
             'directory that a training left'
         )
-    if not os.path.isfile(os.path.join(model_dir, 'variables', 'variables.index')):
-        raise ValueError(f'--dir: {model_dir} holds no saved model')
+    weights.check_files(model_dir)
     return Run(model_dir, _read_run_file(run_file(model_dir)))
 
 
@@ -179,17 +229,20 @@ def run_file(model_dir: str) -> str:
 
 
 def _read_run_file(path: str) -> Dict[str, Any]:
-    if not os.path.isfile(path):
+    if not os.path.lexists(path):
         raise ValueError(
             f'the run file {path} is missing; it belongs beside the model '
             'directory of the same hash'
         )
     try:
-        with gzip.open(path, 'rb') as stream:
-            text = stream.read(_MAX_RUN_BYTES + 1)
-        if len(text) > _MAX_RUN_BYTES:
+        with files.open_regular(path, _MAX_RUN_BYTES) as stream:
+            content = gzip.GzipFile(fileobj=stream).read(_MAX_RUN_BYTES + 1)
+        if len(content) > _MAX_RUN_BYTES:
             raise ValueError(f'it unpacks to more than {_MAX_RUN_BYTES} bytes')
-        info = json.loads(text)
+        containers = content.count(b'[') + content.count(b'{')
+        if containers > _MAX_CONTAINERS or content.count(b',') > _MAX_VALUES:
+            raise ValueError('it holds more values than any run has')
+        info = json.loads(content, parse_int=_parse_int)
     except (
         EOFError,
         zlib.error,
@@ -219,6 +272,12 @@ def _read_run_file(path: str) -> Dict[str, Any]:
     return info
 
 
+def _parse_int(digits: str) -> int:
+    if len(digits) > 400:  # as long as any float; Python takes minutes for more
+        raise ValueError(f'a number of {len(digits):,} digits')
+    return int(digits)
+
+
 def read_weights(run: Run, model: tf.keras.Model) -> None:
     """Copies a run's weights into a built model, by position.
 
@@ -227,55 +286,55 @@ def read_weights(run: Run, model: tf.keras.Model) -> None:
         model: an instance of the run's architecture, called once.
 
     Raises:
-        ValueError: their number or shapes differ, or the files are damaged.
+        ValueError: their number or shapes differ, the files are damaged, or
+            they or the settings are not those that were saved together.
     """
-    path = os.path.join(run.model_dir, 'variables', 'variables')
+    stored = weights.read(run.model_dir, model)
     wanted = [list(v.shape) for v in model.variables]
-    try:
-        reader = tf.train.load_checkpoint(path)
-        keys = _variable_keys(reader)
-        shapes = reader.get_variable_to_shape_map()
-        stored = [list(shapes[key]) for key in keys]
-        if stored == wanted:
-            for key, variable in zip(keys, model.variables):
-                variable.assign(reader.get_tensor(key))
-    except (
-        tf.errors.OpError,
-        message.DecodeError,
-        RuntimeError,
-        LookupError,
-        TypeError,
-        ValueError,
-    ) as error:  # the reader's choice differs with what is damaged
-        raise ValueError(
-            f'{run.model_dir}: the weights cannot be read: {error}'
-        ) from None
     if stored != wanted:
         raise ValueError(_difference(run, stored, wanted))
+    _check_digest(run, model)
 
 
-def _variable_keys(reader: Any) -> List[str]:
-    """Returns the keys of a saved model's variables, in their order.
+def _settings_digest(info: Dict[str, Any]) -> str:
+    """A digest of all that a run file says but places and itself."""
+    args = {k: v for k, v in info.get('args', {}).items() if k not in _PLACES}
+    settings = {**info, 'args': args, 'digest': None}
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
-    A key is the shortest path to a variable: `variables/3/...` for that of a
-    layer, but `scale/...` for one that the model itself keeps in an attribute.
-    The checkpoint's table of objects says which is number 3.
-    """
-    graph = trackable_object_graph_pb2.TrackableObjectGraph()
-    if reader.has_tensor(_OBJECT_GRAPH):
-        graph.ParseFromString(reader.get_tensor(_OBJECT_GRAPH))
 
-    def children(number):
-        return {c.local_name: c.node_id for c in graph.nodes[number].children}
-
-    variables = children(0).get('variables') if graph.nodes else None
-    if variables is None:
-        return []
-    by_number = children(variables)
-    return [
-        graph.nodes[by_number[str(i)]].attributes[0].checkpoint_key
-        for i in range(len(by_number))
-    ]
+def _check_digest(run: Run, model: tf.keras.Model) -> None:
+    """Makes sure that a model directory and a run file were saved together."""
+    versions = run.info.get('versions')
+    trained_with = versions.get('tensorflow') if isinstance(versions, dict) else None
+    if (
+        trained_with
+        and str(trained_with).split('.')[:2] != tf.__version__.split('.')[:2]
+    ):
+        print(
+            f'note: {run.model_dir} was trained with TensorFlow '
+            f'{text.printable(str(trained_with))}; here '
+            f'is {tf.__version__}',
+            file=sys.stderr,
+        )
+    stored = run.info.get('digest')
+    if not isinstance(stored, dict):
+        print(
+            f'note: {run.model_dir}: its run file has no digest (the published code '
+            'and older versions write none), so whether it belongs to these '
+            'weights cannot be checked',
+            file=sys.stderr,
+        )
+        return
+    if stored.get('weights') != weights.digest(model):
+        raise ValueError(
+            f'{run.model_dir} does not hold the weights that {run_file(run.model_dir)} '
+            'was saved with; copy both again'
+        )
+    if stored.get('settings') != _settings_digest(run.info):
+        raise ValueError(
+            f'{run_file(run.model_dir)} was changed since it was saved; copy it again'
+        )
 
 
 def _difference(run, stored, wanted) -> str:
@@ -302,11 +361,11 @@ class Checkpoint:
 
     def write(self, arrays: Dict[str, np.ndarray], described: Dict) -> None:
         """Replaces the file: named arrays, and JSON."""
-        text = np.frombuffer(json.dumps(described).encode(), np.uint8)
+        described_json = np.frombuffer(json.dumps(described).encode(), np.uint8)
         # In memory first: on a full disk a zip file complains once more, on
         # stderr, when it is collected.
         content = io.BytesIO()
-        np.savez(content, json=text, **arrays)
+        np.savez(content, json=described_json, **arrays)
         with files.write_atomically(self.path, 'wb') as stream:
             stream.write(content.getbuffer())
 
@@ -319,8 +378,13 @@ class Checkpoint:
         if not os.path.exists(self.path):
             return None
         try:
-            with np.load(self.path, allow_pickle=False) as stored:
-                arrays = {key: stored[key] for key in stored.files}
+            with npz.open_archive(self.path, _MAX_STATE_BYTES) as archive:
+                arrays = {}
+                for name in archive.namelist():
+                    with archive.open(name) as member:
+                        arrays[name[: -len('.npy')]] = np.lib.format.read_array(
+                            member, allow_pickle=False
+                        )
             described = json.loads(arrays.pop('json').tobytes())
         except Exception as error:  # zip, zlib, header, JSON: all the same
             raise ValueError(

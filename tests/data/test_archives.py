@@ -139,6 +139,16 @@ def test_declared_size_beyond_the_end(tmp_path):
         archives.unpack(str(path), str(tmp_path / 'root'), _FOLDER)
 
 
+@pytest.mark.parametrize('kind', [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE])
+def test_a_header_that_claims_gigabytes(tmp_path, kind):
+    info, _ = _entry('long', kind=kind)
+    info.size = 8 * 10**9
+    path = tmp_path / 'a.tar'
+    path.write_bytes(info.tobuf() + bytes(1024))
+    with pytest.raises(ValueError, match='a header claims 8,000,000,'):
+        archives.unpack(str(path), str(tmp_path / 'root'), _FOLDER)
+
+
 @pytest.mark.parametrize('kept', [100, 512, 600, 1024, 1500, 2048])
 def test_truncated_archives_are_refused(tmp_path, kept):
     # Two entries of header and one data block each, then the end mark.

@@ -3,14 +3,18 @@
 import contextlib
 import http.server
 import io
+import itertools
 import os
+import socket
 import subprocess
 import sys
 import tarfile
 import threading
+import time
 
 import pytest
 
+from baselines import text
 from baselines.data import download
 
 _NAME = 'npz_tile_xla_train'
@@ -227,6 +231,84 @@ def test_senseless_ranges(server, split, tmp_path, text):
     server.headers = {'Content-Range': text}
     with pytest.raises(ValueError, match='the server answers with Content-Range'):
         download.download(split, str(tmp_path), server.url)
+
+
+@contextlib.contextmanager
+def _answering(send):
+    """Yields the address of a server that calls `send(connection, count)`."""
+    with socket.create_server(('127.0.0.1', 0)) as listening:
+
+        def serve():
+            for count in itertools.count():
+                try:
+                    connection = listening.accept()[0]
+                except OSError:
+                    return
+                with connection, contextlib.suppress(OSError):
+                    connection.recv(4096)
+                    send(connection, count)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f'http://127.0.0.1:{listening.getsockname()[1]}'
+
+
+def _drip(text):
+    def send(connection, unused_count):
+        for byte in text:
+            connection.sendall(bytes([byte]))
+            time.sleep(0.05)
+
+    return send
+
+
+_HEAD = b'HTTP/1.1 %s\r\nContent-Length: %d\r\n%s\r\n'
+
+
+def _slow_body(connection, unused_count):
+    connection.sendall(_HEAD % (b'200 OK', 500, b''))
+    _drip(bytes(500))(connection, 0)
+
+
+@pytest.mark.parametrize(
+    'send, message',
+    [
+        (_drip(b'HTTP/1.1 200 OK\r\n' + b'X: y\r\n' * 99), 'no answer within 0.5'),
+        (_slow_body, 'only .* bytes in 0.5 sec'),
+        (lambda c, _: c.sendall(b'\x1b[31m\xff\x00\r\n' * 9), 'x.tar: '),
+    ],
+)
+def test_a_server_without_haste_or_sense(tmp_path, monkeypatch, send, message):
+    monkeypatch.setenv('no_proxy', '*')
+    monkeypatch.setattr(download, '_TIMEOUT_S', 0.5)
+    began = time.monotonic()
+    with _answering(send) as url, pytest.raises(OSError, match=message) as caught:
+        download.fetch(f'{url}/x.tar', str(tmp_path / 'x.tar'))
+    assert time.monotonic() - began < 10
+    assert text.one_line(caught.value).isprintable()
+
+
+def test_a_part_that_nobody_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setenv('no_proxy', '*')
+    part = _HEAD % (b'206 Part', 5, b'Content-Range: bytes 5-9/10\r\n') + bytes(5)
+    with _answering(lambda c, _: c.sendall(part)) as url:
+        with pytest.raises(
+            ValueError, match='sends the bytes from 5, where those from'
+        ):
+            download.fetch(f'{url}/x.tar', str(tmp_path / 'x.tar'))
+
+
+def test_a_server_that_changes_its_file_all_the_time(tmp_path, monkeypatch):
+    monkeypatch.setenv('no_proxy', '*')
+
+    def send(connection, count):
+        length = 100 + count
+        connection.sendall(_HEAD % (b'200 OK', length, b'ETag: "%d"\r\n' % count))
+        connection.sendall(bytes(count + 1))
+
+    with _answering(send) as url:
+        with pytest.raises(OSError, match='x.tar: the server gets nowhere'):
+            download.fetch(f'{url}/x.tar', str(tmp_path / 'x.tar'))
 
 
 def test_missing_archive_and_no_server(server, split, tmp_path):

@@ -32,7 +32,9 @@ def curve_of(model_dir):
 
 
 def write_info(model_dir, info):
-    """Replaces the run file's object."""
+    """Replaces the run file's object, and its digest of the settings, if any."""
+    if 'digest' in info:
+        info = runs.signed(info, info['digest']['weights'])
     path = runs.run_file(str(model_dir))
     pathlib.Path(path).write_bytes(gzip.compress(json.dumps(info).encode()))
 

@@ -17,6 +17,7 @@ from baselines.hlo import tile as hlo_tile
 from baselines.tasks import layout
 from baselines.tasks import tile
 from baselines.training import runs
+from baselines.training import weights
 from tests.helpers import hlo_modules
 from tests.helpers.hlo_modules import tile_run
 
@@ -84,7 +85,7 @@ def _write_run(folder, model, info):
         f'{model_dir}/variables/variables'
     )
     with gzip.open(runs.run_file(model_dir), 'wt') as stream:
-        json.dump(info, stream)
+        json.dump(runs.signed(info, weights.digest(model)), stream)
     return model_dir
 
 

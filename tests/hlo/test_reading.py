@@ -2,6 +2,7 @@
 
 import os
 import re
+import subprocess
 import sys
 
 from hypothesis import given
@@ -101,12 +102,12 @@ def test_errors_name_the_file(tmp_path, data, kind, message):
 
 
 def test_what_is_no_file(tmp_path):
-    with pytest.raises(ValueError, match='not a file'):
+    with pytest.raises(ValueError, match='not a regular file'):
         reading.read_tuning(str(tmp_path))
     with pytest.raises(OSError):
         reading.read_tuning(str(tmp_path / 'absent.pb'))
     os.mkfifo(tmp_path / 'pipe')  # reading it would wait for ever
-    with pytest.raises(ValueError, match='not a file'):
+    with pytest.raises(ValueError, match='not a regular file'):
         reading.read_tuning(str(tmp_path / 'pipe'))
 
 
@@ -114,17 +115,57 @@ def test_a_file_beyond_the_limit_is_not_read(tmp_path):
     path = tmp_path / 'large.pb'
     with open(path, 'wb') as stream:
         stream.truncate(1 << 31)  # sparse, takes no room
-    with pytest.raises(ValueError, match='a protobuf has at most'):
+    with pytest.raises(ValueError, match='that such a file may have'):
         reading.read_tuning(str(path))
 
 
 @pytest.mark.parametrize('data', [_TILE, _LAYOUT])
-def test_instructions_are_counted_before_they_take_memory(tmp_path, monkeypatch, data):
-    monkeypatch.setattr(reading, 'MAX_INSTRUCTIONS', 3)
+def test_true_files_take_little_memory(tmp_path, monkeypatch, data):
+    monkeypatch.setattr(reading, '_FREE_MEMORY', 0)
     assert _read(tmp_path, data).modules
-    monkeypatch.setattr(reading, 'MAX_INSTRUCTIONS', 2)
-    with pytest.raises(ValueError, match='raw.pb: has more than 2 instructions'):
-        _read(tmp_path, data)
+
+
+def _nested(content, *numbers):
+    """Bytes of messages within each other, by their field numbers."""
+    for number in numbers:
+        head, length = bytearray([8 * number + 2]), len(content)
+        while length > 127:
+            head.append(length & 127 | 128)
+            length >>= 7
+        content = bytes([*head, length]) + content
+    return content
+
+
+@pytest.mark.parametrize(
+    'content, numbers',
+    [
+        (b'\x12\x00', (3, 1)),  # empty instructions of a computation
+        (b'\x12\x03\x90\x0d\x01', (3, 1)),  # with an unknown field, no longer empty
+    ],
+)
+def test_small_messages_that_take_much_memory_are_refused_early(
+    tmp_path, content, numbers
+):
+    data = _nested(content * (18_000_000 // len(content)), *numbers)
+    kept = b'\x10\x05'  # the fingerprint that marks a ModuleTuningData
+    path = tmp_path / 'raw.pb'
+    path.write_bytes(data + kept)
+    code = (
+        'import re, sys, time\n'
+        'from baselines.hlo import protos, reading\n'
+        'protos.protos(); start = time.process_time()\n'
+        'try: reading.read_tuning(sys.argv[1])\n'
+        'except ValueError as error: print(error)\n'
+        'print(time.process_time() - start)\n'
+        'status = open("/proc/self/status").read()\n'
+        'print(int(re.search(r"VmHWM:\\s*(\\d+)", status)[1]) >> 10)\n'
+    )
+    done = subprocess.run(
+        [sys.executable, '-c', code, str(path)], capture_output=True, text=True
+    )
+    message, seconds, megabytes = done.stdout.splitlines()
+    assert message.startswith(f'{path}: so many small messages in 18,00')
+    assert float(seconds) < 20 and int(megabytes) < 700
 
 
 def test_the_classes_need_tensorflow_neither_imported_nor_as_pinned(monkeypatch):
@@ -144,7 +185,6 @@ def test_without_tensorflow_the_error_says_what_to_do(monkeypatch):
 
 
 def test_reading_does_not_import_tensorflow(tmp_path):
-    import subprocess
 
     path = tmp_path / 'raw.pb'
     path.write_bytes(_TILE)

@@ -2,11 +2,15 @@
 
 import os
 import re
+import shutil
+import socket
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from baselines.ranking import submission
+from baselines.tasks import resuming
 from baselines.training import runs
 from tests.helpers import finished_runs
 from tests.helpers import tile_records
@@ -91,3 +95,75 @@ def test_resuming_after_the_last_epoch(root, tmp_path, monkeypatch):
     assert 'resuming after epoch 1\n' in printed and 'val_opa' not in printed
     assert finished_runs.info_of(model_dir)['train_curve']['epoch'] == [0]
     tf.keras.models.load_model(str(model_dir), compile=False)
+
+
+def _listing(folder):
+    return sorted(path.name.split('_')[0] for path in folder.iterdir())
+
+
+def test_killed_after_the_run_was_saved(root, tmp_path, monkeypatch):
+    changes = dict(tile_runs.TINY, epochs=1, out_dir=str(tmp_path))
+    for place, name in (
+        (submission, 'write_predictions'),
+        (resuming.Unfinished, 'remove'),
+    ):
+        # As by kill -9, before the ranking or the removal of the state.
+        with monkeypatch.context() as patch:
+            patch.setattr(place, name, _stop)
+            with pytest.raises(_Stop):
+                tile_runs.train(root, **changes)
+        first = next(tmp_path.glob('model_*'))
+        model_dir, printed = tile_runs.train(root, **changes, resume=True)
+        assert model_dir == first and 'the run of these settings is finished' in printed
+        assert _listing(tmp_path) == ['model', 'results', 'run']
+        # And where nothing is left to resume.
+        model_dir, printed = tile_runs.train(root, **changes, resume=True)
+        assert model_dir == first and 'the run of these settings is finished' in printed
+        assert _listing(tmp_path) == ['model', 'results', 'run']
+        for path in tmp_path.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def test_killed_between_the_halves_of_a_run(root, tmp_path, monkeypatch):
+    changes = dict(tile_runs.TINY, epochs=1, out_dir=str(tmp_path))
+    with monkeypatch.context() as patch:
+        patch.setattr(resuming.Unfinished, 'remove', _stop)
+        with pytest.raises(_Stop):
+            tile_runs.train(root, **changes)
+    shutil.rmtree(next(tmp_path.glob('model_*')))
+    (half,) = tmp_path.glob('run_*')
+    tile_runs.train(root, **changes, resume=True)
+    assert _listing(tmp_path) == ['model', 'results', 'run'] and half.exists()
+
+
+def test_two_equal_trainings_at_once(root, tmp_path):
+    changes = dict(tile_runs.TINY, epochs=1, out_dir=str(tmp_path))
+    found = []
+
+    def second(*unused):
+        with pytest.raises(ValueError) as caught:
+            tile_runs.train(root, **changes)
+        found.append(str(caught.value))
+
+    keep = resuming.Unfinished.keep
+
+    def during(self, state):
+        keep(self, state)
+        second()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(resuming.Unfinished, 'keep', during)
+        tile_runs.train(root, **changes)
+    assert found == [
+        f'--out_dir {tmp_path}: another training of these settings writes there: '
+        f'process {os.getpid()} on {socket.gethostname()}'
+    ]
+    assert _listing(tmp_path) == ['model', 'results', 'run']
+
+
+class _Stop(Exception):
+    """A stand-in for kill -9."""
+
+
+def _stop(*unused):
+    raise _Stop

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 
 import numpy as np
@@ -56,6 +57,10 @@ def _message(error_type, function, *args):
     return str(caught.value)
 
 
+def _without_digest(info):
+    return {key: value for key, value in info.items() if key != 'digest'}
+
+
 @pytest.fixture(name='saved', scope='module')
 def _saved(tmp_path_factory):
     """A saved run; copied by those who change it."""
@@ -82,7 +87,7 @@ def test_a_run_is_a_pair(saved):
     assert name == 'model_abc'
     assert sorted(os.listdir(out_dir)) == ['model_abc', 'run_abc.jsonz']
     with gzip.open(os.path.join(out_dir, 'run_abc.jsonz')) as stream:
-        assert json.loads(stream.read()) == _INFO
+        assert _without_digest(json.loads(stream.read())) == _INFO
     assert runs.run_file(saved) == os.path.join(out_dir, 'run_abc.jsonz')
     # Others may read it, as they may what `mkdir` makes.
     assert os.stat(saved).st_mode & 0o777 == 0o755
@@ -98,7 +103,7 @@ def test_load_and_read_weights(saved, monkeypatch):
     for path in (saved, f'{saved}/', 'model_abc', './model_abc//', '~/model_abc'):
         run = runs.load(path)
         assert run.model_dir == saved
-        assert run.info == _INFO and run.args == _INFO['args']
+        assert _without_digest(run.info) == _INFO and run.args == _INFO['args']
     model = _model(start=100)
     runs.read_weights(run, model)
     for ours, stored in zip(model.variables, _model().variables):
@@ -267,6 +272,111 @@ def test_a_run_file_that_unpacks_without_end(run, monkeypatch):
     run[1].write_bytes(_gzipped(json.dumps(_INFO) + ' ' * 100_000))
     message = _message(ValueError, runs.load, str(run[0]))
     assert 'it unpacks to more than 1000 bytes' in message
+
+
+@pytest.mark.parametrize(
+    'piece, megabytes', [(b'[],', 90), (b'[],', 30), (b'{},', 12), (b'"",', 30)]
+)
+def test_a_run_file_of_too_many_values(run, piece, megabytes):
+    text = b'{"args": [' + piece * (megabytes * 10**6 // len(piece)) + b'0]}'
+    run[1].write_bytes(gzip.compress(text, 1))
+    message = _message(ValueError, runs.load, str(run[0]))
+    wanted = 'unpacks to more than 67108864' if megabytes == 90 else 'more values than'
+    assert f'{run[1]} is damaged: it ' in message and wanted in message
+
+
+def test_a_number_that_takes_minutes_to_read(run):
+    run[1].write_bytes(_gzipped('{"args": {"model": "M"}, "n": ' + '9' * 10**6 + '}'))
+    assert 'a number of 1,000,000 digits' in _message(
+        ValueError, runs.load, str(run[0])
+    )
+
+
+@pytest.mark.parametrize(
+    'name', ['variables/variables.index', 'variables/variables.data-00000-of-00001']
+)
+def test_pipes_and_devices_in_place_of_weights(run, name):
+    for make in (os.mkfifo, lambda path: path.symlink_to('/dev/zero')):
+        (run[0] / name).unlink()
+        make(run[0] / name)
+        assert f'{run[0] / name}: not a regular file' == _message(
+            ValueError, runs.load, str(run[0])
+        )
+
+
+def test_a_pipe_in_place_of_the_run_file(run):
+    run[1].unlink()
+    os.mkfifo(run[1])
+    assert 'not a regular file' in _message(ValueError, runs.load, str(run[0]))
+
+
+def test_weights_of_another_run(run):
+    runs.save(str(run[0].parent), 'def', _model(start=3), _INFO)
+    shutil.rmtree(run[0])
+    shutil.copytree(run[0].parent / 'model_def', run[0])
+    assert _message(
+        ValueError, runs.read_weights, runs.load(str(run[0])), _model()
+    ) == (
+        f'{run[0]} does not hold the weights that {run[1]} was saved with; copy '
+        'both again'
+    )
+
+
+def test_settings_that_were_changed(run):
+    whole = runs.load(str(run[0])).info
+    for change in (
+        {'normalizer': {'node_max': [2.0]}},
+        {'args': {**whole['args'], 'configs': 11}},
+        {'pad': -1},
+    ):
+        run[1].write_bytes(_gzipped(json.dumps({**whole, **change})))
+        assert f'{run[1]} was changed since it was saved' in _message(
+            ValueError, runs.read_weights, runs.load(str(run[0])), _model()
+        )
+    # Where its data were is no setting: people move them.
+    moved = {**whole, 'args': {**whole['args'], 'data_root': '/elsewhere'}}
+    run[1].write_bytes(_gzipped(json.dumps(moved)))
+    runs.read_weights(runs.load(str(run[0])), _model())
+
+
+def test_runs_without_digest_or_of_another_tensorflow_load_with_a_note(run, capsys):
+    info = {**_INFO, 'versions': {'tensorflow': '1.4.2'}}
+    run[1].write_bytes(_gzipped(json.dumps(info)))
+    runs.read_weights(runs.load(str(run[0])), _model())
+    notes = capsys.readouterr().err.splitlines()
+    assert notes[0].startswith(f'note: {run[0]} was trained with TensorFlow 1.4.2; ')
+    assert notes[1].startswith(f'note: {run[0]}: its run file has no digest')
+    run[1].write_bytes(_gzipped(json.dumps({**_INFO, 'versions': ['x']})))
+    runs.read_weights(runs.load(str(run[0])), _model())
+
+
+def test_what_a_killed_training_left_is_removed(tmp_path):
+    run_hash, end = runs.new_hash(), '.abcd1234'
+    ours = [
+        f'.run_{run_hash}.jsonz{end}',
+        f'.unfinished_0123456789abcdef.npz{end}',
+        f'.results_1700000000000_xla_random.csv{end}',
+        '.unfinished_0123456789abcdef.lock',
+    ]
+    others = ['.model_registry', '.run_this', '.unfinished_business', 'model_x']
+    for name in [*ours, *others]:
+        (tmp_path / name).write_text('x')
+    (tmp_path / f'.model_{run_hash}{end}' / 'variables').mkdir(parents=True)
+    runs.remove_leftovers(str(tmp_path))
+    assert sorted(os.listdir(tmp_path)) == sorted(others)
+
+
+def test_a_run_that_is_being_saved_is_no_leftover(tmp_path, monkeypatch):
+    model = _model()
+    save = model.save
+
+    def cleaned(*args, **kwargs):
+        save(*args, **kwargs)
+        runs.remove_leftovers(str(tmp_path))
+
+    monkeypatch.setattr(model, 'save', cleaned)
+    saved = runs.save(str(tmp_path), runs.new_hash(), model, _INFO)
+    runs.read_weights(runs.load(saved), _model())
 
 
 def test_weights_of_another_shape(run):

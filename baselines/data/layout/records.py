@@ -46,6 +46,8 @@ LAYOUT_SCHEMA: Mapping[str, npz.Field] = {
     **_PROGRAM_SCHEMA,
     'node_config_feat': npz.Field('fiu', ('c', 'k', len(schema.LAYOUT)), np.float32),
 }
+# The first is read block by block; extraction of others writes the second.
+_NOT_READ = ('node_config_feat', 'config_runtime_normalizers')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -118,7 +120,9 @@ def read_program(path: str) -> LayoutRecord:
         ValueError: what is wrong with the file, in one line.
         OSError: the file cannot be read.
     """
-    arrays = npz.read_arrays(path, _PROGRAM_SCHEMA, _MAX_PROGRAM_BYTES, MAX_FILE_BYTES)
+    arrays = npz.read_arrays(
+        path, _PROGRAM_SCHEMA, _MAX_PROGRAM_BYTES, MAX_FILE_BYTES, _NOT_READ
+    )
     _check_program(path, arrays)
     names = arrays.pop('feature_names', None)
     return LayoutRecord(

@@ -20,6 +20,7 @@ import json
 import os
 import secrets
 import shutil
+import stat
 import sys
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
@@ -52,11 +53,20 @@ def list_files(folder: str, suffix: str, limit: Optional[int] = None) -> Listing
             ),
             key=lambda entry: entry.name,
         )
-    states = ((entry.name, entry.stat()) for entry in found if not entry.is_dir())
-    return [
+    states = ((entry.name, _state(entry)) for entry in found)
+    listed = (
         (name, state.st_size, state.st_mtime_ns)
-        for name, state in itertools.islice(states, limit)
-    ]
+        for name, state in states
+        if not stat.S_ISDIR(state.st_mode)
+    )
+    return list(itertools.islice(listed, limit))
+
+
+def _state(entry: os.DirEntry) -> os.stat_result:
+    try:
+        return entry.stat()
+    except OSError:  # a link to nothing: reading it will say so
+        return entry.stat(follow_symlinks=False)
 
 
 def open_or_build(
@@ -110,6 +120,20 @@ def open_or_build(
     return packed
 
 
+def verify(cache_dir: str) -> Iterator[Tuple[str, int, str]]:
+    """Compares all finished folders below `cache_dir` with their checksums.
+
+    Yields:
+        (folder, bytes read, what is wrong with it or '').
+    """
+    for folder, _, names in sorted(os.walk(cache_dir)):
+        if columns.MANIFEST in names:
+            try:
+                yield folder, columns.verify(folder), ''
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                yield folder, 0, str(error)
+
+
 def _build(cache_dir, key, final, stamp, build) -> None:
     """Packs beside `final` and renames; removes its traces on any failure."""
     unique = secrets.token_hex(4)
@@ -133,7 +157,8 @@ def _open(folder: str, stamp: Dict[str, Any]) -> Optional[Packed]:
         manifest = columns.read_manifest(folder)
         if any(manifest.get(key) != value for key, value in stamp.items()):
             return None
-        return manifest, columns.map_columns(folder, manifest)
+        arrays = columns.map_columns(folder, manifest)
+        return {**manifest, 'folders': [folder]}, arrays
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -2,17 +2,27 @@
 
 Records of different lengths are packed end to end into a few long arrays; which
 rows belong to which record is a column of offsets like any other.  Building
-takes as much memory as one record, opening maps the files and reads none of
-them.  What the columns mean is the caller's business.
+takes as much memory as one record, opening maps the files and reads only small
+ones.  What the columns mean is the caller's business.
+
+Against bits that flip on a disk the manifest has a checksum for each column's
+rows and for itself.  Opening compares its own, and those of columns of up to
+16 MB (all offsets and limits, and data of that size); `verify` compares all.
 """
 
 import json
 import os
 from typing import Any, Dict, Mapping, Tuple
+import zlib
 
 import numpy as np
 
+from baselines import files
+
 MANIFEST = 'manifest.json'
+
+_READ_ON_OPENING = 16 << 20
+_PIECE = 1 << 22
 
 # Every header is padded to this, so that the number of rows, known last, fits.
 _HEADER_BYTES = 128
@@ -61,9 +71,10 @@ class PackedWriter:
             manifest: what JSON can hold; 'columns' is ours.
         """
         described = {name: column.finish() for name, column in self._columns.items()}
+        manifest = {**manifest, 'columns': described}
         path = os.path.join(self._folder, MANIFEST)
         with open(path, 'w', encoding='utf-8') as stream:
-            json.dump({**manifest, 'columns': described}, stream)
+            json.dump({**manifest, 'crc32': _manifest_checksum(manifest)}, stream)
             stream.flush()
             os.fsync(stream.fileno())
 
@@ -76,11 +87,13 @@ def read_manifest(folder: str) -> Dict[str, Any]:
         OSError: the manifest, or a column's file, is not there.
     """
     path = os.path.join(folder, MANIFEST)
-    with open(path, encoding='utf-8') as stream:
+    with files.open_regular(path) as stream:
         manifest = json.load(stream)
     columns = manifest.get('columns') if isinstance(manifest, dict) else None
     if not isinstance(columns, dict):
         raise ValueError(f'{path}: lists no columns')
+    if manifest.pop('crc32', None) != _manifest_checksum(manifest):
+        raise ValueError(f'{path}: its checksum is wrong')
     for name, described in columns.items():
         column = os.path.join(folder, f'{name}.npy')
         if os.path.getsize(column) != described['bytes']:
@@ -102,8 +115,42 @@ def map_columns(folder: str, manifest: Mapping[str, Any]) -> Dict[str, np.ndarra
         found = {'dtype': array.dtype.str, 'shape': list(array.shape)}
         if any(described[key] != value for key, value in found.items()):
             raise ValueError(f'{path}: its header is not what the manifest says')
+        if array.nbytes <= _READ_ON_OPENING:
+            _verify_column(path, array, described)
         mapped[name] = array
     return mapped
+
+
+def verify(folder: str) -> int:
+    """Reads all of a packed folder.
+
+    Returns:
+        The number of bytes.
+
+    Raises:
+        ValueError: a column is not what was written; says which.
+        OSError: a file cannot be read.
+    """
+    manifest = read_manifest(folder)
+    for name, array in map_columns(folder, manifest).items():
+        path = os.path.join(folder, f'{name}.npy')
+        _verify_column(path, array, manifest['columns'][name])
+    return sum(described['bytes'] for described in manifest['columns'].values())
+
+
+def _verify_column(path: str, array: np.ndarray, described: Mapping) -> None:
+    found, flat = 0, array.reshape(-1).view(np.uint8) if array.size else array
+    for start in range(0, len(flat), _PIECE):
+        found = zlib.crc32(flat[start : start + _PIECE], found)
+    if found != described['crc32']:
+        raise ValueError(
+            f'{path}: its checksum is wrong, so the disk or memory is at fault; '
+            f'remove {os.path.dirname(path)}, it is made anew'
+        )
+
+
+def _manifest_checksum(manifest: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(manifest, sort_keys=True).encode())
 
 
 class _Column:
@@ -114,6 +161,7 @@ class _Column:
         self._dtype = np.dtype(dtype)
         self._row_shape = tuple(row_shape)
         self._rows = 0
+        self._crc32 = 0
         self._stream = open(path, 'wb')
         self._stream.write(self._header())
 
@@ -123,7 +171,10 @@ class _Column:
                 f'{self._path}: rows of {rows.dtype}{rows.shape[1:]} do not fit '
                 f'a column of {self._dtype}{self._row_shape}'
             )
-        self._stream.write(np.ascontiguousarray(rows).data)
+        content = np.ascontiguousarray(rows)
+        if content.size:
+            self._crc32 = zlib.crc32(content.reshape(-1).view(np.uint8), self._crc32)
+        self._stream.write(content.data)
         self._rows += len(rows)
 
     def finish(self) -> Dict[str, Any]:
@@ -137,6 +188,7 @@ class _Column:
             'dtype': self._dtype.str,
             'shape': [self._rows, *self._row_shape],
             'bytes': os.path.getsize(self._path),
+            'crc32': self._crc32,
         }
 
     def abandon(self) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, List, Mapping, Tuple
 import numpy as np
 import tqdm
 
+from baselines import text
 from baselines.data.packed import cache
 from baselines.data.packed import columns
 
@@ -152,7 +153,7 @@ class SplitPacker(abc.ABC):
             raise ValueError(
                 f'{error} (--skip_bad_files leaves such files out)'
             ) from error
-        tqdm.tqdm.write(f'warning: left out: {error}', file=sys.stderr)
+        tqdm.tqdm.write(f'warning: left out: {text.one_line(error)}', file=sys.stderr)
         self._skipped.append((name, str(error)))
 
     def _check_enough(self) -> None:

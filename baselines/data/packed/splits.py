@@ -8,6 +8,7 @@ import numpy as np
 
 from baselines import files
 from baselines.data.packed import cache
+from baselines.data.packed import columns
 from baselines.data.packed import packer as split_packing
 
 SplitType = TypeVar('SplitType', bound='PackedSplit')
@@ -138,6 +139,16 @@ class PackedSplit:
                 file=sys.stderr,
             )
         return store
+
+    def verify(self) -> None:
+        """Compares all packed data with their checksums; reads all of it.
+
+        Raises:
+            ValueError: something changed since it was packed; says which file.
+            OSError: a file cannot be read.
+        """
+        for folder in self.manifest.get('folders', ()):
+            columns.verify(folder)
 
     def __len__(self) -> int:
         return len(self.graph_ids)

@@ -143,6 +143,7 @@ def view(
         'graph_ids': [s.graph_ids[i] for s, some in picked for i in some],
         'has_runtimes': any(s.has_runtimes for s, some in picked if len(some)),
         'skipped': [entry for s in stores for entry in s.skipped],
+        'folders': [entry for s in stores for entry in s.manifest.get('folders', ())],
         'fingerprint': fingerprint,
     }
     return type(stores[0])(source, manifest, arrays)

@@ -1,6 +1,7 @@
 """Packed folders and their cache with several processes, some of them killed."""
 
 import os
+import pathlib
 import subprocess
 import sys
 import textwrap
@@ -54,6 +55,54 @@ def test_a_slice_that_is_not_contiguous_is_packed_in_order(tmp_path):
     folder = _pack(tmp_path / 'packed', {'x': np.arange(12).reshape(3, 4)[:, ::2].T})
     mapped = columns.map_columns(folder, columns.read_manifest(folder))
     assert mapped['x'].tolist() == [[0, 4, 8], [2, 6, 10]]
+
+
+def _flip(path, place):
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+
+
+def _packed_numbers(folder):
+    return _pack(folder, {'x': np.arange(9000), 'y': np.zeros((3, 2))}, note='text')
+
+
+@pytest.mark.parametrize('name', ['x.npy', 'y.npy'])
+@pytest.mark.parametrize('large', [True, False])
+def test_a_flipped_bit_in_a_column(tmp_path, monkeypatch, name, large):
+    folder = _packed_numbers(tmp_path / 'packed')
+    assert columns.verify(folder) == 2 * 128 + 8 * 9000 + 8 * 6
+    _flip(tmp_path / 'packed' / name, -5)
+    if large:
+        monkeypatch.setattr(columns, '_READ_ON_OPENING', 0)
+        columns.map_columns(folder, columns.read_manifest(folder))
+    else:
+        with pytest.raises(ValueError, match=f'{name}: its checksum is wrong'):
+            columns.map_columns(folder, columns.read_manifest(folder))
+    with pytest.raises(ValueError, match=f'{name}: .*; remove {folder}, it is made'):
+        columns.verify(folder)
+
+
+def test_a_flipped_bit_in_the_manifest(tmp_path):
+    folder = _packed_numbers(tmp_path / 'packed')
+    path = tmp_path / 'packed' / columns.MANIFEST
+    text = path.read_text()
+    for old, new in (('text', 'tezt'), ('9000', '9001'), ('"crc32"', '"crc33"')):
+        path.write_text(text.replace(old, new))
+        with pytest.raises(ValueError, match='checksum|size'):
+            columns.verify(folder)
+
+
+def test_damaged_folders_are_found_and_small_ones_packed_anew(tmp_path):
+    _, arrays = _open(tmp_path)
+    path = pathlib.Path(arrays['x'].filename)
+    ((folder, size, wrong),) = cache.verify(str(tmp_path))
+    assert (folder, size, wrong) == (str(path.parent), 128 + 4 * 8, '')
+    _flip(path, -1)
+    ((folder, _, wrong),) = cache.verify(str(tmp_path))
+    assert folder == str(path.parent) and 'its checksum is wrong' in wrong
+    assert _open(tmp_path)[1]['x'].tolist() == [0, 1, 2, 3]
+    assert [wrong for _, _, wrong in cache.verify(str(tmp_path))] == ['']
 
 
 @pytest.mark.parametrize('rows', [np.zeros((1, 3)), np.zeros(2, np.float32)])

@@ -132,9 +132,10 @@ def test_a_test_file_and_a_graph_without_edges_are_fine(tmp_path):
     assert record.edge_index.shape == (0, 2)
 
 
-def test_other_keys_are_not_even_looked_at(tmp_path):
+def test_unknown_keys_are_refused(tmp_path):
     path = _written(tmp_path, extra=np.array([{}], dtype=object))
-    assert records.read_tile(path).num_nodes == 3
+    with pytest.raises(ValueError, match="holds 'extra.npy', which such a file does"):
+        records.read_tile(path)
 
 
 @pytest.mark.parametrize(
@@ -373,7 +374,7 @@ def test_a_missing_file_is_an_os_error(tmp_path):
     with pytest.raises(FileNotFoundError, match='gone.npz'):
         records.read_tile(str(tmp_path / 'gone.npz'))
     (tmp_path / 'folder.npz').mkdir()
-    with pytest.raises(IsADirectoryError, match='folder.npz'):
+    with pytest.raises(ValueError, match='folder.npz: not a regular file'):
         records.read_tile(str(tmp_path / 'folder.npz'))
 
 

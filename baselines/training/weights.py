@@ -1,0 +1,183 @@
+"""A run's weights: read as a plain checkpoint, which may come from a stranger.
+
+The stored graph is never executed, and nothing is made that is much larger than
+what was saved.
+"""
+
+import contextlib
+import hashlib
+import math
+import os
+import sys
+from typing import Any, Iterator, List, Mapping
+
+from google.protobuf import message
+import numpy as np
+import tensorflow as tf
+from tensorflow.core.protobuf import trackable_object_graph_pb2
+
+from baselines import files
+
+_OBJECT_GRAPH = '_CHECKPOINTABLE_OBJECT_GRAPH'
+# What a model may have beyond its checkpoint before its making is stopped, so
+# that small differences are told as such.
+_FREE_WEIGHTS = 1 << 20
+_FREE_VARIABLES = 100
+# Ours take 0.4 to 0.9 million events of `sys.setprofile`, in half a second; a
+# models.py may import much besides.
+_FREE_EVENTS = 20_000_000
+_EVENTS_PER_VARIABLE = 50_000
+
+
+def check_files(model_dir: str) -> None:
+    """Makes sure that there is a checkpoint, in files that end.
+
+    Raises:
+        ValueError: there is none, or one of its files is a pipe or a device.
+    """
+    folder = os.path.dirname(_path(model_dir))
+    if not os.path.lexists(f'{_path(model_dir)}.index'):
+        raise ValueError(f'--dir: {model_dir} holds no saved model')
+    for name in os.listdir(folder):  # TensorFlow opens them itself
+        files.open_regular(os.path.join(folder, name)).close()
+
+
+@contextlib.contextmanager
+def limited(model_dir: str, options: Mapping[str, Any]) -> Iterator[None]:
+    """Stops the making of a model that is far larger than a checkpoint.
+
+    The model's options may come from a stranger.  A variable is refused by its
+    shape, before it takes memory, and so are long loops that make none.
+
+    Args:
+        model_dir: the directory of the checkpoint.
+        options: of the model.
+
+    Raises:
+        ValueError: now, the checkpoint is damaged, or no model of its size
+            has such a number among its options; or later, the model has many
+            more variables or weights than were saved, or takes far longer to
+            make than such models do.
+    """
+    with _explained(model_dir):
+        shapes = _open(model_dir).get_variable_to_shape_map().values()
+    left = {
+        'weights': 2 * sum(math.prod(shape) for shape in shapes) + _FREE_WEIGHTS,
+        'variables': 2 * len(shapes) + _FREE_VARIABLES,
+        'events': _EVENTS_PER_VARIABLE * len(shapes) + _FREE_EVENTS,
+    }
+
+    def take(what: str, number: int = 1) -> None:
+        left[what] -= number
+        if left[what] < 0:
+            raise ValueError(
+                f'its options make a model far larger than what {model_dir} holds'
+            )
+
+    def create(next_creator, **kwargs):
+        take('variables')
+        take('weights', tf.TensorShape(kwargs.get('shape')).num_elements() or 0)
+        return next_creator(**kwargs)
+
+    # Whether a width or a number of layers, each stands for a weight or more.
+    for number in _integers(options):
+        if number > left['weights']:
+            take('weights', number)
+    previous = sys.getprofile()
+    # Of calls and returns, in this thread.
+    sys.setprofile(lambda *unused: take('events'))
+    try:
+        with tf.variable_creator_scope(create):
+            yield
+    finally:
+        sys.setprofile(previous)
+
+
+def read(model_dir: str, model: tf.keras.Model) -> List[List[int]]:
+    """Copies weights into a built model, by position, if all shapes agree.
+
+    Args:
+        model_dir: the directory of the checkpoint.
+        model: called once.
+
+    Returns:
+        The shapes of the stored variables.
+
+    Raises:
+        ValueError: the files are damaged.
+    """
+    with _explained(model_dir):
+        reader = _open(model_dir)
+        keys = _variable_keys(reader)
+        shapes = reader.get_variable_to_shape_map()
+        stored = [list(shapes[key]) for key in keys]
+        if stored == [list(v.shape) for v in model.variables]:
+            for key, variable in zip(keys, model.variables):
+                variable.assign(reader.get_tensor(key))
+    return stored
+
+
+def digest(model: tf.keras.Model) -> str:
+    """Returns a hash of all variables, their types and shapes."""
+    found = hashlib.sha256()
+    for variable in model.variables:
+        array = np.ascontiguousarray(variable)
+        found.update(f'{array.dtype.str}{list(variable.shape)}'.encode())
+        found.update(array.data)
+    return found.hexdigest()
+
+
+def _integers(value: Any) -> Iterator[int]:
+    if isinstance(value, (dict, list)):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _integers(one)
+    elif isinstance(value, int):
+        yield value
+
+
+def _path(model_dir: str) -> str:
+    return os.path.join(model_dir, 'variables', 'variables')
+
+
+def _open(model_dir: str) -> Any:
+    return tf.train.load_checkpoint(_path(model_dir))
+
+
+@contextlib.contextmanager
+def _explained(model_dir: str) -> Iterator[None]:
+    """Makes errors of reading weights say whose."""
+    try:
+        yield
+    except (
+        tf.errors.OpError,
+        message.DecodeError,
+        RuntimeError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as error:  # the reader's choice differs with what is damaged
+        raise ValueError(f'{model_dir}: the weights cannot be read: {error}') from None
+
+
+def _variable_keys(reader: Any) -> List[str]:
+    """Returns the keys of a saved model's variables, in their order.
+
+    A key is the shortest path to a variable: `variables/3/...` for that of a
+    layer, but `scale/...` for one that the model itself keeps in an attribute.
+    The checkpoint's table of objects says which is number 3.
+    """
+    graph = trackable_object_graph_pb2.TrackableObjectGraph()
+    if reader.has_tensor(_OBJECT_GRAPH):
+        graph.ParseFromString(reader.get_tensor(_OBJECT_GRAPH))
+
+    def children(number):
+        return {c.local_name: c.node_id for c in graph.nodes[number].children}
+
+    variables = children(0).get('variables') if graph.nodes else None
+    if variables is None:
+        return []
+    by_number = children(variables)
+    return [
+        graph.nodes[by_number[str(i)]].attributes[0].checkpoint_key
+        for i in range(len(by_number))
+    ]

@@ -1,0 +1,1 @@
+"""Damaged files of strangers, and processes killed at random moments."""

@@ -1,0 +1,67 @@
+"""A longer search for surprises:  python -m tests.fuzz --minutes 10
+
+Kills 40 real trainings at random moments (half of the time at most), then
+mutates files of every format until the time is over.  Ends with 1 at the first
+surprise, and leaves what led to it.
+"""
+
+import argparse
+import pathlib
+import resource
+import sys
+import tempfile
+import time
+import traceback
+
+import numpy as np
+
+from tests.fuzz import inputs
+from tests.fuzz import kills
+from tests.fuzz import mutations
+
+
+def main() -> int:
+    """Parses flags and searches; returns the exit code."""
+    parser = argparse.ArgumentParser(prog='python -m tests.fuzz', description=__doc__)
+    parser.add_argument('--minutes', type=float, default=10.0)
+    parser.add_argument('--kills', type=int, default=40)
+    parser.add_argument('--seed', type=int, default=0)
+    args = parser.parse_args()
+    root = pathlib.Path(tempfile.mkdtemp(prefix='tpugraphs_fuzz_'))
+    end = time.monotonic() + 60 * args.minutes
+    try:
+        done = kills.run(root, args.kills, 30 * args.minutes, args.seed)
+        print(f'{done.chains} trainings ended as if nobody had killed {done.kills}')
+        _mutate(root, end, np.random.default_rng(args.seed))
+    except BaseException:
+        traceback.print_exc()
+        print(f'what led to it: {root}')
+        return 1
+    return 0
+
+
+def _mutate(root: pathlib.Path, end: float, rng: np.random.Generator) -> None:
+    targets = inputs.targets()
+    tried, taken = dict.fromkeys(targets, 0), dict.fromkeys(targets, 0)
+    slowest, largest = (0.0, ''), (0, '')
+    while time.monotonic() < end:
+        for name, target in targets.items():
+            data = mutations.mutated(target.good, mutations.drawn(rng))
+            (root / 'last').write_bytes(data)
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            began = time.perf_counter()
+            taken[name] += inputs.survives(target, data, str(root / 'read'))
+            slowest = max(slowest, (time.perf_counter() - began, name))
+            more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+            largest = max(largest, (more, name))
+            tried[name] += 1
+    for name, count in tried.items():
+        print(f'{name}: {count:,} mutated, {taken[name]:,} of them read all the same')
+    print(
+        f'{sum(tried.values()):,} inputs; the slowest took {slowest[0]:.2f} s '
+        f'({slowest[1]}), the largest {largest[0] >> 10} MB ({largest[1]})'
+    )
+
+
+if __name__ == '__main__':
+    sys.exit(main())
