@@ -13,7 +13,17 @@ import io
 import math
 import os
 import struct
-from typing import BinaryIO, Collection, Dict, Iterator, Mapping, Optional, Tuple, Union
+from typing import (
+    BinaryIO,
+    Collection,
+    Dict,
+    Iterator,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+)
 import zipfile
 import zlib
 
@@ -96,10 +106,13 @@ def read_arrays(
     """
     with explain_damage(path):
         with open_archive(path, max_file_bytes or max_bytes) as archive:
-            if others is not None:
-                _refuse_unknown(path, archive, {*schema, *others})
+            names = archive.namelist()
             arrays = _read_members(path, archive, schema, max_bytes)
-    return check_arrays(path, arrays, schema)
+    # What is missing says more than what is there besides.
+    checked = check_arrays(path, arrays, schema)
+    if others is not None:
+        _refuse_unknown(path, names, {*schema, *others})
+    return checked
 
 
 @contextlib.contextmanager
@@ -156,10 +169,8 @@ def _check_directory(archive: zipfile.ZipFile, stream: BinaryIO) -> None:
         raise ValueError('its list of contents is not complete')
 
 
-def _refuse_unknown(
-    path: str, archive: zipfile.ZipFile, known: Collection[str]
-) -> None:
-    for name in archive.namelist():
+def _refuse_unknown(path: str, names: Sequence[str], known: Collection[str]) -> None:
+    for name in names:
         if name[: -len('.npy')] not in known or not name.endswith('.npy'):
             raise FieldError(
                 f'{path}: holds {name!r}, which such a file does not have (known: '

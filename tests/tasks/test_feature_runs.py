@@ -26,18 +26,18 @@ _FLAGS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize('flags', _FLAGS)
-def test_a_directory_alone_predicts_what_training_did(tmp_path, monkeypatch, flags):
+def test_a_directory_alone_predicts_what_training_did(tmp_path, flags):
     tile_records.write_splits(tmp_path / 'data')
     model_dir, _ = tile_runs.train(tmp_path, epochs=1, **flags, **tile_runs.TINY)
     info = finished_runs.info_of(model_dir)
     assert {key: info['args'][key] for key in flags} == flags
     assert ('estimate_min' in info['normalizer']) == ('estimate' in flags)
     assert ('expansion' in info['normalizer']) == ('mod128' in flags)
-    _assert_predicts(monkeypatch, tmp_path, model_dir, tile_runs.TINY)
+    _assert_predicts(tmp_path, model_dir, tile_runs.TINY)
 
 
 @pytest.mark.slow
-def test_layout_runs_too(tmp_path, monkeypatch):
+def test_layout_runs_too(tmp_path):
     layout_runs.write_splits(tmp_path / 'data' / 'xla' / 'random')
     model_dir, _ = layout_runs.train(
         tmp_path, epochs=1, features='signlog', mod128=True, **layout_runs.TINY
@@ -51,7 +51,7 @@ def test_layout_runs_too(tmp_path, monkeypatch):
     }
     assert len(described['node_used']) == 140 + 2 * 14
     assert len(described['config_used']) == 18
-    _assert_predicts(monkeypatch, tmp_path, model_dir, layout_runs.TINY)
+    _assert_predicts(tmp_path, model_dir, layout_runs.TINY)
 
 
 def _assert_predicts(folder, model_dir, model):
