@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from baselines.data import families
+from baselines.data.layout import records as layout_records
 from baselines.data.tile import records
 from baselines.measuring import collection
 from baselines.measuring import packaged
@@ -32,6 +33,17 @@ def test_the_tile_collection_is_what_was_promised(tmp_path):
         family = families.family(kernel['program'])
         assert sides.setdefault(family, kernel['split']) == kernel['split']
     assert set(sides.values()) == set(collection.SPLITS)
+
+
+def test_the_layout_collection_ships_too(tmp_path):
+    root = packaged.folder('layout', str(tmp_path))
+    about = json.load(open(os.path.join(root, collection.SIDECAR)))['kernels']
+    kept = [kernel for kernel in about.values() if not kernel['noisy']]
+    assert len(kept) >= 14
+    assert {kernel['split'] for kernel in kept} == set(collection.SPLITS)
+    for kernel in kept:
+        record = layout_records.read_layout(os.path.join(root, kernel['file']))
+        assert len(record.config_runtime) == len(kernel['configs'])
 
 
 def test_damage_and_absence_are_one_line(tmp_path, monkeypatch):
