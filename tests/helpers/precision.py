@@ -70,7 +70,7 @@ class Models:
             np.savez(path, *[variable.numpy() for variable in model.variables])
         return model
 
-    def _train(self, model: tf.keras.Model, steps: int = 20) -> None:
+    def _train(self, model: tf.keras.Model, steps: int = 10) -> None:
         loss = losses.CombinedLoss('ListMLELoss', temperature=1)
         adam = tf.keras.optimizers.legacy.Adam(1e-3, global_clipnorm=1.0)
         rng = np.random.default_rng(0)

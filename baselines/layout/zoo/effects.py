@@ -53,7 +53,11 @@ def role_sizes(dims: tf.Tensor, roles: tf.Tensor) -> tf.Tensor:
 
 
 def hat(x: tf.Tensor) -> tf.Tensor:
-    """One-hot numbers 0 to 5, and linear in between: [..] -> [.., 6]."""
+    """One-hot numbers 0 to 5, and linear in between: [..] -> [.., 6].
+
+    A dimension beyond the sixth, whose size is not among the columns, is no place,
+    as is one that is absent: all 0.
+    """
     return equal(x[..., tf.newaxis], tf.range(RANK, dtype=tf.float32))
 
 

@@ -1,0 +1,45 @@
+"""Layouts of arrays of rank 7 and more, whose dimension numbers go beyond 5."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from baselines import registry
+from baselines.data.layout import store as store_lib
+from baselines.features import normalizer as normalizer_lib
+from baselines.layout import scoring
+from baselines.layout.zoo import effects
+from baselines.tasks import layout
+from tests.helpers import conformance
+from tests.helpers import layout_files
+
+
+def test_a_dimension_beyond_the_sixth_is_no_place():
+    found = effects.hat(tf.constant([5.0, 6.0, 127.0, -1.0]))
+    np.testing.assert_array_equal(
+        found, [[0, 0, 0, 0, 0, 1], [0] * 6, [0] * 6, [0] * 6]
+    )
+
+
+@pytest.fixture(name='task', scope='module')
+def _task(tmp_path_factory):
+    """Programs, and `Layouts` that scales them."""
+    folder = tmp_path_factory.mktemp('high_ranks')
+    program = layout_files.make_program(np.random.default_rng(0))
+    program.node_config_feat[::2, 0] = np.arange(18) % 9
+    layout_files.write_split(folder / 'valid', [program])
+    store = store_lib.LayoutStore.open(str(folder / 'valid'), str(folder / 'cache'))
+    task = layout.Layouts()
+    task.normalizer = normalizer_lib.Normalizer.fit(store)
+    np.testing.assert_array_equal(
+        store.vectors(0)[store.group_codes(0)].max(), program.node_config_feat.max()
+    )
+    return task, task.scaled(store)[0]
+
+
+@pytest.mark.parametrize('name', conformance.distinct(registry.layout_models()))
+def test_every_model_scores_them(task, name):
+    task, program = task
+    model = task.make_model(name, {}, '', 12, 120, task.normalizer)
+    score = scoring.SlicedScorer(model, memory_budget=1 << 24).score
+    assert np.isfinite(score(program)).all()
