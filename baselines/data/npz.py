@@ -13,6 +13,7 @@ import io
 import math
 import os
 import struct
+import tokenize
 from typing import (
     BinaryIO,
     Collection,
@@ -41,6 +42,7 @@ _DAMAGE = (
     OverflowError,
     RuntimeError,
     ValueError,
+    tokenize.TokenError,
 )
 # Smaller files are read at once, which is faster than seeking in them.
 _AT_ONCE = 64 << 20

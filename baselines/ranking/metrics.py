@@ -140,6 +140,10 @@ def kendall_tau(scores: ArrayLike, runtimes: ArrayLike) -> float:
     scores, runtimes = _checked(scores, runtimes)
     if scores.min() == scores.max() or runtimes.min() == runtimes.max():
         return float('nan')
+    # Of float32 NumPy 2 makes a float32 tau.
+    scores, runtimes = (
+        x.astype(np.float64) if x.dtype.kind == 'f' else x for x in (scores, runtimes)
+    )
     return float(scipy.stats.kendalltau(scores, runtimes)[0])
 
 

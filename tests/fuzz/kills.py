@@ -112,7 +112,7 @@ def _result(out_dir: pathlib.Path) -> Dict[str, Any]:
     text = finished_runs.csv_of(model_dir)
     return {
         'weights': info['digest']['weights'],
-        'curve': info['train_curve'],
+        'curve': finished_runs.curve_of(model_dir),
         'ranking': hashlib.sha256(text.encode()).hexdigest(),
         'predictions': info['test_predictions'],
     }

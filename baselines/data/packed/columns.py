@@ -12,6 +12,7 @@ rows and for itself.  Opening compares its own, and those of columns of up to
 
 import json
 import os
+import tokenize
 from typing import Any, Dict, Mapping, Tuple
 import zlib
 
@@ -111,7 +112,11 @@ def map_columns(folder: str, manifest: Mapping[str, Any]) -> Dict[str, np.ndarra
     mapped = {}
     for name, described in manifest['columns'].items():
         path = os.path.join(folder, f'{name}.npy')
-        array = np.load(path, mmap_mode='r', allow_pickle=False)
+        try:
+            # Not np.load, which takes other formats, too, by their first bytes.
+            array = np.lib.format.open_memmap(path, mode='r')
+        except tokenize.TokenError as error:  # NumPy's reading of old headers
+            raise ValueError(f'{path}: its header is damaged') from error
         found = {'dtype': array.dtype.str, 'shape': list(array.shape)}
         if any(described[key] != value for key, value in found.items()):
             raise ValueError(f'{path}: its header is not what the manifest says')
