@@ -65,6 +65,7 @@ def test_a_damaged_checkpoint(model_dir, tmp_path):
             pass
 
 
+@pytest.mark.slow  # a million layers are begun, until there are too many
 @pytest.mark.parametrize(
     'kwargs',
     [
