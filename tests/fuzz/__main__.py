@@ -6,6 +6,7 @@ surprise, and leaves what led to it.
 """
 
 import argparse
+import os
 import pathlib
 import resource
 import sys
@@ -48,19 +49,28 @@ def _mutate(root: pathlib.Path, end: float, rng: np.random.Generator) -> None:
         for name, target in targets.items():
             data = mutations.mutated(target.good, mutations.drawn(rng))
             (root / 'last').write_bytes(data)
-            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            before = _peak(afresh=True)
             began = time.perf_counter()
             taken[name] += inputs.survives(target, data, str(root / 'read'))
             slowest = max(slowest, (time.perf_counter() - began, name))
-            more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-            largest = max(largest, (more, name))
+            largest = max(largest, (_peak() - before, name))
             tried[name] += 1
     for name, count in tried.items():
         print(f'{name}: {count:,} mutated, {taken[name]:,} of them read all the same')
     print(
         f'{sum(tried.values()):,} inputs; the slowest took {slowest[0]:.2f} s '
-        f'({slowest[1]}), the largest {largest[0] >> 10} MB ({largest[1]})'
+        f'({slowest[1]}), the largest {largest[0] / 1024:.1f} MB ({largest[1]})'
     )
+
+
+def _peak(afresh: bool = False) -> int:
+    """Returns the most KB held so far, or since it was last asked `afresh`."""
+    if os.path.exists('/proc/self/clear_refs'):  # Linux
+        if afresh:
+            pathlib.Path('/proc/self/clear_refs').write_text('5')
+        status = pathlib.Path('/proc/self/status').read_text()
+        return int(status.split('VmHWM:')[1].split()[0])
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 if __name__ == '__main__':

@@ -36,19 +36,13 @@ def _layers():
         _layer(1)
 
 
-def _loop():
-    while True:
-        len([])
-
-
 @pytest.mark.parametrize(
     'make, options',
     [
         (lambda: _layer(10**6), {}),
         (lambda: _layer(10**15), {}),
         (_layers, {}),
-        (_loop, {}),
-        (lambda: None, {'dims': [{'a': 10**9}]}),
+        (lambda: None, {'dims': [{'a': 4097}]}),
     ],
 )
 def test_what_is_far_larger_is_not(model_dir, make, options):
@@ -65,7 +59,6 @@ def test_a_damaged_checkpoint(model_dir, tmp_path):
             pass
 
 
-@pytest.mark.slow  # a million layers are begun, until there are too many
 @pytest.mark.parametrize(
     'kwargs',
     [

@@ -115,7 +115,7 @@ def map_columns(folder: str, manifest: Mapping[str, Any]) -> Dict[str, np.ndarra
         try:
             # Not np.load, which takes other formats, too, by their first bytes.
             array = np.lib.format.open_memmap(path, mode='r')
-        except tokenize.TokenError as error:  # NumPy's reading of old headers
+        except (ValueError, tokenize.TokenError) as error:  # as NumPy reads it
             raise ValueError(f'{path}: its header is damaged') from error
         found = {'dtype': array.dtype.str, 'shape': list(array.shape)}
         if any(described[key] != value for key, value in found.items()):

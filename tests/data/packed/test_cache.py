@@ -83,6 +83,21 @@ def test_a_flipped_bit_in_a_column(tmp_path, monkeypatch, name, large):
         columns.verify(folder)
 
 
+@pytest.mark.parametrize('place', range(0, 128, 3))
+def test_a_damaged_header(tmp_path, place):
+    folder = _packed_numbers(tmp_path / 'packed')
+    before = (tmp_path / 'packed' / 'x.npy').read_bytes()
+    # `(` opens what never closes, PK begins a zip file, NUL is no text.
+    for damage in (b'(', b'PK\x03\x04', b'\0'):
+        content = bytearray(before)
+        content[place : place + len(damage)] = damage
+        (tmp_path / 'packed' / 'x.npy').write_bytes(content)
+        if content == before:
+            continue
+        with pytest.raises(ValueError, match=r'x\.npy: its header is'):
+            columns.map_columns(folder, columns.read_manifest(folder))
+
+
 def test_a_flipped_bit_in_the_manifest(tmp_path):
     folder = _packed_numbers(tmp_path / 'packed')
     path = tmp_path / 'packed' / columns.MANIFEST
