@@ -31,21 +31,14 @@ MIN_CONFIGS = 10
 MAX_CONFIGS_PER_MEAN = 3.46
 
 KINDS: Dict[str, Callable] = {
-    'elementwise': kernels.elementwise,
-    'reduce_rows': kernels.reduce_rows,
-    'reduce_features': kernels.reduce_features,
-    'softmax': kernels.softmax,
-    'update': kernels.update,
-    'copy': kernels.copy,
-    'transpose': kernels.transpose,
-    'concatenate': kernels.concatenate,
-    'pad': kernels.pad,
-    'slice': kernels.slice_,
-    'gates': kernels.gates,
-    'matmul': products.matmul,
-    'convolve': products.convolve,
-    'attention': products.attention,
-}
+    kind.__name__.rstrip('_'): kind
+    for kind in (
+        kernels.elementwise, kernels.reduce_rows, kernels.reduce_features,
+        kernels.softmax, kernels.update, kernels.copy, kernels.transpose,
+        kernels.concatenate, kernels.pad, kernels.slice_, kernels.gates,
+        products.matmul, products.convolve, products.attention,
+    )
+}  # fmt: skip
 
 # What a compiler without measurements would assume: perfect overlap, no
 # overheads of transfers.  It picks the configuration that normalises.
@@ -82,26 +75,40 @@ def generate_kernel(
         if len(chosen) >= MIN_CONFIGS:
             break
     runtimes, default = measure(workload, chosen, rng)
-    features, opcodes, edges = hlo_rows.graph_arrays(kernel.computations)
-    config_features = tiles.config_features(kernel.space, chosen)
-    digest = hashlib.sha256(repr((seed, split, index)).encode())
-    for array in (features, opcodes, edges, config_features):
+    origin = seed, split, index
+    return record_of(program.name, origin, kernel, chosen, runtimes, default)
+
+
+def record_of(
+    name: str,
+    origin: Tuple,
+    kernel: kernels.Kernel,
+    chosen: np.ndarray,
+    runtimes: np.ndarray,
+    default: int,
+) -> records.TileRecord:
+    """Puts a record together; its id is `<name>_<hash of origin and arrays>`."""
+    arrays = dict(
+        zip(
+            ('node_feat', 'node_opcode', 'edge_index'),
+            hlo_rows.graph_arrays(kernel.computations),
+        ),
+        config_feat=tiles.config_features(kernel.space, chosen),
+    )
+    digest = hashlib.sha256(repr(origin).encode())
+    for array in arrays.values():
         digest.update(array.tobytes())
     return records.TileRecord(
-        graph_id=f'{program.name}_{digest.hexdigest()[:16]}',
-        node_feat=features,
-        node_opcode=opcodes,
-        edge_index=edges,
-        config_feat=config_features,
+        graph_id=f'{name}_{digest.hexdigest()[:16]}',
         config_runtime=runtimes,
         config_runtime_normalizers=np.full(len(runtimes), runtimes[default]),
+        **arrays,
     )
 
 
 def draw_kernel(program: Program, rng: np.random.Generator) -> kernels.Kernel:
     """Draws a kernel of `program`: its kind, length and everything else."""
-    kinds = [kind for kind, weight in program.kinds.items() for _ in range(weight)]
-    kind = kernels.pick(rng, kinds)
+    kind = kernels.pick(rng, program.kinds)
     # Lengths lean to the short side; with the entry and the reducers most
     # kernels have 10 to 70 nodes.
     nodes = 3 + int(57 * rng.random() ** 1.3)

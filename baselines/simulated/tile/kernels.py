@@ -4,7 +4,7 @@ Every kind is a function (program, random generator, nodes) -> `Kernel`; `nodes`
 is how long the fused computation should become.
 """
 
-from typing import List, NamedTuple, Sequence
+from typing import Any, List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
@@ -16,23 +16,81 @@ from baselines.simulated.hlo import (
     Tensor,
     tensor,
 )
+from baselines.simulated.tile import snippets
 from baselines.simulated.tile.programs import Program
-from baselines.simulated.tile.snippets import chain
-from baselines.simulated.tile.snippets import load
 from baselines.simulated.tile.tiles import Space
 from baselines.simulated.tile.tiles import bounds_of
 
 
 class Kernel(NamedTuple):
-    """One kernel: its HLO module (callees first) and what it loops over."""
+    """One kernel.
+
+    Attributes:
+        computations: its HLO module, callees first.
+        space: what it loops over.
+        whole: axes that no tile cuts.
+    """
 
     computations: List[Computation]
     space: Space
+    whole: Tuple[int, ...] = ()
 
 
 def pick(rng: np.random.Generator, items: Sequence):
     """Returns one of `items`, all equally likely."""
     return items[int(rng.integers(len(items)))]
+
+
+def space_of(shape: Tensor, **fields) -> Space:
+    """Returns the axes of a kernel that loops over the dimensions of `shape`."""
+    return Space(shape.dims, bounds_of(shape), **fields)
+
+
+class Draft(Fusion):
+    """A fused kernel of a program under construction.
+
+    Args:
+        program: of either simulator.
+        rng: source of randomness.
+
+    Attributes:
+        narrow: how often results are stored as bf16, where activations are.
+    """
+
+    narrow = 0.7
+
+    def __init__(self, program: Any, rng: np.random.Generator):
+        super().__init__()
+        self._program, self._rng = program, rng
+
+    def load(self, shape: Tensor) -> Instruction:
+        """Adds a parameter, widened to f32."""
+        return snippets.load(self.body, shape)
+
+    def chain(self, x: Instruction, nodes: int, names: str = '') -> Instruction:
+        """Appends snippets of these names, or else of those that the program likes."""
+        chosen = names.split() or self._program.snippets
+        return snippets.chain(self.body, x, self._rng, chosen, nodes)
+
+    def operand(self, shape: Tensor, nodes: int, names: str = '') -> Instruction:
+        """Adds a producer fusion that ends in an operand of a product."""
+        inner = Computation()
+        chosen = names.split() or self._program.snippets
+        x = snippets.load(inner, shape)
+        x = snippets.chain(inner, x, self._rng, chosen, nodes)
+        if len(inner.instructions) == 1:
+            inner.add('bitcast', x.shape, x)
+        return self.producer(inner)
+
+    def store(self, *results: Instruction) -> None:
+        """Ends the body: results are stored as the program stores activations."""
+        if self._program.dtype == 'bf16' and self._rng.random() < self.narrow:
+            results = tuple(self.body.convert(r, 'bf16') for r in results)
+        self.body.tuple(*results)
+
+    def kernel(self, shape: Tensor, **fields) -> Kernel:
+        """Returns the kernel, which loops over the dimensions of `shape`."""
+        return Kernel(self.finish(), space_of(shape, **fields))
 
 
 def activation(program: Program, rng: np.random.Generator, rank: int = 1) -> Tensor:
@@ -41,44 +99,29 @@ def activation(program: Program, rng: np.random.Generator, rank: int = 1) -> Ten
     return tensor(program.dtype, dims, layout=program.layout.get(len(dims)))
 
 
-def _space(shape: Tensor, **fields) -> Space:
-    return Space(shape.dims, bounds_of(shape), **fields)
-
-
-def end(fusion: Fusion, program: Program, rng, *results: Instruction) -> None:
-    """Ends the body: results are stored as the program stores activations."""
-    narrow = program.dtype == 'bf16' and rng.random() < 0.7
-    if narrow:
-        results = [fusion.body.convert(r, 'bf16') for r in results]
-    fusion.body.tuple(*results)
-
-
 def elementwise(program: Program, rng, nodes: int) -> Kernel:
     """A chain over one activation, sometimes with an intermediate result."""
-    shape = activation(program, rng)
-    fusion = Fusion()
-    x = load(fusion.body, shape)
-    middle = chain(fusion.body, x, rng, program.snippets, nodes // 2)
-    last = chain(fusion.body, middle, rng, program.snippets, nodes)
+    shape, draft = activation(program, rng), Draft(program, rng)
+    x = draft.load(shape)
+    middle = draft.chain(x, nodes // 2)
+    last = draft.chain(middle, nodes)
     two = middle is not x and middle is not last and rng.random() < 0.3
-    end(fusion, program, rng, *((middle, last) if two else (last,)))
-    return Kernel(fusion.finish(), _space(shape))
+    draft.store(*((middle, last) if two else (last,)))
+    return draft.kernel(shape)
 
 
 def _reduce(program: Program, rng, nodes: int, dims_of) -> Kernel:
-    shape = activation(program, rng, rank=2)
+    shape, draft = activation(program, rng, rank=2), Draft(program, rng)
     dims = dims_of(len(shape.dims))
-    fusion = Fusion()
-    x = load(fusion.body, shape)
-    x = chain(fusion.body, x, rng, program.snippets, nodes)
-    results = [fusion.reduce(x, dims)]
+    x = draft.chain(draft.load(shape), nodes)
+    results = [draft.reduce(x, dims)]
     how = rng.random()
     if how < 0.35:  # sum and sum of squares: the statistics of a normalisation
-        results.append(fusion.reduce(fusion.body.op('multiply', x, x), dims))
+        results.append(draft.reduce(draft.body.op('multiply', x, x), dims))
     elif how < 0.6:  # the summands are needed too
         results.append(x)
-    fusion.body.tuple(*results)
-    return Kernel(fusion.finish(), _space(shape, reduced=tuple(dims)))
+    draft.body.tuple(*results)
+    return draft.kernel(shape, reduced=tuple(dims))
 
 
 def reduce_rows(program: Program, rng, nodes: int) -> Kernel:
@@ -93,51 +136,48 @@ def reduce_features(program: Program, rng, nodes: int) -> Kernel:
 
 def softmax(program: Program, rng, nodes: int) -> Kernel:
     """exp(x - maximum) and its sum per row, or the maximum itself."""
-    shape = activation(program, rng, rank=2)
-    fusion = Fusion()
-    x = load(fusion.body, shape)
-    x = chain(fusion.body, x, rng, ('scale', 'mask_bias', 'dropout', 'bias'), nodes)
+    shape, draft = activation(program, rng, rank=2), Draft(program, rng)
+    x = draft.chain(draft.load(shape), nodes, 'scale mask_bias dropout bias')
     last = [len(shape.dims) - 1]
     if rng.random() < 0.4:
-        fusion.body.tuple(fusion.reduce(x, last, 'maximum'))
+        draft.body.tuple(draft.reduce(x, last, 'maximum'))
     else:
-        x = chain(
-            fusion.body, x, rng, ('exponentials',), len(fusion.body.instructions) + 1
-        )
-        fusion.body.tuple(x, fusion.reduce(x, last))
-    return Kernel(fusion.finish(), _space(shape, reduced=tuple(last)))
+        x = draft.chain(x, len(draft.body.instructions) + 1, 'exponentials')
+        draft.body.tuple(x, draft.reduce(x, last))
+    return draft.kernel(shape, reduced=tuple(last))
 
 
 def update(program: Program, rng, nodes: int) -> Kernel:
     """An optimiser's step: many parameters of one shape, little arithmetic."""
-    shape = tensor('f32', pick(rng, program.weights))
-    fusion = Fusion()
-    body = fusion.body
-    weights, gradient = body.parameter(shape), load(body, shape.typed(program.dtype))
-    step = chain(body, gradient, rng, ('momentum', 'square', 'root_divide'), nodes)
+    shape, draft = tensor('f32', pick(rng, program.weights)), Draft(program, rng)
+    body = draft.body
+    weights, gradient = body.parameter(shape), draft.load(shape.typed(program.dtype))
+    step = draft.chain(gradient, nodes, 'momentum square root_divide')
     rate = body.vector(shape, ())
     moved = body.op('subtract', weights, body.op('multiply', rate, step))
     body.tuple(moved, step)
-    return Kernel(fusion.finish(), _space(shape))
+    return draft.kernel(shape)
+
+
+def relayout(shape: Tensor, layout: Sequence[int]) -> Kernel:
+    """A change of layout alone: two nodes, no fusion."""
+    entry = Computation()
+    entry.add('copy', shape, entry.parameter(shape._replace(layout=tuple(layout))))
+    return Kernel([entry], space_of(shape))
 
 
 def copy(program: Program, rng, nodes: int) -> Kernel:
-    """A change of layout alone: two nodes, no fusion."""
+    """Exchanges two dimensions in memory."""
     shape = activation(program, rng, rank=3)
-    rank = len(shape.dims)
-    order = [(1, 0), (0, 2), (1, 2)] if rank == 3 else [(1, 0), (0, 3), (1, 2)]
-    i, j = pick(rng, order)
+    i, j = pick(rng, [(1, 0), (0, 2 if len(shape.dims) == 3 else 3), (1, 2)])
     layout = list(shape.layout)
     layout[i], layout[j] = layout[j], layout[i]
-    entry = Computation()
-    given = entry.parameter(shape._replace(layout=tuple(layout)))
-    entry.add('copy', shape, given)
-    return Kernel([entry], _space(shape))
+    return relayout(shape, layout)
 
 
 def transpose(program: Program, rng, nodes: int) -> Kernel:
     """A transposition between two chains; its input is described as well."""
-    shape = activation(program, rng, rank=3)
+    shape, draft = activation(program, rng, rank=3), Draft(program, rng)
     rank = len(shape.dims)
     order = list(range(rank))
     i, j = pick(rng, [(rank - 1, rank - 2), (rank - 2, rank - 3)])
@@ -146,90 +186,71 @@ def transpose(program: Program, rng, nodes: int) -> Kernel:
     source = tensor(
         shape.dtype, [shape.dims[d] for d in order], axes=order, layout=shape.layout
     )
-    fusion = Fusion()
-    x = load(fusion.body, source)
-    x = chain(fusion.body, x, rng, ('scale', 'residual', 'clip'), nodes // 2)
+    x = draft.chain(draft.load(source), nodes // 2, 'scale residual clip')
     target = shape.typed(x.shape.dtype)
-    x = fusion.body.add('transpose', target, x, dimensions=tuple(order))
-    x = chain(fusion.body, x, rng, program.snippets, nodes)
-    end(fusion, program, rng, x)
-    return Kernel(fusion.finish(), _space(shape, input_bounds=bounds_of(source)))
+    x = draft.body.add('transpose', target, x, dimensions=tuple(order))
+    draft.store(draft.chain(x, nodes))
+    return draft.kernel(shape, input_bounds=bounds_of(source))
 
 
 def concatenate(program: Program, rng, nodes: int) -> Kernel:
     """Joins two to four tensors along the last dimension."""
-    shape = activation(program, rng, rank=2)
+    shape, draft = activation(program, rng, rank=2), Draft(program, rng)
     last, parts = len(shape.dims) - 1, 2 + int(rng.integers(3))
-    size = shape.dims[last]
-    whole = shape._replace(dims=(*shape.dims[:last], size * parts))
+    whole = shape._replace(dims=(*shape.dims[:last], shape.dims[last] * parts))
     share = Follow(last, 1, parts)
     piece = shape._replace(axes=(*shape.axes[:last], share))
-    fusion = Fusion()
     pieces = []
     for i in range(parts):
-        x = load(fusion.body, piece)
         upto = nodes * (i + 1) // (2 * parts)
-        pieces.append(chain(fusion.body, x, rng, ('scale', 'relu', 'square'), upto))
+        pieces.append(draft.chain(draft.load(piece), upto, 'scale relu square'))
     target = whole.typed(pieces[0].shape.dtype)
-    x = fusion.body.add('concatenate', target, *pieces, dimensions=(last,))
-    x = chain(fusion.body, x, rng, program.snippets, nodes)
-    end(fusion, program, rng, x)
-    return Kernel(fusion.finish(), _space(whole))
+    x = draft.body.add('concatenate', target, *pieces, dimensions=(last,))
+    draft.store(draft.chain(x, nodes))
+    return draft.kernel(whole)
 
 
 def pad(program: Program, rng, nodes: int) -> Kernel:
     """Pads the middle dimensions (images), or the last one."""
-    shape = activation(program, rng, rank=2)
+    shape, draft = activation(program, rng, rank=2), Draft(program, rng)
     rank = len(shape.dims)
     amount = 1 + int(rng.integers(3))
     padded = (1, 2) if rank == 4 else (rank - 1,)
     padding = tuple((amount, amount) if d in padded else (0, 0) for d in range(rank))
     dims = tuple(s + low + high for s, (low, high) in zip(shape.dims, padding))
     whole = shape._replace(dims=dims)
-    fusion = Fusion()
-    x = load(fusion.body, shape)
-    x = chain(fusion.body, x, rng, program.snippets, nodes // 2)
-    value = fusion.body.add('constant', x.shape.keep(()))
-    x = fusion.body.add('pad', whole.typed(x.shape.dtype), x, value, padding=padding)
-    x = chain(fusion.body, x, rng, program.snippets, nodes)
-    end(fusion, program, rng, x)
-    return Kernel(fusion.finish(), _space(whole))
+    x = draft.chain(draft.load(shape), nodes // 2)
+    value = draft.body.add('constant', x.shape.keep(()))
+    x = draft.body.add('pad', whole.typed(x.shape.dtype), x, value, padding=padding)
+    draft.store(draft.chain(x, nodes))
+    return draft.kernel(whole)
 
 
 def slice_(program: Program, rng, nodes: int) -> Kernel:
     """Cuts a window out of a larger tensor."""
-    shape = activation(program, rng, rank=2)
+    shape, draft = activation(program, rng, rank=2), Draft(program, rng)
     first = pick(rng, range(len(shape.dims) - 1))
     stride = 1 + int(rng.integers(2))
     start = int(rng.integers(4))
     limit = start + shape.dims[first] * stride
-    dims = tuple(
-        limit + int(rng.integers(3)) if d == first else s
-        for d, s in enumerate(shape.dims)
-    )
-    axes = list(shape.axes)
+    dims, axes = list(shape.dims), list(shape.axes)
+    dims[first] = limit + int(rng.integers(3))
     axes[first] = Follow(first, stride)
-    source = shape._replace(dims=dims, axes=tuple(axes))
-    cut = tuple(
-        (start, limit, stride) if d == first else (0, s, 1)
-        for d, s in enumerate(shape.dims)
-    )
-    fusion = Fusion()
-    x = load(fusion.body, source)
-    x = fusion.body.add('slice', shape.typed(x.shape.dtype), x, slices=cut)
-    x = chain(fusion.body, x, rng, program.snippets, nodes)
-    end(fusion, program, rng, x)
-    return Kernel(fusion.finish(), _space(shape))
+    source = shape._replace(dims=tuple(dims), axes=tuple(axes))
+    cut = [(0, size, 1) for size in shape.dims]
+    cut[first] = (start, limit, stride)
+    x = draft.load(source)
+    x = draft.body.add('slice', shape.typed(x.shape.dtype), x, slices=tuple(cut))
+    draft.store(draft.chain(x, nodes))
+    return draft.kernel(shape)
 
 
 def gates(program: Program, rng, nodes: int) -> Kernel:
     """The element-wise half of a recurrent cell: four slices of one product."""
     rows, size = program.activations[0]
-    shape = tensor('f32', (rows, size))
-    source = tensor(program.dtype, (rows, 4 * size), axes=(0, Follow(1, 4)))
-    fusion = Fusion()
-    body = fusion.body
-    given = load(body, source)
+    shape, draft = tensor('f32', (rows, size)), Draft(program, rng)
+    body = draft.body
+    given = draft.load(tensor(program.dtype, (rows, 4 * size), axes=(0, Follow(1, 4))))
     parts = []
     for i in range(4):
         cut = ((0, rows, 1), (i * size, (i + 1) * size, 1))
@@ -237,9 +258,8 @@ def gates(program: Program, rng, nodes: int) -> Kernel:
         part = body.op('add', body.vector(shape, [1]), part)
         parts.append(body.op('tanh' if i == 2 else 'logistic', part))
     keep, write, new, out = parts
-    state = body.op('multiply', keep, load(body, shape))
+    state = body.op('multiply', keep, draft.load(shape))
     state = body.op('add', state, body.op('multiply', write, new))
     x = body.op('multiply', out, body.op('tanh', state))
-    x = chain(body, x, rng, program.snippets, nodes)
-    end(fusion, program, rng, state, x)
-    return Kernel(fusion.finish(), _space(shape))
+    draft.store(state, draft.chain(x, nodes))
+    return draft.kernel(shape)

@@ -4,112 +4,107 @@ As in the real kernels, a matrix product is a `convolution` without a window,
 and what is done to its operands sits in fusions of their own.
 """
 
+from typing import Sequence, Tuple
+
 import numpy as np
 
 from baselines.simulated.hlo import (
-    Computation,
     ConvolutionDims,
     Follow,
-    Fusion,
     Instruction,
     Tensor,
     Window,
     tensor,
 )
+from baselines.simulated.tile.kernels import Draft
 from baselines.simulated.tile.kernels import Kernel
-from baselines.simulated.tile.kernels import end
 from baselines.simulated.tile.kernels import pick
 from baselines.simulated.tile.programs import Program
-from baselines.simulated.tile.snippets import chain
-from baselines.simulated.tile.snippets import load
 from baselines.simulated.tile.tiles import Space
 from baselines.simulated.tile.tiles import bounds_of
 
-
-def _operand(fusion: Fusion, shape: Tensor, rng, names: tuple, nodes: int):
-    """Adds a producer fusion that ends in an operand of the product."""
-    inner = Computation()
-    x = load(inner, shape)
-    x = chain(inner, x, rng, names, nodes)
-    if x is inner.root and len(inner.instructions) == 1:
-        inner.add('bitcast', x.shape, x)
-    return fusion.producer(inner)
+# Of [rows, depth] x [depth, columns], and of images [N, H, W, C] with a window
+# [h, w, C, features].
+MATRIX = ConvolutionDims(0, 1, (), 0, 1, (), 0, 1)
+IMAGES = ConvolutionDims(0, 3, (1, 2), 2, 3, (0, 1), 0, 3)
 
 
-def _finish(
-    fusion: Fusion, program: Program, rng, x: Instruction, nodes: int, space: Space
-) -> Kernel:
+def product_space(
+    sizes: Sequence[int], result: Tensor, kernel: Tensor, output_axes: int
+) -> Space:
+    """Returns the axes of a product: those of its result, then those summed over."""
+    contracted = tuple(range(output_axes, len(sizes)))
+    return Space(
+        tuple(sizes), bounds_of(result), bounds_of(kernel), contracted=contracted
+    )
+
+
+def image_operands(
+    sizes: Sequence[int], dtypes: Tuple[str, str], layout: Sequence[int]
+) -> Tuple[Tensor, Tensor, Tensor, Window]:
+    """Returns image, kernel and result of a 'same' convolution, and its window.
+
+    Args:
+        sizes: batch, side of the result, channels, features, window, stride.
+        dtypes: element types of image and kernel.
+        layout: of the images.
+    """
+    batch, side, channels, features, size, stride = sizes
+    low = (size - stride + 1) // 2 if size > stride else 0
+    high = max(size - stride - low, 0)
+    given = (side - 1) * stride + size - low - high
+    image = tensor(
+        dtypes[0],
+        (batch, given, given, channels),
+        axes=(0, Follow(1, stride, 1, 4), Follow(2, stride, 1, 5), 6),
+        layout=layout,
+    )
+    kernel = tensor(dtypes[1], (size, size, channels, features), axes=(4, 5, 6, 3))
+    result = tensor('f32', (batch, side, side, features), layout=layout)
+    return image, kernel, result, Window(size, stride, low, high)
+
+
+def _finish(draft: Draft, rng, x: Instruction, nodes: int, space: Space) -> Kernel:
     """Adds what follows the product: a chain, sometimes a sum over the rows."""
-    x = chain(fusion.body, x, rng, program.snippets, nodes)
+    x = draft.chain(x, nodes)
     if rng.random() < 0.25:
         rows = range(len(x.shape.dims) - 1)
-        fusion.body.tuple(x, fusion.reduce(x, list(rows)))
+        draft.body.tuple(x, draft.reduce(x, list(rows)))
     else:
-        end(fusion, program, rng, x)
-    return Kernel(fusion.finish(), space)
+        draft.store(x)
+    return Kernel(draft.finish(), space)
 
 
 def matmul(program: Program, rng: np.random.Generator, nodes: int) -> Kernel:
     """[rows, depth] x [depth, columns], either operand in either layout."""
     rows, depth, columns = pick(rng, program.products)
-    flip_left, flip_right = rng.random() < 0.25, rng.random() < 0.4
-    left = tensor(
-        program.dtype,
-        (rows, depth),
-        axes=(0, 2),
-        layout=(0, 1) if flip_left else (1, 0),
-    )
-    right = tensor(
-        'f32', (depth, columns), axes=(2, 1), layout=(0, 1) if flip_right else (1, 0)
-    )
-    shape = tensor('f32', (rows, columns))
-    fusion = Fusion()
+    layouts = [(0, 1) if rng.random() < often else (1, 0) for often in (0.25, 0.4)]
+    left = tensor(program.dtype, (rows, depth), axes=(0, 2), layout=layouts[0])
+    right = tensor('f32', (depth, columns), axes=(2, 1), layout=layouts[1])
+    shape, draft = tensor('f32', (rows, columns)), Draft(program, rng)
     before = nodes // 3 if rng.random() < 0.5 else 1
-    x = fusion.body.add(
-        'convolution',
-        shape,
-        _operand(fusion, left, rng, program.snippets, before),
-        _operand(fusion, right, rng, ('scale',), 1),
-        convolution=ConvolutionDims(0, 1, (), 0, 1, (), 0, 1),
-    )
-    space = Space(
-        (rows, columns, depth), bounds_of(shape), bounds_of(right), contracted=(2,)
-    )
-    return _finish(fusion, program, rng, x, nodes - before, space)
+    operands = draft.operand(left, before), draft.operand(right, 1, 'scale')
+    x = draft.body.add('convolution', shape, *operands, convolution=MATRIX)
+    space = product_space((rows, columns, depth), shape, right, 2)
+    return _finish(draft, rng, x, nodes - before, space)
 
 
 def convolve(program: Program, rng: np.random.Generator, nodes: int) -> Kernel:
     """A convolution of images [N, H, W, C] with a window [h, w, C, features]."""
-    batch, side, channels, features, size, stride = pick(rng, program.convolutions)
-    low = (size - stride + 1) // 2 if size > stride else 0
-    high = max(size - stride - low, 0)
-    given = (side - 1) * stride + size - low - high
-    layout = program.layout.get(4, (3, 2, 1, 0))
-    image = tensor(
-        program.dtype,
-        (batch, given, given, channels),
-        layout=layout,
-        axes=(0, Follow(1, stride, 1, 4), Follow(2, stride, 1, 5), 6),
+    sizes = pick(rng, program.convolutions)
+    batch, side, channels, features, size, _ = sizes
+    image, kernel, shape, window = image_operands(
+        sizes, (program.dtype, 'f32'), program.layout.get(4, (3, 2, 1, 0))
     )
-    kernel = tensor('f32', (size, size, channels, features), axes=(4, 5, 6, 3))
-    shape = tensor('f32', (batch, side, side, features), layout=layout)
-    fusion = Fusion()
+    draft = Draft(program, rng)
     before = nodes // 3 if rng.random() < 0.4 else 1
-    x = fusion.body.add(
-        'convolution',
-        shape,
-        _operand(fusion, image, rng, program.snippets, before),
-        _operand(fusion, kernel, rng, ('scale',), 1),
-        window=(Window(size, stride, low, high),) * 2,
-        convolution=ConvolutionDims(0, 3, (1, 2), 2, 3, (0, 1), 0, 3),
+    operands = draft.operand(image, before), draft.operand(kernel, 1, 'scale')
+    x = draft.body.add(
+        'convolution', shape, *operands, window=(window,) * 2, convolution=IMAGES
     )
-    space = Space(
-        (batch, side, side, features, size, size, channels),
-        bounds_of(shape),
-        bounds_of(kernel),
-        contracted=(4, 5, 6),
-    )
-    return _finish(fusion, program, rng, x, nodes - before, space)
+    loops = batch, side, side, features, size, size, channels
+    space = product_space(loops, shape, kernel, 4)
+    return _finish(draft, rng, x, nodes - before, space)
 
 
 def attention(program: Program, rng: np.random.Generator, nodes: int) -> Kernel:
@@ -117,18 +112,11 @@ def attention(program: Program, rng: np.random.Generator, nodes: int) -> Kernel:
     batch, rows, columns, depth = pick(rng, program.attentions)
     left = tensor(program.dtype, (batch, rows, depth), axes=(0, 1, 3))
     right = tensor(program.dtype, (batch, columns, depth), axes=(0, 2, 3))
-    shape = tensor('f32', (batch, rows, columns))
-    fusion = Fusion()
-    x = fusion.body.add(
-        'dot',
-        shape,
-        _operand(fusion, left, rng, ('scale', 'bias'), nodes // 4),
-        _operand(fusion, right, rng, ('scale', 'bias'), 1),
+    shape, draft = tensor('f32', (batch, rows, columns)), Draft(program, rng)
+    operands = (
+        draft.operand(left, nodes // 4, 'scale bias'),
+        draft.operand(right, 1, 'scale bias'),
     )
-    space = Space(
-        (batch, rows, columns, depth),
-        bounds_of(shape),
-        bounds_of(right),
-        contracted=(3,),
-    )
-    return _finish(fusion, program, rng, x, nodes, space)
+    x = draft.body.add('dot', shape, *operands)
+    space = product_space((batch, rows, columns, depth), shape, right, 3)
+    return _finish(draft, rng, x, nodes, space)

@@ -6,7 +6,7 @@ from it (`kernels`).  Every name begins with `sim_`, so that no table or CSV can
 be mistaken for one of real kernels.
 """
 
-from typing import Dict, List, NamedTuple, Tuple
+from typing import Dict, NamedTuple, Sequence, Tuple
 
 SPLITS = ('train', 'valid', 'test')
 
@@ -24,23 +24,23 @@ class Program(NamedTuple):
         activations: shapes of activations.
         weights: shapes of parameters, [in, out].
         products: matrix products, [rows, depth, columns].
+        snippets: element-wise sequences, by name.
+        kinds: kinds of kernels, each as often as it is frequent.
         convolutions: (batch, side, input, output, window, stride).
         attentions: batched products, [batch, rows, columns, depth].
-        snippets: element-wise sequences, by name.
-        kinds: kinds of kernels with their relative frequency.
     """
 
     name: str
     split: str
     dtype: str
     layout: Dict[int, Dims]
-    activations: List[Dims]
-    weights: List[Dims]
-    products: List[Dims]
-    convolutions: List[Dims]
-    attentions: List[Dims]
+    activations: Sequence[Dims]
+    weights: Sequence[Dims]
+    products: Sequence[Dims]
     snippets: Tuple[str, ...]
-    kinds: Dict[str, int]
+    kinds: Tuple[str, ...]
+    convolutions: Sequence[Dims] = ()
+    attentions: Sequence[Dims] = ()
 
 
 # As on a TPU, batches of images lie along the sublanes: [H, W, N, C] in memory.
@@ -51,10 +51,10 @@ def _words(text: str) -> Tuple[str, ...]:
     return tuple(text.split())
 
 
-def _weights(text: str) -> Dict[str, int]:
-    """From 'this 3, that 1'."""
+def weighted(text: str) -> Tuple[str, ...]:
+    """Repeats each word of 'this 3, that 1' as often as it says."""
     pairs = (pair.split() for pair in text.split(', '))
-    return {name: int(weight) for name, weight in pairs}
+    return tuple(name for name, count in pairs for _ in range(int(count)))
 
 
 def _convnet(name, split, dtype, batch, side, widths, bottleneck=False) -> Program:
@@ -79,11 +79,10 @@ def _convnet(name, split, dtype, batch, side, widths, bottleneck=False) -> Progr
         weights=[(features, 1000), (9 * widths[-1], widths[-1])],
         products=[(batch, features, 1000), (batch, 1000, features)],
         convolutions=convolutions,
-        attentions=[],
         snippets=_words(
             'relu relu_grad residual bias scale_shift normalise clip scale'
         ),
-        kinds=_weights(
+        kinds=weighted(
             'convolve 11, reduce_rows 4, elementwise 4, copy 2, matmul 3, update 1, '
             'pad 1, concatenate 1'
         ),
@@ -111,13 +110,12 @@ def _transformer(name, split, dtype, batch, length, hidden, heads, vocabulary):
             (hidden, rows, inner),
             (rows, hidden, 3 * hidden),
         ],
-        convolutions=[],
         attentions=[(batch * heads, length, length, depth)],
         snippets=_words(
             'gelu residual bias dropout normalise_rows scale_shift mask_bias scale '
             'divide_rows'
         ),
-        kinds=_weights(
+        kinds=weighted(
             'matmul 12, softmax 3, elementwise 4, reduce_rows 3, reduce_features 2, '
             'transpose 2, attention 3, update 2, copy 1'
         ),
@@ -143,10 +141,8 @@ def _mixer(name, split, dtype, batch, patches, channels) -> Program:
             (batch * channels, patches, tokens),
             (batch, channels, 1000),
         ],
-        convolutions=[],
-        attentions=[],
         snippets=_words('gelu residual bias normalise_rows scale_shift dropout swish'),
-        kinds=_weights(
+        kinds=weighted(
             'matmul 11, transpose 2, elementwise 4, reduce_features 3, reduce_rows 2, '
             'copy 1, update 1'
         ),
@@ -172,12 +168,10 @@ def _recurrent(name, split, dtype, batch, length, hidden, vocabulary) -> Program
             (length * batch, hidden, vocabulary),
             (2 * hidden, batch, 4 * hidden),
         ],
-        convolutions=[],
-        attentions=[],
         snippets=_words(
             'swish bias residual clip square scale dropout one_hot_difference'
         ),
-        kinds=_weights(
+        kinds=weighted(
             'gates 3, matmul 11, softmax 2, elementwise 3, concatenate 2, slice 2, '
             'update 2, reduce_rows 2, transpose 1'
         ),
@@ -206,9 +200,8 @@ def _unet(name, split, dtype, batch, side, width) -> Program:
         weights=[(9 * width, 2 * width), (36 * width, 8 * width)],
         products=[(side * side, width, 2 * width)],
         convolutions=convolutions,
-        attentions=[],
         snippets=_words('relu relu_grad bias normalise scale_shift residual swish'),
-        kinds=_weights(
+        kinds=weighted(
             'convolve 9, concatenate 3, elementwise 4, pad 3, slice 2, reduce_rows 3, '
             'copy 2, update 1'
         ),
@@ -229,10 +222,9 @@ def _recommender(name, split, dtype, batch, fields, width, hidden) -> Program:
             (hidden, batch, hidden),
             (fields * width, batch, hidden),
         ],
-        convolutions=[],
         attentions=[(batch // 8, fields, fields, width)],
         snippets=_words('relu relu_grad bias square root_divide clip dropout residual'),
-        kinds=_weights(
+        kinds=weighted(
             'matmul 11, elementwise 4, reduce_features 3, reduce_rows 3, update 3, '
             'concatenate 2, slice 1, transpose 2, attention 1'
         ),

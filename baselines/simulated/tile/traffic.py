@@ -60,12 +60,8 @@ class Tiling:
 
 def axes_of(tensor: Tensor) -> Tuple[int, ...]:
     """Returns the axes that move the tensor's tile."""
-    found = set()
-    for follow in tensor.axes:
-        if follow is not None:
-            found.add(follow.axis)
-            if follow.window_axis is not None:
-                found.add(follow.window_axis)
+    follows = [follow for follow in tensor.axes if follow is not None]
+    found = {a for f in follows for a in (f.axis, f.window_axis) if a is not None}
     return tuple(sorted(found))
 
 
@@ -76,30 +72,33 @@ def physical(values: np.ndarray, tensor: Tensor) -> np.ndarray:
 
 def registers(tensor: Tensor, tiling: Tiling) -> np.ndarray:
     """Returns the 8 x 128 registers that a full tile of `tensor` fills, [c]."""
-    return _units(tensor, tiling).prod(axis=1).astype(np.float64)
+    return units(tensor, tiling).prod(axis=1).astype(np.float64)
 
 
-def mean_registers(tensor: Tensor, tiling: Tiling) -> np.ndarray:
+def mean_registers(tensor: Tensor, tiling: Tiling, first: int = 0) -> np.ndarray:
     """Returns the registers that a tile fills on average, float64 [c].
 
     The last tile along an axis is cut off where the tensor ends.  Inputs of
-    convolutions overlap, so theirs are taken as full.
+    convolutions overlap, so theirs are taken as full; so are the `first`
+    fastest dimensions.
     """
-    units = _units(tensor, tiling).astype(np.float64)
-    whole = _whole_units(tensor)
-    for place, dim in enumerate(tensor.layout):
+    mean = units(tensor, tiling).astype(np.float64)
+    whole = whole_units(tensor)
+    for place, dim in enumerate(tensor.layout[first:], first):
         follow = tensor.axes[dim]
         if follow is not None and follow.window_axis is None:
             trips = tiling.trips_per_axis[:, follow.axis]
-            units[:, place] = np.minimum(units[:, place], whole[place] / trips)
-    return units.prod(axis=1)
+            mean[:, place] = np.minimum(mean[:, place], whole[place] / trips)
+    return mean.prod(axis=1)
 
 
-def _units(tensor: Tensor, tiling: Tiling) -> np.ndarray:
+def units(tensor: Tensor, tiling: Tiling) -> np.ndarray:
+    """Returns the registers of a tile per dimension, fastest first: [c, rank]."""
     return in_registers(physical(tiling.part(tensor), tensor))
 
 
-def _whole_units(tensor: Tensor) -> np.ndarray:
+def whole_units(tensor: Tensor) -> np.ndarray:
+    """Returns those of the whole tensor, [rank]."""
     return in_registers(physical(np.array([tensor.dims], np.int64), tensor))[0]
 
 
@@ -114,12 +113,12 @@ def contiguous_runs(tensor: Tensor, tiling: Tiling) -> np.ndarray:
     HBM holds whole registers, fastest dimension first: a piece goes on into
     the next dimension only where the tile covers all faster ones.
     """
-    units, whole = _units(tensor, tiling), _whole_units(tensor)
-    runs = np.ones(len(units))
-    covered = np.ones(len(units), bool)
-    for place in range(units.shape[1]):
-        runs *= np.where(covered, 1, units[:, place])
-        covered &= units[:, place] == whole[place]
+    tile, whole = units(tensor, tiling), whole_units(tensor)
+    runs = np.ones(len(tile))
+    covered = np.ones(len(tile), bool)
+    for place in range(tile.shape[1]):
+        runs *= np.where(covered, 1, tile[:, place])
+        covered &= tile[:, place] == whole[place]
     return runs
 
 

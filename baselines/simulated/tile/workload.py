@@ -14,20 +14,66 @@ from baselines.simulated.hlo import Computation, Instruction, Tensor
 from baselines.simulated.tile import traffic
 from baselines.simulated.tile.tiles import Space
 
-_FREE = {
-    'parameter',
-    'constant',
-    'tuple',
-    'fusion',
-    'bitcast',
-    'reshape',
-    'dot',
-    'convolution',
-}
-_RELAYOUT = {'copy', 'transpose'}
+# Instructions that take no time, or are no work of the vector unit.
+FREE = frozenset(
+    'parameter constant tuple fusion bitcast reshape dot convolution'.split()
+)
 
 
-class Workload:
+class Work:
+    """What a kernel's module reads, writes and computes, by shapes.
+
+    Args:
+        computations: the HLO module, callees first, entry last.
+
+    Attributes:
+        operands: what is read from HBM.
+        results: what is written there.
+        kept: what stays in vector memory: results of producer fusions, and the
+            sums of products.
+        products: convolutions and dots.
+        reductions: instructions.
+        slots: vector operations per register, by shape without element type:
+            views that differ in that alone take the same registers.
+    """
+
+    def __init__(self, computations: Sequence[Computation]):
+        self.operands = [p.shape for p in computations[-1].parameters]
+        self.bodies = _bodies(computations[-1])
+        root = self.bodies[0].root
+        ends = root.operands if root.opcode == 'tuple' else (root,)
+        self.results = [end.shape for end in ends]
+        self.kept: List[Tensor] = []
+        self.products: List[Instruction] = []
+        self.reductions: List[Instruction] = []
+        self.slots: Dict[Tensor, float] = {}
+        for body in self.bodies:
+            for instruction in body.instructions:
+                self._count(instruction)
+
+    def _count(self, instruction: Instruction) -> None:
+        opcode, shape = instruction.opcode, instruction.shape
+        if opcode in ('convolution', 'dot'):
+            self.products.append(instruction)
+            self.kept.append(shape.typed('f32'))
+        elif opcode == 'fusion' and instruction.calls:
+            self.kept.append(shape)
+        elif opcode == 'reduce':
+            self.reductions.append(instruction)
+            self._add(instruction.operands[0].shape, 1.0)
+        elif opcode not in FREE:
+            self._add(shape, self._slots_of(instruction))
+
+    def _add(self, view: Tensor, slots: float) -> None:
+        key = view.typed('')
+        self.slots[key] = self.slots.get(key, 0.0) + slots
+
+    def _slots_of(self, instruction: Instruction) -> float:
+        """Vector operations per register of an instruction's result."""
+        raise NotImplementedError
+
+
+class Workload(Work):
     """Work of one kernel per tile.
 
     Args:
@@ -36,56 +82,29 @@ class Workload:
     """
 
     def __init__(self, computations: Sequence[Computation], space: Space):
+        super().__init__(computations)
         self.space = space
-        self.operands = [p.shape for p in computations[-1].parameters]
-        self.results: List[Tensor] = []
-        self.products: List[Instruction] = []
-        self.reductions: List[Instruction] = []
-        # Results of producer fusions stay in vector memory.
-        self.produced: List[Tensor] = []
-        self._slots: Dict[Tensor, float] = {}
-        bodies = _bodies(computations[-1])
-        for body in bodies:
-            for instruction in body.instructions:
-                self._add(instruction)
-        root = bodies[0].root
-        ends = root.operands if root.opcode == 'tuple' else (root,)
-        self.results = [end.shape for end in ends]
         for view in (*self.operands, *self.results):
-            self._work(view, 1.0)  # loads and stores
+            self._add(view, 1.0)  # loads and stores
 
-    def _work(self, view: Tensor, slots: float) -> None:
-        # Views that differ in element type only take the same registers.
-        key = view.typed('')
-        self._slots[key] = self._slots.get(key, 0.0) + slots
-
-    def _add(self, instruction: Instruction) -> None:
-        opcode, shape = instruction.opcode, instruction.shape
-        if opcode in ('convolution', 'dot'):
-            self.products.append(instruction)
-        elif opcode == 'fusion' and instruction.calls:
-            self.produced.append(shape)
-        elif opcode == 'reduce':
-            self.reductions.append(instruction)
-            self._work(instruction.operands[0].shape, 1.0)
-        elif opcode == 'broadcast':
-            self._work(shape, _broadcast_slots(instruction))
-        elif opcode in _RELAYOUT:
-            self._work(shape, _relayout_slots(instruction))
-        elif opcode not in _FREE:
-            # No bf16 arithmetic in the vector unit: unpack and pack.
-            extra = 1.0 if shape.dtype == 'bf16' else 0.0
-            self._work(shape, tpu.SLOTS.get(opcode, 1.0) + extra)
+    def _slots_of(self, instruction: Instruction) -> float:
+        opcode = instruction.opcode
+        if opcode == 'broadcast':
+            return _broadcast_slots(instruction)
+        if opcode in ('copy', 'transpose'):
+            return relayout_slots(instruction, (8.0, 3.0, 1.0))
+        # No bf16 arithmetic in the vector unit: unpack and pack.
+        extra = 1.0 if instruction.shape.dtype == 'bf16' else 0.0
+        return tpu.SLOTS.get(opcode, 1.0) + extra
 
     def vector_memory(self, tiling: traffic.Tiling) -> Tuple[np.ndarray, np.ndarray]:
         """Returns bytes needed with one and with two buffers, float64 [c] each."""
-        sums = [p.shape.typed('f32') for p in self.products]
         moved, kept = (
             sum(
                 traffic.registers(t, tiling) * traffic.register_bytes(t)
                 for t in tensors
             )
-            for tensors in ((*self.operands, *self.results), (*self.produced, *sums))
+            for tensors in ((*self.operands, *self.results), self.kept)
         )
         return moved + kept, 2 * moved + kept
 
@@ -102,7 +121,7 @@ class Workload:
     def vector_cycles(self, tiling: traffic.Tiling, chip: tpu.Chip = tpu.TPU_V3):
         """Returns the cycles of all vector operations, float64 [c]."""
         slots = np.zeros(len(tiling.tiles))
-        for view, per_register in self._slots.items():
+        for view, per_register in self.slots.items():
             if per_register and view.dims:
                 visits = tiling.visits(traffic.axes_of(view))
                 slots += visits * traffic.mean_registers(view, tiling) * per_register
@@ -118,10 +137,8 @@ class Workload:
 
     def _reduction_slots(self, reduce: Instruction, tiling: traffic.Tiling):
         source = reduce.operands[0].shape
-        units = tpu.in_registers(traffic.physical(tiling.part(source), source))
-        gone = [
-            place for place, dim in enumerate(source.layout) if dim in reduce.dimensions
-        ]
+        units = traffic.units(source, tiling)
+        gone = [p for p, d in enumerate(source.layout) if d in reduce.dimensions]
         units[:, gone] = 1
         left = units.prod(axis=1).astype(np.float64)
         per_register = 3.0  # the running result: load, combine, store
@@ -175,12 +192,9 @@ def product_sizes(product: Instruction, tiling: traffic.Tiling) -> Tuple:
         numbers = product.convolution
         repeats = weights[:, list(numbers.kernel_spatial)].prod(axis=1)
         depth = weights[:, numbers.kernel_input]
-        others = part[:, 2:].prod(axis=1) * _round_up(part[:, 1], tpu.SUBLANES)
+        sublanes = -(-part[:, 1] // tpu.SUBLANES) * tpu.SUBLANES
+        others = part[:, 2:].prod(axis=1) * sublanes
     return others, depth, part[:, 0], repeats
-
-
-def _round_up(values: np.ndarray, multiple: int) -> np.ndarray:
-    return -(-values // multiple) * multiple
 
 
 def _bodies(entry: Computation) -> List[Computation]:
@@ -205,11 +219,18 @@ def _broadcast_slots(broadcast: Instruction) -> float:
     return 0.5 if len(layout) > 1 and layout[1] not in given else 0.0
 
 
-def _relayout_slots(instruction: Instruction) -> float:
-    """What a change of the two fastest dimensions costs per register."""
+def relayout_slots(
+    instruction: Instruction, costs: Tuple[float, float, float]
+) -> float:
+    """Picks what a change of layout costs per register.
+
+    Args:
+        instruction: a copy or transpose.
+        costs: where the fastest dimension changes, the second alone, neither.
+    """
     new, old = instruction.shape, instruction.operands[0].shape
     came_from = instruction.dimensions or range(len(new.dims))
     order = [came_from[d] for d in new.layout]
     if order[0] != old.layout[0]:
-        return 8.0
-    return 3.0 if len(order) > 1 and order[1] != old.layout[1] else 1.0
+        return costs[0]
+    return costs[1] if len(order) > 1 and order[1] != old.layout[1] else costs[2]

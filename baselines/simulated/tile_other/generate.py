@@ -1,13 +1,13 @@
 """One kernel of the second simulator; as `tile.generate`, with other rules."""
 
-import hashlib
 from typing import Tuple
 
 import numpy as np
 
 from baselines.data.tile import records
-from baselines.simulated import hlo_rows
-from baselines.simulated.tile import tiles as tiles_lib
+from baselines.simulated.tile import generate
+from baselines.simulated.tile.kernels import Kernel
+from baselines.simulated.tile.kernels import pick
 from baselines.simulated.tile_other import kernels
 from baselines.simulated.tile_other import machine as machine_lib
 from baselines.simulated.tile_other import programs
@@ -36,35 +36,19 @@ def generate_kernel(
     while True:
         kernel = _draw_kernel(program, rng)
         job = work.Job(kernel.computations, kernel.space, machine)
-        wanted = int(
-            np.clip(
-                configs_mean * rng.lognormal(-0.5, 1.0), _MIN_CONFIGS, 5 * configs_mean
-            )
-        )
+        drawn = configs_mean * rng.lognormal(-0.5, 1.0)
+        wanted = int(np.clip(drawn, _MIN_CONFIGS, 5 * configs_mean))
         chosen = _draw_tiles(kernel, job, machine, rng, wanted)
         if len(chosen) >= _MIN_CONFIGS:
             break
     runtimes, default = _measure(job, machine, chosen, rng)
-    features, opcodes, edges = hlo_rows.graph_arrays(kernel.computations)
-    config_features = tiles_lib.config_features(kernel.space, chosen)
-    digest = hashlib.sha256(repr(('other', seed, split, index)).encode())
-    for array in (features, opcodes, edges, config_features):
-        digest.update(array.tobytes())
-    return records.TileRecord(
-        graph_id=f'{program.name}_{digest.hexdigest()[:16]}',
-        node_feat=features,
-        node_opcode=opcodes,
-        edge_index=edges,
-        config_feat=config_features,
-        config_runtime=runtimes,
-        config_runtime_normalizers=np.full(len(runtimes), runtimes[default]),
-    )
+    origin = 'other', seed, split, index
+    return generate.record_of(program.name, origin, kernel, chosen, runtimes, default)
 
 
-def _draw_kernel(program: programs.Program, rng) -> kernels.Kernel:
-    kinds = [kind for kind, weight in program.kinds.items() for _ in range(weight)]
+def _draw_kernel(program: programs.Program, rng) -> Kernel:
     nodes = 3 + int(rng.gamma(2.0, 9.0))
-    return kernels.KINDS[kernels.pick(rng, kinds)](program, rng, min(nodes, 70))
+    return kernels.KINDS[pick(rng, program.kinds)](program, rng, min(nodes, 70))
 
 
 def _draw_tiles(kernel, job, machine, rng, wanted: int) -> np.ndarray:

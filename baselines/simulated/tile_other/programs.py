@@ -4,6 +4,8 @@ from typing import Dict, NamedTuple, Tuple
 
 import numpy as np
 
+from baselines.simulated.tile.programs import weighted
+
 SPLITS = ('train', 'valid', 'test')
 _COUNTS = {'train': 30, 'valid': 8, 'test': 10}
 
@@ -24,7 +26,7 @@ class Program(NamedTuple):
         convolutions: (batch, side, input, output, window, stride).
         attentions: [heads, rows, keys, depth].
         snippets: element-wise sequences.
-        kinds: kinds of kernels with their relative frequency.
+        kinds: kinds of kernels, each as often as it is frequent.
     """
 
     name: str
@@ -36,19 +38,17 @@ class Program(NamedTuple):
     convolutions: Tuple[Dims, ...]
     attentions: Tuple[Dims, ...]
     snippets: Tuple[str, ...]
-    kinds: Dict[str, int]
+    kinds: Tuple[str, ...]
 
 
-_SNIPPETS = (
-    'relu', 'residual', 'bias', 'scale', 'scale_shift', 'gelu', 'swish', 'dropout',
-    'clip', 'square', 'mask_bias', 'momentum', 'root_divide', 'divide_rows',
-    'normalise_rows', 'exponentials',
-)  # fmt: skip
-_POINTWISE = {
-    'gated': 2, 'pointwise': 3, 'normalise_whole': 2, 'sum_middle': 2,
-    'sum_all_but_first': 1, 'sum_last': 2, 'split_heads': 2, 'step': 1,
-    'lone_copy': 1, 'flip': 1, 'table': 1,
-}  # fmt: skip
+_SNIPPETS = tuple(
+    'relu residual bias scale scale_shift gelu swish dropout clip square mask_bias '
+    'momentum root_divide divide_rows normalise_rows exponentials'.split()
+)
+_POINTWISE = (
+    'gated 2, pointwise 3, normalise_whole 2, sum_middle 2, sum_all_but_first 1, '
+    'sum_last 2, split_heads 2, step 1, lone_copy 1, flip 1, table 1'
+)
 
 
 def program(split: str, index: int, seed: int) -> Program:
@@ -104,7 +104,7 @@ def _encoder(name: str, rng) -> Program:
         convolutions=(),
         attentions=((batch * heads, length, length, depth),
                     (batch * heads, length, depth, length)),
-        kinds={**_POINTWISE, 'project': 7, 'weight_gradient': 5, 'mix_values': 5},
+        kinds=weighted(f'{_POINTWISE}, project 7, weight_gradient 5, mix_values 5'),
     )  # fmt: skip
 
 
@@ -125,8 +125,8 @@ def _vision(name: str, rng) -> Program:
                       (batch, side // 2, width, 2 * width, 5, 2),
                       (batch, side // 2, 4 * width, width, 1, 1)),
         attentions=(),
-        kinds={**_POINTWISE, 'pool': 4, 'convolve': 14, 'project': 2,
-               'weight_gradient': 2},
+        kinds=weighted(
+            f'{_POINTWISE}, pool 4, convolve 14, project 2, weight_gradient 2'),
     )  # fmt: skip
 
 
@@ -143,5 +143,5 @@ def _sequence(name: str, rng) -> Program:
                   (batch, hidden, words), (steps * batch, 2 * hidden, hidden)),
         convolutions=(),
         attentions=((batch * heads, steps, steps, max(hidden // heads, 16)),),
-        kinds={**_POINTWISE, 'project': 7, 'weight_gradient': 5, 'mix_values': 2},
+        kinds=weighted(f'{_POINTWISE}, project 7, weight_gradient 5, mix_values 2'),
     )  # fmt: skip

@@ -1,16 +1,16 @@
 """What a kernel of the second simulator does per tile, and how long it takes."""
 
-from typing import Dict, List, Sequence, Tuple
+import math
+from typing import Dict, Sequence, Tuple
 
 import numpy as np
 
 from baselines.simulated import tpu
 from baselines.simulated.hlo import Computation, Instruction, Tensor
+from baselines.simulated.tile import traffic
+from baselines.simulated.tile import workload
 from baselines.simulated.tile.tiles import Space
-from baselines.simulated.tile_other import geometry
 from baselines.simulated.tile_other.machine import Machine
-from baselines.simulated.tpu import LANES
-from baselines.simulated.tpu import SUBLANES
 
 # Instructions per register; 1 for what is not here.
 _OPERATIONS = {
@@ -18,15 +18,11 @@ _OPERATIONS = {
     'log': 7.0, 'logistic': 9.0, 'power': 16.0, 'convert': 1.5, 'reverse': 3.0,
     'concatenate': 1.5, 'pad': 1.5, 'select': 1.0, 'reduce-window': 4.0,
 }  # fmt: skip
-_NOTHING = (
-    'parameter', 'constant', 'tuple', 'fusion', 'bitcast', 'reshape', 'dot',
-    'convolution', 'iota',
-)  # fmt: skip
-_PRODUCTS = ('dot', 'convolution')
+_NOTHING = {*workload.FREE, 'iota'}
 _RESIDENT = 1 / 64  # of the vector memory
 
 
-class Job:
+class Job(workload.Work):
     """One kernel on one machine.
 
     Args:
@@ -38,50 +34,28 @@ class Job:
     def __init__(
         self, computations: Sequence[Computation], space: Space, machine: Machine
     ):
-        self._space, self._machine = space, machine
-        self.operands = [p.shape for p in computations[-1].parameters]
-        bodies = _called(computations[-1])
-        root = bodies[0].root
-        ends = root.operands if root.opcode == 'tuple' else (root,)
-        self.results = [end.shape for end in ends]
-        self._vector: Dict[Tensor, float] = {}
-        self._sums: List[Instruction] = []
-        self._products: List[Instruction] = []
-        self._kept: List[Tensor] = []
         self._code = 0
-        for body in bodies:
-            for instruction in body.instructions:
-                self._count(instruction)
-        self._live = max(_most_alive(body) for body in bodies)
-        self._depth = max(_longest_chain(body) for body in bodies)
+        super().__init__(computations)
+        self._space, self._machine = space, machine
+        self._live = max(_most_alive(body) for body in self.bodies)
+        self._depth = max(_longest_chain(body) for body in self.bodies)
         self._loops = self._loop_order()
 
-    def _count(self, instruction: Instruction) -> None:
+    def _slots_of(self, instruction: Instruction) -> float:
         opcode, shape = instruction.opcode, instruction.shape
-        if opcode in _PRODUCTS:
-            self._products.append(instruction)
-            self._kept.append(shape.typed('f32'))
-        elif opcode == 'fusion' and instruction.calls:
-            self._kept.append(shape)
-        elif opcode == 'reduce':
-            self._sums.append(instruction)
-            self._add(instruction.operands[0].shape, 1.0)
-        elif opcode == 'broadcast':
-            given = set(instruction.dimensions)
+        if opcode == 'broadcast':
+            given = instruction.dimensions
             across = bool(given) and shape.layout[0] not in given
-            self._add(shape, 3.0 if across else 0.25 * bool(given))
-        elif opcode in ('transpose', 'copy'):
-            self._add(shape, _turning(instruction))
-        elif opcode not in _NOTHING:
-            cost = _OPERATIONS.get(opcode, 1.0)
-            if shape.dtype == 'bf16':
-                cost *= 1.5
-            self._add(shape, cost)
+            return 3.0 if across else 0.25 * bool(given)
+        if opcode in ('transpose', 'copy'):
+            return workload.relayout_slots(instruction, (12.0, 2.0, 0.5))
+        if opcode in _NOTHING:
+            return 0.0
+        return _OPERATIONS.get(opcode, 1.0) * (1.5 if shape.dtype == 'bf16' else 1.0)
 
-    def _add(self, view: Tensor, operations: float) -> None:
-        if view.dims and operations:
-            key = view.typed('')
-            self._vector[key] = self._vector.get(key, 0.0) + operations
+    def _add(self, view: Tensor, slots: float) -> None:
+        if view.dims and slots:
+            super()._add(view, slots)
             self._code += 1
 
     def _loop_order(self) -> Tuple[int, ...]:
@@ -89,26 +63,25 @@ class Job:
         inside; of a product, the axes of its larger operand outside."""
         inner = set(self._space.contracted)
         order = [axis for axis, _ in self._space.output_bounds if axis not in inner]
-        if self._products:
-            left, right = (op.shape for op in self._products[-1].operands)
-            size = [np.prod(t.dims) * tpu.BYTES[t.dtype] for t in (left, right)]
-            larger = geometry.axes(right if size[1] > size[0] else left)
-            shared = geometry.axes(left) & geometry.axes(right)
+        if self.products:
+            left, right = (op.shape for op in self.products[-1].operands)
+            size = [math.prod(t.dims) * tpu.BYTES[t.dtype] for t in (left, right)]
+            larger = traffic.axes_of(right if size[1] > size[0] else left)
+            shared = {*traffic.axes_of(left)} & {*traffic.axes_of(right)}
             order.sort(key=lambda axis: (axis not in shared, axis not in larger))
         return (*order, *self._space.contracted)
 
-    # Time ---------------------------------------------------------------------
-
     def footprint(self, tiles: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
         """Returns bytes with one and with two buffers, float64 [c] each."""
+        tiling = traffic.Tiling(self._space, tiles)
         moved, fixed = np.zeros(len(tiles)), np.zeros(len(tiles))
         for view in (*self.operands, *self.results):
             if self._is_resident(view):
-                fixed += geometry.padded_bytes(view)
+                fixed += _padded_bytes(view)
             else:
-                moved += geometry.registers(view, tiles) * geometry.register_bytes(view)
-        for view in self._kept:
-            fixed += geometry.registers(view, tiles) * geometry.register_bytes(view)
+                moved += _tile_bytes(view, tiling)
+        for view in self.kept:
+            fixed += _tile_bytes(view, tiling)
         return moved + fixed, 2 * moved + fixed
 
     def runtime_ns(self, tiles: np.ndarray) -> np.ndarray:
@@ -118,13 +91,13 @@ class Job:
             tiles: int64 [c, axes], elements.
         """
         machine = self._machine
-        sizes = np.array(self._space.sizes, np.int64)
-        trips = -(-sizes // tiles)
+        tiling = traffic.Tiling(self._space, tiles)
+        trips = tiling.trips_per_axis
         running = np.cumprod(trips[:, self._loops], axis=1).astype(np.float64)
         steps = running[:, -1]
-        loads = [(v, self._moved_ns(v, tiles, trips)) for v in self.operands]
-        stores = [(v, self._moved_ns(v, tiles, trips)) for v in self.results]
-        compute = self._compute_ns(tiles, trips)
+        loads = [(v, self._moved_ns(v, tiling)) for v in self.operands]
+        stores = [(v, self._moved_ns(v, tiling)) for v in self.results]
+        compute = self._compute_ns(tiling)
         fits_twice = self.footprint(tiles)[1] <= machine.vector_memory_bytes
         first = sum(ns for _, ns in loads)
         last = sum(ns for _, ns in stores)
@@ -139,24 +112,21 @@ class Job:
                 moving += np.where(self._moves(view, level, trips), ns, 0.0)
             for view, ns in stores:
                 # A sum that comes back to a tile reads it first.
-                again = self._returns(view, trips)
-                moving += np.where(
-                    self._moves(view, level, trips), ns * (1 + again), 0.0
-                )
+                stored = ns * (1 + self._returns(view, trips))
+                moving += np.where(self._moves(view, level, trips), stored, 0.0)
             total += count * np.where(
                 fits_twice, np.maximum(moving, compute), moving + compute
             )
         return machine.launch_ns + total + steps * machine.step_ns
 
     def _is_resident(self, view: Tensor) -> bool:
-        most = _RESIDENT * self._machine.vector_memory_bytes
-        return geometry.padded_bytes(view) <= most
+        return _padded_bytes(view) <= _RESIDENT * self._machine.vector_memory_bytes
 
     def _moves(self, view: Tensor, level: int, trips: np.ndarray) -> np.ndarray:
         """Whether a tick of loop `level` changes the tensor's tile, bool [c]."""
         if self._is_resident(view) and view in self.operands:
             return np.zeros(len(trips), bool)
-        inside = [a for a in self._loops[level:] if a in geometry.axes(view)]
+        inside = [a for a in self._loops[level:] if a in traffic.axes_of(view)]
         return (trips[:, inside] > 1).any(axis=1)
 
     def _returns(self, view: Tensor, trips: np.ndarray) -> np.ndarray:
@@ -164,93 +134,76 @@ class Job:
         outside, back = np.zeros(len(trips), bool), np.zeros(len(trips), bool)
         for axis in self._loops:
             several = trips[:, axis] > 1
-            if axis in geometry.axes(view):
+            if axis in traffic.axes_of(view):
                 back |= several & outside
             else:
                 outside |= several
         return back
 
-    def _moved_ns(self, view: Tensor, tiles, trips) -> np.ndarray:
+    def _moved_ns(self, view: Tensor, tiling: traffic.Tiling) -> np.ndarray:
         """Time to move one tile of a tensor, on average over the tiles, [c]."""
         machine = self._machine
         if self._is_resident(view) and view in self.operands:
-            moved = np.full(len(tiles), float(geometry.padded_bytes(view)))
+            moved = np.full(len(tiling.tiles), _padded_bytes(view))
             return machine.dma_ns + moved / machine.hbm_bytes_per_ns
-        units, whole = geometry.units(view, tiles), geometry.whole_units(view)
-        mean = units.astype(np.float64)
-        for place, dim in enumerate(view.layout):
-            follow = view.axes[dim]
-            if follow is not None and follow.window_axis is None:
-                mean[:, place] = np.minimum(
-                    mean[:, place], whole[place] / trips[:, follow.axis]
-                )
-        run = np.full(len(tiles), float(geometry.register_bytes(view)))
-        covered = np.ones(len(tiles), bool)
-        for place in range(units.shape[1]):
-            run *= np.where(covered, units[:, place], 1)
-            covered &= units[:, place] == whole[place]
+        run = _tile_bytes(view, tiling) / traffic.contiguous_runs(view, tiling)
         rate = machine.hbm_bytes_per_ns * run / (run + machine.burst_bytes)
+        units, whole = traffic.units(view, tiling), traffic.whole_units(view)
         if len(whole) > 1:
             apart = whole[0] % machine.channel_registers == 0
             strided = (units[:, 0] < whole[0]) & (units[:, 1] > 1) & apart
             rate *= np.where(strided, machine.channel_share, 1.0)
-        moved = mean.prod(axis=1) * geometry.register_bytes(view)
+        moved = traffic.mean_registers(view, tiling) * traffic.register_bytes(view)
         return machine.dma_ns + moved / rate
 
-    def _compute_ns(self, tiles, trips) -> np.ndarray:
-        vector = self._vector_cycles(tiles, trips)
-        matrix = np.zeros(len(tiles))
-        for product in self._products:
-            cycles, pops = self._product_cycles(product, tiles)
+    def _compute_ns(self, tiling: traffic.Tiling) -> np.ndarray:
+        vector = self._vector_cycles(tiling)
+        matrix = np.zeros(len(tiling.tiles))
+        for product in self.products:
+            cycles, pops = self._product_cycles(product, tiling)
             matrix += cycles
             vector += pops / self._machine.slots_per_cycle
         busy = np.maximum(vector, matrix) + 0.3 * np.minimum(vector, matrix)
         return busy / self._machine.clock_ghz
 
-    def _vector_cycles(self, tiles, trips) -> np.ndarray:
+    def _vector_cycles(self, tiling: traffic.Tiling) -> np.ndarray:
         machine = self._machine
-        slots = np.zeros(len(tiles))
-        for view, operations in self._vector.items():
-            slots += self._computed(view, tiles, trips) * operations
+
+        def computed(view):
+            """Registers per step: masked in the two fastest dimensions."""
+            return traffic.mean_registers(view, tiling, first=2)
+
+        slots = np.zeros(len(tiling.tiles))
+        for view, operations in self.slots.items():
+            slots += computed(view) * operations
         for view in (*self.operands, *self.results):
-            units = geometry.units(view, tiles)
-            factor = np.ones(len(tiles))
+            units = traffic.units(view, tiling)
+            factor = np.ones(len(units))
             if units.shape[1] > 1:
                 clash = (units[:, 0] % machine.banks == 0) & (units[:, 1] > 1)
                 factor = np.where(clash, machine.bank_factor, 1.0)
-            slots += self._computed(view, tiles, trips) * factor
-        main = max(self._vector, default=self.results[0], key=geometry.elements)
-        registers = self._computed(main, tiles, trips)
-        row = np.minimum(geometry.units(main, tiles)[:, 0], machine.unroll)
+            slots += computed(view) * factor
+        main = max(
+            self.slots, default=self.results[0], key=lambda view: math.prod(view.dims)
+        )
+        row = np.minimum(traffic.units(main, tiling)[:, 0], machine.unroll)
         if self._live:
             spilled = np.maximum(self._live - machine.registers / row, 0.0)
-            slots += 2.0 * spilled * registers
+            slots += 2.0 * spilled * computed(main)
         cycles = slots / machine.slots_per_cycle
-        chain = registers / row * self._depth * machine.latency_cycles
+        chain = computed(main) / row * self._depth * machine.latency_cycles
         code = np.maximum(self._code * row - machine.code_limit, 0.0)
         return (
             np.maximum(cycles, chain)
             + code * machine.code_cycles
-            + (self._sum_cycles(tiles))
+            + self._sum_cycles(tiling)
         )
 
-    def _computed(self, view: Tensor, tiles, trips) -> np.ndarray:
-        """Registers computed per step: masked in the two fastest dimensions."""
-        units = geometry.units(view, tiles).astype(np.float64)
-        whole = geometry.whole_units(view)
-        for place, dim in enumerate(view.layout[2:], 2):
-            follow = view.axes[dim]
-            if follow is not None and follow.window_axis is None:
-                units[:, place] = np.minimum(
-                    units[:, place], whole[place] / trips[:, follow.axis]
-                )
-        return units.prod(axis=1)
-
-    def _sum_cycles(self, tiles) -> np.ndarray:
-        machine, cycles = self._machine, np.zeros(len(tiles))
-        for sum_ in self._sums:
+    def _sum_cycles(self, tiling: traffic.Tiling) -> np.ndarray:
+        machine, cycles = self._machine, np.zeros(len(tiling.tiles))
+        for sum_ in self.reductions:
             source = sum_.operands[0].shape
-            units = geometry.units(source, tiles).astype(np.float64)
+            units = traffic.units(source, tiling).astype(np.float64)
             gone = [p for p, d in enumerate(source.layout) if d in sum_.dimensions]
             units[:, gone] = 1.0
             each = 2.0
@@ -259,29 +212,33 @@ class Job:
             cycles += units.prod(axis=1) * each
         return cycles
 
-    def _product_cycles(self, product: Instruction, tiles):
+    def _product_cycles(self, product: Instruction, tiling: traffic.Tiling):
         """Cycles of the matrix units, and operations to add up, per step."""
         machine = self._machine
         side = machine.matrix_side
         left, right = (op.shape for op in product.operands)
         out = product.shape
-        part = geometry.part(out, tiles)[:, list(out.layout)]
-        weights = geometry.part(right, tiles)
-        window = np.ones(len(tiles))
+        part = traffic.physical(tiling.part(out), out)
+        weights = tiling.part(right)
+        window = np.ones(len(part))
         if product.opcode == 'dot':
             batch = part[:, 2:].prod(axis=1)
             rows, columns = part[:, 1], part[:, 0]
             depth_axis = self._space.contracted[-1]
-            depth = np.minimum(tiles[:, depth_axis], self._space.sizes[depth_axis])
+            depth = np.minimum(
+                tiling.tiles[:, depth_axis], self._space.sizes[depth_axis]
+            )
             right_turned = right.axes[right.layout[0]].axis == depth_axis
             left_turned = left.axes[left.layout[0]].axis != depth_axis
         else:
             numbers = product.convolution
-            batch = np.ones(len(tiles))
+            batch = np.ones(len(part))
             window = weights[:, list(numbers.kernel_spatial)].prod(axis=1)
             depth = weights[:, numbers.kernel_input]
             columns = part[:, 0]
-            rows = part[:, 2:].prod(axis=1) * (-(-part[:, 1] // SUBLANES) * SUBLANES)
+            rows = part[:, 2:].prod(axis=1) * (
+                -(-part[:, 1] // tpu.SUBLANES) * tpu.SUBLANES
+            )
             right_turned = right.layout[0] == numbers.kernel_input
             left_turned = left.layout[0] != numbers.input_feature
         # Narrow inputs: several window positions side by side in one pass.
@@ -301,42 +258,36 @@ class Job:
             held(columns, rows, not right_turned, not left_turned),
         )
         shifts = np.where(window > 1, 0.5 * window * rows * depth / 1024.0, 0.0)
-        registers = np.ceil(rows / SUBLANES) * np.ceil(columns / LANES)
+        registers = np.ceil(rows / tpu.SUBLANES) * np.ceil(columns / tpu.LANES)
         pops = batch * registers * positions * deep * precision + shifts
         return batch * positions * precision * once, pops
 
 
-def _called(entry: Computation) -> List[Computation]:
-    if entry.root.opcode != 'fusion':
-        return [entry]
-    found = list(entry.root.calls)
-    for body in found:
-        for instruction in body.instructions:
-            if instruction.opcode == 'fusion':
-                found += instruction.calls
-    return found
+def _tile_bytes(view: Tensor, tiling: traffic.Tiling) -> np.ndarray:
+    """Bytes of a full tile, in whole registers, float64 [c]."""
+    return traffic.registers(view, tiling) * traffic.register_bytes(view)
 
 
-def _is_value(instruction: Instruction) -> bool:
-    return bool(instruction.shape.dims) and instruction.opcode != 'tuple'
+def _padded_bytes(view: Tensor) -> float:
+    """Bytes of the whole tensor, in whole registers."""
+    return float(traffic.whole_units(view).prod()) * traffic.register_bytes(view)
 
 
 def _most_alive(body: Computation) -> int:
     """The most arrays that wait for their last use at any one time."""
-    order = {id(node): i for i, node in enumerate(body.instructions)}
     last: Dict[int, int] = {}
     for i, node in enumerate(body.instructions):
-        for operand in node.operands:
-            last[id(operand)] = i
+        last.update((id(used), i) for used in (node, *node.operands))
+    values = {
+        id(node)
+        for node in body.instructions
+        if node.shape.dims and node.opcode not in ('tuple', 'parameter')
+    }
     alive, most = 0, 0
-    ends: Dict[int, int] = {}
     for i, node in enumerate(body.instructions):
-        if _is_value(node) and node.opcode != 'parameter':
-            alive += 1
-            end = last.get(id(node), order[id(node)])
-            ends[end] = ends.get(end, 0) + 1
+        alive += id(node) in values
         most = max(most, alive)
-        alive -= ends.get(i, 0)
+        alive -= sum(last[value] == i for value in values)
     return most
 
 
@@ -348,13 +299,3 @@ def _longest_chain(body: Computation) -> float:
         own = 0.0 if node.opcode in _NOTHING else _OPERATIONS.get(node.opcode, 1.0)
         longest[id(node)] = before + own
     return max(longest.values())
-
-
-def _turning(instruction: Instruction) -> float:
-    """Instructions per register to turn the two fastest dimensions."""
-    new, old = instruction.shape, instruction.operands[0].shape
-    came_from = instruction.dimensions or range(len(new.dims))
-    order = [came_from[d] for d in new.layout]
-    if order[0] != old.layout[0]:
-        return 12.0
-    return 2.0 if len(order) > 1 and order[1] != old.layout[1] else 0.5
