@@ -8,6 +8,8 @@ is a defect of ours and keeps its traceback.
 import argparse
 import dataclasses
 import os
+import shlex
+import shutil
 import sys
 from typing import Any, Callable, Mapping, Optional, Sequence, Type, TypeVar
 
@@ -30,11 +32,15 @@ def quiet_tensorflow() -> None:
 def start_tensorflow() -> None:
     """Imports TensorFlow quietly and sets its threads for small tensors.
 
+    On a terminal it says so at once: this takes seconds.
+
     A model's operations are small: run side by side they use the cores better
     than split up (benchmarks/tile_speed.py).  TensorFlow's own
     variables TF_NUM_INTRAOP_THREADS and TF_NUM_INTEROP_THREADS go first.
     """
     quiet_tensorflow()
+    if 'tensorflow' not in sys.modules and sys.stderr.isatty():
+        print('starting TensorFlow ...', file=sys.stderr, flush=True)
     import tensorflow as tf
 
     tf.get_logger().setLevel('ERROR')  # hints to authors, not to users
@@ -86,10 +92,9 @@ def from_flags(config_class: Type[_AnyConfig], values: Mapping[str, Any]) -> _An
         return found
     given = [name for name in settings if not values[name].using_default_value]
     changes = recipes.settings(found.recipe, found.collection.name, given)
-    print(
-        f'--recipe={found.recipe}: '
-        + ' '.join(f'--{name}={value}' for name, value in changes.items())
-    )
+    words = [f'--recipe={found.recipe}:']
+    words += [f'--{name}={value}' for name, value in changes.items()]
+    print(text.wrapped(' '.join(words), 2))
     return config.checked(dataclasses.replace(found, **changes))
 
 
@@ -162,8 +167,10 @@ def guarded(work: Callable[[], Optional[int]]) -> int:
         code = work() or 0
         _flush_output()
         return code
-    except KeyboardInterrupt:
-        print('\ninterrupted', file=sys.stderr)
+    except KeyboardInterrupt as stop:
+        # A training says what it kept; Ctrl-C itself says nothing.
+        said = f'{stop}; go on with: {this_command("--resume")}'
+        print(f'\n{said if stop.args else "interrupted"}', file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader (`head`, a pager) has left; nothing is wrong.
@@ -175,6 +182,16 @@ def guarded(work: Callable[[], Optional[int]]) -> int:
         message = text.one_line(error)
         print(f'error: {message}', file=sys.stderr)
         return 1
+
+
+def this_command(*more: str) -> str:
+    """The command that started this process, for a shell, with `more` flags."""
+    started = getattr(sys, 'orig_argv', [sys.executable, *sys.argv])  # 3.10
+    # A console script is run by Python, but its user has typed its name.
+    name = os.path.basename(sys.argv[0])
+    if len(started) > 1 and shutil.which(name) == started[1]:
+        started = [name, *started[2:]]
+    return shlex.join([*started, *(flag for flag in more if flag not in started)])
 
 
 def _flush_output() -> None:

@@ -1,8 +1,10 @@
 """How numbers, names and tables are written for people."""
 
+import textwrap
 from typing import List, Mapping, Optional, Sequence
 
 WIDTH = 100  # letters to a line
+TERMINAL = 80  # of a training, which is watched
 _NAMED = 5
 
 
@@ -39,6 +41,17 @@ def table(
     for place in sorted(rules, reverse=True):
         lines.insert(place, dashes)
     return lines
+
+
+def wrapped(words: str, indent: int = 0) -> str:
+    """Breaks a line at spaces for a terminal; all lines but the first are indented."""
+    return textwrap.fill(
+        words,
+        TERMINAL,
+        subsequent_indent=' ' * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def cell(value: Optional[float], show: str) -> str:

@@ -80,6 +80,41 @@ def test_ctrl_c(capsys):
     assert capsys.readouterr() == ('', '\ninterrupted\n')
 
 
+@pytest.mark.parametrize(
+    'argv, started, wanted',
+    [
+        (
+            ['tiles_train.py', '--run_id=a b'],
+            ['python', 'tiles_train.py', '--run_id=a b'],
+            "python tiles_train.py '--run_id=a b' --resume",
+        ),
+        (
+            ['tiles_train.py', '--resume'],
+            ['python3', '-X', 'utf8', 'tiles_train.py', '--resume'],
+            'python3 -X utf8 tiles_train.py --resume',
+        ),
+        (
+            ['/bin/tpugraphs', 'train', 'tile'],
+            ['/bin/python', '/bin/tpugraphs', 'train', 'tile'],
+            'tpugraphs train tile --resume',
+        ),
+        (
+            ['/elsewhere/tpugraphs', 'train', 'tile'],
+            ['python', '/elsewhere/tpugraphs', 'train', 'tile'],
+            'python /elsewhere/tpugraphs train tile --resume',
+        ),
+    ],
+)
+def test_ctrl_c_says_how_to_go_on(argv, started, wanted, monkeypatch, capsys):
+    monkeypatch.setattr(sys, 'argv', argv)
+    monkeypatch.setattr(sys, 'orig_argv', started, raising=False)
+    found = {'tpugraphs': '/bin/tpugraphs'}
+    monkeypatch.setattr(command_line.shutil, 'which', found.get)
+    stop = KeyboardInterrupt('kept 6 epochs')
+    assert command_line.guarded(lambda: _raise(stop)) == 130
+    assert capsys.readouterr() == ('', f'\nkept 6 epochs; go on with: {wanted}\n')
+
+
 _PRINTS = (
     'import sys; from baselines import command_line; '
     'sys.exit(command_line.guarded(lambda: print("x" * int(sys.argv[1]))))'

@@ -9,6 +9,7 @@ from typing import Any, Mapping, Optional
 
 from baselines import config as config_lib
 from baselines import files
+from baselines import text
 from baselines.data.packed import splits
 from baselines.training import loop
 from baselines.training import runs
@@ -17,12 +18,14 @@ from baselines.training import runs
 class Unfinished:
     """The unfinished run of some settings and data, in a file of its own.
 
-    As a context manager it keeps other processes from the same training.
+    As a context manager it keeps other processes from the same training, and says
+    on Ctrl-C how many epochs are kept.
 
     Attributes:
         key: of the settings and data.
         run_hash: of the run when it is finished.
         started: milliseconds since 1970, when it was begun.
+        kept: how many epochs are in the file.
 
     Args:
         config: the settings.
@@ -41,11 +44,12 @@ class Unfinished:
         )
         self.run_hash = runs.new_hash()
         self.started = time.time_ns() // 1_000_000
+        self.kept = 0
         path = os.path.join(config.out_dir, f'unfinished_{self.key}.npz')
         self._checkpoint = runs.Checkpoint(path)
         self._config = config
         self._trainer = trainer
-        self._kept: Any = None
+        self._read: Any = None
         self._lock = contextlib.ExitStack()
 
     def __enter__(self) -> 'Unfinished':
@@ -56,8 +60,11 @@ class Unfinished:
         self._lock.enter_context(files.locked(lock, refusal))
         return self
 
-    def __exit__(self, *unused_error) -> None:
+    def __exit__(self, kind, *unused_error) -> None:
         self._lock.close()
+        if kind is KeyboardInterrupt and self.kept:
+            # `command_line` adds how to go on.
+            raise KeyboardInterrupt(f'kept {text.count(self.kept, "epoch")}') from None
 
     def finished(self) -> Optional[runs.Run]:
         """The run to resume, where it was finished; call before `state`.
@@ -70,10 +77,10 @@ class Unfinished:
         """
         if not self._config.resume:
             return None
-        self._kept = self._checkpoint.read()
-        if self._kept is None:
+        self._read = self._checkpoint.read()
+        if self._read is None:
             return runs.find(self._config.out_dir, self.key)
-        described = self._kept[1]
+        described = self._read[1]
         # Earlier versions kept neither.
         self.run_hash = str(described.pop('run_hash', self.run_hash))
         self.started = int(described.pop('started', self.started))
@@ -91,6 +98,7 @@ class Unfinished:
         described = dataclasses.asdict(dataclasses.replace(state, best_weights=[]))
         own = {'run_hash': self.run_hash, 'started': self.started}
         self._checkpoint.write(arrays, {**described, **own})
+        self.kept = state.epochs_done
 
     def remove(self) -> None:
         """Ends it: the run is saved."""
@@ -107,16 +115,16 @@ class Unfinished:
             if os.path.exists(path):
                 print(
                     'note: a run of these settings was interrupted; --resume would '
-                    'go on with it.  Starting anew'
+                    'go on with it.\nStarting anew'
                 )
             return loop.State()
-        if self._kept is None:
+        if self._read is None:
             print(
-                'note: --resume: there is no interrupted run of these settings '
-                f'in {self._config.out_dir}; starting anew'
+                'note: --resume: there is no interrupted run of these settings in\n'
+                f'{self._config.out_dir}; starting anew'
             )
             return loop.State()
-        arrays, described = self._kept
+        arrays, described = self._read
         now, best = (
             [arrays[key] for key in sorted(arrays) if key.startswith(part)]
             for part in ('now_', 'best_')
@@ -128,5 +136,6 @@ class Unfinished:
             raise ValueError(
                 f'{path} does not fit this code ({error}); delete it to start anew'
             ) from None
+        self.kept = state.epochs_done
         print(f'resuming after epoch {state.epochs_done}')
         return state

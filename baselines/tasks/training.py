@@ -13,6 +13,7 @@ import tqdm
 
 from baselines import config as config_lib
 from baselines import files
+from baselines import text
 from baselines.data import collections
 from baselines.data import families
 from baselines.data import folds
@@ -107,8 +108,9 @@ class Training(task.Task):
         )
         words = self.words(len(self.chosen), drawable[self.chosen].sum())
         print(
-            f'{config.model}: {count_weights(self.model):,} weights; training on '
-            f'{words}, validating on {self.stores["valid"].num_graphs:,} {self.unit}s'
+            f'{config.model}: {count_weights(self.model):,} weights\n'
+            f'training on {words}\nvalidating on '
+            f'{text.count(self.stores["valid"].num_graphs, self.unit)}'
         )
 
     def run(self) -> str:
@@ -203,7 +205,7 @@ class Training(task.Task):
         if count < wanted:
             print(
                 f'note: {count} training {self.unit}s have at least '
-                f'{self.config.configs} configurations, fewer than --batch={wanted}; '
+                f'{self.config.configs} configurations,\nfewer than --batch={wanted}; '
                 f'training on batches of {count}'
             )
         return min(wanted, count)

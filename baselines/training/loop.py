@@ -12,9 +12,9 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import numpy as np
 import tensorflow as tf
-import tqdm
 
 from baselines.training import optimisation
+from baselines.training import progress
 
 # (packed tensors, number of the step) -> (graph, labels [batch, configs])
 Unpack = Callable[[Mapping[str, tf.Tensor], tf.Tensor], Tuple[Any, tf.Tensor]]
@@ -233,64 +233,56 @@ def fit(
         The state; the model has the weights of the best epoch.
     """
     patience = max(early_stop, -(-patience_steps // max(steps_per_epoch, 1)))
-    for epoch in range(state.epochs_done, epochs):
-        if state.best_epoch >= 0 and epoch - state.best_epoch > patience:
-            say(
-                f'stopped: no better validation in {patience} epochs of '
-                f'{steps_per_epoch} steps'
-            )
-            break
-        started = time.monotonic()
-        train_loss, train_opa = _train_epoch(
-            trainer, chunks(epoch), steps_per_epoch, f'epoch {epoch + 1}/{epochs}'
-        )
-        trained = time.monotonic()
-        with trainer.averaged():
-            found = validate()
-            # Without a validation score every epoch counts as better than the last.
-            better = found.score is None or found.score > state.best_score
+    done = state.epochs_done
+    with progress.Progress(say, epochs, steps_per_epoch, done) as shown:
+        for epoch in range(done, epochs):
+            if _stops(state, epoch, patience):
+                break
+            started = time.monotonic()
+            train_loss, train_opa = _train_epoch(trainer, chunks(epoch), epoch, shown)
+            trained = time.monotonic()
+            with trainer.averaged():
+                found = validate()
+                # Without a validation score every epoch counts as better than the
+                # last.
+                better = found.score is None or found.score > state.best_score
+                if better:
+                    state.best_weights = trainer.model.get_weights()
+            ended = time.monotonic()
+            losses = (train_loss, train_opa, found.loss, found.opa)
+            row = (epoch, *losses, trained - started, ended - trained)
+            for name, value in zip(CURVES, row):
+                state.curve[name].append(value)
+            if found.tau is not None:
+                state.curve.setdefault('val_tau', []).append(found.tau)
             if better:
-                state.best_weights = trainer.model.get_weights()
-        ended = time.monotonic()
-        losses = (train_loss, train_opa, found.loss, found.opa)
-        row = (epoch, *losses, trained - started, ended - trained)
-        for name, value in zip(CURVES, row):
-            state.curve[name].append(value)
-        if found.tau is not None:
-            state.curve.setdefault('val_tau', []).append(found.tau)
-        if better:
-            state.best_score = -math.inf if found.score is None else found.score
-            state.best_epoch = epoch
+                state.best_score = -math.inf if found.score is None else found.score
+                state.best_epoch = epoch
+            shown.epoch(epoch, train_loss, train_opa, found, better, ended - started)
+            after_epoch(state)
+    if state.best_epoch >= 0:
+        measure = 'tau' if state.curve.get('val_tau') else 'OPA'
+        early = state.epochs_done < epochs
         say(
-            f'epoch {epoch + 1:3d}/{epochs}  loss {train_loss:.4f}  opa '
-            f'{_show(train_opa)}  val_loss {_show(found.loss)}  val_opa '
-            f'{_show(found.opa)}{_tau(found)}{" *" if better else "  "}  '
-            f'{ended - started:.1f} s'
+            progress.closing(
+                state.best_epoch, state.best_score, measure, patience if early else 0
+            )
         )
-        after_epoch(state)
     if state.best_weights:
         trainer.model.set_weights(state.best_weights)
     return state
 
 
-def _train_epoch(trainer, chunks, steps, title):
+def _stops(state: State, epoch: int, patience: int) -> bool:
+    return state.best_epoch >= 0 and epoch - state.best_epoch > patience
+
+
+def _train_epoch(trainer, chunks, epoch, shown):
     loss, correct, total, done = 0.0, 0.0, 0.0, 0
-    with tqdm.tqdm(
-        total=steps, desc=title, unit='step', leave=False, disable=None
-    ) as bar:
-        for chunk in chunks:
-            sums = trainer.run_chunk(chunk.packed, chunk.steps)
-            loss, correct, total = (a + b for a, b in zip((loss, correct, total), sums))
-            done += chunk.steps
-            bar.update(chunk.steps)
-            opa = correct / total if total else None
-            bar.set_postfix_str(f'loss {loss / done:.4f}, opa {_show(opa)}')
+    for chunk in chunks:
+        sums = trainer.run_chunk(chunk.packed, chunk.steps)
+        loss, correct, total = (a + b for a, b in zip((loss, correct, total), sums))
+        done += chunk.steps
+        opa = correct / total if total else None
+        shown.step(epoch, chunk.steps, loss / done, opa)
     return loss / done, correct / total if total else None
-
-
-def _tau(found: Validation) -> str:
-    return '' if found.tau is None else f'  val_tau {found.tau:.4f}'
-
-
-def _show(value: Optional[float]) -> str:
-    return '-' if value is None else f'{value:.4f}'

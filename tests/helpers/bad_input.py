@@ -56,7 +56,8 @@ class Suite:
             path.unlink()
         refused(f'{data}/{split}: there is no .npz file', '--data_root')
         (data / split).rmdir()
-        refused(f'{data}/{split}: there is no such folder')
+        what_to_do = ('--data_root', 'tpugraphs download --collection', '--sample_data')
+        refused(f'{data}/{split}: there is no such folder', *what_to_do)
 
     def test_a_loss_that_overflows(self, refused, data):
         assert data.exists()

@@ -102,12 +102,12 @@ def test_model_and_keywords_choose(root, trained, tmp_path):
     f, q = (sum(info['normalizer'][f'{part}_used']) for part in ('node', 'config'))
     # Embedding, input MLP, one layer, head, each with a hidden width of 4.
     weights = info['num_ops'] * 2 + (q + f + 2) * 4 + 4 + (q + 4) * 4 + 4 + 12 * 4 + 4
-    assert f'ResModel: {weights:,} weights; ' in trained[1]
+    assert f'ResModel: {weights:,} weights\n' in trained[1]
     changes = dict(layout_runs.TINY, epochs=1, lr=1e-9, out_dir=str(tmp_path))
     for name, start, weights in (('Tiny', 0.5, q), ('TinyWithBias', -2.0, q + 1)):
         changes.update(model=name, model_kwargs_json=json.dumps({'start': start}))
         model_dir, printed = layout_runs.train(root, **changes)
-        assert f'{name}: {weights} weights; ' in printed
+        assert f'{name}: {weights} weights\n' in printed
         stored = finished_runs.weights_of(model_dir)
         assert len(stored) == weights - q + 1
         assert any(np.allclose(value, start) for value in stored.values())

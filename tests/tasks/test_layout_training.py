@@ -255,7 +255,7 @@ def test_same_seed_and_resumed_runs_are_the_same(root, tmp_path, monkeypatch):
     assert os.listdir(tmp_path).count(kept[0]) == 1
     resumed, printed = layout_runs.train(root, **changes, resume=True, memory_budget=16)
     assert 'resuming after epoch 2\n' in printed
-    assert 'epoch   3/4' in printed and 'epoch   2/4' not in printed
+    assert '  3/4 ' in printed and '  2/4 ' not in printed
     assert not list(tmp_path.glob('unfinished_*'))
     stop(1)
     whole, printed = layout_runs.train(root, **changes)

@@ -52,12 +52,12 @@ def test_same_seed_and_resumed_runs_are_the_same(root, tmp_path, monkeypatch):
     assert finished_runs.info_of(other)['best_epoch'] == 3
     resumed, printed = tile_runs.train(root, **changes, resume=True)
     assert 'resuming after epoch 2\n' in printed
-    assert 'epoch   3/4' in printed and 'epoch   2/4' not in printed
+    assert '  3/4 ' in printed and '  2/4 ' not in printed
     assert not list(tmp_path.glob('unfinished_*'))
     _stopped(monkeypatch, root, 1, **changes)
     whole, printed = tile_runs.train(root, **changes)
     assert 'note: a run of these settings was interrupted' in printed
-    assert 'epoch   1/4' in printed
+    assert '  1/4 ' in printed
     curve = finished_runs.curve_of(whole)
     assert finished_runs.curve_of(resumed) == curve
     assert curve['epoch'] == [0, 1, 2, 3]
@@ -92,7 +92,7 @@ def test_resuming_after_the_last_epoch(root, tmp_path, monkeypatch):
     changes = dict(tile_runs.TINY, epochs=1, out_dir=str(tmp_path))
     _stopped(monkeypatch, root, 1, **changes)
     model_dir, printed = tile_runs.train(root, **changes, resume=True)
-    assert 'resuming after epoch 1\n' in printed and 'val_opa' not in printed
+    assert 'resuming after epoch 1\n' in printed and 'val OPA' not in printed
     assert finished_runs.info_of(model_dir)['train_curve']['epoch'] == [0]
     tf.keras.models.load_model(str(model_dir), compile=False)
 

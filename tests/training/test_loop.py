@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import re
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from baselines import config
 from baselines.training import loop
 from baselines.training import losses
 from baselines.training import optimisation
+from baselines.training import progress
 
 _CLIP, _RATE = 1e-3, 0.01
 
@@ -236,7 +238,9 @@ def test_patience_counts_steps_where_epochs_are_short():
         say=said.append,
     )
     assert state.epochs_done == 4 and trainer.weights == [1]
-    assert said[-1] == 'stopped: no better validation in 3 epochs of 2 steps'
+    assert said[-1] == (
+        'stopped early: best was epoch 1 (val OPA .500), none better in 3 epochs'
+    )
     # Long epochs: --early_stop alone.
     _, state = _fit([0.5, 0.4], early_stop=1, patience_steps=5, steps_per_epoch=9)
     assert state.epochs_done == 2
@@ -275,10 +279,50 @@ def test_curves():
         'val_loss': [0.25, 0.25],
         'val_opa': [0.5, 0.25],
     }
-    assert lines[0].startswith(
-        'epoch   1/2  loss 2.0000  opa 0.5000  val_loss 0.2500  val_opa 0.5000 *'
+    assert lines[0] == (
+        'epoch     loss  train OPA  val loss  val OPA     time * best so far'
     )
-    assert '*' not in lines[1]
+    assert re.fullmatch(
+        r'  1/2   2\.0000     0\.5000    0\.2500   0\.5000    0\.\d s \*', lines[1]
+    )
+    assert '*' not in lines[2]
+    assert lines[3:] == ['best: epoch 1 (val OPA .500)']
+
+
+def test_a_table_with_tau_has_eighty_columns():
+    lines = []
+    shown = progress.Progress(lines.append, 1000, 10, 0)
+    found = loop.Validation(98.4567, None, -0.0312)
+    shown.epoch(999, 1234.5678, 0.5, found, False, 1234.5)
+    assert lines == [
+        '    epoch     loss  train OPA  val loss  val OPA  val tau     time '
+        '* best so far',
+        '1000/1000  1234.57     0.5000   98.4567        -  -0.0312  1234.5 s',
+    ]
+    assert len(lines[0]) == 80
+
+
+@pytest.mark.parametrize(
+    'score, measure, patience, line',
+    [
+        (
+            0.8614,
+            'OPA',
+            20,
+            'stopped early: best was epoch 31 (val OPA .861), none better in 20 epochs',
+        ),
+        (
+            -0.03,
+            'tau',
+            1,
+            'stopped early: best was epoch 31 (val tau -.030), none better in 1 epoch',
+        ),
+        (1.0, 'OPA', 0, 'best: epoch 31 (val OPA 1.000)'),
+        (-np.inf, 'OPA', 0, 'best: epoch 31'),
+    ],
+)
+def test_the_line_after_the_table(score, measure, patience, line):
+    assert progress.closing(30, score, measure, patience) == line
 
 
 def test_labels_without_a_pair_have_no_opa():

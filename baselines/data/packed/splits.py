@@ -7,6 +7,7 @@ from typing import Any, List, Mapping, Optional, Tuple, Type, TypeVar
 import numpy as np
 
 from baselines import files
+from baselines.data import collections
 from baselines.data.packed import cache
 from baselines.data.packed import columns
 from baselines.data.packed import packer as split_packing
@@ -114,7 +115,7 @@ class PackedSplit:
         if limit is not None and limit < 1:
             raise ValueError(f'limit is {limit}: a split has at least one file')
         split_dir = files.expand(split_dir)
-        listing = _list_split(split_dir, cls.packer.noun, limit)
+        listing = _list_split(split_dir, cls.packer, limit)
         packer = cls.packer(split_dir, listing, skip_bad_files, progress)
         manifest, arrays = cache.open_or_build(
             files.expand(cache_dir),
@@ -173,11 +174,18 @@ def as_tuple(names: Optional[List[str]]) -> Optional[Tuple[str, ...]]:
     return None if names is None else tuple(names)
 
 
-def _list_split(split_dir: str, noun: str, limit: Optional[int]) -> cache.Listing:
+def _list_split(split_dir: str, kind: Any, limit: Optional[int]) -> cache.Listing:
     """Lists the files of a split, of which there is at least one."""
+    parent = os.path.dirname(split_dir)
+    known = [
+        c.name
+        for c in collections.COLLECTIONS
+        if c.task == kind.collection and parent.endswith(c.subfolder)
+    ]
     advice = (
-        f'it should hold one .npz file per {noun}. Point --data_root at the '
-        'folder of train, valid and test, or try --sample_data'
+        f'it should hold one .npz file per {kind.noun}. Point --data_root at the '
+        'folder of train, valid and test; or get the published files: `tpugraphs '
+        f'download --collection {(known or ["all"])[0]}`; or try --sample_data'
     )
     if not os.path.isdir(split_dir):
         raise ValueError(f'{split_dir}: there is no such folder; {advice}')

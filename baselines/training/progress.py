@@ -1,0 +1,117 @@
+"""How a training shows where it stands: a table of epochs, and one bar over all.
+
+Everything fits into 80 columns.  The bar is for terminals only.
+"""
+
+import math
+from typing import Any, Callable, Optional
+
+import tqdm
+
+from baselines import text
+
+_BAR = '{desc} {percentage:3.0f}%|{bar}| {elapsed}, at most {remaining} left{postfix}'
+_LEGEND = '* best so far'
+
+
+class Progress:
+    """The table of epochs and the bar; a context manager that ends the bar.
+
+    Args:
+        say: prints a line.
+        epochs: most epochs.
+        steps: steps of an epoch.
+        done: epochs that are done already.
+    """
+
+    def __init__(self, say: Callable[[str], None], epochs: int, steps: int, done: int):
+        self._say = say
+        self._epochs = epochs
+        self._headed = False
+        # The mean speed, for validation is no step but takes its time.
+        self._bar = tqdm.tqdm(
+            total=epochs * steps,
+            initial=done * steps,
+            bar_format=_BAR,
+            dynamic_ncols=True,
+            smoothing=0,
+            leave=False,
+            disable=None,
+        )
+
+    def __enter__(self) -> 'Progress':
+        return self
+
+    def __exit__(self, *unused_error) -> None:
+        self._bar.close()
+
+    def step(self, epoch: int, steps: int, loss: float, opa: Optional[float]) -> None:
+        """Moves the bar on by `steps`; `epoch` is from 0, the others its means."""
+        self._bar.set_description_str(f'epoch {epoch + 1}/{self._epochs}', False)
+        self._bar.set_postfix_str(f'loss {_number(loss)}, OPA {_number(opa)}', False)
+        self._bar.update(steps)
+
+    def epoch(
+        self,
+        epoch: int,
+        train_loss: float,
+        train_opa: Optional[float],
+        found: Any,
+        better: bool,
+        seconds: float,
+    ) -> None:
+        """Prints the row of an epoch, and the header before the first.
+
+        Args:
+            epoch: its number, from 0.
+            train_loss: mean over its steps.
+            train_opa: ordered-pair accuracy over its steps.
+            found: a `loop.Validation`.
+            better: than all epochs before.
+            seconds: training and validation.
+        """
+        cells = {
+            'loss': _number(train_loss),
+            'train OPA': _number(train_opa),
+            'val loss': _number(found.loss),
+            'val OPA': _number(found.opa),
+        }
+        if found.tau is not None:
+            cells['val tau'] = _number(found.tau)
+        most = len(str(self._epochs))
+        first = max(2 * most + 1, len('epoch'))
+        widths = [max(len(name), 7) for name in cells]
+        if not self._headed:
+            self._headed = True
+            names = '  '.join(name.rjust(w) for name, w in zip(cells, widths))
+            self._say(f'{"epoch":>{first}}  {names}     time {_LEGEND}')
+        number = f'{epoch + 1:{most}d}/{self._epochs}'
+        row = '  '.join(cell.rjust(w) for cell, w in zip(cells.values(), widths))
+        line = f'{number:>{first}}  {row}  {seconds:5.1f} s{" *" if better else ""}'
+        self._say(line)
+
+
+def closing(epoch: int, score: float, measure: str, patience: int) -> str:
+    """The line after the table.
+
+    Args:
+        epoch: the best one, from 0.
+        score: its validation score; not finite: it has none.
+        measure: what that is.
+        patience: after so many epochs without a better one it was stopped; 0: after
+            the last.
+    """
+    best = f'epoch {epoch + 1}'
+    if math.isfinite(score):
+        best += f' (val {measure} {score:.3f})'.replace('0.', '.', 1)
+    if not patience:
+        return f'best: {best}'
+    since = text.count(patience, 'epoch')
+    return f'stopped early: best was {best}, none better in {since}'
+
+
+def _number(value: Optional[float]) -> str:
+    """Seven letters."""
+    if value is None:
+        return '-'
+    return f'{value:.4f}' if abs(value) < 100 else f'{value:.6g}'
