@@ -19,10 +19,10 @@ Several files, one per collection, go in together:
 
 from typing import List, Sequence
 
-from absl import app
 from absl import flags
 
 from baselines import command_line
+from baselines import scripts
 from baselines.tasks import submit
 
 
@@ -72,4 +72,4 @@ def main(argv: Sequence[str]) -> int:
 
 if __name__ == '__main__':
     define_flags()
-    app.run(main)
+    scripts.run(main, __doc__)

@@ -18,27 +18,15 @@ programs.  Ctrl-C stops it; the same command with --resume goes on after the
 last finished epoch.
 """
 
-from absl import app
-from absl import flags
-
-from baselines import command_line
 from baselines import config
+from baselines import scripts
 
 
 def main(argv) -> int:
     """Reads the flags and trains."""
-    command_line.refuse_arguments(argv)
-
-    def work():
-        settings = command_line.from_flags(config.LayoutConfig, flags.FLAGS)
-        command_line.start_tensorflow()
-        from baselines.tasks import train
-
-        train.train(settings)
-
-    return command_line.guarded(work)
+    return scripts.train(config.LayoutConfig, argv)
 
 
 if __name__ == '__main__':
-    command_line.define_flags(config.LayoutConfig)
-    app.run(main)
+    scripts.define_flags(config.LayoutConfig)
+    scripts.run(main, __doc__)

@@ -19,6 +19,7 @@ _PINNED = [
 _LIBRARIES = [
     'absl-py',  # flags of the four top-level scripts
     'tqdm',  # progress bars
+    'tomli; python_version < "3.11"',  # later ones have tomllib
     'scipy>=1.12',  # Kendall's tau, bootstrap intervals
     'matplotlib',  # plots of training curves and kernels
     'apache-beam',  # many .pb files at once; TF-GNN needs it anyway

@@ -7,11 +7,11 @@ trained with another models.py needs it: --models_file=path/to/models.py (its
 code is run).  The result is for create_kaggle_csv.py.
 """
 
-from absl import app
 from absl import flags
 
 from baselines import command_line
 from baselines import config
+from baselines import scripts
 
 
 def define_flags() -> None:
@@ -35,7 +35,7 @@ def define_flags() -> None:
     flags.DEFINE_string(
         'models_file', '', 'A models.py to use in place of ours; its code is run.'
     )
-    command_line.define_flags(
+    scripts.define_flags(
         config.TileConfig, ('cache_dir', 'sample_data', 'toy_data', 'skip_bad_files')
     )
 
@@ -61,4 +61,4 @@ def main(argv) -> int:
 
 if __name__ == '__main__':
     define_flags()
-    app.run(main)
+    scripts.run(main, __doc__)

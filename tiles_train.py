@@ -17,27 +17,15 @@ errors; gzipped JSON) and a CSV that ranks the test kernels.  Ctrl-C stops it;
 the same command with --resume goes on after the last finished epoch.
 """
 
-from absl import app
-from absl import flags
-
-from baselines import command_line
 from baselines import config
+from baselines import scripts
 
 
 def main(argv) -> int:
     """Reads the flags and trains."""
-    command_line.refuse_arguments(argv)
-
-    def work():
-        settings = command_line.from_flags(config.TileConfig, flags.FLAGS)
-        command_line.start_tensorflow()
-        from baselines.tasks import train
-
-        train.train(settings)
-
-    return command_line.guarded(work)
+    return scripts.train(config.TileConfig, argv)
 
 
 if __name__ == '__main__':
-    command_line.define_flags(config.TileConfig)
-    app.run(main)
+    scripts.define_flags(config.TileConfig)
+    scripts.run(main, __doc__)

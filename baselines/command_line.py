@@ -11,13 +11,10 @@ import os
 import shlex
 import shutil
 import sys
-from typing import Any, Callable, Mapping, Optional, Sequence, Type, TypeVar
+from typing import Callable, Optional, Sequence
 
 from baselines import config
-from baselines import recipes
 from baselines import text
-
-_AnyConfig = TypeVar('_AnyConfig')
 
 
 def quiet_tensorflow() -> None:
@@ -54,48 +51,6 @@ def start_tensorflow() -> None:
         threading.set_intra_op_parallelism_threads(max(1, cores // 2))
     if not os.environ.get('TF_NUM_INTEROP_THREADS'):
         threading.set_inter_op_parallelism_threads(cores)
-
-
-def define_flags(config_class: type, only: Sequence[str] = ()) -> None:
-    """Defines one absl flag for each setting; for the running script only.
-
-    Args:
-        config_class: whose settings.
-        only: the names of those wanted; all by default.
-    """
-    from absl import flags
-
-    define = {
-        bool: flags.DEFINE_bool,
-        int: flags.DEFINE_integer,
-        float: flags.DEFINE_float,
-        str: flags.DEFINE_string,
-    }
-    for field in dataclasses.fields(config_class):
-        if only and field.name not in only:
-            continue
-        kind = define[type(field.default)]
-        kind(field.name, field.default, config.help_of(config_class, field.name))
-        # `--help` lists what the script itself defines; let it list these.
-        flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[field.name])
-
-
-def from_flags(config_class: Type[_AnyConfig], values: Mapping[str, Any]) -> _AnyConfig:
-    """Reads the settings from parsed flags, checked.
-
-    Raises:
-        ValueError: a value is out of range; names the flag.
-    """
-    settings = {f.name: values[f.name].value for f in dataclasses.fields(config_class)}
-    found = config.checked(config_class(**settings))
-    if not found.recipe:
-        return found
-    given = [name for name in settings if not values[name].using_default_value]
-    changes = recipes.settings(found.recipe, found.collection.name, given)
-    words = [f'--recipe={found.recipe}:']
-    words += [f'--{name}={value}' for name, value in changes.items()]
-    print(text.wrapped(' '.join(words), 2))
-    return config.checked(dataclasses.replace(found, **changes))
 
 
 def refuse_arguments(argv: Sequence[str]) -> None:

@@ -10,16 +10,16 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from baselines import command_line
 from baselines import config
 from baselines import recipes
+from baselines import scripts
 from baselines.training import losses
 from tests.helpers import places
 
 _ROOT = places.ROOT
 
 # The published flags (docs/design-contracts.md, 2), with defaults as absl writes them.
-_PUBLISHED = {
+PUBLISHED = {
     'epochs': '100',
     'early_stop': '20',
     'eval_every': '5',
@@ -39,7 +39,7 @@ _PUBLISHED = {
     'cache_dir': '~/data/tpugraphs/cache/tile',
     'toy_data': 'false',
 }
-_LAYOUT = {
+LAYOUT = {
     'epochs': '50',
     'early_stop': '25',
     'lr': '0.001',
@@ -60,7 +60,7 @@ _LAYOUT = {
     'cache_dir': '~/data/tpugraphs/cache/layout',
     'toy_data': 'false',
 }
-_BOTH = [(config.TileConfig, _PUBLISHED), (config.LayoutConfig, _LAYOUT)]
+_BOTH = [(config.TileConfig, PUBLISHED), (config.LayoutConfig, LAYOUT)]
 _NAMES = [(kind, field.name) for kind, _ in _BOTH for field in dataclasses.fields(kind)]
 # What may differ between a run and the one that resumes it, of what is published.
 _NOT_SHAPING = {
@@ -106,14 +106,14 @@ def test_prediction_script_has_the_published_flags():
     found = _flags_of('tiles_gen_predictions_csv.py')
     assert {'dir', 'dirs', 'data_root', 'models_file'} <= set(found)
     assert found['output'] == 'predictions_output_model.csv'
-    assert found['cache_dir'] == _PUBLISHED['cache_dir']
+    assert found['cache_dir'] == PUBLISHED['cache_dir']
     assert 'epochs' not in found
 
 
 def _from_flags(**changes):
     values = config.to_json(config.TileConfig())
     values.update(changes)
-    return command_line.from_flags(
+    return scripts.from_flags(
         config.TileConfig,
         {name: types.SimpleNamespace(value=value) for name, value in values.items()},
     )
@@ -271,7 +271,7 @@ def test_training_key_follows_what_shapes_the_model(kind, name):
     same = config.training_key(plain, 'data') == config.training_key(changed, 'data')
     declared = {field.name: field for field in dataclasses.fields(kind)}[name]
     assert same == (not declared.metadata.get('shapes', True))
-    assert same == (name in _NOT_SHAPING) or name not in {**_PUBLISHED, **_LAYOUT}
+    assert same == (name in _NOT_SHAPING) or name not in {**PUBLISHED, **LAYOUT}
 
 
 def test_training_key_follows_the_data():
@@ -288,16 +288,9 @@ def _parsed(kind, *words):
     from absl import flags
 
     values = flags.FlagValues()
-    for name, default in config.to_json(kind()).items():
-        define = {
-            bool: flags.DEFINE_bool,
-            int: flags.DEFINE_integer,
-            float: flags.DEFINE_float,
-            str: flags.DEFINE_string,
-        }
-        define[type(default)](name, default, '', flag_values=values)
+    scripts.define_flags(kind, values=values)
     values(['script', *words])
-    return command_line.from_flags(kind, values)
+    return scripts.from_flags(kind, values)
 
 
 def test_without_a_recipe_the_defaults_hold():
@@ -312,7 +305,8 @@ def test_a_recipe_stands_in_for_defaults(capsys):
     assert settings.model == 'LateJoinResSAGE' and settings.tile_columns
     printed = capsys.readouterr().out
     assert printed.startswith('--recipe=strong: ')
-    assert '--model=LateJoinResSAGE' in printed and printed.count('\n') == 1
+    assert '--model=LateJoinResSAGE' in printed
+    assert max(map(len, printed.splitlines())) <= 80
 
 
 def test_what_is_given_goes_before_the_recipe():

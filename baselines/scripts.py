@@ -1,0 +1,255 @@
+"""What the four scripts and `tpugraphs train` do with their flags.
+
+A setting of `config` becomes an absl flag; --help shows the flags by theme; a TOML
+file (--config) stands in for flags that are not given.
+"""
+
+import dataclasses
+import json
+import sys
+import textwrap
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Type, TypeVar
+
+from baselines import command_line
+from baselines import config
+from baselines import files
+from baselines import recipes
+from baselines import registry
+from baselines import text
+
+_AnyConfig = TypeVar('_AnyConfig')
+
+# The flags in --help, the published ones first; training has what is not named.
+THEMES: Mapping[str, Sequence[str]] = {
+    'data': (
+        *('data_root', 'cache_dir', 'source', 'search', 'toy_data', 'sample_data'),
+        *('measured_data', 'skip_bad_files', 'fold', 'inputcsv', 'sample'),
+    ),
+    'model': (
+        *('dir', 'dirs', 'model', 'model_kwargs_json', 'models_file', 'features'),
+        *('mod128', 'tile_columns', 'estimate'),
+    ),
+    'training': (
+        *('epochs', 'early_stop', 'losses', 'lr', 'clip_norm', 'batch', 'configs'),
+        *('max_configs', 'keep_nodes', 'validate_batches', 'eval_every', 'recipe'),
+    ),
+    'output': ('out_dir', 'results_csv', 'output', 'test_mode', 'run_id', 'resume'),
+}
+_REST = 'training'
+
+_CONFIG_HELP = (
+    'A TOML file of settings: its keys are names of flags, as in lr = 0.01.  Flags '
+    'that are given win.'
+)
+_FILES = """\
+flags from files:
+  --config=run.toml    {}
+  --flagfile=FILE      A text file with a --flag=value on each line."""
+_WIDE = 20  # columns of a flag
+_HELP_WORDS = ('--help', '-help', '-h', '-?', '--helpshort')
+
+
+def define_flags(
+    config_class: type, only: Sequence[str] = (), values: Any = None
+) -> None:
+    """Defines one absl flag for each setting; for the running script only.
+
+    Args:
+        config_class: whose settings.
+        only: the names of those wanted; all by default, and --config.
+        values: absl's `FlagValues` to define them in; by default the process's.
+    """
+    from absl import flags
+
+    values = flags.FLAGS if values is None else values
+    define = {
+        bool: flags.DEFINE_bool,
+        int: flags.DEFINE_integer,
+        float: flags.DEFINE_float,
+        str: flags.DEFINE_string,
+    }
+    for field in dataclasses.fields(config_class):
+        if only and field.name not in only:
+            continue
+        about = config.help_of(config_class, field.name)
+        define[type(field.default)](
+            field.name, field.default, about, flag_values=values
+        )
+        # `--help` lists what the script itself defines; let it list these.
+        values.register_key_flag_for_module(sys.argv[0], values[field.name])
+    if not only:
+        flags.DEFINE_string('config', '', _CONFIG_HELP, flag_values=values)
+
+
+def run(main: Callable[[Sequence[str]], int], doc: Optional[str]) -> None:
+    """Runs a script whose flags are defined; --help shows `doc` and the flags."""
+    from absl import app
+    from absl import flags
+
+    if any(word in _HELP_WORDS for word in sys.argv[1:]):
+        own = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
+        sys.exit(command_line.guarded(lambda: print(help_text(doc or '', own))))
+    app.run(main)
+
+
+def train(config_class: type, argv: Sequence[str], values: Any = None) -> int:
+    """Trains as parsed flags say; returns the exit code.
+
+    Args:
+        config_class: whose flags they are.
+        argv: what was no flag, after the name of the script.
+        values: the flags, by default those of the process.
+    """
+    command_line.refuse_arguments(argv)
+
+    def work():
+        from absl import flags
+
+        settings = from_flags(config_class, flags.FLAGS if values is None else values)
+        command_line.start_tensorflow()
+        from baselines.tasks import train
+
+        train.train(settings)
+
+    return command_line.guarded(work)
+
+
+def train_command(config_class: type, name: str, doc: str, argv: Sequence[str]) -> int:
+    """`tpugraphs train TASK`: as the script, with flags of its own.
+
+    Raises:
+        ValueError: a flag is unknown, or its value is of another type.
+    """
+    from absl import flags
+
+    values = flags.FlagValues()
+    define_flags(config_class, values=values)
+    if any(word in _HELP_WORDS for word in argv):
+        print(help_text(doc, [values[flag] for flag in values], name))
+        return 0
+    try:
+        rest = values([name, *argv])
+    except flags.Error as error:
+        raise ValueError(str(error)) from None
+    return train(config_class, rest, values)
+
+
+def from_flags(config_class: Type[_AnyConfig], values: Mapping[str, Any]) -> _AnyConfig:
+    """Reads the settings from parsed flags and --config, checked.
+
+    Raises:
+        ValueError: a value is out of range; names the flag.
+    """
+    names = [f.name for f in dataclasses.fields(config_class)]  # type: ignore
+    path = values['config'].value if 'config' in values else ''
+    in_file = from_toml(config_class, path) if path else {}
+    given = {n for n in names if path and not values[n].using_default_value}
+    in_file = {n: value for n, value in in_file.items() if n not in given}
+    settings = {name: in_file.get(name, values[name].value) for name in names}
+    found: Any = config.checked(config_class(**settings))
+    if not found.recipe:
+        return found
+    given = {n for n in names if n in in_file or not values[n].using_default_value}
+    changes = recipes.settings(found.recipe, found.collection.name, given)
+    words = [f'--recipe={found.recipe}:']
+    words += [f'--{name}={value}' for name, value in changes.items()]
+    print(text.wrapped(' '.join(words), 2))
+    return config.checked(dataclasses.replace(found, **changes))
+
+
+_TYPES = {bool: 'true or false', int: 'a whole number', float: 'a number', str: 'text'}
+
+
+def from_toml(config_class: type, path: str) -> Dict[str, Any]:
+    """Reads settings by name from a TOML file; model_kwargs_json may be a table.
+
+    Raises:
+        ValueError: it is no TOML, a key is no setting of `config_class`, or a value
+            is of another type.
+        OSError: it cannot be read.
+    """
+    try:
+        import tomllib
+    except ImportError:  # Python 3.10 and before
+        import tomli as tomllib
+    with open(files.expand(path), 'rb') as stream:
+        try:
+            found = tomllib.load(stream)
+        except ValueError as error:
+            raise ValueError(f'--config: {path} is not TOML: {error}') from None
+    defaults = {f.name: f.default for f in dataclasses.fields(config_class)}
+    for name, value in found.items():
+        if name not in defaults:
+            near = registry.nearest(name, defaults)
+            meant = f'; did you mean {near!r}?' if near else ''
+            raise ValueError(f'--config: {path}: there is no flag {name!r}{meant}')
+        kind: type = type(defaults[name])
+        if name == 'model_kwargs_json' and isinstance(value, dict):
+            value = json.dumps(value)
+        if kind is float and type(value) is int:
+            value = float(value)
+        if type(value) is not kind:
+            raise ValueError(
+                f'--config: {path}: {name} should be {_TYPES[kind]}, not {value!r}'
+            )
+        found[name] = value
+    return found
+
+
+def to_toml(settings: Mapping[str, Any]) -> str:
+    """Writes settings, text, numbers and truth values, for --config.
+
+    What JSON writes of these, TOML reads.
+    """
+    lines = [
+        f'{name} = {json.dumps(value, ensure_ascii=False)}\n'
+        for name, value in settings.items()
+    ]
+    return ''.join(lines)
+
+
+def help_text(doc: str, own: Sequence[Any], name: str = '') -> str:
+    """What --help shows.
+
+    Args:
+        doc: of the script.
+        own: its absl flags.
+        name: how it is called.
+    """
+    name = name or f'python {sys.argv[0]}'
+    lines = [f'usage: {name} [--flag=value ...]\n', doc.strip(), '']
+    by_name = {flag.name: flag for flag in own}
+    order = {n: theme for theme, names in THEMES.items() for n in names}
+    order.update({n: _REST for n in by_name if n not in order})
+    by_name.pop('config', None)  # told below
+    for theme in THEMES:
+        inside = [n for n in order if n in by_name and order[n] == theme]
+        if inside:
+            lines += [f'{theme}:', *(_flag_help(by_name[n]) for n in inside), '']
+    if 'epochs' in by_name:  # of a training
+        lines.append(_FILES.format(_beside(_CONFIG_HELP).lstrip()))
+    return '\n'.join(lines).rstrip()
+
+
+def _flag_help(flag: Any) -> str:
+    """A flag and its default, and beside them what it is."""
+    shown = f'--[no]{flag.name}'
+    about = ' '.join(flag.help.split())
+    if not flag.boolean:
+        default = flag.default_as_str or ''
+        shown = f'--{flag.name}=' + default.strip('"[\']')
+        about = about.replace('.; repeat this option to specify a list of values', '.')
+    if len(shown) > _WIDE:
+        return f'  {shown}\n' + _beside(about)
+    return f'  {shown:<{_WIDE}} ' + _beside(about).lstrip()
+
+
+def _beside(about: str) -> str:
+    margin = ' ' * (_WIDE + 3)
+    return textwrap.fill(
+        about,
+        text.TERMINAL,
+        initial_indent=margin,
+        subsequent_indent=margin,
+        break_on_hyphens=False,
+    )

@@ -1,0 +1,159 @@
+"""Flags of the scripts and of `tpugraphs train`: --help, --config, --flagfile."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from baselines import commands
+from baselines import config
+from baselines import scripts
+from tests import test_config
+from tests.helpers import places
+
+_KINDS = [config.TileConfig, config.LayoutConfig]
+
+
+def _parsed(*words, kind=config.TileConfig):
+    from absl import flags
+
+    values = flags.FlagValues()
+    scripts.define_flags(kind, values=values)
+    values(['script', *words])
+    return scripts.from_flags(kind, values)
+
+
+@pytest.fixture(name='toml')
+def _toml(tmp_path):
+    """Writes run.toml; returns its path."""
+
+    def toml(words):
+        path = tmp_path / 'run.toml'
+        path.write_text(words, encoding='utf-8')
+        return str(path)
+
+    return toml
+
+
+def test_settings_from_toml(toml):
+    path = toml("""
+# A comment.
+model = 'MLP'
+epochs = 3
+lr = 1          # a whole number is a number
+toy_data = true
+model_kwargs_json = {num_gnns = 2}
+""")
+    changes = dict(model='MLP', lr=1.0, toy_data=True, epochs=3)
+    changes['model_kwargs_json'] = '{"num_gnns": 2}'
+    assert _parsed(f'--config={path}') == config.TileConfig(**changes)
+    assert type(_parsed('--config', path).lr) is float
+    # Flags win wherever they stand, also with the value of the default.
+    given = _parsed('--epochs=100', f'--config={path}', '--notoy_data')
+    assert given == config.TileConfig(**{**changes, 'epochs': 100, 'toy_data': False})
+
+
+def test_a_flagfile_and_a_toml_in_it(toml, tmp_path):
+    (tmp_path / 'flags').write_text(f'--config={toml("lr = 0.5")}\n--batch=3\n')
+    found = _parsed(f'--flagfile={tmp_path}/flags', '--seed=1')
+    assert found == config.TileConfig(lr=0.5, batch=3, seed=1)
+
+
+def test_settings_of_toml_go_before_the_recipe(toml):
+    found = _parsed('--recipe=strong', f'--config={toml("configs = 10")}')
+    assert (found.configs, found.model) == (10, 'LateJoinResSAGE')
+    whole = _parsed(f'--config={toml("recipe = 'strong'")}')
+    assert whole == _parsed('--recipe=strong')
+
+
+@pytest.mark.parametrize(
+    'words, message',
+    [
+        ('epoch = 3', "there is no flag 'epoch'; did you mean 'epochs'?"),
+        ('zzz = 3', "there is no flag 'zzz'"),
+        ('epochs = 3.5', 'epochs should be a whole number, not 3.5'),
+        ('epochs = true', 'epochs should be a whole number, not True'),
+        ('lr = "fast"', "lr should be a number, not 'fast'"),
+        ('toy_data = 1', 'toy_data should be true or false, not 1'),
+        ('model = ["MLP"]', "model should be text, not ['MLP']"),
+    ],
+)
+def test_bad_settings_in_toml(toml, words, message):
+    path = toml(words)
+    with pytest.raises(ValueError) as caught:
+        _parsed(f'--config={path}')
+    assert str(caught.value) == f'--config: {path}: {message}'
+
+
+def test_values_of_toml_are_checked_as_flags_are(toml):
+    with pytest.raises(ValueError, match='^--epochs should be at least 1, not 0$'):
+        _parsed(f'--config={toml("epochs = 0")}')
+
+
+def test_no_toml(toml, tmp_path):
+    with pytest.raises(ValueError, match='is not TOML: .*line 1, column'):
+        _parsed(f'--config={toml("lr 0.5")}')
+    with pytest.raises(FileNotFoundError):
+        _parsed(f'--config={tmp_path}/nothing.toml')
+
+
+@pytest.mark.parametrize('kind', _KINDS)
+def test_settings_written_as_toml_are_read_again(kind, toml):
+    settings = kind(
+        lr=1e-7, run_id='"a\'\\ b\n\u00e9', model_kwargs_json='{"a": "b"}', epochs=7
+    )
+    path = toml(scripts.to_toml(config.to_json(settings)))
+    assert _parsed(f'--config={path}', kind=kind) == settings
+
+
+_PUBLISHED = {config.TileConfig: test_config.PUBLISHED}
+_PUBLISHED[config.LayoutConfig] = test_config.LAYOUT
+
+
+@pytest.mark.parametrize('task, kind', zip(('tile', 'layout'), _KINDS))
+def test_help_is_by_theme_with_the_published_flags_first(task, kind, capsys):
+    assert commands.run('train', [task, '--help']) == 0
+    shown, errors = capsys.readouterr()
+    assert errors == '' and max(map(len, shown.splitlines())) <= 80
+    themes = re.split(r'^(\w[\w ]+):\n', shown, flags=re.MULTILINE)[1:]
+    inside = {
+        theme: re.findall(r'^  --(?:\[no\])?(\w+)', text, re.MULTILINE)
+        for theme, text in zip(themes[::2], themes[1::2])
+    }
+    assert inside.pop('flags from files') == ['config', 'flagfile']
+    assert list(inside) == ['data', 'model', 'training', 'output']
+    listed = [name for names in inside.values() for name in names]
+    assert sorted(listed) == sorted(config.to_json(kind()))
+    for names in inside.values():
+        ours = [name not in _PUBLISHED[kind] for name in names]
+        assert ours == sorted(ours), names
+
+
+def test_train_refuses_in_one_line(capsys):
+    for words, message in (
+        (['--epohcs=3'], "Unknown command line flag 'epohcs'"),
+        (['--epochs=three'], '--epochs=three: invalid literal'),
+        (['--epochs=0'], '--epochs should be at least 1, not 0'),
+        (['--config=none.toml'], "No such file or directory: 'none.toml'"),
+    ):
+        assert commands.run('train', ['tile', *words]) == 1
+        printed, errors = capsys.readouterr()
+        assert printed == '' and errors.startswith('error: ')
+        assert message in errors and errors.count('\n') == 1
+    with pytest.raises(SystemExit, match="'MLP' is not a flag; see tpugraphs train"):
+        commands.run('train', ['layout', 'MLP'])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('script', ['tiles_train.py', 'layout_train.py'])
+def test_help_of_a_script(script):
+    done = subprocess.run(
+        [sys.executable, script, '--help'],
+        cwd=places.ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, '')
+    assert done.stdout.startswith(f'usage: python {script} [--flag=value ...]\n')
+    assert '\noutput:\n  --out_dir=~/out/' in done.stdout
