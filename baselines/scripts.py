@@ -30,10 +30,10 @@ THEMES: Mapping[str, Sequence[str]] = {
         *('mod128', 'tile_columns', 'estimate'),
     ),
     'training': (
-        *('epochs', 'early_stop', 'losses', 'lr', 'clip_norm', 'batch', 'configs'),
-        *('max_configs', 'keep_nodes', 'validate_batches', 'eval_every', 'recipe'),
+        *('epochs', 'early_stop', 'lr', 'clip_norm', 'batch', 'configs', 'max_configs'),
+        *('keep_nodes', 'validate_batches', 'eval_every', 'losses', 'recipe'),
     ),
-    'output': ('out_dir', 'results_csv', 'output', 'test_mode', 'run_id', 'resume'),
+    'output': ('out_dir', 'results_csv', 'output', 'run_id', 'test_mode', 'resume'),
 }
 _REST = 'training'
 

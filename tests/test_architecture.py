@@ -36,8 +36,8 @@ _ROOMS = {
     'tasks': 'files text registry recipes config hlo data features simulated '
     'extraction inspection measuring tiles layout training ranking',
     'scripts': 'files text registry recipes config command_line tasks',
-    'commands': 'files text config command_line scripts hlo data simulated extraction '
-    'inspection measuring ranking tasks',
+    'commands': 'files text registry config command_line scripts hlo data simulated '
+    'extraction inspection measuring ranking tasks',
 }
 
 _MOST_LINES = 500

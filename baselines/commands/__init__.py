@@ -26,14 +26,19 @@ def load(name: str) -> types.ModuleType:
     return importlib.import_module(f'{__name__}.{name}')
 
 
-def run(name: str, argv: Optional[Sequence[str]] = None) -> int:
-    """Parses `argv` (None: the process's) for a command, runs it; the exit code."""
+def parser(name: str) -> argparse.ArgumentParser:
+    """What reads the command line of a command."""
     command = load(name)
-    parser = argparse.ArgumentParser(
+    result = argparse.ArgumentParser(
         prog=f'tpugraphs {name}',
         description=command.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_arguments(parser)
-    args = parser.parse_args(argv)
-    return command_line.guarded(lambda: command.run(args))
+    command.add_arguments(result)
+    return result
+
+
+def run(name: str, argv: Optional[Sequence[str]] = None) -> int:
+    """Parses `argv` (None: the process's) for a command, runs it; the exit code."""
+    args = parser(name).parse_args(argv)
+    return command_line.guarded(lambda: load(name).run(args))

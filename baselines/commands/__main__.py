@@ -1,9 +1,11 @@
 """`tpugraphs` and `python -m baselines.commands`: lists and runs the commands."""
 
+import importlib.metadata
 import sys
 
 from baselines import command_line
 from baselines import commands
+from baselines import registry
 from baselines import text
 
 
@@ -12,15 +14,27 @@ def main() -> int:
     name = sys.argv[1] if len(sys.argv) > 1 else '--help'
     if name in commands.names():
         return commands.run(name, sys.argv[2:])
+    if name == '--version':
+        return command_line.guarded(lambda: print(f'tpugraphs {_version()}'))
     code = command_line.guarded(_list)
     if code or name in ('-h', '--help', 'help'):
         return code
-    print(f'\nerror: no command is called {name!r}', file=sys.stderr)
+    near = registry.nearest(name, commands.names())
+    meant = f'; did you mean {near!r}?' if near else ''
+    print(f'\nerror: no command is called {name!r}{meant}', file=sys.stderr)
     return 2
 
 
+def _version() -> str:
+    try:
+        return importlib.metadata.version('tpugraphs')
+    except importlib.metadata.PackageNotFoundError:
+        return 'is not installed; this is a checkout'
+
+
 def _list() -> None:
-    print('usage: tpugraphs COMMAND [--help] ...\n\ncommands:')
+    print('usage: tpugraphs COMMAND [--help] ...\n       tpugraphs --version')
+    print('\ncommands:')
     lines = {name: commands.load(name).__doc__ for name in commands.names()}
     rows = [[name, help_text.split('\n')[0]] for name, help_text in lines.items()]
     print('\n'.join(text.table(rows, '<<', indent=2)))

@@ -92,7 +92,7 @@ def test_resuming_after_the_last_epoch(root, tmp_path, monkeypatch):
     changes = dict(tile_runs.TINY, epochs=1, out_dir=str(tmp_path))
     _stopped(monkeypatch, root, 1, **changes)
     model_dir, printed = tile_runs.train(root, **changes, resume=True)
-    assert 'resuming after epoch 1\n' in printed and 'val OPA' not in printed
+    assert 'resuming after epoch 1\n' in printed and 'val loss' not in printed
     assert finished_runs.info_of(model_dir)['train_curve']['epoch'] == [0]
     tf.keras.models.load_model(str(model_dir), compile=False)
 
