@@ -78,7 +78,7 @@ def define_flags(
         # `--help` lists what the script itself defines; let it list these.
         values.register_key_flag_for_module(sys.argv[0], values[field.name])
     if not only:
-        flags.DEFINE_string('config', '', _CONFIG_HELP, flag_values=values)
+        define[str]('config', '', _CONFIG_HELP, flag_values=values)
 
 
 def run(main: Callable[[Sequence[str]], int], doc: Optional[str]) -> None:
