@@ -12,13 +12,12 @@ from absl import flags
 from baselines import command_line
 from baselines import config
 from baselines import scripts
+from baselines.finished import finding
 
 
 def define_flags() -> None:
     """Defines the flags; only the running script does."""
-    flags.DEFINE_multi_string(
-        'dir', [], 'Model directory, model_<hash>, that a training left.'
-    )
+    flags.DEFINE_multi_string('dir', [], f'The run: {finding.FORMS}.')
     flags.DEFINE_list(
         'dirs',
         [],
@@ -33,7 +32,9 @@ def define_flags() -> None:
         f'trained, if that is there, else {config.TileConfig.data_root}.',
     )
     flags.DEFINE_string(
-        'models_file', '', 'A models.py to use in place of ours; its code is run.'
+        'models_file',
+        '',
+        'A models.py whose models are added to ours; its code is run.',
     )
     scripts.define_flags(
         config.TileConfig, ('cache_dir', 'sample_data', 'toy_data', 'skip_bad_files')
@@ -48,7 +49,7 @@ def main(argv) -> int:
         values = flags.FLAGS
         dirs = [*values.dir, *values.dirs]
         if not dirs:
-            raise ValueError('--dir is missing: name a model_<hash> directory')
+            raise ValueError(f'--dir is missing: name a run, which is {finding.FORMS}')
         command_line.start_tensorflow()
         from baselines.tasks import predict
         from baselines.tasks import prediction

@@ -15,6 +15,7 @@ from typing import Callable, Optional, Sequence
 
 from baselines import config
 from baselines import text
+from baselines.finished import finding
 
 
 def quiet_tensorflow() -> None:
@@ -68,8 +69,8 @@ def add_run_arguments(parser: argparse.ArgumentParser, split: str = 'test') -> N
         dest='dirs',
         nargs='+',
         required=True,
-        metavar='MODEL_DIR',
-        help='model directories, model_<hash>',
+        metavar='RUN',
+        help=f'runs: each {finding.FORMS}',
     )
     parser.add_argument(
         '--split',

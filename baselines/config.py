@@ -35,7 +35,10 @@ def _instead(base: Any, name: str, default: Any) -> Any:
 def _losses() -> str:
     known = registry.declared('baselines.training.losses', 'register')
     listed = '; '.join(f'{name}: {text.rstrip(".")}' for name, text in known.items())
-    return f'Losses and weights, such as ListMLELoss:1,MSE:0.02.  There are {listed}.'
+    return (
+        'Losses and weights, such as ListMLELoss:1,MSE:0.02, or a function of yours: '
+        f'my_file.py:my_loss:1.  There are {listed}.'
+    )
 
 
 def _toy_files(collection: str) -> str:
@@ -92,7 +95,7 @@ class _Config(Optimisation):
         '{}', 'Keyword arguments of the model as JSON: \'{"num_gnns": 2}\'.'
     )
     models_file: str = _setting(
-        '', 'A models.py to use in place of ours; its code is run.'
+        '', 'A models.py of yours, whose models are added to ours; its code is run.'
     )
     sample_data: bool = _setting(
         False, 'Use simulated data, made on first use, in place of --data_root.'

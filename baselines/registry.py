@@ -10,13 +10,27 @@ import pkgutil
 import re
 import sys
 import types
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Union,
+)
 
 from baselines import files
 
 # The package in which the published code keeps its models; a models.py written
 # for it says `from tpu_graphs.baselines.tiles import implicit`.
 _PUBLISHED = 'tpu_graphs'
+
+# A user's models: the path of a models.py ('' for none), or classes.
+Own = Union[str, Sequence[type]]
 
 
 def resolve(name: str, choices: Mapping[str, Any], what: str) -> Any:
@@ -111,39 +125,46 @@ def options(model_class: type) -> Optional[List[str]]:
     return None
 
 
-def tile_models(models_file: str = '') -> Dict[str, type]:
+def tile_models(own: Own = '') -> Dict[str, type]:
     """Returns the tile models by name, see `models_in`.
 
     Args:
-        models_file: a models.py to use instead of ours.  Its code is run: it
-            is code that the user chose.
+        own: a models.py whose models are added to ours, or classes; of two with
+            one name the user's counts.  The file's code is run: it is code that
+            the user chose.
 
     Raises:
         ValueError: the file cannot be imported, or has no model.
     """
-    return _models('tiles', models_file)
+    return _models('tiles', own)
 
 
-def layout_models(models_file: str = '') -> Dict[str, type]:
+def layout_models(own: Own = '') -> Dict[str, type]:
     """Returns the layout models by name; as `tile_models`, but ours are also a zoo."""
-    return _models('layout', models_file)
+    return _models('layout', own)
 
 
-def _models(task: str, models_file: str) -> Dict[str, type]:
-    if models_file:
-        models = models_in(load_models_file(models_file, task))
-        if not models:
-            raise ValueError(
-                f'--models_file: {files.expand(models_file)} defines no public '
-                'tf.keras.Model'
-            )
-        return models
+def _models(task: str, own: Own) -> Dict[str, type]:
     # Ours may have been replaced by a file that was written for that tree.
     _answer_to_published_name()
     models = models_in(importlib.import_module(f'baselines.{task}.models'))
     for module in _zoo(task):
         for name, model_class in models_in(module).items():
             models.setdefault(name, model_class)
+    models.update(_own_models(task, own))
+    return models
+
+
+def _own_models(task: str, own: Own) -> Dict[str, type]:
+    if not isinstance(own, str):
+        return {model_class.__name__: model_class for model_class in own}
+    if not own:
+        return {}
+    models = models_in(load_models_file(own, task))
+    if not models:
+        raise ValueError(
+            f'--models_file: {files.expand(own)} defines no public tf.keras.Model'
+        )
     return models
 
 
@@ -225,27 +246,31 @@ def distinct(models: Mapping[str, type]) -> Dict[str, type]:
     return {name: model_class for model_class, name in names.items()}
 
 
-def load_models_file(path: str, task: str) -> types.ModuleType:
+def load_models_file(
+    path: str, task: str, flag: str = 'models_file'
+) -> types.ModuleType:
     """Imports a models.py that was written for this tree or the published one.
 
     This runs the file's code.
 
     Args:
         path: the file.
-        task: 'tiles' or 'layout'; relative imports are resolved there.
+        task: 'tiles' or 'layout', or 'training' for losses; relative imports are
+            resolved there.
+        flag: that named the file, for messages.
 
     Raises:
         ValueError: the file is missing, or raises while it is imported.
     """
     path = files.expand(path)
     if not os.path.isfile(path):
-        raise ValueError(f'--models_file: there is no file {path}')
+        raise ValueError(f'--{flag}: there is no file {path}')
     _answer_to_published_name()
     # A sibling of our models.py, so that `from . import implicit` finds ours.
-    name = f'baselines.{task}.models_file_{abs(hash(path)):x}'
+    name = f'baselines.{task}.{flag}_{abs(hash(path)):x}'
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise ValueError(f'--models_file: {path} is not a Python file (.py)')
+        raise ValueError(f'--{flag}: {path} is not a Python file (.py)')
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
@@ -253,7 +278,7 @@ def load_models_file(path: str, task: str) -> types.ModuleType:
     except Exception as error:
         del sys.modules[name]
         raise ValueError(
-            f'--models_file: importing {path} raised {type(error).__name__}: {error}'
+            f'--{flag}: importing {path} raised {type(error).__name__}: {error}'
         ) from error
     return module
 

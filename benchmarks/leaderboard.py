@@ -487,6 +487,7 @@ def _result(args, row: Row, seed: int) -> Optional[Dict[str, Any]]:
 def _ensemble(args, rows: Sequence[Row], count: int) -> Optional[List[str]]:
     """Mean of the scores of all seeds of the `count` rows best in validation."""
     from baselines.tasks import ensemble
+    from baselines.tasks import predict
     from baselines.tasks import prediction
 
     key = 'top_5_error' if args.task == 'tiles' else 'kendall_tau'
@@ -500,7 +501,8 @@ def _ensemble(args, rows: Sequence[Row], count: int) -> Optional[List[str]]:
     )
     chosen = found[:count]
     runs = [r['model_dir'] for _, results in chosen for r in results]
-    scored = ensemble.score(runs, prediction.DataOptions(**_data(args.task)))
+    options = prediction.DataOptions(**_data(args.task))
+    scored = ensemble.score(predict.load_predictors(runs, options))
     overall = ensemble.measure(scored, ensemble.average(scored), 'scores')['ensemble'][
         'overall'
     ]

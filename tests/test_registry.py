@@ -142,13 +142,21 @@ def test_check_kwargs():
 
 def test_models_file(tmp_path, monkeypatch):
     (tmp_path / 'models.py').write_text(_MODEL)
+    ours = set(registry.tile_models())
     models = registry.tile_models(str(tmp_path / 'models.py'))
-    assert set(models) == {'Mine'}
+    assert set(models) == {'Mine', *ours}
     assert models['Mine'](10, 5, width=4).width == 4
     monkeypatch.chdir(tmp_path)
-    assert set(registry.tile_models('./models.py')) == {'Mine'}
+    assert set(registry.tile_models('./models.py')) == {'Mine', *ours}
     monkeypatch.setenv('HOME', str(tmp_path))
-    assert set(registry.tile_models('~/models.py')) == {'Mine'}
+    assert set(registry.tile_models('~/models.py')) == {'Mine', *ours}
+
+
+def test_of_two_models_of_one_name_the_users_counts(tmp_path):
+    (tmp_path / 'models.py').write_text(f'{_MODEL}\n\nMLP = Mine\n')
+    models = registry.tile_models(str(tmp_path / 'models.py'))
+    assert models['MLP'] is models['Mine']
+    assert registry.tile_models([models['Mine']])['Mine'] is models['Mine']
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@
 prints a table, overall and per program, beside random choice: for tiles top-k
 error and the Kaggle score, for layouts tau and slowdown@1/10/100.  --json prints
 the same as JSON, --output writes it to a file; for several runs it is an object
-with one entry for each --dir, and the table ends with a line for each run and
-the mean and standard deviation over the runs of each model.  By default the
+with one entry for each run, and the table ends with a line for each, which says
+how it differs from the others.  Runs that differ in nothing but seed or fold have
+their mean and standard deviation below.  By default the
 validation split is measured, for runs of a --fold their fold; the published test
 split has no runtimes.
 """

@@ -20,6 +20,7 @@ import sys
 from baselines import command_line
 from baselines import commands
 from baselines import config
+from baselines.finished import finding
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,10 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='raw files, folders (searched for *.pb) or globs',
     )
     parser.add_argument(
-        '--dir',
-        required=True,
-        metavar='MODEL_DIR',
-        help='model directory, model_<hash>, that a training left',
+        '--dir', required=True, metavar='RUN', help=f'the run: {finding.FORMS}'
     )
     parser.add_argument(
         '--top',

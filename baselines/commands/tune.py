@@ -21,6 +21,7 @@ import sys
 from baselines import command_line
 from baselines import commands
 from baselines import files
+from baselines.finished import finding
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'program', metavar='PROGRAM', help='FILE.py:FUNCTION or FILE.pb'
     )
     parser.add_argument(
-        '--dir', default='', metavar='MODEL_DIR', help='the model that proposes'
+        '--dir',
+        default='',
+        metavar='RUN',
+        help=f'the run of the model that proposes: {finding.FORMS}',
     )
     parser.add_argument(
         '--measure',

@@ -1,6 +1,5 @@
 """Several runs side by side: a line for each, spreads, and paired gains."""
 
-import os
 from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
@@ -84,10 +83,12 @@ def paired_gain(
 
 
 def format_runs(summaries: Mapping[str, Mapping[str, Any]]) -> str:
-    """Lays out a line for each run, and mean and spread for each model.
+    """Lays out a line for each run, and mean and spread of those that repeat one.
 
     Args:
-        summaries: by model directory, from `tasks.predict.evaluate`.
+        summaries: by model directory, from `tasks.predict.measure`, with `name`,
+            which tells the run from the others, and `group`, which only those
+            share that differ in seed and fold alone.
 
     Returns:
         A table for each collection, with an empty line in between.
@@ -102,18 +103,16 @@ def _runs_table(collection: str, summaries: Mapping[str, Any]) -> str:
     task = next(iter(summaries.values()))['task']
     measures = metrics.MEASURES[task]
     rows = [[collection, report.graph_noun(task), *(m.title for m in measures)]]
-    by_model: Dict[str, List[Any]] = {}
-    for model_dir, summary in summaries.items():
+    by_group: Dict[str, List[Any]] = {}
+    for summary in summaries.values():
         graphs = f'{summary["overall"]["graphs"]:,}'
-        rows.append(
-            [run_name(model_dir, summary), graphs, *_cells(measures, [summary])]
-        )
-        by_model.setdefault(summary['model'], []).append(summary)
+        rows.append([summary['name'], graphs, *_cells(measures, [summary])])
+        by_group.setdefault(summary['group'], []).append(summary)
     rules = [1]
-    for model, some in by_model.items():
+    for group, some in by_group.items():
         if len(some) > 1:
             rules = [1, 1 + len(summaries)]
-            rows.append([f'mean of {len(some)} {model}', '', *_cells(measures, some)])
+            rows.append([f'mean of {len(some)}: {group}', '', *_cells(measures, some)])
             spread = _cells(measures, some, lambda values: np.std(values, ddof=1))
             rows.append(['  standard deviation', '', *spread])
     return '\n'.join(text.table(rows, rules=rules, width=text.WIDTH))
@@ -128,7 +127,7 @@ def format_ensemble(result: Mapping[str, Any]) -> str:
     summary, members = result['ensemble'], result['members']
     measures = metrics.MEASURES[summary['task']]
     mean = 'mean of the members'
-    names = {folder: run_name(folder, member) for folder, member in members.items()}
+    names = {folder: member['name'] for folder, member in members.items()}
     rows = [[summary['collection'], *(m.title for m in measures)]]
     for folder, member in members.items():
         rows.append([names[folder], *_cells(measures, [member])])
@@ -151,13 +150,6 @@ def format_ensemble(result: Mapping[str, Any]) -> str:
     lines = text.table(rows, rules=rules, width=text.WIDTH)
     lines += ['', 'Gain: positive where the ensemble is better; its interval draws ']
     return '\n'.join(lines) + 'programs as a whole.'
-
-
-def run_name(model_dir: str, summary: Mapping[str, Any]) -> str:
-    """What a run is called in a table: model, start of the hash, fold."""
-    name = os.path.basename(model_dir.rstrip('/')).rpartition('model_')[2]
-    fold = f' fold {summary["fold"]}' if summary.get('fold') else ''
-    return f'{summary["model"]} {name[:8]}{fold}'
 
 
 def _cells(measures, summaries, combine=np.mean) -> List[str]:

@@ -1,6 +1,6 @@
 """Several runs of a collection as one model: their scores, averaged."""
 
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -10,70 +10,63 @@ from baselines.ranking import report
 from baselines.ranking import submission
 from baselines.tasks import predict
 from baselines.tasks import prediction
-from baselines.training import runs
 
 
 class Scored(NamedTuple):
     """A split, scored by several runs.
 
     Attributes:
-        predictor: of the first run.
+        predictors: the runs, by model directory.
         store: the split.
         split: its name.
-        runs: by model directory.
         scores: for each run a list with float32 [configurations] of each graph.
     """
 
-    predictor: prediction.Predictor
+    predictors: Mapping[str, prediction.Predictor]
     store: Any
     split: str
-    runs: Dict[str, runs.Run]
     scores: List[List[np.ndarray]]
+
+    @property
+    def first(self) -> prediction.Predictor:
+        """The first run, which says what graphs and rows are like."""
+        return next(iter(self.predictors.values()))
 
 
 def score(
-    model_dirs: Sequence[str],
-    data: prediction.DataOptions,
-    models_file: str = '',
+    predictors: Mapping[str, prediction.Predictor],
     split: str = 'test',
     must_measure: bool = False,
 ) -> Scored:
     """Scores a split with each of several runs, one after the other.
 
     Args:
-        model_dirs: the runs' model directories.
-        data: where graphs come from.
-        models_file: a models.py in place of ours.
+        predictors: the runs, from `predict.load_predictors`.
         split: which graphs.
         must_measure: refuse a split without runtimes.
 
     Raises:
-        ValueError: there are fewer than two runs, or one twice; they are not of
-            one collection, or would score different graphs; one of them or the
-            data are unusable; runtimes are needed and not known.
+        ValueError: there are fewer than two runs; they are not of one collection,
+            or would score different graphs; the data are unusable; runtimes are
+            needed and not known.
     """
-    loaded = {model_dir: runs.load(model_dir) for model_dir in model_dirs}
-    places = {run.model_dir for run in loaded.values()}
-    if len(places) < 2 or len(places) < len(model_dirs):
+    if len(predictors) < 2:
         raise ValueError(
             '--dirs: an ensemble is of two or more different runs, not '
-            f'{" ".join(model_dirs)}'
+            f'{" ".join(predictors)}'
         )
-    names = {d: prediction.collection_of(run).name for d, run in loaded.items()}
-    first_dir = model_dirs[0]
-    for model_dir, name in names.items():
-        if name != names[first_dir]:
+    (first_dir, first), *others = predictors.items()
+    for model_dir, predictor in others:
+        if predictor.collection != first.collection:
             raise ValueError(
-                f'--dirs: {model_dir} is a run of {name}, but {first_dir} of '
-                f'{names[first_dir]}'
+                f'--dirs: {model_dir} is a run of {predictor.collection.name}, but '
+                f'{first_dir} of {first.collection.name}'
             )
-    first: Optional[prediction.Predictor] = None
-    scores = []
-    for model_dir in model_dirs:
-        predictor = predict.load_predictor(model_dir, data, models_file)
+    scores, first_store = [], None
+    for model_dir, predictor in predictors.items():
         store = predictor.open_split(split)
-        if first is None:
-            first, first_store = predictor, store
+        if first_store is None:
+            first_store = store
             if must_measure:
                 predict.check_runtimes(store)
         if store.fingerprint != first_store.fingerprint:
@@ -83,7 +76,7 @@ def score(
                 '--data_root, or --split=test for runs of several folds'
             )
         scores.append([found for _, found in predictor.score(store)])
-    return Scored(first, first_store, split, loaded, scores)
+    return Scored(predictors, first_store, split, scores)
 
 
 def average(
@@ -106,7 +99,7 @@ def write(scored: Scored, averaged: Sequence[np.ndarray], output: str) -> int:
         OSError: it cannot be written.
     """
     rows = [
-        scored.predictor.row(graph_id, scores)
+        scored.first.row(graph_id, scores)
         for graph_id, scores in zip(scored.store.graph_ids, averaged)
     ]
     submission.write_predictions(output, rows)
@@ -128,12 +121,13 @@ def measure(scored: Scored, averaged: Sequence[np.ndarray], by: str) -> Dict[str
           gain_over: {model directory: gains}, from `comparison.paired_gain`.
           gain_over_mean: gains over the mean of the runs' figures.
     """
-    store, predictor = scored.store, scored.predictor
-    labels = [predictor.labels(store, i) for i in range(store.num_graphs)]
+    store, predictor = scored.store, scored.first
+    runtimes = [predictor.labels(store, i) for i in range(store.num_graphs)]
 
     def results(scores):
         return [
-            report.GraphResult(*parts) for parts in zip(store.graph_ids, scores, labels)
+            report.GraphResult(*parts)
+            for parts in zip(store.graph_ids, scores, runtimes)
         ]
 
     ours = results(averaged)
@@ -141,18 +135,21 @@ def measure(scored: Scored, averaged: Sequence[np.ndarray], by: str) -> Dict[str
     summary = predictor.summarise(ours)
     task = summary['task']
     described = predict.describe(predictor.run, store, scored.split)
+    described.update(model='ensemble', name=f'ensemble by {by}', by=by)
+    labels = predict.labels_of(scored.predictors)
     return {
-        'ensemble': {**described, 'model': 'ensemble', 'by': by, **summary},
+        'ensemble': {**described, **summary},
         'members': {
             model_dir: {
-                **predict.describe(run, store, scored.split),
+                **predict.describe(member.run, store, scored.split),
+                **labels[model_dir]._asdict(),
                 **predictor.summarise(theirs),
             }
-            for (model_dir, run), theirs in zip(scored.runs.items(), members)
+            for (model_dir, member), theirs in zip(scored.predictors.items(), members)
         },
         'gain_over': {
             model_dir: comparison.paired_gain(task, ours, [theirs])
-            for model_dir, theirs in zip(scored.runs, members)
+            for model_dir, theirs in zip(scored.predictors, members)
         },
         'gain_over_mean': comparison.paired_gain(task, ours, members),
     }

@@ -68,7 +68,7 @@ class Layouts(task.Task):
         return np.asarray(store.config_runtime[store.rows('config', number)])
 
 
-def _model_class(name: str, models_file: str) -> type:
+def _model_class(name: str, models_file: registry.Own) -> type:
     return registry.resolve(name, registry.layout_models(models_file), 'layout model')
 
 
@@ -94,7 +94,7 @@ class Training(Layouts, training.Training):
     unpack = staticmethod(graphs_lib.unpack)
 
     def check_model(self):
-        _model_class(self.config.model, self.config.models_file)
+        _model_class(self.config.model, self.own.models)
 
     def feature_options(self):
         config = self.config

@@ -1,10 +1,14 @@
 """Jobs on finished runs, of whichever collection: rank a split, measure."""
 
 import os
-from typing import Any, Dict, List, Sequence
+import sys
+from typing import Any, Dict, List, Mapping, Sequence
 
 from baselines import files
+from baselines import registry
 from baselines.data.packed import splits
+from baselines.finished import differences
+from baselines.finished import finding
 from baselines.ranking import report
 from baselines.ranking import submission
 from baselines.tasks import prediction
@@ -12,15 +16,53 @@ from baselines.tasks import task
 from baselines.training import runs
 
 
+def load_predictors(
+    names: Sequence[str], data: prediction.DataOptions, models_file: registry.Own = ''
+) -> Dict[str, prediction.Predictor]:
+    """Loads several runs, before any of them is used.
+
+    Args:
+        names: of the runs, as `finding.find` takes them; one that is named more
+            than once is loaded once, and a note says so.
+        data: where graphs come from.
+        models_file: a models.py, or classes, beside ours.
+
+    Returns:
+        By model directory, in the order of the names.
+
+    Raises:
+        ValueError: a run cannot be found or is unusable.
+    """
+    found = finding.find_all(names)
+    for model_dir, called in found.items():
+        if len(called) > 1:
+            print(
+                f'note: {model_dir} is named {len(called)} times '
+                f'({", ".join(dict.fromkeys(called))}); it counts once',
+                file=sys.stderr,
+            )
+    for model_dir in found:
+        runs.load(model_dir)  # all run files, before the first model is made
+    return {d: load_predictor(d, data, models_file) for d in found}
+
+
+def labels_of(
+    predictors: Mapping[str, prediction.Predictor],
+) -> Dict[str, differences.Label]:
+    """What tells several runs apart, by model directory."""
+    loaded = [predictor.run for predictor in predictors.values()]
+    return dict(zip(predictors, differences.labels(loaded)))
+
+
 def load_predictor(
-    model_dir: str, data: prediction.DataOptions, models_file: str = ''
+    model_dir: str, data: prediction.DataOptions, models_file: registry.Own = ''
 ) -> prediction.Predictor:
     """Loads a run for prediction.
 
     Args:
-        model_dir: the run's model directory.
+        model_dir: the run's model directory, or what else `finding.find` takes.
         data: where graphs come from.
-        models_file: a models.py in place of ours.
+        models_file: a models.py, or classes, beside ours.
 
     Raises:
         ValueError: the run is incomplete or does not fit the model's code.
@@ -34,7 +76,7 @@ def write_predictions(
     model_dirs: Sequence[str],
     data: prediction.DataOptions,
     output: str,
-    models_file: str = '',
+    models_file: registry.Own = '',
     split: str = 'test',
 ) -> List[str]:
     """Ranks a split with each run and writes a CSV for each.
@@ -43,7 +85,7 @@ def write_predictions(
         model_dirs: the runs' model directories.
         data: where graphs come from.
         output: the CSV; with several runs `_<hash>` goes into its name.
-        models_file: a models.py in place of ours.
+        models_file: a models.py, or classes, beside ours.
         split: which graphs to rank.
 
     Returns:
@@ -55,17 +97,16 @@ def write_predictions(
     """
     runs.check_file_writable(output, 'output')
     written = []
-    for model_dir in model_dirs:
-        predictor = load_predictor(model_dir, data, models_file)
+    predictors = load_predictors(model_dirs, data, models_file).values()
+    for predictor in predictors:
         rows = [
             predictor.row(name, scores)
             for name, scores in predictor.score(predictor.open_split(split))
         ]
         path = files.expand(output)
-        if len(model_dirs) > 1:
+        if len(predictors) > 1:
             stem, ending = os.path.splitext(path)
-            run_hash = predictor.run.model_dir.rpartition('model_')[2]
-            path = f'{stem}_{run_hash}{ending}'
+            path = f'{stem}_{predictor.run.hash}{ending}'
         submission.write_predictions(path, rows)
         print(f'{path}: {len(rows)} rows')
         written.append(path)
@@ -75,7 +116,7 @@ def write_predictions(
 def evaluate(
     model_dir: str,
     data: prediction.DataOptions,
-    models_file: str = '',
+    models_file: registry.Own = '',
     split: str = 'valid',
 ) -> Dict[str, Any]:
     """Measures a run on a split whose runtimes are known.
@@ -87,7 +128,11 @@ def evaluate(
     Raises:
         ValueError: the run or the data are unusable, or no runtime is known.
     """
-    predictor = load_predictor(model_dir, data, models_file)
+    return measure(load_predictor(model_dir, data, models_file), split)
+
+
+def measure(predictor: prediction.Predictor, split: str) -> Dict[str, Any]:
+    """The same of a run that is loaded."""
     store = predictor.open_split(split)
     check_runtimes(store)
     results = [

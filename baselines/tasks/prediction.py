@@ -10,6 +10,7 @@ import numpy as np
 
 from baselines import config as config_lib
 from baselines import files
+from baselines import registry
 from baselines import text
 from baselines.data import collections
 from baselines.data import folds
@@ -103,14 +104,14 @@ class Predictor(task.Task):
     Args:
         run: the run.
         data: where graphs come from.
-        models_file: a models.py in place of ours.  The one that the run file
+        models_file: a models.py, or classes, beside ours.  The one that the run file
             names is not run: the file may come from a stranger.
 
     Raises:
         ValueError: the run is incomplete or does not fit the model's code.
     """
 
-    def __init__(self, run: runs.Run, data: DataOptions, models_file: str):
+    def __init__(self, run: runs.Run, data: DataOptions, models_file: registry.Own):
         args = run.args
         if args.get('models_file') and not models_file:
             print(

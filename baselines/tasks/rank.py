@@ -15,6 +15,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
+from baselines import registry
 from baselines import text
 from baselines.data import raw as raw_lib
 from baselines.data.layout import records as layout_records
@@ -52,7 +53,7 @@ def rank_files(
     model_dir: str,
     data: prediction.DataOptions,
     outcome: outcomes.Outcome,
-    models_file: str = '',
+    models_file: registry.Own = '',
     module: Optional[str] = None,
 ) -> Iterator[choices.Ranked]:
     """Ranks the configurations of every module of raw files.
@@ -65,7 +66,7 @@ def rank_files(
         data: where the run's training data is, for a run of the published
             code, which does not hold its normaliser.
         outcome: is told what cannot be ranked.
-        models_file: a models.py in place of ours.
+        models_file: a models.py, or classes, beside ours.
         module: only this one, by its name or graph id.
 
     Yields:

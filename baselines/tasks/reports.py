@@ -9,6 +9,7 @@ import tqdm
 from baselines import files
 from baselines import text
 from baselines.extraction import outcomes
+from baselines.finished import finding
 from baselines.hlo import reading
 from baselines.ranking import choices
 from baselines.ranking import choices_files
@@ -42,14 +43,17 @@ def evaluate_runs(
         OSError: `output` cannot be written.
     """
     summaries: Dict[str, Any] = {}
-    for model_dir in model_dirs:
-        summary = predict.evaluate(model_dir, data, models_file, split)
+    predictors = predict.load_predictors(model_dirs, data, models_file)
+    labels = predict.labels_of(predictors)
+    for model_dir, predictor in predictors.items():
+        summary = predict.measure(predictor, split)
+        summary.update(labels[model_dir]._asdict())
         if not as_json:
             _print_summary(summary, model_dir)
         summaries[model_dir] = summary
     if len(summaries) > 1 and not as_json:
         print(f'\n{comparison.format_runs(summaries)}')
-    described = report.to_json(summary if len(model_dirs) == 1 else summaries)
+    described = report.to_json(summary if len(summaries) == 1 else summaries)
     if as_json:
         print(described)
     if output:
@@ -78,16 +82,13 @@ def average_runs(
             known and measurements are asked for.
         OSError: a file cannot be written.
     """
-    ensembles.check_weights(weights, len(model_dirs))
     runs.check_file_writable(output, 'output')
     if json_file:
         runs.check_file_writable(json_file, 'json')
+    predictors = predict.load_predictors(model_dirs, data, models_file)
+    ensembles.check_weights(weights, len(predictors))
     scored = ensemble.score(
-        model_dirs,
-        data,
-        models_file,
-        split,
-        must_measure=per_program or bool(json_file),
+        predictors, split, must_measure=per_program or bool(json_file)
     )
     averaged = ensemble.average(scored, weights, by)
     rows = ensemble.write(scored, averaged, output)
@@ -96,7 +97,7 @@ def average_runs(
         return
     found = ensemble.measure(scored, averaged, by)
     if per_program:
-        together = f'{len(model_dirs)} runs', found['ensemble']
+        together = f'{len(scored.predictors)} runs', found['ensemble']
         for name, summary in [*found['members'].items(), together]:
             print()
             _print_summary(summary, name)
@@ -107,7 +108,7 @@ def average_runs(
 
 
 def _print_summary(summary: Dict[str, Any], name: str) -> None:
-    print(f'{summary["model"]} on {summary["split"]}, {name}')
+    print(f'{summary["name"]} on {summary["split"]}, {name}')
     print(report.format_table(summary))
 
 
@@ -135,7 +136,7 @@ def rank_modules(
     if output:
         choices_files.check_suffix(output)
     paths = reading.find_files(inputs)
-    model_dir = files.expand(model_dir)
+    model_dir = finding.find_one(model_dir)
     outcome, summary = outcomes.Outcome(), choices.Summary()
     with contextlib.ExitStack() as stack:
         written = output and stack.enter_context(

@@ -50,6 +50,7 @@ class Unfinished:
         self._config = config
         self._trainer = trainer
         self._read: Any = None
+        self._began, self._before = time.monotonic(), 0.0
         self._lock = contextlib.ExitStack()
 
     def __enter__(self) -> 'Unfinished':
@@ -66,6 +67,11 @@ class Unfinished:
             # `command_line` adds how to go on.
             raise KeyboardInterrupt(f'kept {text.count(self.kept, "epoch")}') from None
 
+    @property
+    def seconds(self) -> float:
+        """Of work on this run, also before it was interrupted."""
+        return self._before + time.monotonic() - self._began
+
     def finished(self) -> Optional[runs.Run]:
         """The run to resume, where it was finished; call before `state`.
 
@@ -81,9 +87,10 @@ class Unfinished:
         if self._read is None:
             return runs.find(self._config.out_dir, self.key)
         described = self._read[1]
-        # Earlier versions kept neither.
+        # Earlier versions kept none of them.
         self.run_hash = str(described.pop('run_hash', self.run_hash))
         self.started = int(described.pop('started', self.started))
+        self._before = float(described.pop('seconds', 0.0))
         if not re.fullmatch('[0-9a-f]{32}', self.run_hash):
             raise ValueError(
                 f'{self._checkpoint.path} is damaged (run_hash); delete it to '
@@ -96,7 +103,11 @@ class Unfinished:
         arrays = {f'now_{i:04d}': w for i, w in enumerate(self._trainer.state())}
         arrays.update({f'best_{i:04d}': w for i, w in enumerate(state.best_weights)})
         described = dataclasses.asdict(dataclasses.replace(state, best_weights=[]))
-        own = {'run_hash': self.run_hash, 'started': self.started}
+        own = {
+            'run_hash': self.run_hash,
+            'started': self.started,
+            'seconds': self.seconds,
+        }
         self._checkpoint.write(arrays, {**described, **own})
         self.kept = state.epochs_done
 

@@ -12,6 +12,7 @@ import tensorflow as tf
 import tqdm
 
 from baselines import files
+from baselines import registry
 from baselines.data import collections
 from baselines.data.packed import splits
 from baselines.features import normalizer as normalizer_lib
@@ -84,7 +85,7 @@ class Task(abc.ABC):
     def make_model(
         name: str,
         kwargs: Dict[str, Any],
-        models_file: str,
+        models_file: registry.Own,
         num_configs: int,
         num_ops: int,
         normalizer: normalizer_lib.Normalizer,

@@ -59,7 +59,7 @@ class Tiles(task.Task):
         )
 
 
-def _model_class(name: str, models_file: str) -> type:
+def _model_class(name: str, models_file: registry.Own) -> type:
     return registry.resolve(name, registry.tile_models(models_file), 'model')
 
 
@@ -71,7 +71,7 @@ class Training(Tiles, training.Training):
 
     def check_model(self):
         config = self.config
-        model_class = _model_class(config.model, config.models_file)
+        model_class = _model_class(config.model, self.own.models)
         if getattr(model_class, 'wants_estimate', False) and not config.estimate:
             raise ValueError(
                 f'--model={config.model} corrects an analytical estimate, which is '

@@ -1,10 +1,12 @@
 """A training from the settings to the run that it leaves."""
 
 import abc
+import datetime
 import math
 import os
 import platform
-from typing import Any, Callable, Dict, Iterator, List
+import types
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional
 
 import numpy as np
 import tensorflow as tf
@@ -13,6 +15,7 @@ import tqdm
 
 from baselines import config as config_lib
 from baselines import files
+from baselines import registry
 from baselines import text
 from baselines.data import collections
 from baselines.data import families
@@ -29,6 +32,20 @@ from baselines.training import loop
 from baselines.training import losses
 from baselines.training import optimisation
 from baselines.training import runs
+
+
+class Own(NamedTuple):
+    """What a training takes beside its settings.
+
+    Attributes:
+        models: a models.py, or classes, which are added to ours.
+        losses: functions by the name that --losses says, likewise.
+        command: the command line, or the call, that began the training.
+    """
+
+    models: registry.Own = ''
+    losses: Mapping[str, Callable[..., tf.Tensor]] = types.MappingProxyType({})
+    command: str = ''
 
 
 class Training(task.Task):
@@ -48,6 +65,7 @@ class Training(task.Task):
 
     Args:
         config: the settings.
+        own: models and losses of the user's.
 
     Raises:
         ValueError: the settings or the data are unusable; says why.
@@ -58,11 +76,13 @@ class Training(task.Task):
     chosen_by_tau = False
     unpack: Callable[..., Any]
 
-    def __init__(self, config: Any):
+    def __init__(self, config: Any, own: Optional[Own] = None):
         self.config = self.options = config_lib.checked(config)
+        self.own = own or Own(models=config.models_file)
         self.collection = config.collection
         self.check_model()
-        losses.CombinedLoss(config.losses)  # its names, before data are read
+        # Its names, before data are read.
+        losses.CombinedLoss(config.losses, own=self.own.losses)
         _check_settings(config)
         tf.keras.utils.set_random_seed(config.seed)
         whole = {split: self.open_whole(split) for split in collections.SPLITS}
@@ -77,7 +97,9 @@ class Training(task.Task):
                 f'configurations to draw; the most is {drawable.max()}'
             )
         noise = losses.noise_share(self.relative_noise())
-        self._loss = losses.CombinedLoss(config.losses, self.temperature, noise)
+        self._loss = losses.CombinedLoss(
+            config.losses, self.temperature, noise, self.own.losses
+        )
         self.normalizer = normalizer_lib.Normalizer.fit(
             train, self.chosen, **self.feature_options()
         )
@@ -93,7 +115,7 @@ class Training(task.Task):
         self.model = self.make_model(
             config.model,
             config_lib.model_kwargs(config.model_kwargs_json),
-            config.models_file,
+            self.own.models,
             config.configs,
             self.num_ops,
             self.normalizer,
@@ -147,7 +169,13 @@ class Training(task.Task):
                 patience_steps=getattr(self.config, 'early_stop_steps', 0),
             )
             info = self._finish(state)
-        info.update(training_key=unfinished.key, started=unfinished.started)
+        info.update(
+            training_key=unfinished.key,
+            started=unfinished.started,
+            finished=datetime.datetime.now().astimezone().isoformat(timespec='seconds'),
+            seconds=round(unfinished.seconds, 1),
+            command=self.own.command,
+        )
         saved = runs.save(self.config.out_dir, unfinished.run_hash, self.model, info)
         return runs.Run(saved, info)
 

@@ -146,7 +146,7 @@ def _scores(items, batches, options, scratch) -> Dict[str, np.ndarray]:
             paths.append(_written(item.tuning(batch.runs), path))
     outcome, found = outcomes.Outcome(), {}
     ranked = rank.rank_files(
-        paths, files.expand(options.model_dir), prediction.DataOptions(), outcome
+        paths, options.model_dir, prediction.DataOptions(), outcome
     )
     for item, module in zip(items, ranked):
         scores = np.zeros(len(module.scores))

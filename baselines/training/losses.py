@@ -1,15 +1,18 @@
 """Losses by name: 'ListMLELoss:1,MSE:0.02'.
 
 Scores and labels are [lists, n]; a label is a runtime, so the losses push slow
-configurations up, and the lowest score is the fastest.
+configurations up, and the lowest score is the fastest.  A function of the user's
+own is named by its file: 'my_file.py:my_loss:1'.
 
 A new loss is one function here, with the decorator `register`: its name there is
 what --losses takes, and the first line of its docstring what --help says.  It
 takes labels and scores, float32 [lists, n], and returns a float32 scalar.
 """
 
+import inspect
 import math
-from typing import Callable, Dict, List, NamedTuple, Tuple
+import re
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 import tensorflow as tf
 
@@ -23,6 +26,7 @@ TILE_TEMPERATURE = 10.0
 NOISE = 0.01
 
 _Function = Callable[..., tf.Tensor]
+_OF_FILE = re.compile(r'.*\.py:')
 
 
 class _Loss(NamedTuple):
@@ -280,6 +284,8 @@ class CombinedLoss(tf.keras.losses.Loss):
         noise: share by which measurements of one configuration may differ;
             closer ones do not count in NoiseAwarePairLoss, nor do such errors
             in PairwiseDifferenceLoss.
+        own: functions of the user's by name, (labels, scores) -> a scalar or
+            [lists]; the temperature does not touch their scores.
 
     Example:
         >>> loss = CombinedLoss('PairwiseHingeLoss:3,MSE:1', temperature=1)
@@ -292,14 +298,18 @@ class CombinedLoss(tf.keras.losses.Loss):
     """
 
     def __init__(
-        self, spec: str, temperature: float = TILE_TEMPERATURE, noise: float = NOISE
+        self,
+        spec: str,
+        temperature: float = TILE_TEMPERATURE,
+        noise: float = NOISE,
+        own: Optional[Mapping[str, _Function]] = None,
     ):
         super().__init__(name='combined_loss')
         parts = _parse(spec)
         total = sum(weight for _, weight in parts)
+        known = {**_LOSSES, **{n: _own(f) for n, f in (own or {}).items()}}
         self._parts: List[Tuple[float, _Loss]] = [
-            (weight / total, registry.resolve(name, _LOSSES, 'loss'))
-            for name, weight in parts
+            (weight / total, _resolved(name, known)) for name, weight in parts
         ]
         self._temperature, self._noise = temperature, noise
 
@@ -329,10 +339,37 @@ def noise_share(relative_std: float) -> float:
     return NOISE if math.isnan(relative_std) else 3.0 * relative_std
 
 
+def _resolved(name: str, known: Mapping[str, _Loss]) -> _Loss:
+    """A loss by its name, or by the file and the name of a function in it."""
+    path, _, function = name.rpartition(':')
+    if not path:
+        return registry.resolve(name, known, 'loss')
+    module = registry.load_models_file(path, 'training', 'losses')
+    functions = {
+        key: value
+        for key, value in vars(module).items()
+        if inspect.isfunction(value) and value.__module__ == module.__name__
+    }
+    return _own(registry.resolve(function, functions, f'function in {path}'))
+
+
+def _own(function: _Function) -> _Loss:
+    # One that returns a loss of each list means their mean.
+    return _Loss(
+        lambda labels, scores: tf.reduce_mean(function(labels, scores)),
+        tempered=False,
+        noisy=False,
+    )
+
+
 def _parse(spec: str) -> List[Tuple[str, float]]:
     parts: Dict[str, float] = {}
     for entry in spec.split(','):
-        name, colon, text = entry.strip().partition(':')
+        entry = entry.strip()
+        of_file = _OF_FILE.match(entry)
+        start = of_file.end() if of_file else 0
+        name, colon, text = entry[start:].partition(':')
+        name = entry[:start] + name
         try:
             weight = float(text) if colon else 1.0
         except ValueError:

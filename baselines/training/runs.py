@@ -6,7 +6,6 @@ the weights back as a plain checkpoint: the stored graph is never executed.
 """
 
 import contextlib
-import dataclasses
 import errno
 import gzip
 import hashlib
@@ -21,7 +20,6 @@ import tempfile
 from typing import Any, Dict, Optional
 import uuid
 import warnings
-import zlib
 
 from absl import logging as absl_logging
 import numpy as np
@@ -30,39 +28,21 @@ import tensorflow as tf
 from baselines import files
 from baselines import text
 from baselines.data import npz
+from baselines.finished import finding
+from baselines.finished import run_files
 from baselines.training import weights
 
-# Run files hold curves, predictions and a normaliser: 1 to 50 MB unpacked, which
-# is read before it is trusted.  A value takes 8 to 250 bytes of memory.
-_MAX_RUN_BYTES = 64 << 20
-_MAX_VALUES = 4_000_000
-_MAX_CONTAINERS = 1_000_000
 _MAX_STATE_BYTES = 1 << 40
 # Hidden names of what is being written.
 _LEFTOVERS = re.compile(
     r'\.((model_[0-9a-f]{32}|run_[0-9a-f]{32}\.jsonz|unfinished_\w+\.npz'
     r'|results_\w+\.csv)\.\w{8}|unfinished_\w+\.lock)'
 )
+# A run as it is read from disk knows no TensorFlow; here they are one thing.
+Run = run_files.Run
+run_file = run_files.run_file
 # Of a run file, what says where it was, or what came out; all else is settings.
 _PLACES = ('data_root', 'cache_dir', 'out_dir', 'results_csv', 'models_file')
-
-
-@dataclasses.dataclass(frozen=True)
-class Run:
-    """A finished training, as read from disk.
-
-    Attributes:
-        model_dir: the model directory, absolute.
-        info: the run file's JSON object.
-    """
-
-    model_dir: str
-    info: Dict[str, Any]
-
-    @property
-    def args(self) -> Dict[str, Any]:
-        """The flags of the training."""
-        return self.info['args']
 
 
 def new_hash() -> str:
@@ -198,84 +178,18 @@ def _save_model(model: tf.keras.Model, path: str) -> None:
         absl_logging.set_verbosity(verbosity)
 
 
-def load(model_dir: str) -> Run:
-    """Reads a run by its model directory.
+def load(name: str) -> Run:
+    """Reads a run, and makes sure that its weights are there.
 
     Args:
-        model_dir: `.../model_<hash>`; relative, with `~` or a trailing slash
-            as the user likes.
+        name: its model directory, or what else `finding.find` takes.
 
     Raises:
-        ValueError: it is no model directory, or its run file is missing or
-            damaged.
+        ValueError: there is no such run, or its run file is missing or damaged.
     """
-    model_dir = files.expand(model_dir)
-    if not os.path.isdir(model_dir):
-        raise ValueError(f'--dir: there is no directory {model_dir}')
-    name = os.path.basename(model_dir)
-    if not re.fullmatch(r'model_\w+', name):
-        raise ValueError(
-            f'--dir: {model_dir} is not called model_<hash>; point --dir at the '
-            'directory that a training left'
-        )
+    model_dir = finding.find_one(name)
     weights.check_files(model_dir)
-    return Run(model_dir, _read_run_file(run_file(model_dir)))
-
-
-def run_file(model_dir: str) -> str:
-    """Where the run file of a model directory is: beside it."""
-    folder, name = os.path.split(model_dir)
-    return os.path.join(folder, f'run_{name[len("model_") :]}.jsonz')
-
-
-def _read_run_file(path: str) -> Dict[str, Any]:
-    if not os.path.lexists(path):
-        raise ValueError(
-            f'the run file {path} is missing; it belongs beside the model '
-            'directory of the same hash'
-        )
-    try:
-        with files.open_regular(path, _MAX_RUN_BYTES) as stream:
-            content = gzip.GzipFile(fileobj=stream).read(_MAX_RUN_BYTES + 1)
-        if len(content) > _MAX_RUN_BYTES:
-            raise ValueError(f'it unpacks to more than {_MAX_RUN_BYTES} bytes')
-        containers = content.count(b'[') + content.count(b'{')
-        if containers > _MAX_CONTAINERS or content.count(b',') > _MAX_VALUES:
-            raise ValueError('it holds more values than any run has')
-        info = json.loads(content, parse_int=_parse_int)
-    except (
-        EOFError,
-        zlib.error,
-        gzip.BadGzipFile,
-        RecursionError,
-        ValueError,
-    ) as error:
-        raise ValueError(
-            f'the run file {path} is damaged: {error}; copy it again'
-        ) from None
-    args = info.get('args') if isinstance(info, dict) else None
-    if not isinstance(args, dict) or not isinstance(args.get('model'), str):
-        raise ValueError(
-            f'the run file {path} does not say which model it is (args.model)'
-        )
-    kwargs, configs = args.get('model_kwargs_json', ''), args.get('configs', 10)
-    if not isinstance(kwargs, str):
-        raise ValueError(
-            f'the run file {path}: args.model_kwargs_json should be text, not '
-            f'{kwargs!r}'
-        )
-    if type(configs) is not int or configs < 1:  # True is an int as well
-        raise ValueError(
-            f'the run file {path}: args.configs should be a positive number, '
-            f'not {configs!r}'
-        )
-    return info
-
-
-def _parse_int(digits: str) -> int:
-    if len(digits) > 400:  # as long as any float; Python takes minutes for more
-        raise ValueError(f'a number of {len(digits):,} digits')
-    return int(digits)
+    return run_files.read(model_dir)
 
 
 def read_weights(run: Run, model: tf.keras.Model) -> None:

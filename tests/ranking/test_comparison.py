@@ -91,29 +91,28 @@ def test_groups_of_different_sizes_weigh_by_their_graphs():
     assert (low, high) == (0.75, 0.75)
 
 
-def _summary(model, top_1, fold='', collection='tile:xla', **more):
+def _summary(name, group, top_1, collection='tile:xla'):
     overall = {'graphs': 1200}
     for measure in metrics.MEASURES['tile']:
         overall[measure.key] = {'mean': 0.5}
     overall['top_1_error'] = {'mean': top_1}
     return {
         'task': 'tile',
-        'model': model,
-        'fold': fold,
+        'name': name,
+        'group': group,
         'overall': overall,
         'collection': collection,
-        **more,
     }
 
 
 _RUNS = """\
 tile:xla               kernels  top-1  top-5  top-10    OPA    tau  Kaggle
 --------------------------------------------------------------------------
-MLP abcdef01 fold 1/2    1,200  0.100  0.500   0.500  0.500  0.500   0.500
-MLP abcdef02 fold 2/2    1,200  0.300  0.500   0.500  0.500  0.500   0.500
-SAGE x                   1,200      -  0.500   0.500  0.500  0.500   0.500
+MLP lr=.01 seed 0        1,200  0.100  0.500   0.500  0.500  0.500   0.500
+MLP lr=.01 seed 1        1,200  0.300  0.500   0.500  0.500  0.500   0.500
+MLP lr=.1 seed 0         1,200      -  0.500   0.500  0.500  0.500   0.500
 --------------------------------------------------------------------------
-mean of 2 MLP                   0.200  0.500   0.500  0.500  0.500   0.500
+mean of 2: MLP lr=.01           0.200  0.500   0.500  0.500  0.500   0.500
   standard deviation            0.141  0.000   0.000  0.000  0.000   0.000"""
 
 
@@ -122,9 +121,9 @@ def test_a_line_for_each_run():
     assert (
         comparison.format_runs(
             {
-                'out/model_abcdef012345': _summary('MLP', 0.1, '1/2'),
-                'out/model_abcdef023456/': _summary('MLP', 0.3, '2/2'),
-                'x': _summary('SAGE', None),
+                'a': _summary('MLP lr=.01 seed 0', 'MLP lr=.01', 0.1),
+                'b': _summary('MLP lr=.01 seed 1', 'MLP lr=.01', 0.3),
+                'c': _summary('MLP lr=.1 seed 0', 'MLP lr=.1', None),
             }
         )
         == _RUNS
@@ -134,8 +133,8 @@ def test_a_line_for_each_run():
 def test_collections_have_a_table_each():
     text = comparison.format_runs(
         {
-            'model_a': _summary('MLP', 0.1),
-            'model_b': _summary('MLP', 0.1, collection='tile:other'),
+            'model_a': _summary('MLP a', 'MLP', 0.1),
+            'model_b': _summary('MLP b', 'MLP', 0.1, collection='tile:other'),
         }
     )
     assert [part.split()[0] for part in text.split('\n\n')] == [

@@ -449,7 +449,8 @@ def test_layouts_are_averaged_as_well(root, tmp_path):
         for seed in (0, 1)
     ]
     data = prediction.DataOptions(cache_dir=str(root / 'cache'))
-    scored = ensemble.score(dirs, data, _LAYOUT['models_file'], 'valid')
+    predictors = predict.load_predictors(dirs, data, _LAYOUT['models_file'])
+    scored = ensemble.score(predictors, 'valid')
     averaged = ensemble.average(scored)
     found = ensemble.measure(scored, averaged, 'scores')
     assert found['ensemble']['collection'] == 'layout:xla:random'

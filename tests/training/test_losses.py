@@ -403,6 +403,53 @@ def test_logistic_loss_separates_equal_scores():
     np.testing.assert_allclose(gradient, [[-0.25, 0.25]])
 
 
+_OWN = '''
+import tensorflow as tf
+
+def gap(labels, scores):
+    """One loss for each list."""
+    return tf.reduce_max(scores, axis=1) - tf.reduce_min(labels, axis=1)
+
+number = 3
+'''
+
+
+def test_a_loss_of_the_users(tmp_path, monkeypatch):
+    (tmp_path / 'mine.py').write_text(_OWN)
+    monkeypatch.chdir(tmp_path)
+    labels, scores = [[3.0, 1.0], [2.0, 2.0]], [[4.0, 0.0], [1.0, 5.0]]
+    # Lists 4 - 1 and 5 - 2; squares 1 + 1 and 1 + 9, a mean of 3.
+    for spec, expected in (
+        ('mine.py:gap', 3),
+        (f'{tmp_path}/mine.py:gap:2', 3),
+        ('mine.py:gap:3,MSE:1', 3),
+        ('MSE', 3),
+    ):
+        assert float(losses.CombinedLoss(spec)(labels, scores)) == expected
+    twice = losses.CombinedLoss('twice:1', own={'twice': lambda labels, scores: 2.0})
+    assert float(twice(labels, scores)) == 2
+
+
+@pytest.mark.parametrize(
+    'spec, message',
+    [
+        ('none.py:gap:1', '--losses: there is no file '),
+        ('mine.py:gip:1', "there is no function in mine.py 'gip'; did you mean 'gap'?"),
+        ('mine.py:number', "there is no function in mine.py 'number'"),
+        ('mine.py:gap:0', "the weight of 'mine.py:gap' in 'mine.py:gap:0' should be"),
+        ('mine.py:gap,mine.py:gap', "'mine.py:gap' stands twice in "),
+        ('broken.py:gap', 'broken.py raised ZeroDivisionError'),
+    ],
+)
+def test_a_loss_of_the_users_that_is_not_there(tmp_path, monkeypatch, spec, message):
+    (tmp_path / 'mine.py').write_text(_OWN)
+    (tmp_path / 'broken.py').write_text('1 / 0')
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError) as caught:
+        losses.CombinedLoss(spec)
+    assert message in str(caught.value) and '\n' not in str(caught.value)
+
+
 def test_examples():
     found = doctest.testmod(losses, optionflags=doctest.ELLIPSIS)
     assert (found.failed, found.attempted) == (0, 19)

@@ -1,0 +1,1 @@
+"""Runs on disk: found by name, listed, and told apart.  No TensorFlow."""

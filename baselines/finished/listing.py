@@ -1,0 +1,154 @@
+"""The runs in some folders as a table, or as JSON."""
+
+import os
+import sys
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+
+from baselines import files
+from baselines import text
+from baselines.finished import differences
+from baselines.finished import finding
+from baselines.finished import run_files
+
+_MOST_WORDS = 44  # letters of what differs
+
+
+class Row(NamedTuple):
+    """One run.
+
+    Attributes:
+        when: when it was finished, ISO 8601 with the zone.
+        model: its name.
+        collection: such as 'tile:xla'.
+        seed: of the training; None where an old run does not say.
+        differs: settings that are not the defaults.
+        measure: what chose the best epoch, 'OPA' or 'tau'.
+        score: its best value on the validation split; None where there is none.
+        minutes: of the training; None where an old run does not say.
+        run_id: the user's own label.
+        command: the command line, where the run file has it.
+        path: of the model directory.
+    """
+
+    when: str
+    model: str
+    collection: str
+    seed: Optional[int]
+    differs: Dict[str, Any]
+    measure: str
+    score: Optional[float]
+    minutes: Optional[float]
+    run_id: str
+    command: str
+    path: str
+
+
+SORTS = ('when', 'model', 'collection', 'score', 'minutes')
+
+
+def rows(folders: Sequence[str]) -> List[Row]:
+    """Reads the runs in folders; a damaged run file is named on stderr.
+
+    Args:
+        folders: that trainings wrote to.
+    """
+    found = []
+    for folder in folders:
+        for model_dir in run_files.list_dirs(files.expand(folder)):
+            try:
+                found.append(row(run_files.read(model_dir)))
+            except (ValueError, OSError) as error:
+                print(f'note: {text.one_line(error)}', file=sys.stderr)
+    return found
+
+
+def row(run: run_files.Run) -> Row:
+    """Describes one run."""
+    measure, score = best_score(run)
+    differs = differences.from_defaults(run)
+    if run.args.get('fold'):
+        differs['fold'] = run.args['fold']
+    return Row(
+        when=run.finished.isoformat(timespec='seconds'),
+        model=run.args['model'],
+        collection=differences.collection_of(run),
+        seed=run.args.get('seed', run.info.get('seed')),
+        differs=differs,
+        measure=measure,
+        score=score,
+        minutes=None if run.seconds is None else run.seconds / 60,
+        run_id=str(run.args.get('run_id') or ''),
+        command=str(run.info.get('command') or ''),
+        path=run.model_dir,
+    )
+
+
+def best_score(run: run_files.Run) -> Any:
+    """Returns ('OPA' or 'tau', its best validation value or None)."""
+    taus = [x for x in run.curve.get('val_tau') or [] if x is not None]
+    opas = [x for x in run.curve.get('val_opa') or [] if x is not None]
+    return ('tau', max(taus)) if taus else ('OPA', max(opas, default=None))
+
+
+def ordered(found: Sequence[Row], by: str) -> List[Row]:
+    """Sorts rows; scores the best first, all else the smallest first.
+
+    Args:
+        found: from `rows`.
+        by: one of `SORTS`.
+    """
+    sign = -1 if by == 'score' else 1
+
+    def key(one: Row):
+        value = getattr(one, by)
+        missing = value is None
+        number = isinstance(value, (int, float))
+        return missing, sign * value if number else value or '', one.when
+
+    return sorted(found, key=key)
+
+
+def to_json(found: Sequence[Row]) -> List[Dict[str, Any]]:
+    """Rows as JSON objects."""
+    return [one._asdict() for one in found]
+
+
+def table(found: Sequence[Row]) -> List[str]:
+    """Lays rows out, one folder after the other, names of directories shortened.
+
+    The column `run` is what `--dir` takes, of a folder where trainings do not
+    write by default with the folder before it.
+    """
+    defaults = finding.default_folders()
+    seeds_known = any(one.seed is not None for one in found)
+    head = ['when', 'model', 'collection', *(['seed'] * seeds_known)]
+    lines = [[*head, 'differs from defaults', 'best valid', 'minutes', 'run']]
+    for one in found:
+        folder, name = os.path.split(one.path)
+        name = name[: len('model_') + 8]
+        seed = '-' if one.seed is None else str(one.seed)
+        differs = differences.words(one.differs)
+        if one.run_id:
+            differs = f'{differs} ({one.run_id})'.strip()
+        differs = text.shortened(text.printable(differs), _MOST_WORDS) or '-'
+        score = '-' if one.score is None else f'{one.measure} {one.score:.3f}'
+        lines.append(
+            [
+                one.when[:16].replace('T', ' '),
+                text.printable(one.model),
+                one.collection,
+                *([seed] * seeds_known),
+                differs,
+                score,
+                text.cell(one.minutes, '.1f'),
+                name if folder in defaults else os.path.join(_short(folder), name),
+            ]
+        )
+    align = '<<<' + '>' * seeds_known + '<>><'
+    return text.table(lines, align, rules=[1])
+
+
+def _short(folder: str) -> str:
+    home = os.path.expanduser('~')
+    inside = folder.startswith(home + os.sep)
+    return f'~{folder[len(home) :]}' if inside else folder

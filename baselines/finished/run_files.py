@@ -1,0 +1,153 @@
+"""Run files, `run_<hash>.jsonz` beside `model_<hash>/`: read without trust.
+
+Gzipped JSON of flags, curves, errors and the normaliser.  No TensorFlow: what
+only lists runs need not wait for it.
+"""
+
+import dataclasses
+import datetime
+import gzip
+import json
+import os
+import re
+from typing import Any, Dict, List, Optional
+import zlib
+
+from baselines import files
+
+# Run files hold curves, predictions and a normaliser: 1 to 50 MB unpacked, which
+# is read before it is trusted.  A value takes 8 to 250 bytes of memory.
+_MAX_RUN_BYTES = 64 << 20
+_MAX_VALUES = 4_000_000
+_MAX_CONTAINERS = 1_000_000
+_MODEL_DIR = re.compile(r'model_(\w+)')
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A finished training, as read from disk.
+
+    Attributes:
+        model_dir: the model directory, absolute.
+        info: the run file's JSON object.
+    """
+
+    model_dir: str
+    info: Dict[str, Any]
+
+    @property
+    def args(self) -> Dict[str, Any]:
+        """The flags of the training."""
+        return self.info['args']
+
+    @property
+    def hash(self) -> str:
+        """What stands behind model_ in the directory's name."""
+        return hash_of(self.model_dir)
+
+    @property
+    def finished(self) -> datetime.datetime:
+        """When it was saved, in local time; of old runs when the file was written."""
+        try:
+            found = datetime.datetime.fromisoformat(self.info['finished'])
+        except (KeyError, TypeError, ValueError):
+            seconds = os.path.getmtime(run_file(self.model_dir))
+            found = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
+        return found.astimezone()
+
+    @property
+    def seconds(self) -> Optional[float]:
+        """How long it took; of old runs, its epochs; None where neither is known."""
+        seconds = self.info.get('seconds')
+        if seconds is None:
+            curve = self.curve
+            parts = [curve.get(name) for name in ('train_seconds', 'val_seconds')]
+            seconds = sum(map(sum, parts)) if all(parts) else None
+        return seconds if isinstance(seconds, (int, float)) else None
+
+    @property
+    def curve(self) -> Dict[str, List[Any]]:
+        """Per epoch its number, losses and scores; see `loop.State`."""
+        curve = self.info.get('train_curve')
+        return curve if isinstance(curve, dict) else {}
+
+
+def run_file(model_dir: str) -> str:
+    """Where the run file of a model directory is: beside it."""
+    folder, name = os.path.split(model_dir)
+    return os.path.join(folder, f'run_{name[len("model_") :]}.jsonz')
+
+
+def hash_of(model_dir: str) -> str:
+    """Returns the hash in the name of a model directory; '' if it is none."""
+    found = _MODEL_DIR.fullmatch(os.path.basename(model_dir))
+    return found.group(1) if found else ''
+
+
+def list_dirs(folder: str) -> List[str]:
+    """Returns the model directories in a folder that have a run file, sorted."""
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return []
+    found = [os.path.join(folder, name) for name in names if hash_of(name)]
+    return [d for d in found if os.path.isdir(d) and os.path.isfile(run_file(d))]
+
+
+def read(model_dir: str) -> Run:
+    """Reads the run file of a model directory.
+
+    Raises:
+        ValueError: it is missing or damaged.
+    """
+    return Run(model_dir, _read(run_file(model_dir)))
+
+
+def _read(path: str) -> Dict[str, Any]:
+    if not os.path.lexists(path):
+        raise ValueError(
+            f'the run file {path} is missing; it belongs beside the model '
+            'directory of the same hash'
+        )
+    try:
+        with files.open_regular(path, _MAX_RUN_BYTES) as stream:
+            content = gzip.GzipFile(fileobj=stream).read(_MAX_RUN_BYTES + 1)
+        if len(content) > _MAX_RUN_BYTES:
+            raise ValueError(f'it unpacks to more than {_MAX_RUN_BYTES} bytes')
+        containers = content.count(b'[') + content.count(b'{')
+        if containers > _MAX_CONTAINERS or content.count(b',') > _MAX_VALUES:
+            raise ValueError('it holds more values than any run has')
+        info = json.loads(content, parse_int=_parse_int)
+    except (
+        EOFError,
+        zlib.error,
+        gzip.BadGzipFile,
+        RecursionError,
+        ValueError,
+    ) as error:
+        raise ValueError(
+            f'the run file {path} is damaged: {error}; copy it again'
+        ) from None
+    args = info.get('args') if isinstance(info, dict) else None
+    if not isinstance(args, dict) or not isinstance(args.get('model'), str):
+        raise ValueError(
+            f'the run file {path} does not say which model it is (args.model)'
+        )
+    kwargs, configs = args.get('model_kwargs_json', ''), args.get('configs', 10)
+    if not isinstance(kwargs, str):
+        raise ValueError(
+            f'the run file {path}: args.model_kwargs_json should be text, not '
+            f'{kwargs!r}'
+        )
+    if type(configs) is not int or configs < 1:  # True is an int as well
+        raise ValueError(
+            f'the run file {path}: args.configs should be a positive number, '
+            f'not {configs!r}'
+        )
+    return info
+
+
+def _parse_int(digits: str) -> int:
+    if len(digits) > 400:  # as long as any float; Python takes minutes for more
+        raise ValueError(f'a number of {len(digits):,} digits')
+    return int(digits)
