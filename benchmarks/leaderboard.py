@@ -487,7 +487,6 @@ def _result(args, row: Row, seed: int) -> Optional[Dict[str, Any]]:
 def _ensemble(args, rows: Sequence[Row], count: int) -> Optional[List[str]]:
     """Mean of the scores of all seeds of the `count` rows best in validation."""
     from baselines.tasks import ensemble
-    from baselines.tasks import predict
     from baselines.tasks import prediction
 
     key = 'top_5_error' if args.task == 'tiles' else 'kendall_tau'
@@ -502,7 +501,7 @@ def _ensemble(args, rows: Sequence[Row], count: int) -> Optional[List[str]]:
     chosen = found[:count]
     runs = [r['model_dir'] for _, results in chosen for r in results]
     options = prediction.DataOptions(**_data(args.task))
-    scored = ensemble.score(predict.load_predictors(runs, options))
+    scored = ensemble.score(ensemble.load(runs, options))
     overall = ensemble.measure(scored, ensemble.average(scored), 'scores')['ensemble'][
         'overall'
     ]

@@ -62,6 +62,8 @@ def find(name: str) -> List[str]:
             raise ValueError(f'--dir: there is no directory {path}')
     runs = [d for one in folders for d in run_files.list_dirs(one)]
     if not runs:
+        if folder and word != LATEST and not _MAGIC.search(word):
+            raise ValueError(f'--dir: there is no directory {path}')
         raise ValueError(f'--dir: {nothing(folders, word)}')
     runs.sort(key=_saved)
     found = _named(word, runs)

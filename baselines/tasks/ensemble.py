@@ -4,6 +4,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
 
+from baselines import registry
 from baselines.ranking import comparison
 from baselines.ranking import ensembles
 from baselines.ranking import report
@@ -33,6 +34,40 @@ class Scored(NamedTuple):
         return next(iter(self.predictors.values()))
 
 
+def load(
+    names: Sequence[str], data: prediction.DataOptions, models_file: registry.Own = ''
+) -> Dict[str, prediction.Predictor]:
+    """Loads the runs of an ensemble.
+
+    Args:
+        names: of the runs, as `finding.find` takes them.
+        data: where graphs come from.
+        models_file: a models.py, or classes, beside ours.
+
+    Returns:
+        The runs by model directory.
+
+    Raises:
+        ValueError: there are fewer than two; they are not of one collection; one of
+            them is unusable.
+    """
+    found = predict.find_runs(names)
+    if len(found) < 2:
+        raise ValueError(
+            '--dirs: an ensemble is of two or more different runs, not '
+            f'{" ".join(names)}'
+        )
+    of_run = {d: prediction.collection_of(run).name for d, run in found.items()}
+    first = next(iter(found))
+    for model_dir, name in of_run.items():
+        if name != of_run[first]:
+            raise ValueError(
+                f'--dirs: {model_dir} is a run of {name}, but {first} of '
+                f'{of_run[first]}'
+            )
+    return predict.load_predictors(list(found), data, models_file)
+
+
 def score(
     predictors: Mapping[str, prediction.Predictor],
     split: str = 'test',
@@ -41,27 +76,15 @@ def score(
     """Scores a split with each of several runs, one after the other.
 
     Args:
-        predictors: the runs, from `predict.load_predictors`.
+        predictors: the runs, from `load`.
         split: which graphs.
         must_measure: refuse a split without runtimes.
 
     Raises:
-        ValueError: there are fewer than two runs; they are not of one collection,
-            or would score different graphs; the data are unusable; runtimes are
-            needed and not known.
+        ValueError: they would score different graphs; the data are unusable;
+            runtimes are needed and not known.
     """
-    if len(predictors) < 2:
-        raise ValueError(
-            '--dirs: an ensemble is of two or more different runs, not '
-            f'{" ".join(predictors)}'
-        )
-    (first_dir, first), *others = predictors.items()
-    for model_dir, predictor in others:
-        if predictor.collection != first.collection:
-            raise ValueError(
-                f'--dirs: {model_dir} is a run of {predictor.collection.name}, but '
-                f'{first_dir} of {first.collection.name}'
-            )
+    first_dir = next(iter(predictors))
     scores, first_store = [], None
     for model_dir, predictor in predictors.items():
         store = predictor.open_split(split)

@@ -16,22 +16,18 @@ from baselines.tasks import task
 from baselines.training import runs
 
 
-def load_predictors(
-    names: Sequence[str], data: prediction.DataOptions, models_file: registry.Own = ''
-) -> Dict[str, prediction.Predictor]:
-    """Loads several runs, before any of them is used.
+def find_runs(names: Sequence[str]) -> Dict[str, runs.Run]:
+    """Finds and reads several runs, before any of them is used.
 
     Args:
         names: of the runs, as `finding.find` takes them; one that is named more
-            than once is loaded once, and a note says so.
-        data: where graphs come from.
-        models_file: a models.py, or classes, beside ours.
+            than once is there once, and a note says so.
 
     Returns:
         By model directory, in the order of the names.
 
     Raises:
-        ValueError: a run cannot be found or is unusable.
+        ValueError: a run cannot be found or read.
     """
     found = finding.find_all(names)
     for model_dir, called in found.items():
@@ -41,9 +37,15 @@ def load_predictors(
                 f'({", ".join(dict.fromkeys(called))}); it counts once',
                 file=sys.stderr,
             )
-    for model_dir in found:
-        runs.load(model_dir)  # all run files, before the first model is made
-    return {d: load_predictor(d, data, models_file) for d in found}
+    return {model_dir: runs.load(model_dir) for model_dir in found}
+
+
+def load_predictors(
+    names: Sequence[str], data: prediction.DataOptions, models_file: registry.Own = ''
+) -> Dict[str, prediction.Predictor]:
+    """Loads several runs, before any of them is used; arguments as above and below."""
+    found = find_runs(names)
+    return {d: _predictor(run, data, models_file) for d, run in found.items()}
 
 
 def labels_of(
@@ -67,7 +69,10 @@ def load_predictor(
     Raises:
         ValueError: the run is incomplete or does not fit the model's code.
     """
-    run = runs.load(model_dir)
+    return _predictor(runs.load(model_dir), data, models_file)
+
+
+def _predictor(run, data, models_file) -> prediction.Predictor:
     kind = task.kind_of(prediction.collection_of(run))
     return kind.Predictor(run, data, models_file)
 

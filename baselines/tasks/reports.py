@@ -85,7 +85,7 @@ def average_runs(
     runs.check_file_writable(output, 'output')
     if json_file:
         runs.check_file_writable(json_file, 'json')
-    predictors = predict.load_predictors(model_dirs, data, models_file)
+    predictors = ensemble.load(model_dirs, data, models_file)
     ensembles.check_weights(weights, len(predictors))
     scored = ensemble.score(
         predictors, split, must_measure=per_program or bool(json_file)

@@ -153,13 +153,12 @@ def test_evaluation_is_on_the_fold(folded, data, run_command, capsys):
     assert run_command('evaluate', '--dirs', *folded) == 0
     table = capsys.readouterr().out.split('\n\n')[-1]
     lines = [line.split() for line in table.splitlines()]
-    assert [line[:5] for line in lines[2:5]] == [
-        ['Tiny', os.path.basename(model_dir)[6:14], 'fold', f'{i}/3', count]
-        for i, model_dir, count in zip((1, 2, 3), folded, '643')
+    assert [line[:4] for line in lines[2:5]] == [
+        ['Tiny', 'fold', f'{i}/3', count] for i, count in zip((1, 2, 3), '643')
     ]
-    assert lines[6][:4] == ['mean', 'of', '3', 'Tiny']
+    assert lines[6][:4] == ['mean', 'of', '3:', 'Tiny']
     assert lines[7][:2] == ['standard', 'deviation']
-    shown = [float(line[5]) for line in lines[2:5]]
+    shown = [float(line[4]) for line in lines[2:5]]
     assert float(lines[6][4]) == pytest.approx(np.mean(shown), abs=0.001)
     assert float(lines[7][2]) == pytest.approx(np.std(shown, ddof=1), abs=0.001)
 
@@ -369,16 +368,16 @@ def test_an_ensemble_is_measured_beside_its_members(
     printed = capsys.readouterr().out
     parts = printed.split('\n\n')
     assert parts[0] == f'{tmp_path}/e.csv: 3 rows'
-    assert parts[1].startswith(f'Tiny on valid, {plain[0]}\nprogram')
-    assert 'ensemble on valid, 2 runs\nprogram' in printed
+    assert parts[1].startswith(f'Tiny seed 0 on valid, {plain[0]}\nprogram')
+    assert 'ensemble by ranks on valid, 2 runs\nprogram' in printed
     assert 'ensemble of 2 by ranks' in parts[-2]
-    for name in [f'Tiny {os.path.basename(d)[6:14]}' for d in plain] + [
-        'mean of the members'
-    ]:
+    for name in ('Tiny seed 0', 'Tiny seed 1', 'mean of the members'):
         assert f'gain over {name}' in parts[-2]
     found = json.loads((tmp_path / 'e.json').read_text())
     assert list(found['members']) == plain
     for model_dir, summary in found['members'].items():
+        assert summary.pop('group') == 'Tiny'
+        assert summary.pop('name') == f'Tiny seed {plain.index(model_dir)}'
         assert summary == predict.evaluate(model_dir, data, _CODE)
         difference = (
             summary['overall']['opa']['mean'],
@@ -430,7 +429,9 @@ def test_what_is_no_ensemble(root, plain, run_command, tmp_path, capsys):
         capsys.readouterr()
         assert run_command('ensemble', '--output', output, '--dirs', *argv) == 1, words
         message = capsys.readouterr().err
-        assert words in message and message.count('\n') == 1
+        assert words in message
+        repeated = argv == [plain[0], f'{plain[0]}/']
+        assert message.count('\n') == 1 + repeated
     assert not output.exists()
 
 
@@ -449,7 +450,7 @@ def test_layouts_are_averaged_as_well(root, tmp_path):
         for seed in (0, 1)
     ]
     data = prediction.DataOptions(cache_dir=str(root / 'cache'))
-    predictors = predict.load_predictors(dirs, data, _LAYOUT['models_file'])
+    predictors = ensemble.load(dirs, data, _LAYOUT['models_file'])
     scored = ensemble.score(predictors, 'valid')
     averaged = ensemble.average(scored)
     found = ensemble.measure(scored, averaged, 'scores')

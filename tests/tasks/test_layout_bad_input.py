@@ -163,7 +163,7 @@ def test_runtimes_that_are_not_published(refused, data):
             {'model': 'ResModle', 'models_file': ''},
             ["there is no layout model 'ResModle'; did you mean 'ResModel'?"],
         ),
-        ({'model': 'ResModel'}, ["there is no layout model 'ResModel'", 'Tiny']),
+        ({'model': 'Resm'}, ["there is no layout model 'Resm'", ', Tiny']),
         (
             {'model': 'EarlyJoinSAGE', 'models_file': ''},
             [

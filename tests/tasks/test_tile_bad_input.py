@@ -115,7 +115,7 @@ def test_unusable_runtimes(refused, data):
             {'model': 'EarlyJoinSage', 'models_file': ''},
             ["there is no model 'EarlyJoinSage'; did you mean 'EarlyJoinSAGE'?"],
         ),
-        ({'model': 'MLP'}, ["there is no model 'MLP'", 'There are: Tiny']),
+        ({'model': 'ML'}, ["there is no model 'ML'; did you mean 'MLP'?", ', Tiny']),
         ({'models_file': '/none.py'}, ['--models_file: there is no file /none.py']),
         (
             {'losses': 'ListMLE:1'},
