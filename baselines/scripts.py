@@ -198,6 +198,27 @@ def from_toml(config_class: type, path: str) -> Dict[str, Any]:
     return found
 
 
+# Of one training alone; and what a recipe sets stands for itself.
+_NOT_REPEATED = ('resume', 'results_csv', 'recipe')
+
+
+def settings_of(args: Mapping[str, Any], whole: bool = False) -> Dict[str, Any]:
+    """The settings with which a training is done again.
+
+    Args:
+        args: what its run file says.
+        whole: also those that are as by default.
+    """
+    kind = config.LayoutConfig if 'source' in args else config.TileConfig
+    defaults = config.to_json(kind())
+    defaults['data_root'] = files.expand(defaults['data_root'])  # as in run files
+    return {
+        name: args[name]
+        for name, value in defaults.items()
+        if name in args and name not in _NOT_REPEATED and (whole or args[name] != value)
+    }
+
+
 def to_toml(settings: Mapping[str, Any]) -> str:
     """Writes settings, text, numbers and truth values, for --config.
 

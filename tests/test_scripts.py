@@ -8,6 +8,7 @@ import pytest
 
 from baselines import commands
 from baselines import config
+from baselines import files
 from baselines import scripts
 from tests import test_config
 from tests.helpers import places
@@ -105,6 +106,18 @@ def test_settings_written_as_toml_are_read_again(kind, toml):
     )
     path = toml(scripts.to_toml(config.to_json(settings)))
     assert _parsed(f'--config={path}', kind=kind) == settings
+
+
+def test_settings_that_repeat_a_training():
+    given = config.LayoutConfig(lr=0.25, recipe='strong', resume=True, epochs=50)
+    args = {**config.to_json(given), 'of_old': 1}
+    args['data_root'] = files.expand(given.data_root)
+    assert scripts.settings_of(args) == {'lr': 0.25}
+    whole = scripts.settings_of(args, whole=True)
+    assert set(whole) == set(config.to_json(given)) - {
+        *('recipe', 'resume', 'results_csv')
+    }
+    assert whole['lr'] == 0.25 and whole['epochs'] == 50
 
 
 _PUBLISHED = {config.TileConfig: test_config.PUBLISHED}

@@ -258,8 +258,8 @@ def fit(
             if better:
                 state.best_score = -math.inf if found.score is None else found.score
                 state.best_epoch = epoch
+            after_epoch(state)  # before its row: what is shown is kept
             shown.epoch(epoch, train_loss, train_opa, found, better, ended - started)
-            after_epoch(state)
     if state.best_epoch >= 0:
         measure = 'tau' if state.curve.get('val_tau') else 'OPA'
         early = state.epochs_done < epochs

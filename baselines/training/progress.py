@@ -33,7 +33,7 @@ class Progress:
             total=epochs * steps,
             initial=done * steps,
             bar_format=_BAR,
-            dynamic_ncols=True,
+            ncols=text.TERMINAL - 3,  # leaves room for ^C
             smoothing=0,
             leave=False,
             disable=None,

@@ -1,0 +1,41 @@
+"""Print the settings of a run as TOML, which a training reads with --config.
+
+    tpugraphs settings --dir latest > run.toml
+    tpugraphs train tile --config=run.toml --seed=1
+
+Printed is what differs from the defaults, and with --all everything.  What a recipe
+has set is there as any other setting; --resume and --results_csv, which are of one
+training alone, are left out.
+"""
+
+import argparse
+import sys
+
+from baselines import commands
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    from baselines.finished import finding
+
+    parser.add_argument(
+        '--dir', required=True, metavar='RUN', help=f'a run: {finding.FORMS}'
+    )
+    parser.add_argument(
+        '--all', action='store_true', help='print also what is as by default'
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    """Prints them."""
+    from baselines import scripts
+    from baselines.finished import finding
+    from baselines.finished import run_files
+
+    found = run_files.read(finding.find_one(args.dir))
+    print(f'# {found.model_dir}')
+    print(scripts.to_toml(scripts.settings_of(found.args, args.all)), end='')
+
+
+if __name__ == '__main__':
+    sys.exit(commands.run('settings'))
