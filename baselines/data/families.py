@@ -17,23 +17,8 @@ import numpy as np
 # batch_128, batch_size_16, batch128.
 _BATCH = re.compile(r'[_.]batch(_size)?_?\d+(?=[_.]|$)')
 _SIZES = frozenset(
-    (
-        'batch',
-        'size',
-        'tiny',
-        'mini',
-        'small',
-        'medium',
-        'base',
-        'large',
-        'xlarge',
-        'xxlarge',
-        'huge',
-        'narrow',
-        'wide',
-        'deep',
-        'tall',
-    )
+    'batch size tiny mini small medium base large xlarge xxlarge huge narrow wide '
+    'deep tall'.split()
 )
 
 

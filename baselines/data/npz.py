@@ -14,17 +14,8 @@ import math
 import os
 import struct
 import tokenize
-from typing import (
-    BinaryIO,
-    Collection,
-    Dict,
-    Iterator,
-    Mapping,
-    Optional,
-    Sequence,
-    Tuple,
-    Union,
-)
+import typing
+from typing import BinaryIO, Dict, Iterator, Mapping, Optional, Tuple, Union
 import zipfile
 import zlib
 
@@ -50,6 +41,7 @@ _AT_ONCE = 64 << 20
 # unpacked size, lengths of name and extra field.  A data descriptor may follow.
 _LOCAL_HEADER = struct.Struct('<4s5H3L2H')
 _DESCRIPTOR_BYTES = 24
+_ENCODINGS = ('cp437', 'utf-8')  # of names, by bit 11 of their flags
 _KIND_NAMES = {'f': 'floats', 'i': 'integers', 'u': 'integers', 'U': 'text'}
 
 
@@ -63,7 +55,7 @@ class Field:
         shape: an entry per axis: a number is its length; the same letter
             anywhere in a schema stands for the same length.  None: any shape.
         dtype: what `read_arrays` turns the array into; None leaves it.
-        low: smallest value allowed, if any.
+        low: smallest value allowed, if there are limits.
         high: largest value allowed; a letter means below that length.
         why: what a value outside [low, high] would mean, for the message.
         optional: whether the key may be absent.
@@ -87,7 +79,7 @@ def read_arrays(
     schema: Mapping[str, Field],
     max_bytes: int,
     max_file_bytes: Optional[int] = None,
-    others: Optional[Collection[str]] = (),
+    others: Optional[typing.Collection[str]] = (),
 ) -> Dict[str, np.ndarray]:
     """Reads and checks the arrays of `schema`.
 
@@ -112,8 +104,13 @@ def read_arrays(
             arrays = _read_members(path, archive, schema, max_bytes)
     # What is missing says more than what is there besides.
     checked = check_arrays(path, arrays, schema)
-    if others is not None:
-        _refuse_unknown(path, names, {*schema, *others})
+    known = sorted({*schema, *(others or ())})
+    for name in names if others is not None else ():
+        if name[: -len('.npy')] not in known or not name.endswith('.npy'):
+            raise FieldError(
+                f'{path}: holds {name!r}, which such a file does not have (known: '
+                f'{", ".join(known)})'
+            )
     return checked
 
 
@@ -155,29 +152,16 @@ def _check_directory(archive: zipfile.ZipFile, stream: BinaryIO) -> None:
     for info in sorted(archive.infolist(), key=lambda info: info.header_offset):
         stream.seek(info.header_offset)
         header = _LOCAL_HEADER.unpack(stream.read(_LOCAL_HEADER.size))
-        name = stream.read(header[-2])
-        if name != info.orig_filename.encode(
-            'utf-8' if info.flag_bits & 2048 else 'cp437'
-        ):
+        name, encoding = stream.read(header[-2]), _ENCODINGS[info.flag_bits >> 11 & 1]
+        if name != info.orig_filename.encode(encoding):
             raise ValueError(f'{info.orig_filename!r} is called {name!r} elsewhere')
-        if (
-            info.filename in seen
-            or not 0 <= info.header_offset - end <= _DESCRIPTOR_BYTES
-        ):
+        gap = info.header_offset - end
+        if info.filename in seen or not 0 <= gap <= _DESCRIPTOR_BYTES:
             raise ValueError(f'its list of contents is wrong at {info.filename!r}')
         seen.add(info.filename)
         end = stream.tell() + header[-1] + info.compress_size
     if not 0 <= archive.start_dir - end <= _DESCRIPTOR_BYTES:
         raise ValueError('its list of contents is not complete')
-
-
-def _refuse_unknown(path: str, names: Sequence[str], known: Collection[str]) -> None:
-    for name in names:
-        if name[: -len('.npy')] not in known or not name.endswith('.npy'):
-            raise FieldError(
-                f'{path}: holds {name!r}, which such a file does not have (known: '
-                f'{", ".join(sorted(known))})'
-            )
 
 
 @contextlib.contextmanager
@@ -250,27 +234,10 @@ def write_arrays(path: str, arrays: Mapping[str, np.ndarray]) -> None:
         stream.write(content.getbuffer())
 
 
-def read_header(stream: BinaryIO) -> Tuple[Tuple[int, ...], bool, np.dtype]:
-    """Reads the header of one npy member and leaves `stream` at its data.
-
-    Returns:
-        Shape, whether the data is in Fortran order, dtype.
-
-    Raises:
-        ValueError: not an npy header.
-    """
-    version = np.lib.format.read_magic(stream)
-    if version == (1, 0):
-        return np.lib.format.read_array_header_1_0(stream)
-    if version == (2, 0):
-        return np.lib.format.read_array_header_2_0(stream)
-    raise ValueError(f'npy version {version} is not known')
-
-
-def read_checked_header(
+def read_header(
     path: str, key: str, stream: BinaryIO, size: int
 ) -> Tuple[Tuple[int, ...], bool, np.dtype]:
-    """Reads a header as `read_header` does, and compares it with the size.
+    """Reads the header of one npy member and leaves `stream` at its data.
 
     Args:
         path: the npz file, for messages.
@@ -278,10 +245,19 @@ def read_checked_header(
         stream: at the start of the member.
         size: how many bytes the member has with its header.
 
+    Returns:
+        Shape, whether the data is in Fortran order, dtype.
+
     Raises:
-        ValueError: pickled objects, or a shape that needs another size.
+        ValueError: no header, pickled objects, or a shape of another size.
     """
-    shape, fortran, dtype = read_header(stream)
+    version = np.lib.format.read_magic(stream)
+    if version == (1, 0):
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+    elif version == (2, 0):
+        shape, fortran, dtype = np.lib.format.read_array_header_2_0(stream)
+    else:
+        raise ValueError(f'npy version {version} is not known')
     if dtype.hasobject:
         raise FieldError(
             f'{path}: {key} holds pickled Python objects, which are never '
@@ -299,11 +275,12 @@ def _read_members(
     path: str, archive: zipfile.ZipFile, schema: Mapping[str, Field], max_bytes: int
 ) -> Dict[str, np.ndarray]:
     """Reads the members of `schema` that are there, after adding up sizes."""
-    members = {}
-    for info in archive.infolist():
-        key = info.filename[: -len('.npy')]
-        if info.filename.endswith('.npy') and key in schema:
-            members[key] = info
+    wanted = {f'{key}.npy': key for key in schema}
+    members = {
+        wanted[info.filename]: info
+        for info in archive.infolist()
+        if info.filename in wanted
+    }
     total = sum(info.file_size for info in members.values())
     if total > max_bytes:
         raise FieldError(
@@ -323,7 +300,7 @@ def _read_member(
     with archive.open(info) as member:
         content = member.read(info.file_size)
     stream = io.BytesIO(content)
-    shape, fortran, dtype = read_checked_header(path, key, stream, len(content))
+    shape, fortran, dtype = read_header(path, key, stream, len(content))
     size = math.prod(shape)
     if not size:
         return np.zeros(shape, dtype)
@@ -355,22 +332,18 @@ def _check_shape(path, key, shape, wanted, lengths) -> None:
 
 def _check_range(path, key, array, field, lengths) -> None:
     """Compares values with a field's limits, before any narrowing."""
-    if field.low is None and field.high is None or not array.size:
+    low, high = field.low, field.high
+    if low is None or high is None or not array.size:
         return
-    high = field.high
     if isinstance(high, str):
         high = lengths[high][0] - 1
-    low_value, high_value = int(array.min()), int(array.max())
-    if field.low is not None and low_value < field.low:
-        value = low_value
-    elif high is not None and high_value > high:
-        value = high_value
-    else:
+    outside = [v for v in (int(array.min()), int(array.max())) if not low <= v <= high]
+    if not outside:
         return
-    limits = f'{field.low} to {high}' if high is not None else (f'{field.low} or more')
+    value = outside[0]
     row = int(np.argwhere(array == value)[0][0]) if array.ndim else 0
     raise FieldError(
-        f'{path}: {key} has {value} in row {row}, allowed is {limits}'
+        f'{path}: {key} has {value} in row {row}, allowed is {low} to {high}'
         f'{field.why and ": " + field.why}'
     )
 

@@ -37,9 +37,7 @@ class StreamedArray:
         self._path = path
         self._key = key
         self._member = member
-        self.shape, self._fortran, self.dtype = npz.read_checked_header(
-            path, key, member, size
-        )
+        self.shape, self._fortran, self.dtype = npz.read_header(path, key, member, size)
 
     def blocks(self) -> Iterator[np.ndarray]:
         """Yields all rows in order, once; there is at least one axis.

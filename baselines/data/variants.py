@@ -11,6 +11,7 @@ from baselines.data.packed import splits
 from baselines.hlo import schema
 
 _PARTS = ('node', 'config')
+_NAMES = ('feature_names', 'config_feature_names')
 # What prediction on data of another kind needs.
 _ADVICE = 'use data extracted in the same way, or train a model on this one'
 
@@ -77,12 +78,10 @@ class Variant:
             raise ValueError(
                 f"the run file's pad should be 0 or -1, not {fields['pad']!r}"
             )
-        for name in ('feature_names', 'config_feature_names'):
+        for name in _NAMES:
             names = info.get(name)
-            if names is not None and not (
-                isinstance(names, list)
-                and all(isinstance(entry, str) for entry in names)
-            ):
+            listed = names if isinstance(names, list) else [None]
+            if names is not None and not all(isinstance(n, str) for n in listed):
                 raise ValueError(
                     f"the run file's {name} should be a list of names or null"
                 )
@@ -118,7 +117,7 @@ class Variant:
                     f'{store.source}: {part}_feat has {width} columns, but '
                     f'{expected} in what {than}; {_ADVICE}'
                 )
-        for name in ('feature_names', 'config_feature_names'):
+        for name in _NAMES:
             difference = _difference(getattr(found, name), getattr(self, name))
             if difference:
                 raise ValueError(

@@ -27,35 +27,13 @@ GROUPS = 6  # of tensors that follow the same loops, per kernel
 _PRODUCTS = ('convolution', 'dot')
 # Need nothing of the vector unit.
 _FREE = (
-    'parameter',
-    'constant',
-    'tuple',
-    'get-tuple-element',
-    'fusion',
-    'bitcast',
-    'reshape',
-    'call',
-    'while',
-    'after-all',
-    *_PRODUCTS,
+    *'parameter constant tuple get-tuple-element fusion bitcast reshape'.split(),
+    *('call', 'while', 'after-all', *_PRODUCTS),
 )
 # A function of this kind is evaluated as a polynomial: ten operations, roughly.
-_TRANSCENDENTAL = (
-    'exponential',
-    'exponential-minus-one',
-    'log',
-    'log-plus-one',
-    'tanh',
-    'logistic',
-    'power',
-    'sine',
-    'cosine',
-    'atan2',
-    'tan',
-    'divide',
-    'sqrt',
-    'rsqrt',
-    'cbrt',
+_TRANSCENDENTAL = tuple(
+    'exponential exponential-minus-one log log-plus-one tanh logistic power sine '
+    'cosine atan2 tan divide sqrt rsqrt cbrt'.split()
 )
 _TRANSCENDENTAL_COST = 10.0
 
@@ -110,12 +88,8 @@ class KernelFacts:
 
     def rows(self, kernels: np.ndarray) -> 'KernelFacts':
         """Returns the facts of some kernels, repeated as they are."""
-        return KernelFacts(
-            **{
-                field.name: getattr(self, field.name)[kernels]
-                for field in dataclasses.fields(self)
-            }
-        )
+        names = [field.name for field in dataclasses.fields(self)]
+        return KernelFacts(**{name: getattr(self, name)[kernels] for name in names})
 
 
 class _Reader:
@@ -156,11 +130,8 @@ class _Reader:
         follows = self._follows(nodes, before, loop, left, right, of_left, of_right)
         # A result stays where it is while its sum goes on.
         follows[(kind == 1) & has_product[kernel], RANK:] = False
-        weights = np.where(
-            kind == 2,
-            self._cost()[nodes] * shapes.registers[nodes],
-            shapes.bytes[nodes],
-        )
+        costs = self._cost()[nodes] * shapes.registers[nodes]
+        weights = np.where(kind == 2, costs, shapes.bytes[nodes])
         follows, (read, written, operations) = self._grouped(
             kernel, follows, weights * (kind == np.arange(3)[:, np.newaxis])
         )
@@ -274,12 +245,9 @@ class _Reader:
         window = summed & (logical[right] != feature[:, [schema.KERNEL_INPUT]])
         # A `dot` has no dimension numbers here: sizes must do.
         is_dot = self._is(('dot',))[product][:, np.newaxis]
-        rows_of_dot, _ = shapes_lib.match(
-            shapes.sizes[product], shapes.sizes[left], True
-        )
-        columns_of_dot, kept = shapes_lib.match(
-            shapes.sizes[product], shapes.sizes[right], False
-        )
+        of_product, sizes = shapes.sizes[product], shapes.sizes
+        rows_of_dot, _ = shapes_lib.match(of_product, sizes[left], True)
+        columns_of_dot, kept = shapes_lib.match(of_product, sizes[right], False)
         summed = np.where(is_dot, in_right & ~kept, summed)
         window &= ~is_dot
         exists = (product >= 0)[:, np.newaxis]
@@ -290,19 +258,10 @@ class _Reader:
         return summed & exists, window & exists, of_left, of_right
 
     def _follows(self, nodes, before, loop, left, right, of_left, of_right):
-        """The loops that tensors follow.
+        """The loops that tensors follow, bool [nodes, 8].
 
-        Args:
-            nodes: int64 [nodes], the tensors.
-            before: bool [nodes], whether a product's operand is made of it.
-            loop: int64 [G], the loop tensors.
-            left: int64 [G], products' first operands.
-            right: int64 [G], their second operands.
-            of_left: bool [G, 8], the loops that the first operand follows.
-            of_right: bool [G, 8], likewise.
-
-        Returns:
-            bool [nodes, 8].
+        Of products' operands, and of what they are made of (`before`), these are
+        `of_left` and `of_right`.
         """
         kernel, sizes = self._kernel[nodes], self._shapes.sizes
         follows, _ = shapes_lib.match(sizes[loop[kernel]], sizes[nodes], False)

@@ -1,6 +1,7 @@
 """Edges of an HLO module: from an instruction to its operands and callees."""
 
 import dataclasses
+import functools
 from typing import Any, Sequence, Tuple
 
 import numpy as np
@@ -47,31 +48,16 @@ def find_edges(module: Any, instructions: Sequence[Any], ids: np.ndarray) -> Edg
     operands = nodes.rows(operand_ids.flat)
     consumers = operand_ids.row_numbers()
     callers = called_ids.row_numbers()
-    _check(
-        module,
-        consumers,
-        operands < 0,
-        operand_ids.flat,
-        'operand id {} is not in the module',
-    )
+    check = functools.partial(_check, module)
+    missing = ' is not in the module'
+    check(consumers, operands < 0, operand_ids.flat, 'operand id {}' + missing)
     computations = _Lookup(gather.scalars(module.computations, 'id'))
     called = computations.rows(called_ids.flat)
-    _check(
-        module,
-        callers,
-        called < 0,
-        called_ids.flat,
-        'called computation id {} is not in the module',
-    )
+    check(callers, called < 0, called_ids.flat, 'called computation id {}' + missing)
     root_ids = gather.scalars(module.computations, 'root_id')[called]
     roots = nodes.rows(root_ids)
-    _check(
-        module,
-        callers,
-        roots < 0,
-        root_ids,
-        'the called computation has root id {}, which is not in the module',
-    )
+    message = 'the called computation has root id {}, which' + missing
+    check(callers, roots < 0, root_ids, message)
 
     # Stable sorts: by instruction id within a consumer, repeats dropped.
     order = np.lexsort((operand_ids.flat, consumers))
@@ -83,14 +69,9 @@ def find_edges(module: Any, instructions: Sequence[Any], ids: np.ndarray) -> Edg
     rows = np.concatenate([operand_rows[first], call_rows])
     insertion = rows[np.argsort(rows[:, 0], kind='stable')]
 
-    _check(
-        module,
-        insertion[:, 0],
-        insertion[:, 0] == insertion[:, 1],
-        insertion[:, 1],
-        'it uses itself (node {})',
-    )
-    canonical = insertion[np.lexsort((insertion[:, 1], insertion[:, 0]))]
+    users, used = insertion.T
+    check(users, users == used, used, 'it uses itself (node {})')
+    canonical = insertion[np.lexsort((used, users))]
     repeated = np.zeros(len(canonical), bool)
     repeated[1:] = (np.diff(canonical, axis=0) == 0).all(axis=1)
     warnings: Tuple[str, ...] = ()

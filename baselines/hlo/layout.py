@@ -6,6 +6,7 @@ from typing import Any, Callable, Counter, Dict, List, Optional, Tuple
 
 import numpy as np
 
+from baselines.hlo import runs
 from baselines.hlo import schema
 
 # 72 bytes of features come from as little as two bytes of protobuf.
@@ -89,20 +90,11 @@ def _extract(
     for index, run in usable:
         check(index, run)
         _check_run(index, run, len(ids))
-    times = np.array(
-        [max(run.profile.compute_time_ns, 0) for _, run in usable], np.int64
-    )
-    defaults = [i for i, (_, run) in enumerate(usable) if run.is_default]
-    default = next((i for i in defaults if times[i]), next(iter(defaults), None))
-    measured = default is not None and times[default]
     return LayoutConfigs(
         node_config_ids=ids.astype(np.int64),
         node_config_feat=_features([run for _, run in usable], len(ids)),
-        config_runtime=times,
-        normalizer=int(times[default]) if measured else None,
-        default=default,
-        run_index=np.array([index for index, _ in usable], np.int64),
         dropped=dict(dropped),
+        **runs.timing(usable, 1),
     )
 
 
@@ -120,7 +112,7 @@ def _why_dropped(run: Any) -> Optional[str]:
 
 
 def _check_time(index: int, run: Any) -> None:
-    time = run.profile.compute_time_ns
+    time = runs.time_of(run)
     if time <= 0:
         raise ValueError(f'run {index} took {time} ns; a usable run takes time')
 

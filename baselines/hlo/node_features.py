@@ -47,18 +47,22 @@ def node_features(
         The column names, and float32 [n, number of names].
     """
     out = columns.Columns(pad)
+
+    def add_scalars(field):
+        out.add(field, gather.scalars(instructions, field))
+
     out.add('is_root', is_root)
     out.add('element_size_in_bits', np.zeros(len(instructions), np.int64))
     _add_shape(out, instructions)
-    _add_scalars(out, instructions, 'parameter_number')
+    add_scalars('parameter_number')
     out.add_list('dimensions', gather.lists(instructions, 'dimensions'), schema.RANK)
     _add_window(out, instructions)
     _add_convolution(out, instructions)
-    _add_scalars(out, instructions, 'feature_group_count')
-    _add_scalars(out, instructions, 'batch_group_count')
+    add_scalars('feature_group_count')
+    add_scalars('batch_group_count')
     _add_slices(out, instructions)
     _add_padding(out, instructions)
-    _add_scalars(out, instructions, 'is_stable')
+    add_scalars('is_stable')
     minor_to_major = ragged.Ragged.of(
         [i.shape.layout.minor_to_major[:] for i in instructions]
     )
@@ -66,10 +70,6 @@ def node_features(
     if extra:
         extra_features.add_extra(out, instructions, operands)
     return out.finish()
-
-
-def _add_scalars(out: columns.Columns, instructions: Sequence[Any], field: str) -> None:
-    out.add(field, gather.scalars(instructions, field))
 
 
 def _add_shape(out: columns.Columns, instructions: Sequence[Any]) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 
 from baselines.hlo import columns
 from baselines.hlo import ragged
+from baselines.hlo import runs
 from baselines.hlo import schema
 
 # What a run must have taken at least, in nanoseconds, to count as measured.
@@ -48,7 +49,7 @@ def why_unusable(tuning: Any) -> Optional[str]:
         tuning: a ModuleTuningData of a TuningData.
     """
     reason = _why_not_tiles(tuning)
-    if not reason and _default_time(_usable(tuning)) is None:
+    if not reason and not any(run.is_default for _, run in _usable(tuning)):
         reason = 'no usable default run'
     return reason
 
@@ -125,19 +126,11 @@ def _extract(tuning: Any, usable: list, pad: int) -> TileConfigs:
         rows = ragged.Ragged.of([getattr(s, bounds)[:] for s in sizes])
         out.add_list(bounds, rows, schema.RANK, aggregates=True, empty_product=0)
     names, config_feat = out.finish()
-    times = np.array([_time(run) for _, run in usable], np.int64)
-    times[times < _MIN_TIME] = 0
-    defaults = [i for i, (_, run) in enumerate(usable) if run.is_default]
-    default = next((i for i in defaults if times[i]), next(iter(defaults), None))
-    measured = default is not None and times[default]
     return TileConfigs(
         config_feat=config_feat,
-        config_runtime=times,
-        normalizer=int(times[default]) if measured else None,
-        default=default,
-        run_index=np.array([index for index, _ in usable], np.int64),
         feature_names=names,
         dropped={'error': errors, 'no time': len(tuning.runs) - len(usable) - errors},
+        **runs.timing(usable, _MIN_TIME),
     )
 
 
@@ -146,17 +139,9 @@ def _usable(tuning: Any) -> list:
     return [
         (index, run)
         for index, run in enumerate(tuning.runs)
-        if not run.error and _time(run) >= _MIN_TIME
+        if not run.error and runs.time_of(run) >= _MIN_TIME
     ]
 
 
 def _candidates(tuning: Any) -> list:
     return [(i, run) for i, run in enumerate(tuning.runs) if not run.error]
-
-
-def _time(run: Any) -> int:
-    return run.profile.compute_time_ns
-
-
-def _default_time(usable: list) -> Optional[int]:
-    return next((_time(run) for _, run in usable if run.is_default), None)

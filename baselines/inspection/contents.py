@@ -1,7 +1,7 @@
 """What a raw or npz file holds, in one form for both."""
 
 import dataclasses
-from typing import Any, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
@@ -85,32 +85,27 @@ def load(path: str) -> List[Content]:
 def _npz_content(path: str) -> Content:
     with npz.explain_damage(path):
         with npz.open_archive(path, layout_records.MAX_FILE_BYTES) as archive:
-            kind = 'tile'
-            if 'node_config_feat.npy' in archive.namelist():
-                kind = 'layout'
-    default, configurable = None, 0
-    if kind == 'tile':
-        record = records.read_tile(path)
-        rows = record.config_feat
-        if record.config_runtime.any():
-            default = int(np.median(record.config_runtime_normalizers))
+            is_layout = 'node_config_feat.npy' in archive.namelist()
+    if is_layout:
+        record: Any = layout_records.read_layout(path)
+        default, options = None, _layout_options(record)
     else:
-        record = layout_records.read_layout(path)
-        rows = _flat(record.node_config_feat)
-        configurable = len(record.node_config_ids)
+        record = records.read_tile(path)
+        published = record.config_runtime.any()
+        normalizers = record.config_runtime_normalizers
+        default = int(np.median(normalizers)) if published else None
+        options = {'config_rows': record.config_feat}
+    known = {number: name for name, number in schema.OPCODE_NUMBERS.items()}
+    opcodes = record.node_opcode.tolist()
     return Content(
         name=record.graph_id,
-        kind=kind,
-        opcodes=_opcode_names(record.node_opcode),
-        shapes=shape_texts(record.node_feat, record.pad),
-        edges=record.edge_index,
-        config_rows=rows,
+        kind=reading.LAYOUT if is_layout else reading.TILE,
+        opcodes=tuple(known.get(n, f'opcode {n}') for n in opcodes),
         runtimes=record.config_runtime,
         default=default,
-        repeated=_repeated(record.node_opcode, record.node_feat, record.edge_index),
-        configurable=configurable,
-        feature_count=record.node_feat.shape[1],
         variant=_variant(record),
+        **options,
+        **_graph(record),
     )
 
 
@@ -121,48 +116,42 @@ def _module_content(kind: str, tuning: Any) -> Content:
         nodes = graph.extract_graph(tuning.module)
     except ValueError as error:
         return Content(name=name, kind=kind, problem=str(error))
-    instructions = graph.list_instructions(tuning.module)
-    found = Content(
-        name=name,
-        kind=kind,
-        opcodes=tuple(i.opcode for i in instructions),
-        shapes=shape_texts(nodes.node_feat, 0),
-        edges=nodes.edge_index,
-        repeated=_repeated(nodes.node_opcode, nodes.node_feat, nodes.edge_index),
-        feature_count=nodes.node_feat.shape[1],
-    )
+    opcodes = tuple(i.opcode for i in graph.list_instructions(tuning.module))
+    found = Content(name=name, kind=kind, opcodes=opcodes, **_graph(nodes))
     try:
         if kind == reading.TILE:
             configs: Any = tile.extract_configs(tuning)
-            rows, configurable = configs.config_feat, 0
+            options = {'config_rows': configs.config_feat}
         else:
-            configs = layout.extract_configs(tuning, len(instructions))
-            rows = _flat(configs.node_config_feat)
-            configurable = len(configs.node_config_ids)
+            configs = layout.extract_configs(tuning, len(opcodes))
+            options = _layout_options(configs)
     except ValueError as error:
         return dataclasses.replace(found, problem=str(error))
     return dataclasses.replace(
         found,
-        config_rows=rows,
         runtimes=configs.config_runtime,
         default=configs.normalizer,
-        configurable=configurable,
         dropped=sum(configs.dropped.values()),
+        **options,
     )
 
 
-def _repeated(*arrays: np.ndarray) -> Tuple[float, ...]:
+def _graph(nodes: Any) -> Dict[str, Any]:
+    """What records of npz files and graphs of modules tell alike."""
+    arrays = nodes.node_opcode, nodes.node_feat, nodes.edge_index
     classes = structural_hash.node_classes(*arrays, _DEPTH)
-    return tuple(structural_hash.repeated_shares(classes))
+    return {
+        'shapes': shape_texts(nodes.node_feat, nodes.pad),
+        'edges': nodes.edge_index,
+        'repeated': tuple(structural_hash.repeated_shares(classes)),
+        'feature_count': nodes.node_feat.shape[1],
+    }
 
 
-def _flat(node_config_feat: np.ndarray) -> np.ndarray:
-    return node_config_feat.reshape(len(node_config_feat), -1)
-
-
-def _opcode_names(numbers: np.ndarray) -> Tuple[str, ...]:
-    known = {number: name for name, number in schema.OPCODE_NUMBERS.items()}
-    return tuple(known.get(n, f'opcode {n}') for n in numbers.tolist())
+def _layout_options(layouts: Any) -> Dict[str, Any]:
+    features = layouts.node_config_feat
+    rows = features.reshape(len(features), -1)
+    return {'config_rows': rows, 'configurable': len(layouts.node_config_ids)}
 
 
 def shape_texts(node_feat: np.ndarray, pad: int) -> Tuple[str, ...]:
@@ -184,9 +173,6 @@ def shape_texts(node_feat: np.ndarray, pad: int) -> Tuple[str, ...]:
 
 
 def _variant(record: Any) -> str:
-    parts = []
-    if record.pad:
-        parts.append(f'absent entries are {record.pad}')
-    if record.feature_names:
-        parts.append('columns are named in the file')
+    parts = [f'absent entries are {record.pad}'] if record.pad else []
+    parts += ['columns are named in the file'] if record.feature_names else []
     return ', '.join(parts)

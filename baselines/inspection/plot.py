@@ -15,6 +15,17 @@ _RIGHT_HEIGHT = 4.0  # inches
 _DPI = 110
 _MAX_PIXELS = 16_000  # to a side; viewers give up not far above
 
+_TICKS = (1, 2, 5, 10, 20, 50, 100, 1000, 10000)
+_LINE = {'color': '#777777', 'linewidth': 0.8, 'zorder': 1}
+_OUTLINE = {'edgecolor': '#555555', 'linewidth': 0.6}
+_LABEL = {
+    'ha': 'center',
+    'va': 'center',
+    'parse_math': False,
+    'fontsize': 7,
+    'zorder': 2,
+}
+
 # Kinds of work -> (fill colour, opcodes); the rest is elementwise.
 _GROUPS = {
     'input': ('#d9d9d9', 'parameter constant iota infeed rng'),
@@ -70,11 +81,9 @@ def draw(content: contents.Content, path: str) -> None:
     height = max(height, _RIGHT_HEIGHT)
     right_width = 4.5 if content.runtimes.any() else 2.5
     picture.set_size_inches(width + right_width, height)
+    heights = [_RIGHT_HEIGHT, max(height - _RIGHT_HEIGHT, 0.01)]
     grid = picture.add_gridspec(
-        2,
-        2,
-        width_ratios=[width, right_width],
-        height_ratios=[_RIGHT_HEIGHT, max(height - _RIGHT_HEIGHT, 0.01)],
+        2, 2, width_ratios=[width, right_width], height_ratios=heights
     )
     left = picture.add_subplot(grid[:, 0])
     right = picture.add_subplot(grid[0, 1])
@@ -87,12 +96,9 @@ def draw(content: contents.Content, path: str) -> None:
         fontsize=10,
     )
     _draw_runtimes(right, content)
+    dpi = min(_DPI, _MAX_PIXELS / max(picture.get_size_inches()))
     with files.write_atomically(path, 'wb') as stream:
-        picture.savefig(
-            stream,
-            format=ending,
-            dpi=min(_DPI, _MAX_PIXELS / max(picture.get_size_inches())),
-        )
+        picture.savefig(stream, format=ending, dpi=dpi)
 
 
 class _Drawing:
@@ -128,66 +134,29 @@ class _Drawing:
             points = points.copy()
             points[0, 1] += self._EDGE
             points[-1, 1] -= self._EDGE
-            axes.plot(
-                points[:, 0],
-                points[:, 1],
-                color='#777777',
-                linewidth=0.8,
-                zorder=1,
-                solid_joinstyle='round',
-            )
+            axes.plot(*points.T, solid_joinstyle='round', **_LINE)
         for label, group, x, y in zip(self._labels, self._groups, self._x, self._layer):
-            axes.text(
-                x,
-                y,
-                label,
-                ha='center',
-                va='center',
-                fontsize=7,
-                zorder=2,
-                parse_math=False,
-                linespacing=1.1,
-                bbox={
-                    'boxstyle': 'round,pad=0.3',
-                    'linewidth': 0.6,
-                    'edgecolor': '#555555',
-                    'facecolor': _GROUPS[group][0],
-                },
-            )
+            box = {'boxstyle': 'round,pad=0.3', 'facecolor': _GROUPS[group][0]}
+            axes.text(x, y, label, linespacing=1.1, bbox={**box, **_OUTLINE}, **_LABEL)
         axes.set_xlim(self._left - 0.1, self._right + 0.1)
         axes.set_ylim(int(self._layer.max()) + 0.6, -0.6)
         axes.set_axis_off()
         present = [g for g in _GROUPS if g in self._groups]
         for group in present:
+            colour = _GROUPS[group][0]
             axes.scatter(
-                [],
-                [],
-                marker='s',
-                s=60,
-                color=_GROUPS[group][0],
-                edgecolor='#555555',
-                linewidth=0.6,
-                label=group,
+                [], [], marker='s', s=60, color=colour, label=group, **_OUTLINE
             )
-        axes.legend(
-            loc='upper center',
-            bbox_to_anchor=(0.5, 0.0),
-            fontsize=7,
-            ncols=min(3, len(present)),
-            frameon=False,
-        )
+        place = {'loc': 'upper center', 'bbox_to_anchor': (0.5, 0.0)}
+        axes.legend(fontsize=7, ncols=min(3, len(present)), frameon=False, **place)
 
 
 def _draw_opcodes(axes, content: contents.Content) -> None:
     counts = collections.Counter(content.opcodes).most_common(20)
     names = [_plain(name) for name, _ in counts]
-    axes.barh(
-        range(len(counts)),
-        [count for _, count in counts],
-        color=[_GROUPS[_group(name)][0] for name, _ in counts],
-        edgecolor='#555555',
-        linewidth=0.6,
-    )
+    lengths = [count for _, count in counts]
+    colours = [_GROUPS[_group(name)][0] for name, _ in counts]
+    axes.barh(range(len(counts)), lengths, color=colours, **_OUTLINE)
     axes.set_yticks(range(len(counts)), names, fontsize=8, parse_math=False)
     axes.invert_yaxis()
     axes.set_xlabel(
@@ -201,15 +170,8 @@ def _draw_runtimes(axes, content: contents.Content) -> None:
     axes.set_title(f'{len(runtimes):,} configurations', fontsize=10)
     if not runtimes.any():
         why = content.problem or 'runtimes are not published'
-        axes.text(
-            0.5,
-            0.5,
-            '\n'.join(textwrap.wrap(_plain(why), 40)),
-            ha='center',
-            va='center',
-            fontsize=9,
-            parse_math=False,
-        )
+        words = '\n'.join(textwrap.wrap(_plain(why), 40))
+        axes.text(0.5, 0.5, words, **{**_LABEL, 'fontsize': 9})
         axes.set_axis_off()
         return
     fastest = max(int(runtimes.min()), 1)
@@ -219,29 +181,19 @@ def _draw_runtimes(axes, content: contents.Content) -> None:
     if wide:
         edges = np.geomspace(1, slowdown.max(), 31)
         axes.set_xscale('log')
-        ticks = [
-            t for t in (1, 2, 5, 10, 20, 50, 100, 1000, 10000) if t <= slowdown.max()
-        ]
+        ticks = [t for t in _TICKS if t <= slowdown.max()]
         axes.set_xticks(ticks, [f'{t:g}' for t in ticks])
         axes.minorticks_off()
     else:
         axes.locator_params(axis='x', nbins=5)
     axes.locator_params(axis='y', integer=True)
     axes.hist(slowdown, bins=edges, color='#5b8db8', edgecolor='white', linewidth=0.4)
+    marks = [('median', float(np.median(slowdown)), '#333333', '--')]
     if content.default:
-        axes.axvline(
-            content.default / fastest,
-            color='#c0392b',
-            linewidth=1.2,
-            label=f'default, {content.default / fastest:.3g}',
-        )
-    axes.axvline(
-        float(np.median(slowdown)),
-        color='#333333',
-        linewidth=1.2,
-        linestyle='--',
-        label=f'median, {np.median(slowdown):.3g}',
-    )
+        marks.insert(0, ('default', content.default / fastest, '#c0392b', '-'))
+    for name, at, colour, style in marks:
+        label = f'{name}, {at:.3g}'
+        axes.axvline(at, color=colour, linewidth=1.2, linestyle=style, label=label)
     axes.legend(fontsize=8, frameon=False)
     axes.set_xlabel(f'runtime / fastest ({text.duration(fastest)})', fontsize=9)
     axes.set_ylabel('configurations', fontsize=9)

@@ -28,12 +28,7 @@ def _padded(values: Sequence[int], width: int) -> List[float]:
 
 
 def feature_row(instruction: Instruction, is_root: bool) -> np.ndarray:
-    """Returns the 140 features of one instruction, float32.
-
-    Args:
-        instruction: the node.
-        is_root: whether it is the root of its computation.
-    """
+    """Returns the 140 features of one instruction, float32."""
     shape, window = instruction.shape, instruction.window
     row = [float(is_root), 0.0]
     row += [float(kind.name == shape.dtype) for kind in schema.ELEMENT_TYPES]
@@ -81,10 +76,7 @@ def _convolution(instruction: Instruction) -> List[float]:
 def graph_arrays(
     computations: Sequence[Computation],
 ) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns node features, opcodes and edges of a module.
-
-    Args:
-        computations: callees before callers.
+    """Returns node features, opcodes and edges of a module, callees first.
 
     Returns:
         node_feat float32 [n, 140]; node_opcode int32 [n]; edge_index int32

@@ -108,16 +108,11 @@ def matrix_cycles(
 def combined_ns(
     transfers: np.ndarray, computing: np.ndarray, trips, overlap
 ) -> np.ndarray:
-    """Returns the time of transfers and computation that overlap in part.
+    """Returns the time of transfers and computation, ns [c], that overlap in part.
 
     The first transfer and the last computation overlap with nothing, so one
-    trip takes the sum of the two.
-
-    Args:
-        transfers: ns, float64 [c].
-        computing: ns, float64 [c].
-        trips: tiles, [c].
-        overlap: share of the shorter one that hides behind the longer, [c].
+    trip takes the sum of the two.  `overlap` is the share of the shorter one
+    that hides behind the longer.
     """
     hidden = overlap * (1.0 - 1.0 / trips)
     longer = np.maximum(transfers, computing)

@@ -16,11 +16,8 @@ from baselines.data.packed import columns
 from baselines.data.packed import packer as split_packing
 
 _ARRAYS = (
-    'node_feat',
-    'node_opcode',
-    'edge_index',
-    'node_config_ids',
-    'config_runtime',
+    *('node_feat', 'node_opcode', 'edge_index'),
+    *('node_config_ids', 'config_runtime'),
 )
 # A program's codes begin at a multiple, whatever their width.
 _ALIGNMENT = 8
@@ -97,11 +94,9 @@ class LayoutPacker(split_packing.SplitPacker):
             group_first=configs.first,
             config_codes=configs.codes.reshape(-1).view(np.uint8),
             code_width=np.array([configs.codes.itemsize], np.uint8),
-            node_min=program.node_feat.min(axis=0, keepdims=True),
-            node_max=program.node_feat.max(axis=0, keepdims=True),
+            **split_packing.extremes('node', program.node_feat),
             # Every vector of the dictionary is in some row, so this is exact.
-            config_min=configs.vectors.min(axis=0, keepdims=True).astype(np.float32),
-            config_max=configs.vectors.max(axis=0, keepdims=True).astype(np.float32),
+            **split_packing.extremes('config', configs.vectors),
             max_opcode=program.node_opcode.max(keepdims=True),
         )
         padding = -configs.codes.nbytes % _ALIGNMENT

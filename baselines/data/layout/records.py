@@ -1,15 +1,12 @@
-"""One program of the layout collection: its arrays, read, checked and written.
-
-The file format is the published one (docs/design-contracts.md, 1).
-"""
+"""One program of the layout collection: its arrays, read, checked and written."""
 
 import contextlib
 import dataclasses
-import os
 from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
 
 import numpy as np
 
+from baselines.data import graph_files
 from baselines.data import npz
 from baselines.data import npz_stream
 from baselines.hlo import schema
@@ -24,23 +21,14 @@ LOWEST, HIGHEST = -1, 127
 
 # n nodes, m edges, c configurations of k nodes, s segment ends, F columns.
 _PROGRAM_SCHEMA: Mapping[str, npz.Field] = {
-    'node_feat': npz.Field('fiu', ('n', 'F'), np.float32),
-    'node_opcode': npz.Field('iu', ('n',), np.int32, 0, 65535, 'not an opcode'),
-    'edge_index': npz.Field(
-        'iu', ('m', 2), np.int32, 0, 'n', 'an edge outside the graph'
-    ),
+    **graph_files.GRAPH,
     'node_config_ids': npz.Field(
         'iu', ('k',), np.int64, 0, 'n', 'a node outside the graph'
     ),
-    'config_runtime': npz.Field(
-        'iu', ('c',), np.int64, 0, 2**62, 'a runtime is in nanoseconds'
-    ),
+    'config_runtime': graph_files.RUNTIME,
     # The published files have a leading axis of 1 here, others have not.
     'node_splits': npz.Field('iu', None, np.int64),
-    'pad': npz.Field(
-        'iu', (), np.int64, -1, 0, 'absent list entries are 0 or -1', optional=True
-    ),
-    'feature_names': npz.Field('U', ('F',), optional=True),
+    **graph_files.OPTIONAL,
 }
 LAYOUT_SCHEMA: Mapping[str, npz.Field] = {
     **_PROGRAM_SCHEMA,
@@ -51,7 +39,7 @@ _NOT_READ = ('node_config_feat', 'config_runtime_normalizers')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class LayoutRecord:
+class LayoutRecord(graph_files.GraphRecord):
     """A program and its layout configurations.
 
     Attributes:
@@ -78,16 +66,6 @@ class LayoutRecord:
     pad: int = 0
     feature_names: Optional[Tuple[str, ...]] = None
 
-    @property
-    def num_nodes(self) -> int:
-        """Number of nodes, n."""
-        return len(self.node_opcode)
-
-    @property
-    def num_configs(self) -> int:
-        """Number of configurations, c."""
-        return len(self.node_config_feat)
-
 
 def read_layout(path: str) -> LayoutRecord:
     """Reads and checks `<graph id>.npz`, all its configurations in memory.
@@ -100,10 +78,8 @@ def read_layout(path: str) -> LayoutRecord:
     """
     program = read_program(path)
     with open_configs(path, program) as blocks:
-        features = np.empty(
-            (len(program.config_runtime), *program.node_config_feat.shape[1:]),
-            np.float32,
-        )
+        shape = program.num_configs, *program.node_config_feat.shape[1:]
+        features = np.empty(shape, np.float32)
         for first, block in blocks:
             features[first : first + len(block)] = block
     return dataclasses.replace(program, node_config_feat=features)
@@ -124,15 +100,10 @@ def read_program(path: str) -> LayoutRecord:
         path, _PROGRAM_SCHEMA, _MAX_PROGRAM_BYTES, MAX_FILE_BYTES, _NOT_READ
     )
     _check_program(path, arrays)
-    names = arrays.pop('feature_names', None)
+    nodes = len(arrays['node_config_ids'])
     return LayoutRecord(
-        graph_id=os.path.splitext(os.path.basename(path))[0],
-        node_config_feat=np.zeros(
-            (0, len(arrays['node_config_ids']), len(schema.LAYOUT)), np.float32
-        ),
-        pad=int(arrays.pop('pad', 0)),
-        feature_names=None if names is None else tuple(names.tolist()),
-        **arrays,
+        node_config_feat=np.zeros((0, nodes, len(schema.LAYOUT)), np.float32),
+        **graph_files.record_fields(path, arrays),
     )
 
 
@@ -155,11 +126,8 @@ def open_configs(
         ValueError: what is wrong with the file, in one line.
         OSError: the file cannot be read.
     """
-    expected = (
-        len(program.config_runtime),
-        len(program.node_config_ids),
-        len(schema.LAYOUT),
-    )
+    nodes, columns = len(program.node_config_ids), len(schema.LAYOUT)
+    expected = program.num_configs, nodes, columns
     with npz_stream.open_array(path, 'node_config_feat', MAX_FILE_BYTES) as array:
         if array.dtype.kind not in 'fiu':
             raise ValueError(
@@ -169,8 +137,7 @@ def open_configs(
             raise ValueError(
                 f'{path}: node_config_feat has shape {array.shape}, expected '
                 f'{expected}: config_runtime has {expected[0]} entries, '
-                f'node_config_ids {expected[1]}, and a layout {expected[2]} '
-                'columns'
+                f'node_config_ids {nodes}, and a layout {columns} columns'
             )
         # Closed before the file is, as a thread reads ahead.
         with contextlib.closing(array.blocks()) as blocks:
@@ -219,43 +186,21 @@ def check_config_values(path: str, features: np.ndarray, first: int = 0) -> None
 
 
 def write_layout(path: str, record: LayoutRecord) -> None:
-    """Writes a record in the published schema and dtypes, whole or not at all.
+    """Writes a program; see `graph_files.write`."""
 
-    `pad` and the names are written only where they differ from the default, so
-    that an ordinary program has exactly the published keys.
+    def check(path, arrays):
+        _check_program(path, arrays)
+        check_config_values(path, arrays['node_config_feat'])
 
-    Args:
-        path: the file, `<graph id>.npz`; missing folders are made.
-        record: what goes into it.
-
-    Raises:
-        ValueError: the record is not a valid program.
-        OSError: the file cannot be written.
-    """
-    arrays = {
-        key: np.asarray(getattr(record, key))
-        for key in LAYOUT_SCHEMA
-        if getattr(record, key) is not None
-    }
-    arrays = npz.check_arrays(path, arrays, LAYOUT_SCHEMA)
-    _check_program(path, arrays)
-    check_config_values(path, arrays['node_config_feat'])
-    if not arrays['pad']:
-        del arrays['pad']
-    arrays['edge_index'] = arrays['edge_index'].astype(np.int64)
-    if arrays['node_opcode'].max() < 256:
-        arrays['node_opcode'] = arrays['node_opcode'].astype(np.uint8)
-    npz.write_arrays(path, arrays)
+    graph_files.write(path, record, LAYOUT_SCHEMA, check)
 
 
 def _check_program(path: str, arrays: Dict[str, Any]) -> None:
     """Checks what a schema cannot say; brings node_splits to [1, s]."""
-    nodes, columns = arrays['node_feat'].shape
-    if not nodes or not columns:
-        what = 'columns' if nodes else 'rows: the graph is empty'
-        raise ValueError(f'{path}: node_feat has no {what}')
+    graph_files.check_graph(path, arrays)
+    nodes = len(arrays['node_feat'])
     _check_configurable(path, arrays['node_config_ids'])
-    _check_runtimes(path, arrays['config_runtime'])
+    graph_files.check_runtimes(path, 'config_runtime', arrays['config_runtime'])
     splits = arrays['node_splits']
     if splits.ndim != 1 and splits.shape[:-1] != (1,):
         raise ValueError(
@@ -287,19 +232,4 @@ def _check_configurable(path: str, ids: np.ndarray) -> None:
         raise ValueError(
             f'{path}: node_config_ids has node {values[counts > 1][0]} '
             f'{counts[counts > 1][0]} times; a node is configured once'
-        )
-
-
-def _check_runtimes(path: str, runtimes: np.ndarray) -> None:
-    configs = len(runtimes)
-    if configs < 2:
-        count = 'only 1 configuration' if configs else 'no configuration'
-        raise ValueError(
-            f'{path}: config_runtime has {count}: there is nothing to rank'
-        )
-    missing = configs - np.count_nonzero(runtimes)
-    if 0 < missing < configs:
-        raise ValueError(
-            f'{path}: config_runtime is 0 for {missing} of {configs} '
-            'configurations; either all are (not published) or none'
         )

@@ -8,7 +8,7 @@ dictionary of distinct vectors; equal configurations share a row.  What depends
 on a vector alone (scaling, embedding) is done on the dictionary, once.
 """
 
-from typing import Any, Callable, Mapping, Optional, Sequence, Union
+from typing import Callable, Optional, Sequence, Union
 
 import numpy as np
 
@@ -17,6 +17,11 @@ from baselines.data.layout import records as layout_records
 from baselines.data.packed import splits
 
 Configs = Union[slice, Sequence[int], np.ndarray]
+
+_RECORD_COLUMNS = (
+    *('node_feat', 'node_opcode', 'edge_index', 'node_config_ids'),
+    *('config_runtime', 'node_splits'),
+)
 
 
 class LayoutStore(splits.PackedSplit):
@@ -34,14 +39,9 @@ class LayoutStore(splits.PackedSplit):
         group_first: int32 [U], the first configuration of each group.
         group_size: int32 [U], how many configurations it has.
         group_runtime: float64 [U], the mean of their runtimes.
-        group_std: float64 [U], their standard deviation (n - 1), in ns; 0 for
-            one.
-        config_node_offsets: int64 [G + 1].
-        split_offsets: int64 [G + 1].
-        group_offsets: int64 [G + 1].
-        vector_offsets: int64 [G + 1].
-        Those of `PackedSplit`; config_min and config_max are over all
-            configurations and configurable nodes.
+        group_std: float64 [U], their standard deviation (n - 1); 0 for one.
+        Offsets of what `columns` names, and those of `PackedSplit`; config_min and
+            config_max are over all configurations and configurable nodes.
     """
 
     packer = layout_packing.LayoutPacker
@@ -59,50 +59,14 @@ class LayoutStore(splits.PackedSplit):
         'code_width': 'graph',
     }
 
-    def __init__(
-        self, source: str, manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
-    ):
-        super().__init__(source, manifest, arrays)
-        self.node_config_ids = arrays['node_config_ids']
-        self.node_splits = arrays['node_splits']
-        self.config_group = arrays['config_group']
-        self.group_first = arrays['group_first']
-        self.group_size = arrays['group_size']
-        self.group_runtime = arrays['group_runtime']
-        self.group_std = arrays['group_std']
-        self.config_node_offsets = np.asarray(arrays['config_node_offsets'])
-        self.split_offsets = np.asarray(arrays['split_offsets'])
-        self.group_offsets = np.asarray(arrays['group_offsets'])
-        self.vector_offsets = np.asarray(arrays['vector_offsets'])
-        self._vectors = arrays['config_vectors']
-        self._codes = arrays['config_codes']
-        self._code_offsets = np.asarray(arrays['code_offsets'])
-        self._code_width = np.asarray(arrays['code_width'])
-
     @property
     def group_counts(self) -> np.ndarray:
         """int64 [G]: how many different configurations each graph has."""
         return np.diff(self.group_offsets)
 
-    def rows(self, what: str, graph: int) -> slice:
-        """Returns where a graph's rows are in the packed arrays.
-
-        Args:
-            what: 'node', 'edge', 'config_node', 'split', 'config', 'group' or
-                'vector'.
-            graph: the graph's index.
-
-        Raises:
-            IndexError: there is no such graph; negative ones neither.
-        """
-        if not 0 <= graph < self.num_graphs:
-            raise IndexError(f'graph {graph} of {self.num_graphs}')
-        offsets = getattr(self, f'{what}_offsets')
-        return slice(int(offsets[graph]), int(offsets[graph + 1]))
-
     def vectors(self, graph: int) -> np.ndarray:
         """Returns int8 [d, 18], a graph's distinct vectors, as a view."""
-        return np.asarray(self._vectors[self.rows('vector', graph)])
+        return np.asarray(self.config_vectors[self.rows('vector', graph)])
 
     def group_codes(self, graph: int) -> np.ndarray:
         """Returns a graph's different configurations, as a view.
@@ -114,23 +78,10 @@ class LayoutStore(splits.PackedSplit):
         rows = self.rows('group', graph)
         nodes = self.rows('config_node', graph)
         shape = rows.stop - rows.start, nodes.stop - nodes.start
-        width = int(self._code_width[graph])
-        start = int(self._code_offsets[graph])
-        content = np.asarray(self._codes[start : start + shape[0] * shape[1] * width])
+        width = int(self.code_width[graph])
+        start = int(self.code_offsets[graph])
+        content = np.asarray(self.config_codes[start:][: shape[0] * shape[1] * width])
         return content.view(f'<u{width}').reshape(shape)
-
-    def config_codes(self, graph: int, configs: Configs) -> np.ndarray:
-        """Returns the codes [len(configs), k] of some configurations, copied.
-
-        Args:
-            graph: the graph's index.
-            configs: numbers of its configurations, in any order.
-
-        Raises:
-            IndexError: there is no such graph or configuration.
-        """
-        groups = np.asarray(self.config_group[self.rows('config', graph)])
-        return self.group_codes(graph)[groups[configs]]
 
     def config_features(
         self,
@@ -156,7 +107,8 @@ class LayoutStore(splits.PackedSplit):
         Raises:
             IndexError: there is no such graph or configuration.
         """
-        codes = self.config_codes(graph, configs)
+        groups = np.asarray(self.config_group[self.rows('config', graph)])
+        codes = self.group_codes(graph)[groups[configs]]
         vectors = self.vectors(graph)
         table = np.asarray(vectors if scale is None else scale(vectors), np.float32)
         return np.take(table, codes.T if nodes_first else codes, axis=0)
@@ -192,19 +144,10 @@ class LayoutStore(splits.PackedSplit):
         Raises:
             IndexError: there is no such graph or configuration.
         """
-
-        def part(what, name):
-            return np.asarray(getattr(self, name)[self.rows(what, graph)])
-
+        fields = self._fields(graph, _RECORD_COLUMNS)
         return layout_records.LayoutRecord(
-            graph_id=self.graph_ids[graph],
-            node_feat=part('node', 'node_feat'),
-            node_opcode=part('node', 'node_opcode'),
-            edge_index=part('edge', 'edge_index'),
-            node_config_ids=part('config_node', 'node_config_ids'),
             node_config_feat=self.config_features(graph, configs),
-            config_runtime=part('config', 'config_runtime')[configs],
-            node_splits=part('split', 'node_splits')[None],
-            pad=self.pad,
-            feature_names=self.feature_names,
+            config_runtime=fields.pop('config_runtime')[configs],
+            node_splits=fields.pop('node_splits')[None],
+            **fields,
         )

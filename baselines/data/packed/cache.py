@@ -14,6 +14,7 @@ A folder that was replaced stays usable for those who have it mapped.
 import contextlib
 import errno
 import fcntl
+import glob
 import hashlib
 import itertools
 import json
@@ -44,16 +45,10 @@ def list_files(folder: str, suffix: str, limit: Optional[int] = None) -> Listing
     Raises:
         OSError: there is no such folder, or it cannot be read.
     """
-    with os.scandir(folder) as entries:
-        found = sorted(
-            (
-                entry
-                for entry in entries
-                if entry.name.endswith(suffix) and entry.name[0] != '.'
-            ),
-            key=lambda entry: entry.name,
-        )
-    states = ((entry.name, _state(entry)) for entry in found)
+    names = sorted(
+        name for name in os.listdir(folder) if name.endswith(suffix) and name[0] != '.'
+    )
+    states = ((name, _state(os.path.join(folder, name))) for name in names)
     listed = (
         (name, state.st_size, state.st_mtime_ns)
         for name, state in states
@@ -62,11 +57,11 @@ def list_files(folder: str, suffix: str, limit: Optional[int] = None) -> Listing
     return list(itertools.islice(listed, limit))
 
 
-def _state(entry: os.DirEntry) -> os.stat_result:
+def _state(path: str) -> os.stat_result:
     try:
-        return entry.stat()
+        return os.stat(path)
     except OSError:  # a link to nothing: reading it will say so
-        return entry.stat(follow_symlinks=False)
+        return os.lstat(path)
 
 
 def open_or_build(
@@ -167,13 +162,8 @@ def _remove_others(
     cache_dir: str, key: str, start: str, keep: Optional[str] = None
 ) -> None:
     """Removes folders `<key>.<start>*` but `keep`; only with the lock held."""
-    for name in os.listdir(cache_dir):
-        path = os.path.join(cache_dir, name)
-        if (
-            name.startswith(f'{key}.{start}')
-            and path != keep
-            and (not name.endswith('.lock'))
-        ):
+    for path in glob.glob(glob.escape(os.path.join(cache_dir, f'{key}.{start}')) + '*'):
+        if path != keep and not path.endswith('.lock'):
             shutil.rmtree(path, ignore_errors=True)
 
 

@@ -10,6 +10,7 @@ rows and for itself.  Opening compares its own, and those of columns of up to
 16 MB (all offsets and limits, and data of that size); `verify` compares all.
 """
 
+import contextlib
 import json
 import os
 import tokenize
@@ -198,19 +199,13 @@ class _Column:
 
     def abandon(self) -> None:
         """Closes the file if it is open; on a full disk even that may fail."""
-        try:
+        with contextlib.suppress(OSError):
             self._stream.close()
-        except OSError:
-            pass
 
     def _header(self) -> bytes:
         # The npy format, version 1.0: magic, length, a dict, spaces, newline.
-        text = repr(
-            {
-                'descr': self._dtype.str,
-                'fortran_order': False,
-                'shape': (self._rows, *self._row_shape),
-            }
-        ).encode('ascii')
+        shape = (self._rows, *self._row_shape)
+        described = {'descr': self._dtype.str, 'fortran_order': False, 'shape': shape}
+        text = repr(described).encode('ascii')
         start = b'\x93NUMPY\x01\x00' + (_HEADER_BYTES - 10).to_bytes(2, 'little')
         return start + text.ljust(_HEADER_BYTES - 11) + b'\n'

@@ -18,6 +18,14 @@ from baselines.data.packed import cache
 from baselines.data.packed import columns
 
 
+def extremes(part: str, features: np.ndarray) -> Dict[str, np.ndarray]:
+    """Returns the smallest and the largest value of each column, float32 [1, F]."""
+    return {
+        f'{part}_min': features.min(axis=0, keepdims=True).astype(np.float32),
+        f'{part}_max': features.max(axis=0, keepdims=True).astype(np.float32),
+    }
+
+
 class SplitPacker(abc.ABC):
     """Packs one split; `build` is what `cache.open_or_build` calls.
 

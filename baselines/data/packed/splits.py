@@ -2,7 +2,7 @@
 
 import os
 import sys
-from typing import Any, List, Mapping, Optional, Tuple, Type, TypeVar
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Type, TypeVar
 
 import numpy as np
 
@@ -68,19 +68,13 @@ class PackedSplit:
         """Takes what a packer wrote; made by `open`."""
         self.source = source
         self.manifest, self.arrays = manifest, arrays
+        for name, owner in self.columns.items():
+            column = arrays[name]
+            setattr(self, name, np.asarray(column) if owner == 'graph' else column)
+        for owner in {*self.columns.values()} - {'graph'}:
+            name = f'{owner}_offsets'
+            setattr(self, name, np.asarray(arrays[name]))
         self.graph_ids: List[str] = manifest['graph_ids']
-        self.node_feat = arrays['node_feat']
-        self.node_opcode = arrays['node_opcode']
-        self.edge_index = arrays['edge_index']
-        self.config_runtime = arrays['config_runtime']
-        self.node_offsets = np.asarray(arrays['node_offsets'])
-        self.edge_offsets = np.asarray(arrays['edge_offsets'])
-        self.config_offsets = np.asarray(arrays['config_offsets'])
-        self.node_min = np.asarray(arrays['node_min'])
-        self.node_max = np.asarray(arrays['node_max'])
-        self.config_min = np.asarray(arrays['config_min'])
-        self.config_max = np.asarray(arrays['config_max'])
-        self.max_opcode = np.asarray(arrays['max_opcode'])
         self.pad: int = manifest['pad']
         self.feature_names = as_tuple(manifest['feature_names'])
         self.has_runtimes: bool = manifest['has_runtimes']
@@ -157,7 +151,31 @@ class PackedSplit:
     @property
     def num_graphs(self) -> int:
         """Number of graphs, G."""
-        return len(self.graph_ids)
+        return len(self)
+
+    def rows(self, what: str, graph: int) -> slice:
+        """Returns where a graph's rows are in the packed arrays.
+
+        Args:
+            what: as in `columns`: 'node', 'edge', 'config', ...
+            graph: the graph's index.
+
+        Raises:
+            IndexError: there is no such graph; negative ones neither.
+        """
+        if not 0 <= graph < self.num_graphs:
+            raise IndexError(f'graph {graph} of {self.num_graphs}')
+        offsets = getattr(self, f'{what}_offsets')
+        return slice(int(offsets[graph]), int(offsets[graph + 1]))
+
+    def _fields(self, graph: int, names: Iterable[str]) -> Dict[str, Any]:
+        """What a record says of a graph: its part of some columns, as views."""
+        parts = {
+            name: np.asarray(getattr(self, name)[self.rows(self.columns[name], graph)])
+            for name in names
+        }
+        shared = {'pad': self.pad, 'feature_names': self.feature_names}
+        return {'graph_id': self.graph_ids[graph], **shared, **parts}
 
     @property
     def config_counts(self) -> np.ndarray:

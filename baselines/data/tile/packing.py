@@ -27,10 +27,8 @@ class TilePacker(split_packing.SplitPacker):
         self._digest(record.graph_id, arrays)
         writer.append(
             **arrays,
-            node_min=record.node_feat.min(axis=0, keepdims=True),
-            node_max=record.node_feat.max(axis=0, keepdims=True),
-            config_min=record.config_feat.min(axis=0, keepdims=True),
-            config_max=record.config_feat.max(axis=0, keepdims=True),
+            **split_packing.extremes('node', record.node_feat),
+            **split_packing.extremes('config', record.config_feat),
             max_opcode=record.node_opcode.max(keepdims=True),
         )
         return {

@@ -38,8 +38,6 @@ class TileStore(splits.PackedSplit):
         self, source: str, manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
     ):
         super().__init__(source, manifest, arrays)
-        self.config_feat = arrays['config_feat']
-        self.config_runtime_normalizers = arrays['config_runtime_normalizers']
         self.config_feature_names = splits.as_tuple(manifest['config_feature_names'])
 
     def record(self, index: int) -> records.TileRecord:
@@ -48,23 +46,7 @@ class TileStore(splits.PackedSplit):
         Raises:
             IndexError: there is no such kernel; negative ones neither.
         """
-        if not 0 <= index < self.num_graphs:
-            raise IndexError(f'kernel {index} of {self.num_graphs}')
-        nodes, edges, configs = (
-            slice(offsets[index], offsets[index + 1])
-            for offsets in (self.node_offsets, self.edge_offsets, self.config_offsets)
-        )
         return records.TileRecord(
-            graph_id=self.graph_ids[index],
-            node_feat=np.asarray(self.node_feat[nodes]),
-            node_opcode=np.asarray(self.node_opcode[nodes]),
-            edge_index=np.asarray(self.edge_index[edges]),
-            config_feat=np.asarray(self.config_feat[configs]),
-            config_runtime=np.asarray(self.config_runtime[configs]),
-            config_runtime_normalizers=np.asarray(
-                self.config_runtime_normalizers[configs]
-            ),
-            pad=self.pad,
-            feature_names=self.feature_names,
             config_feature_names=self.config_feature_names,
+            **self._fields(index, records.ARRAYS),
         )

@@ -38,13 +38,7 @@ RANDOM_SLOTS = 20.0
 
 
 def roofline_ns(moved_bytes: float, matrix_cycles: float = 0.0, slots: float = 0.0):
-    """Returns the longer of memory and computation, ns.
-
-    Args:
-        moved_bytes: read and written.
-        matrix_cycles: of the matrix units.
-        slots: vector operations on whole registers.
-    """
+    """Returns the longer of memory and computation, ns."""
     cycles = matrix_cycles + slots / TPU_V3.slots_per_cycle
     return max(moved_bytes / TPU_V3.hbm_bytes_per_ns, cycles / TPU_V3.clock_ghz)
 
@@ -89,12 +83,9 @@ def elementwise_ns(
 ) -> float:
     """Returns the time of an element-wise operation.
 
-    Args:
-        opcode: decides the slots per register.
-        tensor: its result.
-        layout: of the result and, after copies, of all operands.
-        moved: element types of what is read from memory or written to it; what
-            is fused with its producer or its only consumer is not moved.
+    All operands have, after copies, the layout of the result.  `moved` are the
+    element types of what is read from memory or written to it; what is fused
+    with its producer or its only consumer is not moved.
     """
     count = registers(tensor.dims, layout)
     moved_bytes = count * _REGISTER * sum(BYTES[dtype] for dtype in moved)
@@ -110,19 +101,12 @@ def reduce_ns(
     result_layout: Layout,
     read: bool,
 ) -> float:
-    """Returns the time of a reduction.
+    """Returns the time of a reduction over dimensions.
 
     One slot per register of the input.  Reducing the fastest dimension ends
     with a shuffle across lanes (14 slots) per row of registers, the second
-    fastest with one across sublanes (6 slots).
-
-    Args:
-        tensor: the input.
-        layout: its layout.
-        over: dimensions that vanish.
-        result: the output.
-        result_layout: its layout.
-        read: whether the input comes from memory.
+    fastest with one across sublanes (6 slots).  `read` says whether the input
+    comes from memory.
     """
     count = registers(tensor.dims, layout)
     slots = float(count)

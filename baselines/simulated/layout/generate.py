@@ -4,12 +4,13 @@ Everything derives from (seed, source, split, program, search), so that a progra
 does not depend on how many others are made.
 """
 
-from typing import NamedTuple, Tuple
+from typing import Dict, Tuple
 import zlib
 
 import numpy as np
 
 from baselines.data.layout.records import LayoutRecord
+from baselines.hlo import graph
 from baselines.simulated import hlo_rows
 from baselines.simulated.layout import rules
 from baselines.simulated.layout import search
@@ -20,26 +21,9 @@ from baselines.simulated.layout.programs import Program
 # Raise it whenever the same parameters give other arrays.
 GENERATOR_VERSION = 2
 
-_SEGMENT_MARKS = ('cluster', 'while', 'cond')
-
-
-class Graph(NamedTuple):
-    """The arrays of a program that no configuration changes; see LayoutRecord."""
-
-    node_feat: np.ndarray
-    node_opcode: np.ndarray
-    edge_index: np.ndarray
-    node_splits: np.ndarray
-
 
 class CompiledProgram:
-    """A program, built once for several collections.
-
-    Args:
-        program: which one.
-        seed: of the whole data set.
-        book: one of `rules.NAMES`.
-    """
+    """A program, built once for several collections, with rules of a book."""
 
     def __init__(self, program: Program, seed: int = 0, book: str = 'roofline'):
         module = program.build()
@@ -55,23 +39,19 @@ class CompiledProgram:
     ) -> LayoutRecord:
         """Searches, measures and returns what goes into a file.
 
+        Runtimes have the noise of the rules, drawn anew for each repetition.
+
         Args:
             searched: 'random' or 'default'.
             configs: least and most configurations; how many there are is drawn
                 in between, on a logarithmic scale.
             many_repeats: whether nearly all configurations repeat a few distinct
                 ones, as in some real programs; `random` only.
-
-        Returns:
-            The record.  Runtimes are simulated ns with the noise of the rules,
-            drawn anew for each repetition.
         """
         if searched not in search.SEARCHES:
             raise ValueError(f'{searched!r} is not one of {", ".join(search.SEARCHES)}')
         name = f'{searched} {self.program.name}'.encode()
-        rng = np.random.Generator(
-            np.random.PCG64(np.random.SeedSequence([self._seed, zlib.crc32(name)]))
-        )
+        rng = np.random.default_rng([self._seed, zlib.crc32(name)])
         least, most = configs
         count = int(round(least * (most / least) ** rng.random()))
         slots = self.model.slots
@@ -94,7 +74,7 @@ class CompiledProgram:
             node_config_ids=self.model.config_nodes,
             node_config_feat=search.features(slots, choices),
             config_runtime=np.maximum(runtimes, 1),
-            **self.graph._asdict(),
+            **self.graph,
         )
 
     def _measure(self, choices: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -102,22 +82,13 @@ class CompiledProgram:
         return self.model.runtime_ns(choices) * (1.0 + self.model.rules.noise * noise)
 
 
-def graph_arrays(module: Module) -> Graph:
-    """Returns node features, opcodes, edges and segment ends of a module.
-
-    Returns:
-        Arrays in the shapes and types of LayoutRecord.
-    """
-    return Graph(*hlo_rows.graph_arrays(module.computations), _node_splits(module))
-
-
-def _node_splits(module: Module) -> np.ndarray:
-    """0, the ends of the computations that are loops, the number of nodes."""
-    splits, end = [0], 0
-    for name, computation in zip(module.names, module.computations):
-        end += len(computation.instructions)
-        if any(mark in name for mark in _SEGMENT_MARKS):
-            splits.append(end)
-    if splits[-1] < end:
-        splits.append(end)
-    return np.array([splits], np.int64)
+def graph_arrays(module: Module) -> Dict[str, np.ndarray]:
+    """Returns what no configuration changes, as LayoutRecord has it."""
+    features, opcodes, edges = hlo_rows.graph_arrays(module.computations)
+    sizes = [len(computation.instructions) for computation in module.computations]
+    return {
+        'node_feat': features,
+        'node_opcode': opcodes,
+        'edge_index': edges,
+        'node_splits': graph.node_splits(module.names, sizes)[None],
+    }

@@ -16,16 +16,9 @@ def gradients(
     seeds: Sequence[Instruction],
     wanted: Sequence[Instruction],
 ) -> List[Instruction]:
-    """Appends the gradients of `results` with respect to `wanted`.
+    """Appends the gradients of `results` with respect to `wanted`, one for each.
 
-    Args:
-        net: the program; `wanted` and `results` are in its computation `here`.
-        results: what is differentiated.
-        seeds: the gradient of each result, of its shape.
-        wanted: where gradients are asked for.
-
-    Returns:
-        A gradient per entry of `wanted`.
+    All of them are in `net.here`; `seeds` are the gradients of the results.
 
     Raises:
         ValueError: no result depends on one of them.
@@ -52,6 +45,8 @@ def gradients(
         if id(node) in net.custom:
             for earlier, part in net.custom[id(node)](gradient):
                 give(earlier, part)
+        elif node.opcode in _UNARY:
+            give(node.operands[0], _UNARY[node.opcode](net, node, gradient))
         elif node.opcode in _RULES:
             _RULES[node.opcode](net, node, gradient, give)
     missing = [w.opcode for w in wanted if id(w) not in found]
@@ -70,6 +65,12 @@ def _subtract(net, node, g, give):
     give(node.operands[1], net.op('negate', g))
 
 
+def _maximum(net, node, g, give):
+    x, y = node.operands
+    seen = net.op('compare', x, y)
+    give(x, net.op('select', seen, g, net.fill(g)))
+
+
 def _multiply(net, node, g, give):
     x, y = node.operands
     give(x, net.op('multiply', g, y))
@@ -83,39 +84,16 @@ def _divide(net, node, g, give):
     give(y, net.op('negate', net.op('multiply', part, node)))
 
 
-def _maximum(net, node, g, give):
-    x, y = node.operands
-    seen = net.op('compare', x, y)
-    give(x, net.op('select', seen, g, net.fill(g)))
-
-
-def _exponential(net, node, g, give):
-    give(node.operands[0], net.op('multiply', g, node))
-
-
-def _log(net, node, g, give):
-    give(node.operands[0], net.op('divide', g, node.operands[0]))
-
-
-def _rsqrt(net, node, g, give):
+def _rsqrt(net, node, g):
     cube = net.op('divide', node, node.operands[0])
-    give(node.operands[0], net.scaled(net.op('multiply', g, cube)))
+    return net.scaled(net.op('multiply', g, cube))
 
 
-def _squash(net, node, g, give):
+def _squash(net, node, g):
     """tanh' = 1 - y^2, logistic' = y (1 - y)."""
     other = node if node.opcode == 'tanh' else net.fill(node)
     rest = net.op('subtract', other, net.op('multiply', node, node))
-    give(node.operands[0], net.op('multiply', g, rest))
-
-
-def _negate(net, node, g, give):
-    give(node.operands[0], net.op('negate', g))
-
-
-def _convert(net, node, g, give):
-    x = node.operands[0]
-    give(x, net.here.convert(g, x.shape.dtype))
+    return net.op('multiply', g, rest)
 
 
 def _broadcast(net, node, g, give):
@@ -134,13 +112,8 @@ def _reduce(net, node, g, give):
     give(x, wide)
 
 
-def _transpose(net, node, g, give):
-    back = [node.dimensions.index(d) for d in range(len(node.dimensions))]
-    give(node.operands[0], net.transpose(g, back))
-
-
-def _reshape(net, node, g, give):
-    give(node.operands[0], net.reshape(g, node.operands[0].shape.dims))
+def _transpose(net, node, g):
+    return net.transpose(g, [node.dimensions.index(d) for d in sorted(node.dimensions)])
 
 
 def _slice(net, node, g, give):
@@ -166,29 +139,15 @@ def _concatenate(net, node, g, give):
 
 
 def _pool(net, node, g, give):
-    x = node.operands[0]
-    window = node.window[1:-1]
-    give(
-        x,
-        net.windowed(
-            'select-and-scatter', x.shape.dims, x, g, window=window, calls='add'
-        ),
-    )
+    x, window = node.operands[0], node.window[1:-1]
+    opcode = 'select-and-scatter'
+    give(x, net.windowed(opcode, x.shape.dims, x, g, window=window, calls='add'))
 
 
 def _gather(net, node, g, give):
     table, indices = node.operands
-    give(
-        table,
-        net.here.add(
-            'scatter',
-            table.shape,
-            net.fill(table),
-            indices,
-            g,
-            calls=(net.reducer('add', g.shape.dtype),),
-        ),
-    )
+    zeros, calls = net.fill(table), (net.reducer('add', g.shape.dtype),)
+    give(table, net.here.add('scatter', table.shape, zeros, indices, g, calls=calls))
 
 
 def _dot(net, node, g, give):
@@ -207,10 +166,8 @@ def _convolution(net, node, g, give):
     turned = net.here.add('reverse', kernel.shape, kernel, dimensions=(0, 1))
     back = [Window(w.size, 1, w.size - 1 - w.low, w.low) for w in node.window]
     numbers = ConvolutionDims(0, 3, (1, 2), 3, 2, (0, 1), 0, 3)
-    give(
-        x,
-        net.convolve(g, turned, numbers, x.shape.dims, back, ('mssn', 'mssk', 'wwnk')),
-    )
+    roles = 'mssn', 'mssk', 'wwnk'
+    give(x, net.convolve(g, turned, numbers, x.shape.dims, back, roles))
     # The kernel's gradient slides the images over each other: batch is summed,
     # the input's features stand where the batch stood.
     across = [
@@ -218,12 +175,8 @@ def _convolution(net, node, g, give):
         for size, w in zip((height, width), node.window)
     ]
     numbers = ConvolutionDims(3, 0, (1, 2), 0, 3, (1, 2), 2, 3)
-    give(
-        kernel,
-        net.convolve(
-            x, g, numbers, kernel.shape.dims, across, ('ssmn', 'kssm', 'kwwn')
-        ),
-    )
+    roles = 'ssmn', 'kssm', 'kwwn'
+    give(kernel, net.convolve(x, g, numbers, kernel.shape.dims, across, roles))
 
 
 def _spread(net, g, x, window) -> Instruction:
@@ -242,28 +195,32 @@ def _select(net, node, g, give):
     give(y, net.op('select', seen, net.fill(g), g))
 
 
+# How the gradient `g` of a node goes on to its operands: of those with one, what
+# they get; of others, a function that gives each its own.
+_UNARY: Dict[str, Callable] = {
+    'convert': lambda net, node, g: net.here.convert(g, node.operands[0].shape.dtype),
+    'exponential': lambda net, node, g: net.op('multiply', g, node),
+    'log': lambda net, node, g: net.op('divide', g, node.operands[0]),
+    'logistic': _squash,
+    'negate': lambda net, node, g: net.op('negate', g),
+    'reshape': lambda net, node, g: net.reshape(g, node.operands[0].shape.dims),
+    'rsqrt': _rsqrt,
+    'tanh': _squash,
+    'transpose': _transpose,
+}
 _RULES: Dict[str, Callable] = {
     'add': _add,
     'broadcast': _broadcast,
     'concatenate': _concatenate,
-    'convert': _convert,
     'convolution': _convolution,
     'divide': _divide,
     'dot': _dot,
-    'exponential': _exponential,
     'gather': _gather,
-    'log': _log,
-    'logistic': _squash,
     'maximum': _maximum,
     'multiply': _multiply,
-    'negate': _negate,
     'reduce': _reduce,
     'reduce-window': _pool,
-    'reshape': _reshape,
-    'rsqrt': _rsqrt,
     'select': _select,
     'slice': _slice,
     'subtract': _subtract,
-    'tanh': _squash,
-    'transpose': _transpose,
 }

@@ -51,12 +51,7 @@ def row_major(rank: int) -> Layout:
 
 @functools.lru_cache(maxsize=None)
 def registers(dims: Tuple[int, ...], layout: Layout) -> int:
-    """Returns how many 8 x 128 registers an array fills.
-
-    Args:
-        dims: elements per logical dimension.
-        layout: minor to major.
-    """
+    """Returns how many 8 x 128 registers an array fills."""
     fastest_first = np.array([[dims[d] for d in layout]], np.int64)
     return int(tpu.in_registers(fastest_first).prod())
 
@@ -71,18 +66,12 @@ def same(dims: Tuple[int, ...], a: Layout, b: Layout) -> bool:
 def is_bitcast(
     source: Tuple[int, ...], a: Layout, target: Tuple[int, ...], b: Layout
 ) -> bool:
-    """Returns whether a reshape leaves the memory as it is.
+    """Returns whether a reshape, from layout a to b, leaves the memory as it is.
 
     Dimensions that are split or merged must lie together in memory, slowest
     first, everything else in the same order on both sides; and the registers
     must keep their content: same size of the fastest dimension, and of the
     second, where that is not a multiple of 8.
-
-    Args:
-        source: dimensions before.
-        a: layout before.
-        target: dimensions after.
-        b: layout after.
     """
     groups = _groups(source, target)
     before = _order(source, a, [members for members, _ in groups])

@@ -85,13 +85,10 @@ class LayoutModel:
     def add(
         self, values: Tuple[Value, ...], times: float, price, share: float = 1.0
     ) -> None:
-        """Adds a cost that depends on the layouts of a few values.
+        """Adds a cost, ns, that depends on the layouts of a few values.
 
-        Args:
-            values: on what it depends.
-            times: how often it is paid.
-            price: takes a layout per value, returns ns.
-            share: of what it is above the least that counts.
+        It is paid `times`; `price` takes a layout per value.  Of what is above the
+        least, `share` counts.
         """
         slots = tuple(sorted({v.slot for v in values} - {-1}))
         table = np.zeros([len(self.slots[s].layouts) for s in slots])
@@ -116,13 +113,10 @@ class LayoutModel:
         return list(range(first, first + 1 + len(node.operands)))
 
     def runtime_ns(self, choices: np.ndarray) -> np.ndarray:
-        """Returns noiseless runtimes, ns.
+        """Returns noiseless runtimes, ns, float64 [c].
 
         Args:
             choices: int [c, slots], an index into the layouts of each slot.
-
-        Returns:
-            float64 [c].
         """
         total = np.full(len(choices), self.base_ns)
         if not self._tables:

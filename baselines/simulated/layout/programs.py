@@ -78,12 +78,6 @@ class Program(NamedTuple):
 def draw_programs(source: str, split: str, count: int, seed: int) -> List[Program]:
     """Draws different programs of one split; the first ones do not depend on `count`.
 
-    Args:
-        source: 'xla' or 'nlp'.
-        split: 'train', 'valid' or 'test'.
-        count: how many.
-        seed: of the whole data set.
-
     Raises:
         ValueError: source or split is unknown, or there are not that many.
     """
@@ -91,7 +85,7 @@ def draw_programs(source: str, split: str, count: int, seed: int) -> List[Progra
         if value not in choice:
             raise ValueError(f'{value!r} is not one of {", ".join(choice)}')
     place = SOURCES.index(source), SPLITS.index(split)
-    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, *place])))
+    rng = np.random.default_rng([seed, *place])
     found: Dict[str, Program] = {}
     families = _FAMILIES[source]
     for _ in range(1000 + 100 * count):

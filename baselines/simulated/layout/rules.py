@@ -60,12 +60,7 @@ NAMES = (*BOOKS, 'drawn')
 
 
 def rules_of(book: str, rng: np.random.Generator) -> Rules:
-    """Returns the rules of one program.
-
-    Args:
-        book: one of NAMES.
-        rng: decides where the book leaves it open.
-    """
+    """Returns the rules of one program; `rng` decides where the book leaves it open."""
     if book in BOOKS:
         return BOOKS[book]
 

@@ -28,14 +28,8 @@ def shared(slots: List[Slot], choices: np.ndarray) -> np.ndarray:
     """Lets all instructions with the same choice choose as the first of them.
 
     Real configurations are like that: they map what a compiler takes without
-    measuring to something else, for all instructions of a kind at once.
-
-    Args:
-        slots: what there is to choose.
-        choices: uint8 [c, slots].
-
-    Returns:
-        uint8 [c, slots].
+    measuring to something else, for all instructions of a kind at once.  Takes
+    and returns uint8 [c, slots].
     """
     nodes: Dict[int, List[int]] = {}
     for number, slot in enumerate(slots):
@@ -51,16 +45,9 @@ def shared(slots: List[Slot], choices: np.ndarray) -> np.ndarray:
 def random_search(
     slots: List[Slot], count: int, rng: np.random.Generator, repeated: float = REPEATED
 ) -> np.ndarray:
-    """Draws configurations, all layouts equally likely.
+    """Draws configurations, all layouts equally likely: uint8 [count, slots].
 
-    Args:
-        slots: what there is to choose.
-        count: how many.
-        rng: source of randomness.
-        repeated: share of them that repeat another one.
-
-    Returns:
-        uint8 [count, slots], in random order.
+    A share of them repeats another one; their order is random.
     """
     sizes = np.array([len(s.layouts) for s in slots])
     fresh = max(1, count - int(repeated * count))
@@ -79,16 +66,14 @@ def genetic_search(
 
     Each generation keeps the quarter that measured fastest so far, and makes
     children of two of them: every configurable node comes from either parent,
-    then about two nodes are drawn anew.
+    then about two nodes are drawn anew.  Returns all that were measured, in
+    random order, uint8 [count, slots].
 
     Args:
         slots: what there is to choose.
         count: how many configurations to measure in all.
         rng: source of randomness.
         measure: takes uint8 [n, slots], returns noisy runtimes, [n].
-
-    Returns:
-        uint8 [count, slots]: all that were measured, in random order.
     """
     sizes = np.array([len(s.layouts) for s in slots])
     nodes = np.array([s.node for s in slots])
@@ -109,11 +94,7 @@ def genetic_search(
 
 
 def features(slots: List[Slot], choices: np.ndarray) -> np.ndarray:
-    """Writes configurations the way the collection has them.
-
-    Args:
-        slots: what there is to choose.
-        choices: int [c, slots].
+    """Writes configurations [c, slots] the way the collection has them.
 
     Returns:
         int8 [c, k, 18]: output, input, kernel layouts of each node, minor to

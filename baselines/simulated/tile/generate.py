@@ -50,24 +50,21 @@ def generate_kernel(
 ) -> records.TileRecord:
     """Returns one simulated kernel.
 
+    Its id is `<program>_<16 hex digits>`, runtimes are in simulated nanoseconds,
+    the normaliser is the runtime of the configuration that a compiler's heuristic
+    would take.
+
     Args:
         split: 'train', 'valid' or 'test'; decides which programs are possible.
         index: which kernel of the split; programs take turns.
         seed: of the whole data set.
         configs_mean: configurations per kernel, about, on average.
-
-    Returns:
-        The record; its id is `<program>_<16 hex digits>`, runtimes are in
-        simulated nanoseconds, the normaliser is the runtime of the
-        configuration that a compiler's heuristic would take.
     """
     choice = [p for p in programs() if p.split == split]
     if not choice:
         raise ValueError(f'split {split!r} is not one of {", ".join(SPLITS)}')
     program = choice[index % len(choice)]
-    rng = np.random.Generator(
-        np.random.PCG64(np.random.SeedSequence([seed, SPLITS.index(split), index]))
-    )
+    rng = np.random.default_rng([seed, SPLITS.index(split), index])
     while True:
         kernel = draw_kernel(program, rng)
         workload = Workload(kernel.computations, kernel.space)
@@ -118,16 +115,7 @@ def draw_kernel(program: Program, rng: np.random.Generator) -> kernels.Kernel:
 def draw_tiles(
     workload: Workload, rng: np.random.Generator, configs_mean: float
 ) -> np.ndarray:
-    """Draws the configurations of a kernel: distinct tiles that fit in memory.
-
-    Args:
-        workload: the kernel.
-        rng: source of randomness.
-        configs_mean: configurations per kernel, about, on average.
-
-    Returns:
-        int64 [c, axes], elements, in random order.
-    """
+    """Draws distinct tiles that fit in memory, int64 [c, axes], in random order."""
     most = MAX_CONFIGS_PER_MEAN * configs_mean
     # Many kernels have fewer tiles than a large mean asks for: lean to the limit.
     lean = max(2.2 - configs_mean / 1000.0, 0.2)

@@ -186,15 +186,7 @@ def chain(
     names: tuple,
     nodes: int,
 ) -> Instruction:
-    """Appends random snippets until the computation has `nodes` instructions.
-
-    Args:
-        body: grows.
-        x: where the chain starts, f32.
-        rng: draws the snippets.
-        names: the choice.
-        nodes: where to stop.
-    """
+    """Appends random snippets to `x` until the computation has `nodes` instructions."""
     while len(body.instructions) < nodes:
         x = SNIPPETS[names[int(rng.integers(len(names)))]](body, x, rng)
     return x

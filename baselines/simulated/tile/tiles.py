@@ -62,10 +62,7 @@ def _depth_step(size: int) -> int:
 
 
 def bounds_of(tensor: Tensor) -> Bounds:
-    """Returns the bounds that describe a tile of `tensor`, slowest first.
-
-    Only dimensions that follow an axis appear.
-    """
+    """Returns the bounds of the dimensions that follow an axis, slowest first."""
     rank = len(tensor.dims)
     units = {0: LANES, 1: SUBLANES} if rank > 1 else {0: SUBLANES * LANES}
     return tuple(
@@ -92,15 +89,8 @@ def axis_candidates(size: int, step: int, odd: int = 1) -> np.ndarray:
 def candidates(space: Space, rng: np.random.Generator, draws: int) -> np.ndarray:
     """Draws distinct tiles, all combinations of `axis_candidates` alike.
 
-    Axes are cut finer where that leaves fewer than `draws` combinations.
-
-    Args:
-        space: the axes.
-        rng: source of randomness.
-        draws: tiles to draw; duplicates are dropped.
-
-    Returns:
-        int64 [c, axes], elements, rows sorted, c <= draws.
+    Axes are cut finer where that leaves fewer than `draws` combinations; no more
+    than that are returned: int64 [c, axes], elements, rows sorted.
     """
     for odd in (1, 3, 5, 7, 15, 31, 63):
         choices = [
@@ -115,14 +105,10 @@ def candidates(space: Space, rng: np.random.Generator, draws: int) -> np.ndarray
 
 
 def config_features(space: Space, tiles: np.ndarray) -> np.ndarray:
-    """Returns the 24 configuration columns, float32 [c, 24].
+    """Returns the 24 configuration columns of tiles [c, axes], float32 [c, 24].
 
     Kernel, output and input bounds, each as 6 values padded with 0, their sum
     and their product; bounds that a kernel lacks are 0 in all 8 columns.
-
-    Args:
-        space: the axes.
-        tiles: int64 [c, axes], elements.
     """
     blocks = [
         _block(bounds, tiles)

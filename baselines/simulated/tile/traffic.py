@@ -18,12 +18,7 @@ from baselines.simulated.tpu import in_registers
 
 
 class Tiling:
-    """Tiles of a kernel's axes with what every formula needs of them.
-
-    Args:
-        space: the axes.
-        tiles: int64 [c, axes], elements.
-    """
+    """Tiles [c, axes] of a kernel's axes with what every formula needs of them."""
 
     def __init__(self, space: Space, tiles: np.ndarray):
         self.tiles = tiles

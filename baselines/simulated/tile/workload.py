@@ -74,12 +74,7 @@ class Work:
 
 
 class Workload(Work):
-    """Work of one kernel per tile.
-
-    Args:
-        computations: the HLO module, callees first, entry last.
-        space: the axes that the kernel loops over.
-    """
+    """Work of one kernel per tile."""
 
     def __init__(self, computations: Sequence[Computation], space: Space):
         super().__init__(computations)
@@ -156,12 +151,7 @@ class Workload(Work):
         return cycles
 
     def runtime_ns(self, tiles: np.ndarray, chip: tpu.Chip = tpu.TPU_V3):
-        """Returns the simulated time of each tile, ns, float64 [c].
-
-        Args:
-            tiles: int64 [c, axes], elements.
-            chip: the figures of the machine.
-        """
+        """Returns the simulated time of each tile [c, axes], ns, float64 [c]."""
         tiling = traffic.Tiling(self.space, tiles)
         _, twice = self.vector_memory(tiling)
         overlap = np.where(twice <= chip.vector_memory_bytes, chip.overlap, 0.0)

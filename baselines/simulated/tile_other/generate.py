@@ -24,11 +24,7 @@ def generate_kernel(
 ) -> records.TileRecord:
     """Returns one simulated kernel; its machine and programs come from the seed.
 
-    Args:
-        split: 'train', 'valid' or 'test'.
-        index: which kernel of the split; programs take turns.
-        seed: of the whole collection.
-        configs_mean: configurations per kernel, about, on average.
+    Arguments as in `tile.generate.generate_kernel`.
     """
     program = programs.program(split, index, seed)
     machine = machine_lib.draw_machine(seed)

@@ -52,12 +52,7 @@ _POINTWISE = (
 
 
 def program(split: str, index: int, seed: int) -> Program:
-    """Returns a program: another split, number or seed is another one.
-
-    Args:
-        split: 'train', 'valid' or 'test'.
-        index: which kernel asks; programs take turns.
-        seed: of the collection.
+    """Returns the program of a kernel of a split; programs take turns.
 
     Raises:
         ValueError: there is no such split.

@@ -23,13 +23,7 @@ _RESIDENT = 1 / 64  # of the vector memory
 
 
 class Job(workload.Work):
-    """One kernel on one machine.
-
-    Args:
-        computations: the HLO module, callees first, entry last.
-        space: the axes that the kernel loops over.
-        machine: the figures.
-    """
+    """One kernel on one machine."""
 
     def __init__(
         self, computations: Sequence[Computation], space: Space, machine: Machine
@@ -85,11 +79,7 @@ class Job(workload.Work):
         return moved + fixed, 2 * moved + fixed
 
     def runtime_ns(self, tiles: np.ndarray) -> np.ndarray:
-        """Returns the time of each tile, ns, float64 [c].
-
-        Args:
-            tiles: int64 [c, axes], elements.
-        """
+        """Returns the time of each tile [c, axes], ns, float64 [c]."""
         machine = self._machine
         tiling = traffic.Tiling(self._space, tiles)
         trips = tiling.trips_per_axis

@@ -101,7 +101,7 @@ def test_packed_arrays(tmp_path):
         )
     assert not store.record(1).config_feat.flags.writeable
     for index in (3, -1):
-        with pytest.raises(IndexError, match=f'kernel {index} of 3'):
+        with pytest.raises(IndexError, match=f'graph {index} of 3'):
             store.record(index)
 
 

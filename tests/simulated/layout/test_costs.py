@@ -317,7 +317,7 @@ def test_a_loop_costs_its_trips():
     # The loop's computations end segments, and so does the program.
     graph = graph_arrays(module)
     ends = np.cumsum([len(c.instructions) for c in module.computations])
-    assert graph.node_splits.tolist() == [[0, *ends]]
+    assert graph['node_splits'].tolist() == [[0, *ends]]
 
 
 def test_many_configurations_cost_what_each_costs_alone(monkeypatch):

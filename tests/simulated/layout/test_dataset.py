@@ -157,8 +157,8 @@ def test_too_many_programs_are_refused(monkeypatch):
 
 def test_blocks_repeat():
     program = CompiledProgram(programs.draw_programs('xla', 'train', 1, 0)[0])
-    rows = np.unique(program.graph.node_feat, axis=0)
-    assert len(rows) < 0.5 * len(program.graph.node_feat)
+    rows = np.unique(program.graph['node_feat'], axis=0)
+    assert len(rows) < 0.5 * len(program.graph['node_feat'])
 
 
 # Files.

@@ -1,0 +1,111 @@
+"""What the files of both collections have in common, and how records are written.
+
+The file formats are the published ones (docs/design-contracts.md, 1).  Integers of
+any width are accepted; what comes out has one dtype per array, and nobody checks it
+again.
+"""
+
+import os
+from typing import Any, Callable, Dict, Mapping
+
+import numpy as np
+
+from baselines.data import npz
+
+# n nodes, m edges, c configurations, F columns.
+GRAPH: Mapping[str, npz.Field] = {
+    'node_feat': npz.Field('fiu', ('n', 'F'), np.float32),
+    'node_opcode': npz.Field('iu', ('n',), np.int32, 0, 65535, 'not an opcode'),
+    'edge_index': npz.Field(
+        'iu', ('m', 2), np.int32, 0, 'n', 'an edge outside the graph'
+    ),
+}
+RUNTIME = npz.Field('iu', ('c',), np.int64, 0, 2**62, 'a runtime is in nanoseconds')
+OPTIONAL: Mapping[str, npz.Field] = {
+    'pad': npz.Field(
+        'iu', (), np.int64, -1, 0, 'absent list entries are 0 or -1', optional=True
+    ),
+    'feature_names': npz.Field('U', ('F',), optional=True),
+}
+
+
+class GraphRecord:
+    """What records of both collections have: one graph and its configurations."""
+
+    node_opcode: np.ndarray
+    config_runtime: np.ndarray
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes, n."""
+        return len(self.node_opcode)
+
+    @property
+    def num_configs(self) -> int:
+        """Number of configurations, c."""
+        return len(self.config_runtime)
+
+
+def record_fields(path: str, arrays: Mapping[str, np.ndarray]) -> Dict[str, Any]:
+    """Returns the checked arrays of `<graph id>.npz` as a record has them."""
+    fields = {
+        key: tuple(value.tolist()) if key.endswith('_names') else value
+        for key, value in arrays.items()
+    }
+    graph_id = os.path.splitext(os.path.basename(path))[0]
+    return {**fields, 'graph_id': graph_id, 'pad': int(arrays.get('pad', 0))}
+
+
+def write(
+    path: str,
+    record: Any,
+    schema: Mapping[str, npz.Field],
+    check: Callable[[str, Dict[str, np.ndarray]], None],
+) -> None:
+    """Writes a record in the published dtypes, whole or not at all.
+
+    `pad` and the names are written only where they differ from the default, so
+    that an ordinary graph has exactly the published keys.
+
+    Args:
+        path: the file, `<graph id>.npz`; missing folders are made.
+        record: what goes into it.
+        schema: its keys.
+        check: checks what the schema cannot say.
+
+    Raises:
+        ValueError: the record is not valid.
+        OSError: the file cannot be written.
+    """
+    values = {key: getattr(record, key) for key in schema}
+    arrays = {k: np.asarray(v) for k, v in values.items() if v is not None}
+    arrays = npz.check_arrays(path, arrays, schema)
+    check(path, arrays)
+    if not arrays['pad']:
+        del arrays['pad']
+    arrays['edge_index'] = arrays['edge_index'].astype(np.int64)
+    if arrays['node_opcode'].max() < 256:
+        arrays['node_opcode'] = arrays['node_opcode'].astype(np.uint8)
+    npz.write_arrays(path, arrays)
+
+
+def check_graph(path: str, arrays: Mapping[str, np.ndarray]) -> None:
+    """Refuses a graph without nodes or columns."""
+    nodes, columns = arrays['node_feat'].shape
+    if not nodes or not columns:
+        what = 'columns' if nodes else 'rows: the graph is empty'
+        raise ValueError(f'{path}: node_feat has no {what}')
+
+
+def check_runtimes(path: str, key: str, runtimes: np.ndarray) -> None:
+    """Refuses fewer than two configurations (of array `key`), and partial runtimes."""
+    configs = len(runtimes)
+    if configs < 2:
+        count = 'only 1 configuration' if configs else 'no configuration'
+        raise ValueError(f'{path}: {key} has {count}: there is nothing to rank')
+    missing = configs - np.count_nonzero(runtimes)
+    if 0 < missing < configs:
+        raise ValueError(
+            f'{path}: config_runtime is 0 for {missing} of {configs} '
+            'configurations; either all are (not published) or none'
+        )
