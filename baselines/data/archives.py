@@ -56,9 +56,6 @@ def unpack(path: str, root: str, folder: str) -> Unpacked:
         folder: where in `root` all of its files belong, as the archive names
             it: 'npz/tile/xla/train'.
 
-    Returns:
-        The numbers of files written, kept and ignored.
-
     Raises:
         ValueError: not a tar archive, a truncated one, or one with anything
             but files in `folder`: a path elsewhere, a link, a device, a size

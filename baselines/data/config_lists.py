@@ -13,12 +13,8 @@ PERMUTATIONS = 4
 def list_cuts(count: int) -> List[np.ndarray]:
     """Cuts configurations into lists of nearly equal length, several times.
 
-    Args:
-        count: configurations, at least 1; the same number gives the same lists.
-
-    Returns:
-        int64 arrays; every configuration is in PERMUTATIONS of them, or all are
-        in one where it holds them all.
+    The same number gives the same lists, int64 arrays; every configuration is in
+    PERMUTATIONS of them, or all are in one where it holds them all.
     """
     if count <= LIST_LENGTH:
         return [np.arange(count)]
@@ -34,13 +30,7 @@ def list_cuts(count: int) -> List[np.ndarray]:
 def mean_scores(
     count: int, cuts: Sequence[np.ndarray], scored: Iterable[np.ndarray]
 ) -> np.ndarray:
-    """Averages the scores of lists: float32 [count].
-
-    Args:
-        count: configurations.
-        cuts: from `list_cuts(count)`.
-        scored: the scores of each list, in this order; no more are taken.
-    """
+    """Averages the scores of lists, given in the order of `cuts`: float32 [count]."""
     total = np.zeros(count)
     for chosen, scores in zip(cuts, scored):
         total[chosen] += scores

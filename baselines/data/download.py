@@ -66,10 +66,7 @@ class Split(NamedTuple):
 
 
 def splits_of(names: Sequence[str]) -> List[Split]:
-    """Names the archives of collections.
-
-    Args:
-        names: of `collections.NAMES`, or 'all'.
+    """Names the archives of collections (names, or 'all').
 
     Raises:
         ValueError: no collection, or an unknown one.

@@ -62,7 +62,7 @@ def family(program: str) -> str:
 def epoch_order(
     rng: np.random.Generator, names: Sequence[str], temperature: float
 ) -> np.ndarray:
-    """Returns an epoch's graphs in random order, as many as there are.
+    """Returns an epoch's graphs in random order, as many as there are: int64 [n].
 
     A family of n graphs has a share of the epoch proportional to
     n ** temperature: at 1 every graph comes once, at 0 all families come
@@ -74,9 +74,6 @@ def epoch_order(
         rng: the source of randomness; the same state gives the same order.
         names: the family of each graph, n of them.
         temperature: not negative.
-
-    Returns:
-        int64 [n], numbers of graphs.
     """
     if temperature == 1:
         return rng.permutation(len(names))

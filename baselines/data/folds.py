@@ -31,13 +31,7 @@ class Fold(NamedTuple):
 
 
 def parse(text: str) -> Optional[Fold]:
-    """Reads --fold.
-
-    Args:
-        text: 'i/k' with 1 <= i <= k and k >= 2, or ''.
-
-    Returns:
-        The fold; None for '', which means the splits as they are.
+    """Reads --fold: 'i/k' with 1 <= i <= k and k >= 2, or '' for none.
 
     Raises:
         ValueError: it is neither.
@@ -66,8 +60,7 @@ def assign(groups: Sequence[str], configs: Sequence[int], count: int) -> np.ndar
         count: how many folds.
 
     Returns:
-        int64 [n], 0 to count - 1; it depends on the arguments alone, and no
-        fold is empty.
+        int64 [n], 0 to count - 1; no fold is empty.
 
     Raises:
         ValueError: there are more folds than groups.
@@ -98,15 +91,12 @@ def with_fold(
     stores: Mapping[str, splits.PackedSplit],
     program_of: Callable[[str], str],
 ) -> Dict[str, splits.PackedSplit]:
-    """Replaces the splits train and valid by those of a fold.
+    """Replaces the splits train and valid by those of a fold, as views.
 
     Args:
         fold: as `parse` takes it; '' changes nothing.
         stores: packed splits by name, train and valid among them.
         program_of: the program of a graph id.
-
-    Returns:
-        The splits by name; the new ones are views.
 
     Raises:
         ValueError: `fold` is malformed; train and valid do not fit together,
@@ -153,12 +143,6 @@ def with_fold(
 
 
 def fingerprint(fold: str, stores: Mapping[str, splits.PackedSplit], name: str) -> str:
-    """Returns the fingerprint of a fold's split, without making it.
-
-    Args:
-        fold: the fold.
-        stores: the splits that it is made of.
-        name: 'train' or 'valid'.
-    """
+    """Returns the fingerprint of a fold's split ('train' or 'valid'), not made yet."""
     described = [fold, name, *(stores[part].fingerprint for part in _JOINED)]
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:32]

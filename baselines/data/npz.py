@@ -116,11 +116,7 @@ def read_arrays(
 
 @contextlib.contextmanager
 def open_archive(path: str, max_bytes: int) -> Iterator[zipfile.ZipFile]:
-    """Opens an npz file; to be used within `explain_damage`.
-
-    Args:
-        path: an npz file.
-        max_bytes: the most that the file may take.
+    """Opens an npz file of so many bytes at most; to be used in `explain_damage`.
 
     Raises:
         ValueError: no regular file, or too large a one.
@@ -189,15 +185,9 @@ def explain_damage(path: str) -> Iterator[None]:
 def check_arrays(
     path: str, arrays: Mapping[str, np.ndarray], schema: Mapping[str, Field]
 ) -> Dict[str, np.ndarray]:
-    """Checks arrays against a schema; see `read_arrays`.
+    """Checks arrays against a schema, and drops those that it does not have.
 
-    Args:
-        path: where they come from or go to, for messages.
-        arrays: key to array; keys that the schema does not have are left out.
-        schema: key to field.
-
-    Raises:
-        ValueError: the first thing that is wrong.
+    `path` is where they come from or go to, for messages.  See `read_arrays`.
     """
     checked, lengths = {}, {}
     for key, field in schema.items():
@@ -221,11 +211,7 @@ def check_arrays(
 
 
 def write_arrays(path: str, arrays: Mapping[str, np.ndarray]) -> None:
-    """Writes a compressed npz file, whole or not at all.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Writes a compressed npz file, whole or not at all."""
     # Packed in memory: on a full disk a zip file complains a second time, on
     # stderr, when it is collected.
     content = io.BytesIO()

@@ -89,14 +89,9 @@ class StreamedArray:
 def open_array(path: str, key: str, max_bytes: int) -> Iterator[StreamedArray]:
     """Opens one array of an npz file; inside the block it can be read.
 
-    Args:
-        path: an npz file.
-        key: the array's name.
-        max_bytes: the most that the file, or the array unpacked, may take.
-
     Raises:
-        ValueError: the file is damaged or too large, or has no such array, now
-            or while blocks are read.
+        ValueError: the file (or the array, unpacked) is damaged or has more than
+            `max_bytes`, or there is no such array, now or while blocks are read.
         OSError: the file cannot be read.
     """
     with contextlib.ExitStack() as stack:

@@ -17,14 +17,11 @@ _MAX_NAME = 180
 
 
 def graph_id(tuning: Any) -> str:
-    """Returns `<module name>_<fingerprint in hex>`, fit for a file name.
+    """Returns `<module name>_<fingerprint in hex>` of a ModuleTuningData.
 
     Whatever is not a letter, digit, `_` or `-` becomes `_`, as in the
     published names.  A module without a fingerprint gets a hash of its bytes,
     so that two programs of one name are not taken for one.
-
-    Args:
-        tuning: a ModuleTuningData.
     """
     name = re.sub(r'[^A-Za-z0-9_-]', '_', tuning.module.name)[:_MAX_NAME]
     if not name or name.startswith('-'):
@@ -41,11 +38,7 @@ def tile_record(
 ) -> records.TileRecord:
     """Returns a kernel as the npz files hold it.
 
-    Args:
-        name: its graph id.
-        nodes: its graph.
-        configs: its configurations.
-        named: whether the column names go in, as they do with extra columns.
+    With `named`, column names go in, as they do with extra columns.
     """
     # Where no default run was measured there is nothing to divide by.
     normalizer = configs.normalizer or 1
@@ -60,7 +53,7 @@ def tile_record(
 def layout_record(
     name: str, nodes: graph.Graph, configs: layout.LayoutConfigs, named: bool
 ) -> layout_records.LayoutRecord:
-    """Returns a program as the npz files hold it; arguments as above."""
+    """Returns a program likewise."""
     return layout_records.LayoutRecord(
         node_config_ids=configs.node_config_ids,
         node_config_feat=configs.node_config_feat,

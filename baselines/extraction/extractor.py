@@ -50,12 +50,7 @@ class _OutputError(Exception):
 
 
 def extract_file(path: str, options: Options) -> outcomes.Outcome:
-    """Extracts every module of a raw file; never raises for what is in it.
-
-    Args:
-        path: the raw file.
-        options: how.
-    """
+    """Extracts every module of a raw file; never raises for what is in it."""
     outcome = outcomes.Outcome()
     try:
         raw = reading.read_tuning(path, options.kind)

@@ -52,11 +52,7 @@ class Outcome:
 
 
 def summary(outcome: Outcome) -> str:
-    """Returns the closing lines for the user.
-
-    Args:
-        outcome: what became of all files.
-    """
+    """Returns the closing lines for the user, of what became of all files."""
     skipped = sum(len(names) for names in outcome.skipped.values())
     lines = [
         f'files    {outcome.files} read',

@@ -68,15 +68,7 @@ class Expansion:
         return width - 2 * len(self._sizes(part))
 
     def columns(self, part: str, raw: np.ndarray) -> np.ndarray:
-        """Expands columns.
-
-        Args:
-            part: 'node' or 'config'.
-            raw: [..., F].
-
-        Returns:
-            float32 [..., F + 2 sizes], a new array.
-        """
+        """Expands columns of a part, [..., F] to float32 [..., F + 2 sizes]."""
         raw = np.asarray(raw).astype(np.float32, copy=False)
         sizes = np.maximum(raw[..., list(self._sizes(part))], 0)
         # Exact in float32: a division by a power of two, and what is left.
@@ -89,15 +81,10 @@ class Expansion:
     def value_range(
         self, part: str, low: np.ndarray, high: np.ndarray
     ) -> Tuple[np.ndarray, np.ndarray]:
-        """Ranges of expanded columns, from those of the raw ones.
+        """Ranges of expanded columns, from those of the raw ones, float32 [F] each.
 
         A remainder goes from 0 to 127, whatever it does in the data; that of a
         constant column has no range.
-
-        Args:
-            part: 'node' or 'config'.
-            low: float32 [F].
-            high: float32 [F].
 
         Raises:
             ValueError: a size's column is not there.

@@ -130,13 +130,7 @@ class Normalizer:
         )
 
     def nodes(self, features: np.ndarray) -> np.ndarray:
-        """Scales node features.
-
-        Args:
-            features: [..., raw columns].
-
-        Returns:
-            float32 [..., num_node_features], a new C-contiguous array.
+        """Scales node features: [..., raw columns] to float32 [..., num_node_features].
 
         Raises:
             ValueError: the width is another one.
@@ -251,8 +245,7 @@ def num_ops(
 ) -> int:
     """Returns 1 + the largest opcode, the size of an embedding table.
 
-    Args:
-        *stores: splits, or pairs (split, indices of the graphs that count).
+    Takes splits, or pairs (split, indices of the graphs that count).
 
     Raises:
         ValueError: not a single kernel counts.

@@ -32,9 +32,7 @@ class Columns:
     def add_types(self, name: str, types: np.ndarray) -> None:
         """Adds `<name>_is_<type>` for each of `schema.ELEMENT_TYPES`.
 
-        Args:
-            name: their prefix.
-            types: PrimitiveType numbers, int64 [n]; -1 gives all zeros.
+        `types` are PrimitiveType numbers, int64 [n]; -1 gives all zeros.
         """
         numbers = np.array([kind.number for kind in schema.ELEMENT_TYPES])
         self.add_block(
@@ -50,15 +48,10 @@ class Columns:
         aggregates: bool = False,
         empty_product: int = 1,
     ) -> None:
-        """Adds the first `width` entries, and on request sum and product.
+        """Adds `<name>_<i>`, the first `width` entries of each list.
 
-        Args:
-            name: prefix of the names, `<name>_<i>`.
-            rows: the lists.
-            width: entries beyond it have no column.
-            aggregates: adds `<name>_sum` and `<name>_product`, taken over the
-                whole list.
-            empty_product: the product of an empty list.
+        With `aggregates` also `<name>_sum` and `<name>_product` over the whole list;
+        the product of an empty one is `empty_product`.
         """
         names = [f'{name}_{i}' for i in range(width)]
         self.add_block(names, rows.head(width, self._pad))

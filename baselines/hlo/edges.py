@@ -31,12 +31,7 @@ class Edges:
 
 
 def find_edges(module: Any, instructions: Sequence[Any], ids: np.ndarray) -> Edges:
-    """Finds the edges of a module.
-
-    Args:
-        module: the HloModuleProto.
-        instructions: the instructions of all its computations.
-        ids: their ids, int64 [n].
+    """Finds the edges of an HloModuleProto's instructions, with their ids int64 [n].
 
     Raises:
         ValueError: an instruction uses itself or something that is not there;
@@ -90,11 +85,7 @@ def find_edges(module: Any, instructions: Sequence[Any], ids: np.ndarray) -> Edg
 
 
 class _Lookup:
-    """Positions of ids; a repeated id has its last position.
-
-    Args:
-        ids: int64 [n], anything.
-    """
+    """Positions of ids int64 [n]; a repeated id has its last position."""
 
     def __init__(self, ids: np.ndarray):
         self._order = np.argsort(ids, kind='stable')

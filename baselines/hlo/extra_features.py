@@ -44,13 +44,7 @@ _DIMENSION_NUMBERS = {
 def add_extra(
     out: columns.Columns, instructions: Sequence[Any], operands: ragged.Ragged
 ) -> None:
-    """Adds the extra columns of every instruction.
-
-    Args:
-        out: receives the columns.
-        instructions: n HloInstructionProtos.
-        operands: their operands as row numbers, in stored order.
-    """
+    """Adds the extra columns of n instructions; `operands` are their row numbers."""
     for field, (prefix, list_fields, fields) in _DIMENSION_NUMBERS.items():
         present = gather.Present(instructions, field)
         for name in list_fields:

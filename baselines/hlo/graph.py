@@ -105,12 +105,8 @@ def list_instructions(module: Any) -> List[Any]:
 def node_splits(names: Sequence[str], sizes: Sequence[int]) -> np.ndarray:
     """Returns where segments end: 0, the end of each marked computation, n.
 
-    Args:
-        names: the computations' names.
-        sizes: how many instructions each has.
-
-    Returns:
-        int64 [s]; non-decreasing, an empty marked computation repeats a value.
+    From the computations' names and numbers of instructions; int64 [s],
+    non-decreasing: an empty marked computation repeats a value.
     """
     splits, total = [0], 0
     for name, size in zip(names, sizes):

@@ -43,11 +43,7 @@ class TileConfigs:
 
 
 def why_unusable(tuning: Any) -> Optional[str]:
-    """Returns why the published extractor passes a module over, or None.
-
-    Args:
-        tuning: a ModuleTuningData of a TuningData.
-    """
+    """Returns why the published extractor passes a ModuleTuningData over, or None."""
     reason = _why_not_tiles(tuning)
     if not reason and not any(run.is_default for _, run in _usable(tuning)):
         reason = 'no usable default run'
@@ -83,11 +79,7 @@ def extract_configs(tuning: Any, pad: int = 0) -> TileConfigs:
 
 
 def why_no_candidates(tuning: Any) -> Optional[str]:
-    """Returns why a module has nothing to rank, or None.
-
-    Args:
-        tuning: a ModuleTuningData of a TuningData.
-    """
+    """Returns why a ModuleTuningData has nothing to rank, or None."""
     reason = _why_not_tiles(tuning)
     left = len(_candidates(tuning))
     if not reason and left < 2:
@@ -98,11 +90,8 @@ def why_no_candidates(tuning: Any) -> Optional[str]:
 def extract_candidates(tuning: Any, pad: int = 0) -> TileConfigs:
     """Returns every run of a module but those with the error mark.
 
-    Unlike `extract_configs` it needs no default run and no measurements.
-
-    Args:
-        tuning: a ModuleTuningData for which `why_no_candidates` is None.
-        pad: as in `extract_configs`.
+    Unlike `extract_configs` it needs no default run and no measurements; the
+    module is one for which `why_no_candidates` is None.
 
     Raises:
         ValueError: there is nothing to rank, or more than MAX_CONFIGS.

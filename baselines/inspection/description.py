@@ -78,9 +78,6 @@ def _row(content: contents.Content) -> List[str]:
 def duplicates(content: contents.Content) -> Tuple[int, int, Optional[float]]:
     """Counts configurations with the same features.
 
-    Args:
-        content: with configurations.
-
     Returns:
         The number of distinct configurations; how many repeat an earlier one;
         the largest ratio of runtimes between equal ones (None if not known).

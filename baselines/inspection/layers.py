@@ -8,18 +8,11 @@ _SWEEPS = 12
 
 
 def layers(num_nodes: int, edges: np.ndarray) -> np.ndarray:
-    """Returns the layer of every node, below all that it uses.
+    """Returns the layer of every node, below all that it uses: int64 [n], 0 is the top.
 
     A node stands right above its first user: HLO graphs are nearly trees, so
-    this leaves few long lines.
-
-    Args:
-        num_nodes: n.
-        edges: int [m, 2], (consumer, producer).
-
-    Returns:
-        int64 [n], 0 is the top.  Nodes on a cycle (in damaged files) stay where
-        they were reached first.
+    this leaves few long lines.  Edges are (consumer, producer) [m, 2]; nodes on
+    a cycle (in damaged files) stay where they were reached first.
     """
     consumers: List[List[int]] = [[] for _ in range(num_nodes)]
     waiting = np.zeros(num_nodes, np.int64)

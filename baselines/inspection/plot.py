@@ -56,10 +56,6 @@ def draw(content: contents.Content, path: str) -> None:
     Up to MAX_NODES nodes the graph is drawn, data flowing down; of larger
     graphs the opcodes are counted.
 
-    Args:
-        content: what to draw.
-        path: the picture.
-
     Raises:
         ValueError: matplotlib does not know the format.
         OSError: the file cannot be written.

@@ -51,12 +51,7 @@ class ConfigEncoder:
     """Encodes configurations that come in blocks, without keeping these."""
 
     def __init__(self, configs: int, nodes: int):
-        """Makes room.
-
-        Args:
-            configs: how many configurations will be added in all.
-            nodes: how many configurable nodes the program has.
-        """
+        """Makes room for so many configurations of a program with so many nodes."""
         self._added = 0
         # A vector's key is its number in base 7, below 2**51; or _BEYOND and its
         # number in a list.
@@ -165,8 +160,7 @@ class ConfigEncoder:
 def _by_appearance(values: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
     """Numbers distinct values in the order in which they first appear.
 
-    Returns:
-        int64 [u], where each first appears, ascending; int64 [c], its number.
+    Returns where each first appears, int64 [u], and the number of each, [c].
     """
     _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
     order = np.argsort(first)

@@ -51,9 +51,7 @@ def read_encoded(
 ) -> LayoutProgram:
     """Reads and checks `<graph id>.npz` in little memory.
 
-    Args:
-        path: the file.
-        advance: told which share of the file has been read.
+    `advance` is told which share of the file has been read.
 
     Raises:
         ValueError: what is wrong with the file, in one line.
@@ -121,16 +119,15 @@ class LayoutPacker(split_packing.SplitPacker):
 
 
 def group_statistics(runtimes: np.ndarray, group: np.ndarray) -> Dict[str, np.ndarray]:
-    """Summarises repeated measurements.
+    """Summarises repeated measurements: their number, mean and deviation.
 
     Args:
         runtimes: int64 [c], nanoseconds.
         group: int32 [c], which configurations are the same; all of 0..u-1.
 
     Returns:
-        group_size: int32 [u], number of measurements.
-        group_runtime: float64 [u], their mean.
-        group_std: float64 [u], their standard deviation (n - 1); 0 for one.
+        group_size int32 [u]; group_runtime float64 [u]; group_std float64 [u]
+        (n - 1), 0 for one.
     """
     sizes = np.bincount(group)
     mean = np.bincount(group, runtimes) / sizes

@@ -88,13 +88,7 @@ def read_layout(path: str) -> LayoutRecord:
 def read_program(path: str) -> LayoutRecord:
     """Reads and checks all of a file but its configurations' features.
 
-    Returns:
-        A record whose node_config_feat is an empty array [0, k, 18]; the other
-        arrays are complete.
-
-    Raises:
-        ValueError: what is wrong with the file, in one line.
-        OSError: the file cannot be read.
+    Of these the record has an empty array [0, k, 18].  Raises as `read_layout`.
     """
     arrays = npz.read_arrays(
         path, _PROGRAM_SCHEMA, _MAX_PROGRAM_BYTES, MAX_FILE_BYTES, _NOT_READ
@@ -115,16 +109,12 @@ def open_configs(
 
     Args:
         path: the file.
-        program: what `read_program` returned for it.
+        program: what `read_program` returned for it.  Raises as that.
 
     Yields:
         An iterator over all configurations in order: the number of the first
         one of a block, and the checked block [configurations, k, 18], of any
         number type and read-only.
-
-    Raises:
-        ValueError: what is wrong with the file, in one line.
-        OSError: the file cannot be read.
     """
     nodes, columns = len(program.node_config_ids), len(schema.LAYOUT)
     expected = program.num_configs, nodes, columns

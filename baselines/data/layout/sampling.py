@@ -97,9 +97,6 @@ class ConfigSampler:
         """Returns int64 [n], the configurations drawn from, fastest first.
 
         Of equally fast ones the earlier comes first.
-
-        Args:
-            graph: the graph's index.
         """
         chosen = self._order(graph)
         if not self._unique:
@@ -107,15 +104,12 @@ class ConfigSampler:
         return self._first(graph)[chosen].astype(np.int64)
 
     def draw(self, rng: np.random.Generator, graphs: Sequence[int], k: int) -> Drawn:
-        """Draws `k` candidates of each graph, none twice.
+        """Draws `k` candidates of each graph, none twice, in random order.
 
         Args:
             rng: the source of randomness; the same state draws the same.
             graphs: indices of graphs; one that is there twice is drawn twice.
             k: how many, at least 1.
-
-        Returns:
-            What was drawn; the order within a row is random for all strategies.
 
         Raises:
             ValueError: a graph has fewer than `k` candidates or, unless

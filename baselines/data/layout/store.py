@@ -71,9 +71,8 @@ class LayoutStore(splits.PackedSplit):
     def group_codes(self, graph: int) -> np.ndarray:
         """Returns a graph's different configurations, as a view.
 
-        Returns:
-            uint8, uint16 or uint32 [u, k], rows of `vectors` by configurable
-            node; row i is the group i.
+        uint8, uint16 or uint32 [u, k], rows of `vectors` by configurable node; row
+        i is the group i.
         """
         rows = self.rows('group', graph)
         nodes = self.rows('config_node', graph)
@@ -91,7 +90,7 @@ class LayoutStore(splits.PackedSplit):
         scale: Optional[Callable[[np.ndarray], np.ndarray]] = None,
         nodes_first: bool = False,
     ) -> np.ndarray:
-        """Returns the features of some configurations, as in the file.
+        """Returns the features of some configurations, as in the file, as a new array.
 
         Args:
             graph: the graph's index.
@@ -101,8 +100,7 @@ class LayoutStore(splits.PackedSplit):
             nodes_first: whether the node axis comes first, as models want it.
 
         Returns:
-            float32 [len(configs), k, 18], or [k, len(configs), 18], a new
-            C-contiguous array.
+            float32 [len(configs), k, 18], or [k, len(configs), 18].
 
         Raises:
             IndexError: there is no such graph or configuration.
@@ -116,11 +114,8 @@ class LayoutStore(splits.PackedSplit):
     def relative_noise(self, graphs: Optional[Sequence[int]] = None) -> float:
         """Returns how much a runtime varies when it is measured again.
 
-        The standard deviation over the mean, pooled over all groups with more
-        than one measurement; NaN if there is none.
-
-        Args:
-            graphs: indices of the graphs that count; None means all.
+        The standard deviation over the mean, pooled over all groups of these graphs
+        (None: all) with more than one measurement; NaN if there is none.
         """
         degrees = squares = 0.0
         for graph in range(self.num_graphs) if graphs is None else graphs:
@@ -136,10 +131,6 @@ class LayoutStore(splits.PackedSplit):
         self, graph: int, configs: Configs = slice(None)
     ) -> layout_records.LayoutRecord:
         """Returns a graph as its file has it; mind the size of its features.
-
-        Args:
-            graph: the graph's index.
-            configs: numbers of the configurations to include; all by default.
 
         Raises:
             IndexError: there is no such graph or configuration.

@@ -37,10 +37,7 @@ Packed = Tuple[Dict[str, Any], Dict[str, np.ndarray]]
 def list_files(folder: str, suffix: str, limit: Optional[int] = None) -> Listing:
     """Lists the files of `folder` that end with `suffix`, sorted by name.
 
-    Args:
-        folder: looked at without its subfolders; hidden files are left out.
-        suffix: such as '.npz'.
-        limit: only the first so many; None means all.
+    Hidden ones are left out; of the others, the first `limit`.
 
     Raises:
         OSError: there is no such folder, or it cannot be read.
@@ -118,8 +115,7 @@ def open_or_build(
 def verify(cache_dir: str) -> Iterator[Tuple[str, int, str]]:
     """Compares all finished folders below `cache_dir` with their checksums.
 
-    Yields:
-        (folder, bytes read, what is wrong with it or '').
+    Yields (folder, bytes read, what is wrong with it or '').
     """
     for folder, _, names in sorted(os.walk(cache_dir)):
         if columns.MANIFEST in names:

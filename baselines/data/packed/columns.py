@@ -104,12 +104,7 @@ def read_manifest(folder: str) -> Dict[str, Any]:
 
 
 def map_columns(folder: str, manifest: Mapping[str, Any]) -> Dict[str, np.ndarray]:
-    """Maps all columns of a packed folder, read-only.
-
-    Raises:
-        ValueError: a file is not what the manifest says.
-        OSError: a file has gone.
-    """
+    """Maps all columns of a packed folder, read-only; raises as `read_manifest`."""
     mapped = {}
     for name, described in manifest['columns'].items():
         path = os.path.join(folder, f'{name}.npy')
@@ -128,10 +123,7 @@ def map_columns(folder: str, manifest: Mapping[str, Any]) -> Dict[str, np.ndarra
 
 
 def verify(folder: str) -> int:
-    """Reads all of a packed folder.
-
-    Returns:
-        The number of bytes.
+    """Reads all of a packed folder; returns the number of bytes.
 
     Raises:
         ValueError: a column is not what was written; says which.

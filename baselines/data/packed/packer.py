@@ -110,14 +110,9 @@ class SplitPacker(abc.ABC):
 
     @abc.abstractmethod
     def _read(self, path: str, advance: Callable[[float], Any]) -> Any:
-        """Reads and checks one file.
+        """Reads and checks one file; may tell `advance` which share has been read.
 
-        Args:
-            path: the file.
-            advance: may be told which share of the file has been read.
-
-        Returns:
-            An object with graph_id, config_runtime, node_feat, node_opcode.
+        Returns an object with graph_id, config_runtime, node_feat, node_opcode.
         """
 
     @abc.abstractmethod

@@ -140,7 +140,6 @@ class PackedSplit:
 
         Raises:
             ValueError: something changed since it was packed; says which file.
-            OSError: a file cannot be read.
         """
         for folder in self.manifest.get('folders', ()):
             columns.verify(folder)

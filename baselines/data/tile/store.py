@@ -41,11 +41,7 @@ class TileStore(splits.PackedSplit):
         self.config_feature_names = splits.as_tuple(manifest['config_feature_names'])
 
     def record(self, index: int) -> records.TileRecord:
-        """Returns kernel `index` as views into the packed arrays.
-
-        Raises:
-            IndexError: there is no such kernel; negative ones neither.
-        """
+        """Returns kernel `index` as views into the packed arrays; see `rows`."""
         return records.TileRecord(
             config_feature_names=self.config_feature_names,
             **self._fields(index, records.ARRAYS),
