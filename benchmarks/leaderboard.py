@@ -19,47 +19,33 @@ Trained models and results stay in --work: what is there is not trained again.
 
 import argparse
 import concurrent.futures
-import contextlib
-import dataclasses
 import hashlib
-import io
 import json
 import os
 import statistics
 import subprocess
 import sys
-import tempfile
-import time
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 import layout_simulated
-import numpy as np
+import leaderboard_training
 import tile_simulated
 import tqdm
 
 from baselines import command_line
-from baselines import config
 from baselines import files
 from baselines import recipes
 from baselines import registry
 from baselines.data import collections
-from baselines.simulated.layout import dataset
 
-_DOCS = os.path.join(
-    os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
-    'docs',
-    'leaderboard.md',
+_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_DOCS = os.path.join(_ROOT, 'docs', 'leaderboard.md')
+_PUBLISHED_TILES = frozenset(
+    'MLP LateJoinSAGE EarlyJoinSAGE LateJoinResGCN EarlyJoinResGCN'.split()
 )
-_PUBLISHED_TILES = {
-    'MLP',
-    'LateJoinSAGE',
-    'EarlyJoinSAGE',
-    'LateJoinResGCN',
-    'EarlyJoinResGCN',
-}
 _COLLECTIONS = tuple(
     name.partition(':')[2] for name in collections.NAMES if name.startswith('layout:')
 )
@@ -81,59 +67,31 @@ class Row(NamedTuple):
 
 def tile_rows() -> List[Row]:
     """Every registered tile model, and what tells the reasons apart."""
-    strong = dict(recipes.TILE_TRAINING)
+
+    def strong(model: str, flags: str = '', name: str = '', **settings) -> Row:
+        """With the settings of `--recipe=strong`, and flags switched on."""
+        on = {flag.lstrip('-'): True for flag in flags.split()}
+        settings = {**recipes.TILE_TRAINING, 'model': model, **on, **settings}
+        return Row(name or model, ', '.join(filter(None, ('strong', flags))), settings)
+
     rows = []
     for name, model in registry.distinct(registry.tile_models()).items():
-        if name in _PUBLISHED_TILES:
-            rows.append(Row(name, 'published', {'model': name}))
-            continue
-        estimate = getattr(model, 'wants_estimate', False)
-        rows.append(
-            Row(
-                name,
-                'strong, --estimate' if estimate else 'strong',
-                {**strong, 'model': name, **({'estimate': True} if estimate else {})},
-            )
-        )
-    gat = '{"attention": "gatv2"}'
-    plain = '{"log_scales": []}'
+        estimated = getattr(model, 'wants_estimate', False)
+        published = Row(name, 'published', {'model': name})
+        ours = strong(name, '--estimate' if estimated else '')
+        rows.append(published if name in _PUBLISHED_TILES else ours)
+    gat, plain = '{"attention": "gatv2"}', '{"log_scales": []}'
+    estimated = {'model': 'EarlyJoinSAGE', 'estimate': True}
+    recipe = recipes.settings('strong', 'tile:xla')
     return rows + [
-        Row(
-            'AttentionSAGE, GATv2',
-            'strong',
-            {**strong, 'model': 'AttentionSAGE', 'model_kwargs_json': gat},
-        ),
-        Row(
-            'ResSAGE without logarithms',
-            'strong',
-            {**strong, 'model': 'ResSAGE', 'model_kwargs_json': plain},
-        ),
-        Row('EarlyJoinSAGE', 'strong', {**strong, 'model': 'EarlyJoinSAGE'}),
-        Row(
-            'EarlyJoinSAGE',
-            'published, --estimate',
-            {'model': 'EarlyJoinSAGE', 'estimate': True},
-        ),
-        Row(
-            'ResSAGE',
-            'strong, --estimate',
-            {**strong, 'model': 'ResSAGE', 'estimate': True},
-        ),
-        Row(
-            'ConfigAttentionSAGE',
-            'strong, --estimate',
-            {**strong, 'model': 'ConfigAttentionSAGE', 'estimate': True},
-        ),
-        Row(
-            'ResSAGE',
-            'strong, --tile_columns --estimate',
-            {**strong, 'model': 'ResSAGE', 'tile_columns': True, 'estimate': True},
-        ),
-        Row(
-            'LateJoinResSAGE',
-            'strong, --tile_columns --estimate',
-            {**recipes.settings('strong', 'tile:xla')},
-        ),
+        strong('AttentionSAGE', name='AttentionSAGE, GATv2', model_kwargs_json=gat),
+        strong('ResSAGE', name='ResSAGE without logarithms', model_kwargs_json=plain),
+        strong('EarlyJoinSAGE'),
+        Row('EarlyJoinSAGE', 'published, --estimate', estimated),
+        strong('ResSAGE', '--estimate'),
+        strong('ConfigAttentionSAGE', '--estimate'),
+        strong('ResSAGE', '--tile_columns --estimate'),
+        Row('LateJoinResSAGE', 'strong, --tile_columns --estimate', recipe),
     ]
 
 
@@ -141,37 +99,29 @@ def layout_rows(collection: str) -> List[Row]:
     """Every registered layout model, on one collection."""
     source, search = collection.split(':')
     of_all = {'source': source, 'search': search}
-    reference = {**layout_simulated.RECIPE, **of_all}
-    strong = recipes.settings('strong', f'layout:{collection}', ('model',))
-    rows = [Row('ResModel', 'reference', {**reference, 'model': 'ResModel'})]
-    rows += [
-        Row(name, 'strong', {**strong, **of_all, 'model': name})
-        for name in registry.distinct(registry.layout_models())
-        if name != 'ResModel'
-    ]
-    if collection != _COLLECTIONS[0]:
-        return rows
-    # What of the difference is training, and what joining late costs.
-    return rows + [
-        Row('ResModel', 'strong', {**strong, **of_all, 'model': 'ResModel'}),
-        Row(
-            'ResSAGE, early join',
-            'strong',
-            {
-                **strong,
-                **of_all,
-                'model': 'ResSAGE',
-                'model_kwargs_json': '{"join": "early"}',
-            },
-        ),
-    ]
+    reference = {**layout_simulated.RECIPE, **of_all, 'model': 'ResModel'}
+    recipe = recipes.settings('strong', f'layout:{collection}', ('model',))
+
+    def strong(model: str, name: str = '', **settings) -> Row:
+        settings = {**recipe, **of_all, 'model': model, **settings}
+        return Row(name or model, 'strong', settings)
+
+    names = registry.distinct(registry.layout_models())
+    rows = [Row('ResModel', 'reference', reference)]
+    rows += [strong(name) for name in names if name != 'ResModel']
+    if collection == _COLLECTIONS[0]:
+        # What of the difference is training, and what joining late costs.
+        early = '{"join": "early"}'
+        rows += [
+            strong('ResModel'),
+            strong('ResSAGE', 'ResSAGE, early join', model_kwargs_json=early),
+        ]
+    return rows
 
 
 def main() -> int:
     """Runs what is missing, and prints the tables."""
     args = _arguments()
-    if args.one:
-        return _one(args)
     command_line.quiet_tensorflow()
     tables = (
         {'tiles': tile_rows()}
@@ -221,7 +171,6 @@ def _arguments() -> argparse.Namespace:
         '--table', action='store_true', help='train nothing: table what is there'
     )
     parser.add_argument('--record', action='store_true', help='keep the figures')
-    parser.add_argument('--one', help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
@@ -250,19 +199,13 @@ def _run(jobs, args) -> None:
             'task': task,
             'settings': dict(row.settings),
             'seed': seed,
+            'budget': args.budget,
             'place': _place(args, task, row, seed),
             # The first seed's epoch is timed; the others have as many epochs.
             'timed': _place(args, task, row, args.seeds[0]),
         }
         done = subprocess.run(
-            [
-                sys.executable,
-                os.path.abspath(__file__),
-                '--one',
-                json.dumps(spec),
-                '--budget',
-                str(args.budget),
-            ],
+            [sys.executable, leaderboard_training.__file__, json.dumps(spec)],
             env={**os.environ, **threads},
             capture_output=True,
             text=True,
@@ -270,134 +213,10 @@ def _run(jobs, args) -> None:
         if done.returncode:
             tqdm.tqdm.write(f'{row.name}, seed {seed}: {done.stderr[-2000:]}')
 
-    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        list(
-            tqdm.tqdm(
-                pool.map(run, missing),
-                total=len(missing),
-                unit='training',
-                disable=None,
-            )
-        )
-
-
-def _data(task: str) -> Dict[str, Any]:
-    """Simulated kernels; or programs by the rule book `roofline`, known best."""
-    if task == 'tiles':
-        return {'sample_data': True}
-    programs = dataset.Programs(rules='roofline')
-    root = f'{os.path.dirname(files.expand(programs.default_root))}/layout_roofline'
-    return {'data_root': programs.ensure(root)}
-
-
-def _one(args) -> int:
-    """One training in this process; writes result.json."""
-    spec = json.loads(args.one)
-    command_line.start_tensorflow()
-    kind = config.TileConfig if spec['task'] == 'tiles' else config.LayoutConfig
-    os.makedirs(spec['place'], exist_ok=True)
-    settings = kind(
-        **{
-            **spec['settings'],
-            'seed': spec['seed'],
-            'out_dir': spec['place'],
-            **_data(spec['task']),
-        }
-    )
-    timed = os.path.join(spec['timed'], 'epoch_s.json')
-    if not os.path.exists(timed):
-        with tempfile.TemporaryDirectory() as out_dir:
-            _, seconds = _train(
-                dataclasses.replace(settings, epochs=3, out_dir=out_dir)
-            )
-        # The first epoch compiles the validation.
-        with files.write_atomically(timed) as stream:
-            json.dump(statistics.mean(seconds[1:]), stream)
-    with open(timed, encoding='utf-8') as stream:
-        epochs = max(int(args.budget / json.load(stream)), 2)
-    settings = dataclasses.replace(settings, epochs=epochs, early_stop=epochs)
-    model_dir, seconds = _train(settings)
-    result = {
-        'model_dir': model_dir,
-        'epochs': epochs,
-        'seconds': sum(seconds),
-        **_measured(model_dir, settings, sum(seconds)),
-    }
-    with files.write_atomically(os.path.join(spec['place'], 'result.json')) as stream:
-        json.dump(result, stream)
-    return 0
-
-
-def _train(settings):
-    """Trains; returns the model directory and the core seconds of each epoch.
-
-    With one thread these are the seconds on a clock, but for what else runs.
-    """
-    from baselines.tasks import train
-    from baselines.training import runs
-
-    start, start_core = time.monotonic(), time.process_time()
-    with contextlib.redirect_stdout(io.StringIO()):
-        model_dir = train.train(settings)
-    share = (time.process_time() - start_core) / (time.monotonic() - start)
-    curve = runs.load(model_dir).info['train_curve']
-    seconds = np.add(curve['train_seconds'], curve['val_seconds'])
-    return model_dir, (share * seconds).tolist()
-
-
-def _measured(model_dir: str, settings, seconds: float) -> Dict[str, Any]:
-    """Errors on valid and test, size and speed of a finished run."""
-    from baselines.tasks import predict
-    from baselines.tasks import prediction
-    from baselines.tasks import training
-
-    data = prediction.DataOptions(cache_dir=settings.cache_dir)  # as in training
-    found: Dict[str, Any] = {}
-    for split in ('valid', 'test'):
-        overall = predict.evaluate(model_dir, data, split=split)['overall']
-        found[split] = {
-            name: measure['mean']
-            for name, measure in overall.items()
-            if isinstance(measure, dict) and 'mean' in measure
-        }
-    predictor = predict.load_predictor(model_dir, data)
-    store = predictor.open_split('test')
-    count, steps = _scoring_and_steps(predictor, store, settings)
-    start = time.process_time()
-    count()
-    rate = store.config_counts.sum() / (time.process_time() - start)
-    curve = predictor.run.info['train_curve']
-    return {
-        **found,
-        'weights': training.count_weights(predictor.model),
-        'configs_per_s': float(rate),
-        'steps_per_s': steps * len(curve['epoch']) / seconds,
-    }
-
-
-def _scoring_and_steps(predictor, store, settings):
-    """A warm call that scores a split, and the steps of an epoch."""
-    if isinstance(settings, config.TileConfig):
-        from baselines.tiles import graphs
-        from baselines.tiles import scoring
-
-        scorer = scoring.TileScorer(
-            predictor.model, graphs.TileGraphs(store, predictor.normalizer)
-        )
-        call = lambda: sum(1 for _ in scorer.score_all())
-        train = predictor.open_split('train')
-        steps = len(train.with_at_least(settings.configs)) // settings.batch
-    else:
-        from baselines.layout import programs as programs_lib
-        from baselines.layout import scoring
-
-        programs = programs_lib.StoredPrograms(store, predictor.normalizer)
-        scorer = scoring.LayoutScorer(predictor.model)
-        call = lambda: [scorer.score(program) for program in programs]
-        train = predictor.open_split('train')
-        steps = -(-train.num_graphs // settings.batch)
-    call()
-    return call, steps
+    bar = tqdm.tqdm(total=len(missing), unit='training', disable=None)
+    with bar, concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        for _ in pool.map(run, missing):
+            bar.update()
 
 
 # Tables -----------------------------------------------------------------------
@@ -417,18 +236,13 @@ _COLUMNS = {
 }
 
 
+_COSTS = ('weights', 'core seconds', 'steps/s', 'configurations/s')
+
+
 def _table(args, title: str, rows: Sequence[Row]) -> str:
     """The rows that have results, best first."""
     columns = _COLUMNS[args.task]
-    head = [
-        'model',
-        'training',
-        *(name for name, *_ in columns),
-        'weights',
-        'core seconds',
-        'steps/s',
-        'configurations/s',
-    ]
+    head = ['model', 'training', *(name for name, *_ in columns), *_COSTS]
     lines, kept = [], []
     for row in rows:
         results = [_result(args, row, seed) for seed in args.seeds]
@@ -453,14 +267,8 @@ def _table(args, title: str, rows: Sequence[Row]) -> str:
             )
             lines.append((order, cells))
             for r, seed in zip(results, args.seeds):
-                kept += [
-                    (
-                        f'{title}: {row.name}, {row.training}, seed {seed}: test {key}',
-                        r['test'][key],
-                        '',
-                    )
-                    for _, key, _ in columns
-                ]
+                of = f'{title}: {row.name}, {row.training}, seed {seed}: test'
+                kept += [(f'{of} {key}', r['test'][key], '') for _, key, _ in columns]
     lines += [
         (-1e9 - count, ensemble)
         for count in (1, 3)
@@ -500,8 +308,8 @@ def _ensemble(args, rows: Sequence[Row], count: int) -> Optional[List[str]]:
     )
     chosen = found[:count]
     runs = [r['model_dir'] for _, results in chosen for r in results]
-    options = prediction.DataOptions(**_data(args.task))
-    scored = ensemble.score(ensemble.load(runs, options))
+    data = leaderboard_training.data_of(args.task)
+    scored = ensemble.score(ensemble.load(runs, prediction.DataOptions(**data)))
     overall = ensemble.measure(scored, ensemble.average(scored), 'scores')['ensemble'][
         'overall'
     ]

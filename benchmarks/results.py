@@ -13,6 +13,7 @@ import sys
 from typing import Callable, Dict, Iterable, Tuple
 
 _FILE = pathlib.Path(__file__).with_name('results.csv')
+_ROOT = _FILE.resolve().parents[1]
 _COLUMNS = ('date', 'commit', 'machine', 'command', 'metric', 'value', 'unit')
 
 
@@ -54,7 +55,8 @@ def show(figures: Dict[str, float], keep: bool) -> None:
 
 def record(rows: Iterable[Tuple[str, float, str]]) -> None:
     """Appends (metric, value, unit) rows of the running script."""
-    command = shlex.join(['python', *[a for a in sys.argv if a != '--record']])
+    words = [portable(word) for word in sys.argv if word != '--record']
+    command = shlex.join(['python', *words])
     fixed = (datetime.date.today().isoformat(), _commit(), machine(), command)
     is_new = not _FILE.exists()
     with _FILE.open('a', newline='', encoding='utf-8') as stream:
@@ -64,6 +66,17 @@ def record(rows: Iterable[Tuple[str, float, str]]) -> None:
         for metric, value, unit in rows:
             writer.writerow([*fixed, metric, f'{value:.6g}', unit])
     print(f'recorded in {_FILE}')
+
+
+def portable(word: str) -> str:
+    """Returns a word of a command without this machine's folders."""
+    option, is_pair, value = word.rpartition('=')
+    if not os.path.isabs(value):
+        return word
+    place = pathlib.Path(value)
+    if place.is_relative_to(_ROOT):
+        return f'{option}{is_pair}{place.relative_to(_ROOT)}'
+    return f'{option}{is_pair}{place.name}'
 
 
 def _commit() -> str:

@@ -1,0 +1,146 @@
+"""One training of the leaderboard, in a process of its own.
+
+  python benchmarks/leaderboard_training.py SPEC
+
+`leaderboard.py` calls it.  SPEC is a JSON object: task, settings, seed, budget in
+seconds, and the folders `place`, where result.json goes, and `timed`, where the
+time of an epoch is noted.
+"""
+
+import contextlib
+import dataclasses
+import io
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from typing import Any, Dict
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+import numpy as np
+
+from baselines import command_line
+from baselines import config
+from baselines import files
+from baselines.simulated.layout import dataset
+
+
+def data_of(task: str) -> Dict[str, Any]:
+    """Simulated kernels; or programs by the rule book `roofline`, known best."""
+    if task == 'tiles':
+        return {'sample_data': True}
+    programs = dataset.Programs(rules='roofline')
+    root = f'{os.path.dirname(files.expand(programs.default_root))}/layout_roofline'
+    return {'data_root': programs.ensure(root)}
+
+
+def main() -> int:
+    """Trains, measures and writes result.json."""
+    [spec] = map(json.loads, sys.argv[1:])
+    command_line.start_tensorflow()
+    kind = config.TileConfig if spec['task'] == 'tiles' else config.LayoutConfig
+    os.makedirs(spec['place'], exist_ok=True)
+    places = {'seed': spec['seed'], 'out_dir': spec['place']}
+    settings = kind(**{**spec['settings'], **places, **data_of(spec['task'])})
+    timed = os.path.join(spec['timed'], 'epoch_s.json')
+    if not os.path.exists(timed):
+        with tempfile.TemporaryDirectory() as out_dir:
+            _, seconds = _train(
+                dataclasses.replace(settings, epochs=3, out_dir=out_dir)
+            )
+        # The first epoch compiles the validation.
+        with files.write_atomically(timed) as stream:
+            json.dump(statistics.mean(seconds[1:]), stream)
+    with open(timed, encoding='utf-8') as stream:
+        epochs = max(int(spec['budget'] / json.load(stream)), 2)
+    settings = dataclasses.replace(settings, epochs=epochs, early_stop=epochs)
+    model_dir, seconds = _train(settings)
+    result = {
+        'model_dir': model_dir,
+        'epochs': epochs,
+        'seconds': sum(seconds),
+        **_measured(model_dir, settings, sum(seconds)),
+    }
+    with files.write_atomically(os.path.join(spec['place'], 'result.json')) as stream:
+        json.dump(result, stream)
+    return 0
+
+
+def _train(settings):
+    """Trains; returns the model directory and the core seconds of each epoch.
+
+    With one thread these are the seconds on a clock, but for what else runs.
+    """
+    from baselines.tasks import train
+    from baselines.training import runs
+
+    start, start_core = time.monotonic(), time.process_time()
+    with contextlib.redirect_stdout(io.StringIO()):
+        model_dir = train.train(settings)
+    share = (time.process_time() - start_core) / (time.monotonic() - start)
+    curve = runs.load(model_dir).info['train_curve']
+    seconds = np.add(curve['train_seconds'], curve['val_seconds'])
+    return model_dir, (share * seconds).tolist()
+
+
+def _measured(model_dir: str, settings, seconds: float) -> Dict[str, Any]:
+    """Errors on valid and test, size and speed of a finished run."""
+    from baselines.tasks import predict
+    from baselines.tasks import prediction
+    from baselines.tasks import training
+
+    data = prediction.DataOptions(cache_dir=settings.cache_dir)  # as in training
+    found: Dict[str, Any] = {}
+    for split in ('valid', 'test'):
+        overall = predict.evaluate(model_dir, data, split=split)['overall']
+        found[split] = {
+            name: measure['mean']
+            for name, measure in overall.items()
+            if isinstance(measure, dict) and 'mean' in measure
+        }
+    predictor = predict.load_predictor(model_dir, data)
+    store = predictor.open_split('test')
+    count, steps = _scoring_and_steps(predictor, store, settings)
+    start = time.process_time()
+    count()
+    rate = store.config_counts.sum() / (time.process_time() - start)
+    curve = predictor.run.info['train_curve']
+    return {
+        **found,
+        'weights': training.count_weights(predictor.model),
+        'configs_per_s': float(rate),
+        'steps_per_s': steps * len(curve['epoch']) / seconds,
+    }
+
+
+def _scoring_and_steps(predictor, store, settings):
+    """A warm call that scores a split, and the steps of an epoch."""
+    if isinstance(settings, config.TileConfig):
+        from baselines.tiles import graphs
+        from baselines.tiles import scoring
+
+        scorer = scoring.TileScorer(
+            predictor.model, graphs.TileGraphs(store, predictor.normalizer)
+        )
+        call = lambda: sum(1 for _ in scorer.score_all())
+        train = predictor.open_split('train')
+        steps = len(train.with_at_least(settings.configs)) // settings.batch
+    else:
+        from baselines.layout import programs as programs_lib
+        from baselines.layout import scoring
+
+        programs = programs_lib.StoredPrograms(store, predictor.normalizer)
+        scorer = scoring.LayoutScorer(predictor.model)
+        call = lambda: [scorer.score(program) for program in programs]
+        train = predictor.open_split('train')
+        steps = -(-train.num_graphs // settings.batch)
+    call()
+    return call, steps
+
+
+if __name__ == '__main__':
+    sys.exit(command_line.guarded(main))
