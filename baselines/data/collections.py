@@ -80,6 +80,8 @@ def of_flags(flags: Mapping[str, Any]) -> Collection:
         ValueError: there is none of that kind; lists those that there are.
     """
     told = [c for c in COLLECTIONS if set(c.flags) <= set(flags)]
+    if not told:  # a run from before there were these flags
+        return COLLECTIONS[0]
     most = max(len(c.flags) for c in told)
     alike = [c for c in told if len(c.flags) == most]
     for collection in alike:
