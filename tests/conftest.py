@@ -14,4 +14,10 @@ os.environ.pop('TPUGRAPHS_DEBUG', None)  # it shows tracebacks, not messages
 
 # How long an example takes says more about the machine than about the code.
 hypothesis.settings.register_profile('house', deadline=None)
-hypothesis.settings.load_profile('house')
+hypothesis.settings.register_profile('fast', deadline=None, max_examples=20)
+
+
+def pytest_configure(config):
+    """Fewer examples where only the fast tests are asked for."""
+    fast = config.getoption('markexpr') == 'not slow'
+    hypothesis.settings.load_profile('fast' if fast else 'house')

@@ -6,14 +6,13 @@ import io
 import itertools
 import os
 import socket
-import subprocess
-import sys
 import tarfile
 import threading
 import time
 
 import pytest
 
+from baselines import commands
 from baselines import text
 from baselines.data import download
 
@@ -341,31 +340,26 @@ def test_two_at_once(server, tmp_path):
     assert not server.asked
 
 
-def test_the_command(server, tmp_path):
+def test_the_command(server, tmp_path, capsys):
     for split in ('valid', 'test'):
         folder = f'npz/tile/xla/{split}'
         contents = {f'{split}.npz': b'1', 'readme': b''}
         server.contents[f'/v0/npz_tile_xla_{split}.tar'] = _archive(folder, contents)
-    command = [
-        sys.executable,
-        '-m',
-        'baselines.commands.download',
-        f'--data_dir={tmp_path}',
-        f'--base_url={server.url}',
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.stderr == '' and done.returncode == 0
-    assert done.stdout.splitlines() == [
+    given = [f'--data_dir={tmp_path}', f'--base_url={server.url}']
+    assert commands.run('download', given) == 0
+    out, err = capsys.readouterr()
+    assert err == '' and out.splitlines() == [
         'npz/tile/xla/train: 5 files written, 0 kept',
         'npz/tile/xla/valid: 1 files written, 0 kept, 1 other files in the archive '
         'ignored',
         'npz/tile/xla/test: 1 files written, 0 kept, 1 other files in the archive '
         'ignored',
     ]
-    again = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert again.stdout.splitlines()[0] == 'npz/tile/xla/train: complete already'
-    layout = [*command, '--collection=tile:xla,layout:xla:default']
-    done = subprocess.run(layout, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr.startswith('error: http://127') and done.stderr.count('\n') == 1
-    assert 'npz_layout_xla_default_train.tar: HTTP Error 404' in done.stderr
+    assert commands.run('download', given) == 0
+    again, _ = capsys.readouterr()
+    assert again.splitlines()[0] == 'npz/tile/xla/train: complete already'
+    layout = [*given, '--collection=tile:xla,layout:xla:default']
+    assert commands.run('download', layout) == 1
+    _, err = capsys.readouterr()
+    assert err.startswith('error: http://127') and err.count('\n') == 1
+    assert 'npz_layout_xla_default_train.tar: HTTP Error 404' in err

@@ -411,6 +411,7 @@ def test_many_files_go_through_beam_by_themselves(raw, tmp_path, monkeypatch):
     assert taken == [(65, None, '')]
 
 
+@pytest.mark.slow  # imports Apache Beam
 def test_an_unknown_runner_is_one_line(raw, tmp_path, capsys):
     assert _extract(raw, tmp_path / 'out', '--runner=NoSuchRunner') == 1
     error = capsys.readouterr().err

@@ -110,6 +110,7 @@ def _check(module, found):
     assert found.node_splits[-1] == sum(sizes) == len(found.node_opcode)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('kind', _KINDS)
 def test_every_kind_gives_the_rows_of_the_rules(kind):
     make, expected = _KINDS[kind]
@@ -210,6 +211,7 @@ def test_loops_end_segments():
     assert len(hlo.from_tf(fn, *args).node_splits) > 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('kind', ['convolution', 'lstm'])
 def test_the_optimized_stage_has_fusions_and_layouts(kind):
     fn, *args = _KINDS[kind][0]()

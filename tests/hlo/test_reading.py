@@ -136,6 +136,7 @@ def _nested(content, *numbers):
     return content
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     'content, numbers',
     [
