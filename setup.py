@@ -25,6 +25,8 @@ _LIBRARIES = [
     'apache-beam',  # many .pb files at once; TF-GNN needs it anyway
 ]
 
+_SWEEP = ['optuna>=4']
+
 setuptools.setup(
     name='tpugraphs',
     version='0.1.0',
@@ -40,7 +42,7 @@ setuptools.setup(
         'tiles_gen_predictions_csv',
         'create_kaggle_csv',
     ],
-    package_data={'baselines': ['**/*.json', '**/*.proto', '**/*.zip']},
+    package_data={'baselines': ['**/*.json', '**/*.proto', '**/*.toml', '**/*.zip']},
     install_requires=_PINNED + _LIBRARIES,
     # pytest-xdist: the models' compilations take one core each.
     # TF-Ranking: our losses are compared with its own; it needs Keras 2 inside
@@ -51,6 +53,7 @@ setuptools.setup(
             'pytest-xdist',
             'hypothesis',
             f'tensorflow-ranking==0.5.5; {_OLD}',
+            *_SWEEP,
         ],
         # Times depend on the version: 0.4.34 runs small pieces of a program one
         # by one, 0.4.30 compiles them together.  Both know LayoutConstraint.
@@ -58,6 +61,7 @@ setuptools.setup(
             f'jaxlib==0.4.30; {_OLD}',
             'jaxlib==0.4.34; python_version >= "3.12"',
         ],
+        'sweep': _SWEEP,
         # One version of ruff: another formats otherwise.
         'dev': ['ruff==0.17.6', 'mypy', 'pre-commit'],
     },

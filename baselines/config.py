@@ -4,7 +4,7 @@ and is what the code uses.  `command_line` makes the flags."""
 import dataclasses
 import hashlib
 import json
-from typing import Any, Dict, TypeVar
+from typing import Any, Collection, Dict, TypeVar
 
 from baselines import recipes
 from baselines import registry
@@ -160,8 +160,8 @@ class _Config(Optimisation):
     recipe: str = _setting(
         '',
         'strong: the settings that did best on the simulated data of this '
-        'collection, in place of the defaults; flags that are given win.',
-        choices=('', *recipes.RECIPES),
+        'collection, in place of the defaults; flags that are given win.  Or a file: '
+        'what `tpugraphs sweep` found.',
         shapes=False,
     )
     run_id: str = _setting('', 'A label of yours, kept in the run file.')
@@ -341,6 +341,38 @@ def checked(config: _AnyConfig) -> _AnyConfig:
         raise ValueError(f'--{field.name} should be {wanted}, not {value!r}')
     model_kwargs(config.model_kwargs_json)
     return config
+
+
+def with_recipe(config: _AnyConfig, given: Collection[str]) -> _AnyConfig:
+    """Returns `config` with what its recipe sets, checked.
+
+    Args:
+        config: the settings.
+        given: names of those that the user chose.
+
+    Raises:
+        ValueError: there is no such recipe, or it does not fit the settings.
+        OSError: its file cannot be read.
+    """
+    if not config.recipe:
+        return checked(config)
+    changes = recipes.settings(config.recipe, config.collection.name, given)
+    kinds = {f.name: type(f.default) for f in dataclasses.fields(config)}
+    for name, value in changes.items():
+        if name not in kinds:
+            raise ValueError(
+                f'--recipe {config.recipe}: there is no setting {name!r}'
+                f'{registry.suggest(name, kinds)}'
+            )
+        if type(value) is not kinds[name] and (kinds[name], type(value)) != (
+            float,
+            int,
+        ):
+            raise ValueError(
+                f'--recipe {config.recipe}: {name} should be of type '
+                f'{kinds[name].__name__}, not {value!r}'
+            )
+    return checked(dataclasses.replace(config, **changes))
 
 
 def model_kwargs(text: str) -> Dict[str, Any]:

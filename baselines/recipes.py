@@ -6,8 +6,11 @@ benchmarks/layouts_across.py, on simulated data; the latter also says what a mod
 that was trained on simulated programs is worth on real ones.
 """
 
+import json
+import os
 from typing import Any, Collection, Dict, Mapping
 
+from baselines import files
 from baselines import registry
 
 # How the models that are not published are trained.
@@ -60,19 +63,43 @@ def settings(
     """Returns what a recipe sets.
 
     Args:
-        recipe: its name.
+        recipe: its name, or a file of `tpugraphs sweep`.
         collection: 'tile:xla' or 'layout:<source>:<search>'.
         given: names of the settings that the user chose.
 
     Raises:
-        ValueError: there is no such recipe.
+        ValueError: there is no such recipe, or its file is of another collection.
+        OSError: its file cannot be read.
     """
-    by_name = registry.resolve(recipe, RECIPES, '--recipe')
-    words = collection.split(':')
     found: Dict[str, Any] = {}
-    for count in range(1, len(words) + 1):
-        found.update(by_name.get(':'.join(words[:count]), {}))
+    if is_file(recipe):
+        found = _of_file(recipe, collection)
+    else:
+        by_name = registry.resolve(recipe, RECIPES, '--recipe')
+        words = collection.split(':')
+        for count in range(1, len(words) + 1):
+            found.update(by_name.get(':'.join(words[:count]), {}))
     left_out = set(given)
     if 'model' in left_out:
         left_out.update(_OF_ITS_MODEL)
     return {name: v for name, v in found.items() if name not in left_out}
+
+
+def is_file(recipe: str) -> bool:
+    """Whether --recipe is the path of a file, and no name."""
+    return recipe.endswith('.json') or os.sep in recipe
+
+
+def _of_file(path: str, collection: str) -> Dict[str, Any]:
+    with files.open_regular(files.expand(path), 1 << 20) as stream:
+        try:
+            content = json.loads(stream.read())
+            made_for, found = content['collection'], dict(content['settings'])
+        except (ValueError, TypeError, KeyError):
+            raise ValueError(
+                f'--recipe {path}: is no file of `tpugraphs sweep`, which has a '
+                'collection and settings'
+            ) from None
+    if made_for != collection:
+        raise ValueError(f'--recipe {path}: is for {made_for}, not for {collection}')
+    return found

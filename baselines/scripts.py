@@ -156,7 +156,7 @@ def from_flags(config_class: Type[_AnyConfig], values: Mapping[str, Any]) -> _An
     words = [f'--recipe={found.recipe}:']
     words += [f'--{name}={value}' for name, value in changes.items()]
     print(text.wrapped(' '.join(words), 2))
-    return config.checked(dataclasses.replace(found, **changes))
+    return config.with_recipe(found, given)
 
 
 _TYPES = {bool: 'true or false', int: 'a whole number', float: 'a number', str: 'text'}

@@ -19,7 +19,7 @@ _ROOMS = {
     'files': '',
     'text': '',
     'registry': 'files',
-    'recipes': 'registry',
+    'recipes': 'files registry',
     'hlo': 'files text',
     'data': 'files text hlo',
     'config': 'registry recipes data',
@@ -37,8 +37,9 @@ _ROOMS = {
     'tasks': 'files text registry recipes config finished hlo data features simulated '
     'extraction inspection measuring tiles layout training ranking',
     'scripts': 'files text registry recipes config command_line tasks',
+    'sweeps': 'files text registry config command_line data training tasks',
     'commands': 'files text registry config finished command_line scripts hlo data '
-    'simulated extraction inspection measuring ranking tasks',
+    'simulated extraction inspection measuring ranking tasks sweeps',
 }
 
 _MOST_LINES = 500

@@ -337,10 +337,38 @@ def test_every_layout_collection_has_its_recipe(source, search):
 
 
 def test_there_is_no_other_recipe():
-    with pytest.raises(ValueError, match='--recipe should be one of strong'):
+    with pytest.raises(ValueError, match="there is no --recipe 'weak'"):
         _parsed(config.TileConfig, '--recipe=weak')
     with pytest.raises(ValueError, match="there is no --recipe 'weak'"):
         recipes.settings('weak', 'tile:xla')
+
+
+def test_a_file_is_a_recipe_for_its_collection(tmp_path, capsys):
+    path = tmp_path / 'best.json'
+
+    def parsed(settings, *words, collection='tile:xla'):
+        content = {'collection': collection, 'settings': settings}
+        path.write_text(json.dumps(content))
+        return _parsed(config.TileConfig, f'--recipe={path}', *words)
+
+    found = parsed({'lr': 1, 'configs': 7}, '--configs=9')
+    assert (found.lr, found.configs) == (1, 9)
+    assert capsys.readouterr().out == f'--recipe={path}: --lr=1\n'
+    for settings, message in [
+        ({'lrr': 1}, "there is no setting 'lrr'; did you mean 'lr'"),
+        ({'lr': 'much'}, "lr should be of type float, not 'much'"),
+        ({'configs': True}, 'configs should be of type int, not True'),
+        ({'lr': 0}, '--lr should be more than 0'),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            parsed(settings)
+    with pytest.raises(ValueError, match='is for layout:nlp:default, not for tile'):
+        parsed({}, collection='layout:nlp:default')
+    path.write_text('[]')
+    with pytest.raises(ValueError, match='is no file of `tpugraphs sweep`'):
+        _parsed(config.TileConfig, f'--recipe={path}')
+    with pytest.raises(OSError, match='nowhere.json'):
+        _parsed(config.TileConfig, '--recipe=nowhere.json')
 
 
 @pytest.mark.parametrize('kind', [config.TileConfig, config.LayoutConfig])

@@ -3,16 +3,18 @@
 model_dir = train(config.TileConfig(data_root='~/data/tpugraphs/...'))
 """
 
-from typing import Optional, Union
+from typing import Callable, Optional, Union
 
 from baselines import config as config_lib
 from baselines.tasks import task
 from baselines.tasks import training
+from baselines.training import loop
 
 
 def train(
     config: Union[config_lib.TileConfig, config_lib.LayoutConfig],
     own: Optional[training.Own] = None,
+    after_epoch: Callable[[loop.State], None] = lambda state: None,
 ) -> str:
     """Trains a model and writes the run, and a ranking of the test split.
 
@@ -21,9 +23,11 @@ def train(
     Args:
         config: the settings.
         own: models and losses of the user's, and the command line.
+        after_epoch: called with the state after every epoch, when it is kept; what
+            it raises ends the training, and --resume goes on from there.
 
     Raises:
         ValueError: the settings or the data are unusable; says why.
         OSError: something cannot be written.
     """
-    return task.kind_of(config.collection).Training(config, own).run()
+    return task.kind_of(config.collection).Training(config, own).run(after_epoch)

@@ -33,6 +33,8 @@ from baselines.training import losses
 from baselines.training import optimisation
 from baselines.training import runs
 
+AfterEpoch = Callable[[loop.State], None]
+
 
 class Own(NamedTuple):
     """What a training takes beside its settings.
@@ -135,8 +137,11 @@ class Training(task.Task):
             f'{text.count(self.stores["valid"].num_graphs, self.unit)}'
         )
 
-    def run(self) -> str:
+    def run(self, after_epoch: AfterEpoch = lambda state: None) -> str:
         """Trains, measures and ranks; returns the model directory.
+
+        Args:
+            after_epoch: see `train.train`.
 
         Raises:
             ValueError: the loss or a score is not finite.
@@ -148,13 +153,20 @@ class Training(task.Task):
             if run:
                 print('note: --resume: the run of these settings is finished already')
             else:
-                run = self._fit(unfinished)
+                run = self._fit(unfinished, after_epoch)
             self._write_ranking(run)
             unfinished.remove()
         return run.model_dir
 
-    def _fit(self, unfinished: resuming.Unfinished) -> runs.Run:
+    def _fit(
+        self, unfinished: resuming.Unfinished, after_epoch: AfterEpoch
+    ) -> runs.Run:
         """Trains, measures, ranks and saves the run."""
+
+        def ended(state: loop.State) -> None:
+            unfinished.keep(state)
+            after_epoch(state)
+
         with self.checked(*self.stores.values()):
             state = loop.fit(
                 self._trainer,
@@ -164,7 +176,7 @@ class Training(task.Task):
                 steps_per_epoch=self._steps,
                 chunks=self._epochs(),
                 validate=self._validator(),
-                after_epoch=unfinished.keep,
+                after_epoch=ended,
                 say=tqdm.tqdm.write,
                 patience_steps=getattr(self.config, 'early_stop_steps', 0),
             )

@@ -1,0 +1,99 @@
+"""Search for good settings: many short trainings, bad ones ended early.
+
+  tpugraphs sweep tile --sample_data --trials 24 --workers 2 --epochs 10
+  tpugraphs sweep layout:nlp:default --space space.toml --folds 5 --seeds 3
+  tpugraphs sweep show --out_dir ~/out/tpugraphs_sweep/tile_xla
+
+Optuna draws settings from the ranges, choices and conditions of a TOML file, a
+trial trains with them in a process of its own, and successive halving ends those
+that fall behind.  The same command goes on where it was broken off, and on another
+machine that sees the same --storage it joins in.  What all trials share is given
+as flags of the training.  The best settings are in best.json for --recipe=FILE:
+docs/sweeps.md.
+"""
+
+import argparse
+import sys
+
+from baselines import commands
+
+_OUT = '~/out/tpugraphs_sweep'
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    from baselines.data import collections
+    from baselines.sweeps import arguments
+
+    parser.add_argument(
+        'what',
+        metavar='COLLECTION|show',
+        choices=('tile', 'layout', *collections.NAMES, 'show'),
+        help=f'tile, layout, {", ".join(collections.NAMES)}; or show: what was found',
+    )
+    parser.add_argument('--space', default='', help='what is searched, a TOML file')
+    parser.add_argument(
+        '--storage',
+        default='',
+        help='a journal file, or the URL of a database such as sqlite:///sweep.db '
+        '(default: sweep.journal in --out_dir)',
+    )
+    parser.add_argument(
+        '--study', default='', help="its name there (default: the collection's)"
+    )
+    numbers = {
+        'trials': (40, 'trials that the sweep is to have, of all who join'),
+        'seeds': (1, 'trainings of each trial with different seeds, averaged'),
+        'folds': (0, 'folds of cross-validation, averaged; 0: the splits as they are'),
+        'workers': (1, 'processes on this machine; they divide its cores'),
+    }
+    for name, (default, words) in numbers.items():
+        parser.add_argument(
+            f'--{name}', type=int, default=default, help=f'{words} (default: {default})'
+        )
+    parser.add_argument(
+        '--minutes', type=float, default=0, help='most minutes of a trial'
+    )
+    parser.add_argument(
+        '--memory_gb', type=float, default=0, help='most memory of a trial'
+    )
+    parser.add_argument(
+        '--no_pruning', action='store_true', help='train every trial to its end'
+    )
+    parser.add_argument('--json', action='store_true', help='show: print JSON')
+    arguments.add_settings(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Searches, or shows."""
+    from baselines.data import collections
+    from baselines.sweeps import arguments
+    from baselines.sweeps import jobs
+    from baselines.sweeps import study
+
+    if args.what == 'show':
+        out_dir = getattr(args, 'out_dir', f'{_OUT}/tile_xla')
+        storage = args.storage or study.default_storage(out_dir)
+        jobs.show(storage, args.study, args.json)
+        return 0
+    name = next(n for n in collections.NAMES if n.startswith(args.what))
+    base = arguments.settings_of(args, name, f'{_OUT}/{name.replace(":", "_")}')
+    return jobs.sweep(
+        base,
+        jobs.Options(
+            space=args.space,
+            storage=args.storage,
+            study=args.study,
+            trials=args.trials,
+            seeds=args.seeds,
+            folds=args.folds,
+            workers=args.workers,
+            minutes=args.minutes,
+            memory_gb=args.memory_gb,
+            pruning=not args.no_pruning,
+        ),
+    )
+
+
+if __name__ == '__main__':
+    sys.exit(commands.run('sweep'))

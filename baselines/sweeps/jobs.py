@@ -1,0 +1,192 @@
+"""The jobs of `tpugraphs sweep`: search, and show what was found."""
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import time
+from typing import Any, Dict, List
+
+from baselines import config as config_lib
+from baselines.sweeps import results
+from baselines.sweeps import space as space_lib
+from baselines.sweeps import study as study_lib
+from baselines.sweeps import worker
+
+# How often a worker is started again that was killed.
+_MOST_STARTS = 4
+# What may differ between machines that share a sweep.
+_PLACES = ('data_root', 'cache_dir', 'out_dir', 'results_csv', 'memory_budget')
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How to search.
+
+    Attributes:
+        space: a TOML file; '' for the one that ships.
+        storage: URL or journal file; '' for the one in the --out_dir.
+        study: its name in the storage; '' for the collection's.
+        trials: that the sweep is to have.
+        seeds: trainings of each trial with different seeds.
+        folds: of cross-validation; 0 for the published splits.
+        workers: processes on this machine.
+        minutes: that a trial may take; 0 for any.
+        memory_gb: that a trial may take; 0 for any.
+        pruning: whether bad trials are ended early.
+    """
+
+    space: str = ''
+    storage: str = ''
+    study: str = ''
+    trials: int = 40
+    seeds: int = 1
+    folds: int = 0
+    workers: int = 1
+    minutes: float = 0
+    memory_gb: float = 0
+    pruning: bool = True
+
+
+def sweep(base: Any, options: Options) -> int:
+    """Searches, or joins those who do; prints what was found.
+
+    Args:
+        base: a `TileConfig` or `LayoutConfig`; holds where nothing is drawn.
+        options: how.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        ValueError: the options, the space or the storage cannot be used.
+        OSError: the runs cannot be written.
+    """
+    _check(options)
+    collection = base.collection.name
+    space_file = options.space or space_lib.shipped(collection)
+    space = space_lib.read(space_file, type(base))
+    storage = options.storage or study_lib.default_storage(base.out_dir)
+    study = study_lib.Study(
+        storage,
+        options.study or collection,
+        study_lib.Definition(
+            collection,
+            space.source,
+            _told(base),
+            options.seeds,
+            options.folds,
+            options.pruning,
+        ),
+    )
+    study.try_first(space.defaults(base))
+    done = len(study.of_state('COMPLETE', 'PRUNED', 'FAIL'))
+    if done:
+        print(f'{study.name}: {done} of {options.trials} trials are there; going on')
+    orders = [
+        worker.Order(
+            storage=storage,
+            name=study.name,
+            trials=options.trials,
+            base=config_lib.to_json(base),
+            seed=base.seed,
+            minutes=options.minutes,
+            memory_gb=options.memory_gb,
+            cores=cores,
+        )
+        for cores in shared_cores(options.workers)
+    ]
+    code = Crew(orders).run()
+    print('\n'.join(results.table(study)))
+    results.write_best(study, base.out_dir)
+    if study.best():
+        script = {'tile': 'tiles_train.py', 'layout': 'layout_train.py'}
+        path = results.best_file(base.out_dir)
+        print(f'train: python {script[base.collection.task]} --recipe={path}')
+    return code
+
+
+def show(storage: str, study: str, as_json: bool) -> None:
+    """Prints what a sweep has found so far.
+
+    Raises:
+        ValueError: there is no such sweep.
+    """
+    found = study_lib.Study(storage, study)
+    if as_json:
+        print(json.dumps(results.summary(found), indent=1))
+    else:
+        print('\n'.join(results.table(found)))
+
+
+def shared_cores(workers: int) -> List[List[int]]:
+    """Divides the cores of this machine; with too few, several share one."""
+    if not hasattr(os, 'sched_getaffinity'):
+        return [[] for _ in range(workers)]
+    cores = sorted(os.sched_getaffinity(0))
+    return [cores[i::workers] or [cores[i % len(cores)]] for i in range(workers)]
+
+
+def _check(options: Options) -> None:
+    least = {'trials': 1, 'seeds': 1, 'workers': 1, 'minutes': 0, 'memory_gb': 0}
+    for name, value in least.items():
+        if getattr(options, name) < value:
+            raise ValueError(
+                f'--{name} should be at least {value}, not {getattr(options, name)}'
+            )
+    if options.folds < 0 or options.folds == 1:
+        raise ValueError(f'--folds should be 2 or more, or 0, not {options.folds}')
+    if options.trials < options.folds:
+        raise ValueError(
+            f'--trials={options.trials} are fewer than --folds={options.folds}: a '
+            'trial is trained once on every fold, so ask for at least as many trials'
+        )
+
+
+def _told(base: Any) -> Dict[str, Any]:
+    """The settings that differ from the defaults, but for places."""
+    return {
+        field.name: getattr(base, field.name)
+        for field in dataclasses.fields(base)
+        if field.name not in _PLACES and getattr(base, field.name) != field.default
+    }
+
+
+class Crew:
+    """The workers on this machine."""
+
+    def __init__(self, orders: List[worker.Order]):
+        self._orders = orders
+        self._starts = [0] * len(orders)
+        self._processes: Dict[int, subprocess.Popen] = {}
+
+    def run(self) -> int:
+        """Waits until all have ended, starting those again that were killed."""
+        code = 0
+        try:
+            for place in range(len(self._orders)):
+                self._start(place)
+            while self._processes:
+                time.sleep(0.2)
+                for place, process in list(self._processes.items()):
+                    if process.poll() is None:
+                        continue
+                    del self._processes[place]
+                    if process.returncode < 0:
+                        name = signal.Signals(-process.returncode).name
+                        print(f'note: worker {place + 1} was ended by {name}')
+                        if self._starts[place] < _MOST_STARTS:
+                            self._start(place)
+                            continue
+                    code = code or abs(process.returncode)
+        finally:
+            for process in self._processes.values():
+                process.send_signal(signal.SIGINT)  # gives its trial back
+            for process in self._processes.values():
+                process.wait()
+        return code
+
+    def _start(self, place: int) -> None:
+        self._starts[place] += 1
+        self._processes[place] = worker.start(self._orders[place])

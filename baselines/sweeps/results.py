@@ -1,0 +1,172 @@
+"""What a sweep has found, for people and for --recipe."""
+
+import json
+import os
+from typing import Any, Dict, List
+
+from baselines import files
+from baselines import text
+from baselines.sweeps import space as space_lib
+from baselines.sweeps import study as study_lib
+from baselines.sweeps import trial as trial_lib
+
+# What a recipe leaves to who uses it: data, places and what belongs to one run.
+_NOT_IN_RECIPES = {
+    'data_root',
+    'sample_data',
+    'measured_data',
+    'toy_data',
+    'skip_bad_files',
+    'source',
+    'search',
+    'cache_dir',
+    'out_dir',
+    'seed',
+    'run_id',
+    'recipe',
+    'test_mode',
+}
+_ENDED = {'COMPLETE': 'complete', 'PRUNED': 'pruned', 'FAIL': 'failed'}
+_SHOWN = 10
+
+
+def line(trial: Any) -> str:
+    """One line on a trial that has ended."""
+    ended = _ENDED.get(trial.state.name, trial.state.name.lower())
+    if trial.state.name == 'FAIL':
+        ended += f': {trial.user_attrs.get(study_lib.REASON, "unknown")}'
+    elif trial.state.name == 'PRUNED':
+        ended += f' after step {trial.last_step}'
+    seconds = trial.user_attrs.get(study_lib.SECONDS, 0)
+    return (
+        f'trial {trial.number:4d}  {_score(trial)}  {drawn(trial)}  '
+        f'{ended}  {seconds:.0f} s'
+    )
+
+
+def drawn(trial: Any) -> str:
+    """The settings that were drawn, as flags without dashes."""
+    return ' '.join(
+        f'{name}={value:.3g}' if isinstance(value, float) else f'{name}={value}'
+        for name, value in trial.params.items()
+    )
+
+
+def _score(trial: Any) -> str:
+    return text.cell(None if trial.state.name == 'FAIL' else trial.value, '.4f')
+
+
+def recipe(study: study_lib.Study) -> Dict[str, Any]:
+    """The settings of the best trial, as --recipe=FILE reads them; {} before one."""
+    best, definition = study.best(), study.definition
+    if best is None:
+        return {}
+    task = definition.collection.partition(':')[0]
+    base = trial_lib.CONFIGS[task](**definition.settings)
+    space = space_lib.of(definition.space, type(base))
+    settings = {**definition.settings, **space.settings(best.params, base)}
+    return {
+        'collection': definition.collection,
+        'settings': {
+            name: value
+            for name, value in settings.items()
+            if name not in _NOT_IN_RECIPES
+        },
+        'found_by': {
+            'study': study.name,
+            'trial': best.number,
+            'score': best.value,
+            'seeds': definition.seeds,
+            'folds': definition.folds,
+            'complete_trials': len(study.of_state('COMPLETE')),
+            'data': {
+                name: definition.settings[name]
+                for name in ('sample_data', 'measured_data', 'toy_data')
+                if name in definition.settings
+            },
+        },
+    }
+
+
+def best_file(out_dir: str) -> str:
+    """Where the recipe of a sweep goes."""
+    return os.path.join(files.expand(out_dir), 'best.json')
+
+
+def write_best(study: study_lib.Study, out_dir: str) -> None:
+    """Writes the recipe, if there is one yet."""
+    found = recipe(study)
+    if found:
+        with files.write_atomically(best_file(out_dir), encoding='utf-8') as stream:
+            json.dump(found, stream, indent=1)
+
+
+def summary(study: study_lib.Study) -> Dict[str, Any]:
+    """Everything about a sweep as plain values; for --json and reports.
+
+    Returns:
+        A dict:
+          study, collection, seeds, folds: what it is.
+          best: as `recipe`.
+          importances: share of each setting.
+          trials: number, state, score, settings, reason, folder, runs, seconds.
+    """
+    definition = study.definition
+    return {
+        'study': study.name,
+        'collection': definition.collection,
+        'seeds': definition.seeds,
+        'folds': definition.folds,
+        'best': recipe(study),
+        'importances': study.importances(),
+        'trials': [
+            {
+                'number': trial.number,
+                'state': _ENDED.get(trial.state.name, trial.state.name.lower()),
+                'score': None if trial.state.name == 'FAIL' else trial.value,
+                'settings': trial.params,
+                **{
+                    name: trial.user_attrs.get(name)
+                    for name in (
+                        study_lib.REASON,
+                        study_lib.FOLDER,
+                        study_lib.RUNS,
+                        study_lib.SECONDS,
+                    )
+                },
+            }
+            for trial in study.trials()
+        ],
+    }
+
+
+def table(study: study_lib.Study) -> List[str]:
+    """The lines of `tpugraphs sweep show`."""
+    definition, trials = study.definition, study.trials()
+    counts = {
+        words: len(study.of_state(state))
+        for state, words in {**_ENDED, 'RUNNING': 'running'}.items()
+    }
+    described = ', '.join(f'{n} {words}' for words, n in counts.items() if n)
+    folds = f', {definition.folds} folds' if definition.folds else ''
+    lines = [
+        f'{study.name}: {text.count(len(trials), "trial")} on {definition.collection}, '
+        f'{text.count(definition.seeds, "seed")}{folds}: {described or "none yet"}'
+    ]
+    complete = sorted(study.of_state('COMPLETE'), key=lambda t: -t.value)
+    rows = [['score', 'trial', 'settings']]
+    for trial in complete[:_SHOWN]:
+        rows.append([f'{trial.value:.4f}', str(trial.number), drawn(trial)])
+    if complete:
+        lines += ['', *text.table(rows, '>><', rules=[1])]
+    importances = study.importances()
+    if importances:
+        shares = [f'{name} {share:.2f}' for name, share in importances.items()]
+        lines += ['', f'importance: {text.listed(shares, 8)}']
+    reasons: Dict[str, List[str]] = {}
+    for trial in study.of_state('FAIL'):
+        why = trial.user_attrs.get(study_lib.REASON, 'unknown')
+        reasons.setdefault(why, []).append(str(trial.number))
+    for why, numbers in reasons.items():
+        lines.append(f'failed: {why} (trial {text.listed(numbers)})')
+    return lines
