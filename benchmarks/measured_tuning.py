@@ -2,17 +2,25 @@
 
   python benchmarks/measured_tuning.py --null 20       # false claims
   python benchmarks/measured_tuning.py --examples      # real gains
+  python benchmarks/measured_tuning.py --share         # of what there is to gain
 
 For --null every candidate is the default compiled once more, so each claim is
 false.  The examples are a sum of squares over the major axis and a transposed
-product; --dir names a model that proposes, without it candidates are random.
+product; --dir names a model that proposes, without it candidates are random
+(with --online, rounds without a model).
+
+--share replays tuning on the shipped kernels, with models trained on other
+families: every other pass is what is measured, and the rest judge.  Settings of
+`baselines/measuring/search.py` were chosen on the first three folds of families.
 """
 
 import argparse
 import dataclasses
+import json
 import os
 import sys
 import tempfile
+from typing import List
 
 import numpy as np
 
@@ -22,10 +30,14 @@ from baselines import command_line
 from baselines.hlo import protos
 from baselines.measuring import builtin
 from baselines.measuring import machine
+from baselines.measuring import packaged
 from baselines.measuring import programs
+from baselines.measuring import search
 from baselines.measuring import session as session_lib
 from baselines.measuring import tiles
+from baselines.measuring import tiling
 from baselines.measuring import tuning
+from benchmarks import measured
 
 _CANDIDATES = 10
 
@@ -39,8 +51,12 @@ def main() -> int:
     parser.add_argument('--examples', action='store_true')
     parser.add_argument('--dir', default='')
     parser.add_argument('--seed', type=int, default=0)
-    parser.add_argument('--core', type=int, default=machine.default_core())
+    parser.add_argument('--online', action=argparse.BooleanOptionalAction)
+    parser.add_argument('--share', action='store_true')
+    parser.add_argument('--core', type=int, default=machine.chosen_core())
     args = parser.parse_args()
+    if args.share:
+        share(args.seed)
     command_line.start_tensorflow()
     limits = session_lib.Limits(core=args.core)
     if args.null:
@@ -75,20 +91,74 @@ def false_claims(count: int, seed: int, limits: session_lib.Limits) -> None:
 
 def _of_copies(item, session, seed: int) -> tuning.Tuned:
     batch = item.batch(np.random.default_rng(0), 2)
+    described = [batch.described[0]] * (1 + _CANDIDATES)
     copies = dataclasses.replace(
-        batch,
-        modules=[batch.modules[0]] * (1 + _CANDIDATES),
-        described=[batch.described[0]] * (1 + _CANDIDATES),
+        batch, described=described, module=lambda _: batch.module(0)
     )
     return tuning.tune(
         item,
         copies,
-        lambda known: range(1 + _CANDIDATES),
+        lambda known, excluded, count: range(1, 1 + _CANDIDATES),
         session,
         _CANDIDATES,
         seed,
         distinct=False,
     )
+
+
+def share(seed: int) -> None:
+    """Replays tuning on the shipped kernels and prints a table."""
+    root = packaged.folder('tile')
+    kernels = measured.load(root)
+    folds = measured.fold_of(kernels, 5)
+    with open(os.path.join(root, 'measured.json'), encoding='utf-8') as stream:
+        about = json.load(stream)['kernels']
+    columns = [
+        tiles.columns(
+            [
+                tiling.Tiles(tuple(c['output']), tuple(c['kernel']))
+                for c in about[kernel.record.graph_id]['configs']
+            ]
+        )
+        for kernel in kernels
+    ]
+    rng = np.random.default_rng(seed)
+    known = {
+        'random': [rng.random(len(rows)) for rows in columns],
+        'the estimate': [rows for [rows] in measured.estimates(kernels)],
+        'trees': [rows for [rows] in measured.trees(kernels, folds)],
+    }
+    print('| | folds 1 to 3, for choosing | folds 4 and 5 |\n|---|---|---|')
+    for name, scores in known.items():
+        for rounds in (1, 3):
+            gains = np.array(
+                [
+                    _replayed(kernel, rows, row, rounds, name == 'random')
+                    for kernel, rows, row in zip(kernels, columns, scores)
+                ]
+            )
+            cells = []
+            for chosen in (folds < 3, folds >= 3):
+                found, best = np.exp(gains[chosen].mean(0))
+                part = (found - 1) / (best - 1)
+                cells.append(f'{found:.2f} of {best:.2f}: {part:.0%}')
+            title = 'no model' if rounds > 1 and name == 'random' else name
+            print(f'| {title}, {rounds} rounds | {" | ".join(cells)} |', flush=True)
+
+
+def _replayed(kernel, columns, scores, rounds: int, blind: bool) -> List[float]:
+    """Returns the log speed-up of what tuning finds, and of the best."""
+    halves = kernel.passes[::2].min(0), kernel.passes[1::2].min(0)
+    found, judge = (np.log(half / half[0]) for half in halves)
+    order = [int(i) for i in np.argsort(scores, kind='stable') if i]
+    known = {0: 0.0, **{i: found[i] for i in order[:_CANDIDATES]}}
+    if rounds > 1:
+        surrogate = search.Surrogate(columns, None if blind else scores)
+        known = {0: 0.0}
+        for count in tuning.rounds_of(_CANDIDATES, rounds):
+            proposed = surrogate.propose(known, [], count)
+            known.update((i, found[i]) for i in proposed)
+    return [-judge[min(known, key=known.get)], -judge[found.argmin()]]
 
 
 def examples(args: argparse.Namespace, limits: session_lib.Limits) -> None:
@@ -110,7 +180,11 @@ def examples(args: argparse.Namespace, limits: session_lib.Limits) -> None:
         program = programs.from_function(name, traced, name)
         with tempfile.TemporaryDirectory() as folder:
             options = tune.Options(
-                output=folder, model_dir=args.dir, seed=args.seed, limits=limits
+                output=folder,
+                model_dir=args.dir,
+                online=args.online,
+                seed=args.seed,
+                limits=limits,
             )
             for line in tune.table(tune.tune(program, options)):
                 print(line)

@@ -18,6 +18,7 @@ on.
 """
 
 import argparse
+import dataclasses
 import math
 import sys
 
@@ -57,20 +58,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--resume', action='store_true', help='go on with what is in the folder'
     )
+    parser.add_argument(
+        '--passes',
+        type=int,
+        default=0,
+        metavar='N',
+        help='passes over the configurations, exactly (default: 15 to 45, until '
+        'halves agree)',
+    )
     arguments.add(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Measures and writes."""
     from baselines.measuring import arguments
+    from baselines.measuring import builtin
     from baselines.measuring import collection
-    from baselines.measuring import reports
 
     *sources, output = args.programs
     if args.builtin == bool(sources):
         raise ValueError(
             'say --builtin and a folder, or one or more programs and a folder'
         )
+    if args.passes < 0:
+        raise ValueError(f'--passes is {args.passes}; it counts passes')
     options = collection.Options(
         output=files.expand(output),
         task=args.task,
@@ -80,10 +91,13 @@ def run(args: argparse.Namespace) -> int:
         split=collection.parse_split(args.split),
         resume=args.resume,
         limits=arguments.limits(args),
-        passes=arguments.passes(args),
     )
+    if args.passes:
+        options = dataclasses.replace(options, passes=(args.passes, args.passes))
     command_line.start_tensorflow()
-    return reports.collect(arguments.loaders(sources), options)
+    if args.builtin:
+        return collection.run(list(builtin.table()), options, builtin.load)
+    return collection.run(sources, options)
 
 
 if __name__ == '__main__':

@@ -4,11 +4,12 @@
     tpugraphs tune module.pb --measure 20
 
 XLA's optimised module is cut into kernels, as `tpugraphs collect` does it.  The
-model scores all candidate configurations, the best distinct ones are measured,
-and the best three of these again, interleaved with XLA's default under two
-names.  A gain is claimed only if its paired 95 % interval excludes 1 and exceeds
-what the default against itself shows; otherwise the default is kept.  Without
---dir the candidates are drawn at random: the baseline.
+model scores all candidate configurations.  The most promising distinct ones are
+measured, in three rounds; after each, what promises most is corrected by what was
+measured.  The best three are measured again, interleaved with XLA's default under
+two names.  A gain is claimed only if its paired 95 % interval excludes 1 and
+exceeds what the default against itself shows; otherwise the default is kept.
+Without --dir the candidates are drawn at random: the baseline.
 
 Both modules are written to --output as HloModuleProtos with equal parameters and
 results, so that anyone can time them.
@@ -59,7 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='begin no kernel after that',
     )
     parser.add_argument(
-        '--online', action='store_true', help='learn in rounds from what was measured'
+        '--online',
+        action=argparse.BooleanOptionalAction,
+        help='learn in rounds from what was measured (default: with --dir)',
     )
     parser.add_argument('--json', default='', metavar='FILE', help='write results')
     parser.add_argument(
@@ -94,8 +97,7 @@ def run(args: argparse.Namespace) -> int:
         seed=args.seed,
         limits=limits,
     )
-    [program] = arguments.loaders([args.program])
-    return tune.report(program, options, args.json)
+    return tune.report(args.program, options, args.json)
 
 
 if __name__ == '__main__':

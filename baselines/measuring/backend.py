@@ -14,9 +14,8 @@ import numpy as np
 
 INSTALL = 'pip install -e .[measure]'
 
-# What makes times comparable: one thread, and the same code in every process.
+# What makes times comparable: one thread.
 FLAGS = '--xla_cpu_multi_thread_eigen=false'
-
 
 # Passes that put calls of a library, or two operations, in place of one.
 _REWRITERS = 'tree_reduction_rewriter,onednn-matmul-rewriter'
@@ -26,18 +25,20 @@ class CompileError(ValueError):
     """XLA refuses a module; the text is one line."""
 
 
-def require() -> str:
-    """Returns jaxlib's version, importing none of it.
-
-    Raises:
-        ValueError: it is not installed; says what to do.
-    """
+def version(package: str) -> str:
+    """Returns the version of a package, importing none of it; '' without it."""
     try:
-        return importlib.metadata.version('jaxlib')
+        return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
+        return ''
+
+
+def require() -> None:
+    """Raises ValueError if jaxlib is not installed; says what to do."""
+    if not version('jaxlib'):
         raise ValueError(
             f'measuring needs jaxlib, which is not installed; run {INSTALL}'
-        ) from None
+        )
 
 
 def environment() -> dict:
@@ -129,8 +130,3 @@ class Backend:
             return Program(self._client, self._client.compile(text, options))
         except Exception as error:
             raise CompileError(' '.join(str(error).split())[:300]) from error
-
-
-def to_numpy(buffer: Any) -> np.ndarray:
-    """Returns a device buffer as an array."""
-    return np.asarray(buffer)

@@ -11,62 +11,34 @@ they are finished, callees before callers, as XLA wants them.
 """
 
 import math
-import struct
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
 from baselines.hlo import protos
+from baselines.hlo import schema
 
-# XLA's PrimitiveType numbers of what can be measured, and NumPy's names.
-TYPES = {
-    'pred': (1, 'bool'),
-    's8': (2, 'int8'),
-    's16': (3, 'int16'),
-    's32': (4, 'int32'),
-    's64': (5, 'int64'),
-    'u8': (6, 'uint8'),
-    'u16': (7, 'uint16'),
-    'u32': (8, 'uint32'),
-    'u64': (9, 'uint64'),
-    'f16': (10, 'float16'),
-    'f32': (11, 'float32'),
-    'f64': (12, 'float64'),
-    'bf16': (16, 'bfloat16'),
+# What can be measured: names and sizes of XLA's PrimitiveTypes, and NumPy's names.
+_MEASURABLE = {
+    kind.name: kind
+    for kind in schema.ELEMENT_TYPES
+    if kind.bytes and not kind.name.startswith('c')
 }
-NUMPY_TYPES = dict(TYPES.values())
+_LETTERS = {'s': 'int', 'u': 'uint', 'f': 'float', 'b': 'bfloat'}
+NUMPY_TYPES = {
+    kind.number: 'bool'
+    if kind.name == 'pred'
+    else _LETTERS[kind.name[0]] + str(8 * kind.bytes)
+    for kind in _MEASURABLE.values()
+}
+FLOATS = frozenset(n for n, name in NUMPY_TYPES.items() if 'float' in name)
+_BYTES = {kind.number: kind.bytes for kind in _MEASURABLE.values()}
 _TUPLE = 13
-_S32 = TYPES['s32'][0]
-_PRED = TYPES['pred'][0]
-
-# Where LiteralProto keeps a scalar: field, and whether it is bytes.
-_LITERALS = {
-    1: 'preds',
-    4: 's32s',
-    5: 's64s',
-    8: 'u32s',
-    9: 'u64s',
-    11: 'f32s',
-    12: 'f64s',
-}
-# The rest are little-endian bytes: field, and `struct`'s letter.
-_PACKED = {
-    2: ('s8s', 'b'),
-    3: ('s16s', 'h'),
-    6: ('u8s', 'B'),
-    7: ('u16s', 'H'),
-    10: ('f16s', 'e'),
-    16: ('bf16s', 'f'),
-}
 
 
-def shape_of(kind: Any, dims: Sequence[int]) -> Any:
-    """Returns a row-major ShapeProto.
-
-    Args:
-        kind: a name in TYPES, or a PrimitiveType number.
-        dims: the dimensions, major to minor.
-    """
+def shape_of(kind: Union[str, int], dims: Sequence[int]) -> Any:
+    """Returns a row-major ShapeProto of a type, by name or PrimitiveType number."""
     shape = protos.protos().HloInstructionProto().shape
-    shape.element_type = TYPES[kind][0] if isinstance(kind, str) else kind
+    number = _MEASURABLE[kind].number if isinstance(kind, str) else kind
+    shape.element_type = number
     shape.dimensions.extend(dims)
     shape.is_dynamic_dimension.extend([False] * len(dims))
     shape.layout.minor_to_major.extend(reversed(range(len(dims))))
@@ -82,7 +54,7 @@ def tuple_of(shapes: Sequence[Any]) -> Any:
 
 
 def is_array(shape: Any) -> bool:
-    """Whether it is an array of a type in TYPES, of fixed size."""
+    """Whether it is an array that can be measured, of fixed size."""
     return shape.element_type in NUMPY_TYPES and not any(shape.is_dynamic_dimension)
 
 
@@ -93,14 +65,12 @@ def elements(shape: Any) -> int:
 
 def num_bytes(shape: Any) -> int:
     """Returns the size of an array in bytes."""
-    name = NUMPY_TYPES[shape.element_type]
-    digits = name.lstrip('abcdefghijklmnopqrstuvwxyz')
-    return elements(shape) * (int(digits or 8) // 8)
+    return elements(shape) * _BYTES[shape.element_type]
 
 
 def words_of(shape: Any) -> str:
     """Returns a shape in XLA's words: `f32[8,16]`."""
-    names = {number: name for name, (number, _) in TYPES.items()}
+    names = {kind.number: kind.name for kind in schema.ELEMENT_TYPES}
     kind = names.get(shape.element_type, f'type {shape.element_type}')
     return f'{kind}[{",".join(map(str, shape.dimensions))}]'
 
@@ -124,9 +94,9 @@ class Module:
         self._last += 1
         return self._last
 
-    def computation(self, name: str) -> 'Computation':
+    def computation(self, name: str, parent: Any = None) -> 'Computation':
         """Starts a computation; `Computation.finish` stores it."""
-        return Computation(self, name)
+        return Computation(self, name, parent)
 
     def called(self, number: int) -> int:
         """Copies a computation of the source once; returns its id here."""
@@ -161,12 +131,26 @@ class Module:
 
 
 class Computation:
-    """A computation under construction; the last instruction is its root."""
+    """A computation under construction; the last instruction is its root.
 
-    def __init__(self, module: Module, name: str):
+    Args:
+        module: where it goes.
+        name: its name.
+        parent: the computation around the loop that this is the body of, if any;
+            `use` brings in that one's values.
+    """
+
+    def __init__(self, module: Module, name: str, parent: Any = None):
         self.module = module
+        self.parent = parent
         self.proto = protos.protos().HloModuleProto().computations.add(name=name)
+        self.cache: Dict[Any, Any] = {}  # of who builds it
         self._parameters: List[Any] = []
+        self._here: Dict[int, Any] = {}  # id -> instruction, or what was brought in
+        self.outside: List[Any] = []  # what goes into the loop besides
+        self._elements: List[Any] = []  # of the loop's state
+        if parent is not None:
+            self._state = self.parameter()
 
     def parameter(self, shape: Optional[Any] = None) -> Any:
         """Adds a parameter; a shape that is not known yet is set later."""
@@ -218,13 +202,48 @@ class Computation:
                 getattr(value, name).extend(content)
             else:
                 setattr(value, name, content)
+        self._here[value.id] = value
         return value
 
-    def constant(self, kind: int, number: float) -> Any:
-        """Adds a scalar constant of a PrimitiveType."""
-        value = self.add('constant', shape_of(kind, []))
-        set_scalar(value, number)
-        return value
+    def constant(self, kind: Union[str, int], number: float) -> Any:
+        """Adds a scalar constant of a type, once."""
+        key = ('constant', kind, number)
+        if key not in self.cache:
+            name = 'f32' if isinstance(number, float) else 's32'
+            value = self.add('constant', shape_of(name, []))
+            value.literal.shape.CopyFrom(value.shape)
+            getattr(value.literal, f'{name}s').append(number)
+            shape = shape_of(kind, [])
+            if shape != value.shape:
+                value = self.add('convert', shape, [value])
+            self.cache[key] = value
+        return self.cache[key]
+
+    def use(self, value: Any) -> Any:
+        """Returns a value of this computation or of one around it, as seen here."""
+        if value.id not in self._here:
+            if self.parent is None:
+                return value
+            self.outside.append(self.parent.use(value))
+            self._here[value.id] = self.element(value.shape)
+        return self._here[value.id]
+
+    def element(self, shape: Any) -> Any:
+        """Adds an element to the loop's state and returns it."""
+        index = len(self._elements)
+        self._elements.append(
+            self.add('get-tuple-element', shape, [self._state], tuple_index=index)
+        )
+        return self._elements[-1]
+
+    def close(self, counter: Any, carried: Sequence[Any]) -> Any:
+        """Ends the body of a loop; returns the shape of the loop's state."""
+        shape = tuple_of([element.shape for element in self._elements])
+        self._state.shape.CopyFrom(shape)
+        following = self.add('add', counter.shape, [counter, self.constant('s32', 1)])
+        passed = self._elements[1 + len(carried) :]
+        self.add('tuple', shape, [following, *carried, *passed])
+        return shape
 
     def finish(self, root: Any = None) -> int:
         """Stores the computation in its module and returns its id."""
@@ -255,92 +274,11 @@ def plain(instruction: Any) -> None:
         instruction.ClearField(field)
 
 
-def set_scalar(value: Any, number: float) -> None:
-    """Sets the literal of a scalar constant."""
-    kind = value.shape.element_type
-    literal = value.literal
-    literal.Clear()
-    literal.shape.CopyFrom(value.shape)
-    if kind in _LITERALS:
-        whole = kind not in (TYPES['f32'][0], TYPES['f64'][0])
-        cast = bool if kind == _PRED else int if whole else float
-        getattr(literal, _LITERALS[kind]).append(cast(number))
-    else:
-        field, letter = _PACKED[kind]
-        cast = float if letter in 'ef' else int
-        packed = struct.pack(f'<{letter}', cast(number))
-        # A bfloat16 is the upper half of a float.
-        setattr(literal, field, packed[2:] if field == 'bf16s' else packed)
-
-
-# Loops ------------------------------------------------------------------------
-
-
-class Scope:
-    """A computation that can use values of the one around it.
-
-    Args:
-        computation: where instructions go.
-        parent: the scope around the loop that this is the body of, if any.
-    """
-
-    def __init__(self, computation: Computation, parent: Optional['Scope'] = None):
-        self.computation = computation
-        self.parent = parent
-        self.cache: Dict[Any, Any] = {}
-        self._imports: Dict[int, Any] = {}
-        self._from: List[Any] = []
-        self._here = set()
-        if parent is not None:
-            self._state = computation.parameter()
-            self._shapes: List[Any] = []
-
-    def add(self, *args: Any, **kwargs: Any) -> Any:
-        """Adds an instruction; see `Computation.add`."""
-        value = self.computation.add(*args, **kwargs)
-        self._here.add(value.id)
-        return value
-
-    def constant(self, kind: int, number: float) -> Any:
-        """Adds a scalar constant, once."""
-        key = ('constant', kind, number)
-        if key not in self.cache:
-            self.cache[key] = self.computation.constant(kind, number)
-            self._here.add(self.cache[key].id)
-        return self.cache[key]
-
-    def use(self, value: Any) -> Any:
-        """Returns a value of this scope or of one around it, as seen here."""
-        if self.parent is None or value.id in self._here:
-            return value
-        if value.id not in self._imports:
-            self._from.append(self.parent.use(value))
-            self._imports[value.id] = self.element(value.shape)
-        return self._imports[value.id]
-
-    def element(self, shape: Any) -> Any:
-        """Adds an element to the loop's state and returns it."""
-        self._shapes.append(shape)
-        return self.add(
-            'get-tuple-element', shape, [self._state], tuple_index=len(self._shapes) - 1
-        )
-
-    def close(self, counter: Any, carried: Sequence[Any]) -> Tuple[Any, List[Any]]:
-        """Ends the body; returns the state's shape and what goes in besides."""
-        shape = tuple_of(self._shapes)
-        self._state.shape.CopyFrom(shape)
-        one = self.constant(_S32, 1)
-        following = self.add('add', counter.shape, [counter, one])
-        passed = list(self._imports.values())
-        self.add('tuple', shape, [following, *carried, *passed])
-        return shape, self._from
-
-
 def loop(
-    scope: Scope,
+    scope: Computation,
     trips: int,
     initial: Sequence[Any],
-    body: Callable[[Scope, Any, List[Any]], List[Any]],
+    body: Callable[[Computation, Any, List[Any]], List[Any]],
 ) -> List[Any]:
     """Adds a `while` that runs `body` for 0, 1, ..., trips - 1.
 
@@ -348,35 +286,34 @@ def loop(
         scope: where the loop goes.
         trips: how often the body runs; at least 1.
         initial: the values that the body changes, before it ran.
-        body: (scope, counter, values) -> the values after; it reaches values
-            around the loop with `scope.use`.
+        body: (computation, counter, values) -> the values after; it reaches
+            values around the loop with `use`.
 
     Returns:
         The values after the loop.
     """
-    module = scope.computation.module
-    inside = Scope(module.computation('body'), scope)
+    module = scope.module
+    inside = module.computation('body', scope)
     counter = inside.element(shape_of('s32', []))
     carried = [inside.element(value.shape) for value in initial]
     carried = body(inside, counter, carried)
-    shape, passed = inside.close(counter, carried)
-    body_id = inside.computation.finish()
+    shape = inside.close(counter, carried)
+    body_id = inside.finish()
 
     condition = module.computation('condition')
     state = condition.parameter(shape)
     at = condition.add('get-tuple-element', counter.shape, [state], tuple_index=0)
-    end = condition.constant(_S32, trips)
     condition.add(
         'compare',
         shape_of('pred', []),
-        [at, end],
+        [at, condition.constant('s32', trips)],
         comparison_direction='LT',
         comparison_type='SIGNED',
     )
-    condition_id = condition.finish()
-
-    state = scope.add('tuple', shape, [scope.constant(_S32, 0), *initial, *passed])
-    done = scope.add('while', shape, [state], calls=[body_id, condition_id])
+    first = [scope.constant('s32', 0), *initial, *inside.outside]
+    state = scope.add('tuple', shape, first)
+    calls = [body_id, condition.finish()]
+    done = scope.add('while', shape, [state], calls=calls)
     return [
         scope.add('get-tuple-element', value.shape, [done], tuple_index=1 + index)
         for index, value in enumerate(initial)

@@ -12,17 +12,31 @@ import json
 import math
 import os
 import resource
+import sys
 import time
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
+from typing import (
+    Any,
+    Callable,
+    Counter,
+    Dict,
+    Iterator,
+    List,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 import numpy as np
+import tqdm
 
 from baselines import files
 from baselines.data import families
 from baselines.hlo import protos
+from baselines.measuring import layouts
 from baselines.measuring import machine
 from baselines.measuring import programs as programs_lib
 from baselines.measuring import session as session_lib
+from baselines.measuring import tiles
 from baselines.measuring import timing
 
 JOURNAL = 'journal.jsonl'
@@ -37,58 +51,76 @@ FOLDERS = {'tile': '', 'layout': 'xla/random'}
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What to collect.
+    """What to collect."""
 
-    Attributes:
-        output: folder, absolute.
-        task: 'tile' or 'layout'.
-        configs: configurations of a kernel or program at most.
-        minutes: of wall time; infinite for as long as it takes.
-        seed: of configurations, inputs and splits.
-        split: shares of train, valid and test; None writes one folder.
-        resume: whether to go on with what is there.
-        limits: of the worker.
-        passes: least and most passes.
-    """
-
-    output: str
-    task: str = 'tile'
-    configs: int = 60
-    minutes: float = math.inf
-    seed: int = 0
+    output: str  # folder, absolute
+    task: str = 'tile'  # 'tile' or 'layout'
+    configs: int = 60  # configurations of a kernel or program at most
+    minutes: float = math.inf  # of wall time; infinite for as long as it takes
+    seed: int = 0  # of configurations, inputs and splits
+    # shares of train, valid and test; None writes one folder
     split: Optional[Tuple[float, ...]] = (80, 10, 10)
-    resume: bool = False
-    limits: session_lib.Limits = session_lib.Limits()
+    resume: bool = False  # whether to go on with what is there
+    limits: session_lib.Limits = session_lib.Limits()  # of the worker
+    # least and most passes
     passes: Tuple[int, int] = (timing.LEAST_PASSES, timing.MOST_PASSES)
+    # the `time.monotonic()` that the minutes count from
+    began: float = dataclasses.field(default_factory=time.monotonic)
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return self.began + self.minutes * 60 - time.monotonic()
+
+    @property
+    def clock(self) -> str:
+        """See `timing.Protocol`."""
+        return 'wall' if self.limits.platform == 'gpu' else 'cpu'
 
 
 @dataclasses.dataclass
 class Report:
-    """What came of a collection.
+    """What came of a collection."""
 
-    Attributes:
-        kernels: files that are there.
-        configs: configurations in them.
-        noisy: of the kernels, those that are marked and set apart.
-        left: kernels that time did not suffice for.
-        skipped: reason -> how many kernels or instructions.
-        dropped: reason -> how many configurations.
-        failed: programs that could not be used, a line each.
-        taus: Kendall's tau between halves of the passes, of each kernel.
-    """
-
-    kernels: int = 0
-    configs: int = 0
-    noisy: int = 0
-    left: int = 0
-    skipped: Dict[str, int] = dataclasses.field(
-        default_factory=lambda: collections.defaultdict(int)
-    )
-    dropped: Dict[str, int] = dataclasses.field(
-        default_factory=lambda: collections.defaultdict(int)
-    )
+    kernels: int = 0  # files that are there
+    configs: int = 0  # configurations in them
+    noisy: int = 0  # of the kernels, those that are marked and set apart
+    left: int = 0  # kernels that time did not suffice for
+    # reason -> how many kernels or instructions
+    skipped: Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    # reason -> how many configurations
+    dropped: Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    # programs that could not be used, a line each
     failed: List[str] = dataclasses.field(default_factory=list)
+    # Kendall's tau between halves of the passes, of each kernel
     taus: List[float] = dataclasses.field(default_factory=list)
+
+    def add(self, record: Dict[str, Any]) -> None:
+        """Adds a kernel's record."""
+        self.kernels += 1
+        self.configs += len(record['configs'])
+        self.noisy += record['noisy']
+        self.taus.append(record['tau'])
+        self.dropped.update(w.partition(':')[0] for w in record['dropped'].values())
+
+    def lines(self, output: str) -> Iterator[str]:
+        """Yields what a collection in the folder `output` ends with."""
+        yield (
+            f'{self.kernels} kernels or programs with {self.configs:,} '
+            f'configurations in {output}'
+        )
+        yield (
+            f"Kendall's tau between halves of the passes: median "
+            f'{np.median(self.taus):.2f}; {self.noisy} noisy ones set apart'
+        )
+        if self.left:
+            yield f'{self.left} left for lack of time; --resume goes on'
+        for title, counts in (('skipped', self.skipped), ('dropped', self.dropped)):
+            if counts:
+                parts = ', '.join(f'{n} {why}' for why, n in sorted(counts.items()))
+                yield f'{title}: {parts}'
+        for line in self.failed:
+            yield f'program skipped: {line}'
 
 
 def parse_split(text: str) -> Optional[Tuple[float, ...]]:
@@ -108,20 +140,33 @@ def parse_split(text: str) -> Optional[Tuple[float, ...]]:
     return shares
 
 
-def collect(
-    loaders: Sequence[Callable[[], programs_lib.Program]],
+def run(
+    sources: Sequence[str],
     options: Options,
-    items_of: Callable[..., list],
-    progress: Callable[[Report, int, float], None] = lambda *_: None,
+    load: Callable[[str], programs_lib.Program] = programs_lib.load,
+) -> int:
+    """Collects, says what came of it, and returns an exit code."""
+    try:
+        report = collect(sources, options, load)
+    except KeyboardInterrupt:
+        print(f'\nstopped; --resume goes on with {options.output}', file=sys.stderr)
+        return 130
+    for line in report.lines(options.output):
+        print(line)
+    return 0
+
+
+def collect(
+    sources: Sequence[str],
+    options: Options,
+    load: Callable[[str], programs_lib.Program] = programs_lib.load,
 ) -> Report:
     """Measures programs and writes the files.
 
     Args:
-        loaders: each returns a program.
+        sources: of programs.
         options: how.
-        items_of: (optimised module, program, seen, skipped) -> items.
-        progress: is told the report, how many kernels there are in all, and the
-            seconds since the start, after each kernel.
+        load: source -> program.
 
     Raises:
         ValueError: the folder holds something else; nothing can be measured.
@@ -130,39 +175,31 @@ def collect(
     """
     if options.configs < 2 or options.minutes <= 0:
         raise ValueError('at least 2 configurations, and more than 0 minutes')
-    began = time.monotonic()
-    output = _Output(options, _sources(loaders))
     report = Report()
-    with session_lib.Session(output.journal, options.limits) as session:
-        try:
-            items = _plan(loaders, options, items_of, session, report)
-            splits = assign_splits(
-                [(item.name, item.program) for item in items],
-                options.split,
-                options.seed,
-            )
-            output.begin()
-            _measure_all(
-                items, splits, options, session, output, report, began, progress
-            )
-        finally:
-            output.write_sidecar(report, time.monotonic() - began)
+    with _Folder(sources, options, report) as folder:
+        with session_lib.Session(folder.journal, options.limits) as session:
+            items = _plan(sources, load, options, session, report)
+            _measure_all(items, options, session, folder, report)
     if not report.kernels:
-        reasons = [*report.failed, *report.skipped] or ['no time']
-        raise ValueError(f'nothing was measured: {"; ".join(reasons[:5])}')
+        reasons = [*report.failed, *report.skipped]
+        raise ValueError(
+            f'nothing was measured: {"; ".join(reasons[:5]) or "too little time"}'
+        )
     return report
 
 
-def _sources(loaders) -> List[str]:
-    return [getattr(loader, 'source', repr(i)) for i, loader in enumerate(loaders)]
-
-
-def _plan(loaders, options, items_of, session, report) -> list:
+def _plan(sources, load, options, session, report) -> list:
     """Returns what is to be measured."""
+    items_of = {'tile': tiles.items_of, 'layout': layouts.items_of}[options.task]
     found, seen, names = [], set(), set()
-    for loader in loaders:
+    for number, source in enumerate(sources):
+        if options.left < 0:
+            raise ValueError(
+                f'--minutes is spent on compiling {number} of {len(sources)} '
+                'programs; give it more, or fewer programs'
+            )
         try:
-            program = loader()
+            program = load(source)
             if program.name in names:
                 raise ValueError(f'two programs are called {program.name!r}')
             names.add(program.name)
@@ -171,8 +208,7 @@ def _plan(loaders, options, items_of, session, report) -> list:
                 content = session.optimise(module.SerializeToString())
                 module = protos.protos().HloModuleProto.FromString(content)
             found += items_of(module, program.name, seen, report.skipped)
-        except (ValueError, session_lib.WorkerError) as error:
-            source = getattr(loader, 'source', '')
+        except (ValueError, OSError, session_lib.WorkerError) as error:
             text = str(error)
             report.failed.append(text if source in text else f'{source}: {text}')
     if not found and report.failed:
@@ -199,68 +235,63 @@ def assign_splits(
         units = list(dict.fromkeys(unit_of(*item) for item in items))
         if len(units) >= len(SPLITS):
             break
-    counts = _split_counts(len(units), split)
-    order = np.random.default_rng(seed).permutation(len(units))
-    ends = np.cumsum(counts)
+    count = len(units)
+    # One unit at least for valid and test, if they have a share.
+    others = [
+        max(1, round(count * share / sum(split))) if share and count >= 3 else 0
+        for share in split[1:]
+    ]
+    ends = np.cumsum([max(count - sum(others), min(count, 1)), *others])
+    order = np.random.default_rng(seed).permutation(count)
     of = {units[i]: SPLITS[int((ends <= at).sum())] for at, i in enumerate(order)}
     return {name: of[unit_of(name, program)] for name, program in items}
 
 
-def _split_counts(units: int, split: Sequence[float]) -> List[int]:
-    """Returns how many units each split gets; one at least if it has a share."""
-    others = [
-        max(1, round(units * share / sum(split))) if share and units >= 3 else 0
-        for share in split[1:]
-    ]
-    return [max(units - sum(others), min(units, 1)), *others]
-
-
-def _measure_all(items, splits, options, session, output, report, began, progress):
-    todo = [item for item in items if not output.count(item.name, report)]
-    dead = session_lib.crashed(output.journal)
-    end = began + options.minutes * 60
+def _measure_all(items, options, session, folder, report) -> None:
+    splits = assign_splits(
+        [(item.name, item.program) for item in items], options.split, options.seed
+    )
+    todo = [item for item in items if item.name not in folder.records]
+    for item in items:
+        if item.name in folder.records:
+            report.add(folder.records[item.name])
+    # What was there before is no work of this call.
+    before, began = report.configs, time.monotonic()
     spent: List[float] = []
     program = None
-    for index, item in enumerate(todo):
-        left = end - time.monotonic()
-        # What does not fit any more is not begun.
-        if left < (np.median(spent[-9:]) * 0.7 if spent else 0):
-            report.left = len(todo) - index
-            break
-        if item.program != program:
-            session.restart()
-            program = item.program
-        started = time.monotonic()
-        _measure(
-            item,
-            splits[item.name],
-            options,
-            session,
-            output,
-            report,
-            dead.get(item.name, ()),
-            (left / (len(todo) - index), left),
-        )
-        spent.append(time.monotonic() - started)
-        progress(report, len(items), time.monotonic() - began)
+    bar = tqdm.tqdm(
+        total=len(items), initial=report.kernels, unit='kernel', file=sys.stderr
+    )
+    with contextlib.closing(bar):
+        for index, item in enumerate(todo):
+            left = options.left
+            # What does not fit any more is not begun.
+            if left < (np.median(spent[-9:]) * 0.7 if spent else 0):
+                report.left += len(todo) - index
+                break
+            if item.program != program:
+                session.restart()
+                program = item.program
+            started = time.monotonic()
+            seconds = left / (len(todo) - index), left
+            _measure(item, splits[item.name], options, session, folder, report, seconds)
+            spent.append(time.monotonic() - started)
+            bar.update(report.kernels - bar.n)
+            rate = (report.configs - before) / (time.monotonic() - began) * 60
+            bar.set_postfix_str(f'{rate:.0f} configurations/min')
 
 
-def _measure(item, split, options, session, output, report, dead, seconds) -> None:
+def _measure(item, split, options, session, folder, report, seconds) -> None:
+    """Measures one, in its fair share of the seconds that are left."""
     digest = int(hashlib.sha256(item.name.encode()).hexdigest()[:8], 16)
     rng = np.random.default_rng([options.seed, digest])
     batch = item.batch(rng, options.configs)
-    fair, most = seconds
-    protocol = timing.Protocol(
-        least=options.passes[0],
-        most=options.passes[1],
-        # Compilation takes about half of a kernel's time.
-        seconds=min(fair / 2, 1e9),
-        deadline=min(most, 1e9),
-        clock='wall' if options.limits.platform == 'gpu' else 'cpu',
-    )
+    protocol = timing.Protocol(*options.passes, *seconds, clock=options.clock)
+    modules = [batch.module(i) for i in range(len(batch.described))]
+    skip = folder.crashed.get(item.name, ())
     try:
         measured = session.measure(
-            item.name, batch.modules, batch.inputs, options.seed, protocol, dead
+            item.name, modules, batch.inputs, options.seed, protocol, skip
         )
     except session_lib.WorkerError as error:
         report.skipped[str(error)] += 1
@@ -272,133 +303,127 @@ def _measure(item, split, options, session, output, report, dead, seconds) -> No
         report.skipped['a single configuration'] += 1
         return
     tau = timing.tau_of_halves(measured.passes)
-    folder = NOISY if tau < LEAST_TAU else os.path.join(FOLDERS[options.task], split)
-    file = os.path.join(folder, f'{item.name}.npz')
-    item.write(output.path(file), batch, measured.kept, measured.times)
-    output.done(
-        item.name,
-        {
-            'file': file,
-            'program': item.program,
-            'split': split,
-            'origin': item.origin,
-            'tau': round(tau, 4),
-            'noisy': tau < LEAST_TAU,
-            'drift': round(timing.drift(measured.passes[:, 0]), 4),
-            'again': round(float(measured.again.min() / measured.times[0]), 4),
-            'configs': [batch.described[i] for i in measured.kept],
-            'dropped': {str(i): why for i, why in measured.dropped.items()},
-            'passes': measured.passes.tolist(),
-            'passes_again': measured.again.tolist(),
-        },
-    )
-    output.count(item.name, report)
+    noisy = tau < LEAST_TAU
+    parts = (NOISY,) if noisy else (FOLDERS[options.task], split)
+    file = os.path.join(*parts, f'{item.name}.npz')
+    described = [batch.described[i] for i in measured.kept]
+    item.write(os.path.join(options.output, file), described, measured.times)
+    record = {
+        'file': file,
+        'program': item.program,
+        'split': split,
+        'origin': item.origin,
+        'tau': round(tau, 4),
+        'noisy': noisy,
+        'drift': round(timing.drift(measured.passes[:, 0]), 4),
+        'again': round(float(measured.again.min() / measured.times[0]), 4),
+        'configs': described,
+        'dropped': {str(i): why for i, why in measured.dropped.items()},
+        'passes': measured.passes.tolist(),
+        'passes_again': measured.again.tolist(),
+    }
+    session_lib.note(folder.journal, {'kernel': item.name, 'done': record})
+    folder.records[item.name] = record
+    report.add(record)
 
 
-class _Output:
-    """The folder, its journal, and what the journal says."""
+class _Folder:
+    """The folder, its journal, and what the journal says.
 
-    def __init__(self, options: Options, sources: List[str]):
-        self._options = options
-        self.journal = self.path(JOURNAL)
-        self._records: Dict[str, dict] = {}
-        about = {
+    Attributes:
+        journal: its path.
+        records: name -> what is known of a kernel that is done.
+        crashed: name -> configurations on which a process ended.
+
+    Raises:
+        ValueError: it holds something else.
+        OSError: it cannot be written.
+    """
+
+    def __init__(self, sources: Sequence[str], options: Options, report: Report):
+        self._options, self._report = options, report
+        self.journal = os.path.join(options.output, JOURNAL)
+        self.records: Dict[str, dict] = {}
+        self.crashed: Dict[str, List[int]] = collections.defaultdict(list)
+        self._about = {
             'task': options.task,
             'seed': options.seed,
             'configs': options.configs,
             'split': list(options.split) if options.split else None,
-            'sources': sources,
+            'sources': list(sources),
             'platform': options.limits.platform,
         }
         lines = session_lib.read_journal(self.journal)
-        self._begun = bool(lines)
-        if not lines:
-            self._check_empty()
-        elif not options.resume:
-            raise ValueError(
-                f'{options.output}: holds a collection already; add --resume to go '
-                'on with it, or use another folder'
-            )
-        elif lines[0].get('collection') != about:
-            before = lines[0].get('collection', {})
-            other = [key for key in about if before.get(key) != about[key]]
-            raise ValueError(
-                f'{options.output}: was begun with other {", ".join(other)}; use '
-                'the same, or another folder'
-            )
+        self._check(lines)
         for line in lines:
-            if 'done' in line and os.path.exists(self.path(line['done']['file'])):
-                self._records[line['kernel']] = line['done']
-        self._about = about
+            if 'crashed' in line:
+                self.crashed[line['kernel']].append(line['crashed'])
+            elif 'done' in line:
+                file = os.path.join(options.output, line['done']['file'])
+                if os.path.exists(file):
+                    self.records[line['kernel']] = line['done']
+        self._new = not lines
 
-    def begin(self) -> None:
-        """Makes the folder, if this is the start."""
-        if not self._begun:
-            os.makedirs(self._options.output, exist_ok=True)
+    def _check(self, lines: List[dict]) -> None:
+        folder = self._options.output
+        there = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+        if not lines and there:
+            raise ValueError(
+                f'{folder}: holds {there[0]!r}, not a collection of this command; '
+                'use an empty folder'
+            )
+        if lines and not self._options.resume:
+            raise ValueError(
+                f'{folder}: holds a collection already; add --resume to go on with '
+                'it, or use another folder'
+            )
+        before = lines[0].get('collection', {}) if lines else self._about
+        other = [key for key in self._about if before.get(key) != self._about[key]]
+        if other:
+            raise ValueError(
+                f'{folder}: was begun with other {", ".join(other)}; use the same, '
+                'or another folder'
+            )
+
+    def __enter__(self) -> '_Folder':
+        os.makedirs(self._options.output, exist_ok=True)
+        if self._new:
             session_lib.note(self.journal, {'collection': self._about})
-            self._begun = True
+        return self
 
-    def path(self, *parts: str) -> str:
-        """Returns a path in the folder."""
-        return os.path.join(self._options.output, *parts)
-
-    def done(self, name: str, record: dict) -> None:
-        """Remembers a kernel's measurement."""
-        self._records[name] = record
-        session_lib.note(self.journal, {'kernel': name, 'done': record})
-
-    def count(self, name: str, report: Report) -> bool:
-        """Adds a kernel to the report, if it is done."""
-        record = self._records.get(name)
-        if record is None:
-            return False
-        report.kernels += 1
-        report.configs += len(record['configs'])
-        report.noisy += record['noisy']
-        report.taus.append(record['tau'])
-        for why in record['dropped'].values():
-            report.dropped[why.partition(':')[0]] += 1
-        return True
-
-    def write_sidecar(self, report: Report, seconds: float) -> None:
-        """Writes measured.json, if there is a collection."""
-        if not self._begun:
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        """Writes measured.json; a folder without a kernel is left as it was."""
+        if self._new and not self.records and kind is not KeyboardInterrupt:
+            os.unlink(self.journal)
+            with contextlib.suppress(OSError):
+                os.rmdir(self._options.output)
             return
+        options, report = self._options, self._report
+        wall = time.monotonic() - options.began
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        spent = {'wall': seconds / 60, 'worker': (used.ru_utime + used.ru_stime) / 60}
+        spent = {'wall': wall / 60, 'worker': (used.ru_utime + used.ru_stime) / 60}
         session_lib.note(self.journal, {'minutes': spent})
         lines = session_lib.read_journal(self.journal)
         spent = [line['minutes'] for line in lines if 'minutes' in line]
+        tau = round(float(np.median(report.taus)), 4) if report.taus else None
         content = {
             'collection': self._about,
-            'machine': machine.describe(self._options.limits.core),
+            'machine': machine.describe(options.limits.core),
             'protocol': {
-                'clock': 'wall' if self._about['platform'] == 'gpu' else 'cpu',
+                'clock': options.clock,
                 'runs': timing.RUNS,
-                'least_passes': self._options.passes[0],
-                'most_passes': self._options.passes[1],
+                'least_passes': options.passes[0],
+                'most_passes': options.passes[1],
                 'tau_wanted': timing.TAU_WANTED,
             },
             # Of every call that went on with it.
             'minutes': round(sum(each['wall'] for each in spent), 2),
             'worker_cpu_minutes': round(sum(each['worker'] for each in spent), 2),
-            'median_tau': round(float(np.median(report.taus)), 4)
-            if report.taus
-            else None,
+            'median_tau': tau,
             'skipped': dict(report.skipped),
             'failed': report.failed,
-            'kernels': self._records,
+            'kernels': self.records,
         }
-        with files.write_atomically(self.path(SIDECAR), encoding='utf-8') as stream:
+        path = os.path.join(options.output, SIDECAR)
+        with files.write_atomically(path, encoding='utf-8') as stream:
             json.dump(content, stream, separators=(',', ':'))
-
-    def _check_empty(self) -> None:
-        folder = self._options.output
-        if not os.path.isdir(folder):
-            return
-        with contextlib.suppress(StopIteration):
-            name = next(iter(sorted(os.listdir(folder))))
-            raise ValueError(
-                f'{folder}: holds {name!r}, not a collection of this command; use '
-                'an empty folder'
-            )

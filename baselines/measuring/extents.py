@@ -6,59 +6,51 @@ known.  Arithmetic on numbers costs nothing; on scalars it adds instructions.
 
 import dataclasses
 import math
-from typing import Any, Optional, Sequence, Tuple, Union
+import operator
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from baselines.measuring import building
 
-_S32 = building.TYPES['s32'][0]
-_INDEX = 's32'
+# Of opcodes: what they do, and the number with which they do nothing.
+_ARITHMETIC = {
+    'add': (operator.add, 0),
+    'multiply': (operator.mul, 1),
+    'divide': (operator.floordiv, 1),
+}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Extent:
-    """A tile along one dimension.
+    """A tile along one dimension."""
 
-    Attributes:
-        start: a number or an s32 scalar.
-        size: how many elements.
-        step: a number that divides `start`; 0 where start is 0.
-    """
-
-    start: Union[int, Any]
-    size: int
-    step: int = 0
+    start: Union[int, Any]  # a number or an s32 scalar
+    size: int  # how many elements
+    step: int = 0  # a number that divides `start`; 0 where start is 0
 
     def key(self) -> Tuple[Any, int]:
-        """Returns what tells this extent from others of one scope."""
+        """Returns what tells this extent from others of one computation."""
         number = self.start if isinstance(self.start, int) else ('at', self.start.id)
         return number, self.size
 
-    def plus(self, scope: building.Scope, number: int) -> 'Extent':
+    def plus(self, scope: building.Computation, number: int) -> 'Extent':
         """Returns the extent moved by a number."""
-        if not number:
-            return self
-        if isinstance(self.start, int):
-            return of_number(self.start + number, self.size)
-        moved = _scalar(scope, 'add', self.start, number)
-        return Extent(moved, self.size, math.gcd(self.step, number))
+        return self._moved(scope, 'add', number, self.size, math.gcd(self.step, number))
 
-    def times(self, scope: building.Scope, number: int, size: int) -> 'Extent':
+    def times(self, scope: building.Computation, number: int, size: int) -> 'Extent':
         """Returns the extent whose start is so many times this start."""
-        if isinstance(self.start, int):
-            return of_number(self.start * number, size)
-        if number == 1:
-            return Extent(self.start, size, self.step)
-        moved = _scalar(scope, 'multiply', self.start, number)
-        return Extent(moved, size, self.step * number)
+        return self._moved(scope, 'multiply', number, size, self.step * number)
 
-    def over(self, scope: building.Scope, number: int, size: int) -> 'Extent':
+    def over(self, scope: building.Computation, number: int, size: int) -> 'Extent':
         """Returns the extent whose start is this start by a divisor of `step`."""
+        return self._moved(scope, 'divide', number, size, self.step // number)
+
+    def _moved(self, scope, opcode, number, size, step) -> 'Extent':
+        work, idle = _ARITHMETIC[opcode]
         if isinstance(self.start, int):
-            return of_number(self.start // number, size)
-        if number == 1:
-            return Extent(self.start, size, self.step)
-        moved = _scalar(scope, 'divide', self.start, number)
-        return Extent(moved, size, self.step // number)
+            return of_number(work(self.start, number), size)
+        if number == idle:
+            return Extent(self.start, size, step)
+        return Extent(_scalar(scope, opcode, self.start, number), size, step)
 
     def divides(self, number: int) -> bool:
         """Whether start and size are multiples of a number."""
@@ -88,7 +80,7 @@ def covers(extent: Extent, size: int) -> bool:
     return extent.size == size
 
 
-def seen(scope: building.Scope, region: Region) -> Region:
+def seen(scope: building.Computation, region: Region) -> Region:
     """Returns a region with its starts as values of `scope`."""
     return tuple(
         extent
@@ -98,7 +90,7 @@ def seen(scope: building.Scope, region: Region) -> Region:
     )
 
 
-def take(scope: building.Scope, value: Any, region: Optional[Region]) -> Any:
+def take(scope: building.Computation, value: Any, region: Optional[Region]) -> Any:
     """Adds the slice of `value` that a region is; nothing if it is whole."""
     dims = list(value.shape.dimensions)
     if region is None or is_whole(region, dims):
@@ -119,7 +111,7 @@ def take(scope: building.Scope, value: Any, region: Optional[Region]) -> Any:
     )
 
 
-def put(scope: building.Scope, value: Any, tile: Any, region: Region) -> Any:
+def put(scope: building.Computation, value: Any, tile: Any, region: Region) -> Any:
     """Adds `value` with a tile written over a region of it."""
     if is_whole(region, value.shape.dimensions):
         return tile
@@ -127,10 +119,10 @@ def put(scope: building.Scope, value: Any, tile: Any, region: Region) -> Any:
     return scope.add('dynamic-update-slice', value.shape, operands)
 
 
-def starts(scope: building.Scope, region: Region) -> Sequence[Any]:
+def starts(scope: building.Computation, region: Region) -> Sequence[Any]:
     """Returns the starts of a region as scalars."""
     return [
-        scope.constant(_S32, extent.start)
+        scope.constant('s32', extent.start)
         if isinstance(extent.start, int)
         else extent.start
         for extent in region
@@ -138,7 +130,7 @@ def starts(scope: building.Scope, region: Region) -> Sequence[Any]:
 
 
 def tile_of(
-    scope: building.Scope, counter: Any, dims: Sequence[int], tiles: Sequence[int]
+    scope: building.Computation, counter: Any, dims: Sequence[int], tiles: Sequence[int]
 ) -> Region:
     """Returns the tile that a loop's counter stands for, last dimension first.
 
@@ -176,20 +168,46 @@ def trips(dims: Sequence[int], tiles: Sequence[int]) -> int:
     return math.prod(-(-size // tile) for size, tile in zip(dims, tiles))
 
 
-def reversed_extent(scope: building.Scope, extent: Extent, size: int) -> Extent:
+def reversed_extent(scope: building.Computation, extent: Extent, size: int) -> Extent:
     """Returns where an extent of a reversed dimension comes from."""
     end = size - extent.size
     if isinstance(extent.start, int):
         return of_number(end - extent.start, extent.size)
-    operands = [scope.constant(_S32, end), extent.start]
-    start = scope.add('subtract', building.shape_of(_INDEX, []), operands)
+    operands = [scope.constant('s32', end), extent.start]
+    start = scope.add('subtract', building.shape_of('s32', []), operands)
     return Extent(start, extent.size, math.gcd(extent.step, end))
 
 
-def _scalar(scope: building.Scope, opcode: str, value: Any, number: int) -> Any:
+def _scalar(scope: building.Computation, opcode: str, value: Any, number: int) -> Any:
     """Adds a scalar operation with a number, once."""
     key = (opcode, value.id, number)
     if key not in scope.cache:
-        operands = [value, scope.constant(_S32, number)]
-        scope.cache[key] = scope.add(opcode, building.shape_of(_INDEX, []), operands)
+        operands = [value, scope.constant('s32', number)]
+        scope.cache[key] = scope.add(opcode, building.shape_of('s32', []), operands)
     return scope.cache[key]
+
+
+class Whole(Exception):
+    """The operation has to be computed whole; the text says why."""
+
+
+@dataclasses.dataclass
+class Step:
+    """An operation on parts of its operands."""
+
+    regions: List[Optional[Region]]  # of each operand; None means all of it
+    made: Sequence[int]  # dimensions of the result
+    # changes a copy of the instruction, all but its shape
+    edit: Callable[[Any], None] = lambda copy: None
+    # the part of the result that was asked for; None means all
+    rest: Optional[Region] = None
+    # operand -> (low, high, interior) per dimension; it is padded whole before its
+    # region is taken
+    pads: Dict[int, List[Tuple[int, int, int]]] = dataclasses.field(
+        default_factory=dict
+    )
+
+
+def sizes_of(region: Region) -> List[int]:
+    """Returns the dimensions of a region."""
+    return [extent.size for extent in region]

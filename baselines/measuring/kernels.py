@@ -12,15 +12,18 @@ from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from baselines.measuring import building
 
+ELEMENTWISE = frozenset(
+    'select clamp compare convert add subtract multiply divide maximum minimum '
+    'power remainder and or not xor negate abs sign exponential '
+    'exponential-minus-one log log-plus-one logistic tanh sqrt rsqrt cbrt '
+    'cosine sine tan atan2 floor ceil round-nearest-afz round-nearest-even '
+    'is-finite popcnt clz shift-left shift-right-arithmetic '
+    'shift-right-logical erf bitcast-convert reduce-precision copy'.split()
+)
 # Operations that run as a kernel of their own, outside of fusions.
-_ALONE = frozenset(
-    'dot convolution reduce reduce-window copy transpose broadcast concatenate '
-    'pad slice gather reverse select clamp compare convert iota dynamic-slice '
-    'add subtract multiply divide maximum minimum power remainder and or not '
-    'xor negate abs sign exponential exponential-minus-one log log-plus-one '
-    'logistic tanh sqrt rsqrt cbrt cosine sine tan atan2 floor ceil '
-    'round-nearest-afz round-nearest-even is-finite popcnt clz shift-left '
-    'shift-right-arithmetic shift-right-logical erf reshape'.split()
+_ALONE = ELEMENTWISE - {'bitcast-convert', 'reduce-precision'} | set(
+    'dot convolution reduce reduce-window transpose broadcast concatenate pad '
+    'slice gather reverse iota dynamic-slice reshape'.split()
 )
 # They compute nothing.
 _NOTHING = frozenset(
@@ -38,17 +41,11 @@ _MOST_CONSTANT = 64
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Kernel:
-    """A kernel of a program.
+    """A kernel of a program."""
 
-    Attributes:
-        name: graph id, `<program>_<hash>`.
-        module: its HloModuleProto: one entry computation, all row-major.
-        origin: the instruction that it was in the optimised module.
-    """
-
-    name: str
-    module: Any
-    origin: str
+    name: str  # graph id, `<program>_<hash>`
+    module: Any  # its HloModuleProto: one entry computation, all row-major
+    origin: str  # the instruction that it was in the optimised module
 
 
 class Unsupported(Exception):
@@ -142,11 +139,8 @@ def _groups(module: Any, computation: Any) -> List[List[Any]]:
             joined = True
         else:
             same = list(first.shape.dimensions) == list(instruction.shape.dimensions)
-            joined = (
-                first.opcode in ('dot', 'convolution')
-                and same
-                and _pointwise(instruction, bodies)
-            )
+            product = first.opcode in ('dot', 'convolution')
+            joined = product and same and _pointwise(instruction, bodies)
         if joined:
             group[instruction.id] = [*group.pop(first.id), instruction]
     return list(group.values())
@@ -172,7 +166,7 @@ def _kernel(module: Any, computation: Any, pieces: List[Any]) -> Any:
     for piece in pieces:
         _check(piece, inside=False)
         for number in dict.fromkeys(piece.operand_ids):
-            if not writer.has(number):
+            if number not in writer.values:
                 _check(by_id[number], inside=False)
                 writer.write(by_id[number], outside=True)
         if piece.opcode == 'fusion':
@@ -219,12 +213,8 @@ class _RowMajor:
     def __init__(self, module: Any):
         self._module = building.Module('', module)
         self._entry = self._module.computation('entry')
-        self._values: Dict[int, Any] = {}  # as the bytes lie
+        self.values: Dict[int, Any] = {}  # as the bytes lie
         self._shapes: Dict[int, Any] = {}  # as XLA wrote it
-
-    def has(self, number: int) -> bool:
-        """Whether an instruction is written."""
-        return number in self._values
 
     def inline(self, fusion: Any, body: Any) -> None:
         """Adds what a fusion computes."""
@@ -232,11 +222,11 @@ class _RowMajor:
             _check(value, inside=True)
             if value.opcode == 'parameter':
                 outer = fusion.operand_ids[value.parameter_number]
-                self._values[value.id] = self._values[outer]
+                self.values[value.id] = self.values[outer]
                 self._shapes[value.id] = value.shape
             else:
                 self.write(value, outside=False)
-        self._values[fusion.id] = self._values[body.root_id]
+        self.values[fusion.id] = self.values[body.root_id]
         self._shapes[fusion.id] = fusion.shape
 
     def write(self, value: Any, outside: bool) -> None:
@@ -245,9 +235,7 @@ class _RowMajor:
         small = building.elements(value.shape) <= _MOST_CONSTANT
         self._shapes[value.id] = value.shape
         if value.opcode == 'constant' and small:
-            if shape.dimensions and major_to_minor(value.shape) != sorted(
-                major_to_minor(value.shape)
-            ):
+            if not _is_row_major(value.shape):
                 raise Unsupported('constant with a layout')
             written = self._entry.add('constant', shape, like=value)
             written.literal.shape.CopyFrom(shape)
@@ -255,24 +243,21 @@ class _RowMajor:
             written = self._entry.parameter(shape)
         else:
             written = self._rewrite(value, shape)
-        self._values[value.id] = written
+        self.values[value.id] = written
 
     def finish(self, root: Any) -> Any:
         """Returns the module."""
-        root = self._values[root.id]
-        entry = self._entry
+        root = self.values[root.id]
         if root.opcode == 'parameter':
             raise Unsupported('nothing to compute')
-        return self._module.finish(entry, root)
+        return self._module.finish(self._entry, root)
 
     def _rewrite(self, value: Any, shape: Any) -> Any:
-        operands = [self._values[o] for o in value.operand_ids]
+        operands = [self.values[o] for o in value.operand_ids]
         before = [self._shapes[o] for o in value.operand_ids]
         opcode = value.opcode
-        if opcode in ('bitcast', 'reshape') and (
-            opcode == 'bitcast'
-            or all(_is_row_major(s) for s in (value.shape, before[0]))
-        ):
+        plain = opcode == 'reshape' and all(map(_is_row_major, (value.shape, *before)))
+        if plain or opcode == 'bitcast':
             return self._reshaped(operands[0], shape)
         if opcode in ('copy', 'transpose'):
             moved = list(value.dimensions) or list(range(len(shape.dimensions)))
@@ -347,13 +332,3 @@ def _is_row_major(shape: Any) -> bool:
 def is_elementwise(value: Any) -> bool:
     """Whether every element is computed from the elements at its place."""
     return value.opcode in ELEMENTWISE
-
-
-ELEMENTWISE = frozenset(
-    'select clamp compare convert add subtract multiply divide maximum minimum '
-    'power remainder and or not xor negate abs sign exponential '
-    'exponential-minus-one log log-plus-one logistic tanh sqrt rsqrt cbrt '
-    'cosine sine tan atan2 floor ceil round-nearest-afz round-nearest-even '
-    'is-finite popcnt clz shift-left shift-right-arithmetic '
-    'shift-right-logical erf bitcast-convert reduce-precision copy'.split()
-)

@@ -6,7 +6,7 @@ written into the program as a LayoutConstraint, which XLA keeps to by copying.
 """
 
 import dataclasses
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -23,59 +23,86 @@ CONFIGURABLE = ('convolution', 'dot', 'reshape')
 _LEAST_ELEMENTS = 4096
 # A configuration near the default changes at most so many nodes.
 _FEW = 3
+_GENERATIONS = 4
 
 # Of a node's output, input and kernel: dimensions minor to major, or None.
 Orders = Tuple[Optional[Tuple[int, ...]], ...]
+# Of each configurable node.
+Config = Tuple[Orders, ...]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LayoutItem:
-    """A program to measure.
+    """A program to measure."""
 
-    Attributes:
-        program: its name.
-        source: its HloModuleProto, as TensorFlow made it.
-        nodes: numbers of the configurable nodes among all instructions.
-    """
-
-    program: str
-    source: Any
-    nodes: List[int]
+    name: str  # its graph id, which is the program's name
+    module: Any  # its HloModuleProto, as TensorFlow made it
+    nodes: List[int]  # numbers of the configurable nodes among all instructions
 
     @property
-    def name(self) -> str:
-        """Its graph id."""
-        return self.program
+    def program(self) -> str:
+        """What it is cut from: itself."""
+        return self.name
 
     @property
     def origin(self) -> str:
         """What it is called in the module."""
-        return self.source.name
+        return self.module.name
 
-    def batch(self, rng: np.random.Generator, count: int) -> tiles.Batch:
-        """Draws configurations, half of them near the default, which is first."""
-        drawn = draw(self.source, self.nodes, rng, count)
+    def batch(
+        self,
+        rng: np.random.Generator,
+        count: int,
+        score: Optional[Callable[[Any], np.ndarray]] = None,
+    ) -> tiles.Batch:
+        """Draws configurations, half of them near the default, which is first.
+
+        Args:
+            rng: draws.
+            count: how many at most, with the default.
+            score: ModuleTuningData -> scores of its runs, lower = faster.  With
+                it all but the first generation descend from the best before.
+        """
+        ranks = [
+            [len(shape.dimensions) for shape in shapes]
+            for number, shapes in enumerate(_shapes(self.module))
+            if number in self.nodes
+        ]
+        most = count if score is None else max(2, count // _GENERATIONS)
+        drawn = draw(ranks, rng, most)
+        if score is not None:
+            drawn = evolve(
+                ranks,
+                rng,
+                count,
+                drawn,
+                lambda configs: score(self.tuning([{'nodes': c} for c in configs])),
+            )
         return tiles.Batch(
-            [
-                constrained(self.source, self.nodes, orders).SerializeToString()
-                for orders in drawn
-            ],
-            candidates.inputs_of(self.source),
-            [{'nodes': orders} for orders in drawn],
-            [_run_of(orders) for orders in drawn],
+            candidates.inputs_of(self.module),
+            [{'nodes': config} for config in drawn],
+            np.array([_columns(config, ranks) for config in drawn]),
+            lambda i: constrained(
+                self.module, self.nodes, drawn[i]
+            ).SerializeToString(),
         )
 
-    def tuning(self, runs: Sequence[Any], times: Any = ()) -> Any:
+    def tuning(self, described: Sequence[Dict[str, Any]], times: Any = ()) -> Any:
         """Returns it with configurations as the raw files hold them."""
-        tuning = protos.protos().ModuleTuningData()
-        tuning.module.CopyFrom(self.source)
-        tuning.config_index_to_node.extend(self.nodes)
-        tiles.add_runs(tuning, runs, times)
-        return tuning
+        tuning = protos.protos().ModuleTuningData(
+            module=self.module, config_index_to_node=self.nodes
+        )
+        for each in described:
+            layout = tuning.runs.add().module_config.layout_config
+            for orders in each['nodes']:
+                tensors = layout.nodes.add().tensors
+                for order in orders[:3]:
+                    tensors.add().dims.extend(order or ())
+        return tiles.timed(tuning, times)
 
-    def write(self, path: str, batch: tiles.Batch, kept: List[int], times: Any) -> None:
+    def write(self, path: str, described: Sequence[Dict[str, Any]], times: Any) -> None:
         """Writes the npz file by the extractor's path."""
-        tuning = self.tuning([batch.runs[i] for i in kept], times)
+        tuning = self.tuning(described, times)
         nodes = graph.extract_graph(tuning.module)
         configs = hlo_layout.extract_configs(tuning, len(nodes.node_opcode))
         records.write_layout(
@@ -91,8 +118,15 @@ def items_of(
     if not nodes:
         skipped['nothing to configure'] = skipped.get('nothing to configure', 0) + 1
         return []
-    seen.add(program)
     return [LayoutItem(program, module, nodes)]
+
+
+def _shapes(module: Any) -> Iterator[List[Any]]:
+    """Yields each instruction's shape and those of its operands."""
+    for computation in module.computations:
+        shapes = {i.id: i.shape for i in computation.instructions}
+        for instruction in computation.instructions:
+            yield [instruction.shape, *(shapes[o] for o in instruction.operand_ids)]
 
 
 def configurable(module: Any) -> List[int]:
@@ -100,81 +134,113 @@ def configurable(module: Any) -> List[int]:
 
     Small ones are not, nor reshapes that change nothing.
     """
-    found, number = [], -1
-    for computation in module.computations:
-        shapes = {i.id: i.shape for i in computation.instructions}
-        for instruction in computation.instructions:
-            number += 1
-            if instruction.opcode not in CONFIGURABLE:
-                continue
-            before = shapes[instruction.operand_ids[0]]
-            largest = max(map(building.elements, (before, instruction.shape)))
-            same = list(before.dimensions) == list(instruction.shape.dimensions)
-            idle = same and instruction.opcode == 'reshape'
-            if largest >= _LEAST_ELEMENTS and not idle:
-                found.append(number)
+    opcodes = [i.opcode for c in module.computations for i in c.instructions]
+    found = []
+    for number, (opcode, shapes) in enumerate(zip(opcodes, _shapes(module))):
+        if opcode in CONFIGURABLE:
+            after, before = shapes[:2]
+            idle = opcode == 'reshape' and after.dimensions == before.dimensions
+            if max(map(building.elements, (after, before))) >= _LEAST_ELEMENTS:
+                found += [] if idle else [number]
     return found
 
 
 def draw(
-    module: Any, nodes: Sequence[int], rng: np.random.Generator, count: int
-) -> List[List[Orders]]:
+    ranks: Sequence[Sequence[int]], rng: np.random.Generator, count: int
+) -> List[Config]:
     """Returns distinct configurations, the default first.
 
     Args:
-        module: the program.
-        nodes: its configurable nodes.
+        ranks: of each node's output and operands.
         rng: draws.
         count: how many at most, with the default.
     """
-    ranks = _ranks(module, nodes)
-    default = [tuple(None for _ in tensors) for tensors in ranks]
-    found = {tuple(default): default}
+    default = tuple(tuple(None for _ in node) for node in ranks)
+    found = {default: None}
     for attempt in range(20 * count):
         if len(found) == count:
             break
-        orders = list(default)
-        near = attempt % 2
-        most = min(_FEW, len(nodes))
-        chosen = rng.permutation(len(nodes))
-        if near:
-            chosen = chosen[: rng.integers(1, most + 1)]
-        for node in chosen:
-            orders[node] = tuple(
-                tuple(int(d) for d in rng.permutation(rank))
-                if rank > 1 and rng.random() < 0.5
-                else None
-                for rank in ranks[node]
-            )
-        found.setdefault(tuple(orders), orders)
-    return list(found.values())
+        chosen = rng.permutation(len(ranks))
+        if attempt % 2:  # near the default
+            chosen = chosen[: rng.integers(1, min(_FEW, len(ranks)) + 1)]
+        found[_redrawn(default, chosen, ranks, rng)] = None
+    return list(found)
 
 
-def _ranks(module: Any, nodes: Sequence[int]) -> List[List[int]]:
-    """Returns the ranks of each node's output and operands."""
-    found, number, wanted = [], -1, set(nodes)
-    for computation in module.computations:
-        shapes = {i.id: i.shape for i in computation.instructions}
-        for instruction in computation.instructions:
-            number += 1
-            if number in wanted:
-                operands = [shapes[o] for o in instruction.operand_ids]
-                found.append(
-                    [len(s.dimensions) for s in (instruction.shape, *operands)]
-                )
+def _redrawn(config: Config, chosen, ranks, rng: np.random.Generator) -> Config:
+    """Returns a configuration with the orders of some nodes drawn anew."""
+    changed = list(config)
+    for node in chosen:
+        changed[node] = tuple(
+            tuple(int(d) for d in rng.permutation(rank))
+            if rank > 1 and rng.random() < 0.5
+            else None
+            for rank in ranks[node]
+        )
+    return tuple(changed)
+
+
+def evolve(
+    ranks: Sequence[Sequence[int]],
+    rng: np.random.Generator,
+    count: int,
+    drawn: List[Config],
+    score: Callable[[List[Config]], np.ndarray],
+) -> List[Config]:
+    """Breeds configurations: a genetic search.
+
+    A child takes each node from one of two parents of the best quarter; then one
+    of its nodes is drawn anew.
+
+    Args:
+        ranks: of each node's output and operands.
+        rng: draws.
+        count: how many to come to at most.
+        drawn: the first generation, the default first.
+        score: lower is better; it is shown a generation, and the default first.
+
+    Returns:
+        All generations, the default first.
+    """
+    known: Dict[Config, float] = dict(zip(drawn, score(drawn)))
+    size = len(drawn)
+    while len(known) < count:
+        best = sorted(known, key=known.get)[: max(2, len(known) // 4)]
+        children: Dict[Config, None] = {}
+        for _ in range(20 * size):
+            if len(children) == min(size, count - len(known)):
+                break
+            a, b = (best[i] for i in rng.integers(len(best), size=2))
+            mixed = tuple(x if rng.random() < 0.5 else y for x, y in zip(a, b))
+            child = _redrawn(mixed, [rng.integers(len(ranks))], ranks, rng)
+            if child not in known:
+                children[child] = None
+        if not children:
+            break
+        known.update(zip(children, score([drawn[0], *children])[1:]))
+    return list(known)
+
+
+def _columns(config: Config, ranks: Sequence[Sequence[int]]) -> List[float]:
+    """Returns how far each dimension is from its place in row-major order."""
+    found: List[float] = []
+    for orders, node in zip(config, ranks):
+        for order, rank in zip(orders, node):
+            order = order or range(rank - 1, -1, -1)
+            found += [abs(rank - 1 - d - at) for at, d in enumerate(order)]
     return found
 
 
-def constrained(module: Any, nodes: Sequence[int], orders: Sequence[Orders]) -> Any:
+def constrained(module: Any, nodes: Sequence[int], config: Sequence[Orders]) -> Any:
     """Returns a copy of a program that keeps to a configuration.
 
     Args:
         module: the program.
         nodes: its configurable nodes.
-        orders: of each node.
+        config: orders of each node.
     """
     copy = type(module).FromString(module.SerializeToString())
-    of = dict(zip(nodes, orders))
+    of = dict(zip(nodes, config))
     fresh = 1 + max(
         max(c.id for c in copy.computations),
         max(i.id for c in copy.computations for i in c.instructions),
@@ -216,18 +282,8 @@ def _constraint(number: int, operand: int, shape: Any, order: Sequence[int]) -> 
         custom_call_target='LayoutConstraint',
         constrain_layout=True,
         operand_ids=[operand],
+        shape=shape,
     )
-    made.shape.CopyFrom(shape)
     made.shape.layout.minor_to_major[:] = order
     made.operand_shapes_with_layout.add().CopyFrom(made.shape)
     return made
-
-
-def _run_of(orders: Sequence[Orders]) -> Any:
-    run = protos.protos().ConfigProfile()
-    layout = run.module_config.layout_config
-    for node in orders:
-        added = layout.nodes.add()
-        for order in node[:3]:
-            added.tensors.add().dims.extend(order or ())
-    return run

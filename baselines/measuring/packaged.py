@@ -5,11 +5,9 @@ root = folder('tile')   # unpacked on first use; what --measured_data trains on
 docs/measured-data.md says how they were made, and on what machine.
 """
 
-import contextlib
 import json
 import os
 import pathlib
-import shutil
 import tempfile
 from typing import Any, Dict
 import zipfile
@@ -19,7 +17,6 @@ from baselines import files
 from baselines.measuring import collection
 
 ROOT = '~/data/tpugraphs/measured'
-_MOST_BYTES = 64 << 20
 
 
 def folder(task: str, root: str = ROOT) -> str:
@@ -94,21 +91,16 @@ def _summary(measured: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def _unpack(archive: str, target: str) -> None:
-    parent = os.path.dirname(target)
-    os.makedirs(parent, exist_ok=True)
-    building = tempfile.mkdtemp(prefix='.measured.', dir=parent)
-    try:
-        with zipfile.ZipFile(archive) as packed:
-            if sum(info.file_size for info in packed.infolist()) > _MOST_BYTES:
-                raise ValueError(f'{archive}: larger than a shipped collection')
-            packed.extractall(building)
-        os.chmod(building, 0o755)
-        # Another process may have been faster; it wrote the same.
-        with contextlib.suppress(OSError):
-            os.rename(building, target)
-    except zipfile.BadZipFile as error:
-        raise ValueError(f'{archive}: damaged ({error}); install again') from error
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
-    if not os.path.isdir(target):
-        raise OSError(f'{target}: cannot be written')
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(target)) as building:
+        content = os.path.join(building, 'content')
+        try:
+            with zipfile.ZipFile(archive) as packed:
+                packed.extractall(content)
+        except zipfile.BadZipFile as error:
+            raise ValueError(f'{archive}: damaged ({error}); install again') from error
+        try:
+            os.rename(content, target)
+        except OSError:
+            if not os.path.isdir(target):  # another process was faster, with the same
+                raise

@@ -5,7 +5,7 @@ import importlib.util
 import os
 import re
 import sys
-from typing import Any, List, Sequence
+from typing import Any
 
 from google.protobuf import message
 
@@ -14,18 +14,15 @@ from baselines.hlo import protos
 from baselines.hlo import tensorflow_functions
 from baselines.measuring import building
 
+_SIGNATURE = 'input_signature'
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Program:
-    """A program before XLA's passes.
+    """A program before XLA's passes."""
 
-    Attributes:
-        name: letters, digits and `_`; the names of its kernels begin with it.
-        module: its HloModuleProto.
-    """
-
-    name: str
-    module: Any
+    name: str  # letters, digits and `_`; the names of its kernels begin with it
+    module: Any  # its HloModuleProto
 
 
 def load(source: str) -> Program:
@@ -44,14 +41,6 @@ def load(source: str) -> Program:
     return _from_proto(files.expand(source))
 
 
-def check_distinct(programs: Sequence[Program]) -> None:
-    """Raises ValueError if two programs have one name."""
-    names = [program.name for program in programs]
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f'two programs are called {name!r}; rename one')
-
-
 def from_function(name: str, function: Any, where: str) -> Program:
     """Returns a tf.function with an input signature as a program.
 
@@ -65,7 +54,7 @@ def from_function(name: str, function: Any, where: str) -> Program:
     """
     import tensorflow as tf
 
-    signature = getattr(function, 'input_signature', None)
+    signature = getattr(function, _SIGNATURE, None)
     if signature is None:
         raise ValueError(
             f'{where} has no input signature; write '
@@ -118,8 +107,7 @@ def cleaned(module: Any, where: str) -> Any:
 
 def _from_python(path: str, function: str) -> Program:
     stem = os.path.splitext(os.path.basename(path))[0]
-    if not os.path.isfile(path):
-        raise ValueError(f'{path}: no such file')
+    files.open_regular(path).close()
     spec = importlib.util.spec_from_file_location(f'tpugraphs_user_{stem}', path)
     found = importlib.util.module_from_spec(spec)
     folder = os.path.dirname(path)
@@ -131,7 +119,7 @@ def _from_python(path: str, function: str) -> Program:
     finally:
         sys.path.remove(folder)
     if not hasattr(found, function):
-        there = _functions(found)
+        there = sorted(n for n, v in vars(found).items() if hasattr(v, _SIGNATURE))
         raise ValueError(
             f'{path}:{function}: no such function; there: {", ".join(there) or "none"}'
         )
@@ -140,12 +128,8 @@ def _from_python(path: str, function: str) -> Program:
     )
 
 
-def _functions(module: Any) -> List[str]:
-    return sorted(n for n, v in vars(module).items() if hasattr(v, 'input_signature'))
-
-
 def _from_proto(path: str) -> Program:
-    with open(path, 'rb') as stream:
+    with files.open_regular(path) as stream:
         content = stream.read()
     try:
         module = protos.protos().HloModuleProto.FromString(content)

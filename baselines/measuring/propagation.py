@@ -10,19 +10,18 @@ from typing import Any, List, Optional, Sequence, Tuple
 from baselines.measuring import building
 from baselines.measuring import extents
 from baselines.measuring import kernels
-from baselines.measuring import steps
 from baselines.measuring import windows
 
 _Region = extents.Region
 
 
 def step_of(
-    scope: building.Scope,
+    scope: building.Computation,
     value: Any,
     shapes: Sequence[Any],
     region: _Region,
     reduced: Optional[_Region] = None,
-) -> steps.Step:
+) -> extents.Step:
     """Returns how a region of a result is computed.
 
     Args:
@@ -40,7 +39,7 @@ def step_of(
         return _elementwise(value, shapes, region)
     rule = _RULES.get(value.opcode)
     if rule is None:
-        raise steps.Whole(f'{value.opcode} is computed whole')
+        raise extents.Whole(f'{value.opcode} is computed whole')
     if value.opcode in ('reduce', 'dot', 'convolution'):
         return rule(scope, value, shapes, region, reduced)
     return rule(scope, value, shapes, region)
@@ -74,7 +73,7 @@ def reducible(value: Any) -> List[bool]:
     return []
 
 
-def _elementwise(value, shapes, region) -> steps.Step:
+def _elementwise(value, shapes, region) -> extents.Step:
     dims = list(value.shape.dimensions)
     regions = []
     for shape in shapes:
@@ -83,34 +82,34 @@ def _elementwise(value, shapes, region) -> steps.Step:
         elif not shape.dimensions:
             regions.append(None)
         else:
-            raise steps.Whole(f'{value.opcode} of different shapes')
-    return steps.Step(regions, steps.sizes_of(region))
+            raise extents.Whole(f'{value.opcode} of different shapes')
+    return extents.Step(regions, extents.sizes_of(region))
 
 
-def _broadcast(scope, value, shapes, region) -> steps.Step:
-    return steps.Step(
-        [tuple(region[d] for d in value.dimensions)], steps.sizes_of(region)
+def _broadcast(scope, value, shapes, region) -> extents.Step:
+    return extents.Step(
+        [tuple(region[d] for d in value.dimensions)], extents.sizes_of(region)
     )
 
 
-def _transpose(scope, value, shapes, region) -> steps.Step:
+def _transpose(scope, value, shapes, region) -> extents.Step:
     operand: List[Any] = [None] * len(region)
     for place, dim in enumerate(value.dimensions):
         operand[dim] = region[place]
-    return steps.Step([tuple(operand)], steps.sizes_of(region))
+    return extents.Step([tuple(operand)], extents.sizes_of(region))
 
 
-def _reverse(scope, value, shapes, region) -> steps.Step:
+def _reverse(scope, value, shapes, region) -> extents.Step:
     operand = tuple(
         extents.reversed_extent(scope, extent, size)
         if dim in value.dimensions and not extents.covers(extent, size)
         else extent
         for dim, (extent, size) in enumerate(zip(region, shapes[0].dimensions))
     )
-    return steps.Step([operand], steps.sizes_of(region))
+    return extents.Step([operand], extents.sizes_of(region))
 
 
-def _slice(scope, value, shapes, region) -> steps.Step:
+def _slice(scope, value, shapes, region) -> extents.Step:
     operand, cuts = [], []
     for extent, cut in zip(region, value.slice_dimensions):
         span = (extent.size - 1) * cut.stride + 1
@@ -123,10 +122,10 @@ def _slice(scope, value, shapes, region) -> steps.Step:
         for limit, stride in cuts:
             copy.slice_dimensions.add(start=0, limit=limit, stride=stride)
 
-    return steps.Step([tuple(operand)], steps.sizes_of(region), edit)
+    return extents.Step([tuple(operand)], extents.sizes_of(region), edit)
 
 
-def _pad(scope, value, shapes, region) -> steps.Step:
+def _pad(scope, value, shapes, region) -> extents.Step:
     operand = []
     for extent, size, result, edge in zip(
         region,
@@ -140,35 +139,35 @@ def _pad(scope, value, shapes, region) -> steps.Step:
         elif extents.covers(extent, result):
             operand.append(extents.Extent(0, size))
         else:
-            raise steps.Whole('pad along a tiled dimension')
-    return steps.Step([tuple(operand), None], steps.sizes_of(region))
+            raise extents.Whole('pad along a tiled dimension')
+    return extents.Step([tuple(operand), None], extents.sizes_of(region))
 
 
-def _concatenate(scope, value, shapes, region) -> steps.Step:
+def _concatenate(scope, value, shapes, region) -> extents.Step:
     [joined] = value.dimensions
     regions, total = [], 0
     for shape in shapes:
         size = shape.dimensions[joined]
         total += size
         regions.append(_with(region, joined, extents.Extent(0, size)))
-    made = steps.sizes_of(_with(region, joined, extents.Extent(0, total)))
+    made = extents.sizes_of(_with(region, joined, extents.Extent(0, total)))
     if extents.covers(region[joined], total):
-        return steps.Step(regions, made)
+        return extents.Step(regions, made)
     rest = _with(extents.whole(made), joined, region[joined])
-    return steps.Step(regions, made, rest=rest)
+    return extents.Step(regions, made, rest=rest)
 
 
 def _with(region: _Region, dim: int, extent: extents.Extent) -> _Region:
     return (*region[:dim], extent, *region[dim + 1 :])
 
 
-def _reshape(scope, value, shapes, region) -> steps.Step:
+def _reshape(scope, value, shapes, region) -> extents.Step:
     operand: List[extents.Extent] = []
     for inner, outer in groups(shapes[0].dimensions, value.shape.dimensions):
         sizes = [shapes[0].dimensions[d] for d in inner]
         wanted = [(region[d], value.shape.dimensions[d]) for d in outer]
         operand += _reshaped(scope, sizes, wanted)
-    return steps.Step([tuple(operand)], steps.sizes_of(region))
+    return extents.Step([tuple(operand)], extents.sizes_of(region))
 
 
 def groups(
@@ -209,7 +208,7 @@ def _reshaped(scope, sizes, wanted) -> List[extents.Extent]:
         if extent.divides(inner):
             part = extent.over(scope, inner, extent.size // inner)
             return _filled(sizes, long[0], part)
-    raise steps.Whole('reshape across tiles')
+    raise extents.Whole('reshape across tiles')
 
 
 def _filled(sizes, place, extent) -> List[extents.Extent]:
@@ -222,15 +221,15 @@ def _merged(scope, tiled) -> extents.Extent:
     """Returns the extent of a dimension that was split into several."""
     cut = [i for i, (e, size) in enumerate(tiled) if not extents.covers(e, size)]
     if len(cut) != 1 or any(size > 1 for _, size in tiled[: cut[0]]):
-        raise steps.Whole('reshape across tiles')
+        raise extents.Whole('reshape across tiles')
     inner = math.prod(size for _, size in tiled[cut[0] + 1 :])
     extent = tiled[cut[0]][0]
     return extent.times(scope, inner, extent.size * inner)
 
 
-def _reduce(scope, value, shapes, region, reduced) -> steps.Step:
+def _reduce(scope, value, shapes, region, reduced) -> extents.Step:
     if len(shapes) != 2:
-        raise steps.Whole('reduce of several arrays')
+        raise extents.Whole('reduce of several arrays')
     operand, kept = [], iter(region)
     for dim, size in enumerate(shapes[0].dimensions):
         if dim not in value.dimensions:
@@ -239,10 +238,10 @@ def _reduce(scope, value, shapes, region, reduced) -> steps.Step:
             operand.append(extents.Extent(0, size))
         else:
             operand.append(reduced[list(value.dimensions).index(dim)])
-    return steps.Step([tuple(operand), None], steps.sizes_of(region))
+    return extents.Step([tuple(operand), None], extents.sizes_of(region))
 
 
-def _dot(scope, value, shapes, region, reduced) -> steps.Step:
+def _dot(scope, value, shapes, region, reduced) -> extents.Step:
     numbers = value.dot_dimension_numbers
     sides = (
         (numbers.lhs_contracting_dimensions, numbers.lhs_batch_dimensions),
@@ -262,10 +261,10 @@ def _dot(scope, value, shapes, region, reduced) -> steps.Step:
             else:
                 operand.append(reduced[list(contracting).index(dim)])
         regions.append(tuple(operand))
-    return steps.Step(regions, steps.sizes_of(region))
+    return extents.Step(regions, extents.sizes_of(region))
 
 
-def _gather(scope, value, shapes, region) -> steps.Step:
+def _gather(scope, value, shapes, region) -> extents.Step:
     numbers = value.gather_dimension_numbers
     operand = list(extents.whole(shapes[0].dimensions))
     slices = list(value.gather_slice_sizes)
@@ -274,7 +273,7 @@ def _gather(scope, value, shapes, region) -> steps.Step:
         if extents.covers(region[place], slices[dim]):
             continue
         if dim in numbers.start_index_map or slices[dim] != operand[dim].size:
-            raise steps.Whole('gather along a tiled dimension')
+            raise extents.Whole('gather along a tiled dimension')
         operand[dim] = region[place]
         slices[dim] = region[place].size
     batch = iter(e for d, e in enumerate(region) if d not in numbers.offset_dims)
@@ -286,7 +285,7 @@ def _gather(scope, value, shapes, region) -> steps.Step:
     def edit(copy):
         copy.gather_slice_sizes[:] = slices
 
-    return steps.Step([tuple(operand), indices], steps.sizes_of(region), edit)
+    return extents.Step([tuple(operand), indices], extents.sizes_of(region), edit)
 
 
 _RULES = {

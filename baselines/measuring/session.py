@@ -1,25 +1,25 @@
 """The other side of a worker: starts it, asks it, survives it.
 
-with Session(folder, journal) as session:
+with Session(journal) as session:
     optimised = session.optimise(module)
     measured = session.measure('kernel', modules, inputs, seed, protocol)
 """
 
 import dataclasses
 import json
+import multiprocessing
 import os
 import pathlib
-import select
-import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from typing import Any, Dict, List, Optional, Sequence
 
 import numpy as np
 
+from baselines import files
 from baselines.measuring import backend
+from baselines.measuring import selftest
 from baselines.measuring import timing
 
 # A kernel on which the process ended so often is given up.
@@ -37,19 +37,12 @@ class _Died(Exception):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Measured:
-    """What came of a kernel's configurations.
+    """What came of a kernel's configurations."""
 
-    Attributes:
-        kept: numbers of those that were timed, the default first.
-        passes: int64 [passes, kept], nanoseconds.
-        again: int64 [passes], the default under its second name.
-        dropped: number -> why it was not timed.
-    """
-
-    kept: List[int]
-    passes: np.ndarray
-    again: np.ndarray
-    dropped: Dict[int, str]
+    kept: List[int]  # numbers of those that were timed, the default first
+    passes: np.ndarray  # int64 [passes, kept], nanoseconds
+    again: np.ndarray  # int64 [passes], the default under its second name
+    dropped: Dict[int, str]  # number -> why it was not timed
 
     @property
     def times(self) -> np.ndarray:
@@ -59,19 +52,12 @@ class Measured:
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What a worker may use.
+    """What a worker may use."""
 
-    Attributes:
-        core: the core it is pinned to; -1 for any.
-        memory_gb: of memory.
-        seconds: that one compilation or run of all passes may take.
-        platform: 'cpu' or 'gpu'.
-    """
-
-    core: int = -1
-    memory_gb: float = 12
-    seconds: float = 600
-    platform: str = 'cpu'
+    core: int = -1  # the core it is pinned to; -1 for any
+    memory_gb: float = 12  # of memory
+    seconds: float = 600  # that one compilation, or all passes, may take
+    platform: str = 'cpu'  # 'cpu' or 'gpu'
 
 
 class Session:
@@ -86,16 +72,16 @@ class Session:
         self._journal = journal
         self._limits = limits
         self._process: Optional[subprocess.Popen] = None
-        self._buffer = b''
-        self._folder = ''
+        self._compiling: Optional[int] = None
+        self._tested = False
 
     def __enter__(self) -> 'Session':
-        self._folder = tempfile.mkdtemp(prefix='tpugraphs_measure_')
+        self._log = tempfile.TemporaryFile()
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self._stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self.restart()
+        self._log.close()
 
     @property
     def pid(self) -> Optional[int]:
@@ -104,7 +90,11 @@ class Session:
 
     def restart(self) -> None:
         """Ends the worker; the next request starts a new one."""
-        self._stop()
+        if self._process is not None:
+            self._pipe.close()
+            self._process.kill()
+            self._process.wait()
+            self._process = None
 
     def optimise(self, module: bytes) -> bytes:
         """Returns a serialised module after XLA's passes.
@@ -112,14 +102,10 @@ class Session:
         Raises:
             WorkerError: XLA cannot compile it, or ended the process.
         """
-        [path] = self._write([module])
-        output = os.path.join(self._folder, 'optimised')
         try:
-            self._ask({'do': 'optimise', 'module': path, 'output': output})
+            return self._ask('optimise', module=module)
         except _Died as how:
             raise WorkerError(str(how)) from how
-        with open(output, 'rb') as stream:
-            return stream.read()
 
     def measure(
         self,
@@ -148,170 +134,108 @@ class Session:
         Raises:
             WorkerError: the default cannot be compiled, or the process ended
                 too often.
-            KeyboardInterrupt: Ctrl-C; nobody is blamed for it.
         """
-        try:
-            return self._measure(kernel, modules, inputs, seed, protocol, skip, options)
-        except KeyboardInterrupt:
-            note(self._journal, {'kernel': kernel, 'compile': None})
-            raise
-
-    def _measure(
-        self, kernel, modules, inputs, seed, protocol, skip, options
-    ) -> Measured:
         dropped = dict.fromkeys(skip, _DIED)
-        paths = self._write(modules)
         for _ in range(_MOST_CRASHES):
+            self._compiling = None
             try:
-                answer = self._ask(
-                    {
-                        'do': 'measure',
-                        'kernel': kernel,
-                        'modules': paths,
-                        'inputs': inputs,
-                        'seed': seed,
-                        'journal': self._journal,
-                        'skip': list(dropped),
-                        'protocol': dataclasses.asdict(protocol),
-                        **options,
-                    }
+                kept, passes, more = self._ask(
+                    'measure',
+                    kernel=kernel,
+                    modules=modules,
+                    inputs=inputs,
+                    seed=seed,
+                    protocol=protocol,
+                    skip=list(dropped),
+                    **options,
                 )
             except _Died as how:
-                culprit = blamed(self._journal, kernel)
+                culprit = self._compiling
                 if culprit is not None:
                     note(self._journal, {'kernel': kernel, 'crashed': culprit})
+                    dropped[culprit] = str(how)
                 if culprit == 0:
                     raise WorkerError(f'{how} on the untiled kernel') from how
-                if culprit is not None:
-                    dropped[culprit] = str(how)
                 continue
-            dropped.update({int(k): v for k, v in answer['dropped'].items()})
-            passes = np.array(answer['passes'], np.int64)
-            kept = answer['kept']
-            return Measured(
-                kept,
-                passes[:, : len(kept)],
-                passes[:, -1],
-                dict(sorted(dropped.items())),
-            )
+            dropped = dict(sorted({**dropped, **more}.items()))
+            return Measured(kept, passes[:, : len(kept)], passes[:, -1], dropped)
         raise WorkerError(f'{_DIED} {_MOST_CRASHES} times')
 
-    def _write(self, modules: Sequence[bytes]) -> List[str]:
-        paths = []
-        for index, module in enumerate(modules):
-            paths.append(os.path.join(self._folder, f'{index:05}.hlo'))
-            with open(paths[-1], 'wb') as stream:
-                stream.write(module)
-        return paths
-
-    def _ask(self, request: dict) -> dict:
+    def _ask(self, do: str, **arguments: Any) -> Any:
         if self._process is None or self._process.poll() is not None:
+            self.restart()
             self._start()
+        return self._exchange(do, arguments)
+
+    def _exchange(self, do: str, arguments: Dict[str, Any]) -> Any:
+        died = f'took more than {self._limits.seconds:g} s'
         try:
-            return self._exchange(request)
-        except BrokenPipeError as error:
-            self._stop()
-            raise _Died(_DIED) from error
-
-    def _exchange(self, request: dict) -> dict:
-        self._process.stdin.write(json.dumps(request).encode() + b'\n')
-        self._process.stdin.flush()
-        answer = json.loads(self._line())
-        if 'error' in answer:
-            raise WorkerError(answer['error'])
-        return answer
-
-    def _line(self) -> bytes:
-        end = time.monotonic() + self._limits.seconds
-        out = self._process.stdout.fileno()
-        while b'\n' not in self._buffer:
-            left = end - time.monotonic()
-            if left <= 0 or not select.select([out], [], [], left)[0]:
-                self._stop()
-                raise _Died(f'took more than {self._limits.seconds:g} s')
-            part = os.read(out, 1 << 16)
-            if not part:
-                self._stop()
-                raise _Died(_DIED)
-            self._buffer += part
-        line, _, self._buffer = self._buffer.partition(b'\n')
-        return line
+            self._pipe.send((do, arguments))
+            while self._pipe.poll(self._limits.seconds):
+                kind, content = self._pipe.recv()
+                if kind == 'done':
+                    return content
+                if kind == 'error':
+                    raise WorkerError(content)
+                self._compiling = content
+                note(self._journal, {'kernel': arguments['kernel'], kind: content})
+        except (EOFError, ConnectionError):
+            died = _DIED
+        self.restart()
+        raise _Died(died)
 
     def _start(self) -> None:
-        root = str(pathlib.Path(__file__).parents[2])
         environment = backend.environment()
+        root = str(pathlib.Path(__file__).parents[2])
         known = environment.get('PYTHONPATH')
         environment['PYTHONPATH'] = os.pathsep.join(filter(None, [root, known]))
-        with open(os.path.join(self._folder, 'log'), 'ab') as log:
-            self._process = subprocess.Popen(
-                [sys.executable, '-m', 'baselines.measuring.worker'],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                env=environment,
-                start_new_session=True,  # Ctrl-C is ours to handle
-            )
-        self._buffer = b''
+        self._pipe, theirs = multiprocessing.Pipe()
+        self._process = subprocess.Popen(
+            [sys.executable, '-m', 'baselines.measuring.worker', str(theirs.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            env=environment,
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,  # Ctrl-C is ours to handle
+        )
+        theirs.close()
         try:
-            self._exchange(dataclasses.asdict(self._limits))
-        except (_Died, BrokenPipeError) as error:
+            self._exchange('start', dataclasses.asdict(self._limits))
+            if not self._tested:
+                self._exchange('check', selftest.modules())
+                self._tested = True
+        except _Died as how:
+            self._log.seek(0)
+            said = self._log.read().decode(errors='replace').strip().splitlines()
             raise ValueError(
-                f'the worker does not start: {self._last_words()}'
-            ) from error
+                f'the worker does not start: {said[-1] if said else how}'
+            ) from how
         except WorkerError as error:
             raise ValueError(str(error)) from error
 
-    def _last_words(self) -> str:
-        with open(os.path.join(self._folder, 'log'), encoding='utf-8') as stream:
-            lines = stream.read().strip().splitlines()
-        return lines[-1] if lines else 'it said nothing'
-
-    def _stop(self) -> None:
-        if self._process is None:
-            return
-        process, self._process = self._process, None
-        for stream in (process.stdin, process.stdout):
-            try:
-                stream.close()
-            except BrokenPipeError:
-                pass
-        process.kill()
-        process.wait()
-
 
 def note(path: str, line: dict) -> None:
-    """Appends a line to a journal."""
-    with open(path, 'a', encoding='utf-8') as stream:
-        stream.write(json.dumps(line) + '\n')
+    """Appends a line to a journal; one that was cut short stays by itself.
+
+    Raises:
+        OSError: it cannot be written; names `path`.
+    """
+    try:
+        with open(path, 'a', encoding='utf-8') as stream:
+            stream.write(f'\n{json.dumps(line)}')
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from error
 
 
 def read_journal(path: str) -> List[dict]:
-    """Returns the lines of a journal; a last one that is cut short is left out."""
-    if not os.path.exists(path):
-        return []
+    """Returns the lines of a journal; those that were cut short are left out."""
     found = []
-    with open(path, encoding='utf-8') as stream:
-        for line in stream:
-            try:
-                found.append(json.loads(line))
-            except json.JSONDecodeError:
-                continue
-    return found
-
-
-def blamed(path: str, kernel: str) -> Optional[int]:
-    """Returns the configuration in whose compilation the journal ends, if any."""
-    last = None
-    for line in read_journal(path):
-        if line.get('kernel') == kernel and 'compile' in line:
-            last = line['compile']
-    return last
-
-
-def crashed(path: str) -> Dict[str, List[int]]:
-    """Returns the configurations of each kernel on which a process ended."""
-    found: Dict[str, List[int]] = {}
-    for line in read_journal(path):
-        if 'crashed' in line:
-            found.setdefault(line['kernel'], []).append(line['crashed'])
+    if os.path.lexists(path):
+        with files.open_regular(path) as stream:
+            for line in stream:
+                try:
+                    found.append(json.loads(line))
+                except ValueError:
+                    continue
     return found

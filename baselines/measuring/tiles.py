@@ -1,10 +1,11 @@
 """Kernels and their tile configurations as things to measure, and as records."""
 
 import dataclasses
-from typing import Any, Dict, List, Sequence
+from typing import Any, Callable, Dict, List, Sequence
 
 import numpy as np
 
+from baselines.data import families
 from baselines.data import raw as raw_lib
 from baselines.data.tile import records
 from baselines.hlo import graph
@@ -20,102 +21,81 @@ LEAST_ELEMENTS = 8192
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Batch:
-    """Configurations, ready to be measured.
+    """Configurations, ready to be measured."""
 
-    Attributes:
-        modules: serialised HloModuleProtos; the default first.
-        inputs: see `candidates.inputs_of`.
-        described: each configuration in plain numbers.
-        runs: each as a ConfigProfile without a time.
-    """
-
-    modules: List[bytes]
-    inputs: List[dict]
+    inputs: List[dict]  # see `candidates.inputs_of`
+    # each configuration in plain numbers; the default first
     described: List[Dict[str, Any]]
-    runs: List[Any]
+    columns: np.ndarray  # float [c, d], by which one is told to be like another
+    # number of a configuration -> its serialised HloModuleProto
+    module: Callable[[int], bytes]
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class TileItem:
-    """A kernel to measure.
-
-    Attributes:
-        kernel: it.
-        program: what it is cut from.
-    """
-
-    kernel: kernels.Kernel
-    program: str
+class TileItem(kernels.Kernel):
+    """A kernel to measure."""
 
     @property
-    def name(self) -> str:
-        """Its graph id."""
-        return self.kernel.name
+    def program(self) -> str:
+        """What it is cut from."""
+        return families.program_of_kernel(self.name)
 
-    @property
-    def origin(self) -> str:
-        """The instruction in the optimised module."""
-        return self.kernel.origin
-
-    def batch(self, rng: np.random.Generator, count: int) -> Batch:
+    def batch(self, rng: np.random.Generator, count: int, score: Any = None) -> Batch:
         """Draws configurations; the untiled kernel is the first."""
-        plan = tiling.Plan(self.kernel.module)
-        return batch_of(plan, candidates.draw(plan, rng, count))
+        plan = tiling.Plan(self.module)
+        drawn = candidates.draw(plan, rng, count)
+        tiled = [tiling.tile(plan, tiles) for tiles in drawn]
+        described = [
+            {'output': tiles.output, 'kernel': tiles.kernel, 'input': t.input}
+            for tiles, t in zip(drawn, tiled)
+        ]
+        return Batch(
+            candidates.inputs_of(self.module),
+            described,
+            columns(drawn),
+            lambda i: tiled[i].module.SerializeToString(),
+        )
 
-    def tuning(self, runs: Sequence[Any], times: Any = ()) -> Any:
+    def tuning(self, described: Sequence[Dict[str, Any]], times: Any = ()) -> Any:
         """Returns it with configurations as the raw files hold them.
 
         Args:
-            runs: configurations, the default first.
+            described: configurations, the default first.
             times: nanoseconds of each; empty for candidates.
         """
-        tuning = protos.protos().ModuleTuningData()
-        tuning.module.CopyFrom(self.kernel.module)
-        tuning.fingerprint = int(self.name.rpartition('_')[2], 16)
-        add_runs(tuning, runs, times)
-        return tuning
+        tuning = protos.protos().ModuleTuningData(
+            module=self.module, fingerprint=int(self.name.rpartition('_')[2], 16)
+        )
+        for each in described:
+            sizes = tuning.runs.add().op_config.tile_size_config
+            sizes.kernel_bounds.extend(each['kernel'])
+            sizes.output_bounds.extend(each['output'])
+            sizes.input_bounds.extend(each['input'])
+        return timed(tuning, times)
 
-    def write(self, path: str, batch: Batch, kept: List[int], times: Any) -> None:
+    def write(self, path: str, described: Sequence[Dict[str, Any]], times: Any) -> None:
         """Writes the npz file by the extractor's path."""
-        tuning = self.tuning([batch.runs[i] for i in kept], times)
+        tuning = self.tuning(described, times)
         nodes = graph.extract_graph(tuning.module)
         configs = hlo_tile.extract_configs(tuning)
-        records.write_tile(
-            path, raw_lib.tile_record(self.kernel.name, nodes, configs, False)
-        )
+        records.write_tile(path, raw_lib.tile_record(self.name, nodes, configs, False))
 
 
-def batch_of(plan: tiling.Plan, drawn: Sequence[tiling.Tiles]) -> Batch:
-    """Returns configurations of a kernel, the first of them the untiled one."""
-    tiled = [tiling.tile(plan, tiles) for tiles in drawn]
-    return Batch(
-        [t.module.SerializeToString() for t in tiled],
-        candidates.inputs_of(plan.module),
-        [
-            {'output': tiles.output, 'kernel': tiles.kernel, 'input': t.input}
-            for tiles, t in zip(drawn, tiled)
-        ],
-        [run_of(tiles, t.input) for tiles, t in zip(drawn, tiled)],
-    )
+def columns(drawn: Sequence[tiling.Tiles]) -> np.ndarray:
+    """Returns how often each size is halved, and the logs of the tiles' volumes."""
+    output = np.log2([tiles.output for tiles in drawn]).reshape(len(drawn), -1)
+    kernel = np.log2([tiles.kernel for tiles in drawn]).reshape(len(drawn), -1)
+    sizes = np.concatenate([output, kernel], axis=1)
+    volumes = [output.sum(1, keepdims=True), kernel.sum(1, keepdims=True)]
+    return np.concatenate([sizes[0] - sizes, *volumes], axis=1)
 
 
-def run_of(tiles: tiling.Tiles, input_tile: Sequence[int]) -> Any:
-    """Returns a configuration as a ConfigProfile without a time."""
-    run = protos.protos().ConfigProfile()
-    sizes = run.op_config.tile_size_config
-    sizes.kernel_bounds.extend(tiles.kernel)
-    sizes.output_bounds.extend(tiles.output)
-    sizes.input_bounds.extend(input_tile)
-    return run
-
-
-def add_runs(tuning: Any, runs: Sequence[Any], times: Any) -> None:
-    """Adds configurations, the default first, and their times if there are."""
-    tuning.runs.extend(runs)
+def timed(tuning: Any, times: Any) -> Any:
+    """Returns a ModuleTuningData with its default marked, and times if there are."""
     tuning.runs[0].is_default = True
     for run, time in zip(tuning.runs, times):
         # Below 2 ns a run does not count as measured.
         run.profile.compute_time_ns = max(2, int(time))
+    return tuning
 
 
 def items_of(
@@ -146,5 +126,5 @@ def items_of(
         if reason:
             skipped[reason] = skipped.get(reason, 0) + 1
         else:
-            items.append(TileItem(kernel, program))
+            items.append(TileItem(kernel.name, kernel.module, kernel.origin))
     return items

@@ -8,13 +8,13 @@ the tile; inside it, a second one adds up partial results of the reduction.
 """
 
 import dataclasses
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+import math
+from typing import Any, Dict, List, Optional, Tuple
 
 from baselines.measuring import building
 from baselines.measuring import extents
 from baselines.measuring import kernels
 from baselines.measuring import propagation
-from baselines.measuring import steps
 
 # Reducers of which partial results can be combined: opcode -> what to start
 # with, for floats and for integers.
@@ -27,35 +27,24 @@ _NEUTRAL = {
     'and': (None, 1),
     'or': (None, 0),
 }
-_FLOATS = {building.TYPES[name][0] for name in ('f16', 'f32', 'f64', 'bf16')}
-_PRED = building.TYPES['pred'][0]
 
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Tiles:
-    """A configuration.
+    """A configuration."""
 
-    Attributes:
-        output: the tile's size along each dimension of the output.
-        kernel: along each of what is reduced or contracted; empty if nothing.
-    """
-
-    output: Tuple[int, ...]
+    output: Tuple[int, ...]  # the tile's size along each dimension of the output
+    # along each of what is reduced or contracted; empty if nothing
     kernel: Tuple[int, ...]
 
 
 @dataclasses.dataclass(frozen=True)
 class Tiled:
-    """A configuration of a kernel as a program.
+    """A configuration of a kernel as a program."""
 
-    Attributes:
-        module: the HloModuleProto.
-        input: the tile of the largest operand.
-        whole: opcodes of what could not be tiled and is computed whole.
-    """
-
-    module: Any
-    input: Tuple[int, ...]
+    module: Any  # the HloModuleProto
+    input: Tuple[int, ...]  # the tile of the largest operand
+    # opcodes of what could not be tiled and is computed whole
     whole: Tuple[str, ...] = ()
 
 
@@ -77,28 +66,30 @@ class Plan:
         self.values = {i.id: i for i in self.entry.instructions}
         self.root = kernels.root_of(self.entry)
         self.output = tuple(self.root.shape.dimensions)
-        self.reduction = self._largest_reduction()
+        self.reduction: Optional[Any] = None
         self.reduced: Tuple[int, ...] = ()
-        if self.reduction is not None:
-            shapes = self.shapes(self.reduction)
-            sizes = propagation.reduced_sizes(self.reduction, shapes)
-            self.reduced = tuple(sizes)
+        most = -1
+        for value in self.entry.instructions:
+            shapes = self.shapes(value)
+            sizes = propagation.reduced_sizes(value, shapes)
+            if sizes and building.elements(shapes[0]) > most:
+                most = building.elements(shapes[0])
+                self.reduction, self.reduced = value, tuple(sizes)
         self.untiled = Tiles(self.output, self.reduced)
-        self.computed = _depends_on_input(self.entry)
+        # Whether a parameter is behind an instruction, by id.
+        self.computed: Dict[int, bool] = {}
+        for value in self.entry.instructions:
+            behind = [self.computed[o] for o in value.operand_ids]
+            self.computed[value.id] = value.opcode == 'parameter' or any(behind)
 
     def shapes(self, value: Any) -> List[Any]:
         """Returns the shapes of an instruction's operands."""
         return [self.values[o].shape for o in value.operand_ids]
 
-    def _largest_reduction(self) -> Optional[Any]:
-        found, most = None, -1
-        for value in self.entry.instructions:
-            shapes = self.shapes(value)
-            if propagation.reduced_sizes(value, shapes):
-                size = building.elements(shapes[0])
-                if size > most:
-                    found, most = value, size
-        return found
+    def largest(self) -> Optional[Any]:
+        """Returns the largest parameter, if there is any."""
+        found = [i for i in self.entry.instructions if i.opcode == 'parameter']
+        return max(found, key=lambda i: building.num_bytes(i.shape), default=None)
 
     def combiner(self) -> Optional[str]:
         """Returns how partial results of the reduction go together, if at all."""
@@ -118,7 +109,7 @@ class Plan:
     def neutral(self, opcode: str) -> Optional[float]:
         """Returns what a partial result starts with."""
         kind = self.reduction.shape.element_type
-        return _NEUTRAL[opcode][0 if kind in _FLOATS else 1]
+        return _NEUTRAL[opcode][0 if kind in building.FLOATS else 1]
 
     def tileable(self) -> Tuple[List[bool], List[bool]]:
         """Returns along which dimensions the output and the reduction can be tiled.
@@ -154,41 +145,21 @@ def tile(plan: Plan, tiles: Tiles) -> Tiled:
     Raises:
         ValueError: sizes that do not fit the kernel.
     """
-    _check(plan, tiles)
-    if tiles == plan.untiled:
-        return Tiled(plan.module, tuple(_largest(plan.entry)))
-    return _Tiler(plan, tiles).build()
-
-
-def _check(plan: Plan, tiles: Tiles) -> None:
-    same = len(tiles.output) == len(plan.output)
-    same &= len(tiles.kernel) == len(plan.reduced)
-    if not same or any(
-        not 1 <= tile_ <= size
-        for tile_, size in zip(tiles.output + tiles.kernel, plan.output + plan.reduced)
+    whole = plan.output + plan.reduced
+    lengths = [len(tiles.output), len(tiles.kernel)]
+    if lengths != [len(plan.output), len(plan.reduced)] or not all(
+        1 <= part <= size for part, size in zip(tiles.output + tiles.kernel, whole)
     ):
         raise ValueError(
             f'tiles {tiles.output} and {tiles.kernel} do not fit an output of '
             f'{plan.output} that reduces {plan.reduced}'
         )
-    if any(size % tile_ for tile_, size in zip(tiles.kernel, plan.reduced)):
+    if any(size % part for part, size in zip(tiles.kernel, plan.reduced)):
         raise ValueError(f'{tiles.kernel} does not divide {plan.reduced}')
-
-
-def _largest(entry: Any) -> Sequence[int]:
-    """Returns the dimensions of the largest parameter."""
-    shapes = [i.shape for i in entry.instructions if i.opcode == 'parameter']
-    return max(shapes, key=building.num_bytes).dimensions if shapes else ()
-
-
-def _depends_on_input(entry: Any) -> Dict[int, bool]:
-    """Returns of each instruction whether a parameter is behind it."""
-    found: Dict[int, bool] = {}
-    for value in entry.instructions:
-        found[value.id] = value.opcode == 'parameter' or any(
-            found[o] for o in value.operand_ids
-        )
-    return found
+    if tiles == plan.untiled:
+        largest = plan.largest()
+        return Tiled(plan.module, tuple(largest.shape.dimensions) if largest else ())
+    return _Tiler(plan, tiles).build()
 
 
 class _Tiler:
@@ -197,9 +168,8 @@ class _Tiler:
     def __init__(self, plan: Plan, tiles: Tiles):
         self._plan = plan
         self._tiles = tiles
-        name = f'{plan.module.name}'
-        self._module = building.Module(name, plan.module)
-        self._entry = building.Scope(self._module.computation('entry'))
+        self._module = building.Module(plan.module.name, plan.module)
+        self._entry = self._module.computation('entry')
         self._parameters = {
             value.id: self._entry.add(
                 'parameter', value.shape, parameter_number=value.parameter_number
@@ -207,7 +177,7 @@ class _Tiler:
             for value in plan.entry.instructions
             if value.opcode == 'parameter'
         }
-        self._entry.computation.set_parameters(self._parameters.values())
+        self._entry.set_parameters(self._parameters.values())
         self._whole: List[str] = []
         self._taken: Dict[int, Tuple[int, ...]] = {}
 
@@ -227,11 +197,9 @@ class _Tiler:
                 return [extents.put(scope, carried[0], made, region)]
 
             [result] = building.loop(self._entry, trips, [empty], body)
-        module = self._module.finish(self._entry.computation, result)
-        largest = max(
-            self._parameters, key=lambda i: building.num_bytes(plan.values[i].shape)
-        )
-        taken = self._taken.get(largest, plan.values[largest].shape.dimensions)
+        module = self._module.finish(self._entry, result)
+        largest = plan.largest()
+        taken = self._taken.get(largest.id, largest.shape.dimensions)
         return Tiled(module, tuple(taken), tuple(self._whole))
 
     def _emit(self, scope, value, region) -> Any:
@@ -253,10 +221,8 @@ class _Tiler:
             return scope.use(self._emit(self._entry, value, region))
         if value.opcode == 'iota':
             return self._iota(scope, value, region)
-        reduced = value is self._plan.reduction and (
-            self._tiles.kernel != self._plan.reduced
-        )
-        if reduced:
+        parts = self._tiles.kernel != self._plan.reduced
+        if parts and value is self._plan.reduction:
             return self._accumulate(scope, value, region)
         return self._step(scope, value, region)
 
@@ -270,9 +236,10 @@ class _Tiler:
 
     def _note(self, operand, region) -> None:
         """Remembers the largest tile of a parameter."""
-        sizes = tuple(extent.size for extent in region)
-        before = self._taken.get(operand.id, ())
-        self._taken[operand.id] = max(before, sizes, key=_product)
+        sizes = tuple(extents.sizes_of(region))
+        before = self._taken.get(operand.id)
+        if before is None or math.prod(sizes) > math.prod(before):
+            self._taken[operand.id] = sizes
 
     def _step(self, scope, value, region, reduced=None, start=None) -> Any:
         """Adds an operation on parts of its operands.
@@ -284,11 +251,11 @@ class _Tiler:
         shapes = plan.shapes(value)
         try:
             step = propagation.step_of(scope, value, shapes, region, reduced)
-        except steps.Whole:
+        except extents.Whole:
             if scope.parent is None and extents.is_whole(
                 region, value.shape.dimensions
             ):
-                step = steps.Step([None] * len(shapes), list(value.shape.dimensions))
+                step = extents.Step([None] * len(shapes), list(value.shape.dimensions))
             else:
                 return self._take_whole(scope, value, region)
         operands = []
@@ -385,10 +352,3 @@ class _Tiler:
 
         trips = extents.trips(plan.reduced, tiles)
         return building.loop(scope, trips, [initial], body)[0]
-
-
-def _product(sizes: Sequence[int]) -> int:
-    total = len(sizes) and 1
-    for size in sizes:
-        total *= size
-    return total

@@ -8,7 +8,7 @@ its runtime.  Halves of the passes that rank alike say that it is not noise.
 import dataclasses
 import math
 import time
-from typing import Callable, List, Sequence
+from typing import Callable, List, Optional, Sequence
 
 import numpy as np
 
@@ -17,7 +17,7 @@ LEAST_PASSES = 15
 MOST_PASSES = 45
 TAU_WANTED = 0.8
 
-# A run of several executions lasts at least so long, nanoseconds.
+# A run of several executions lasts at least so long if that is few, nanoseconds.
 _LEAST_RUN = 100_000
 _MOST_REPEATS = 8
 
@@ -26,21 +26,13 @@ CLOCKS = {'cpu': time.process_time_ns, 'wall': time.perf_counter_ns}
 
 @dataclasses.dataclass(frozen=True)
 class Protocol:
-    """How long to measure.
+    """How long to measure."""
 
-    Attributes:
-        least: passes that are made even if time is up.
-        most: passes at most.
-        seconds: of wall time after which no pass beyond `least` begins.
-        deadline: seconds after which no pass begins at all.
-        clock: 'cpu' (process time) or 'wall'.
-    """
-
-    least: int = LEAST_PASSES
-    most: int = MOST_PASSES
-    seconds: float = 1e9
-    deadline: float = 1e9
-    clock: str = 'cpu'
+    least: int = LEAST_PASSES  # passes that are made even if time is up
+    most: int = MOST_PASSES  # passes at most
+    seconds: float = 1e9  # of wall time after which no pass beyond `least` begins
+    deadline: float = 1e9  # seconds after which nothing is compiled and no pass begins
+    clock: str = 'cpu'  # 'cpu' (process time) or 'wall'
 
 
 def measure(
@@ -48,44 +40,39 @@ def measure(
     protocol: Protocol,
     rng: np.random.Generator,
     stop: Callable[[], bool] = lambda: False,
+    began: Optional[float] = None,
 ) -> np.ndarray:
-    """Times programs in shuffled passes.
-
-    Passes go on from `least` to `most` until halves rank alike.
+    """Times programs in shuffled passes, until halves of the passes rank alike.
 
     Args:
         programs: each runs one configuration; the first is the default.
         protocol: how long.
         rng: of the order.
         stop: asked before every pass; True ends at once.
+        began: the `time.monotonic()` that the protocol's seconds count from.
 
     Returns:
         int64 [passes, programs], nanoseconds of one execution.
     """
     clock = CLOCKS[protocol.clock]
-    began = time.monotonic()
-    repeats = repeats_for(programs[0], clock)
+    began = time.monotonic() if began is None else began
+    # A run of several executions is as long as the clock resolves.
+    once_ns = _least_time(programs[0], clock, 1)
+    repeats = min(_MOST_REPEATS, max(1, _LEAST_RUN // once_ns))
     rows: List[np.ndarray] = []
-
-    def spent() -> float:
-        return time.monotonic() - began
-
-    while len(rows) < protocol.most and not stop() and spent() < protocol.deadline:
+    while len(rows) < protocol.most and not stop():
+        spent = time.monotonic() - began
+        if spent >= protocol.deadline:
+            break
         if len(rows) >= protocol.least:
-            late = spent() > protocol.seconds
-            if late or tau_of_halves(np.array(rows)) >= TAU_WANTED:
+            agree = tau_of_halves(np.array(rows)) >= TAU_WANTED
+            if agree or spent > protocol.seconds:
                 break
         row = np.zeros(len(programs), np.int64)
         for index in rng.permutation(len(programs)):
             row[index] = _least_time(programs[index], clock, repeats)
         rows.append(row)
     return np.array(rows, np.int64).reshape(len(rows), len(programs))
-
-
-def repeats_for(program: Callable[[], None], clock: Callable[[], int]) -> int:
-    """Returns how many executions make up a run that the clock resolves."""
-    least = _least_time(program, clock, 1)
-    return min(_MOST_REPEATS, max(1, _LEAST_RUN // max(least, 1)))
 
 
 def once(program: Callable[[], None]) -> int:
@@ -97,14 +84,13 @@ def once(program: Callable[[], None]) -> int:
 
 def _least_time(program, clock, repeats) -> int:
     program()
-    least = None
+    taken = []
     for _ in range(RUNS):
         before = clock()
         for _ in range(repeats):
             program()
-        taken = clock() - before
-        least = taken if least is None else min(least, taken)
-    return max(1, least // repeats)
+        taken.append(clock() - before)
+    return max(1, min(taken) // repeats)
 
 
 def tau_of_halves(passes: np.ndarray) -> float:
@@ -132,22 +118,16 @@ def kendall_tau(a: np.ndarray, b: np.ndarray) -> float:
 
 def drift(times: np.ndarray) -> float:
     """Returns the largest by the least of the default's times over passes."""
-    return float(times.max() / times.min()) if len(times) else 1.0
+    return float(times.max() / times.min())
 
 
 @dataclasses.dataclass(frozen=True)
 class Ratio:
-    """A paired comparison: how many times one is faster than the other.
+    """A paired comparison: how many times one is faster than the other."""
 
-    Attributes:
-        speedup: the median over passes.
-        low: the lower end of its 95 % interval.
-        high: the upper end.
-    """
-
-    speedup: float
-    low: float
-    high: float
+    speedup: float  # the median over passes
+    low: float  # the lower end of its 95 % interval
+    high: float  # the upper end
 
 
 def compare(slow: np.ndarray, fast: np.ndarray, seed: int = 0) -> Ratio:

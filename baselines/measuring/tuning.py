@@ -5,10 +5,11 @@ half of the new passes choose among them, and the other half says how much faste
 the chosen one is, beside what the default measured against itself shows.
 """
 
+import collections
 import dataclasses
 import math
 import os
-from typing import Any, Callable, Dict, List, Sequence
+from typing import Any, Callable, Collection, Dict, List, Sequence
 
 import numpy as np
 
@@ -22,45 +23,31 @@ LEAST_GAIN = 1.03
 _FINALISTS = 3
 _SEARCH_PASSES = 15
 _FINAL_PASSES = 40
+# What a search is told of those that are too slow to be timed.
+_SLOW = math.log(10)
 
 
 @dataclasses.dataclass(frozen=True)
 class Tuned:
-    """What tuning a kernel came to.
+    """What tuning a kernel came to."""
 
-    Attributes:
-        name: of the kernel.
-        claimed: whether a configuration is faster than the default for sure;
-            if not, the following are the default's own.
-        speedup: over the default, median of paired ratios.
-        low: lower end of its 95 % interval.
-        high: upper end.
-        default_ns: the default's time, nanoseconds.
-        best_ns: the chosen configuration's.
-        measured: configurations measured besides the default.
-        candidates: configurations that there were to choose from.
-        config: the configuration.
-        null: the default against itself: speedup, low, high.
-        tried: the best candidate, claimed or not: speedup, low, high.
-        default_hlo: path of the default's HloModuleProto.
-        best_hlo: path of the configuration's.
-        dropped: reason -> candidates that could not be used.
-    """
-
-    name: str
+    name: str  # of the kernel
+    # whether a configuration is faster than the default for sure; if not, the following
+    # are the default's own
     claimed: bool
-    speedup: float
-    low: float
-    high: float
-    default_ns: int
-    best_ns: int
-    measured: int
-    candidates: int
-    config: Dict[str, Any]
-    null: List[float]
-    tried: List[float]
-    default_hlo: str = ''
-    best_hlo: str = ''
+    speedup: float  # over the default, median of paired ratios
+    low: float  # lower end of its 95 % interval
+    high: float  # upper end
+    default_ns: int  # the default's time, nanoseconds
+    best_ns: int  # the chosen configuration's
+    measured: int  # configurations measured besides the default
+    candidates: int  # configurations that there were to choose from
+    config: Dict[str, Any]  # the configuration
+    null: List[float]  # the default against itself: speedup, low, high
+    tried: List[float]  # the best candidate, claimed or not: speedup, low, high
+    default_hlo: str = ''  # path of the default's HloModuleProto
+    best_hlo: str = ''  # path of the configuration's
+    # reason -> candidates that could not be used
     dropped: Dict[str, int] = dataclasses.field(default_factory=dict)
 
     def line(self) -> str:
@@ -75,13 +62,10 @@ class Tuned:
         )
 
 
-Chooser = Callable[[Dict[int, float]], Sequence[int]]
-
-
 def tune(
     item: Any,
     batch: tiles.Batch,
-    choose: Chooser,
+    propose: Callable[[Dict[int, float], Collection[int], int], Sequence[int]],
     session: session_lib.Session,
     measure: int,
     seed: int,
@@ -94,55 +78,59 @@ def tune(
     Args:
         item: the kernel or program.
         batch: its configurations, the default first.
-        choose: log times over the default's so far -> all configurations, the
-            most promising first.
+        propose: log times over the default's so far, what is of no use, how many
+            -> configurations to measure, the most promising first.
         session: measures.
         measure: how many distinct ones to measure.
         seed: of inputs and order.
-        rounds: in how many rounds; after each, `choose` is asked again.
+        rounds: in how many rounds; before each, `propose` is asked.
         clock: see `timing.Protocol`.
         distinct: whether to leave out what compiles to the same program.
 
     Raises:
         session_lib.WorkerError: the default cannot be measured.
     """
-    known: Dict[int, float] = {}
+    known: Dict[int, float] = {0: 0.0}
     dropped: Dict[int, str] = {}
-    for turn in range(rounds):
-        goal = math.ceil(measure * (turn + 1) / rounds)
-        seen = {0, *known, *dropped}
-        order = [int(i) for i in choose(known) if int(i) not in seen]
-        if not order or goal == len(known):
-            continue
+    for goal in np.cumsum(rounds_of(measure, rounds)).tolist():
+        wanted = goal - (len(known) - 1)
         # Some may be wrong, or compile to what another does.
-        order = order[: 4 * (goal - len(known)) + 8]
+        slow = {i: _SLOW for i, why in dropped.items() if why.startswith('over')}
+        more = 4 * wanted + 8 if wanted else 0
+        order = list(propose({**known, **slow}, dropped, more))
+        if not order:
+            continue
         found = session.measure(
             item.name,
-            [batch.modules[i] for i in (0, *order)],
+            [batch.module(i) for i in (0, *order)],
             batch.inputs,
             seed,
             timing.Protocol(_SEARCH_PASSES, _SEARCH_PASSES, clock=clock),
             distinct=distinct,
-            most=goal - len(known),
+            most=wanted,
         )
-        places = dict(enumerate(order, 1))
-        dropped.update((places[i], why) for i, why in found.dropped.items())
-        times = np.log(found.times / found.times[0]).tolist()
-        known.update((places[i], times[k]) for k, i in enumerate(found.kept) if i)
-    reasons: Dict[str, int] = {}
-    for why in dropped.values():
-        why = why.partition(':')[0].rstrip(' 0123456789')
-        reasons[why] = reasons.get(why, 0) + 1
-    finalists = sorted(known, key=known.get)[:_FINALISTS]
+        times = np.log(found.times / found.times[0])
+        known.update((order[i - 1], t) for i, t in zip(found.kept, times) if i)
+        dropped.update((order[i - 1], why) for i, why in found.dropped.items())
+    finalists = sorted(list(known)[1:], key=known.get)[:_FINALISTS]
     session.restart()
     found = session.measure(
         item.name,
-        [batch.modules[i] for i in (0, *finalists)],
+        [batch.module(i) for i in (0, *finalists)],
         batch.inputs,
         seed + 1,
         timing.Protocol(_FINAL_PASSES, _FINAL_PASSES, clock=clock),
     )
-    return _judged(item.name, batch, found, [0, *finalists], len(known), reasons)
+    reasons = collections.Counter(
+        why.partition(':')[0].rstrip(' 0123456789') for why in dropped.values()
+    )
+    measured = len(known) - 1
+    return _judged(item.name, batch, found, [0, *finalists], measured, dict(reasons))
+
+
+def rounds_of(measure: int, rounds: int) -> List[int]:
+    """Returns how many to measure in each round, the most first: 10 -> 4, 3, 3."""
+    return [len(range(turn, measure, rounds)) for turn in range(rounds)]
 
 
 def _judged(name, batch, found, numbers, measured, reasons) -> Tuned:
@@ -167,7 +155,7 @@ def _judged(name, batch, found, numbers, measured, reasons) -> Tuned:
         default_ns=int(np.median(default)),
         best_ns=int(np.median(judges[:, kept])),
         measured=measured,
-        candidates=len(batch.modules),
+        candidates=len(batch.described),
         config={'number': number, **batch.described[number]},
         null=[null.speedup, null.low, null.high],
         tried=[ratio.speedup, ratio.low, ratio.high],
@@ -192,5 +180,5 @@ def write_modules(tuned: Tuned, batch: tiles.Batch, folder: str) -> Tuned:
     for kind, number in (('default', 0), ('best', tuned.config['number'])):
         paths.append(files.expand(os.path.join(folder, f'{tuned.name}.{kind}.pb')))
         with files.write_atomically(paths[-1], 'wb') as stream:
-            stream.write(batch.modules[number])
+            stream.write(batch.module(number))
     return dataclasses.replace(tuned, default_hlo=paths[0], best_hlo=paths[1])

@@ -4,11 +4,14 @@ from typing import Any, Dict, Optional, Tuple
 
 from baselines.measuring import building
 from baselines.measuring import extents
-from baselines.measuring import steps
 
 
 def windowed(
-    scope: building.Scope, window: Any, extent: extents.Extent, result: int, size: int
+    scope: building.Computation,
+    window: Any,
+    extent: extents.Extent,
+    result: int,
+    size: int,
 ) -> Tuple[extents.Extent, Optional[Tuple[int, int, int]], Dict[str, int]]:
     """Returns what a window needs for a part of one result dimension.
 
@@ -34,10 +37,10 @@ def windowed(
     return part, edges if any(edges) else None, changed
 
 
-def reduce_window(scope, value, shapes, region) -> steps.Step:
+def reduce_window(scope, value, shapes, region) -> extents.Step:
     """Returns the parts that a pooling needs; see `propagation.step_of`."""
     if len(shapes) != 2:
-        raise steps.Whole('reduce-window of several arrays')
+        raise extents.Whole('reduce-window of several arrays')
     found = [
         windowed(scope, window, extent, result, size)
         for window, extent, result, size in zip(
@@ -56,10 +59,10 @@ def reduce_window(scope, value, shapes, region) -> steps.Step:
                 setattr(window, name, number)
 
     operand = tuple(part for part, _, _ in found)
-    return steps.Step([operand, None], steps.sizes_of(region), edit, pads=pads)
+    return extents.Step([operand, None], extents.sizes_of(region), edit, pads=pads)
 
 
-def convolution(scope, value, shapes, region, reduced) -> steps.Step:
+def convolution(scope, value, shapes, region, reduced) -> extents.Step:
     """Returns the parts that a convolution needs; see `propagation.step_of`."""
     numbers = value.convolution_dimension_numbers
     image = list(extents.whole(shapes[0].dimensions))
@@ -72,7 +75,7 @@ def convolution(scope, value, shapes, region, reduced) -> steps.Step:
     groups_ = max(value.feature_group_count, 1)
     if value.batch_group_count > 1:
         if many or not extents.covers(batch, dims[numbers.output_batch_dimension]):
-            raise steps.Whole('convolution of batch groups')
+            raise extents.Whole('convolution of batch groups')
     else:
         image[numbers.input_batch_dimension] = batch
     if many:
@@ -80,7 +83,7 @@ def convolution(scope, value, shapes, region, reduced) -> steps.Step:
         each = dims[numbers.output_feature_dimension] // groups_
         if groups_ > 1:
             if not feature.divides(each):
-                raise steps.Whole('convolution across feature groups')
+                raise extents.Whole('convolution across feature groups')
             groups_ = feature.size // each
             inner = shapes[1].dimensions[numbers.kernel_input_feature_dimension]
             image[numbers.input_feature_dimension] = feature.over(scope, each, 0).times(
@@ -109,6 +112,6 @@ def convolution(scope, value, shapes, region, reduced) -> steps.Step:
                 setattr(window, name, number)
 
     pads = {0: edges} if any(map(any, edges)) else {}
-    return steps.Step(
-        [tuple(image), tuple(taps)], steps.sizes_of(region), edit, pads=pads
+    return extents.Step(
+        [tuple(image), tuple(taps)], extents.sizes_of(region), edit, pads=pads
     )

@@ -1,14 +1,17 @@
 """The process that compiles and times: jaxlib and NumPy, no TensorFlow.
 
-`python -m baselines.measuring.worker` reads requests, one JSON object a line,
-and answers in lines.  XLA ends its process on some modules; so a line is written
-to the journal before each compilation, and the last one names the culprit.
+`python -m baselines.measuring.worker HANDLE` answers a `session.Session` at the
+other end of a pipe: (method of `Worker`, arguments) -> ('done', result) or
+('error', text).  XLA ends its process on some modules; so before each compilation
+it says ('compile', number), and the last one is the culprit.
 """
 
-import json
+from multiprocessing import connection
 import os
+import re
 import sys
-from typing import Any, Callable, Dict, List
+import time
+from typing import Any, Callable, Dict, List, Tuple
 
 import numpy as np
 
@@ -16,8 +19,7 @@ from baselines.measuring import backend as backend_lib
 from baselines.measuring import timing
 
 # Relative to the largest value: rounding differs with the order of additions.
-_TOLERANCE = {'float16': 1e-2, 'bfloat16': 5e-2, 'float64': 1e-9}
-_FLOAT_TOLERANCE = 1e-4
+_TOLERANCE = {'float32': 1e-4, 'float16': 1e-2, 'bfloat16': 5e-2, 'float64': 1e-9}
 
 # A configuration that takes so many times the default's time is not timed.
 _TOO_SLOW = 10
@@ -27,51 +29,80 @@ class Worker:
     """Answers requests.
 
     Args:
-        backend: compiles and runs.
-        say: sends an answer.
+        say: sends a kind of message and its content.
     """
 
-    def __init__(self, backend: backend_lib.Backend, say: Callable[[dict], None]):
-        self._backend = backend
+    def __init__(self, say: Callable[[Tuple[str, Any]], None]):
         self._say = say
 
-    def optimise(self, module: str, output: str, **_: Any) -> None:
-        """Compiles a module and writes what XLA made of it."""
-        with open(module, 'rb') as stream:
-            program = self._backend.compile(stream.read(), plain=True)
-        with open(output, 'wb') as stream:
-            stream.write(program.optimised())
-        self._say({'done': True})
+    def start(self, core: int, memory_gb: float, platform: str, **_: Any) -> None:
+        """Pins this process to a core, limits its memory, and finds the platform."""
+        import resource
+
+        if core >= 0:
+            os.sched_setaffinity(0, {core})
+        size = int(memory_gb * (1 << 30))
+        resource.setrlimit(resource.RLIMIT_DATA, (size, size))
+        self._backend = backend_lib.Backend(platform)
+
+    def check(self, plain: bytes, constrained: bytes, kernel: bytes, tiled: bytes):
+        """Tests XLA; see `selftest.modules`.
+
+        Raises:
+            ValueError: it ignores layouts, or tiles change a result.
+        """
+        copies = [
+            len(re.findall(r' (?:copy|transpose)\(', self._backend.compile(m).text()))
+            for m in (plain, constrained)
+        ]
+        if copies[0] >= copies[1]:
+            raise ValueError(
+                'the XLA of this jaxlib ignores LayoutConstraint; run '
+                f'{backend_lib.INSTALL}'
+            )
+        array = np.arange(48, dtype=np.float32).reshape(8, 6)
+        results = []
+        for module in (kernel, tiled):
+            program = self._backend.compile(module)
+            results.append(program.run(program.place([array])))
+        if not same(*results):
+            raise ValueError(
+                'the XLA of this jaxlib computes a loop over tiles wrongly; run '
+                f'{backend_lib.INSTALL}'
+            )
+
+    def optimise(self, module: bytes) -> bytes:
+        """Returns what XLA makes of a module."""
+        return self._backend.compile(module, plain=True).optimised()
 
     def measure(
         self,
-        modules: List[str],
+        kernel: str,
+        modules: List[bytes],
         inputs: List[dict],
         seed: int,
-        journal: str,
-        kernel: str,
         skip: List[int],
-        protocol: dict,
+        protocol: timing.Protocol,
         distinct: bool = False,
         most: int = 1 << 30,
-        **_: Any,
-    ) -> None:
+    ) -> Tuple[List[int], np.ndarray, Dict[int, str]]:
         """Compiles the configurations of a kernel, checks them and times them.
 
-        The first module is the default.  `passes` in the answer has a column
-        for each of `kept`, and as the last one the default, compiled again.
-
         Args:
-            modules: files with serialised HloModuleProtos.
+            kernel: its name.
+            modules: serialised HloModuleProtos, the default first.
             inputs: of each parameter: type, dims, high (of integers).
             seed: of inputs and order.
-            journal: file that is told what is being compiled.
-            kernel: its name there.
             skip: modules to leave out.
-            protocol: fields of `timing.Protocol`.
+            protocol: how long.
             distinct: leave out what compiles to the same program as another.
             most: configurations to time at most, besides the default.
+
+        Returns:
+            Numbers of what was timed; int64 [passes, timed + 1], nanoseconds, the
+            last column the default compiled again; number -> why it was dropped.
         """
+        began = time.monotonic()
         rng = np.random.default_rng(seed)
         arrays = [_array(rng, **spec) for spec in inputs]
         runs: Dict[int, Callable[[], None]] = {}
@@ -82,55 +113,45 @@ class Worker:
             again = place == len(modules)
             if (index in skip or len(runs) > most) and not again:
                 continue
-            _note(journal, {'kernel': kernel, 'compile': index})
+            if time.monotonic() - began > protocol.deadline and runs and not again:
+                break
+            self._say(('compile', index))
             try:
-                with open(modules[index], 'rb') as stream:
-                    program = self._backend.compile(stream.read())
+                program = self._backend.compile(modules[index])
             except backend_lib.CompileError as error:
                 if not index:
                     raise
                 dropped[index] = f'XLA: {error}'
                 continue
             if distinct and not again:
-                same = texts.setdefault(_body(program.text()), index)
-                if same != index:
-                    dropped[index] = f'the same program as {same}'
+                body = program.text().partition('\n')[2]  # without its name
+                first = texts.setdefault(body, index)
+                if first != index:
+                    dropped[index] = f'the same program as {first}'
                     continue
             buffers = buffers or program.place(arrays)
             run = _runner(program, buffers)
-            outputs = [backend_lib.to_numpy(b) for b in program.run(buffers)]
+            outputs = [np.asarray(output) for output in program.run(buffers)]
             taken = timing.once(run)
             if expected is None:
                 expected, least = outputs, taken
-            elif not _same(expected, outputs):
+            elif not same(expected, outputs):
                 dropped[index] = 'wrong result'
                 continue
             elif taken > _TOO_SLOW * least:
                 dropped[index] = f'over {_TOO_SLOW} times the time of the default'
                 continue
             runs[place] = run
-        _note(journal, {'kernel': kernel, 'compile': None})
-        limits = timing.Protocol(**protocol)
+        self._say(('compile', None))
         parent = os.getppid()
         passes = timing.measure(
-            list(runs.values()), limits, rng, lambda: os.getppid() != parent
+            list(runs.values()), protocol, rng, lambda: os.getppid() != parent, began
         )
-        kept = [place for place in runs if place < len(modules)]
-        self._say(
-            {'done': True, 'kept': kept, 'passes': passes.tolist(), 'dropped': dropped}
-        )
+        return [place for place in runs if place < len(modules)], passes, dropped
 
 
-def _runner(program: backend_lib.Program, buffers: list) -> Callable[[], None]:
-    def run() -> None:
-        program.run(buffers)
-
-    return run
-
-
-def _body(text: str) -> str:
-    """Returns a module's text without its name."""
-    return text.partition('\n')[2]
+def _runner(program: backend_lib.Program, buffers: list) -> Callable[[], Any]:
+    return lambda: program.run(buffers)
 
 
 def _array(rng, type: str, dims: List[int], high: int = 2) -> np.ndarray:
@@ -138,9 +159,8 @@ def _array(rng, type: str, dims: List[int], high: int = 2) -> np.ndarray:
     if type == 'bool':
         return rng.random(dims) < 0.5
     if type.startswith(('int', 'uint')):
-        return rng.integers(0, min(high, 100) if '8' in type else high, dims).astype(
-            type
-        )
+        high = min(high, 100) if '8' in type else high
+        return rng.integers(0, high, dims).astype(type)
     values = rng.uniform(0.1, 1.1, dims).astype(np.float32)
     if type == 'bfloat16':
         import ml_dtypes
@@ -149,11 +169,13 @@ def _array(rng, type: str, dims: List[int], high: int = 2) -> np.ndarray:
     return values.astype(type)
 
 
-def _same(expected: List[np.ndarray], found: List[np.ndarray]) -> bool:
+def same(expected: List[Any], found: List[Any]) -> bool:
+    """Whether results agree, integers exactly, and others but for rounding."""
     return len(expected) == len(found) and all(map(_same_array, expected, found))
 
 
-def _same_array(expected: np.ndarray, found: np.ndarray) -> bool:
+def _same_array(expected: Any, found: Any) -> bool:
+    expected, found = np.asarray(expected), np.asarray(found)
     name = expected.dtype.name
     if expected.shape != found.shape or name != found.dtype.name:
         return False
@@ -163,54 +185,27 @@ def _same_array(expected: np.ndarray, found: np.ndarray) -> bool:
     finite = np.isfinite(a)
     if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
         return False
-    if not finite.any():
-        return True
-    scale = np.abs(a[finite]).max()
-    limit = _TOLERANCE.get(name, _FLOAT_TOLERANCE)
-    return bool(np.abs(a[finite] - b[finite]).max() <= limit * scale)
+    scale = np.abs(a[finite]).max(initial=0)
+    worst = np.abs(a[finite] - b[finite]).max(initial=0)
+    return bool(worst <= _TOLERANCE[name] * scale)
 
 
-def _note(path: str, line: dict) -> None:
-    with open(path, 'a', encoding='utf-8') as stream:
-        stream.write(json.dumps(line) + '\n')
-
-
-def prepare(core: int, memory_gb: float) -> None:
-    """Pins this process to a core and limits its memory."""
-    import resource
-
-    if core >= 0:
-        os.sched_setaffinity(0, {core})
-    size = int(memory_gb * (1 << 30))
-    resource.setrlimit(resource.RLIMIT_DATA, (size, size))
-
-
-def main() -> int:
-    """Serves requests from stdin until it is closed."""
-    answers = os.fdopen(os.dup(1), 'w')
-    os.dup2(2, 1)  # whatever XLA prints is no answer
-
-    def say(answer: dict) -> None:
-        answers.write(json.dumps(answer) + '\n')
-        answers.flush()
-
-    start = json.loads(sys.stdin.readline())
-    try:
-        prepare(start['core'], start['memory_gb'])
-        worker = Worker(backend_lib.Backend(start['platform']), say)
-    except (ValueError, OSError) as error:
-        say({'error': str(error)})
-        return 1
-    say({'done': True})
-    for line in sys.stdin:
-        request = json.loads(line)
+def main(handle: int) -> None:
+    """Serves requests until the other side is gone."""
+    pipe = connection.Connection(handle)
+    worker = Worker(pipe.send)
+    while True:
         try:
-            getattr(worker, request.pop('do'))(**request)
+            do, arguments = pipe.recv()
+        except EOFError:
+            return
+        try:
+            answer = ('done', getattr(worker, do)(**arguments))
         except (ValueError, MemoryError, OSError) as error:
             text = str(error) or type(error).__name__
-            say({'error': ' '.join(text.split())})
-    return 0
+            answer = ('error', ' '.join(text.split()))
+        pipe.send(answer)
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    main(int(sys.argv[1]))

@@ -11,7 +11,7 @@ import functools
 import os
 import re
 import tempfile
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -76,12 +76,20 @@ def rank_files(
         ValueError: the run is unusable, or there is no such module.
     """
     predictor = predict.load_predictor(model_dir, data, models_file)
-    if isinstance(predictor, layout.Predictor):
-        modules = _modules(paths, reading.LAYOUT, module, outcome)
-        yield from _rank_layouts(modules, predictor, outcome)
-    else:
-        modules = _modules(paths, reading.TILE, module, outcome)
-        yield from _rank_tiles(modules, predictor, outcome)
+    layouts = isinstance(predictor, layout.Predictor)
+    kind = reading.LAYOUT if layouts else reading.TILE
+    modules = _modules(paths, kind, module, outcome)
+    yield from rank_modules(modules, predictor, outcome)
+
+
+def rank_modules(
+    modules: Iterable[_Module],
+    predictor: prediction.Predictor,
+    outcome: outcomes.Outcome,
+) -> Iterator[choices.Ranked]:
+    """Ranks (what messages call its file, ModuleTuningData) by a predictor at hand."""
+    of = _rank_layouts if isinstance(predictor, layout.Predictor) else _rank_tiles
+    return of(iter(modules), predictor, outcome)
 
 
 def _rank_tiles(

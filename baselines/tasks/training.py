@@ -1,6 +1,7 @@
 """A training from the settings to the run that it leaves."""
 
 import abc
+import dataclasses
 import datetime
 import math
 import os
@@ -92,6 +93,8 @@ class Training(task.Task):
         _check_splits(config, self.stores)
         train = self.stores['train']
         drawable = self.drawable(train)
+        if config.recipe:
+            config = self.config = self.options = _fitted(config, drawable)
         self.chosen = np.flatnonzero(drawable >= config.configs)
         if not len(self.chosen):
             raise ValueError(
@@ -378,6 +381,23 @@ class Training(task.Task):
 def count_weights(model: tf.keras.Model) -> int:
     """Number of trainable numbers in a model."""
     return sum(int(np.prod(v.shape)) for v in model.trainable_variables)
+
+
+def _fitted(config: Any, drawable: np.ndarray) -> Any:
+    """Returns a recipe's settings for graphs that may have few configurations.
+
+    Where fewer than half have --configs of them, it is the largest power of two
+    that three quarters have.
+    """
+    if np.mean(drawable >= config.configs) >= 0.5:
+        return config
+    most = max(2, int(np.quantile(drawable, 0.25, method='lower')))
+    configs = 1 << (most.bit_length() - 1)
+    print(
+        f'note: --recipe={config.recipe}: few have {config.configs} configurations to '
+        f'draw; drawing --configs={configs}'
+    )
+    return dataclasses.replace(config, configs=configs)
 
 
 def _check_settings(config: Any) -> None:

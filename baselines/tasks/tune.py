@@ -5,7 +5,7 @@ import json
 import os
 import tempfile
 import time
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, List, Optional, Sequence
 
 import numpy as np
 import tqdm
@@ -16,42 +16,29 @@ from baselines.extraction import outcomes
 from baselines.hlo import protos
 from baselines.measuring import layouts
 from baselines.measuring import programs as programs_lib
+from baselines.measuring import search
 from baselines.measuring import session as session_lib
 from baselines.measuring import tiles
 from baselines.measuring import tuning
-from baselines.tasks import prediction
-from baselines.tasks import rank
 
+_ROUNDS = 3
 _ITEMS = {'tile': tiles.items_of, 'layout': layouts.items_of}
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """How to tune.
+    """How to tune."""
 
-    Attributes:
-        model_dir: of the model that proposes; '' for random search.
-        task: 'tile' or 'layout'.
-        measure: configurations to measure of each kernel.
-        candidates: configurations to choose from.
-        minutes: of wall time; no kernel is begun after.
-        online: whether to learn, in rounds, from what was measured.
-        output: folder of the HloModuleProtos.
-        seed: of candidates and inputs.
-        limits: of the worker.
-        kernels: the graph ids to tune; None for all.
-    """
-
-    output: str
-    model_dir: str = ''
-    task: str = 'tile'
-    measure: int = 10
-    candidates: int = 1000
-    minutes: float = float('inf')
-    online: bool = False
-    seed: int = 0
-    limits: session_lib.Limits = session_lib.Limits()
-    kernels: Optional[Sequence[str]] = None
+    output: str  # folder of the HloModuleProtos
+    model_dir: str = ''  # of the model that proposes; '' for random search
+    task: str = 'tile'  # 'tile' or 'layout'
+    measure: int = 10  # configurations to measure of each kernel
+    candidates: int = 1000  # configurations to choose from
+    minutes: float = float('inf')  # of wall time; no kernel is begun after
+    # whether to learn, in rounds, from what was measured; None: with a model
+    online: Optional[bool] = None
+    seed: int = 0  # of candidates and inputs
+    limits: session_lib.Limits = session_lib.Limits()  # of the worker
 
 
 def tune(program: programs_lib.Program, options: Options) -> List[tuning.Tuned]:
@@ -63,54 +50,51 @@ def tune(program: programs_lib.Program, options: Options) -> List[tuning.Tuned]:
     """
     began = time.monotonic()
     os.makedirs(options.output, exist_ok=True)
+    score = _scorer(options) if options.model_dir else None
+    results = []
     with tempfile.TemporaryDirectory(prefix='tpugraphs_tune_') as scratch:
         journal = os.path.join(scratch, 'journal.jsonl')
         with session_lib.Session(journal, options.limits) as session:
             items = _items(program, options, session)
-            batches = [
-                item.batch(np.random.default_rng(options.seed), options.candidates)
-                for item in items
-            ]
-            scores = _scores(items, batches, options, scratch)
-            results = []
-            bar = tqdm.tqdm(total=len(items), unit='kernel', disable=None)
-            for item, batch in zip(items, batches):
+            for item in tqdm.tqdm(items, unit='kernel', disable=None):
                 if time.monotonic() - began > options.minutes * 60:
                     break
                 try:
-                    found = _tune(item, batch, scores.get(item.name), options, session)
+                    found = _tune(item, score, options, session)
                 except session_lib.WorkerError as error:
                     tqdm.tqdm.write(f'{item.name}: skipped: {error}')
                     continue
-                finally:
-                    bar.update()
-                results.append(tuning.write_modules(found, batch, options.output))
+                results.append(found)
                 tqdm.tqdm.write(f'{item.name} ({item.origin}): {found.line()}')
-            bar.close()
     if not results:
         raise ValueError('no kernel could be measured')
     return results
 
 
-def _tune(item, batch, scores, options, session) -> tuning.Tuned:
-    if scores is None:
-        rng = np.random.default_rng(options.seed + 1)
-        scores = rng.random(len(batch.modules))
-    learner = _Learner(scores, _features(batch)) if options.online else None
+def _tune(item, score, options, session) -> tuning.Tuned:
+    rng = np.random.default_rng(options.seed)
+    batch = item.batch(rng, options.candidates, score)
+    online = score is not None if options.online is None else options.online
+    scores = np.random.default_rng(options.seed + 1).random(len(batch.described))
+    if score is not None:
+        scores = score(item.tuning(batch.described))
+    surrogate = search.Surrogate(batch.columns, scores if score is not None else None)
 
-    def choose(known: Dict[int, float]) -> Sequence[int]:
-        return np.argsort(learner(known) if learner else scores, kind='stable')
+    def first(known, excluded, count) -> Sequence[int]:
+        order = np.argsort(scores, kind='stable').tolist()
+        return [i for i in order if i not in known and i not in excluded][:count]
 
-    return tuning.tune(
+    found = tuning.tune(
         item,
         batch,
-        choose,
+        surrogate.propose if online else first,
         session,
         options.measure,
         options.seed,
-        rounds=3 if options.online else 1,
+        rounds=_ROUNDS if online else 1,
         clock='wall' if options.limits.platform == 'gpu' else 'cpu',
     )
+    return tuning.write_modules(found, batch, options.output)
 
 
 def _items(program, options, session) -> List[Any]:
@@ -122,81 +106,41 @@ def _items(program, options, session) -> List[Any]:
             raise ValueError(f'XLA cannot compile {program.name}: {error}') from error
         module = protos.protos().HloModuleProto.FromString(content)
     items = _ITEMS[options.task](module, program.name, set(), skipped)
-    if options.kernels is not None:
-        items = [item for item in items if item.name in options.kernels]
     if not items:
         why = ', '.join(f'{n} {reason}' for reason, n in skipped.items())
         raise ValueError(f'{program.name}: nothing to tune ({why or "no kernels"})')
     return items
 
 
-def _scores(items, batches, options, scratch) -> Dict[str, np.ndarray]:
-    """Returns the model's score of each configuration; nothing without model."""
-    if not options.model_dir:
-        return {}
-    paths = []
-    if options.task == 'tile':
-        data = protos.protos().TuningData()
-        for item, batch in zip(items, batches):
-            data.modules.add().CopyFrom(item.tuning(batch.runs))
-        paths.append(_written(data, os.path.join(scratch, 'kernels.pb')))
-    else:
-        for item, batch in zip(items, batches):
-            path = os.path.join(scratch, f'{item.name}.pb')
-            paths.append(_written(item.tuning(batch.runs), path))
-    outcome, found = outcomes.Outcome(), {}
-    ranked = rank.rank_files(
-        paths, options.model_dir, prediction.DataOptions(), outcome
-    )
-    for item, module in zip(items, ranked):
-        scores = np.zeros(len(module.scores))
-        scores[module.run_index] = module.scores
-        found[item.name] = scores
-    if outcome.failed:
-        raise ValueError(outcome.failed[0])
-    return found
+def _scorer(options: Options) -> Callable[[Any], np.ndarray]:
+    """Returns what gives a model's scores of the runs of a ModuleTuningData.
 
+    Raises:
+        ValueError: the model cannot be used, or is of the other task.
+    """
+    # Not before it is needed: they import TF-GNN, which takes long.
+    from baselines.tasks import predict
+    from baselines.tasks import prediction
+    from baselines.tasks import rank
 
-def _written(message: Any, path: str) -> str:
-    with open(path, 'wb') as stream:
-        stream.write(message.SerializeToString())
-    return path
-
-
-def _features(batch: tiles.Batch) -> np.ndarray:
-    """Returns log sizes of each configuration's tiles."""
-    rows = []
-    for described in batch.described:
-        sizes = [*described.get('output', ()), *described.get('kernel', ())]
-        rows.append(np.log2(np.array(sizes, float)))
-    return np.array(rows)
-
-
-class _Learner:
-    """Corrects scores by what was measured: ridge regression on log sizes."""
-
-    def __init__(self, scores: np.ndarray, features: np.ndarray):
-        spread = scores.std() or 1.0
-        scaled = features - features.mean(0)
-        self._columns = np.column_stack(
-            [np.ones(len(scores)), (scores - scores.mean()) / spread, scaled, scaled**2]
+    path = options.model_dir
+    predictor = predict.load_predictor(path, prediction.DataOptions(), '')
+    task = predictor.collection.task
+    if task != options.task:
+        raise ValueError(
+            f'{path}: a model of {task}s; give one of {options.task}s, or --task={task}'
         )
-        # What the scores say holds until times say otherwise.
-        self._prior = np.zeros(self._columns.shape[1])
-        self._prior[1] = 0.3
 
-    def __call__(self, known: Dict[int, float]) -> np.ndarray:
-        """Returns expected log times.
+    def score(module: Any) -> np.ndarray:
+        outcome = outcomes.Outcome()
+        ranked = list(rank.rank_modules([(path, module)], predictor, outcome))
+        for problem in (*outcome.failed, *outcome.skipped):
+            raise ValueError(problem)
+        scores = np.zeros(len(module.runs))
+        scores[ranked[0].run_index] = ranked[0].scores
+        return scores
 
-        Args:
-            known: log times over the default's, of those that were measured.
-        """
-        if not known:
-            return self._columns @ self._prior
-        x = self._columns[list(known)]
-        y = np.array(list(known.values())) - x @ self._prior
-        inverse = np.linalg.inv(x.T @ x + np.eye(x.shape[1]))
-        return self._columns @ (self._prior + inverse @ x.T @ y)
+    return score
 
 
 def write_json(results: Sequence[tuning.Tuned], path: str) -> None:
@@ -223,9 +167,9 @@ def table(results: Sequence[tuning.Tuned]) -> List[str]:
     return text.table(rows, '<>', rules=[1])
 
 
-def report(program: Callable[[], programs_lib.Program], options: Options, path: str):
-    """Tunes, prints a table and writes the JSON; returns an exit code."""
-    results = tune(program(), options)
+def report(source: str, options: Options, path: str) -> int:
+    """Tunes a program, prints a table and writes JSON; returns an exit code."""
+    results = tune(programs_lib.load(source), options)
     for line in table(results):
         print(line)
     if path:

@@ -1,8 +1,11 @@
 """A miniature of collecting: workers, crashes, files, going on."""
 
-import functools
 import json
 import os
+import resource
+import signal
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -12,7 +15,6 @@ from baselines.measuring import building
 from baselines.measuring import collection
 from baselines.measuring import programs
 from baselines.measuring import session as session_lib
-from baselines.measuring import tiles
 from baselines.measuring import timing
 
 pytest.importorskip('jaxlib', reason='jaxlib is not installed (the extra [measure])')
@@ -55,7 +57,11 @@ def test_a_crash_is_blamed_on_one_configuration(journal):
     assert measured.dropped == {2: 'XLA ended the process'}
     assert measured.passes.shape == (2, 3) and (measured.passes > 0).all()
     assert measured.again.shape == (2,)
-    assert session_lib.crashed(journal) == {'k': [2]}
+    lines = session_lib.read_journal(journal)
+    assert [line['crashed'] for line in lines if 'crashed' in line] == [2]
+    # A line is there before each compilation; the last default is compiled twice.
+    compiled = [line['compile'] for line in lines if 'compile' in line]
+    assert compiled == [0, 1, 2, 0, 1, 3, 0, None]
 
 
 def test_what_is_wrong_does_not_compile_or_has_another_result(journal):
@@ -84,15 +90,11 @@ def test_a_worker_that_takes_too_long_is_ended(journal):
             session.optimise(scaled(64, 64).SerializeToString())
 
 
-def loader(name, rows, columns):
-    made = functools.partial(
-        lambda: programs.Program(name, scaled(rows, columns, 'exponential'))
-    )
-    made.source = name
-    return made
+SIZES = {'a': (128, 64), 'b': (64, 160), 'c': (96, 96)}
 
 
-LOADERS = [loader('a', 128, 64), loader('b', 64, 160), loader('c', 96, 96)]
+def load(name):
+    return programs.Program(name, scaled(*SIZES[name], 'exponential'))
 
 
 def options(tmp_path, **changes):
@@ -101,13 +103,13 @@ def options(tmp_path, **changes):
     )
 
 
-def collect(*args, **kwargs):
-    return collection.collect(*args, items_of=tiles.items_of, **kwargs)
+def collect(tmp_path, sources='abc', **changes):
+    return collection.collect(list(sources), options(tmp_path, **changes), load)
 
 
 @pytest.mark.slow
 def test_three_kernels_and_four_configurations_of_each(tmp_path):
-    report = collect(LOADERS, options(tmp_path))
+    report = collect(tmp_path)
     assert (report.kernels, report.configs) == (3, 12)
     out = tmp_path / 'out'
     found = sorted(out.glob('*/*.npz'))
@@ -127,41 +129,87 @@ def test_three_kernels_and_four_configurations_of_each(tmp_path):
         assert record.config_feat[0, 15] == np.prod(dims)
 
     with pytest.raises(ValueError, match='holds a collection already; add --resume'):
-        collect(LOADERS, options(tmp_path))
+        collect(tmp_path)
     with pytest.raises(ValueError, match='was begun with other seed'):
-        collect(LOADERS, options(tmp_path, seed=1, resume=True))
+        collect(tmp_path, seed=1, resume=True)
     # What is there is not measured again; what is missing is.
     times = {path: path.stat().st_mtime_ns for path in found}
     found[1].unlink()
-    assert collect(LOADERS, options(tmp_path, resume=True)).kernels == 3
+    assert collect(tmp_path, resume=True).kernels == 3
     assert found[1].exists()
     assert found[0].stat().st_mtime_ns == times[found[0]]
 
 
 def test_bad_programs_and_folders_lose_nothing(tmp_path):
-    def fails():
-        raise ValueError('x.py:f: no such function')
-
-    fails.source = 'x.py:f'
-    with pytest.raises(ValueError, match=r'^x.py:f: no such function$'):
-        collect([fails], options(tmp_path))
+    with pytest.raises(ValueError, match=r'nowhere.py'):
+        collection.collect([f'{tmp_path}/nowhere.py:f'], options(tmp_path))
     assert not os.listdir(tmp_path)
     (tmp_path / 'out').mkdir()
     (tmp_path / 'out' / 'thesis.tex').touch()
     with pytest.raises(ValueError, match="holds 'thesis.tex', not a collection"):
-        collect(LOADERS, options(tmp_path))
+        collect(tmp_path)
 
 
-def test_ctrl_c_keeps_what_is_done(tmp_path):
-    def stop(report, total, seconds):
+def test_ctrl_c_keeps_what_is_done(tmp_path, monkeypatch, capsys):
+    def stop(self, record):
+        report_add(self, record)
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        collect(LOADERS[:2], options(tmp_path), progress=stop)
+    report_add = collection.Report.add
+    with monkeypatch.context() as patch:
+        patch.setattr(collection.Report, 'add', stop)
+        assert collection.run(['a', 'b'], options(tmp_path), load) == 130
+    assert '--resume goes on with' in capsys.readouterr().err
     sidecar = json.loads((tmp_path / 'out' / 'measured.json').read_text())
     assert len(sidecar['kernels']) == 1
-    report = collect(LOADERS[:2], options(tmp_path, resume=True))
-    assert report.kernels == 2
+    # As a full disk leaves it: the last line is cut short.
+    with open(tmp_path / 'out' / 'journal.jsonl', 'a') as stream:
+        stream.write('\n{"kernel": "b_1')
+    assert collection.run(['a', 'b'], options(tmp_path, resume=True), load) == 0
+    assert '2 kernels or programs with 8 conf' in capsys.readouterr().out
+    assert collect(tmp_path, 'ab', resume=True).kernels == 2
+
+
+def test_a_worker_that_is_killed_is_replaced(journal):
+    module = scaled(512, 512).SerializeToString()
+    protocol = timing.Protocol(least=40, most=40)
+    with session_lib.Session(journal) as session:
+        session.optimise(module)
+        first = session.pid
+        threading.Timer(0.3, os.kill, (first, signal.SIGKILL)).start()
+        measured = session.measure('k', [module] * 9, inputs(512, 512), 0, protocol)
+        assert session.pid != first
+    # Killed while it compiles, one configuration is blamed; while it runs, none.
+    assert len(measured.kept) + len(measured.dropped) == 9
+    assert len(measured.dropped) <= 1 and measured.passes.shape[0] == 40
+
+
+def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path):
+    def grow(line):
+        session_lib.note(str(tmp_path / 'journal'), line)
+
+    grow({'done': 1})
+    size = os.path.getsize(tmp_path / 'journal')
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 4, hard))
+    try:
+        with pytest.raises(OSError, match=r"too large: '.*journal'"):
+            grow({'done': 2})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    grow({'done': 3})
+    lines = session_lib.read_journal(str(tmp_path / 'journal'))
+    assert lines == [{'done': 1}, {'done': 3}]
+
+
+def test_minutes_are_kept(tmp_path):
+    began = time.monotonic()
+    changes = dict(passes=(1 << 30, 1 << 30), configs=40, minutes=0.1)
+    with pytest.raises(ValueError, match='nothing was measured: too little time'):
+        collect(tmp_path, 'a', **changes)
+    assert 5.4 < time.monotonic() - began < 9  # 6 s, on a machine that others use
+    with pytest.raises(ValueError, match='spent on compiling 0 of 1 programs'):
+        collect(tmp_path, 'a', minutes=1e-9)
 
 
 def test_splits_keep_families_together():

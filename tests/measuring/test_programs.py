@@ -1,5 +1,6 @@
 """Programs: what cannot be measured is said in one line."""
 
+import os
 import textwrap
 
 import pytest
@@ -66,8 +67,12 @@ def test_functions_that_cannot_be_measured(file, function, message):
 def test_files_that_hold_no_program(tmp_path, file):
     with pytest.raises(ValueError, match='which function. say .*mine.py:FUNCTION'):
         programs.load(str(file))
-    with pytest.raises(ValueError, match='nowhere.py: no such file'):
+    with pytest.raises(FileNotFoundError, match='nowhere.py'):
         programs.load(f'{tmp_path}/nowhere.py:f')
+    for name in ('pipe.py:f', 'pipe.pb'):
+        os.mkfifo(tmp_path / name.partition(':')[0])
+        with pytest.raises(ValueError, match='pipe.p.*: not a regular file'):
+            programs.load(f'{tmp_path}/{name}')
     broken = tmp_path / 'broken.py'
     broken.write_text('import no_such_module_here')
     with pytest.raises(ValueError, match='broken.py: ModuleNotFoundError'):

@@ -35,7 +35,7 @@ class Build:
         return self.entry.add(opcode, shape, operands, **fields)
 
     def scalar(self, number):
-        return self.entry.constant(building.TYPES['f32'][0], number)
+        return self.entry.constant('f32', float(number))
 
     def reducer(self, opcode):
         body = self.module.computation('reducer')
@@ -60,7 +60,7 @@ def reduce_of(build, x, dims, kept, opcode='add', start=0.0):
 
 def run(backend, module, arrays):
     program = backend.compile(module.SerializeToString())
-    return backend_lib.to_numpy(program.run(program.place(arrays))[0])
+    return np.asarray(program.run(program.place(arrays))[0])
 
 
 def check(backend, plan, arrays, expected, output, kernel=(), whole=()):

@@ -15,6 +15,7 @@ import tensorflow as tf
 from baselines import config
 from baselines.tasks import predict
 from baselines.tasks import prediction
+from baselines.tasks import training
 from baselines.training import runs
 from tests.helpers import finished_runs
 from tests.helpers import processes
@@ -392,3 +393,11 @@ def test_toy_data_and_known_test_runtimes(tmp_path):
     finished_runs.assert_refused(
         lambda: predict.load_predictor(str(model_dir), data), "there is no model 'Tiny'"
     )
+
+
+def test_a_recipe_draws_no_more_configurations_than_most_kernels_have(capsys):
+    wanted = config.TileConfig(recipe='strong', configs=64)
+    assert training._fitted(wanted, np.array([64, 100, 20])) is wanted
+    # Three quarters have 24, of which 16 is the largest power of two.
+    assert training._fitted(wanted, np.array([31, 31, 24, 7])).configs == 16
+    assert 'few have 64 configurations to draw; drawing' in capsys.readouterr().out

@@ -1,22 +1,22 @@
 """Programs to collect from where users have none of their own yet.
 
-for name, make in programs().items():
-    function, shapes = make()
+program = load('convnet_batch_4')
 """
 
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, Tuple
 
 from baselines.measuring import programs as programs_lib
 from baselines.measuring.builtin import dense
 from baselines.measuring.builtin import images
 from baselines.measuring.builtin import numeric
 
-# A function of arrays, and the shape of each; a trailing 'int' is of integers.
-_Program = Tuple[Callable[..., Any], List[tuple]]
 
+def table() -> Dict[str, Tuple[Callable[..., Any], Dict[str, int]]]:
+    """Returns name -> (function that makes the program, its arguments).
 
-def table() -> Dict[str, Tuple[Callable[..., _Program], Dict[str, int]]]:
-    """Returns name -> (function that makes the program, its arguments)."""
+    What it makes: a function of arrays, and the shape of each; a trailing 'int' is
+    of integers.
+    """
     return {**images.TABLE, **dense.TABLE, **numeric.TABLE}
 
 
@@ -34,7 +34,7 @@ def load(name: str) -> programs_lib.Program:
     import tensorflow as tf
 
     make, arguments = found
-    function, shapes = make(**arguments)
+    function, shapes = make(tf, **arguments)
     signature = []
     for shape in shapes:
         whole = shape[-1:] == ('int',)

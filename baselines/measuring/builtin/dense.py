@@ -1,9 +1,8 @@
 """Programs of matrix products: attention, mixers, recurrent nets, training."""
 
 
-def transformer(batch, length, width, heads):
+def transformer(tf, batch, length, width, heads):
     """An encoder layer: attention and a feed-forward part, with layer norms."""
-    import tensorflow as tf
 
     def norm(x):
         mean, variance = tf.nn.moments(x, [-1], keepdims=True)
@@ -34,9 +33,8 @@ def transformer(batch, length, width, heads):
     ]
 
 
-def mixer(batch, patches, width):
+def mixer(tf, batch, patches, width):
     """Products along patches, then along channels."""
-    import tensorflow as tf
 
     def norm(x):
         mean, variance = tf.nn.moments(x, [-1], keepdims=True)
@@ -59,9 +57,8 @@ def mixer(batch, patches, width):
     ]
 
 
-def lstm(batch, steps, width):
+def lstm(tf, batch, steps, width):
     """A few steps of an LSTM, unrolled."""
-    import tensorflow as tf
 
     def run(x, w, u, b, start):
         h, c = start, start * 0.5
@@ -84,9 +81,8 @@ def lstm(batch, steps, width):
     ]
 
 
-def gru(batch, steps, width):
+def gru(tf, batch, steps, width):
     """A few steps of a GRU on a sequence with time first, unrolled."""
-    import tensorflow as tf
 
     def run(x, w, u, start):
         h = start
@@ -107,9 +103,8 @@ def gru(batch, steps, width):
     ]
 
 
-def training(batch, width, hidden):
+def training(tf, batch, width, hidden):
     """A step of Adam on a perceptron with cross-entropy."""
-    import tensorflow as tf
 
     def run(x, labels, w1, w2, w3, m1, m2, m3, v1, v2, v3):
         weights = [w1, w2, w3]
@@ -131,9 +126,8 @@ def training(batch, width, hidden):
     return run, [(batch, width), (batch, 64), *layers * 3]
 
 
-def recommender(users, rows, width):
+def recommender(tf, users, rows, width):
     """Rows of tables by number, their products, and a perceptron."""
-    import tensorflow as tf
 
     def run(table, other, numbers, others, w1, w2):
         a = tf.gather(table, numbers)

@@ -1,9 +1,8 @@
 """Programs on images: convolutions of several kinds, resizing, stencils."""
 
 
-def convnet(batch, size, width):
+def convnet(tf, batch, size, width):
     """Three convolutions with pooling, and a classifier."""
-    import tensorflow as tf
 
     def run(x, k1, k2, k3, w, b):
         x = tf.nn.relu(tf.nn.conv2d(x, k1, 1, 'SAME'))
@@ -25,9 +24,8 @@ def convnet(batch, size, width):
     ]
 
 
-def depthwise(batch, size, width):
+def depthwise(tf, batch, size, width):
     """Two blocks of depthwise and pointwise convolution with normalisation."""
-    import tensorflow as tf
 
     def block(x, depth, point, scale, offset):
         x = tf.nn.depthwise_conv2d(x, depth, [1, 1, 1, 1], 'SAME')
@@ -53,9 +51,8 @@ def depthwise(batch, size, width):
     ]
 
 
-def residual(batch, size, width):
+def residual(tf, batch, size, width):
     """A residual block with batch statistics, and its squeeze-and-excite gate."""
-    import tensorflow as tf
 
     def normalised(x):
         mean = tf.reduce_mean(x, [0, 1, 2], keepdims=True)
@@ -80,9 +77,8 @@ def residual(batch, size, width):
     ]
 
 
-def resize(batch, size, channels):
+def resize(tf, batch, size, channels):
     """Bilinear resizing as two products, colours, blur and contrast."""
-    import tensorflow as tf
 
     def run(x, rows, columns, colours):
         x = tf.einsum('oh,bhwc->bowc', rows, x)
@@ -105,9 +101,8 @@ def resize(batch, size, channels):
     ]
 
 
-def autoencoder(batch, size, width):
+def autoencoder(tf, batch, size, width):
     """Down by strided convolutions, up by transposed ones."""
-    import tensorflow as tf
 
     def run(x, k1, k2, k3, k4):
         low = tf.nn.leaky_relu(tf.nn.conv2d(x, k1, 2, 'SAME'))
@@ -127,9 +122,8 @@ def autoencoder(batch, size, width):
     ]
 
 
-def stencil(rows, columns):
+def stencil(tf, rows, columns):
     """Steps of heat and waves on a grid, and their energies."""
-    import tensorflow as tf
 
     def laplace(u):
         wide = tf.pad(u, [[1, 1], [1, 1]])

@@ -1,9 +1,8 @@
 """Programs of statistics, distances, graphs and signals."""
 
 
-def statistics(rows, columns):
+def statistics(tf, rows, columns):
     """Moments, standard scores, covariance, soft maxima along both axes."""
-    import tensorflow as tf
 
     def run(x, weights):
         mean, variance = tf.nn.moments(x, [0])
@@ -18,9 +17,8 @@ def statistics(rows, columns):
     return run, [(rows, columns), (rows, 1)]
 
 
-def normalisation(batch, length, width):
+def normalisation(tf, batch, length, width):
     """Batch, layer, instance and group normalisation of one array."""
-    import tensorflow as tf
 
     def run(x, scale):
         results = []
@@ -37,9 +35,8 @@ def normalisation(batch, length, width):
     return run, [(batch, length, width), (width,)]
 
 
-def distances(points, centres, width):
+def distances(tf, points, centres, width):
     """All distances of points to centres, assignments, new centres."""
-    import tensorflow as tf
 
     def run(x, c):
         squared = tf.reduce_sum(tf.square(x), 1, keepdims=True)
@@ -56,9 +53,8 @@ def distances(points, centres, width):
     return run, [(points, width), (centres, width)]
 
 
-def graph(nodes, edges, width):
+def graph(tf, nodes, edges, width):
     """Two rounds of messages: rows by number, dense adjacency, attention."""
-    import tensorflow as tf
 
     def run(x, adjacency, sources, targets, w1, w2, w3):
         degree = tf.reduce_sum(adjacency, 1, keepdims=True)
@@ -82,9 +78,8 @@ def graph(nodes, edges, width):
     ]
 
 
-def signal(batch, length, taps):
+def signal(tf, batch, length, taps):
     """Frames, windows, a Fourier transform as a product, filters, energies."""
-    import tensorflow as tf
 
     def run(x, window, cosines, sines, filters):
         frames = tf.reshape(x, [batch, length // taps, taps]) * window
@@ -105,9 +100,8 @@ def signal(batch, length, taps):
     ]
 
 
-def layout(rows, columns, depth):
+def layout(tf, rows, columns, depth):
     """Transposes and copies, joined with some arithmetic."""
-    import tensorflow as tf
 
     def run(x, y, z):
         swapped = tf.transpose(x, [1, 0, 2])
