@@ -62,6 +62,8 @@ setuptools.setup(
             'jaxlib==0.4.34; python_version >= "3.12"',
         ],
         'sweep': _SWEEP,
+        # --model=Trees, and what --recipe=strong adds to a tile model.
+        'trees': ['lightgbm>=4'],
         # One version of ruff: another formats otherwise.
         'dev': ['ruff==0.17.6', 'mypy', 'pre-commit'],
     },

@@ -97,6 +97,11 @@ class _Config(Optimisation):
     models_file: str = _setting(
         '', 'A models.py of yours, whose models are added to ours; its code is run.'
     )
+    trees: bool = _setting(
+        False,
+        'Also grow gradient-boosted trees, and score with the mean of both '
+        '(docs/models.md); needs LightGBM: pip install -e .[trees].',
+    )
     sample_data: bool = _setting(
         False, 'Use simulated data, made on first use, in place of --data_root.'
     )

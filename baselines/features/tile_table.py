@@ -9,11 +9,17 @@ There are two parts, each switched on by the flag of its name:
     tile_columns   the tile against its arrays (`features.tile_columns`)
     estimate       an analytical estimate of the time (`features.estimate`)
 
-Graph models get the rows scaled behind a configuration's own columns; trees get
-them as they are, with `kernel_columns` for the kernel.
+Graph models get the rows scaled behind a configuration's own columns.  Trees
+(`--model=Trees`) get them as they are, all parts, in a `FlatTable`:
+
+    config_<c>    the configuration's own 24 columns, as they are
+    <name>        the table's columns
+    mean_<c>      mean over the kernel's nodes of sign(x) log(1 + |x|) of column c
+    max_<c>       its maximum
+    count_<o>     how many nodes have opcode o; nodes: how many there are
 """
 
-from typing import Callable, Dict, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -22,6 +28,7 @@ from baselines.data.packed import splits
 from baselines.features import estimate as estimate_lib
 from baselines.features import kernel_facts
 from baselines.features import tile_columns as tile_columns_lib
+from baselines.hlo import schema
 
 # Configurations of each kernel that `value_range` looks at.
 _DRAWN = 64
@@ -121,18 +128,81 @@ class TileTable:
         }
 
 
-def kernel_columns(store: splits.PackedSplit) -> np.ndarray:
-    """What a model without message passing sees of a kernel.
+class FlatTable:
+    """All that a model without message passing sees of a split's configurations.
 
-    Means and maxima over nodes of sign(x) log(1 + |x|) of the raw node columns,
-    then how often each opcode occurs, then the number of nodes.
+    Attributes:
+        names: of the columns.
 
     Args:
         store: a split of kernels.
+        wanted: names of the columns to compute; None means all.
 
-    Returns:
-        float32 [kernels, 2 x node columns + 129].
+    Raises:
+        ValueError: there is no such column.
     """
+
+    def __init__(
+        self, store: splits.PackedSplit, wanted: Optional[Sequence[str]] = None
+    ):
+        self._store = store
+        own = [f'config_{n}' for n in _names(schema.TILE, store.config_feat.shape[1])]
+        parts = [
+            name
+            for name, part in PARTS.items()
+            if wanted is None or set(part.names) & set(wanted)
+        ]
+        self._table = TileTable(store, parts)
+        kernel_names, kernels = _of_kernels(store)
+        known = [own, self._table.names, kernel_names]
+        self.names: List[str] = [name for some in known for name in some]
+        if wanted is not None:
+            place = {name: i for i, name in enumerate(self.names)}
+            for name in wanted:
+                if name not in place:
+                    raise ValueError(
+                        f'{store.source}: there is no column {name[:40]!r}, which the '
+                        'trees look at'
+                    )
+            self.names = list(wanted)
+            used = np.array([place[name] for name in wanted])
+        else:
+            used = np.arange(len(self.names))
+        ends = np.cumsum([0, *map(len, known)])
+        self._places, self._columns = [], []
+        for start, end in zip(ends, ends[1:]):
+            inside = np.flatnonzero((used >= start) & (used < end))
+            self._places.append(inside)
+            self._columns.append(used[inside] - start)
+        self._kernels = kernels[:, self._columns.pop()]
+
+    @property
+    def counts(self) -> np.ndarray:
+        """int64 [kernels], configurations of each."""
+        return self._store.config_counts
+
+    def rows(self, graphs: np.ndarray, configs: np.ndarray) -> np.ndarray:
+        """Computes rows.
+
+        Args:
+            graphs: int64 [r], kernels.
+            configs: int64 [r], a configuration of each.
+
+        Returns:
+            float32 [r, len(names)].
+        """
+        rows = self._store.config_offsets[graphs] + configs
+        raw = self._store.config_feat[rows]
+        parts = raw, self._table.rows(rows, raw)
+        found = np.empty((len(rows), len(self.names)), np.float32)
+        for place, columns, part in zip(self._places, self._columns, parts):
+            found[:, place] = part[:, columns]
+        found[:, self._places[-1]] = self._kernels[graphs]
+        return found
+
+
+def _of_kernels(store: splits.PackedSplit) -> Tuple[List[str], np.ndarray]:
+    """Names of what is known of kernels, and float32 [kernels, names]."""
     raw = np.asarray(store.node_feat)
     logs = np.sign(raw) * np.log1p(np.abs(raw))
     first, nodes = store.node_offsets[:-1], np.diff(store.node_offsets)
@@ -145,4 +215,12 @@ def kernel_columns(store: splits.PackedSplit) -> np.ndarray:
         opcodes,
         nodes[:, np.newaxis],
     ]
-    return np.concatenate(columns, axis=1).astype(np.float32)
+    of_nodes = _names(schema.NODE, raw.shape[1])
+    names = [f'{how}_{name}' for how in ('mean', 'max') for name in of_nodes]
+    names += [f'count_{number}' for number in range(_OPCODES)]
+    return [*names, 'nodes'], np.concatenate(columns, axis=1).astype(np.float32)
+
+
+def _names(columns: schema.Columns, width: int) -> List[str]:
+    """Names of raw columns, by number where there are more than published."""
+    return [*columns.names, *map(str, range(len(columns), width))][:width]

@@ -15,6 +15,9 @@ class StoredPrograms(Sequence):
     Node features are scaled when a program is first asked for, and kept; codes
     stay memory-mapped.
 
+    Attributes:
+        store: the split.
+
     Args:
         store: the split.
         normalizer: scales features.
@@ -28,13 +31,13 @@ class StoredPrograms(Sequence):
         normalizer: normalizer_lib.Normalizer,
         mean_runtimes: bool = False,
     ):
-        self._store = store
+        self.store = store
         self._normalizer = normalizer
         self._mean_runtimes = mean_runtimes
         self._programs = {}
 
     def __len__(self) -> int:
-        return self._store.num_graphs
+        return self.store.num_graphs
 
     def __getitem__(self, number: int) -> graphs.Program:
         if number not in self._programs:
@@ -42,7 +45,7 @@ class StoredPrograms(Sequence):
         return self._programs[number]
 
     def _read(self, number: int) -> graphs.Program:
-        store = self._store
+        store = self.store
 
         def part(what, name):
             return np.asarray(getattr(store, name)[store.rows(what, number)])

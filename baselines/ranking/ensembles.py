@@ -4,7 +4,7 @@
 
 Models score on scales of their own: a ranking loss leaves scores free up to any
 increasing function.  So each model's scores of a graph are first mapped to
-[0, 1].  Nothing here knows of models or files.
+one scale.  Nothing here knows of models or files.
 """
 
 from typing import Optional, Sequence
@@ -12,7 +12,7 @@ from typing import Optional, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-WAYS = ('scores', 'ranks')
+WAYS = ('scores', 'ranks', 'standard')
 
 
 def min_max(scores: ArrayLike) -> np.ndarray:
@@ -27,6 +27,22 @@ def min_max(scores: ArrayLike) -> np.ndarray:
     scores = np.asarray(scores, np.float64)
     low, high = scores.min(), scores.max()
     return (scores - low) / (high - low) if high > low else np.zeros_like(scores)
+
+
+def standard(scores: ArrayLike) -> np.ndarray:
+    """Maps scores to mean 0 and standard deviation 1.
+
+    Args:
+        scores: [c], lower = predicted faster.
+
+    Returns:
+        float64 [c]; all 0 where all scores are equal.
+    """
+    scores = np.asarray(scores, np.float64)
+    spread = scores.std()
+    if not spread:
+        return np.zeros_like(scores)
+    return (scores - scores.mean()) / spread
 
 
 def ranks(scores: ArrayLike) -> np.ndarray:
@@ -59,10 +75,11 @@ def average(
     Args:
         members: for each model [c], lower = predicted faster.
         weights: of the models; None means equal.  Only their ratios matter.
-        by: 'scores' maps each model's scores by `min_max`, 'ranks' by `ranks`.
+        by: 'scores' maps each model's scores by `min_max`, 'ranks' by `ranks`,
+            'standard' by `standard`.
 
     Returns:
-        float64 [c] in [0, 1], lower = predicted faster.
+        float64 [c], lower = predicted faster; in [0, 1] but for 'standard'.
 
     Raises:
         ValueError: there is no model, their numbers of scores differ, a score
@@ -80,7 +97,7 @@ def average(
             )
         if not np.isfinite(scores).all():
             raise ValueError('a score is not finite')
-    scale = min_max if by == 'scores' else ranks
+    scale = {'scores': min_max, 'ranks': ranks, 'standard': standard}[by]
     return np.sum([w * scale(s) for w, s in zip(shares, arrays)], axis=0)
 
 

@@ -10,6 +10,7 @@ from baselines import registry
 from baselines.data.layout import sampling
 from baselines.data.layout import store as store_lib
 from baselines.features import expansion as expansion_lib
+from baselines.layout import flat
 from baselines.layout import graphs as graphs_lib
 from baselines.layout import programs as programs_lib
 from baselines.layout import scoring
@@ -19,6 +20,7 @@ from baselines.tasks import prediction
 from baselines.tasks import task
 from baselines.tasks import training
 from baselines.training import loop
+from baselines.training import trees as trees_lib
 
 
 class Layouts(task.Task):
@@ -60,8 +62,13 @@ class Layouts(task.Task):
     def _scorer(self):
         return scoring.LayoutScorer(self.model, self.options.memory_budget << 20)
 
-    def scores(self, graphs):
+    def model_scores(self, graphs):
         return (self._scorer.score(graphs[n]) for n in range(len(graphs)))
+
+    @staticmethod
+    def table(store, wanted=None):
+        """What layouts do to a program, `layout.flat.FlatTable`."""
+        return flat.FlatTable(store, wanted)
 
     def labels(self, store, number):
         """Runtimes of a program in nanoseconds."""
@@ -69,7 +76,8 @@ class Layouts(task.Task):
 
 
 def _model_class(name: str, models_file: registry.Own) -> type:
-    return registry.resolve(name, registry.layout_models(models_file), 'layout model')
+    known = {**registry.layout_models(models_file), trees_lib.NAME: trees_lib.Trees}
+    return registry.resolve(name, known, 'layout model')
 
 
 def _subset(program: graphs_lib.Program, configs: np.ndarray) -> graphs_lib.Program:
@@ -94,7 +102,8 @@ class Training(Layouts, training.Training):
     unpack = staticmethod(graphs_lib.unpack)
 
     def check_model(self):
-        _model_class(self.config.model, self.own.models)
+        if self.config.model != trees_lib.NAME:
+            _model_class(self.config.model, self.own.models)
 
     def feature_options(self):
         config = self.config
@@ -148,7 +157,7 @@ class Training(Layouts, training.Training):
 
     def chosen_scores(self, chosen):
         programs = [_subset(self.graphs['valid'][n], c) for n, c in enumerate(chosen)]
-        return lambda: self.scores(programs)
+        return lambda: self.model_scores(programs)
 
     def words(self, count, configs):
         where = ':'.join(self.collection.flags.values())

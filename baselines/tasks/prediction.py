@@ -20,6 +20,7 @@ from baselines.features import normalizer as normalizer_lib
 from baselines.ranking import report
 from baselines.tasks import task
 from baselines.training import runs
+from baselines.training import trees as trees_lib
 from baselines.training import weights
 
 _Scaling = Tuple[normalizer_lib.Normalizer, int]  # and num_ops
@@ -133,6 +134,12 @@ class Predictor(task.Task):
             raise ValueError(f'{runs.run_file(run.model_dir)}: {error}') from None
         self.normalizer, self.num_ops = stored or self._fitted_scaling()
         kwargs = config_lib.model_kwargs(args.get('model_kwargs_json') or '{}')
+        if args['model'] == trees_lib.NAME or args.get('trees') is True:
+            trees_lib.check_installed(run.model_dir)
+            self.trees = trees_lib.Trees()
+            runs.read_part(run, self.trees)
+        if args['model'] == trees_lib.NAME:
+            return
         with weights.limited(run.model_dir, kwargs):
             self.model = self.make_model(
                 args['model'],

@@ -5,7 +5,7 @@ import contextlib
 import importlib
 import os
 import types
-from typing import Any, Dict, Iterable, Iterator, Type
+from typing import Any, Dict, Iterable, Iterator, Optional, Sequence, Type
 
 import numpy as np
 import tensorflow as tf
@@ -17,9 +17,13 @@ from baselines.data import collections
 from baselines.data.packed import splits
 from baselines.features import normalizer as normalizer_lib
 from baselines.measuring import packaged
+from baselines.ranking import ensembles
 from baselines.ranking import metrics
 from baselines.ranking import submission
 from baselines.simulated import folders
+from baselines.tasks import boosting
+from baselines.training import runs
+from baselines.training import trees as trees_lib
 
 
 class Task(abc.ABC):
@@ -33,7 +37,8 @@ class Task(abc.ABC):
         collection: which one.
         options: where its graphs are: `DataOptions` or settings of a training.
         normalizer: what features are scaled by.
-        model: what scores.
+        model: the graph model that scores; None where trees do alone.
+        trees: that score, alone or beside a graph model.
     """
 
     config_class: type
@@ -43,7 +48,8 @@ class Task(abc.ABC):
     collection: collections.Collection
     options: Any
     normalizer: normalizer_lib.Normalizer
-    model: tf.keras.Model
+    model: Optional[tf.keras.Model] = None
+    trees: Optional[trees_lib.Trees] = None
 
     def open_whole(self, split: str) -> splits.PackedSplit:
         """Opens a split as it is on disk, packing it on first use."""
@@ -101,8 +107,31 @@ class Task(abc.ABC):
         """The graphs of a split as the model is given them."""
 
     @abc.abstractmethod
+    def model_scores(self, graphs: Any) -> Iterator[np.ndarray]:
+        """Yields the model's scores of each graph, from what `scaled` returned."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def table(
+        store: splits.PackedSplit, wanted: Optional[Sequence[str]] = None
+    ) -> boosting.Table:
+        """All that trees may see of a split, or the columns of these names."""
+
     def scores(self, graphs: Any) -> Iterator[np.ndarray]:
-        """Yields the scores of each graph, from what `scaled` returned."""
+        """Yields the scores of each graph; of model and trees together their mean."""
+        members = []
+        if self.model is not None:
+            members.append(self.model_scores(graphs))
+        if self.trees is not None:
+            table = self.table(graphs.store, self.trees.used)
+            members.append(boosting.scores(self.trees, table))
+        if len(members) == 1:
+            return members[0]
+        return (ensembles.average(each, by='standard') for each in zip(*members))
+
+    def parts(self) -> Sequence[runs.Part]:
+        """What of a run is no SavedModel."""
+        return [] if self.trees is None else [self.trees]
 
     @abc.abstractmethod
     def labels(self, store: splits.PackedSplit, number: int) -> np.ndarray:

@@ -10,6 +10,7 @@ from baselines.data import families
 from baselines.data.tile import sampling
 from baselines.data.tile import store as store_lib
 from baselines.features import expansion as expansion_lib
+from baselines.features import tile_table
 from baselines.simulated.tile import dataset
 from baselines.tasks import prediction
 from baselines.tasks import task
@@ -18,6 +19,7 @@ from baselines.tiles import graphs as graphs_lib
 from baselines.tiles import scoring
 from baselines.training import loop
 from baselines.training import losses
+from baselines.training import trees as trees_lib
 
 # Steps between two looks at the progress bar.
 _STEPS_PER_CHUNK = 50
@@ -48,8 +50,13 @@ class Tiles(task.Task):
         """The kernels of a split, `TileGraphs`."""
         return graphs_lib.TileGraphs(store, self.normalizer)
 
-    def scores(self, graphs):
+    def model_scores(self, graphs):
         return (s for _, s in scoring.TileScorer(self.model, graphs).score_all())
+
+    @staticmethod
+    def table(store, wanted=None):
+        """The kernel's and the configuration's columns, `tile_table.FlatTable`."""
+        return tile_table.FlatTable(store, wanted)
 
     def labels(self, store, number):
         """Runtimes of a kernel divided by their normalisers, float64."""
@@ -60,7 +67,8 @@ class Tiles(task.Task):
 
 
 def _model_class(name: str, models_file: registry.Own) -> type:
-    return registry.resolve(name, registry.tile_models(models_file), 'model')
+    known = {**registry.tile_models(models_file), trees_lib.NAME: trees_lib.Trees}
+    return registry.resolve(name, known, 'model')
 
 
 class Training(Tiles, training.Training):
@@ -71,6 +79,8 @@ class Training(Tiles, training.Training):
 
     def check_model(self):
         config = self.config
+        if config.model == trees_lib.NAME:
+            return
         model_class = _model_class(config.model, self.own.models)
         if getattr(model_class, 'wants_estimate', False) and not config.estimate:
             raise ValueError(

@@ -12,27 +12,27 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 import numpy as np
 import tensorflow as tf
 import tensorflow_gnn as tfgnn
-import tqdm
 
 from baselines import config as config_lib
 from baselines import files
 from baselines import registry
 from baselines import text
 from baselines.data import collections
-from baselines.data import families
 from baselines.data import folds
 from baselines.data import variants
 from baselines.data.packed import splits
 from baselines.features import normalizer as normalizer_lib
-from baselines.ranking import metrics
 from baselines.ranking import report
 from baselines.ranking import submission
+from baselines.tasks import boosting
+from baselines.tasks import descent
 from baselines.tasks import resuming
 from baselines.tasks import task
 from baselines.training import loop
 from baselines.training import losses
 from baselines.training import optimisation
 from baselines.training import runs
+from baselines.training import trees as trees_lib
 
 AfterEpoch = Callable[[loop.State], None]
 
@@ -84,6 +84,10 @@ class Training(task.Task):
         self.own = own or Own(models=config.models_file)
         self.collection = config.collection
         self.check_model()
+        if config.model == trees_lib.NAME or config.trees:
+            trees_lib.check_installed(
+                '--trees' if config.trees else f'--model={trees_lib.NAME}'
+            )
         # Its names, before data are read.
         losses.CombinedLoss(config.losses, own=self.own.losses)
         _check_settings(config)
@@ -101,10 +105,6 @@ class Training(task.Task):
                 f'{train.source}: nothing has --configs={config.configs} '
                 f'configurations to draw; the most is {drawable.max()}'
             )
-        noise = losses.noise_share(self.relative_noise())
-        self._loss = losses.CombinedLoss(
-            config.losses, self.temperature, noise, self.own.losses
-        )
         self.normalizer = normalizer_lib.Normalizer.fit(
             train, self.chosen, **self.feature_options()
         )
@@ -115,27 +115,19 @@ class Training(task.Task):
             split: self.scaled(store, split == 'train')
             for split, store in self.stores.items()
         }
-        self._batch = self._batch_size()
-        self._steps = self.steps_of(len(self.chosen), self._batch)
-        self.model = self.make_model(
-            config.model,
-            config_lib.model_kwargs(config.model_kwargs_json),
-            self.own.models,
-            config.configs,
-            self.num_ops,
-            self.normalizer,
-        )
-        self.packer = self.inputs(self.graphs['train'])
-        self._trainer = loop.Trainer(
-            self.model,
-            self._loss,
-            optimisation.Optimiser(config, config.epochs * self._steps),
-            lambda packed, step: self.unpack(packed, step, self._batch, config.configs),
-            self.packer.signature(self._batch),
-        )
+        kwargs = config_lib.model_kwargs(config.model_kwargs_json)
+        self.learners: List[Any] = []
+        self._trainer: Optional[loop.Trainer] = None
+        if config.model == trees_lib.NAME:
+            self.learners.append(boosting.Boosting(self, trees_lib.Options.of(kwargs)))
+        else:
+            self.learners.append(descent.Descent(self, kwargs))
+            self._trainer = self.learners[0].trainer
+            if config.trees:
+                self.learners.append(boosting.Boosting(self, trees_lib.Options()))
         words = self.words(len(self.chosen), drawable[self.chosen].sum())
         print(
-            f'{config.model}: {count_weights(self.model):,} weights\n'
+            f'{config.model}: {" and ".join(each.words() for each in self.learners)}\n'
             f'training on {words}\nvalidating on '
             f'{text.count(self.stores["valid"].num_graphs, self.unit)}'
         )
@@ -171,19 +163,11 @@ class Training(task.Task):
             after_epoch(state)
 
         with self.checked(*self.stores.values()):
-            state = loop.fit(
-                self._trainer,
-                unfinished.state(),
-                epochs=self.config.epochs,
-                early_stop=self.config.early_stop,
-                steps_per_epoch=self._steps,
-                chunks=self._epochs(),
-                validate=self._validator(),
-                after_epoch=ended,
-                say=tqdm.tqdm.write,
-                patience_steps=getattr(self.config, 'early_stop_steps', 0),
-            )
-            info = self._finish(state)
+            found: Dict[str, Any] = {}
+            for learner in self.learners:
+                # Of two the first one's curve is kept.
+                found = {**learner.fit(unfinished, ended), **found}
+            info = {**found, **self._finish()}
         info.update(
             training_key=unfinished.key,
             started=unfinished.started,
@@ -191,7 +175,9 @@ class Training(task.Task):
             seconds=round(unfinished.seconds, 1),
             command=self.own.command,
         )
-        saved = runs.save(self.config.out_dir, unfinished.run_hash, self.model, info)
+        saved = runs.save(
+            self.config.out_dir, unfinished.run_hash, self.model, info, self.parts()
+        )
         return runs.Run(saved, info)
 
     # What differs between tiles and layouts.
@@ -242,77 +228,7 @@ class Training(task.Task):
 
     # What does not.
 
-    def _batch_size(self) -> int:
-        """Returns --batch, or less where there are fewer graphs, and says so."""
-        count, wanted = len(self.chosen), self.config.batch
-        if count < wanted:
-            print(
-                f'note: {count} training {self.unit}s have at least '
-                f'{self.config.configs} configurations,\nfewer than --batch={wanted}; '
-                f'training on batches of {count}'
-            )
-        return min(wanted, count)
-
-    def _epochs(self) -> Callable[[int], Iterator[loop.Chunk]]:
-        """Each graph once an epoch in random order, but for --family_temperature."""
-        config, ids = self.config, self.stores['train'].graph_ids
-        names = [families.family(self.program_of(ids[n])) for n in self.chosen]
-
-        def epoch(number):
-            rng = np.random.default_rng([config.seed, number])
-            order = families.epoch_order(rng, names, config.family_temperature)
-            order = np.resize(order, [self._steps, self._batch])
-            return self.chunks(rng, self.chosen[order])
-
-        return epoch
-
-    def _validator(self) -> Callable[[], loop.Validation]:
-        """Measures configurations drawn once and kept for all epochs.
-
-        OPA over few configurations per graph, newly drawn each epoch, moves by
-        more than an epoch's progress.  Here it is over up to
-        --validation_configs of each, the same ones every time.
-        """
-        config, store = self.config, self.stores['valid']
-        count = store.num_graphs if store.has_runtimes else 0
-        if config.validate_batches >= 0:
-            count = min(count, config.validate_batches * self._batch)
-        rng = np.random.default_rng([config.seed, 2**32 - 1])
-        chosen = [
-            rng.permutation(configs)[: config.validation_configs]
-            for configs in store.config_counts[:count]
-        ]
-        labels = [self.labels(store, n)[some] for n, some in enumerate(chosen)]
-        score = self.chosen_scores(chosen)
-
-        def validate():
-            if not chosen:
-                return loop.Validation(None, None)
-            pairs = list(zip(score(), labels))
-            correct, total = np.sum([metrics.ordered_pairs(*p) for p in pairs], axis=0)
-            tau = None
-            if self.chosen_by_tau:
-                taus = np.nan_to_num([metrics.kendall_tau(*p) for p in pairs])
-                tau = float(np.mean(taus))
-            return loop.Validation(
-                self._loss_of(pairs), float(correct / total) if total else None, tau
-            )
-
-        return validate
-
-    def _loss_of(self, pairs):
-        configs = self.config.configs
-        lists = [
-            (labels[:configs] / self.label_scale, scores[:configs])
-            for scores, labels in pairs
-            if len(scores) >= configs
-        ]
-        if not lists:
-            return None
-        labels, scores = (np.stack(part) for part in zip(*lists))
-        return float(self._loss(labels.astype(np.float32), scores))
-
-    def _finish(self, state: loop.State) -> Dict[str, Any]:
+    def _finish(self) -> Dict[str, Any]:
         """Measures validation and ranks test; returns what the run file says."""
         final_error: Dict[str, Any] = {'val': None, 'test': None}
         if self.stores['valid'].has_runtimes:
@@ -333,8 +249,6 @@ class Training(task.Task):
                 **config_lib.to_json(config),
                 'data_root': files.expand(config.data_root),
             },
-            'train_curve': state.curve,
-            'best_epoch': state.best_epoch,
             'final_error': final_error,
             'test_predictions': {row.id: list(row.configs) for row in rows},
             'seed': config.seed,
@@ -376,11 +290,6 @@ class Training(task.Task):
             f'model:   {run.model_dir}\nrun:     {runs.run_file(run.model_dir)}\n'
             f'ranking: {files.expand(path)}'
         )
-
-
-def count_weights(model: tf.keras.Model) -> int:
-    """Number of trainable numbers in a model."""
-    return sum(int(np.prod(v.shape)) for v in model.trainable_variables)
 
 
 def _fitted(config: Any, drawable: np.ndarray) -> Any:

@@ -3,6 +3,7 @@
 The directory is a Keras SavedModel, which the course's own script loads; the
 run file is gzipped JSON with everything else that prediction needs.  We read
 the weights back as a plain checkpoint: the stored graph is never executed.
+Trees are a text file in the same directory, beside the SavedModel or alone.
 """
 
 import contextlib
@@ -17,7 +18,7 @@ import re
 import shutil
 import sys
 import tempfile
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Protocol, Sequence
 import uuid
 import warnings
 
@@ -30,6 +31,7 @@ from baselines import text
 from baselines.data import npz
 from baselines.finished import finding
 from baselines.finished import run_files
+from baselines.training import trees as trees_lib
 from baselines.training import weights
 
 _MAX_STATE_BYTES = 1 << 40
@@ -43,6 +45,25 @@ Run = run_files.Run
 run_file = run_files.run_file
 # Of a run file, what says where it was, or what came out; all else is settings.
 _PLACES = ('data_root', 'cache_dir', 'out_dir', 'results_csv', 'models_file')
+
+
+class Part(Protocol):
+    """What a model directory holds beside, or in place of, a SavedModel.
+
+    Attributes:
+        kind: its name among a run file's digests.
+    """
+
+    kind: str
+
+    def save(self, folder: str) -> None:
+        """Writes it into a new model directory; raises OSError."""
+
+    def read(self, folder: str) -> None:
+        """Reads it from a model directory of whomever; raises ValueError."""
+
+    def digest(self) -> str:
+        """A hash of what was fitted."""
 
 
 def new_hash() -> str:
@@ -84,14 +105,21 @@ def check_file_writable(path: str, flag: str) -> None:
         check_writable(os.path.dirname(path), flag)
 
 
-def save(out_dir: str, run_hash: str, model: tf.keras.Model, info: Dict) -> str:
-    """Writes a run; both parts appear, or neither.
+def save(
+    out_dir: str,
+    run_hash: str,
+    model: Optional[tf.keras.Model],
+    info: Dict,
+    parts: Sequence[Part] = (),
+) -> str:
+    """Writes a run; both directory and run file appear, or neither.
 
     Args:
         out_dir: where to.
         run_hash: from `new_hash`.
-        model: a model that was called on a graph.
+        model: a model that was called on a graph; None for a run without.
         info: the run file's content; must not hold NaN.
+        parts: what else goes into the directory.
 
     Returns:
         The model directory.
@@ -102,7 +130,7 @@ def save(out_dir: str, run_hash: str, model: tf.keras.Model, info: Dict) -> str:
     """
     out_dir = files.expand(out_dir)
     os.makedirs(out_dir, exist_ok=True)
-    info = signed(info, weights.digest(model))
+    info = signed(info, weights.digest(model) if model else None, parts)
     content = json.dumps(info, allow_nan=False)
     final = os.path.join(out_dir, f'model_{run_hash}')
     for path in (final, run_file(final)):
@@ -112,7 +140,10 @@ def save(out_dir: str, run_hash: str, model: tf.keras.Model, info: Dict) -> str:
     handle = os.open(beside, os.O_RDONLY)
     try:
         files.hold(handle)
-        _save_model(model, beside)
+        if model:
+            _save_model(model, beside)
+        for part in parts:
+            part.save(beside)
         os.chmod(beside, 0o755)
         with files.write_atomically(run_file(final), 'wb') as stream:
             with gzip.GzipFile(fileobj=stream, mode='wb') as packed:
@@ -128,10 +159,14 @@ def save(out_dir: str, run_hash: str, model: tf.keras.Model, info: Dict) -> str:
     return final
 
 
-def signed(info: Dict[str, Any], weights_digest: str) -> Dict[str, Any]:
+def signed(
+    info: Dict[str, Any], weights_digest: Optional[str], parts: Sequence[Part] = ()
+) -> Dict[str, Any]:
     """Returns a run file's content with its digests."""
-    digest = {'weights': weights_digest, 'settings': _settings_digest(info)}
-    return {**info, 'digest': digest}
+    digest = {part.kind: part.digest() for part in parts}
+    if weights_digest:
+        digest['weights'] = weights_digest
+    return {**info, 'digest': {**digest, 'settings': _settings_digest(info)}}
 
 
 def remove_leftovers(out_dir: str) -> None:
@@ -188,7 +223,9 @@ def load(name: str) -> Run:
         ValueError: there is no such run, or its run file is missing or damaged.
     """
     model_dir = finding.find_one(name)
-    weights.check_files(model_dir)
+    has_trees = os.path.lexists(os.path.join(model_dir, trees_lib.FILE))
+    if not has_trees or weights.is_there(model_dir):
+        weights.check_files(model_dir)
     return run_files.read(model_dir)
 
 
@@ -208,6 +245,30 @@ def read_weights(run: Run, model: tf.keras.Model) -> None:
     if stored != wanted:
         raise ValueError(_difference(run, stored, wanted))
     _check_digest(run, model)
+
+
+def read_part(run: Run, part: Part) -> None:
+    """Reads what a run holds beside weights, or in place of them.
+
+    Raises:
+        ValueError: it is missing or damaged, or it and the settings are not those
+            that were saved together.
+    """
+    part.read(run.model_dir)
+    stored = run.info.get('digest')
+    if not isinstance(stored, dict) or stored.get(part.kind) != part.digest():
+        raise ValueError(
+            f'{run.model_dir} does not hold the {part.kind} that '
+            f'{run_file(run.model_dir)} was saved with; copy both again'
+        )
+    _check_settings(run, stored)
+
+
+def _check_settings(run: Run, stored: Dict[str, Any]) -> None:
+    if stored.get('settings') != _settings_digest(run.info):
+        raise ValueError(
+            f'{run_file(run.model_dir)} was changed since it was saved; copy it again'
+        )
 
 
 def _settings_digest(info: Dict[str, Any]) -> str:
@@ -245,10 +306,7 @@ def _check_digest(run: Run, model: tf.keras.Model) -> None:
             f'{run.model_dir} does not hold the weights that {run_file(run.model_dir)} '
             'was saved with; copy both again'
         )
-    if stored.get('settings') != _settings_digest(run.info):
-        raise ValueError(
-            f'{run_file(run.model_dir)} was changed since it was saved; copy it again'
-        )
+    _check_settings(run, stored)
 
 
 def _difference(run, stored, wanted) -> str:

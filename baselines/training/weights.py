@@ -28,6 +28,11 @@ _FREE_VARIABLES = 100
 _FREE_NUMBER = 4096
 
 
+def is_there(model_dir: str) -> bool:
+    """Whether there is a checkpoint, or something in its place."""
+    return os.path.lexists(f'{_path(model_dir)}.index')
+
+
 def check_files(model_dir: str) -> None:
     """Makes sure that there is a checkpoint, in files that end.
 
@@ -35,7 +40,7 @@ def check_files(model_dir: str) -> None:
         ValueError: there is none, or one of its files is a pipe or a device.
     """
     folder = os.path.dirname(_path(model_dir))
-    if not os.path.lexists(f'{_path(model_dir)}.index'):
+    if not is_there(model_dir):
         raise ValueError(f'--dir: {model_dir} holds no saved model')
     for name in os.listdir(folder):  # TensorFlow opens them itself
         files.open_regular(os.path.join(folder, name)).close()

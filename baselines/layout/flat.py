@@ -1,0 +1,322 @@
+"""The table of a layout configuration: all that trees see of it.
+
+    table = FlatTable(store)
+    table.names                     # of the columns
+    table.rows(graphs, configs)     # float32 [rows, columns]
+
+What a configurable instruction's layouts do is what the layout models see, too
+(`zoo.effects`, `zoo.products`).  A row is made of means over the program's
+configurable instructions, weighted by amounts of work, and of single ones:
+
+    <array>_<effect>            by the array's share of the program's bytes: its two
+                                fastest dimensions' sizes and padding, whether they
+                                are the last ones, or batch or features
+    <array>_<effect>_products   the same by share of the multiply-adds
+    padded_work                 share of multiply-adds x padding: the formula of
+                                `zoo.products`; log_padded_work, of the logarithm
+    followers_<effect>          output's effects by elements of what takes its layout
+    reduced_<place>             share of what is reduced along a fast dimension
+    copied_<array>              share of the operands' bytes that arrive in another
+                                layout
+    product_<i>_<what>          of the 8 instructions with most multiply-adds: padding,
+                                and the fastest dimension of each array
+    log_<amount>                of the whole program
+
+Arrays that no configuration lays out are row major.
+"""
+
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+import tensorflow as tf
+
+from baselines.data.layout import store as layout_store
+from baselines.hlo import schema
+from baselines.layout.zoo import arrays as arrays_lib
+from baselines.layout.zoo import effects
+from baselines.layout.zoo import facts
+from baselines.layout.zoo import products as products_lib
+from baselines.layout.zoo import spreading
+
+_ARRAYS = schema.LAYOUT_ARRAYS
+_EFFECTS = (
+    *(f'log_size_{place}' for place in range(2)),
+    *(f'log_waste_{place}' for place in range(2)),
+    'log_waste',
+    'waste',
+    *(f'is_last_{place}' for place in range(2)),
+    *(f'is_{role}_{place}' for place in range(2) for role in ('batch', 'feature')),
+)
+_OUTPUT_EFFECTS = slice(0, len(_EFFECTS))
+_AMOUNTS = ('bytes', 'multiply_adds', 'followers', 'reduced', 'instructions')
+_TOP = 8  # instructions with columns of their own
+_OF_PRODUCT = ('share', 'log_padded', *(f'{a}_fastest' for a in _ARRAYS))
+_HOPS = 16
+_MOST_WASTE = 4.0  # as in `zoo.padded`
+_CELLS = 1 << 19  # pairs of configurable instruction and configuration at once
+
+NAMES: Tuple[str, ...] = (
+    *(f'{array}_{effect}' for array in _ARRAYS for effect in _EFFECTS),
+    *(f'{array}_{effect}_products' for array in _ARRAYS for effect in _EFFECTS),
+    'padded_work',
+    'log_padded_work',
+    *(f'followers_{effect}' for effect in _EFFECTS),
+    *(f'reduced_{place}' for place in range(2)),
+    *(f'copied_{array}' for array in _ARRAYS[1:]),
+    *(f'product_{i}_{what}' for i in range(_TOP) for what in _OF_PRODUCT),
+    *(f'log_{amount}' for amount in _AMOUNTS),
+)
+
+
+class _Program(NamedTuple):
+    """What is known of a program's k configurable instructions.
+
+    Attributes:
+        dims: float32 [k, 3, 6], sizes of output, input and kernel; 0: none.
+        roles: float32 [k, 3, 2], batch and feature dimensions.
+        products: multiply-adds, `zoo.products.Products`.
+        reduced: float32 [k, 6], share of the reduced elements that lose a dimension.
+        weights: float32 [k, 6], shares of the program's: bytes of output, of
+            input, of kernel, multiply-adds, followers and reduced elements.
+        source: int64 [k, 2], where input and kernel come from; -1: from no
+            configurable instruction.
+        fixed: bool [k, 2], they are row major.
+        there: int64 [k, 2, 6], their dimensions at the source.
+        last: int64 [k, 2, 2], their last dimensions there.
+        top: int64 [t], most multiply-adds first.
+        totals: float32 [5], logarithms.
+    """
+
+    dims: Any
+    roles: Any
+    products: products_lib.Products
+    reduced: Any
+    weights: np.ndarray
+    source: np.ndarray
+    fixed: np.ndarray
+    there: np.ndarray
+    last: np.ndarray
+    top: np.ndarray
+    totals: np.ndarray
+
+
+class FlatTable:
+    """The columns of a split's configurations, computed as they are asked for.
+
+    Attributes:
+        names: of the columns.
+
+    Args:
+        store: a split of programs.
+        wanted: names of the columns to compute; None means all.
+
+    Raises:
+        ValueError: there is no such column.
+    """
+
+    def __init__(
+        self, store: layout_store.LayoutStore, wanted: Optional[Sequence[str]] = None
+    ):
+        self._store = store
+        self.names: List[str] = list(NAMES if wanted is None else wanted)
+        for name in self.names:
+            if name not in NAMES:
+                raise ValueError(
+                    f'there is no column {name[:40]!r}, which the trees look at'
+                )
+        self._used = [NAMES.index(name) for name in self.names]
+        self._read: Dict[int, _Program] = {}  # the last one alone
+        self._unscaled = arrays_lib.Unscaled(None)
+
+    @property
+    def counts(self) -> np.ndarray:
+        """int64 [programs], configurations of each."""
+        return self._store.config_counts
+
+    def rows(self, graphs: np.ndarray, configs: np.ndarray) -> np.ndarray:
+        """Computes rows.
+
+        Args:
+            graphs: int64 [r], programs; quickest where equal ones stand together.
+            configs: int64 [r], a configuration of each.
+
+        Returns:
+            float32 [r, len(names)].
+        """
+        found = np.empty((len(graphs), len(self._used)), np.float32)
+        for graph in np.unique(graphs):
+            rows = np.flatnonzero(graphs == graph)
+            most = max(1, _CELLS // max(1, self._width_of(graph)))
+            for start in range(0, len(rows), most):
+                some = rows[start : start + most]
+                columns = self._of_program(int(graph), configs[some])
+                found[some] = columns[:, self._used]
+        return found
+
+    def _width_of(self, graph: int) -> int:
+        return int(np.diff(self._store.config_node_offsets)[graph])
+
+    def _of_program(self, graph: int, configs: np.ndarray) -> np.ndarray:
+        if graph not in self._read:
+            self._read = {graph: self._program(graph)}
+        program, store = self._read[graph], self._store
+        codes = store.config_codes(graph, configs).astype(np.int64)
+        k, vectors = codes.shape[1], store.vectors(graph)
+        # Each layout that an instruction has, once.
+        keys, cell = np.unique(codes + np.arange(k) * len(vectors), return_inverse=True)
+        cell = cell.reshape(codes.shape)
+        node, code = np.divmod(keys, max(len(vectors), 1))
+        dims = tf.gather(program.dims, node)
+        fastest = self._unscaled.fastest(tf.constant(vectors[code], tf.float32))
+        fastest = effects.or_row_major(fastest, dims)
+        of_cells = self._of_cells(program, node, dims, fastest)
+        sums = np.zeros((len(codes), of_cells.shape[1]), np.float32)
+        for i in range(k):
+            sums += of_cells[cell[:, i]]
+        places = np.clip(np.rint(fastest.numpy()), 0, arrays_lib.RANK - 1)
+        places = places.astype(np.int64)
+        return np.concatenate(
+            [
+                sums,
+                _copied(program, places, cell),
+                self._single(program, node, places, fastest, cell),
+                np.tile(program.totals, (len(codes), 1)),
+            ],
+            axis=1,
+        )
+
+    def _of_cells(self, program, node, dims, fastest) -> np.ndarray:
+        """What is summed: weighted columns of instructions in one layout."""
+        places = effects.hat(fastest)
+        roles = tf.gather(program.roles, node)
+        found = effects.of_layouts(fastest, places, dims, roles, _MOST_WASTE).numpy()
+        weights = program.weights[node]
+        by_array = np.repeat(weights[:, :3], len(_EFFECTS), axis=1)
+        padded = _padded(program, node, fastest)
+        reduced = tf.gather(program.reduced, node)[:, tf.newaxis]
+        reduced = tf.reduce_sum(places[:, 0] * reduced, -1).numpy()
+        output = found[:, _OUTPUT_EFFECTS]
+        return np.concatenate(
+            [
+                found * by_array,
+                found * weights[:, 3:4],
+                padded * weights[:, 3:4],
+                np.log(padded) * weights[:, 3:4],
+                output * weights[:, 4:5],
+                reduced * weights[:, 5:6],
+            ],
+            axis=1,
+        )
+
+    def _single(self, program, node, places, fastest, cell) -> np.ndarray:
+        """Columns of the instructions with most multiply-adds; -1 for none."""
+        found = np.full((len(cell), _TOP, len(_OF_PRODUCT)), -1, np.float32)
+        log_padded = np.log(_padded(program, node, fastest))
+        of_cells = np.concatenate([log_padded, places[:, :, 0]], axis=1)
+        for i, number in enumerate(program.top):
+            found[:, i, 0] = program.weights[number, 3]
+            found[:, i, 1:] = of_cells[cell[:, number]]
+        return found.reshape(len(cell), -1)
+
+    def _program(self, graph: int) -> _Program:
+        store = self._store
+
+        def part(what, name):
+            return np.asarray(getattr(store, name)[store.rows(what, graph)])
+
+        feats = tf.constant(part('node', 'node_feat'), tf.float32)
+        op = tf.constant(part('node', 'node_opcode'), tf.int32)
+        arrays = arrays_lib.make_arrays(op, self._unscaled.nodes(feats))
+        edges = tuple(
+            tf.constant(part('edge', 'edge_index'), tf.int32)[:, i] for i in (0, 1)
+        )
+        chosen = tf.constant(part('config_node', 'node_config_ids'), tf.int32)
+        k, n = len(chosen), len(op)
+        origin = spreading.spread(arrays, chosen, edges, _HOPS)
+        operands = spreading.operands(arrays, edges)
+        dims, roles = facts.tensors(arrays, operands, chosen)
+        reductions = spreading.reductions(arrays, origin, edges)
+        followers = spreading.followers(arrays, origin, tf.ones([n, 1]))
+        products = products_lib.find(arrays, operands, chosen, tf.ones([k, 1]))
+        amounts = np.stack(
+            [
+                tf.gather(x, chosen).numpy()
+                for x in (
+                    arrays.bytes,
+                    *(tf.gather(arrays.bytes, o.node) * o.exists for o in operands),
+                    followers[:, 0],
+                    reductions.elements,
+                )
+            ],
+            axis=1,
+        ).astype(np.float64)
+        moved, others = amounts[:, :3], amounts[:, 3:]
+        share = products.share.numpy().astype(np.float64)
+        weights = [
+            moved / max(moved.sum(), 1),
+            share,
+            others / np.maximum(others.sum(axis=0), 1),
+        ]
+        at_source = [facts.at_source(arrays, origin, o, chosen) for o in operands]
+        there, last, _, fixed = (np.stack(parts, 1) for parts in zip(*at_source))
+        totals = [
+            moved.sum(),
+            products.total.numpy()[0, 0] if k else 0,
+            *others.sum(axis=0),
+            k,
+        ]
+        order = np.argsort(-share[:, 0], kind='stable')[:_TOP]
+        return _Program(
+            dims=dims,
+            roles=roles,
+            products=products,
+            reduced=tf.gather(reductions.shares, chosen),
+            weights=np.concatenate(weights, axis=1).astype(np.float32),
+            source=_sources(chosen.numpy(), operands, origin, n),
+            fixed=fixed > 0,
+            there=there.astype(np.int64),
+            last=np.maximum(last, 0).astype(np.int64),
+            top=order[share[order, 0] > 0],
+            totals=np.log1p(np.array(totals)).astype(np.float32),
+        )
+
+
+def _padded(program: _Program, node, fastest) -> np.ndarray:
+    """How many times as much work padding makes of products: [cells, 1]."""
+    of_node = products_lib.Products(*(tf.gather(x, node) for x in program.products))
+    return np.asarray(products_lib.padded(of_node, fastest[:, 0]))
+
+
+def _sources(chosen, operands, origin, n: int) -> np.ndarray:
+    """Numbers among `chosen` of where operands come from, -1 for none: [k, 2]."""
+    place = np.full(n, -1)
+    place[chosen] = np.arange(len(chosen))
+    found = []
+    for operand in operands:
+        source = tf.gather(origin.node, tf.gather(operand.node, chosen)).numpy()
+        exists = tf.gather(operand.exists, chosen).numpy() > 0
+        found.append(np.where(exists & (source >= 0), place[source], -1))
+    return np.stack(found, axis=1)
+
+
+def _copied(program: _Program, places, cell) -> np.ndarray:
+    """Share of the bytes of inputs and kernels that arrive in another layout.
+
+    Args:
+        program: of k instructions.
+        places: int64 [cells, 3, 2], the two fastest dimensions of each array.
+        cell: int64 [c, k], the cell of each instruction in each configuration.
+    """
+    found = np.zeros((len(cell), 2), np.float32)
+    for operand in range(2):
+        weights = program.weights[:, 1 + operand]
+        known = (program.source[:, operand] >= 0) | program.fixed[:, operand]
+        for i in np.flatnonzero(known & (weights > 0)):
+            there = program.there[i, operand]
+            wanted = there[places[cell[:, i], 1 + operand]]  # [c, 2]
+            source = program.source[i, operand]
+            arrives = (
+                places[cell[:, source], 0] if source >= 0 else program.last[i, operand]
+            )
+            found[:, operand] += weights[i] * (wanted != arrives).any(axis=1)
+    return found

@@ -1,0 +1,121 @@
+"""Trees on the table of a task: drawn, grown, and asked for scores."""
+
+from typing import Any, Dict, Iterator, List, Protocol, Sequence, Tuple
+
+import numpy as np
+
+from baselines.data.packed import splits
+from baselines.training import loop
+from baselines.training import trees as trees_lib
+
+_ROWS = 1 << 14  # of a table at once
+
+
+class Table(Protocol):
+    """Columns of configurations, such as `features.tile_table.FlatTable`."""
+
+    names: List[str]
+
+    @property
+    def counts(self) -> np.ndarray:
+        """int64 [graphs], configurations of each."""
+
+    def rows(self, graphs: np.ndarray, configs: np.ndarray) -> np.ndarray:
+        """int64 [r] graphs and configurations -> float32 [r, columns]."""
+
+
+class Boosting:
+    """Grows the trees of a training; what `Descent` is to a graph model.
+
+    Args:
+        job: the training: its data, and where the trees go.
+        options: how to grow them.
+    """
+
+    def __init__(self, job: Any, options: trees_lib.Options):
+        self._job = job
+        self._options = options
+
+    def words(self) -> str:
+        """What is trained, for people."""
+        return f'at most {self._options.trees:,} trees'
+
+    def fit(self, unfinished: Any, after_epoch: Any) -> Dict[str, Any]:
+        """Grows the trees, anew after an interruption: it takes a minute or so.
+
+        Returns:
+            What the run file says of it.
+        """
+        del unfinished, after_epoch
+        job, config = self._job, self._job.config
+        rng = np.random.default_rng([config.seed, 2**31])
+        train = job.stores['train']
+        some = self._drawn(rng, train, job.chosen, self._options.rows)
+        valid = job.stores['valid']
+        checked = None
+        if valid.has_runtimes:
+            most = config.validation_configs * valid.num_graphs
+            checked = self._drawn(rng, valid, np.arange(valid.num_graphs), most)
+        found = trees_lib.Trees(job.table(train).names, self._options)
+        losses = found.fit(some, checked, config.seed)
+        job.trees = found
+        grown = len(losses['train_loss'])
+        curve: Dict[str, List[Any]] = {name: [None] * grown for name in loop.CURVES}
+        curve.update(epoch=list(range(grown)), train_loss=losses['train_loss'])
+        curve.update(val_loss=losses.get('valid_loss', curve['val_loss']))
+        print(f'trees: {found.count}, looking at {len(found.used)} columns')
+        return {'train_curve': curve, 'best_epoch': found.count - 1}
+
+    def _drawn(
+        self, rng: np.random.Generator, store: splits.PackedSplit, graphs, most: int
+    ) -> Tuple[np.ndarray, np.ndarray]:
+        """Draws evenly from graphs: columns, and log runtimes less their means."""
+        table = self._job.table(store)
+        counts = table.counts[graphs]
+        shares = np.minimum(counts, _share(counts, most))
+        configs = [rng.permutation(c)[:s] for c, s in zip(counts, shares)]
+        targets = []
+        for graph, some in zip(graphs, configs):
+            logs = np.log(self._job.labels(store, graph)[some])
+            targets.append(logs - logs.mean())
+        rows = np.repeat(graphs, shares), np.concatenate(configs)
+        columns = [
+            table.rows(*(part[start : start + _ROWS] for part in rows))
+            for start in range(0, len(rows[0]), _ROWS)
+        ]
+        return np.concatenate(columns), np.concatenate(targets)
+
+
+def scores(trees: trees_lib.Trees, table: Table) -> Iterator[np.ndarray]:
+    """Yields the scores of each graph's configurations, in bounded memory.
+
+    Args:
+        trees: fitted.
+        table: of the columns that they use.
+    """
+    offsets = np.concatenate([[0], np.cumsum(table.counts)])
+    kept: List[np.ndarray] = []
+    graph = 0
+    for start in range(0, int(offsets[-1]), _ROWS):
+        rows = np.arange(start, min(start + _ROWS, offsets[-1]))
+        graphs = np.searchsorted(offsets, rows, 'right') - 1
+        found = trees.predict(table.rows(graphs, rows - offsets[graphs]))
+        while graph < len(table.counts) and offsets[graph + 1] <= start + len(rows):
+            place = offsets[graph + 1] - start
+            kept.append(found[max(offsets[graph] - start, 0) : place])
+            yield np.concatenate(kept).astype(np.float32)
+            kept, graph = [], graph + 1
+        if graph < len(table.counts):
+            kept.append(found[max(offsets[graph] - start, 0) :])
+
+
+def _share(counts: Sequence[int], most: int) -> int:
+    """The largest number so that min(number, count) add up to `most` at most; >= 1."""
+    low, high = 1, int(np.max(counts))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if np.minimum(counts, middle).sum() <= most:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,155 @@
+"""A graph model of a training, made better step by step."""
+
+from typing import Any, Callable, Dict, Iterator, Mapping
+
+import numpy as np
+import tensorflow as tf
+import tqdm
+
+from baselines.data import families
+from baselines.ranking import metrics
+from baselines.tasks import resuming
+from baselines.training import loop
+from baselines.training import losses
+from baselines.training import optimisation
+
+
+class Descent:
+    """Fits the graph model of a training by gradient descent.
+
+    Attributes:
+        trainer: takes the steps; what `resuming` keeps.
+
+    Args:
+        job: the training: its data, how its graphs are packed, and where the model
+            goes.
+        kwargs: options of the model.
+
+    Raises:
+        ValueError: as `Task.make_model`.
+    """
+
+    def __init__(self, job: Any, kwargs: Mapping[str, Any]):
+        self._job, config = job, job.config
+        noise = losses.noise_share(job.relative_noise())
+        self._loss = losses.CombinedLoss(
+            config.losses, job.temperature, noise, job.own.losses
+        )
+        self._batch = self._batch_size()
+        self._steps = job.steps_of(len(job.chosen), self._batch)
+        job.model = job.make_model(
+            config.model,
+            kwargs,
+            job.own.models,
+            config.configs,
+            job.num_ops,
+            job.normalizer,
+        )
+        job.packer = job.inputs(job.graphs['train'])
+        self.trainer = loop.Trainer(
+            job.model,
+            self._loss,
+            optimisation.Optimiser(config, config.epochs * self._steps),
+            lambda packed, step: job.unpack(packed, step, self._batch, config.configs),
+            job.packer.signature(self._batch),
+        )
+
+    def words(self) -> str:
+        """What is trained, for people."""
+        return f'{count_weights(self._job.model):,} weights'
+
+    def fit(
+        self, unfinished: resuming.Unfinished, after_epoch: Callable[[loop.State], None]
+    ) -> Dict[str, Any]:
+        """Trains, from where it was interrupted; returns what the run file says."""
+        config = self._job.config
+        state = loop.fit(
+            self.trainer,
+            unfinished.state(),
+            epochs=config.epochs,
+            early_stop=config.early_stop,
+            steps_per_epoch=self._steps,
+            chunks=self._epochs(),
+            validate=self._validator(),
+            after_epoch=after_epoch,
+            say=tqdm.tqdm.write,
+            patience_steps=getattr(config, 'early_stop_steps', 0),
+        )
+        return {'train_curve': state.curve, 'best_epoch': state.best_epoch}
+
+    def _batch_size(self) -> int:
+        """Returns --batch, or less where there are fewer graphs, and says so."""
+        config, count = self._job.config, len(self._job.chosen)
+        if count < config.batch:
+            print(
+                f'note: {count} training {self._job.unit}s have at least '
+                f'{config.configs} configurations,\nfewer than --batch={config.batch}; '
+                f'training on batches of {count}'
+            )
+        return min(config.batch, count)
+
+    def _epochs(self) -> Callable[[int], Iterator[loop.Chunk]]:
+        """Each graph once an epoch in random order, but for --family_temperature."""
+        job, config = self._job, self._job.config
+        ids = job.stores['train'].graph_ids
+        names = [families.family(job.program_of(ids[n])) for n in job.chosen]
+
+        def epoch(number):
+            rng = np.random.default_rng([config.seed, number])
+            order = families.epoch_order(rng, names, config.family_temperature)
+            order = np.resize(order, [self._steps, self._batch])
+            return job.chunks(rng, job.chosen[order])
+
+        return epoch
+
+    def _validator(self) -> Callable[[], loop.Validation]:
+        """Measures configurations drawn once and kept for all epochs.
+
+        OPA over few configurations per graph, newly drawn each epoch, moves by
+        more than an epoch's progress.  Here it is over up to
+        --validation_configs of each, the same ones every time.
+        """
+        job, config = self._job, self._job.config
+        store = job.stores['valid']
+        count = store.num_graphs if store.has_runtimes else 0
+        if config.validate_batches >= 0:
+            count = min(count, config.validate_batches * self._batch)
+        rng = np.random.default_rng([config.seed, 2**32 - 1])
+        chosen = [
+            rng.permutation(configs)[: config.validation_configs]
+            for configs in store.config_counts[:count]
+        ]
+        labels = [job.labels(store, n)[some] for n, some in enumerate(chosen)]
+        score = job.chosen_scores(chosen)
+
+        def validate():
+            if not chosen:
+                return loop.Validation(None, None)
+            pairs = list(zip(score(), labels))
+            correct, total = np.sum([metrics.ordered_pairs(*p) for p in pairs], axis=0)
+            tau = None
+            if job.chosen_by_tau:
+                taus = np.nan_to_num([metrics.kendall_tau(*p) for p in pairs])
+                tau = float(np.mean(taus))
+            return loop.Validation(
+                self._loss_of(pairs), float(correct / total) if total else None, tau
+            )
+
+        return validate
+
+    def _loss_of(self, pairs):
+        configs = self._job.config.configs
+        lists = [
+            (labels[:configs] / self._job.label_scale, scores[:configs])
+            for scores, labels in pairs
+            if len(scores) >= configs
+        ]
+        if not lists:
+            return None
+        labels, scores = (np.stack(part) for part in zip(*lists))
+        return float(self._loss(labels.astype(np.float32), scores))
+
+
+def count_weights(model: tf.keras.Model) -> int:
+    """Number of trainable numbers in a model."""
+    return sum(int(np.prod(v.shape)) for v in model.trainable_variables)
