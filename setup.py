@@ -52,6 +52,7 @@ setuptools.setup(
             'pytest',
             'pytest-xdist',
             'hypothesis',
+            'lightgbm>=4',
             f'tensorflow-ranking==0.5.5; {_OLD}',
             *_SWEEP,
         ],

@@ -6,6 +6,7 @@ benchmarks/layouts_across.py, on simulated data; the latter also says what a mod
 that was trained on simulated programs is worth on real ones.
 """
 
+import importlib.util
 import json
 import os
 from typing import Any, Collection, Dict, Mapping
@@ -48,19 +49,20 @@ RECIPES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
             'model': 'LateJoinResSAGE',
             'estimate': True,
             'tile_columns': True,
+            'trees': True,
         },
         'layout': {**LAYOUT_TRAINING, 'model': 'PaddedSAGE'},
     }
 }
 
 # What only makes sense for the recipe's own model.
-_OF_ITS_MODEL = ('model', 'model_kwargs_json', 'estimate', 'tile_columns')
+_OF_ITS_MODEL = ('model', 'model_kwargs_json', 'estimate', 'tile_columns', 'trees')
 
 
 def settings(
     recipe: str, collection: str, given: Collection[str] = ()
 ) -> Dict[str, Any]:
-    """Returns what a recipe sets.
+    """Returns what a recipe sets; no trees where LightGBM is not installed.
 
     Args:
         recipe: its name, or a file of `tpugraphs sweep`.
@@ -82,6 +84,8 @@ def settings(
     left_out = set(given)
     if 'model' in left_out:
         left_out.update(_OF_ITS_MODEL)
+    if not has_trees():
+        left_out.add('trees')
     return {name: v for name, v in found.items() if name not in left_out}
 
 
@@ -103,3 +107,8 @@ def _of_file(path: str, collection: str) -> Dict[str, Any]:
     if made_for != collection:
         raise ValueError(f'--recipe {path}: is for {made_for}, not for {collection}')
     return found
+
+
+def has_trees() -> bool:
+    """Whether LightGBM is installed, which --trees needs; it is not imported."""
+    return importlib.util.find_spec('lightgbm') is not None

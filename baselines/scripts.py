@@ -27,7 +27,7 @@ THEMES: Mapping[str, Sequence[str]] = {
     ),
     'model': (
         *('dir', 'dirs', 'model', 'model_kwargs_json', 'models_file', 'features'),
-        *('mod128', 'tile_columns', 'estimate'),
+        *('mod128', 'tile_columns', 'estimate', 'trees'),
     ),
     'training': (
         *('epochs', 'early_stop', 'lr', 'clip_norm', 'batch', 'configs', 'max_configs'),
@@ -156,6 +156,12 @@ def from_flags(config_class: Type[_AnyConfig], values: Mapping[str, Any]) -> _An
     words = [f'--recipe={found.recipe}:']
     words += [f'--{name}={value}' for name, value in changes.items()]
     print(text.wrapped(' '.join(words), 2))
+    if (
+        'model' in changes
+        and not recipes.has_trees()
+        and found.collection.task == 'tile'
+    ):
+        print('note: the graph model alone; with trees: pip install -e .[trees]')
     return config.with_recipe(found, given)
 
 

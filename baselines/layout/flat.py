@@ -252,6 +252,7 @@ class FlatTable:
         ).astype(np.float64)
         moved, others = amounts[:, :3], amounts[:, 3:]
         share = products.share.numpy().astype(np.float64)
+        share /= max(share.sum(), 1e-9)
         weights = [
             moved / max(moved.sum(), 1),
             share,

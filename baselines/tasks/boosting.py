@@ -1,6 +1,6 @@
 """Trees on the table of a task: drawn, grown, and asked for scores."""
 
-from typing import Any, Dict, Iterator, List, Protocol, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Protocol, Sequence
 
 import numpy as np
 
@@ -61,15 +61,18 @@ class Boosting:
         job.trees = found
         grown = len(losses['train_loss'])
         curve: Dict[str, List[Any]] = {name: [None] * grown for name in loop.CURVES}
-        curve.update(epoch=list(range(grown)), train_loss=losses['train_loss'])
-        curve.update(val_loss=losses.get('valid_loss', curve['val_loss']))
+        curve.update(losses, epoch=list(range(grown)))
         print(f'trees: {found.count}, looking at {len(found.used)} columns')
         return {'train_curve': curve, 'best_epoch': found.count - 1}
 
     def _drawn(
         self, rng: np.random.Generator, store: splits.PackedSplit, graphs, most: int
-    ) -> Tuple[np.ndarray, np.ndarray]:
-        """Draws evenly from graphs: columns, and log runtimes less their means."""
+    ) -> trees_lib.Rows:
+        """Draws evenly from graphs: columns, and log runtimes less their means.
+
+        Large graphs count more than small ones, but less than by their number of
+        configurations: by its square root.
+        """
         table = self._job.table(store)
         counts = table.counts[graphs]
         shares = np.minimum(counts, _share(counts, most))
@@ -83,7 +86,11 @@ class Boosting:
             table.rows(*(part[start : start + _ROWS] for part in rows))
             for start in range(0, len(rows[0]), _ROWS)
         ]
-        return np.concatenate(columns), np.concatenate(targets)
+        return trees_lib.Rows(
+            np.concatenate(columns),
+            np.concatenate(targets),
+            np.repeat(shares**-0.5, shares),
+        )
 
 
 def scores(trees: trees_lib.Trees, table: Table) -> Iterator[np.ndarray]:

@@ -1,7 +1,7 @@
 """Gradient-boosted trees of LightGBM, as a run keeps them.
 
     trees = Trees(names, Options())
-    trees.fit((columns, targets), None, seed=0)
+    trees.fit(Rows(columns, targets), None, seed=0)
     trees.predict(columns)          # of those in `trees.used`: float64 [rows]
     trees.save(folder)              # trees.txt: LightGBM's own text
 
@@ -16,7 +16,7 @@ import hashlib
 import importlib.util
 import math
 import os
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -105,15 +105,24 @@ class Options:
         return cls(**kwargs)
 
 
-def installed() -> bool:
-    """Whether LightGBM is there; it is not imported."""
-    return importlib.util.find_spec('lightgbm') is not None
-
-
 def check_installed(what: str) -> None:
     """Raises ValueError unless LightGBM is there; `what` needs it."""
-    if not installed():
+    if importlib.util.find_spec('lightgbm') is None:
         raise ValueError(f'{what} needs LightGBM: pip install -e .[trees]')
+
+
+class Rows(NamedTuple):
+    """What trees are grown on, or checked with.
+
+    Attributes:
+        columns: float32 [rows, columns].
+        targets: float64 [rows].
+        weights: float64 [rows], what each row counts; None: all alike.
+    """
+
+    columns: np.ndarray
+    targets: np.ndarray
+    weights: Optional[np.ndarray] = None
 
 
 class Trees:
@@ -136,42 +145,36 @@ class Trees:
         self._booster: Any = None
 
     def fit(
-        self,
-        train: Tuple[np.ndarray, np.ndarray],
-        valid: Optional[Tuple[np.ndarray, np.ndarray]],
-        seed: int,
-        threads: int = 0,
+        self, train: Rows, valid: Optional[Rows], seed: int, threads: int = 0
     ) -> Dict[str, List[float]]:
         """Grows trees; stops when validation does not get better.
 
         Args:
-            train: columns float32 [rows, columns] and targets float64 [rows].
-            valid: likewise; None for no validation.
+            train: at least two rows.
+            valid: what says when to stop; None for no validation.
             seed: the same one gives the same trees.
             threads: of LightGBM; 0: as many as there are cores.
 
         Returns:
-            The mean squared errors `train_loss` and `valid_loss` by tree.
+            The mean squared errors `train_loss` and `val_loss` by tree.
         """
         import lightgbm
 
         options, curve = self.options, {}
         # Columns that never change would be carried along for nothing.
-        varies = np.flatnonzero(train[0].min(axis=0) < train[0].max(axis=0))
+        low, high = train.columns.min(axis=0), train.columns.max(axis=0)
+        varies = np.flatnonzero(low < high)
         varies = varies if len(varies) else np.arange(1)
-        data = lightgbm.Dataset(np.take(train[0], varies, axis=1), train[1])
-        sets, names = [data], ['train']
-        if valid is not None:
-            columns = np.take(valid[0], varies, axis=1)
-            sets.append(lightgbm.Dataset(columns, valid[1], reference=data))
-            names.append('valid')
+        sets: List[Any] = []
+        for rows in filter(None, (train, valid)):
+            columns = np.take(rows.columns, varies, axis=1)
+            first = sets[0] if sets else None
+            sets.append(
+                lightgbm.Dataset(columns, rows.targets, first, weight=rows.weights)
+            )
         callbacks = [lightgbm.record_evaluation(curve)]
         if valid is not None:
-            callbacks.append(
-                lightgbm.early_stopping(
-                    _STOPPING, first_metric_only=True, verbose=False
-                )
-            )
+            callbacks.append(lightgbm.early_stopping(_STOPPING, verbose=False))
         grown = lightgbm.train(
             {
                 'objective': 'regression',
@@ -189,15 +192,16 @@ class Trees:
                 'seed': seed,
                 'verbose': -1,
             },
-            data,
+            sets[0],
             options.trees,
             valid_sets=sets,
-            valid_names=names,
+            valid_names=['training', 'valid'][: len(sets)],
             callbacks=callbacks,
         )
         text = grown.model_to_string(num_iteration=grown.best_iteration)
         self._set(_Text.parse(text).renumbered(varies, self.names))
-        return {f'{name}_loss': found['l2'] for name, found in curve.items()}
+        names = {'training': 'train_loss', 'valid': 'val_loss'}
+        return {name: curve[key]['l2'] for key, name in names.items() if key in curve}
 
     def predict(self, columns: np.ndarray) -> np.ndarray:
         """Predicts rows: float32 [rows, len(used)] -> float64 [rows]."""

@@ -203,17 +203,40 @@ def test_ranges_of_other_columns_are_refused():
         normalizer_lib.Normalizer.from_json(described)
 
 
-def test_kernel_columns():
-    store = hlo_kernels.store(_addition([20, 300], configs(([2, 2], []))))
-    row = tile_table.kernel_columns(store)[0]
-    assert row.shape == (2 * 140 + 129,)
-    # Column 21 is the first dimension, 20 in all three nodes; 0 the root's mark.
-    assert row[21] == pytest.approx(np.log(21)) == row[140 + 21]
-    assert row[0] == pytest.approx(np.log(2) / 3) and row[140] == np.float32(np.log(2))
-    assert row[280 + 63] == 2 and row[280 + 2] == 1  # parameters, one addition
-    assert row[-1] == 3
-    several = tile_records.make_records(3)
-    assert len(tile_table.kernel_columns(hlo_kernels.store(*several))) == 3
+def test_what_trees_see():
+    store = hlo_kernels.store(
+        _addition([20, 300], configs(([2, 2], []), ([1, 3], []))),
+        _addition([8, 128], configs(([1, 1], []))),
+    )
+    table = tile_table.FlatTable(store)
+    assert table.counts.tolist() == [2, 1]
+    rows = table.rows(np.array([1, 0, 0]), np.array([0, 0, 1]))
+    assert rows.dtype == np.float32 and rows.shape == (3, len(table.names))
+    assert len(set(table.names)) == len(table.names)
+    found = dict(zip(table.names, rows.T))
+    assert found['config_output_bounds_1'].tolist() == [1, 2, 3]
+    # 20 is 3 times 8 rows, 300 is 3 times 128 lanes; tiles of 1, 2 and 3 of them.
+    trips = np.exp(found['log_trips_lanes'])
+    assert trips == pytest.approx([1, 2, 1])
+    assert found['max_shape_dimensions_0'] == pytest.approx(np.log([9, 21, 21]))
+    assert found['mean_is_root'] == pytest.approx([np.log(2) / 3] * 3)
+    assert found['max_is_root'] == pytest.approx([np.log(2)] * 3)
+    assert found['count_63'].tolist() == [2] * 3  # parameters
+    assert found['count_2'].tolist() == [1] * 3  # an addition
+    assert found['nodes'].tolist() == [3] * 3
+    wanted = ['nodes', 'log_time', 'config_output_bounds_1', 'log_trips_lanes']
+    some = tile_table.FlatTable(store, wanted)
+    assert some.names == wanted
+    chosen = some.rows(np.array([1, 0, 0]), np.array([0, 0, 1]))
+    np.testing.assert_array_equal(chosen.T, [found[name] for name in wanted])
+    with pytest.raises(ValueError, match="no column 'log_trips_lane', which the trees"):
+        tile_table.FlatTable(store, ['log_trips_lane'])
+
+
+def test_other_numbers_of_raw_columns_have_names():
+    store = hlo_kernels.store(*tile_records.make_records(3))
+    with pytest.raises(ValueError, match='reads the 140 published ones'):
+        tile_table.FlatTable(store)
 
 
 # Real kernels --------------------------------------------------------------------

@@ -1,0 +1,100 @@
+"""The columns that trees see of a layout, by hand."""
+
+import numpy as np
+import pytest
+
+from baselines.data.layout import store as store_lib
+from baselines.hlo import schema
+from baselines.layout import flat
+from tests.helpers import layout_files
+
+_NODES = (
+    ('parameter', (4, 8)),
+    ('parameter', (8, 200)),
+    ('dot', (4, 200)),
+    ('dot', (4, 16)),
+    ('parameter', (200, 16)),
+)
+_EDGES = [(2, 0), (2, 1), (3, 2), (3, 4)]
+_ROWS, _COLUMNS = (1, 0), (0, 1)  # fastest first
+
+
+def _record():
+    """Two dots; what the first writes and the second reads has either layout."""
+    nodes = np.zeros((len(_NODES), 140), np.float32)
+    for row, (_, dims) in zip(nodes, _NODES):
+        row[schema.NODE.at('shape_element_type_is_f32')] = 1
+        row[schema.DIMENSIONS.start : schema.DIMENSIONS.start + 2] = dims
+    configs = np.full((4, 2, 18), -1, np.float32)
+    for config, (written, read) in enumerate(
+        [(_ROWS, _ROWS), (_COLUMNS, _ROWS), (_COLUMNS, _COLUMNS), (_ROWS, _COLUMNS)]
+    ):
+        configs[config, 0, :2] = written
+        configs[config, 1, 6:8] = read
+    return layout_files.make_program(
+        np.random.default_rng(0),
+        node_feat=nodes,
+        node_opcode=np.array(
+            [schema.OPCODE_NUMBERS[opcode] for opcode, _ in _NODES], np.int32
+        ),
+        edge_index=np.array(_EDGES, np.int32),
+        node_config_ids=np.array([2, 3]),
+        node_config_feat=configs,
+        config_runtime=np.arange(1, 5),
+        node_splits=np.array([[0, 5]]),
+    )
+
+
+@pytest.fixture(name='store', scope='module')
+def _store(tmp_path_factory):
+    root = tmp_path_factory.mktemp('flat')
+    layout_files.write_split(root / 'train', [_record()])
+    return store_lib.LayoutStore.open(str(root / 'train'), str(root / 'cache'))
+
+
+def test_two_dots(store):
+    table = flat.FlatTable(store)
+    assert table.counts.tolist() == [4]
+    rows = table.rows(np.zeros(4, int), np.arange(4))
+    found = dict(zip(table.names, rows.T))
+    assert len(found) == len(table.names) == rows.shape[1]
+    # 4 x 200 x 8 multiply-adds, and 4 x 16 x 200.
+    assert found['product_0_share'] == pytest.approx([2 / 3] * 4)
+    assert found['product_1_share'] == pytest.approx([1 / 3] * 4)
+    # Of 4 x 200, 200 columns are filled up to 256 and 4 rows to 32, or 4 columns to
+    # 128; of 4 x 16, 16 to 128 and 4 to 32, row major as no configuration says.
+    first, second = np.array([1.28 * 8, 32, 32, 1.28 * 8]), 8 * 8
+    assert found['padded_work'] == pytest.approx(first / 3 + second * 2 / 3)
+    logs = np.log(first) / 3 + np.log(second) * 2 / 3
+    assert found['log_padded_work'] == pytest.approx(logs, rel=1e-5)
+    assert np.exp(found['product_1_log_padded']) == pytest.approx(first, rel=1e-5)
+    assert found['product_1_output_fastest'].tolist() == [1, 0, 0, 1]
+    assert found['product_0_input_fastest'].tolist() == [1, 1, 0, 0]
+    assert found['product_2_share'].tolist() == [-1] * 4
+    # Elements that move: outputs, inputs and kernels of both.
+    moved = (800 + 64) + (32 + 800) + (1600 + 3200)
+    assert found['copied_input'] == pytest.approx(np.array([0, 800, 0, 800]) / moved)
+    assert not found['copied_kernel'].any()
+    assert found['log_bytes'] == pytest.approx([np.log1p(4 * moved)] * 4)
+    # The fastest dimension is the last one of 864 elements, or of 64.
+    last = np.array([864, 64, 64, 864]) / moved
+    assert found['output_is_last_0'] == pytest.approx(last)
+
+
+def test_chosen_columns_and_rows(store):
+    every = flat.FlatTable(store).rows(np.zeros(4, int), np.arange(4))
+    names = ['copied_input', 'padded_work']
+    some = flat.FlatTable(store, names)
+    wanted = every[:, [flat.NAMES.index(name) for name in names]]
+    np.testing.assert_array_equal(
+        some.rows(np.zeros(2, int), np.array([3, 1])), wanted[[3, 1]]
+    )
+    with pytest.raises(ValueError, match="no column 'padded', which the trees look at"):
+        flat.FlatTable(store, ['padded'])
+
+
+def test_slices_change_nothing(store, monkeypatch):
+    every = flat.FlatTable(store).rows(np.zeros(4, int), np.arange(4))
+    monkeypatch.setattr(flat, '_CELLS', 2)  # a configuration at a time
+    again = flat.FlatTable(store).rows(np.zeros(4, int), np.arange(4))
+    np.testing.assert_array_equal(every, again)

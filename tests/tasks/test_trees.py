@@ -1,0 +1,193 @@
+"""Runs of trees, alone and beside a graph model, are runs as all others."""
+
+import gzip
+import importlib.util
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+from baselines import config
+from baselines import recipes
+from baselines.layout import flat
+from baselines.tasks import boosting
+from baselines.tasks import predict
+from baselines.tasks import prediction
+from baselines.training import runs
+from baselines.training import trees as trees_lib
+from tests.helpers import finished_runs
+from tests.helpers import layout_runs
+from tests.helpers import processes
+from tests.helpers import tile_records
+from tests.helpers import tile_runs
+
+pytest.importorskip('lightgbm')
+
+_KWARGS = {'trees': 4, 'num_leaves': 4, 'min_leaf': 3}
+_TREES = dict(model='Trees', model_kwargs_json=json.dumps(_KWARGS))
+
+
+@pytest.fixture(name='tiles', scope='module')
+def _tiles(tmp_path_factory):
+    root = tmp_path_factory.mktemp('tile')
+    tile_records.write_splits(root / 'data')
+    return root, *tile_runs.train(root, **_TREES)
+
+
+def _predicted(root, model_dir, *words):
+    """What `predict` writes of a run."""
+    path = root / 'predicted.csv'
+    places = ['--output', path, '--cache_dir', root / 'cache']
+    assert processes.command('predict', '--dir', model_dir, *places, *words) == 0
+    return path.read_text()
+
+
+def test_a_tile_run(tiles):
+    root, model_dir, printed = tiles
+    assert 'Trees: at most 4 trees' in printed
+    assert processes.listing(model_dir) == ['trees.txt']
+    info = finished_runs.info_of(model_dir)
+    assert set(info['digest']) == {'trees', 'settings'}
+    assert len(info['normalizer']['node_used']) == 140
+    curve = info['train_curve']
+    assert curve['epoch'] == [*range(len(curve['train_loss']))]
+    assert len(curve['val_opa']) == len(curve['epoch'])
+    assert info['best_epoch'] < 4
+    assert _predicted(root, model_dir) == finished_runs.csv_of(model_dir)
+
+
+def test_its_settings_shape_it_and_seeds_repeat(tiles, tmp_path):
+    root, model_dir, _ = tiles
+    again, _ = tile_runs.train(root, out_dir=str(tmp_path / 'same'), **_TREES)
+    other, _ = tile_runs.train(root, out_dir=str(tmp_path / 'other'), seed=1, **_TREES)
+    texts = [(each / 'trees.txt').read_text() for each in (model_dir, again, other)]
+    assert texts[0] == texts[1] != texts[2]
+    resumed, printed = tile_runs.train(root, resume=True, **_TREES)
+    assert resumed == model_dir and 'is finished already' in printed
+
+
+def test_a_run_that_was_tampered_with(tiles, tmp_path):
+    root, model_dir, _ = tiles
+    other, _ = tile_runs.train(root, out_dir=str(tmp_path), seed=2, **_TREES)
+    data = prediction.DataOptions()
+
+    def load():
+        predict.load_predictor(str(other), data)
+
+    own = (other / 'trees.txt').read_text()
+    (other / 'trees.txt').write_text((model_dir / 'trees.txt').read_text())
+    finished_runs.assert_refused(load, 'does not hold the trees', 'copy both again')
+    (other / 'trees.txt').write_text(own)
+    info = finished_runs.info_of(other)
+    info['args']['seed'] = 5
+    path = runs.run_file(str(other))
+    pathlib.Path(path).write_bytes(gzip.compress(json.dumps(info).encode()))
+    finished_runs.assert_refused(load, 'was changed since it was saved')
+    (other / 'trees.txt').unlink()
+    finished_runs.assert_refused(load, 'holds no saved model')
+
+
+def test_without_lightgbm(tiles, monkeypatch, tmp_path):
+    root, model_dir, _ = tiles
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util,
+        'find_spec',
+        lambda name, *rest: None if name == 'lightgbm' else find(name, *rest),
+    )
+    wanted = 'needs LightGBM: pip install -e .[trees]'
+    train = lambda **flags: tile_runs.train(root, out_dir=str(tmp_path), **flags)
+    finished_runs.assert_refused(lambda: train(**_TREES), '--model=Trees ' + wanted)
+    finished_runs.assert_refused(lambda: train(trees=True), '--trees ' + wanted)
+    load = lambda: predict.load_predictor(str(model_dir), prediction.DataOptions())
+    finished_runs.assert_refused(load, f'{model_dir} {wanted}')
+    assert 'trees' not in recipes.settings('strong', 'tile:xla')
+
+
+def test_one_line_errors(tiles):
+    root, *_ = tiles
+    bad = dict(_TREES, model_kwargs_json='{"leaves": 3}')
+    finished_runs.assert_refused(
+        lambda: tile_runs.train(root, **bad), "Trees has no option 'leaves'"
+    )
+    finished_runs.assert_refused(
+        lambda: tile_runs.train(root, model='Tree'), "did you mean 'Trees'?"
+    )
+
+
+@pytest.mark.slow
+def test_beside_a_graph_model_the_mean_of_both(tmp_path):
+    tile_records.write_splits(tmp_path / 'data')
+    flags = dict(tile_runs.TINY, epochs=1)
+    both, _ = tile_runs.train(tmp_path, trees=True, **flags)
+    alone, _ = tile_runs.train(tmp_path, out_dir=str(tmp_path / 'alone'), **flags)
+    assert {'saved_model.pb', 'trees.txt'} <= set(processes.listing(both))
+    assert set(finished_runs.info_of(both)['digest']) == {
+        'trees',
+        'weights',
+        'settings',
+    }
+    assert finished_runs.weights_of(both) == finished_runs.weights_of(alone)
+    curves = [finished_runs.curve_of(each) for each in (both, alone)]
+    assert curves[0] == curves[1]
+    words = ('--models_file', flags['models_file'])
+    assert _predicted(tmp_path, both, *words) == finished_runs.csv_of(both)
+
+    def scores(model_dir):
+        data = prediction.DataOptions(cache_dir=str(tmp_path / 'cache'))
+        found = predict.load_predictor(str(model_dir), data, flags['models_file'])
+        store = found.open_split('test')
+        return found, store, [each for _, each in found.score(store)]
+
+    predictor, store, together = scores(both)
+    table = predictor.table(store, predictor.trees.used)
+    of_trees = list(boosting.scores(predictor.trees, table))
+    for mean, one, other in zip(together, scores(alone)[2], of_trees):
+        standard = [(x - x.mean()) / (x.std() or 1) for x in (one, other)]
+        np.testing.assert_allclose(mean, np.mean(standard, axis=0), atol=1e-5)
+
+
+@pytest.mark.slow
+def test_layouts(tmp_path):
+    layout_runs.write_splits(tmp_path / 'data' / 'xla' / 'random')
+    model_dir, printed = layout_runs.train(tmp_path, **_TREES)
+    assert 'Trees: at most 4 trees' in printed
+    names = (model_dir / 'trees.txt').read_text().split('feature_names=')[1]
+    assert names.splitlines()[0].split() == list(flat.NAMES)
+    assert _predicted(tmp_path, model_dir) == finished_runs.csv_of(model_dir)
+
+
+class _Table:
+    """A table of three graphs whose one column counts configurations."""
+
+    names = ['number']
+    counts = np.array([3, 5, 1])
+
+    def rows(self, graphs, configs):
+        return (10 * graphs + configs).astype(np.float32)[:, np.newaxis]
+
+
+class _Identity:
+    def predict(self, columns):
+        return columns[:, 0].astype(float)
+
+
+@pytest.mark.parametrize('rows', [1, 2, 4, 100])
+def test_scores_are_computed_in_slices(monkeypatch, rows):
+    monkeypatch.setattr(boosting, '_ROWS', rows)
+    found = [scores.tolist() for scores in boosting.scores(_Identity(), _Table())]
+    assert found == [[0, 1, 2], [10, 11, 12, 13, 14], [20]]
+
+
+def test_many_configurations_are_drawn_evenly():
+    assert boosting._share([3, 100, 50], 53 + 3) == 26  # 3 + 26 + 26
+    assert boosting._share([3, 100, 50], 1000) == 100
+    assert boosting._share([3, 100, 50], 1) == 1
+
+
+def test_options_have_defaults_that_are_allowed():
+    assert trees_lib.Options.of({}) == trees_lib.Options()
+    assert not config.TileConfig().trees
+    assert recipes.settings('strong', 'tile:xla')['trees']
+    assert 'trees' not in recipes.settings('strong', 'tile:xla', ('model',))
