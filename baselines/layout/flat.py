@@ -160,7 +160,8 @@ class FlatTable:
         if graph not in self._read:
             self._read = {graph: self._program(graph)}
         program, store = self._read[graph], self._store
-        codes = store.config_codes(graph, configs).astype(np.int64)
+        groups = np.asarray(store.config_group[store.rows('config', graph)])[configs]
+        codes = store.group_codes(graph)[groups].astype(np.int64)
         k, vectors = codes.shape[1], store.vectors(graph)
         # Each layout that an instruction has, once.
         keys, cell = np.unique(codes + np.arange(k) * len(vectors), return_inverse=True)
