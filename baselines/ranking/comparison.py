@@ -1,6 +1,6 @@
-"""Several runs side by side: a line for each, spreads, and paired gains."""
+"""Several runs side by side: a line for each, spreads, and gains."""
 
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, List, Mapping
 
 import numpy as np
 
@@ -9,77 +9,6 @@ from baselines.ranking import metrics
 from baselines.ranking import report
 
 _CONFIDENCE = 0.95
-_RESAMPLES = 9999
-
-
-def grouped_interval(
-    values: Sequence[float],
-    groups: Sequence[str],
-    confidence: float = 0.95,
-    seed: int = 0,
-) -> Tuple[float, float]:
-    """Confidence interval of a mean over graphs that come in groups.
-
-    Kernels of one program are alike, so they are not that many independent
-    measurements: whole groups are drawn with replacement, and the mean over all
-    graphs of those drawn has the percentiles that are returned.
-
-    Args:
-        values: [n], one figure per graph, none NaN.
-        groups: the group of each graph.
-        confidence: e.g. 0.95.
-        seed: the same seed gives the same interval.
-
-    Returns:
-        (low, high); both NaN for a single group, which says nothing of others.
-    """
-    _, members = np.unique(np.asarray(groups), return_inverse=True)
-    sums, sizes = np.bincount(members, values), np.bincount(members)
-    if len(sizes) == 1:
-        return float('nan'), float('nan')
-    rng = np.random.default_rng(seed)
-    drawn = rng.integers(0, len(sizes), (_RESAMPLES, len(sizes)))
-    means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
-    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return float(low), float(high)
-
-
-def paired_gain(
-    task: str,
-    ours: Sequence[report.GraphResult],
-    theirs: Sequence[Sequence[report.GraphResult]],
-) -> Dict[str, Dict[str, Any]]:
-    """How much better one model is than others, on the same graphs.
-
-    Args:
-        task: 'tile' or 'layout'.
-        ours: the graphs, scored by the one.
-        theirs: the same graphs in the same order, scored by each of the others;
-            on each graph it is compared with the mean of their figures.
-
-    Returns:
-        For each measure a dict: `gain`, the mean over graphs of the difference,
-        positive where ours is better; `low` and `high`, its 95 % interval with
-        programs drawn as a whole, None where it is unknown.  All are None for a
-        measure that is defined on no graph.
-    """
-    ids = [result.graph_id for result in ours]
-    mine = report.per_graph(task, ours)
-    others = [report.per_graph(task, results) for results in theirs]
-    groups = np.array([report.group_of(task, graph_id) for graph_id in ids])
-    found = {}
-    for measure in metrics.MEASURES[task]:
-        sign = 1 if measure.more_is_better else -1
-        other = np.mean([values[measure.key] for values in others], axis=0)
-        gain = sign * (mine[measure.key] - other)
-        known = ~np.isnan(gain)
-        low = high = mean = None
-        if known.any():
-            mean = float(gain[known].mean())
-            low, high = grouped_interval(gain[known], groups[known], _CONFIDENCE)
-            low, high = (None, None) if np.isnan(low) else (low, high)
-        found[measure.key] = {'gain': mean, 'low': low, 'high': high}
-    return found
 
 
 def format_runs(summaries: Mapping[str, Mapping[str, Any]]) -> str:

@@ -7,7 +7,7 @@ divided by their normalizers first).  Functions on several graphs take a list
 of such pairs.  Nothing here knows of models or files.
 """
 
-from typing import Callable, Dict, Iterable, List, NamedTuple, Tuple
+from typing import Callable, Dict, Iterable, List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -212,6 +212,38 @@ def bootstrap_interval(
         method='BCa',
         random_state=np.random.default_rng(seed),
     ).confidence_interval
+    return float(low), float(high)
+
+
+def grouped_interval(
+    values: Sequence[float],
+    groups: Sequence[str],
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Tuple[float, float]:
+    """Confidence interval of a mean over graphs that come in groups.
+
+    Kernels of one program are alike, so they are not that many independent
+    measurements: whole groups are drawn with replacement, and the mean over all
+    graphs of those drawn has the percentiles that are returned.
+
+    Args:
+        values: [n], one figure per graph, none NaN.
+        groups: the group of each graph.
+        confidence: e.g. 0.95.
+        seed: the same seed gives the same interval.
+
+    Returns:
+        (low, high); both NaN for a single group, which says nothing of others.
+    """
+    _, members = np.unique(np.asarray(groups), return_inverse=True)
+    sums, sizes = np.bincount(members, values), np.bincount(members)
+    if len(sizes) == 1:
+        return float('nan'), float('nan')
+    rng = np.random.default_rng(seed)
+    drawn = rng.integers(0, len(sizes), (_RESAMPLES, len(sizes)))
+    means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
+    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
     return float(low), float(high)
 
 

@@ -6,13 +6,14 @@ One summary serves both tasks; `metrics.MEASURES` says what each reports.
 import collections
 import json
 import math
-from typing import Any, Callable, Dict, List, NamedTuple, Sequence
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
 from baselines import text
 from baselines.data import families
 from baselines.ranking import metrics
+from baselines.ranking import noise
 
 _CONFIDENCE = 0.95
 
@@ -24,11 +25,14 @@ class GraphResult(NamedTuple):
         graph_id: stem of its file.
         scores: [c], lower = predicted faster.
         runtimes: [c], positive; tile runtimes divided by their normalizers.
+        configurations: [c], equal numbers for equal configurations, whose runtimes
+            are repeated measurements; None where that is not known.
     """
 
     graph_id: str
     scores: np.ndarray
     runtimes: np.ndarray
+    configurations: Optional[np.ndarray] = None
 
 
 class _Task(NamedTuple):
@@ -55,15 +59,22 @@ def summarise(task_name: str, results: Sequence[GraphResult]) -> Dict[str, Any]:
         A dict:
           task: its name.
           confidence: of the intervals, 0.95.
+          interval_over: what the overall intervals are over, 'programs' or
+            'graphs'; those of a group of kernels are over its kernels.
           overall: a group over all graphs.
           groups: {name: group}, sorted by name.
         A group is a dict with the integers `graphs` and `configurations`,
         `opa_pooled` (all pairs of the group in one pot, as published), and per
         measure a dict:
           mean: over the graphs where the measure is defined.
-          low, high: bootstrap interval of that mean; None for a single graph.
+          low, high: bootstrap interval of that mean; None for a single graph,
+            and overall for a single program.  It is over other graphs or programs
+            of the kind, and knows nothing of other seeds.
           random: the same mean, expected for random scores.
           graphs: how many graphs the mean is of.
+        In a layout summary, `noise` says what repeated measurements tell, as
+        `noise.Noise` does: means over the `graphs` that have some, and `tau` of
+        the model on these; None where there is none.
         OPA and tau are not defined for a graph whose runtimes are all equal;
         tau of constant scores counts 0.  Whatever is not defined is None.
 
@@ -84,12 +95,18 @@ def summarise(task_name: str, results: Sequence[GraphResult]) -> Dict[str, Any]:
             row = _measured(measures, result)
         except ValueError as error:
             raise ValueError(f'{result.graph_id}: {error}') from None
-        rows[group_of(result.graph_id)].append(row)
+        row.update(graph_id=result.graph_id, group=group_of(result.graph_id))
+        rows[row['group']].append(row)
     return {
         'task': task_name,
         'confidence': _CONFIDENCE,
-        'overall': _group(measures, [row for some in rows.values() for row in some]),
-        'groups': {name: _group(measures, rows[name]) for name in sorted(rows)},
+        'interval_over': f'{_TASKS[task_name].group}s',
+        'overall': _group(
+            measures, [r for some in rows.values() for r in some], 'group'
+        ),
+        'groups': {
+            name: _group(measures, rows[name], 'graph_id') for name in sorted(rows)
+        },
     }
 
 
@@ -149,12 +166,17 @@ def _measured(
     for measure in measures:
         value = measure.of_graph(scores, runtimes)
         row[measure.key] = value, measure.of_random(runtimes)
+    configurations = getattr(result, 'configurations', None)
+    if configurations is not None:
+        row['noise'] = noise.of_graph(runtimes, configurations)
     return row
 
 
 def _group(
-    measures: Sequence[metrics.Measure], rows: List[Dict[str, Any]]
+    measures: Sequence[metrics.Measure], rows: List[Dict[str, Any]], draw: str
 ) -> Dict[str, Any]:
+    """Summary of some graphs; what intervals draw is 'group' or 'graph_id'."""
+    drawn = np.array([row[draw] for row in rows])
     correct, total = np.sum([row['pairs'] for row in rows], axis=0)
     group: Dict[str, Any] = {
         'graphs': len(rows),
@@ -163,17 +185,22 @@ def _group(
     }
     for measure in measures:
         pairs = np.array([row[measure.key] for row in rows])
-        pairs = pairs[~np.isnan(pairs[:, 0])]
-        group[measure.key] = _mean_of(pairs)
+        known = ~np.isnan(pairs[:, 0])
+        group[measure.key] = _mean_of(pairs[known], drawn[known])
+    if any('noise' in row for row in rows):
+        group['noise'] = _mean_noise(rows)
     return group
 
 
-def _mean_of(pairs: np.ndarray) -> Dict[str, Any]:
+def _mean_of(pairs: np.ndarray, drawn: np.ndarray) -> Dict[str, Any]:
     """Summary of float64 [n, 2], (model, random) per graph."""
     if not len(pairs):
         return dict(mean=None, low=None, high=None, random=None, graphs=0)
     mean, random = pairs.mean(axis=0)
-    low, high = metrics.bootstrap_interval(pairs[:, 0], _CONFIDENCE)
+    if len(set(drawn)) == len(drawn):
+        low, high = metrics.bootstrap_interval(pairs[:, 0], _CONFIDENCE)
+    else:
+        low, high = metrics.grouped_interval(pairs[:, 0], drawn, _CONFIDENCE)
     known = not math.isnan(low)
     return {
         'mean': float(mean),
@@ -182,6 +209,23 @@ def _mean_of(pairs: np.ndarray) -> Dict[str, Any]:
         'random': float(random),
         'graphs': len(pairs),
     }
+
+
+def _mean_noise(rows: List[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
+    """Means over the graphs that were measured repeatedly; None without any."""
+    known = [
+        {**row['noise']._asdict(), 'tau': row['kendall_tau'][0]}
+        for row in rows
+        if row['noise'] and row['noise'].tau_ceiling is not None
+    ]
+    if not known:
+        return None
+    found: Dict[str, Any] = {'graphs': len(known)}
+    for key in known[0]:
+        values = [one[key] for one in known if one[key] is not None]
+        mean = float(np.mean(values)) if values else None
+        found[key] = sum(values) if key in ('repeated', 'repeats') else mean
+    return found
 
 
 def to_json(summary: Dict[str, Any]) -> str:
@@ -204,19 +248,28 @@ def format_table(summary: Dict[str, Any]) -> str:
     task, overall = _TASKS[summary['task']], summary['overall']
     measures = metrics.MEASURES[summary['task']]
 
+    noisy = overall.get('noise')
+
     def cells(group: Dict[str, Any], field: str = 'mean') -> List[str]:
-        return [text.cell(group[m.key][field], m.show) for m in measures]
+        found = [text.cell(group[m.key][field], m.show) for m in measures]
+        if noisy:
+            limits = field == 'mean' and group['noise'] or {}
+            known = [limits.get('tau_twice'), limits.get('tau_ceiling')]
+            found[1:1] = [text.cell(tau, '.3f') for tau in known]
+        return found
 
     head = [task.group, task.graph, 'configs', *(m.title for m in measures)]
+    if noisy:
+        head[4:4] = ['again', 'ceiling']
     body = [
         [name, *_counts(group), *cells(group)]
         for name, group in summary['groups'].items()
     ]
-    percent = f'{summary["confidence"]:.0%}'
+    interval = f'  {summary["confidence"]:.0%} interval'
     foot = [
         ['all', *_counts(overall), *cells(overall)],
-        [f'  {percent} interval, from', '', '', *cells(overall, 'low')],
-        [f'  {percent} interval, to', '', '', *cells(overall, 'high')],
+        [f'{interval}, from', '', '', *cells(overall, 'low')],
+        [f'{interval}, to', '', '', *cells(overall, 'high')],
         ['random choice', '', '', *cells(overall, 'random')],
     ]
     lines = text.table([head, *body, *foot], rules=(1, 1 + len(body)), width=text.WIDTH)
@@ -228,7 +281,11 @@ def _remarks(task, measures, overall) -> List[str]:
     remarks = [
         '  '.join(dict.fromkeys(m.legend for m in measures if m.legend)),
         f'OPA is the mean over {task.graph}; all pairs pooled: {pooled}.',
+        f'Intervals are over {task.group}s drawn at random; seeds are not in them.',
     ]
+    noisy = overall.get('noise')
+    if noisy:
+        remarks += _noise_remarks(noisy)
     left_out = overall['graphs'] - overall['kendall_tau']['graphs']
     if left_out:
         remarks.append(
@@ -236,6 +293,19 @@ def _remarks(task, measures, overall) -> List[str]:
             f'{task.graph}, whose runtimes are all equal.'
         )
     return ['', *remarks]
+
+
+def _noise_remarks(noisy: Dict[str, Any]) -> List[str]:
+    agree = text.cell(noisy['tau_twice'], '.2f')
+    ceiling = text.cell(noisy['tau_ceiling'], '.2f')
+    return [
+        f'Noise: {text.count(noisy["repeated"], "configuration")} of '
+        f'{text.count(noisy["graphs"], "graph")} measured again, '
+        f'{noisy["relative_std"]:.1e} of the runtime apart.',
+        f'tau of the model there {noisy["tau"]:.2f}; of two measurements with each '
+        f'other (again) {agree};',
+        f'of a perfect model about {ceiling} (ceiling, simulated with that noise).',
+    ]
 
 
 def _counts(group: Dict[str, Any]) -> List[str]:

@@ -1,12 +1,13 @@
 """Several runs of a collection as one model: their scores, averaged."""
 
+import functools
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
 
 from baselines import registry
-from baselines.ranking import comparison
 from baselines.ranking import ensembles
+from baselines.ranking import paired
 from baselines.ranking import report
 from baselines.ranking import submission
 from baselines.tasks import predict
@@ -129,6 +130,14 @@ def write(scored: Scored, averaged: Sequence[np.ndarray], output: str) -> int:
     return len(rows)
 
 
+def results_of(
+    scored: Scored, scores: Sequence[Sequence[np.ndarray]]
+) -> List[List[report.GraphResult]]:
+    """The graphs of the split with the scores of each of several models."""
+    result = functools.partial(scored.first.result, scored.store)
+    return [[result(i, some) for i, some in enumerate(model)] for model in scores]
+
+
 def measure(scored: Scored, averaged: Sequence[np.ndarray], by: str) -> Dict[str, Any]:
     """Measures the ensemble and each run, and compares them graph by graph.
 
@@ -141,20 +150,11 @@ def measure(scored: Scored, averaged: Sequence[np.ndarray], by: str) -> Dict[str
         A dict:
           ensemble: its summary, as `predict.evaluate` returns it.
           members: {model directory: summary}.
-          gain_over: {model directory: gains}, from `comparison.paired_gain`.
+          gain_over: {model directory: gains}, from `paired.paired_gain`.
           gain_over_mean: gains over the mean of the runs' figures.
     """
     store, predictor = scored.store, scored.first
-    runtimes = [predictor.labels(store, i) for i in range(store.num_graphs)]
-
-    def results(scores):
-        return [
-            report.GraphResult(*parts)
-            for parts in zip(store.graph_ids, scores, runtimes)
-        ]
-
-    ours = results(averaged)
-    members = [results(scores) for scores in scored.scores]
+    ours, *members = results_of(scored, [averaged, *scored.scores])
     summary = predictor.summarise(ours)
     task = summary['task']
     described = predict.describe(predictor.run, store, scored.split)
@@ -171,8 +171,8 @@ def measure(scored: Scored, averaged: Sequence[np.ndarray], by: str) -> Dict[str
             for (model_dir, member), theirs in zip(scored.predictors.items(), members)
         },
         'gain_over': {
-            model_dir: comparison.paired_gain(task, ours, [theirs])
+            model_dir: paired.paired_gain(task, ours, [theirs])
             for model_dir, theirs in zip(scored.predictors, members)
         },
-        'gain_over_mean': comparison.paired_gain(task, ours, members),
+        'gain_over_mean': paired.paired_gain(task, ours, members),
     }

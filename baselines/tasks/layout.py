@@ -74,6 +74,10 @@ class Layouts(task.Task):
         """Runtimes of a program in nanoseconds."""
         return np.asarray(store.config_runtime[store.rows('config', number)])
 
+    def configurations(self, store, number):
+        """Numbers of different configurations, as they were packed."""
+        return np.asarray(store.config_group[store.rows('config', number)])
+
 
 def _model_class(name: str, models_file: registry.Own) -> type:
     known = {**registry.layout_models(models_file), trees_lib.NAME: trees_lib.Trees}

@@ -9,7 +9,6 @@ from baselines import registry
 from baselines.data.packed import splits
 from baselines.finished import differences
 from baselines.finished import finding
-from baselines.ranking import report
 from baselines.ranking import submission
 from baselines.tasks import prediction
 from baselines.tasks import task
@@ -141,8 +140,8 @@ def measure(predictor: prediction.Predictor, split: str) -> Dict[str, Any]:
     store = predictor.open_split(split)
     check_runtimes(store)
     results = [
-        report.GraphResult(name, scores, predictor.labels(store, number))
-        for number, (name, scores) in enumerate(predictor.score(store))
+        predictor.result(store, number, scores)
+        for number, (_, scores) in enumerate(predictor.score(store))
     ]
     return {**describe(predictor.run, store, split), **predictor.summarise(results)}
 

@@ -19,6 +19,7 @@ from baselines.features import normalizer as normalizer_lib
 from baselines.measuring import packaged
 from baselines.ranking import ensembles
 from baselines.ranking import metrics
+from baselines.ranking import report
 from baselines.ranking import submission
 from baselines.simulated import folders
 from baselines.tasks import boosting
@@ -136,6 +137,27 @@ class Task(abc.ABC):
     @abc.abstractmethod
     def labels(self, store: splits.PackedSplit, number: int) -> np.ndarray:
         """The measured runtimes of a graph's configurations."""
+
+    def configurations(
+        self, store: splits.PackedSplit, number: int
+    ) -> Optional[np.ndarray]:
+        """Numbers of a graph's configurations, equal for equal ones; None: unknown.
+
+        Tiles are unknown: columns leave something of them out, so equal rows may be
+        different tiles.
+        """
+        return None
+
+    def result(
+        self, store: splits.PackedSplit, number: int, scores: np.ndarray
+    ) -> report.GraphResult:
+        """A graph with its scores and what was measured of it."""
+        return report.GraphResult(
+            store.graph_ids[number],
+            scores,
+            self.labels(store, number),
+            self.configurations(store, number),
+        )
 
     def row(self, graph_id: str, scores: np.ndarray) -> submission.Row:
         """A graph's row of the CSV."""

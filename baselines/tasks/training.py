@@ -269,8 +269,7 @@ class Training(task.Task):
     def _final_error(self, split, scored) -> Dict[str, float]:
         store = self.stores[split]
         results = [
-            report.GraphResult(graph_id, scores, self.labels(store, number))
-            for number, (graph_id, scores) in enumerate(zip(store.graph_ids, scored))
+            self.result(store, number, scores) for number, scores in enumerate(scored)
         ]
         return report.final_error(self.collection.task, results)
 

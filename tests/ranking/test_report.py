@@ -31,6 +31,7 @@ random choice                           0.233  0.000   0.000  0.500  0.000   1.0
 
 top-k: (best of the k ranked first - best) / best.  Kaggle: 1 - top-5.
 OPA is the mean over kernels; all pairs pooled: 0.750.
+Intervals are over programs drawn at random; seeds are not in them.
 OPA and tau leave out 1 of 3 kernels, whose runtimes are all equal.
 """
 
@@ -155,6 +156,67 @@ def test_table_is_this():
         if isinstance(summary['overall'][key], dict):
             summary['overall'][key].update(low=0.125, high=None)
     assert report.format_table(summary) == _TABLE.strip()
+
+
+def _measured_twice(graph_id, scores, runtimes, again):
+    which = np.concatenate([np.arange(len(runtimes)), np.arange(len(again))])
+    return GraphResult(
+        graph_id, np.array(scores)[which], np.concatenate([runtimes, again]), which
+    )
+
+
+def test_the_noise_ceiling_stands_beside_tau():
+    # Two programs without noise, and one that was measured once.
+    known = [
+        _measured_twice('a', [1, 2, 3], [10.0, 30.0, 20.0], [10.0, 30.0]),
+        _measured_twice('b', [1, 2, 3], [10.0, 20.0, 30.0], [10.0, 20.0, 30.0]),
+    ]
+    once = _RIGHT._replace(configurations=np.arange(3))
+    summary = report.summarise('layout', [*known, once])
+    assert summary['groups'][once.graph_id]['noise'] is None
+    assert summary['groups']['b']['noise'] == {
+        'graphs': 1,
+        'repeated': 3,
+        'repeats': 3,
+        'relative_std': 0.0,
+        'tau_twice': 1.0,
+        'tau_ceiling': 1.0,
+        'tau': 1.0,
+    }
+    noisy = summary['overall']['noise']
+    assert (noisy['graphs'], noisy['repeats']) == (2, 5)
+    assert noisy['tau_ceiling'] == pytest.approx(1)
+    # On these two, of a: of 5 measurements 8 pairs differ in both; the two of
+    # 30 with the one of 20 are the wrong way round: (6 - 2) / 8.
+    assert noisy['tau'] == pytest.approx((4 / 8 + 1) / 2)
+    head, _, first, *_, last, second, third = report.format_table(summary).splitlines()
+    assert head.split()[3:6] == ['tau', 'again', 'ceiling']
+    assert first.split()[3:6] == ['0.500', '1.000', '1.000']
+    assert last.startswith('Noise: 5 configurations of 2 graphs measured again')
+    assert 'tau of the model there 0.75; of two measurements' in second
+    assert 'a perfect model about 1.00 (ceiling' in third
+    row = next(
+        line
+        for line in report.format_table(summary).splitlines()
+        if line.startswith(once.graph_id)
+    )
+    assert row.split()[4:6] == ['-', '-']
+
+
+def test_kernels_of_one_program_are_not_drawn_one_by_one():
+    results = [
+        GraphResult(f'{program}_{i}', [0, 1], [1 + 0.1 * error, 1])
+        for program, error in (('p', 1), ('q', 3))
+        for i in range(30)
+    ]
+    summary = report.summarise('tile', results)
+    assert summary['interval_over'] == 'programs'
+    overall = summary['overall']['top_1_error']
+    # Two programs of means .1 and .3: pp, pq and qq are drawn.
+    assert (overall['low'], overall['high']) == pytest.approx((0.1, 0.3))
+    assert summary['groups']['p']['top_1_error']['high'] == pytest.approx(0.1)
+    alone = report.summarise('tile', results[:30])['overall']['top_1_error']
+    assert alone['low'] is None  # one program says nothing of others
 
 
 def test_table_stays_within_100_columns():
