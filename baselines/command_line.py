@@ -11,7 +11,7 @@ import os
 import shlex
 import shutil
 import sys
-from typing import Callable, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence
 
 from baselines import config
 from baselines import text
@@ -60,15 +60,20 @@ def refuse_arguments(argv: Sequence[str]) -> None:
         sys.exit(f'error: {argv[1]!r} is not a flag; see {argv[0]} --help')
 
 
-def add_run_arguments(parser: argparse.ArgumentParser, split: str = 'test') -> None:
-    """Declares which runs, and which data, a command works on."""
+def add_run_arguments(parser: argparse.ArgumentParser, split: str = 'test') -> Any:
+    """Declares which runs, and which data, a command works on.
+
+    Returns:
+        The group in which one option has to be given, for what may be in place of
+        --dir.
+    """
     defaults = {f.name: f.default for f in dataclasses.fields(config.TileConfig)}
-    parser.add_argument(
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument(
         '--dir',
         '--dirs',
         dest='dirs',
         nargs='+',
-        required=True,
         metavar='RUN',
         help=f'runs: each {finding.FORMS}',
     )
@@ -114,6 +119,7 @@ def add_run_arguments(parser: argparse.ArgumentParser, split: str = 'test') -> N
             action='store_true',
             help=config.help_of(config.TileConfig, name),
         )
+    return which
 
 
 def guarded(work: Callable[[], Optional[int]]) -> int:

@@ -10,6 +10,11 @@ how it differs from the others.  Runs that differ in nothing but seed or fold ha
 their mean and standard deviation below.  By default the
 validation split is measured, for runs of a --fold their fold; the published test
 split has no runtimes.
+
+  tpugraphs evaluate --compare 'wide*' latest
+
+tells whether one model is better than another, by a paired test over programs; a
+pattern stands for the runs of one model with several seeds.
 """
 
 import argparse
@@ -21,7 +26,13 @@ from baselines import commands
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    command_line.add_run_arguments(parser, split='valid')
+    which = command_line.add_run_arguments(parser, split='valid')
+    which.add_argument(
+        '--compare',
+        nargs=2,
+        metavar=('A', 'B'),
+        help='test whether run A is better than run B, or the runs of a pattern each',
+    )
     parser.add_argument(
         '--json', action='store_true', help='print JSON in place of the table'
     )
@@ -34,14 +45,15 @@ def run(args: argparse.Namespace) -> None:
     from baselines.tasks import prediction
     from baselines.tasks import reports
 
-    reports.evaluate_runs(
-        args.dirs,
-        prediction.data_options(args),
-        args.models_file,
-        args.split,
-        as_json=args.json,
-        output=args.output,
-    )
+    options = prediction.data_options(args), args.models_file, args.split
+    if args.compare:
+        reports.compare_runs(
+            *args.compare, *options, as_json=args.json, output=args.output
+        )
+    else:
+        reports.evaluate_runs(
+            args.dirs, *options, as_json=args.json, output=args.output
+        )
 
 
 if __name__ == '__main__':

@@ -43,7 +43,8 @@ def _runs_table(collection: str, summaries: Mapping[str, Any]) -> str:
             rules = [1, 1 + len(summaries)]
             rows.append([f'mean of {len(some)}: {group}', '', *_cells(measures, some)])
             spread = _cells(measures, some, lambda values: np.std(values, ddof=1))
-            rows.append(['  standard deviation', '', *spread])
+            over = 'folds' if len({one.get('fold') for one in some}) > 1 else 'seeds'
+            rows.append([f'  deviation over {over}', '', *spread])
     return '\n'.join(text.table(rows, rules=rules, width=text.WIDTH))
 
 

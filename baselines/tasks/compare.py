@@ -2,6 +2,7 @@
 
 from typing import Any, Dict
 
+from baselines import registry
 from baselines.finished import finding
 from baselines.ranking import paired
 from baselines.ranking import report
@@ -14,7 +15,7 @@ def compare(
     ours: str,
     theirs: str,
     data: prediction.DataOptions,
-    models_file: str = '',
+    models_file: registry.Own = '',
     split: str = 'valid',
 ) -> Dict[str, Any]:
     """Tests by program whether one model is better than another.
@@ -43,7 +44,7 @@ def compare(
         raise ValueError(
             f'--compare: {shared[0]} is on both sides; name two different models'
         )
-    predictors = predict.load_predictors([*sides[0], *sides[1]], data, models_file)
+    predictors = ensemble.load([*sides[0], *sides[1]], data, models_file)
     labels = predict.labels_of(predictors)
     scored = ensemble.score(predictors, split, must_measure=True)
     results = ensemble.results_of(scored, scored.scores)

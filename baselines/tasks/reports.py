@@ -16,7 +16,9 @@ from baselines.ranking import choices_files
 from baselines.ranking import choices_text
 from baselines.ranking import comparison
 from baselines.ranking import ensembles
+from baselines.ranking import paired
 from baselines.ranking import report
+from baselines.tasks import compare
 from baselines.tasks import ensemble
 from baselines.tasks import predict
 from baselines.tasks import prediction
@@ -53,7 +55,35 @@ def evaluate_runs(
         summaries[model_dir] = summary
     if len(summaries) > 1 and not as_json:
         print(f'\n{comparison.format_runs(summaries)}')
-    described = report.to_json(summary if len(summaries) == 1 else summaries)
+    _write_json(summary if len(summaries) == 1 else summaries, as_json, output)
+
+
+def compare_runs(
+    ours: str,
+    theirs: str,
+    data: prediction.DataOptions,
+    models_file: str,
+    split: str,
+    *,
+    as_json: bool = False,
+    output: Optional[str] = None,
+) -> None:
+    """Prints whether one model is better than another.
+
+    The arguments are the command's options, see `evaluate_runs`.
+
+    Raises:
+        ValueError: what `compare.compare` refuses.
+        OSError: `output` cannot be written.
+    """
+    found = compare.compare(ours, theirs, data, models_file, split)
+    if not as_json:
+        print(paired.format_test(found))
+    _write_json(found, as_json, output)
+
+
+def _write_json(found: Dict[str, Any], as_json: bool, output: Optional[str]) -> None:
+    described = report.to_json(found)
     if as_json:
         print(described)
     if output:

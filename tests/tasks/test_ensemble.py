@@ -157,10 +157,10 @@ def test_evaluation_is_on_the_fold(folded, data, run_command, capsys):
         ['Tiny', 'fold', f'{i}/3', count] for i, count in zip((1, 2, 3), '643')
     ]
     assert lines[6][:4] == ['mean', 'of', '3:', 'Tiny']
-    assert lines[7][:2] == ['standard', 'deviation']
+    assert lines[7][:3] == ['deviation', 'over', 'folds']
     shown = [float(line[4]) for line in lines[2:5]]
     assert float(lines[6][4]) == pytest.approx(np.mean(shown), abs=0.001)
-    assert float(lines[7][2]) == pytest.approx(np.std(shown, ddof=1), abs=0.001)
+    assert float(lines[7][3]) == pytest.approx(np.std(shown, ddof=1), abs=0.001)
 
 
 def test_other_data_is_taken_whole(root, folded, tmp_path, capsys):
@@ -435,6 +435,37 @@ def test_what_is_no_ensemble(root, plain, run_command, tmp_path, capsys):
     assert not output.exists()
 
 
+def test_two_models_are_compared(root, plain, run_command, capsys):
+    train = ['--split', 'train']
+    other = str(_train(root, 'other', lr=1e-6)[0])
+    capsys.readouterr()
+    assert run_command('evaluate', '--compare', f'{root}/plain/*', other, *train) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == [
+        'A: Tiny lr=.1 seed 0, Tiny lr=.1 seed 1',
+        'B: Tiny lr=1e-06 seed 0',
+        'train of tile:xla: 10 kernels of 3 programs',
+    ]
+    assert lines[-3] == '3 programs can show none: it takes 6.'
+    assert '2 runs of A' in lines[-2] and 'unknown for B' in lines[-1]
+    as_json = ['--json', '--compare', *plain]
+    assert run_command('evaluate', *as_json, *train) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found['a'] == {'names': ['Tiny seed 0'], 'dirs': [plain[0]]}
+    gain = found['measures']['opa']
+    assert gain['gain'] == pytest.approx(gain['ours'] - gain['theirs'])
+    for argv, words in (
+        ([plain[0], f'{root}/plain/*'], f'--compare: {plain[0]} is on both sides'),
+        ([*plain, '--dir', plain[0]], None),
+    ):
+        if words is None:
+            with pytest.raises(SystemExit):
+                run_command('evaluate', '--compare', *argv)
+        else:
+            assert run_command('evaluate', '--compare', *argv) == 1
+            assert words in capsys.readouterr().err
+
+
 def test_layouts_are_averaged_as_well(root, tmp_path):
     dirs = [
         str(
@@ -456,6 +487,9 @@ def test_layouts_are_averaged_as_well(root, tmp_path):
     found = ensemble.measure(scored, averaged, 'scores')
     assert found['ensemble']['collection'] == 'layout:xla:random'
     assert found['ensemble']['overall']['graphs'] == 4
+    # A third of their configurations repeat others, at random runtimes.
+    noisy = found['ensemble']['overall']['noise']
+    assert noisy['graphs'] == 4 and abs(noisy['tau_twice']) < 0.5
     assert ensemble.write(scored, averaged, str(tmp_path / 'e.csv')) == 4
     orders = _rows(tmp_path / 'e.csv').values()
     assert [len(order.split(';')) for order in orders] == [40] * 4
