@@ -102,6 +102,11 @@ class _Config(Optimisation):
         'Also grow gradient-boosted trees, and score with the mean of both '
         '(docs/models.md); needs LightGBM: pip install -e .[trees].',
     )
+    init_from: str = _setting(
+        '',
+        "Start from the weights of another run of the same model, and keep that run's "
+        'scaling of features; named as in --dir.',
+    )
     sample_data: bool = _setting(
         False, 'Use simulated data, made on first use, in place of --data_root.'
     )

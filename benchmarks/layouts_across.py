@@ -1,23 +1,22 @@
-"""Trains layout models by one rule book, and tests them by others and on real programs.
+"""Trains layout models on one collection, tests them on others and on real programs.
 
   python benchmarks/layouts_across.py --work ~/out/layouts --real ~/real/layout/xla
-  python benchmarks/layouts_across.py --work ~/out/layouts --table   # what is there
+  python benchmarks/layouts_across.py --work ~/out/layouts --real ... --adapt
 
 A model that was made on one simulator may know no more than its rules.  So every
-model is trained on simulated programs of `roofline`, `products`, `drawn` (see
-docs/simulated-data-layout.md) or the first two together, and measured on the test
-programs of all of them, and on real ones that it never saw: --real is a folder
-with <search>/<split>/<program>.npz of measured programs.  Rows beside the models:
-random order, the formula alone, and gradient-boosted trees (LightGBM) on sums over
-nodes of padded work and traffic.
+model is trained on simulated programs of the rule books `roofline` and `drawn` (see
+docs/simulated-data-layout.md) and measured on the test programs of these and of
+`products`, on the measured programs that ship with the package (`measured`), and on
+real ones that it never saw: --real is a folder with <search>/<split>/<program>.npz.
+`formula` is PaddedSAGE without a training, `strong` the recipe.
 
-With --within the models are trained on 400 configurations of unet3d, and tested on
-others: equal configurations are on one side.  Trees see the layouts themselves
-there.
+With --adapt models are trained on some configurations of unet3d, a fifth of them to
+validate on, and tested on all others; equal configurations are on one side.
+`adapted` has begun with the weights of its run on `drawn` (--init_from).
 
 Figures are Kendall's tau, the mean over programs, plus or minus the standard
-deviation over seeds; on real programs over different configurations, each with its
-mean runtime.  What is in --work is not trained again.
+deviation over seeds; on real programs also over different configurations, each with
+its mean runtime, after the slash.  What is in --work is not trained again.
 """
 
 import argparse
@@ -26,17 +25,16 @@ import glob
 import io
 import json
 import os
-import re
+import shutil
 import statistics
 import subprocess
 import sys
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 import numpy as np
-from scipy import stats
 
 from baselines import command_line
 from baselines import config
@@ -44,47 +42,54 @@ from baselines import files
 from baselines import recipes
 from baselines.data.layout import records
 from baselines.data.layout import store as store_lib
+from baselines.measuring import packaged
 from baselines.ranking import metrics
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _BOOKS = ('roofline', 'products', 'drawn')
-_SOURCES = (*_BOOKS, 'roofline+products')
-_REAL = ('random/valid/unet_3d.4x4.bf16', 'default/train/unet3d')
-_WITHIN = 400
-_TREES = dict(
-    objective='regression',
-    learning_rate=0.05,
-    num_leaves=15,
-    min_data_in_leaf=3,
-    verbose=-1,
-    num_threads=1,
-)
+_SOURCES = ('drawn', 'roofline')
+_REAL = ('default/train/unet3d', 'random/valid/unet_3d.4x4.bf16')
+_ADAPTED = 'unet3d'
+_SIZES = (25, 50, 100, 400)
+
+Taus = Dict[str, List[float]]  # by target; of real programs two
 
 
 class Row(NamedTuple):
-    """One line of the table: a name and settings of `LayoutConfig`; None: trees."""
+    """One line of the tables.
+
+    Attributes:
+        name: in the table.
+        settings: of `LayoutConfig`.
+        adapts: whether it stands in the table of --adapt.
+    """
 
     name: str
-    settings: Any
+    settings: Mapping[str, Any]
+    adapts: bool = True
 
 
 def rows(epochs: int) -> List[Row]:
-    """The models, all with as many epochs."""
+    """The models, those that learn by steps with as many epochs."""
     strong = dict(recipes.settings('strong', 'layout:xla:random'))
-    length = {'epochs': epochs, 'early_stop': epochs}
-    plain = {**strong, 'model_kwargs_json': '{}', **length}
+    strong.update(epochs=epochs, early_stop=epochs)
+    plain = {**recipes.LAYOUT_TRAINING, 'epochs': epochs, 'early_stop': epochs}
+    formula = {**plain, 'model': 'PaddedSAGE', 'epochs': 1, 'lr': 1e-12}
+    # Published, but for a width of 256.
+    tgraph = {'lr': 1e-3, 'losses': 'PairwiseHingeLoss', 'weight_decay': 1e-5}
+    tgraph['model_kwargs_json'] = '{"hidden_dim": 64, "feature_dropout": 0.2}'
     return [
-        # Untrained it is the formula.
-        Row('formula', {**plain, 'model': 'PaddedSAGE', 'epochs': 1, 'lr': 1e-12}),
-        Row('trees', None),
+        Row('formula', formula, adapts=False),
+        Row('Trees', {**plain, 'model': 'Trees'}),
         Row('ResModel', {**plain, 'model': 'ResModel', 'lr': 1e-3}),
+        Row('TGraph', {**plain, 'model': 'TGraph', **tgraph}),
         Row('HybridSAGE', {**plain, 'model': 'HybridSAGE'}),
-        Row('strong', {**strong, **length}),
+        Row('strong', strong),
     ]
 
 
 def main() -> int:
-    """Simulates, trains what is missing, and prints the tables."""
+    """Makes the data, trains what is missing, and prints a table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -94,49 +99,129 @@ def main() -> int:
     parser.add_argument('--epochs', type=int, default=40)
     parser.add_argument('--rows', nargs='+', help='only these')
     parser.add_argument('--sources', nargs='+', choices=_SOURCES, default=_SOURCES)
-    parser.add_argument('--within', action='store_true', help='train on real programs')
+    parser.add_argument('--adapt', action='store_true', help='train on real programs')
+    parser.add_argument('--sizes', nargs='+', type=int, default=_SIZES)
+    parser.add_argument('--steps', type=int, default=400, help='of --adapt')
     parser.add_argument('--table', action='store_true', help='train nothing')
     args = parser.parse_args()
     command_line.start_tensorflow()
     args.work = files.expand(args.work)
     chosen = [r for r in rows(args.epochs) if not args.rows or r.name in args.rows]
-    real = _real_programs(args.real)
-    if args.within:
-        _within(args, chosen, {k: v for k, v in real.items() if k == 'unet3d'})
+    real = _real_programs(args)
+    if args.adapt:
+        print(_adaptation(args, [row for row in chosen if row.adapts], real[_ADAPTED]))
         return 0
     for book in _BOOKS:
         _simulate(args.work, book)
-    _join(args.work)
+    measured = packaged.folder('layout')
     targets = {
-        book: os.path.join(args.work, 'data', book, 'xla/random/test')
-        for book in _BOOKS
-    }
-    targets = {**targets, **real}
-    found = {
-        (source, row.name, seed): _ensured(args, row, source, seed, targets)
-        for seed in args.seeds
-        for row in chosen
-        for source in args.sources
+        **{book: [_split(args.work, book, 'test')] for book in _BOOKS},
+        'measured': sorted(glob.glob(os.path.join(measured, 'xla/random/*'))),
+        **real,
     }
     for source in args.sources:
-        results = {
-            row.name: [found[source, row.name, seed] for seed in args.seeds]
-            for row in chosen
-        }
-        print(f'trained on {source}\n\n{_table(results, list(targets))}')
+        found = {}
+        for row in chosen:
+            tasks = [Run(args, row, source, seed) for seed in args.seeds]
+            found[row.name] = [each.taus(targets) for each in tasks]
+        print(f'\ntrained on {source}\n\n{_table(found, list(targets))}', flush=True)
     return 0
 
 
-def _real_programs(folder: str) -> Dict[str, str]:
-    """Paths of the measured programs that are there, by name; says what is not."""
-    found = {}
-    for name in _REAL:
-        path = os.path.join(files.expand(folder), f'{name}.npz') if folder else ''
-        if os.path.exists(path):
-            found[os.path.basename(name)] = path
-        else:
-            print(f'{name}: left out, no such file in --real={folder}')
-    return found
+class Run:
+    """One row, trained on one collection with one seed; figures are kept.
+
+    Args:
+        args: of the command line.
+        row: what is trained.
+        source: the collection's folder in --work/data.
+        seed: of the training.
+        init_from: a run to start from.
+    """
+
+    def __init__(self, args, row: Row, source: str, seed: int, init_from: str = ''):
+        self._args, self._source = args, source
+        beginning = '-adapted' if init_from else ''
+        name = f'{row.name}-{source}-{seed}{beginning}-{row.settings["epochs"]}'
+        self._out = os.path.join(args.work, 'runs', name.replace('/', '_'))
+        self._settings = config.LayoutConfig(
+            **{**row.settings, 'source': 'xla', 'search': 'random', 'seed': seed},
+            init_from=init_from,
+            data_root=os.path.join(args.work, 'data', source),
+            cache_dir=os.path.join(args.work, 'cache'),
+            out_dir=self._out,
+        )
+
+    def model_dir(self) -> str:
+        """Trains, unless that was done."""
+        done = glob.glob(os.path.join(self._out, 'model_*'))
+        if done or self._args.table:
+            return done[0] if done else ''
+        from baselines.tasks import train
+
+        start = time.process_time()
+        with contextlib.redirect_stdout(io.StringIO()):
+            model_dir = train.train(self._settings)
+        self._keep({'seconds': [time.process_time() - start]})
+        return model_dir
+
+    def taus(self, targets: Mapping[str, Sequence[str]]) -> Taus:
+        """Tau on each target, a list of folders; measures what is not known."""
+        model_dir = self.model_dir()
+        missing = [name for name in targets if name not in self._known()]
+        if model_dir and missing:
+            from baselines.tasks import predict
+            from baselines.tasks import prediction
+
+            options = prediction.DataOptions(
+                self._settings.data_root, self._settings.cache_dir
+            )
+            with contextlib.redirect_stdout(io.StringIO()):
+                predictor = predict.load_predictor(model_dir, options)
+            for name in missing:
+                found = [self._tau(predictor, folder) for folder in targets[name]]
+                counts = [len(each) for each in found]
+                mean = np.average(np.concatenate(found), axis=0)
+                assert sum(counts)
+                self._keep({name: [float(tau) for tau in mean]})
+            print(f'{self._out}: {self._known()}', file=sys.stderr, flush=True)
+        return self._known()
+
+    def _tau(self, predictor, folder: str) -> np.ndarray:
+        """[programs, 2]: over all configurations, and over different ones."""
+        store = store_lib.LayoutStore.open(folder, self._settings.cache_dir)
+        found = []
+        for number, scores in enumerate(predictor.scores(predictor.scaled(store))):
+            rows_ = store.rows('config', number)
+            group = np.asarray(store.config_group[rows_])
+            _, first = np.unique(group, return_index=True)
+            each = np.asarray(store.group_runtime[store.rows('group', number)])
+            taus = (
+                metrics.kendall_tau(scores, np.asarray(store.config_runtime[rows_])),
+                metrics.kendall_tau(np.asarray(scores)[first], each),
+            )
+            found.append(np.nan_to_num(taus))
+        return np.array(found)
+
+    def _known(self) -> Taus:
+        try:
+            with open(f'{self._out}.json', encoding='utf-8') as stream:
+                return json.load(stream)
+        except FileNotFoundError:
+            return {}
+
+    def _keep(self, figures: Taus) -> None:
+        known = {**self._known(), **figures}
+        os.makedirs(os.path.dirname(self._out), exist_ok=True)
+        with files.write_atomically(f'{self._out}.json') as stream:
+            json.dump(known, stream)
+
+
+# Data ---------------------------------------------------------------------------
+
+
+def _split(work: str, source: str, split: str) -> str:
+    return os.path.join(work, 'data', source, 'xla/random', split)
 
 
 def _simulate(work: str, book: str) -> None:
@@ -150,220 +235,24 @@ def _simulate(work: str, book: str) -> None:
         )
 
 
-def _join(work: str) -> None:
-    """Programs of two books in one folder."""
-    joined = os.path.join(work, 'data', _SOURCES[-1])
-    for split in ('train', 'valid', 'test'):
-        part = os.path.join('xla/random', split)
-        os.makedirs(os.path.join(joined, part), exist_ok=True)
-        for book in _SOURCES[-1].split('+'):
-            for path in glob.glob(os.path.join(work, 'data', book, part, '*.npz')):
-                name = os.path.basename(path)[: -len('.npz')]
-                link = os.path.join(joined, part, f'{name}_{book}.npz')
-                if not os.path.exists(link):
-                    os.link(path, link)
-
-
-# Training ---------------------------------------------------------------------
-
-
-def _ensured(args, row, source, seed, targets) -> Dict[str, float]:
-    """Tau on each target; trains what has no result yet."""
-    name = ''.join(c if c.isalnum() else '_' for c in f'{row.name}-{source}-{seed}')
-    place = os.path.join(args.work, 'runs', f'{name}-{args.epochs}')
-    known = _read(place)
-    missing = [target for target in targets if target not in known]
-    if missing and not args.table:
-        root = os.path.join(args.work, 'data', source)
-        score, known['seconds'] = _trained(args, row, root, seed, place)
-        for target in missing:
-            known[target] = _tau(score, targets[target], args.work)
-        with files.write_atomically(f'{place}.json') as stream:
-            json.dump(known, stream)
-        print(f'{row.name}, {source}, seed {seed}: {known}', file=sys.stderr)
-    return known
-
-
-def _read(place: str) -> Dict[str, float]:
-    if not os.path.exists(f'{place}.json'):
-        return {}
-    with open(f'{place}.json', encoding='utf-8') as stream:
-        return json.load(stream)
-
-
-def _trained(args, row, root, seed, place) -> Tuple[Callable, float]:
-    """Trains a row on <root>/xla/random; returns what scores a store, and seconds."""
-    start = time.process_time()
-    if row.settings is None:
-        return _trees(root, seed, args.work), time.process_time() - start
-    from baselines.tasks import predict
-    from baselines.tasks import prediction
-    from baselines.tasks import train
-
-    settings = config.LayoutConfig(
-        **{**row.settings, 'source': 'xla', 'search': 'random', 'seed': seed},
-        data_root=root,
-        cache_dir=os.path.join(args.work, 'cache'),
-        out_dir=place,
-    )
-    with contextlib.redirect_stdout(io.StringIO()):
-        model_dir = train.train(settings)
-    seconds = time.process_time() - start
-    options = prediction.DataOptions(root, settings.cache_dir)
-    predictor = predict.load_predictor(model_dir, options)
-    return lambda store: list(predictor.scores(predictor.scaled(store))), seconds
-
-
-def _opened(path: str, work: str) -> store_lib.LayoutStore:
-    """A split's folder, or a file: one of its own."""
-    if path.endswith('.npz'):
-        folder = os.path.join(work, 'real', re.sub(r'\W', '_', path))
+def _real_programs(args) -> Dict[str, List[str]]:
+    """A folder for each real program that is there; says what is not."""
+    found = {}
+    for name in _REAL:
+        path = os.path.join(files.expand(args.real), f'{name}.npz')
+        if not args.real or not os.path.exists(path):
+            print(f'{name}: left out, no such file in --real={args.real}')
+            continue
+        program = os.path.basename(name)
+        folder = os.path.join(args.work, 'real', program)
         os.makedirs(folder, exist_ok=True)
-        link = os.path.join(folder, os.path.basename(path))
-        if not os.path.exists(link):
-            os.symlink(path, link)
-        path = folder
-    return store_lib.LayoutStore.open(path, os.path.join(work, 'cache'))
+        shutil.copy(path, folder)
+        found[program] = [folder]
+    return found
 
 
-def _tau(score, path: str, work: str) -> float:
-    """Mean over programs; real ones by different configurations."""
-    store = _opened(path, work)
-    found = []
-    for number, scores in enumerate(score(store)):
-        runtimes = np.asarray(store.config_runtime[store.rows('config', number)])
-        if path.endswith('.npz'):
-            group = np.asarray(store.config_group[store.rows('config', number)])
-            _, first = np.unique(group, return_index=True)
-            scores = np.asarray(scores)[first]
-            runtimes = np.asarray(store.group_runtime[store.rows('group', number)])
-        found.append(np.nan_to_num(metrics.kendall_tau(scores, runtimes)))
-    return float(np.mean(found))
-
-
-# Trees ------------------------------------------------------------------------
-
-
-def _trees(root: str, seed: int, work: str, flat: bool = False) -> Callable:
-    """Fits ranks of runtimes within their program; early stopping on valid.
-
-    Log runtimes in place of ranks are worse by .13 on unet3d: few configurations
-    three times as slow decide.
-    """
-    import lightgbm
-
-    columns = _flat if flat else _pooled
-
-    def data(split, reference=None):
-        store = _opened(os.path.join(root, 'xla/random', split), work)
-        x, y = [], []
-        for number in range(store.num_graphs):
-            x.append(columns(store.record(number)))
-            runtimes = store.config_runtime[store.rows('config', number)]
-            y.append(stats.rankdata(runtimes) / len(runtimes))
-        return lightgbm.Dataset(
-            np.concatenate(x), np.concatenate(y), reference=reference
-        )
-
-    train = data('train')
-    booster = lightgbm.train(
-        {**_TREES, 'seed': seed, 'feature_fraction': 0.8},
-        train,
-        1000,
-        valid_sets=[data('valid', train)],
-        callbacks=[lightgbm.early_stopping(100, verbose=False)],
-    )
-    return lambda store: [
-        booster.predict(columns(store.record(number)))
-        for number in range(store.num_graphs)
-    ]
-
-
-def _flat(record: records.LayoutRecord) -> np.ndarray:
-    return record.node_config_feat.reshape(record.num_configs, -1)
-
-
-def _pooled(record: records.LayoutRecord) -> np.ndarray:
-    """Shares of a program's work by what padding makes of it: [c, columns].
-
-    By kind of instruction (convolution, gradient of a window, dot, reshape) and
-    array: elements, times the padding of the fastest dimension to 128, times that
-    of the second to 8, and the share whose fastest dimension is the last; for the
-    output also with multiply-adds in place of elements.
-    """
-    consumer, producer = record.edge_index.T
-    features, opcode = record.node_feat, record.node_opcode
-    dims_of = features[:, 21:27].astype(np.int64)
-    columns = np.zeros([record.num_configs, 4, 3, 3])
-    products = np.zeros([record.num_configs, 4, 2])
-    totals = np.full([4, 3, 1], 1e-9)
-    work = 1e-9
-    for place, node in enumerate(record.node_config_ids):
-        operands = producer[consumer == node][:2]
-        arrays = [dims_of[i] for i in (node, *operands)]
-        sizes = [float(np.prod(np.maximum(dims, 1))) for dims in arrays]
-        window = max(features[node, 44], 1.0)
-        kind = {26: 0, 34: 2}.get(int(opcode[node]), 3)
-        depth = np.sqrt(sizes[1] * sizes[-1] / sizes[0]) if kind == 2 else 0.0
-        if kind == 0:
-            batch, feature = features[node, [105, 106]].astype(int)
-            depth = window
-            pixels = sizes[0] / max(arrays[0][batch] * arrays[0][feature], 1)
-            kind = int(window > pixels)
-        work += sizes[0] * depth
-        for array, (dims, size) in enumerate(zip(arrays, sizes)):
-            chosen = record.node_config_feat[:, place, 6 * array : 6 * array + 2]
-            rank = np.count_nonzero(dims)
-            usual = np.array([rank - 1, rank - 2])
-            chosen = np.where(chosen < 0, usual, chosen).astype(int).clip(0, 5)
-            fastest, second = np.maximum(dims[chosen], 1).T
-            lanes = -(-fastest // 128) * 128 / fastest
-            both = lanes * -(-second // 8) * 8 / second
-            seen = np.stack([lanes, both, chosen[:, 0] == rank - 1], 1)
-            columns[:, kind, array] += size * seen
-            totals[kind, array] += size
-            if not array:
-                products[:, kind, 0] += size * depth * lanes
-                products[:, kind, 1] += size * depth * np.log(lanes)
-    columns /= totals
-    parts = [columns, products / work, products.sum(1) / work]
-    return np.concatenate([p.reshape(record.num_configs, -1) for p in parts], 1)
-
-
-# Within a program ---------------------------------------------------------------
-
-
-def _within(args, chosen: List[Row], real: Dict[str, str]) -> None:
-    """Prints tau on held-out configurations of each real program."""
-    results: Dict[str, List[Dict[str, float]]] = {row.name: [] for row in chosen}
-    for seed in args.seeds:
-        for row in chosen:
-            known = {}
-            for name, path in real.items():
-                root = os.path.join(args.work, 'within', f'{name}-{seed}')
-                _split(path, os.path.join(root, 'xla/random'), seed)
-                place = os.path.join(root, ''.join(filter(str.isalnum, row.name)))
-                place = f'{place}-{args.epochs}'
-                known[name] = _read(place).get('tau')
-                if known[name] is None and not args.table:
-                    if row.settings is None:
-                        score = _trees(root, seed, args.work, flat=True)
-                    else:
-                        alone = {**row.settings, 'batch': 1, 'configs': 64}
-                        score, _ = _trained(
-                            args, row._replace(settings=alone), root, seed, place
-                        )
-                    test = os.path.join(root, 'xla/random/test')
-                    known[name] = _tau(score, test, args.work)
-                    with files.write_atomically(f'{place}.json') as stream:
-                        json.dump({'tau': known[name]}, stream)
-                    print(row.name, name, seed, known[name], file=sys.stderr)
-            results[row.name].append(known)
-    print(f'trained on {_WITHIN} configurations\n\n{_table(results, list(real))}')
-
-
-def _split(path: str, root: str, seed: int) -> None:
-    """Writes 400 configurations to train, 100 to valid, the others to test."""
+def _draw(path: str, root: str, count: int, seed: int) -> None:
+    """Writes `count` configurations to train and valid, the others to test."""
     if os.path.exists(os.path.join(root, 'test')):
         return
     record = records.read_layout(path)
@@ -371,43 +260,77 @@ def _split(path: str, root: str, seed: int) -> None:
     group = np.unique(flat, axis=0, return_inverse=True)[1].reshape(-1)
     order = np.random.default_rng(seed).permutation(group.max() + 1)[group]
     order = np.argsort(order, kind='stable')
-    bounds = [0, _WITHIN, _WITHIN + 100, len(order)]
+    bounds = [0, count - count // 5, count, len(order)]
     for i in (1, 2):  # no group on two sides
         while group[order[bounds[i]]] == group[order[bounds[i] - 1]]:
             bounds[i] += 1
     for i, split in enumerate(('train', 'valid', 'test')):
         part = np.sort(order[bounds[i] : bounds[i + 1]])
-        folder = os.path.join(root, split)
-        os.makedirs(folder, exist_ok=True)
+        kept = {
+            name: getattr(record, name)[part]
+            for name in ('node_config_feat', 'config_runtime')
+        }
+        os.makedirs(os.path.join(root, split), exist_ok=True)
         records.write_layout(
-            os.path.join(folder, os.path.basename(path)),
-            records.LayoutRecord(
-                **{
-                    **vars(record),
-                    'node_config_feat': record.node_config_feat[part],
-                    'config_runtime': record.config_runtime[part],
-                }
-            ),
+            os.path.join(root, split, os.path.basename(path)),
+            records.LayoutRecord(**{**vars(record), **kept}),
         )
 
 
-def _table(results: Dict[str, List[Dict[str, float]]], targets: List[str]) -> str:
+# Tables -------------------------------------------------------------------------
+
+
+def _adaptation(args, chosen: Sequence[Row], folders: Sequence[str]) -> str:
+    """Tau on the other configurations of a real program, by how many were seen."""
+    [path] = glob.glob(os.path.join(folders[0], '*.npz'))
+    found: Dict[str, List[Taus]] = {}
+    for seed in args.seeds:
+        for size in args.sizes:
+            source = f'{_ADAPTED}-{size}-{seed}'
+            _draw(
+                path, os.path.join(args.work, 'data', source, 'xla/random'), size, seed
+            )
+            targets = {str(size): [_split(args.work, source, 'test')]}
+            alone = {
+                'batch': 1,
+                'configs': min(size // 3, 64),
+                'validation_configs': 300,
+            }
+            for row in chosen:
+                one = row._replace(settings={**row.settings, **alone})
+                begun = {row.name: ''}
+                if row.name != 'Trees':
+                    first = Run(args, row, 'drawn', seed).model_dir()
+                    begun[f'{row.name}, adapted'] = first
+                for name, init_from in begun.items():
+                    taus = Run(args, one, source, seed, init_from).taus(targets)
+                    found.setdefault(name, [{} for _ in args.seeds])
+                    found[name][args.seeds.index(seed)].update(taus)
+    return _table(found, [str(size) for size in args.sizes])
+
+
+def _table(results: Mapping[str, Sequence[Taus]], targets: Sequence[str]) -> str:
     lines = ['| model | ' + ' | '.join(targets) + ' | core seconds |']
     lines += ['|' + ' --- |' * (len(targets) + 2)]
-    lines += ['| random | ' + '0 | ' * len(targets) + '- |']
     for name, seeds in results.items():
-        cells = [_shown([s.get(t) for s in seeds], '.3f') for t in targets]
-        cells += [_shown([s.get('seconds') for s in seeds], '.0f')]
+        cells = [_shown([s.get(t) for s in seeds], target=t) for t in targets]
+        seconds = [s['seconds'][0] for s in seeds if 'seconds' in s]
+        cells.append(f'{statistics.mean(seconds):.0f}' if seconds else '-')
         lines.append(f'| {name} | ' + ' | '.join(cells) + ' |')
     return '\n'.join(lines) + '\n'
 
 
-def _shown(values: List[Any], form: str) -> str:
-    values = [value for value in values if value is not None]
-    if not values:
+def _shown(values: Sequence[Any], target: str) -> str:
+    known = [value for value in values if value is not None]
+    if not known:
         return '-'
-    spread = f' ± {format(statistics.stdev(values), form)}' if len(values) > 1 else ''
-    return format(statistics.mean(values), form) + spread
+    parts = list(zip(*known))[: 2 if 'unet' in target else 1]
+    return ' / '.join(_with_spread(part) for part in parts)
+
+
+def _with_spread(values: Tuple[float, ...]) -> str:
+    spread = f' ± {statistics.stdev(values):.3f}' if len(values) > 1 else ''
+    return f'{statistics.mean(values):.3f}{spread}'
 
 
 if __name__ == '__main__':

@@ -12,6 +12,7 @@ from baselines.tasks import resuming
 from baselines.training import loop
 from baselines.training import losses
 from baselines.training import optimisation
+from baselines.training import runs
 
 
 class Descent:
@@ -45,6 +46,8 @@ class Descent:
             job.num_ops,
             job.normalizer,
         )
+        if job.start:
+            runs.read_weights(job.start.run, job.model)
         job.packer = job.inputs(job.graphs['train'])
         self.trainer = loop.Trainer(
             job.model,

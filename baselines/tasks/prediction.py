@@ -94,6 +94,21 @@ def collection_of(run: runs.Run) -> collections.Collection:
         raise ValueError(f'{runs.run_file(run.model_dir)}: {error}') from None
 
 
+def stored_scaling(run: runs.Run) -> Optional[_Scaling]:
+    """Returns the normaliser that a run holds, and num_ops; None if it does not.
+
+    Raises:
+        ValueError: they are not what they should be.
+    """
+    info = run.info
+    if 'normalizer' not in info:
+        return None
+    num_ops = info.get('num_ops')
+    if not isinstance(num_ops, int) or not 0 < num_ops <= 1 << 16:
+        raise ValueError(f'num_ops should be a number up to 65536, not {num_ops!r}')
+    return normalizer_lib.Normalizer.from_json(info['normalizer']), num_ops
+
+
 class Predictor(task.Task):
     """A run, ready to score.
 
@@ -129,7 +144,7 @@ class Predictor(task.Task):
             self.variant = variants.Variant.from_json(
                 run.info, self.collection.config_columns
             )
-            stored = self._stored_scaling()
+            stored = stored_scaling(run)
         except ValueError as error:
             raise ValueError(f'{runs.run_file(run.model_dir)}: {error}') from None
         self.normalizer, self.num_ops = stored or self._fitted_scaling()
@@ -197,15 +212,6 @@ class Predictor(task.Task):
         title = f'ranking {os.path.basename(store.source)}'
         with self.checked(store):
             yield from task.with_bar(scored, store.num_graphs, title, self.unit)
-
-    def _stored_scaling(self) -> Optional[_Scaling]:
-        info = self.run.info
-        if 'normalizer' not in info:
-            return None
-        num_ops = info.get('num_ops')
-        if not isinstance(num_ops, int) or not 0 < num_ops <= 1 << 16:
-            raise ValueError(f'num_ops should be a number up to 65536, not {num_ops!r}')
-        return normalizer_lib.Normalizer.from_json(info['normalizer']), num_ops
 
     def _fitted_scaling(self) -> _Scaling:
         # Made by the published code, which keeps neither: it fits them to the

@@ -27,6 +27,7 @@ from baselines.ranking import submission
 from baselines.tasks import boosting
 from baselines.tasks import descent
 from baselines.tasks import resuming
+from baselines.tasks import starting
 from baselines.tasks import task
 from baselines.training import loop
 from baselines.training import losses
@@ -111,6 +112,10 @@ class Training(task.Task):
         self.num_ops = normalizer_lib.num_ops(
             (train, self.chosen), self.stores['valid'], self.stores['test']
         )
+        self.start: Optional[starting.Start] = None
+        if config.init_from:
+            self.start = starting.read(config, train, self.num_ops)
+            self.normalizer, self.num_ops = self.start.normalizer, self.start.num_ops
         self.graphs = {
             split: self.scaled(store, split == 'train')
             for split, store in self.stores.items()

@@ -23,9 +23,11 @@ class LayoutTask(conformance.Task):
 
     def pieces(self):
         def program(seed, **sizes):
-            return layout_programs.random_program(
+            made = layout_programs.random_program(
                 seed, configs=conformance.NUM_CONFIGS, **sizes
             )
+            # From 0 to 1, as scaled layouts are.
+            return dataclasses.replace(made, vectors=50 * made.vectors)
 
         return {
             'ordinary': program(0, nodes=12, configurable=4),

@@ -14,4 +14,5 @@ says `is_base = True`: a new model is a new file.  A class of the same name in
     families    the models
     attention   those with attention
     padded      `PhysicalModel` beside the padded work of products
+    tgraph      a model that is learned alone
 """

@@ -22,14 +22,8 @@ _NODE_COLUMNS = {
     'roles': [column for roles in _ROLES for column in roles],
     'window': [schema.NODE.at('window_size_product')],
 }
-# The two fastest dimensions of each array.
-_CONFIG_COLUMNS = {
-    'fastest': [
-        schema.LAYOUT.at(f'{array}_{place}')
-        for array in schema.LAYOUT_ARRAYS
-        for place in range(2)
-    ]
-}
+# Output, input and kernel, each from the fastest dimension on.
+_LAYOUTS = range(len(schema.LAYOUT))
 
 Scaling = Optional[Mapping[str, Sequence[float]]]
 
@@ -105,8 +99,21 @@ class Unscaled:
 
         -1 where there is none.  Not rounded: what reads them is linear in between.
         """
-        found = self._columns('config', configs, _CONFIG_COLUMNS, -1.0, tf.identity)
-        return tf.reshape(found['fastest'], [-1, 3, 2])
+        two = [column for column in _LAYOUTS if column % RANK < 2]
+        return tf.reshape(self._layout('config', configs, two), [-1, 3, 2])
+
+    def layouts(self, configs: tf.Tensor) -> tf.Tensor:
+        """The layouts of output, input and kernel: [cells, 3, 6], as `fastest`."""
+        return tf.reshape(self._layout('config', configs, _LAYOUTS), [-1, 3, RANK])
+
+    def own_layout(self, feats: tf.Tensor) -> tf.Tensor:
+        """The layouts that nodes have without a configuration: [n, 6]."""
+        found = self._layout('node', feats, _EVERY[schema.MINOR_TO_MAJOR])
+        rank = tf.math.count_nonzero(self.nodes(feats)['dims'], 1, dtype=tf.int32)
+        return tf.where(tf.sequence_mask(rank, RANK), found, -1.0)
+
+    def _layout(self, part, x, columns):
+        return self._columns(part, x, {'': columns}, -1.0, tf.identity)['']
 
     def _columns(self, part, x, columns, missing, finish):
         width = x.shape[-1]

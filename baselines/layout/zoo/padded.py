@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from baselines.layout.zoo import effects
+from baselines.layout.zoo import facts as facts_lib
 from baselines.layout.zoo import physical
 from baselines.layout.zoo import products
 
@@ -10,19 +11,23 @@ from baselines.layout.zoo import products
 class PaddedSAGE(physical.PhysicalModel):
     """The padded work of products, and `PhysicalModel`, which adds nothing at first.
 
-        score = g * sum_i share_i * padded_i  +  score of `PhysicalModel`
+        score = g * log(1 + p) + c / (1 + p)
+        p     = sum_i share_i * (padded_i - 1)
 
-    with the shares and the padding of `products`.  Untrained it ranks by this
-    formula, and the data may overrule it; what is learned sees shares and padding,
-    too, and its amounts are relative to the program's time.  Layouts that a
-    configuration leaves out are row major, and other padding counts up to 4 times:
-    no machine would have room for more.
+    p is how much longer a program takes, of its products and the traffic of their
+    arrays, because of how layouts pad products (`products`), and c the score of
+    `PhysicalModel`: the change of the logarithm of a time is a change over that time.
+    Untrained it ranks by p, and the data may overrule it.  The learned amounts are
+    relative to the program's time; they include products, with shares and padding
+    seen, and each has a part between -1 and 1: what the model has never seen is no
+    more than that.  Layouts that a configuration leaves out are row major.
 
     Args: those of `PhysicalModel`.
     """
 
     _head_initializer = 'zeros'
-    _most_waste = 4.0  # no array is filled up to more
+    _most_waste = 16.0  # no machine would have room for more
+    _more_kinds = 1
 
     def __init__(self, num_configs: int, num_ops: int, **options):
         super().__init__(num_configs, num_ops, **options)
@@ -30,15 +35,18 @@ class PaddedSAGE(physical.PhysicalModel):
             'log_gain', [], initializer=lambda *_, **__: tf.math.log(30.0)
         )
 
-    def _more_facts(self, arrays, operands, chosen, member):
-        return products.find(arrays, operands, chosen, member)
+    def _more_facts(self, arrays, operands, chosen, member, amounts):
+        moved = _of_program(amounts[:, : facts_lib.KNOWN_AMOUNTS], member)
+        found = products.find(arrays, operands, chosen, member)
+        return products.beside_traffic(found, moved)
+
+    def _amounts(self, amounts, more):
+        # In bytes that could be moved in the time.
+        return tf.concat([amounts, more.share * more.total / products.PER_BYTE], 1)
 
     def _relative(self, weight, amounts, more, member):
-        # In bytes that could be moved in the time of the program: where products
-        # take it all, nothing else counts.
-        moved = tf.reduce_sum(amounts, 1, keepdims=True)
-        moved = tf.matmul(member, tf.matmul(member, moved, transpose_a=True))
-        return 100.0 * weight / (moved + more.total / products.PER_BYTE + 1.0)
+        del more
+        return 100.0 * weight / (_of_program(amounts, member) + 1.0)
 
     def _fastest(self, facts, configs, cells):
         fastest = super()._fastest(facts, configs, cells)
@@ -53,10 +61,13 @@ class PaddedSAGE(physical.PhysicalModel):
             tf.math.log(found.share + 1e-6) / 10.0,
         ]
 
+    def _bounded(self, x):
+        return tf.tanh(x)
+
     def _pooled(self, x, facts, fastest, cells):
         found = products.Products(*(cells.at_nodes(0, y) for y in facts.more))
-        work = found.share * products.padded(found, fastest[:, 0])
-        return cells.pool(tf.concat([x, cells.lift(self.num_gnns, work)], 1))
+        more = found.share * (products.padded(found, fastest[:, 0]) - 1.0)
+        return cells.pool(tf.concat([x, cells.lift(self.num_gnns, more)], 1))
 
     @property
     def _pooled_width(self):
@@ -64,5 +75,12 @@ class PaddedSAGE(physical.PhysicalModel):
 
     def read_out(self, total, configurable, sizes):
         """See `ResModel.read_out`."""
+        time = 1.0 + total[:, -1:]
         rest = super().read_out(total[:, :-1], configurable, sizes)
-        return rest + tf.exp(self._gain) * total[:, -1:]
+        return tf.exp(self._gain) * tf.math.log(time) + rest / time
+
+
+def _of_program(amounts: tf.Tensor, member: tf.Tensor) -> tf.Tensor:
+    """The sum of all amounts of a node's program: [k, a] -> [k, 1]."""
+    total = tf.reduce_sum(amounts, 1, keepdims=True)
+    return tf.matmul(member, tf.matmul(member, total, transpose_a=True))

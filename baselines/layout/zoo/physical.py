@@ -66,6 +66,7 @@ class PhysicalModel(tf.keras.Model):
     num_gnns = 1
     _head_initializer = 'glorot_uniform'
     _most_waste = math.inf  # see `effects.of_layouts`
+    _more_kinds = 0  # of amounts, see `_amounts`
 
     def __init__(
         self,
@@ -108,7 +109,7 @@ class PhysicalModel(tf.keras.Model):
         self._join = dense(hidden_dim, use_bias=False)
         self._more = [dense(hidden_dim) for _ in range(mlp_layers - 1)]
         self._head = dense(1, use_bias=False, kernel_initializer=self._head_initializer)
-        kinds = facts_lib.KNOWN_AMOUNTS + work_kinds
+        kinds = facts_lib.KNOWN_AMOUNTS + work_kinds + self._more_kinds
         # Each hidden unit starts with mostly one kind of work.
         mix = tf.one_hot(tf.range(hidden_dim) % kinds, kinds, axis=0)
         self._mix = self.add_weight(
@@ -176,6 +177,8 @@ class PhysicalModel(tf.keras.Model):
             arrays, origin, tf.nn.softplus(self._work(nodes.embedding) + 1.0)
         )
         amounts = facts_lib.amounts(arrays, operands, copies, reductions, work, chosen)
+        more = self._more_facts(arrays, operands, chosen, member, amounts)
+        amounts = self._amounts(amounts, more)
         dims, roles = facts_lib.tensors(arrays, operands, chosen)
         at_source = [facts_lib.at_source(arrays, origin, o, chosen) for o in operands]
         there, last, from_chosen, fixed = (
@@ -201,7 +204,6 @@ class PhysicalModel(tf.keras.Model):
             cells_lib.Messages(cells_lib.AllPairs(matrices, member, 1), degrees, 0),
         )
         met = tf.gather(copies.bytes, chosen) > 0
-        more = self._more_facts(arrays, operands, chosen, member)
         facts = facts_lib.Facts(
             dims=dims,
             roles=roles,
@@ -263,7 +265,7 @@ class PhysicalModel(tf.keras.Model):
         for dense in self._more:
             x += self._activation(dense(x))
         x = self._encode_cells(x, cells, cells_lib.Messages(cells, bases.degrees, 1))
-        x = self._dropout(x, training=training)
+        x = self._dropout(self._bounded(x), training=training)
         x *= cells.at_nodes(self.num_gnns, bases.weight)
         return self._pooled(x, bases, fastest, cells)
 
@@ -274,10 +276,15 @@ class PhysicalModel(tf.keras.Model):
 
     # What subclasses may know beside.
 
-    def _more_facts(self, arrays, operands, chosen, member) -> Any:
+    def _more_facts(self, arrays, operands, chosen, member, amounts) -> Any:
         """Any structure of float32 [k, ..], for `Facts.more`."""
-        del arrays, operands, chosen, member
+        del arrays, operands, chosen, member, amounts
         return ()
+
+    def _amounts(self, amounts, more) -> tf.Tensor:
+        """The amounts, [k, a], and `_more_kinds` more: [k, a + _more_kinds]."""
+        del more
+        return amounts
 
     def _relative(self, weight, amounts, more, member) -> tf.Tensor:
         """Weights [k, h] over the root of their program's sum of squares."""
@@ -285,6 +292,10 @@ class PhysicalModel(tf.keras.Model):
         squares = tf.matmul(member, weight**2, transpose_a=True)
         total = tf.reduce_mean(squares, 1, keepdims=True)
         return weight * tf.matmul(member, tf.math.rsqrt(total + 1e-9))
+
+    def _bounded(self, x: tf.Tensor) -> tf.Tensor:
+        """What amounts of work are multiplied with, of the MLP's result."""
+        return x
 
     def _fastest(self, facts, configs, cells) -> tf.Tensor:
         """The two fastest dimensions of output, input, kernel: [cells, 3, 2]."""

@@ -30,7 +30,7 @@ class Products(NamedTuple):
 
     Attributes:
         share: float32 [k, 1], of the program's multiply-adds.
-        total: float32 [k, 1], the program's multiply-adds.
+        total: float32 [k, 1], these, and what else they stand beside.
         dims: float32 [k, 6], sizes of the output.
         of_window: float32 [k, 1], 1 for the gradient of a window.
     """
@@ -78,6 +78,18 @@ def find(arrays, operands, chosen: tf.Tensor, member: tf.Tensor) -> Products:
         dims=tf.gather(arrays.dims, chosen),
         of_window=tf.gather(of_window, chosen)[:, tf.newaxis],
     )
+
+
+def beside_traffic(products: Products, moved: tf.Tensor) -> Products:
+    """Counts traffic as the multiply-adds in its time: shares of both together.
+
+    Args:
+        products: as `find` returns them.
+        moved: float32 [k, 1], bytes that a node's program moves.
+    """
+    total = products.total + PER_BYTE * moved
+    share = products.share * products.total / (total + 1e-9)
+    return products._replace(share=share, total=total)
 
 
 def padded(products: Products, fastest: tf.Tensor) -> tf.Tensor:

@@ -36,6 +36,8 @@ def test_raw_columns_that_were_expanded_are_refused():
         ('ResSAGE', {'join': 'never'}, "join is one of early, late, not 'never'"),
         ('GCN', {'norm': 'batch'}, "norm is one of layer, none, not 'batch'"),
         ('ChebSAGE', {'num_gnns': 0}, 'num_gnns is at least 1, not 0'),
+        ('TGraph', {'hidden_dim': 0}, 'hidden_dim is at least 1, not 0'),
+        ('TGraph', {'feature_dropout': -1}, 'feature_dropout is .* below 1, not -1'),
         ('AttentionSAGE', {'heads': 5}, 'heads divide hidden_dim=32, and 5 do not'),
     ],
 )

@@ -11,6 +11,7 @@ from baselines.layout import programs
 from baselines.layout import scoring
 from baselines.layout.zoo import arrays as arrays_lib
 from baselines.layout.zoo import effects
+from baselines.layout.zoo import padded
 from baselines.layout.zoo import products
 from baselines.layout.zoo import spreading
 from baselines.ranking import metrics
@@ -113,6 +114,19 @@ def test_shares_are_of_multiply_adds():
     member = tf.constant([[1.0, 0], [1, 0], [0, 1]])
     found = products.find(arrays, operands, chosen, member)
     assert found.share.numpy().ravel() == pytest.approx([1, 0, 1])
+    # Traffic of the first program takes as long as its product.
+    moved = tf.constant([[64 * 8 * 32 / products.PER_BYTE], [0], [0]])
+    shares = products.beside_traffic(found, moved).share
+    assert shares.numpy().ravel() == pytest.approx([0.5, 0, 1])
+
+
+def test_padding_adds_to_the_logarithm_of_the_time():
+    # Learned parts 3 and 2, and padding that makes a program 1.5 times as long.
+    model = padded.PaddedSAGE(2, 4, hidden_dim=2)
+    model.read_out(tf.zeros([1, 3]), None, None)
+    model._head.set_weights([np.array([[1.0], [10]])])
+    score = model.read_out(tf.constant([[3.0, 2, 0.5]]), None, None).numpy().item()
+    assert score == pytest.approx(30 * np.log(1.5) + 23 / 1.5)
 
 
 def test_layouts_that_are_left_out_are_row_major():
