@@ -77,6 +77,8 @@ class Descent:
             after_epoch=after_epoch,
             say=tqdm.tqdm.write,
             patience_steps=getattr(config, 'early_stop_steps', 0),
+            known=self._job.start is not None
+            or getattr(self._job.model, 'ranks_untrained', False),
         )
         return {'train_curve': state.curve, 'best_epoch': state.best_epoch}
 

@@ -38,7 +38,7 @@ class State:
         curve: per finished epoch its number, losses and ordered-pair accuracies,
             and seconds; `val_tau`, where it is measured.
         best_score: highest validation score so far, see `Validation`.
-        best_epoch: the epoch it was reached in; -1 before the first.
+        best_epoch: the epoch it was reached in; -1: none yet, or as it began.
         best_weights: the model's weights at that epoch.
     """
 
@@ -211,6 +211,7 @@ def fit(
     after_epoch: Callable[[State], None] = lambda state: None,
     say: Callable[[str], None] = print,
     patience_steps: int = 0,
+    known: bool = False,
 ) -> State:
     """Trains until the validation score stops rising; leaves the best weights.
 
@@ -228,12 +229,18 @@ def fit(
         say: prints a line.
         patience_steps: fewest steps without a better score before it stops; an
             epoch of few graphs is short.
+        known: the first weights mean something: they are measured, too, and kept
+            if no epoch is better.
 
     Returns:
         The state; the model has the weights of the best epoch.
     """
     patience = max(early_stop, -(-patience_steps // max(steps_per_epoch, 1)))
     done = state.epochs_done
+    if known and not done:
+        score = validate().score
+        if score is not None:
+            state.best_score, state.best_weights = score, trainer.model.get_weights()
     with progress.Progress(say, epochs, steps_per_epoch, done) as shown:
         for epoch in range(done, epochs):
             if _stops(state, epoch, patience):
@@ -260,7 +267,7 @@ def fit(
                 state.best_epoch = epoch
             after_epoch(state)  # before its row: what is shown is kept
             shown.epoch(epoch, train_loss, train_opa, found, better, ended - started)
-    if state.best_epoch >= 0:
+    if state.best_weights:
         measure = 'tau' if state.curve.get('val_tau') else 'OPA'
         early = state.epochs_done < epochs
         say(
@@ -274,7 +281,7 @@ def fit(
 
 
 def _stops(state: State, epoch: int, patience: int) -> bool:
-    return state.best_epoch >= 0 and epoch - state.best_epoch > patience
+    return bool(state.best_weights) and epoch - state.best_epoch > patience
 
 
 def _train_epoch(trainer, chunks, epoch, shown):

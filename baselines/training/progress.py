@@ -95,13 +95,13 @@ def closing(epoch: int, score: float, measure: str, patience: int) -> str:
     """The line after the table.
 
     Args:
-        epoch: the best one, from 0.
+        epoch: the best one, from 0; -1: as it began.
         score: its validation score; not finite: it has none.
         measure: what that is.
         patience: after so many epochs without a better one it was stopped; 0: after
             the last.
     """
-    best = f'epoch {epoch + 1}'
+    best = f'epoch {epoch + 1}' if epoch >= 0 else 'the start'
     if math.isfinite(score):
         best += f' (val {measure} {score:.3f})'.replace('0.', '.', 1)
     if not patience:

@@ -251,6 +251,20 @@ def test_stops_after_the_last_epoch_with_the_best_weights():
     assert state.epochs_done == 3 and trainer.weights == [1]
 
 
+def test_known_weights_are_kept_unless_an_epoch_is_better():
+    said = []
+    trainer, state = _fit([0.5, 0.4, 0.5], epochs=2, known=True, say=said.append)
+    assert state.epochs_done == 2 and state.curve['val_opa'] == [0.4, 0.5]
+    assert trainer.weights == [0] and (state.best_epoch, state.best_score) == (-1, 0.5)
+    assert said[-1] == 'best: the start (val OPA .500)'
+    trainer, state = _fit([0.5, 0.6], epochs=1, known=True)
+    assert trainer.weights == [1] and state.best_epoch == 0
+    _, state = _fit([0.5, 0.4], early_stop=1, known=True)
+    assert state.epochs_done == 1
+    trainer, _ = _fit([None] * 3, epochs=2, known=True)
+    assert trainer.weights == [2]
+
+
 def test_without_validation_the_last_epoch_is_the_best():
     trainer, state = _fit([None] * 4, epochs=4, early_stop=1)
     assert trainer.weights == [4]

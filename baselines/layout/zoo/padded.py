@@ -17,7 +17,8 @@ class PaddedSAGE(physical.PhysicalModel):
     p is how much longer a program takes, of its products and the traffic of their
     arrays, because of how layouts pad products (`products`), and c the score of
     `PhysicalModel`: the change of the logarithm of a time is a change over that time.
-    Untrained it ranks by p, and the data may overrule it.  The learned amounts are
+    Untrained it ranks by p, and stays so where no epoch of a training ranks the
+    validation split better (`ranks_untrained`).  The learned amounts are
     relative to the program's time; they include products, with shares and padding
     seen, and each has a part between -1 and 1: what the model has never seen is no
     more than that.  Layouts that a configuration leaves out are row major.
@@ -25,6 +26,7 @@ class PaddedSAGE(physical.PhysicalModel):
     Args: those of `PhysicalModel`.
     """
 
+    ranks_untrained = True
     _head_initializer = 'zeros'
     _most_waste = 16.0  # no machine would have room for more
     _more_kinds = 1
