@@ -113,7 +113,7 @@ def main() -> int:
         return 0
     for book in _BOOKS:
         _simulate(args.work, book)
-    measured = packaged.folder('layout')
+    measured = packaged.folder('layout', os.path.join(args.work, 'measured'))
     targets = {
         **{book: [_split(args.work, book, 'test')] for book in _BOOKS},
         'measured': sorted(glob.glob(os.path.join(measured, 'xla/random/*'))),
