@@ -8,6 +8,7 @@ from baselines.data.packed import splits
 from baselines.features import normalizer as normalizer_lib
 from baselines.tasks import prediction
 from baselines.training import runs
+from baselines.training import trees
 
 # What decides about the shapes of weights, or what they mean.
 _ALIKE = (
@@ -50,6 +51,8 @@ def read(config: Any, train: splits.PackedSplit, num_ops: int) -> Start:
         ValueError: there is no such run, or it is of other models, options, columns
             or opcodes; says what to do.
     """
+    if config.model == trees.NAME:
+        raise ValueError(f'--init_from: {trees.NAME} have no weights to start from')
     run = _load(config.init_from)
     where = f'--init_from: {run.model_dir}'
     collection = prediction.collection_of(run)

@@ -62,6 +62,7 @@ class Training(task.Task):
         packer: packs batches of training graphs.
         chosen: int64, numbers of the graphs to train on.
         num_ops: more than the largest opcode.
+        start: the run of --init_from, or None.
         temperature: what the ranking losses divide scores by.
         label_scale: what runtimes are divided by for the loss.
         chosen_by_tau: Kendall's tau chooses the best epoch, not OPA.

@@ -101,6 +101,12 @@ def test_a_run_of_the_other_task_is_refused(source):
         starting.read(settings, None, 1)
 
 
+def test_trees_are_refused():
+    settings = config.LayoutConfig(model='Trees', init_from='latest')
+    with pytest.raises(ValueError, match='Trees have no weights to start from'):
+        starting.read(settings, None, 1)
+
+
 def test_a_run_without_a_normaliser_is_refused(source, root, tmp_path, monkeypatch):
     stripped = runs.load(str(source))
     del stripped.info['normalizer']
