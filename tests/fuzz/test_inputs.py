@@ -32,6 +32,7 @@ def test_mutated_files_never_surprise(name, tmp_path_factory):
     check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['tile.npz', 'layout.npz', 'unfinished.npz'])
 def test_no_bit_of_a_zip_directory_flips_unnoticed(name, tmp_path):
     target = _targets()[name]

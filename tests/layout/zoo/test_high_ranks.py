@@ -37,6 +37,7 @@ def _task(tmp_path_factory):
     return task, task.scaled(store)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', conformance.distinct(registry.layout_models()))
 def test_every_model_scores_them(task, name):
     task, program = task
