@@ -81,9 +81,8 @@ def estimate(
     out = np.empty((len(configs), len(NAMES)), np.float32)
     for start in range(0, len(configs), _CHUNK):
         rows = slice(start, start + _CHUNK)
-        out[rows] = _estimate(
-            facts.rows(kernels[rows]), configs[rows].astype(np.float64)
-        )
+        raw = configs[rows].astype(np.float64)
+        out[rows] = _estimate(facts.rows(kernels[rows]), raw)
     return out
 
 
@@ -91,10 +90,11 @@ def _estimate(facts: facts_lib.KernelFacts, configs: np.ndarray) -> np.ndarray:
     """As `estimate`, with the facts of each row."""
     tile, trips = _tiling(facts.loop_units, configs[:, _OUTPUT_BOUNDS])
     part, parts = _tiling(facts.summed_units, configs[:, _KERNEL_BOUNDS])
-    loops = [trips]
-    for is_kind in (~facts.is_window, facts.is_window):
-        loops.append(np.where(is_kind, parts, 1).prod(1, keepdims=True))
-    loops = np.concatenate(loops, axis=1)  # [rows, 8]
+    summed = [
+        np.where(is_kind, parts, 1).prod(1, keepdims=True)
+        for is_kind in (~facts.is_window, facts.is_window)
+    ]
+    loops = np.concatenate([trips, *summed], axis=1)  # [rows, 8]
     total = loops.prod(axis=1)
 
     padded = np.where(tile > 0, trips * tile * facts.unit, 1).prod(axis=1)
@@ -106,9 +106,8 @@ def _estimate(facts: facts_lib.KernelFacts, configs: np.ndarray) -> np.ndarray:
     # One tile's part of every tensor: 1 / the trips of the loops it follows.
     footprint = ((facts.read + facts.written) * again).sum(axis=1) / total
     # Vector instructions work on whole registers of whole tiles.
-    waste = padded / np.where(
-        facts.loop_units > 0, facts.loop_units * facts.unit, 1
-    ).prod(axis=1)
+    whole = np.where(facts.loop_units > 0, facts.loop_units * facts.unit, 1)
+    waste = padded / whole.prod(axis=1)
     vector = (facts.operations * again).sum(axis=1) * waste
     # The matrix unit sums over 128 at a time.
     depth = part * facts.summed_unit
@@ -117,23 +116,20 @@ def _estimate(facts: facts_lib.KernelFacts, configs: np.ndarray) -> np.ndarray:
     matrix = np.where(facts.has_product, 2 * padded * sums, 0)
 
     memory_ns = moved / _HBM_BYTES_PER_NS
-    work_ns = np.maximum(
-        matrix / _MATRIX_OPERATIONS_PER_NS, vector / _VECTOR_REGISTERS_PER_NS
-    )
+    matrix_ns = matrix / _MATRIX_OPERATIONS_PER_NS
+    work_ns = np.maximum(matrix_ns, vector / _VECTOR_REGISTERS_PER_NS)
     fits = 2 * footprint <= _VECTOR_MEMORY_BYTES
     busy_ns = np.where(fits, np.maximum(memory_ns, work_ns), memory_ns + work_ns)
-    return np.stack(
-        [
-            np.log(total),
-            np.log(padded / facts.loop_elements),
-            np.log1p(moved),
-            np.log1p(matrix),
-            np.log1p(vector),
-            np.log1p(footprint) - np.log(_VECTOR_MEMORY_BYTES),
-            np.log(busy_ns + total * _NS_PER_TILE),
-        ],
-        axis=1,
+    columns = (
+        np.log(total),
+        np.log(padded / facts.loop_elements),
+        np.log1p(moved),
+        np.log1p(matrix),
+        np.log1p(vector),
+        np.log1p(footprint) - np.log(_VECTOR_MEMORY_BYTES),
+        np.log(busy_ns + total * _NS_PER_TILE),
     )
+    return np.stack(columns, axis=1)
 
 
 def _tiling(units: np.ndarray, bounds: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:

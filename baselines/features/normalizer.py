@@ -123,11 +123,8 @@ class Normalizer:
     @property
     def table_parts(self) -> Tuple[str, ...]:
         """The parts of the table that follow a configuration's own columns."""
-        return tuple(
-            part
-            for part in tile_table.PARTS
-            if getattr(self, f'{part}_min') is not None
-        )
+        names = tile_table.PARTS
+        return tuple(n for n in names if getattr(self, f'{n}_min') is not None)
 
     def nodes(self, features: np.ndarray) -> np.ndarray:
         """Scales node features: [..., raw columns] to float32 [..., num_node_features].
@@ -178,9 +175,8 @@ class Normalizer:
                     f'normalizer: {part}_used, {part}_min and {part}_max have '
                     f'{len(used)}, {len(low)} and {len(high)} entries'
                 )
-            if expansion.raw_width(part, len(used)) <= max(
-                getattr(expansion, f'{part}_sizes'), default=-1
-            ):
+            last = max(getattr(expansion, f'{part}_sizes'), default=-1)
+            if expansion.raw_width(part, len(used)) <= last:
                 raise ValueError(
                     f'normalizer: {part}_used has {len(used)} entries, too few '
                     'for its expansion'
@@ -215,7 +211,7 @@ class Normalizer:
         none = [np.empty(0, np.float32)]
         low, high = (
             np.concatenate(
-                none + [getattr(self, f'{part}_{end}') for part in self.table_parts]
+                none + [getattr(self, f'{p}_{end}') for p in self.table_parts]
             )
             for end in ('min', 'max')
         )

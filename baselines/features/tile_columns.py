@@ -74,22 +74,14 @@ class TileColumns:
         self._summed = [is_depth, is_window]
         self._summed_units = np.maximum(facts.summed_units, 1.0)
         self._summed_unit = np.where(facts.summed_units > 0, facts.summed_unit, 1.0)
-        self._follows = np.concatenate(
-            [
-                np.take_along_axis(
-                    facts.follows[:, :, :_RANK], self._order[:, np.newaxis], axis=2
-                )
-                | ~exists[:, np.newaxis],
-                facts.follows[:, :, _RANK:],
-            ],
-            axis=2,
-        )
-        bytes_ = facts.read + facts.written
-        self._bytes = bytes_
-        total = np.maximum(bytes_.sum(axis=1), 1.0)
-        self._share = (bytes_[:, :, np.newaxis] * self._follows).sum(axis=1) / total[
-            :, np.newaxis
-        ]
+        outer, sums = np.split(facts.follows, [_RANK], axis=2)
+        outer = np.take_along_axis(outer, self._order[:, np.newaxis], axis=2)
+        outer = outer | ~exists[:, np.newaxis]
+        self._follows = np.concatenate([outer, sums], axis=2)
+        self._bytes = facts.read + facts.written
+        total = np.maximum(self._bytes.sum(axis=1), 1.0)[:, np.newaxis]
+        followed = self._bytes[:, :, np.newaxis] * self._follows
+        self._share = followed.sum(axis=1) / total
 
     def __call__(self, kernels: np.ndarray, configs: np.ndarray) -> np.ndarray:
         """Computes the columns.
@@ -137,16 +129,14 @@ class TileColumns:
         padded_depth = np.ceil(depth / _MATRIX_SIDE) * _MATRIX_SIDE
         log_tile = np.log(tile * unit)
         log_trips = np.log(all_trips)
+        log_waste = log_tile + log_trips[:, :_RANK] - self._log_sizes[g]
+        has_depth = self._summed[0][g].any(axis=1, keepdims=True)
         at = 0
         for block in (
             log_tile,
             log_trips,
-            np.where(
-                self._exists[g], log_tile + log_trips[:, :_RANK] - self._log_sizes[g], 0
-            ),
-            np.where(self._summed[0][g].any(axis=1), np.log(padded_depth / depth), 0)[
-                :, np.newaxis
-            ],
+            np.where(self._exists[g], log_waste, 0),
+            np.where(has_depth, np.log(padded_depth / depth)[:, np.newaxis], 0),
             np.log(np.stack(tiles_summed, axis=1)),
             np.log(self._share[g] + (1 - self._share[g]) * all_trips),
         ):

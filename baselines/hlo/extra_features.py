@@ -20,12 +20,8 @@ _OPERANDS = 3
 _DIMENSION_NUMBERS = {
     'dot_dimension_numbers': (
         'dot',
-        (
-            'lhs_contracting_dimensions',
-            'rhs_contracting_dimensions',
-            'lhs_batch_dimensions',
-            'rhs_batch_dimensions',
-        ),
+        'lhs_contracting_dimensions rhs_contracting_dimensions lhs_batch_dimensions '
+        'rhs_batch_dimensions'.split(),
         (),
     ),
     'gather_dimension_numbers': (
@@ -57,12 +53,10 @@ def add_extra(
     _add_operands(out, instructions, operands)
     _add_literal(out, instructions)
     _add_fft(out, instructions)
-    directions = [i.comparison_direction for i in instructions]
+    directions = np.array([i.comparison_direction for i in instructions], object)
     for direction in _DIRECTIONS:
-        out.add(
-            f'comparison_direction_is_{direction.lower()}',
-            np.array([d == direction for d in directions], bool),
-        )
+        name = f'comparison_direction_is_{direction.lower()}'
+        out.add(name, directions == direction)
     paddings = gather.Present(instructions, 'padding_config')
     interior = paddings.lists(lambda p: [d.interior_padding for d in p.dimensions])
     out.add_list('padding_config_interior_padding', interior, 6, aggregates=True)
@@ -88,15 +82,13 @@ def _add_operands(
         element_type = np.full(len(rows), -1, np.int64)
         element_type[present] = types[rows[present]]
         out.add_types(f'operand_{number}_element_type', element_type)
-        out.add_list(
-            f'operand_{number}_dimensions', dimensions.take(rows), 6, aggregates=True
-        )
+        name = f'operand_{number}_dimensions'
+        out.add_list(name, dimensions.take(rows), 6, aggregates=True)
 
 
 def _add_literal(out: columns.Columns, instructions: Sequence[Any]) -> None:
-    out.add(
-        'is_constant', np.array([i.opcode == 'constant' for i in instructions], bool)
-    )
+    is_constant = np.array([i.opcode == 'constant' for i in instructions], bool)
+    out.add('is_constant', is_constant)
     # A large constant may have come without its values.
     has_literal = np.array([i.HasField('literal') for i in instructions], bool)
     out.add('has_literal', has_literal)

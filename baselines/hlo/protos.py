@@ -24,6 +24,7 @@ _XLA_FILES = ('xla/xla_data.proto', 'xla/service/hlo.proto')
 # Wire format of the tuning data (docs/raw-files.md):
 # message -> (number, name, type, repeated?, member of the oneof `config`?).
 _PACKAGE = 'tpu_graphs'
+_SCALARS = ('uint64', 'int64', 'int32', 'bool')
 _MESSAGES = {
     'TuningData': ((1, 'modules', 'ModuleTuningData', True, False),),
     'ModuleTuningData': (
@@ -103,12 +104,6 @@ def _add(pool: descriptor_pool.DescriptorPool, name: str, added: Set[str]) -> No
 def _tuning_file(dependencies) -> descriptor_pb2.FileDescriptorProto:
     """Returns the descriptor of the table above."""
     kinds = descriptor_pb2.FieldDescriptorProto
-    scalars = {
-        'uint64': kinds.TYPE_UINT64,
-        'int64': kinds.TYPE_INT64,
-        'int32': kinds.TYPE_INT32,
-        'bool': kinds.TYPE_BOOL,
-    }
     file = descriptor_pb2.FileDescriptorProto(
         name='tpu_graphs/tuning.proto',
         package=_PACKAGE,
@@ -120,8 +115,8 @@ def _tuning_file(dependencies) -> descriptor_pb2.FileDescriptorProto:
         for number, field, kind, repeated, in_oneof in fields:
             added = described.field.add(name=field, number=number)
             added.label = kinds.LABEL_REPEATED if repeated else kinds.LABEL_OPTIONAL
-            if kind in scalars:
-                added.type = scalars[kind]
+            if kind in _SCALARS:
+                added.type = kinds.Type.Value(f'TYPE_{kind.upper()}')
             else:
                 added.type = kinds.TYPE_MESSAGE
                 added.type_name = f'.{kind}' if '.' in kind else f'.{_PACKAGE}.{kind}'
@@ -156,11 +151,7 @@ def _registered_bytes(path: str) -> Iterator[bytes]:
     except (OSError, ValueError, SyntaxError):
         return
     for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Call)
-            and getattr(node.func, 'attr', '') == 'AddSerializedFile'
-            and len(node.args) == 1
-            and isinstance(node.args[0], ast.Constant)
-            and isinstance(node.args[0].value, bytes)
-        ):
-            yield node.args[0].value
+        if getattr(getattr(node, 'func', None), 'attr', '') == 'AddSerializedFile':
+            [given] = node.args
+            if isinstance(getattr(given, 'value', None), bytes):
+                yield given.value

@@ -1,5 +1,6 @@
 """Raw files: which message a file holds, and its modules."""
 
+import contextlib
 import dataclasses
 import functools
 import glob
@@ -24,6 +25,8 @@ _MEMORY_PER_BYTE = 40
 _FREE_MEMORY = 256 << 20
 
 _VARINT, _FIXED64, _DELIMITED, _FIXED32 = 0, 1, 2, 5
+# Fields of a ModuleTuningData, with wire types, that a TuningData has not.
+_OF_LAYOUTS = ((2, _VARINT), (3, _DELIMITED), (4, _VARINT), (4, _DELIMITED))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -139,12 +142,7 @@ def detect_kind(data: bytes) -> Optional[str]:
     for number, wire_type, start, stop in _fields(data, 0, len(data)):
         if number == 1 and wire_type == _DELIMITED:
             inside = inside or _kind_inside(data, start, stop)
-        elif (number, wire_type) in (
-            (2, _VARINT),
-            (3, _DELIMITED),
-            (4, _VARINT),
-            (4, _DELIMITED),
-        ):
+        elif (number, wire_type) in _OF_LAYOUTS:
             return LAYOUT
         else:
             raise ValueError(f'field {number} of wire type {wire_type} is in neither')
@@ -153,14 +151,12 @@ def detect_kind(data: bytes) -> Optional[str]:
 
 def _kind_inside(data: bytes, start: int, stop: int) -> Optional[str]:
     """Tells what a file is from the first fields of its field 1."""
-    try:
+    with contextlib.suppress(ValueError):
         for number, wire_type, _, _ in _fields(data, start, stop):
             if (number, wire_type) in ((2, _VARINT), (4, _VARINT)):
                 return TILE
             if number > 4 or (number, wire_type) == (2, _DELIMITED):
                 return LAYOUT
-    except ValueError:
-        pass
     return None
 
 

@@ -46,9 +46,8 @@ class GatheredRows:
         )
         # What follows its predecessor in the same array is one piece with it.
         is_new = np.full(len(sizes), True)
-        is_new[1:] = (of_base[1:] != of_base[:-1]) | (
-            starts[1:] != starts[:-1] + sizes[:-1]
-        )
+        is_next = starts[1:] == starts[:-1] + sizes[:-1]
+        is_new[1:] = (of_base[1:] != of_base[:-1]) | ~is_next
         first = np.flatnonzero(is_new)
         ends = np.cumsum(sizes)
         self._bases = list(bases)
@@ -69,11 +68,9 @@ class GatheredRows:
     def __getitem__(self, key: Any) -> np.ndarray:
         if isinstance(key, slice):
             start, stop, step = key.indices(len(self))
-            return (
-                self._slice(start, max(start, stop))[::step]
-                if step > 0
-                else (self._gather(np.arange(start, stop, step)))
-            )
+            if step < 0:
+                return self._gather(np.arange(start, stop, step))
+            return self._slice(start, max(start, stop))[::step]
         return self._gather(np.asarray(key))
 
     def _slice(self, start: int, stop: int) -> np.ndarray:

@@ -152,8 +152,7 @@ def _gather(net, node, g, give):
 
 def _dot(net, node, g, give):
     x, y = node.operands
-    operands, out = node.spec.split('->')
-    left, right = operands.split(',')
+    left, right, out = node.spec.replace('->', ',').split(',')
     give(x, net.dot(f'{out},{right}->{left}', g, y))
     give(y, net.dot(f'{left},{out}->{right}', x, g))
 

@@ -132,10 +132,8 @@ def attention(net: Net, x: Instruction, heads: int, masked: bool) -> Instruction
     """Multi-head self-attention of [batch, length, features]."""
     batch, length, features = x.shape.dims
     depth = features // heads
-    split = [
-        net.reshape(dense(net, x, features), (batch, length, heads, depth))
-        for _ in range(3)
-    ]
+    dims = (batch, length, heads, depth)
+    split = [net.reshape(dense(net, x, features), dims) for _ in range(3)]
     query, key, value = [net.transpose(part, (0, 2, 1, 3)) for part in split]
     scores = net.scaled(net.dot('bhik,bhjk->bhij', query, key))
     if masked:
@@ -185,14 +183,10 @@ def cell(net: Net, x, h, c, weight, shift):
     joined = net.here.add('concatenate', joined, x, h, dimensions=(1,))
     gates = net.dot('mk,kn->mn', joined, weight)
     gates = net.op('add', gates, net.along(shift, gates, [1]))
+    cuts = [(i * features, (i + 1) * features, 1) for i in range(4)]
     parts = [
-        net.here.add(
-            'slice',
-            h.shape,
-            gates,
-            slices=((0, batch, 1), (i * features, (i + 1) * features, 1)),
-        )
-        for i in range(4)
+        net.here.add('slice', h.shape, gates, slices=((0, batch, 1), cut))
+        for cut in cuts
     ]
     keep, take, show = [net.op('logistic', part) for part in parts[:3]]
     new = net.op('multiply', take, net.op('tanh', parts[3]))
@@ -209,12 +203,11 @@ def recurrent(net: Net, x: Instruction, features: int, label: str) -> Instructio
     length, batch, inputs = x.shape.dims
     weight = net.weight(inputs + features, 4 * features)
     shift = net.weight(4 * features)
-    outputs = net.broadcast(
-        net.here.add('constant', shape(net.dtype, ())), (length, batch, features), ()
-    )
-    state = net.broadcast(
-        net.here.add('constant', shape(net.dtype, ())), (batch, features), ()
-    )
+
+    def zeros(*dims):
+        return net.broadcast(net.here.add('constant', shape(net.dtype, ())), dims, ())
+
+    outputs, state = zeros(length, batch, features), zeros(batch, features)
 
     def forward(net, i, x, weight, shift, hs, cs, h, c):
         h, c = cell(net, _at(net, x, i), h, c, weight, shift)
@@ -233,8 +226,8 @@ def recurrent(net: Net, x: Instruction, features: int, label: str) -> Instructio
         return x, weight, shift, hs, cs, dhs, dxs, dweight, dshift, new[1], new[2]
 
     def gradient(g):
-        zeros = [net.fill(v) for v in (x, weight, shift)]
-        carried = (x, weight, shift, hs, cs, g, *zeros, state, state)
+        sums = [net.fill(v) for v in (x, weight, shift)]
+        carried = (x, weight, shift, hs, cs, g, *sums, state, state)
         done = net.loop(carried, length, backward, f'{label}_backward')
         return list(zip((x, weight, shift), done[6:9]))
 

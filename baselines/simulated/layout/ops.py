@@ -126,14 +126,10 @@ class Net:
         """Sums (or takes the maximum) over dimensions."""
         kept = [d for d in range(len(x.shape.dims)) if d not in over]
         start = self.here.add('constant', shape(x.shape.dtype, ()))
-        return self.here.add(
-            'reduce',
-            x.shape.keep(kept)._replace(layout=_row_major(len(kept))),
-            x,
-            start,
-            calls=(self.reducer(opcode, x.shape.dtype),),
-            dimensions=tuple(over),
-        )
+        made = shape(x.shape.dtype, [x.shape.dims[d] for d in kept])
+        calls = (self.reducer(opcode, x.shape.dtype),)
+        over = tuple(over)
+        return self.here.add('reduce', made, x, start, calls=calls, dimensions=over)
 
     def transpose(self, x: Instruction, order: Sequence[int]) -> Instruction:
         """Dimension i of the result is dimension `order[i]` of `x`."""
@@ -153,15 +149,11 @@ class Net:
         HLO's order of dimensions is batch, first operand's, second's; another
         one takes a transpose.
         """
-        left, right, wanted = _subscripts(spec)
+        left, right, wanted = spec.replace('->', ',').split(',')
         sizes = dict(zip(left + right, x.shape.dims + y.shape.dims))
         roles = {c: _role(c, left, right, wanted) for c in sizes}
-        out = ''.join(
-            c
-            for role in 'bmn'
-            for c in (right if role == 'n' else left)
-            if roles[c] == role
-        )
+        places = (('b', left), ('m', left), ('n', right))
+        out = ''.join(c for role, side in places for c in side if roles[c] == role)
         made = Product(
             'dot',
             shape(x.shape.dtype, [sizes[c] for c in out]),
@@ -176,14 +168,9 @@ class Net:
 
     def convolve(self, x, kernel, numbers, dims, window, roles) -> Instruction:
         """Adds a convolution; all fields as HLO has them, `roles` as `Product`."""
-        made = Product(
-            'convolution',
-            shape(x.shape.dtype, dims),
-            (x, kernel),
-            window=tuple(window),
-            convolution=numbers,
-            roles=roles,
-        )
+        made, window = shape(x.shape.dtype, dims), tuple(window)
+        fields = {'window': window, 'convolution': numbers, 'roles': roles}
+        made = Product('convolution', made, (x, kernel), **fields)
         self.here.instructions.append(made)
         return made
 
@@ -191,15 +178,10 @@ class Net:
         """Adds reduce-window or select-and-scatter over height and width."""
         dtype = operands[0].shape.dtype
         start = self.here.add('constant', shape(dtype, ()))
-        one = hlo.Window(1)
-        return self.here.add(
-            opcode,
-            shape(dtype, dims),
-            *operands,
-            start,
-            calls=(self.reducer(calls, dtype),),
-            window=(one, *window, one),
-        )
+        calls = (self.reducer(calls, dtype),)
+        window = (hlo.Window(1), *window, hlo.Window(1))
+        made = shape(dtype, dims)
+        return self.here.add(opcode, made, *operands, start, calls=calls, window=window)
 
     def loop(self, state, trips: int, body: Callable, label: str):
         """Adds a while loop.
@@ -224,9 +206,8 @@ class Net:
             inside.add('get-tuple-element', v.shape, carried) for v in first.operands
         ]
         new = body(self, parts[0], *parts[1:])
-        step = inside.add(
-            'add', counter.shape, parts[0], inside.add('constant', counter.shape)
-        )
+        one = inside.add('constant', counter.shape)
+        step = inside.add('add', counter.shape, parts[0], one)
         inside.add('tuple', _TUPLE, step, *new, tuple_size=first.tuple_size)
         given = condition.parameter(_TUPLE)
         given.tuple_size = first.tuple_size
@@ -236,13 +217,8 @@ class Net:
         self.here = outside
         self._before.append((f'while_body_{label}', inside, trips))
         self._before.append((f'while_cond_{label}', condition, trips))
-        done = outside.add(
-            'while',
-            _TUPLE,
-            first,
-            calls=(condition, inside),
-            tuple_size=first.tuple_size,
-        )
+        calls, size = (condition, inside), first.tuple_size
+        done = outside.add('while', _TUPLE, first, calls=calls, tuple_size=size)
         return [outside.add('get-tuple-element', v.shape, done) for v in state]
 
     def finish(self, results: Sequence[Instruction]) -> Module:
@@ -264,16 +240,6 @@ class Net:
             made.add(opcode, scalar, made.parameter(scalar), made.parameter(scalar))
             self._reducers[opcode, dtype] = made
         return self._reducers[opcode, dtype]
-
-
-def _row_major(rank: int) -> Tuple[int, ...]:
-    return tuple(range(rank - 1, -1, -1))
-
-
-def _subscripts(spec: str) -> Tuple[str, str, str]:
-    operands, wanted = spec.split('->')
-    left, right = operands.split(',')
-    return left, right, wanted
 
 
 def _role(letter: str, left: str, right: str, wanted: str) -> str:

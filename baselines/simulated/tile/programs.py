@@ -71,164 +71,99 @@ def _convnet(name, split, dtype, batch, side, widths, bottleneck=False) -> Progr
             convolutions.append((batch, here // 2, width, widths[i + 1], 3, 2))
     features = widths[-1] * (4 if bottleneck else 1)
     return Program(
-        name,
-        split,
-        dtype,
-        _IMAGE_LAYOUT,
-        activations,
-        weights=[(features, 1000), (9 * widths[-1], widths[-1])],
-        products=[(batch, features, 1000), (batch, 1000, features)],
+        name, split, dtype, _IMAGE_LAYOUT, activations,
+        weights=((features, 1000), (9 * widths[-1], widths[-1])),
+        products=((batch, features, 1000), (batch, 1000, features)),
         convolutions=convolutions,
         snippets=_words(
-            'relu relu_grad residual bias scale_shift normalise clip scale'
-        ),
-        kinds=weighted(
-            'convolve 11, reduce_rows 4, elementwise 4, copy 2, matmul 3, update 1, '
-            'pad 1, concatenate 1'
-        ),
-    )
+            'relu relu_grad residual bias scale_shift normalise clip scale'),
+        kinds=weighted('convolve 11, reduce_rows 4, elementwise 4, copy 2, matmul 3, '
+                       'update 1, pad 1, concatenate 1'),
+    )  # fmt: skip
 
 
 def _transformer(name, split, dtype, batch, length, hidden, heads, vocabulary):
     inner, rows, depth = 4 * hidden, batch * length, hidden // heads
     return Program(
-        name,
-        split,
-        dtype,
-        {},
-        activations=[
-            (batch, length, hidden),
-            (batch, length, inner),
-            (batch, heads, length, length),
-            (batch, length, heads, depth),
-        ],
-        weights=[(hidden, hidden), (hidden, inner), (vocabulary, hidden)],
-        products=[
-            (rows, hidden, hidden),
-            (rows, hidden, inner),
-            (rows, inner, hidden),
-            (hidden, rows, inner),
-            (rows, hidden, 3 * hidden),
-        ],
-        attentions=[(batch * heads, length, length, depth)],
-        snippets=_words(
-            'gelu residual bias dropout normalise_rows scale_shift mask_bias scale '
-            'divide_rows'
-        ),
-        kinds=weighted(
-            'matmul 12, softmax 3, elementwise 4, reduce_rows 3, reduce_features 2, '
-            'transpose 2, attention 3, update 2, copy 1'
-        ),
-    )
+        name, split, dtype, {},
+        activations=((batch, length, hidden), (batch, length, inner),
+                     (batch, heads, length, length), (batch, length, heads, depth)),
+        weights=((hidden, hidden), (hidden, inner), (vocabulary, hidden)),
+        products=((rows, hidden, hidden), (rows, hidden, inner), (rows, inner, hidden),
+                  (hidden, rows, inner), (rows, hidden, 3 * hidden)),
+        attentions=((batch * heads, length, length, depth),),
+        snippets=_words('gelu residual bias dropout normalise_rows scale_shift '
+                        'mask_bias scale divide_rows'),
+        kinds=weighted('matmul 12, softmax 3, elementwise 4, reduce_rows 3, '
+                       'reduce_features 2, transpose 2, attention 3, update 2, copy 1'),
+    )  # fmt: skip
 
 
 def _mixer(name, split, dtype, batch, patches, channels) -> Program:
-    tokens, inner = patches // 2, 4 * channels
+    rows, tokens, inner = batch * patches, patches // 2, 4 * channels
     return Program(
-        name,
-        split,
-        dtype,
-        {},
-        activations=[
-            (batch, patches, channels),
-            (batch, channels, patches),
-            (batch, patches, inner),
-        ],
-        weights=[(channels, inner), (patches, tokens)],
-        products=[
-            (batch * patches, channels, inner),
-            (batch * patches, inner, channels),
-            (batch * channels, patches, tokens),
-            (batch, channels, 1000),
-        ],
+        name, split, dtype, {},
+        activations=((batch, patches, channels), (batch, channels, patches),
+                     (batch, patches, inner)),
+        weights=((channels, inner), (patches, tokens)),
+        products=((rows, channels, inner), (rows, inner, channels),
+                  (batch * channels, patches, tokens), (batch, channels, 1000)),
         snippets=_words('gelu residual bias normalise_rows scale_shift dropout swish'),
-        kinds=weighted(
-            'matmul 11, transpose 2, elementwise 4, reduce_features 3, reduce_rows 2, '
-            'copy 1, update 1'
-        ),
-    )
+        kinds=weighted('matmul 11, transpose 2, elementwise 4, reduce_features 3, '
+                       'reduce_rows 2, copy 1, update 1'),
+    )  # fmt: skip
 
 
 def _recurrent(name, split, dtype, batch, length, hidden, vocabulary) -> Program:
+    rows = length * batch
     return Program(
-        name,
-        split,
-        dtype,
-        {},
-        activations=[
-            (batch, hidden),
-            (length, batch, hidden),
-            (batch, vocabulary),
-            (length, batch, 2 * hidden),
-        ],
-        weights=[(2 * hidden, 4 * hidden), (hidden, vocabulary)],
-        products=[
-            (batch, 2 * hidden, 4 * hidden),
-            (length * batch, hidden, 4 * hidden),
-            (length * batch, hidden, vocabulary),
-            (2 * hidden, batch, 4 * hidden),
-        ],
+        name, split, dtype, {},
+        activations=((batch, hidden), (length, batch, hidden), (batch, vocabulary),
+                     (length, batch, 2 * hidden)),
+        weights=((2 * hidden, 4 * hidden), (hidden, vocabulary)),
+        products=((batch, 2 * hidden, 4 * hidden), (rows, hidden, 4 * hidden),
+                  (rows, hidden, vocabulary), (2 * hidden, batch, 4 * hidden)),
         snippets=_words(
-            'swish bias residual clip square scale dropout one_hot_difference'
-        ),
-        kinds=weighted(
-            'gates 3, matmul 11, softmax 2, elementwise 3, concatenate 2, slice 2, '
-            'update 2, reduce_rows 2, transpose 1'
-        ),
-    )
+            'swish bias residual clip square scale dropout one_hot_difference'),
+        kinds=weighted('gates 3, matmul 11, softmax 2, elementwise 3, concatenate 2, '
+                       'slice 2, update 2, reduce_rows 2, transpose 1'),
+    )  # fmt: skip
 
 
 def _unet(name, split, dtype, batch, side, width) -> Program:
     activations, convolutions = [], []
     for level in range(4):
         here, channels = side >> level, width << level
-        activations += [
-            (batch, here, here, channels),
-            (batch, here, here, 2 * channels),
-        ]
+        activations += [(batch, here, here, c) for c in (channels, 2 * channels)]
         convolutions += [
             (batch, here, channels, channels, 3, 1),
             (batch, here, 2 * channels, channels, 3, 1),
             (batch, here // 2, channels, 2 * channels, 2, 2),
         ]
     return Program(
-        name,
-        split,
-        dtype,
-        _IMAGE_LAYOUT if batch >= 8 else {},
-        activations,
-        weights=[(9 * width, 2 * width), (36 * width, 8 * width)],
-        products=[(side * side, width, 2 * width)],
+        name, split, dtype, _IMAGE_LAYOUT if batch >= 8 else {}, activations,
+        weights=((9 * width, 2 * width), (36 * width, 8 * width)),
+        products=((side * side, width, 2 * width),),
         convolutions=convolutions,
         snippets=_words('relu relu_grad bias normalise scale_shift residual swish'),
-        kinds=weighted(
-            'convolve 9, concatenate 3, elementwise 4, pad 3, slice 2, reduce_rows 3, '
-            'copy 2, update 1'
-        ),
-    )
+        kinds=weighted('convolve 9, concatenate 3, elementwise 4, pad 3, slice 2, '
+                       'reduce_rows 3, copy 2, update 1'),
+    )  # fmt: skip
 
 
 def _recommender(name, split, dtype, batch, fields, width, hidden) -> Program:
+    inputs = fields * width
     return Program(
-        name,
-        split,
-        dtype,
-        {},
-        activations=[(batch, fields, width), (batch, fields * width), (batch, hidden)],
-        weights=[(fields * width, hidden), (10000, width)],
-        products=[
-            (batch, fields * width, hidden),
-            (batch, hidden, hidden),
-            (hidden, batch, hidden),
-            (fields * width, batch, hidden),
-        ],
-        attentions=[(batch // 8, fields, fields, width)],
+        name, split, dtype, {},
+        activations=((batch, fields, width), (batch, inputs), (batch, hidden)),
+        weights=((inputs, hidden), (10000, width)),
+        products=((batch, inputs, hidden), (batch, hidden, hidden),
+                  (hidden, batch, hidden), (inputs, batch, hidden)),
+        attentions=((batch // 8, fields, fields, width),),
         snippets=_words('relu relu_grad bias square root_divide clip dropout residual'),
-        kinds=weighted(
-            'matmul 11, elementwise 4, reduce_features 3, reduce_rows 3, update 3, '
-            'concatenate 2, slice 1, transpose 2, attention 1'
-        ),
-    )
+        kinds=weighted('matmul 11, elementwise 4, reduce_features 3, reduce_rows 3, '
+                       'update 3, concatenate 2, slice 1, transpose 2, attention 1'),
+    )  # fmt: skip
 
 
 # Name without its prefix, split, and what the family's function takes.

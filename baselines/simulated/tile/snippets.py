@@ -156,27 +156,11 @@ def stored(rng: np.random.Generator) -> str:
 SNIPPETS: Dict[str, Snippet] = {
     f.__name__: f
     for f in (
-        relu,
-        relu_grad,
-        residual,
-        bias,
-        scale,
-        scale_shift,
-        normalise,
-        normalise_rows,
-        exponentials,
-        divide_rows,
-        gelu,
-        swish,
-        dropout,
-        one_hot_difference,
-        clip,
-        square,
-        mask_bias,
-        momentum,
-        root_divide,
+        relu, relu_grad, residual, bias, scale, scale_shift, normalise, normalise_rows,
+        exponentials, divide_rows, gelu, swish, dropout, one_hot_difference, clip,
+        square, mask_bias, momentum, root_divide,
     )
-}
+}  # fmt: skip
 
 
 def chain(
