@@ -1,12 +1,12 @@
 """Model x program -> the scores of its configurations, in bounded memory."""
 
-from typing import Callable, Dict
+from typing import Callable, Dict, Optional
 
 import numpy as np
 import tensorflow as tf
 
+from baselines.data import config_lists as lists
 from baselines.layout import graphs as graphs_lib
-from baselines.layout import lists
 from baselines.layout import pruned
 
 DEFAULT_MEMORY = 1 << 30
@@ -18,6 +18,8 @@ _BYTES_PER_PAIR = 4096
 # Longer slices are no faster.
 _MOST_CONFIGS = 64
 
+_FIRST = np.zeros([1, 1], np.int64)  # the only program that is packed
+
 
 class LayoutScorer:
     """Scores all configurations of programs with one model.
@@ -25,7 +27,7 @@ class LayoutScorer:
     A model that shows its parts as `ResModel` does is evaluated once for each
     distinct state of a node (`pruned`); of any other, `forward` is called with
     slices of configurations.  One whose `scores_depend_on_list` sees random
-    lists of them, the same every time (`lists`).
+    lists of them, the same every time (`ListScorer`).
 
     Args:
         model: has `forward(graph, num_configs)`.
@@ -35,7 +37,7 @@ class LayoutScorer:
 
     def __init__(self, model: tf.keras.Model, memory_budget: int = DEFAULT_MEMORY):
         if getattr(model, 'scores_depend_on_list', False):
-            self._score = lists.ListScorer(model).score
+            self._score = ListScorer(model).score
         elif shows_parts(model):
             self._score = pruned.PrunedScorer(model, memory_budget).score
         else:
@@ -96,27 +98,57 @@ class SlicedScorer:
         fit = self._budget // (_BYTES_PER_PAIR * program.num_nodes)
         # Powers of two, so that few sizes are compiled.
         most = 1 << (min(max(fit, 1), _MOST_CONFIGS).bit_length() - 1)
-        graphs = graphs_lib.LayoutGraphs([program])
-        score = self._score_function(graphs, most)
-        distinct = np.unique(program.group, return_index=True)[1]
+        graphs, distinct = _distinct(program)
+        if most not in self._compiled:
+            self._compiled[most] = _compiled(self._model, graphs, most)
         scores = np.empty(len(distinct), np.float32)
         for start in range(0, len(distinct), most):
             # The last slice is filled up with its last configuration.
             rows = np.arange(start, start + most).clip(max=len(distinct) - 1)
-            packed = graphs.items(
-                np.zeros([1, 1], np.int64), distinct[rows][np.newaxis, np.newaxis]
-            )
-            scores[rows] = score(packed).numpy()
+            packed = graphs.items(_FIRST, distinct[rows][np.newaxis, np.newaxis])
+            scores[rows] = self._compiled[most](packed, most).numpy()
         return scores
 
-    def _score_function(self, graphs, configs: int) -> Callable:
-        if configs not in self._compiled:
 
-            def score(packed):
-                graph, _ = graphs_lib.unpack(packed, 0, 1, configs)
-                return self._model.forward(graph, configs)[0]
+class ListScorer:
+    """Scores with a model that compares the configurations of a list.
 
-            self._compiled[configs] = tf.function(
-                score, input_signature=[graphs.signature(batch=1)]
-            )
-        return self._compiled[configs]
+    They are cut into lists, several ways, and the scores averaged.  How long a
+    list is shapes scores, so it does not depend on memory.
+
+    Args:
+        model: has `forward(graph, num_configs)`, also for a tensor num_configs.
+    """
+
+    def __init__(self, model: tf.keras.Model):
+        self._model = model
+        self._compiled: Optional[Callable] = None
+
+    def score(self, program: graphs_lib.Program) -> np.ndarray:
+        """Scores the distinct configurations: float32 [u]."""
+        graphs, distinct = _distinct(program)
+        self._compiled = self._compiled or _compiled(self._model, graphs)
+        cuts = lists.list_cuts(len(distinct))
+        lists_of = (distinct[chosen][np.newaxis, np.newaxis] for chosen in cuts)
+        scored = (
+            self._compiled(graphs.items(_FIRST, configs), configs.size).numpy()
+            for configs in lists_of
+        )
+        return lists.mean_scores(len(distinct), cuts, scored)
+
+
+def _distinct(program: graphs_lib.Program):
+    """A program alone, and one configuration of each group, int64 [u]."""
+    graphs = graphs_lib.LayoutGraphs([program])
+    return graphs, np.unique(program.group, return_index=True)[1]
+
+
+def _compiled(model, graphs, configs: Optional[int] = None) -> Callable:
+    """A function of packed configurations of a program, and their number."""
+
+    def score(packed, count):
+        graph, _ = graphs_lib.unpack(packed, 0, 1, configs)
+        return model.forward(graph, configs or count)[0]
+
+    signature = [graphs.signature(batch=1), tf.TensorSpec([], tf.int32)]
+    return tf.function(score, input_signature=signature)

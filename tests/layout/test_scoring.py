@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from baselines.data import config_lists as lists
-from baselines.layout import lists as lists_lib
+from baselines.layout import scoring
 from tests.helpers import layout_programs
 
 
@@ -23,5 +23,5 @@ def test_lists_are_averaged():
     for cut in lists.list_cuts(300):
         expected[cut] += program.runtimes[cut] - program.runtimes[cut].mean()
         times[cut] += 1
-    scores = lists_lib.ListScorer(_Comparing()).score(program)
+    scores = scoring.ListScorer(_Comparing()).score(program)
     np.testing.assert_allclose(scores, expected / times, rtol=1e-4, atol=10)
