@@ -22,16 +22,9 @@ from typing import Sequence, Tuple
 import numpy as np
 
 from baselines.simulated.hlo import Tensor
-from baselines.simulated.layout.layouts import Layout
-from baselines.simulated.layout.layouts import is_bitcast
-from baselines.simulated.layout.layouts import registers
-from baselines.simulated.layout.layouts import same
+from baselines.simulated.layout.layouts import Layout, is_bitcast, registers, same
 from baselines.simulated.layout.rules import Rules
-from baselines.simulated.tpu import BYTES
-from baselines.simulated.tpu import LANE_SHUFFLE
-from baselines.simulated.tpu import SLOTS
-from baselines.simulated.tpu import SUBLANE_SHUFFLE
-from baselines.simulated.tpu import TPU_V3
+from baselines.simulated.tpu import BYTES, LANE_SHUFFLE, SLOTS, SUBLANE_SHUFFLE, TPU_V3
 
 _REGISTER = 8 * 128
 RANDOM_SLOTS = 20.0

@@ -10,11 +10,8 @@ import tqdm
 from baselines.data.layout import records as layout_records
 from baselines.simulated import folders
 from baselines.simulated.layout import rules
-from baselines.simulated.layout.generate import GENERATOR_VERSION
-from baselines.simulated.layout.generate import CompiledProgram
-from baselines.simulated.layout.programs import SOURCES
-from baselines.simulated.layout.programs import SPLITS
-from baselines.simulated.layout.programs import draw_programs
+from baselines.simulated.layout.generate import GENERATOR_VERSION, CompiledProgram
+from baselines.simulated.layout.programs import SOURCES, SPLITS, draw_programs
 from baselines.simulated.layout.search import SEARCHES
 
 

@@ -8,8 +8,7 @@ from typing import Sequence
 
 from baselines.simulated.hlo import ConvolutionDims, Instruction, Window
 from baselines.simulated.layout.gradients import gradients
-from baselines.simulated.layout.ops import Net
-from baselines.simulated.layout.ops import shape
+from baselines.simulated.layout.ops import Net, shape
 
 
 def affine(net: Net, x: Instruction) -> Instruction:

@@ -27,13 +27,14 @@ import numpy as np
 
 from baselines.simulated.hlo import Computation, Instruction, Tensor
 from baselines.simulated.layout import costs
-from baselines.simulated.layout.layouts import CONFIGURABLE
-from baselines.simulated.layout.layouts import Layout
-from baselines.simulated.layout.layouts import Slot
-from baselines.simulated.layout.layouts import row_major
-from baselines.simulated.layout.layouts import slots_of
-from baselines.simulated.layout.ops import ELEMENTWISE
-from baselines.simulated.layout.ops import Module
+from baselines.simulated.layout.layouts import (
+    CONFIGURABLE,
+    Layout,
+    Slot,
+    row_major,
+    slots_of,
+)
+from baselines.simulated.layout.ops import ELEMENTWISE, Module
 from baselines.simulated.layout.rules import Rules
 
 _FREE = frozenset(('broadcast', 'constant', 'iota', 'rng'))

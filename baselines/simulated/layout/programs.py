@@ -15,8 +15,7 @@ import numpy as np
 
 from baselines.simulated.layout import layers
 from baselines.simulated.layout.gradients import gradients
-from baselines.simulated.layout.ops import Module
-from baselines.simulated.layout.ops import Net
+from baselines.simulated.layout.ops import Module, Net
 
 SOURCES = ('xla', 'nlp')
 SPLITS = ('train', 'valid', 'test')

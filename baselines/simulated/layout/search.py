@@ -9,9 +9,7 @@ from typing import Any, Callable, Dict, List
 
 import numpy as np
 
-from baselines.simulated.layout.layouts import WIDTH
-from baselines.simulated.layout.layouts import Slot
-from baselines.simulated.layout.layouts import vector
+from baselines.simulated.layout.layouts import WIDTH, Slot, vector
 
 SEARCHES = ('random', 'default')
 

@@ -16,9 +16,7 @@ from baselines.simulated.tile import kernels
 from baselines.simulated.tile import products
 from baselines.simulated.tile import tiles
 from baselines.simulated.tile import traffic
-from baselines.simulated.tile.programs import SPLITS
-from baselines.simulated.tile.programs import Program
-from baselines.simulated.tile.programs import programs
+from baselines.simulated.tile.programs import SPLITS, Program, programs
 from baselines.simulated.tile.workload import Workload
 
 # Raise it whenever the same parameters give other arrays.

@@ -18,8 +18,7 @@ from baselines.simulated.hlo import (
 )
 from baselines.simulated.tile import snippets
 from baselines.simulated.tile.programs import Program
-from baselines.simulated.tile.tiles import Space
-from baselines.simulated.tile.tiles import bounds_of
+from baselines.simulated.tile.tiles import Space, bounds_of
 
 
 class Kernel(NamedTuple):

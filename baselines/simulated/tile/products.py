@@ -16,12 +16,9 @@ from baselines.simulated.hlo import (
     Window,
     tensor,
 )
-from baselines.simulated.tile.kernels import Draft
-from baselines.simulated.tile.kernels import Kernel
-from baselines.simulated.tile.kernels import pick
+from baselines.simulated.tile.kernels import Draft, Kernel, pick
 from baselines.simulated.tile.programs import Program
-from baselines.simulated.tile.tiles import Space
-from baselines.simulated.tile.tiles import bounds_of
+from baselines.simulated.tile.tiles import Space, bounds_of
 
 # Of [rows, depth] x [depth, columns], and of images [N, H, W, C] with a window
 # [h, w, C, features].

@@ -10,8 +10,7 @@ from typing import NamedTuple, Tuple
 import numpy as np
 
 from baselines.simulated.hlo import Tensor
-from baselines.simulated.tpu import LANES
-from baselines.simulated.tpu import SUBLANES
+from baselines.simulated.tpu import LANES, SUBLANES
 
 Bounds = Tuple[Tuple[int, int], ...]  # (axis, elements per unit), slowest first
 

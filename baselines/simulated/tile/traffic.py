@@ -9,12 +9,7 @@ import numpy as np
 
 from baselines.simulated.hlo import Tensor
 from baselines.simulated.tile.tiles import Space
-from baselines.simulated.tpu import BYTES
-from baselines.simulated.tpu import LANES
-from baselines.simulated.tpu import SUBLANES
-from baselines.simulated.tpu import TPU_V3
-from baselines.simulated.tpu import Chip
-from baselines.simulated.tpu import in_registers
+from baselines.simulated.tpu import BYTES, LANES, SUBLANES, TPU_V3, Chip, in_registers
 
 
 class Tiling:

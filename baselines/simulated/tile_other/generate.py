@@ -6,8 +6,7 @@ import numpy as np
 
 from baselines.data.tile import records
 from baselines.simulated.tile import generate
-from baselines.simulated.tile.kernels import Kernel
-from baselines.simulated.tile.kernels import pick
+from baselines.simulated.tile.kernels import Kernel, pick
 from baselines.simulated.tile_other import kernels
 from baselines.simulated.tile_other import machine as machine_lib
 from baselines.simulated.tile_other import programs

@@ -7,8 +7,7 @@ import numpy as np
 from baselines.simulated.hlo import ConvolutionDims, Follow, Tensor, Window, tensor
 from baselines.simulated.tile import kernels
 from baselines.simulated.tile import products
-from baselines.simulated.tile.kernels import Kernel
-from baselines.simulated.tile.kernels import pick
+from baselines.simulated.tile.kernels import Kernel, pick
 from baselines.simulated.tile.tiles import bounds_of
 from baselines.simulated.tile_other.programs import Program
 

@@ -22,8 +22,7 @@ from baselines.simulated.hlo import (
     tensor,
 )
 from baselines.simulated.tile import traffic
-from baselines.simulated.tile.tiles import Space
-from baselines.simulated.tile.tiles import bounds_of
+from baselines.simulated.tile.tiles import Space, bounds_of
 from baselines.simulated.tile.workload import Workload
 from tests.helpers import places
 

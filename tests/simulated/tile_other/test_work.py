@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from baselines.simulated.hlo import Fusion, tensor
-from baselines.simulated.tile.tiles import Space
-from baselines.simulated.tile.tiles import bounds_of
+from baselines.simulated.tile.tiles import Space, bounds_of
 from baselines.simulated.tile_other import machine
 from baselines.simulated.tile_other import work
 
