@@ -5,7 +5,6 @@ import pathlib
 import re
 
 from hypothesis import given
-from hypothesis import settings
 from hypothesis import strategies as st
 import numpy as np
 import pytest
@@ -440,7 +439,6 @@ _TILE = tile_file(good_tile(), good_tile('copy.2', 2))
 _LAYOUT = good_layout().SerializeToString()
 
 
-@settings(max_examples=100)
 @given(
     base=st.sampled_from([_TILE, _LAYOUT]),
     place=st.integers(0, 10**6),

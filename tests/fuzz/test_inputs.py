@@ -24,7 +24,7 @@ def test_mutated_files_never_surprise(name, tmp_path_factory):
     target = _targets()[name]
     folder = str(tmp_path_factory.mktemp('fuzz'))
 
-    @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(suppress_health_check=list(HealthCheck))
     @given(mutations.CHANGES)
     def check(changes):
         inputs.survives(target, mutations.mutated(target.good, changes), folder)

@@ -268,6 +268,7 @@ class ModelSuite:
                 gradient = tf.convert_to_tensor(gradient)
                 assert np.isfinite(gradient).all(), (key, variable.name)
 
+    @pytest.mark.slow
     def test_variables_are_made_once(self, task, name):
         model = task.make(name)
         before = [id(v) for v in model.trainable_variables]

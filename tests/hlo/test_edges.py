@@ -3,7 +3,6 @@
 import re
 
 from hypothesis import given
-from hypothesis import settings
 from hypothesis import strategies as st
 import numpy as np
 import pytest
@@ -128,7 +127,6 @@ def test_errors_name_computation_and_instruction(instruction, message):
         graph.extract_graph(module)
 
 
-@settings(max_examples=50)
 @given(st.data())
 def test_any_valid_module_gives_the_edges_of_the_rules(data):
     ids = data.draw(

@@ -1,7 +1,6 @@
 """Node features: every column, from instructions made for it."""
 
 from hypothesis import given
-from hypothesis import settings
 from hypothesis import strategies as st
 import numpy as np
 import pytest
@@ -266,7 +265,6 @@ def test_other_pads_are_refused(pad):
         graph.extract_graph(hlo_modules.chain(), pad=pad)
 
 
-@settings(max_examples=60)
 @given(
     pad=st.sampled_from([0, -1]),
     lists=st.lists(_LISTS, min_size=5, max_size=5),

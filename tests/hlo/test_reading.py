@@ -249,7 +249,6 @@ def test_mutated_bytes_never_surprise(tmp_path_factory, base, changes):
     _survives(folder, _mutated(base, changes))
 
 
-@settings(max_examples=150)
 @given(st.binary(max_size=200))
 def test_any_bytes_never_surprise(tmp_path_factory, data):
     _survives(tmp_path_factory.getbasetemp(), data)

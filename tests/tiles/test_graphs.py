@@ -217,7 +217,6 @@ _CHOICES = st.lists(st.integers(0, _NUM_KERNELS - 1), min_size=1, max_size=5).ma
 )
 
 
-@hypothesis.settings(max_examples=60)
 @hypothesis.given(kernels=_CHOICES, cells=st.one_of(st.none(), st.integers(1, 200)))
 def test_slices_hold_every_configuration_in_order(split, kernels, cells):
     packed = split.graphs.scoring_items(kernels, cells)
@@ -284,7 +283,6 @@ def test_chosen_items_hold_the_chosen_configurations(split):
         np.testing.assert_allclose(labels, expected_labels, rtol=1e-6)
 
 
-@hypothesis.settings(max_examples=60)
 @hypothesis.given(kernels=_CHOICES, most=st.integers(1, 100))
 def test_groups_are_bounded_and_in_order(split, kernels, most):
     store = split.graphs.store

@@ -1,7 +1,6 @@
 """Encoding configurations: nothing is lost, equal ones are found, codes fit."""
 
 from hypothesis import given
-from hypothesis import settings
 from hypothesis import strategies as st
 import numpy as np
 import pytest
@@ -45,7 +44,6 @@ def test_dimensions_of_arrays_of_rank_seven_and_more():
     assert encoded.codes.tolist() == [[3, 1], [0, 2], [3, 3]]
 
 
-@settings(max_examples=60)
 @given(
     configs=st.integers(1, 40),
     nodes=st.integers(1, 5),

@@ -3,7 +3,6 @@
 import itertools
 
 from hypothesis import given
-from hypothesis import settings
 from hypothesis import strategies as st
 import numpy as np
 import pytest
@@ -55,7 +54,6 @@ def _shared_store(tmp_path_factory):
     )
 
 
-@settings(max_examples=80)
 @given(
     strategy=st.sampled_from(layout_sampling.STRATEGIES),
     unique=st.booleans(),

@@ -7,7 +7,6 @@ import re
 import zipfile
 
 from hypothesis import given
-from hypothesis import settings
 from hypothesis import strategies as st
 import numpy as np
 import pytest
@@ -274,7 +273,6 @@ def test_not_an_npz(tmp_path):
         assert 'not a complete npz file' in _message(str(path))
 
 
-@settings(max_examples=150)
 @given(data=st.data())
 def test_a_flipped_byte_never_escapes_as_another_error(tmp_path_factory, data):
     path = pathlib.Path(_written(tmp_path_factory.mktemp('flip')))

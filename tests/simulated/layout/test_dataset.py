@@ -183,9 +183,13 @@ def records_of(root):
     return found
 
 
-def test_files_are_valid_records(written):
-    root, summary = written
-    found = records_of(root)
+@pytest.fixture(scope='module')
+def found(written):
+    return records_of(written[0])
+
+
+def test_files_are_valid_records(written, found):
+    _, summary = written
     assert len(found) == 2 * 2 * 4
     for record in found.values():
         assert 200 <= record.num_nodes <= 8000
@@ -205,8 +209,8 @@ def test_files_are_valid_records(written):
     assert summary['xla:random'].configs == sum(counts)
 
 
-def test_configurations_are_layouts(written):
-    for record in records_of(written[0]).values():
+def test_configurations_are_layouts(found):
+    for record in found.values():
         values = record.node_config_feat.reshape(record.num_configs, -1, 3, 6)
         written = values >= 0
         # Values first, then -1.
@@ -224,40 +228,35 @@ def test_configurations_are_layouts(written):
         assert (values[:, reshape, 2] == -1).all()
 
 
-def test_splits_and_collections_hold_the_same_programs(written):
+def test_splits_and_collections_hold_the_same_programs(found):
     names = {}
-    for key in records_of(written[0]):
+    for key in found:
         source, searched, split, name = key.split(os.sep)
         names.setdefault((source, split), {}).setdefault(searched, set()).add(name)
-    for found in names.values():
-        assert found['random'] == found['default']
+    for searched in names.values():
+        assert searched['random'] == searched['default']
     for source in ('xla', 'nlp'):
         parts = [names[source, split]['random'] for split in programs.SPLITS]
         assert sum(map(len, parts)) == len(set().union(*parts))
 
 
-def test_the_same_seed_gives_the_same_files(written, tmp_path):
+def test_the_same_seed_gives_the_same_files(found, tmp_path):
     other = str(tmp_path / 'again')
     wanted = dataset.Programs(**{**SIZES, 'train': 1}, hide_test_runtimes=True)
     wanted.write(other, progress=False)
-    first, again = records_of(written[0]), records_of(other)
+    again = records_of(other)
     assert len(again) == 2 * 2 * 3
     for key, record in again.items():
         for field in ('node_feat', 'edge_index', 'node_config_feat', 'node_splits'):
             np.testing.assert_array_equal(
-                getattr(first[key], field), getattr(record, field), err_msg=key
+                getattr(found[key], field), getattr(record, field), err_msg=key
             )
         hidden = f'{os.sep}test{os.sep}' in key
-        expected = (
-            np.zeros_like(record.config_runtime)
-            if hidden
-            else (first[key].config_runtime)
-        )
+        expected = 0 if hidden else found[key].config_runtime
         np.testing.assert_array_equal(record.config_runtime, expected)
 
 
-def test_duplicates_are_measured_anew_with_noise_below_one_percent(written):
-    found = records_of(written[0])
+def test_duplicates_are_measured_anew_with_noise_below_one_percent(found):
     key = next(
         k
         for k in found
