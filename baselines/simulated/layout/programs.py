@@ -13,12 +13,12 @@ from typing import Callable, Dict, List, NamedTuple, Tuple
 
 import numpy as np
 
+from baselines.data.collections import SPLITS
 from baselines.simulated.layout import layers
 from baselines.simulated.layout.gradients import gradients
 from baselines.simulated.layout.ops import Module, Net
 
 SOURCES = ('xla', 'nlp')
-SPLITS = ('train', 'valid', 'test')
 MIN_NODES = 200
 MAX_NODES = 8000
 

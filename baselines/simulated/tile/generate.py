@@ -9,6 +9,7 @@ from typing import Callable, Dict, Tuple
 
 import numpy as np
 
+from baselines.data.collections import SPLITS
 from baselines.data.tile import records
 from baselines.simulated import hlo_rows
 from baselines.simulated import tpu
@@ -16,7 +17,7 @@ from baselines.simulated.tile import kernels
 from baselines.simulated.tile import products
 from baselines.simulated.tile import tiles
 from baselines.simulated.tile import traffic
-from baselines.simulated.tile.programs import SPLITS, Program, programs
+from baselines.simulated.tile.programs import Program, programs
 from baselines.simulated.tile.workload import Workload
 
 # Raise it whenever the same parameters give other arrays.

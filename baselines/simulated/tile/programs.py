@@ -8,8 +8,6 @@ be mistaken for one of real kernels.
 
 from typing import Dict, NamedTuple, Sequence, Tuple
 
-SPLITS = ('train', 'valid', 'test')
-
 Dims = Tuple[int, ...]
 
 
@@ -28,6 +26,8 @@ class Program(NamedTuple):
         kinds: kinds of kernels, each as often as it is frequent.
         convolutions: (batch, side, input, output, window, stride).
         attentions: batched products, [batch, rows, columns, depth].
+        permuted: share of activations whose second and third fastest dimensions
+            are exchanged in memory; the second simulator's.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Program(NamedTuple):
     kinds: Tuple[str, ...]
     convolutions: Sequence[Dims] = ()
     attentions: Sequence[Dims] = ()
+    permuted: float = 0.0
 
 
 # As on a TPU, batches of images lie along the sublanes: [H, W, N, C] in memory.

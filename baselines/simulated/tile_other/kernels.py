@@ -19,7 +19,7 @@ class Draft(kernels.Draft):
 
 
 def _array(program: Program, rng, rank: int = 1) -> Tensor:
-    dims = pick(rng, [d for d in program.arrays if len(d) >= rank])
+    dims = pick(rng, [d for d in program.activations if len(d) >= rank])
     layout = None
     if len(dims) > 2 and rng.random() < program.permuted:
         layout = list(range(len(dims) - 1, -1, -1))
@@ -98,8 +98,8 @@ def sum_last(program: Program, rng, nodes: int) -> Kernel:
 def pool(program: Program, rng, nodes: int) -> Kernel:
     """Maxima or sums of windows of 2 or 3, two apart."""
     images = (
-        [d for d in program.arrays if len(d) == 4]
-        or [(*d[:1], 8, *d[1:]) for d in program.arrays if len(d) == 3]
+        [d for d in program.activations if len(d) == 4]
+        or [(*d[:1], 8, *d[1:]) for d in program.activations if len(d) == 3]
         or [(8, 16, 16, 256)]
     )
     batch, high, wide, features = pick(rng, images)

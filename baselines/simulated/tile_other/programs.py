@@ -1,45 +1,13 @@
 """The second simulator's programs: none is the first one's, nor its shapes."""
 
-from typing import Dict, NamedTuple, Tuple
+from typing import Any, Dict
 
 import numpy as np
 
-from baselines.simulated.tile.programs import weighted
+from baselines.data.collections import SPLITS
+from baselines.simulated.tile.programs import Program, weighted
 
-SPLITS = ('train', 'valid', 'test')
 _COUNTS = {'train': 30, 'valid': 8, 'test': 10}
-
-Dims = Tuple[int, ...]
-
-
-class Program(NamedTuple):
-    """Vocabulary of one program.
-
-    Attributes:
-        name: begins the file names of its kernels.
-        dtype: how arrays are stored, 'f32' or 'bf16'.
-        permuted: share of arrays whose second and third fastest dimensions are
-            exchanged in memory.
-        arrays: shapes of activations.
-        weights: shapes of parameters.
-        products: [rows, depth, columns].
-        convolutions: (batch, side, input, output, window, stride).
-        attentions: [heads, rows, keys, depth].
-        snippets: element-wise sequences.
-        kinds: kinds of kernels, each as often as it is frequent.
-    """
-
-    name: str
-    dtype: str
-    permuted: float
-    arrays: Tuple[Dims, ...]
-    weights: Tuple[Dims, ...]
-    products: Tuple[Dims, ...]
-    convolutions: Tuple[Dims, ...]
-    attentions: Tuple[Dims, ...]
-    snippets: Tuple[str, ...]
-    kinds: Tuple[str, ...]
-
 
 _SNIPPETS = tuple(
     'relu residual bias scale scale_shift gelu swish dropout clip square mask_bias '
@@ -63,7 +31,7 @@ def program(split: str, index: int, seed: int) -> Program:
     rng = np.random.default_rng([seed, 9109, SPLITS.index(split), number])
     family = ('encoder', 'vision', 'sequence')[number % 3]
     make = {'encoder': _encoder, 'vision': _vision, 'sequence': _sequence}[family]
-    return make(f'sim_other_{family}_{split}_{number}', rng)
+    return make(f'sim_other_{family}_{split}_{number}', split, rng)
 
 
 def _near(rng, low: int, high: int, multiple: int) -> int:
@@ -72,17 +40,19 @@ def _near(rng, low: int, high: int, multiple: int) -> int:
     return max(int(round(value / multiple)), 1) * multiple
 
 
-def _common(name: str, rng) -> Dict[str, object]:
+def _common(name: str, split: str, rng) -> Dict[str, Any]:
     chosen = rng.choice(len(_SNIPPETS), size=8, replace=False)
     return {
         'name': name,
+        'split': split,
+        'layout': {},
         'dtype': 'bf16' if rng.random() < 0.4 else 'f32',
         'permuted': float(rng.choice([0.0, 0.0, 0.5])),
         'snippets': tuple(_SNIPPETS[i] for i in sorted(chosen)),
     }
 
 
-def _encoder(name: str, rng) -> Program:
+def _encoder(name: str, split: str, rng) -> Program:
     batch, length = _near(rng, 2, 48, 1), _near(rng, 40, 600, 4)
     hidden = _near(rng, 192, 1280, 32)
     inner = int(hidden * rng.choice([2, 3, 4]))
@@ -90,53 +60,50 @@ def _encoder(name: str, rng) -> Program:
     depth = max(hidden // heads, 16)
     rows = batch * length
     return Program(
-        **_common(name, rng),
-        arrays=((batch, length, hidden), (batch, length, inner),
-                (batch, heads, length, depth), (rows, hidden)),
+        **_common(name, split, rng),
+        activations=((batch, length, hidden), (batch, length, inner),
+                     (batch, heads, length, depth), (rows, hidden)),
         weights=((hidden, inner), (inner, hidden), (hidden, 3 * hidden)),
         products=((rows, hidden, inner), (rows, inner, hidden),
                   (rows, hidden, hidden), (batch, hidden, 500)),
-        convolutions=(),
         attentions=((batch * heads, length, length, depth),
                     (batch * heads, length, depth, length)),
         kinds=weighted(f'{_POINTWISE}, project 7, weight_gradient 5, mix_values 5'),
     )  # fmt: skip
 
 
-def _vision(name: str, rng) -> Program:
+def _vision(name: str, split: str, rng) -> Program:
     batch, side = _near(rng, 2, 128, 2), _near(rng, 10, 60, 2)
     width = _near(rng, 24, 320, 8)
     channels = int(rng.choice([3, 4, 12, 16]))
-    rows = batch * side
+    rows, half = batch * side, side // 2
     return Program(
-        **_common(name, rng),
-        arrays=((batch, side, side, width), (batch, side // 2, side // 2, 2 * width),
-                (batch, side, side, 3 * width)),
+        **_common(name, split, rng),
+        activations=((batch, side, side, width), (batch, half, half, 2 * width),
+                     (batch, side, side, 3 * width)),
         weights=((9 * width, width), (width, 4 * width), (25 * width, 2 * width)),
         products=((rows, width, 4 * width), (rows, 4 * width, width)),
         convolutions=((batch, side, channels, width, 7, 2),
                       (batch, side, width, width, 3, 1),
                       (batch, side, width, 4 * width, 1, 1),
-                      (batch, side // 2, width, 2 * width, 5, 2),
-                      (batch, side // 2, 4 * width, width, 1, 1)),
-        attentions=(),
+                      (batch, half, width, 2 * width, 5, 2),
+                      (batch, half, 4 * width, width, 1, 1)),
         kinds=weighted(
             f'{_POINTWISE}, pool 4, convolve 14, project 2, weight_gradient 2'),
     )  # fmt: skip
 
 
-def _sequence(name: str, rng) -> Program:
+def _sequence(name: str, split: str, rng) -> Program:
     steps, batch = _near(rng, 12, 200, 1), _near(rng, 8, 256, 4)
     hidden, words = _near(rng, 128, 900, 8), _near(rng, 1500, 12000, 50)
     heads = int(rng.choice([2, 4, 8]))
     return Program(
-        **_common(name, rng),
-        arrays=((batch, hidden), (steps, batch, hidden), (batch, steps, 2 * hidden),
-                (batch, words)),
+        **_common(name, split, rng),
+        activations=((batch, hidden), (steps, batch, hidden),
+                     (batch, steps, 2 * hidden), (batch, words)),
         weights=((hidden, 4 * hidden), (words, hidden), (2 * hidden, hidden)),
         products=((batch, hidden, 4 * hidden), (steps * batch, hidden, words // 4),
                   (batch, hidden, words), (steps * batch, 2 * hidden, hidden)),
-        convolutions=(),
         attentions=((batch * heads, steps, steps, max(hidden // heads, 16)),),
         kinds=weighted(f'{_POINTWISE}, project 7, weight_gradient 5, mix_values 2'),
     )  # fmt: skip
