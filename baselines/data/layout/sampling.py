@@ -82,12 +82,9 @@ class ConfigSampler:
     @property
     def counts(self) -> np.ndarray:
         """int64 [G]: how many candidates each graph has."""
-        counts = self._store.group_counts if self._unique else self._store.config_counts
-        return (
-            counts
-            if self._max_configs is None
-            else np.minimum(counts, self._max_configs)
-        )
+        store, most = self._store, self._max_configs
+        counts = store.group_counts if self._unique else store.config_counts
+        return counts if most is None else np.minimum(counts, most)
 
     def with_at_least(self, k: int) -> np.ndarray:
         """Returns int64 indices of graphs with so many candidates."""
@@ -143,14 +140,12 @@ class ConfigSampler:
 
     def _labels(self, graph: int) -> np.ndarray:
         """Returns [n], runtimes of a graph's configurations or groups."""
-        if self._unique:
-            return np.asarray(
-                self._store.group_runtime[self._store.rows('group', graph)]
-            )
-        return np.asarray(self._store.config_runtime[self._store.rows('config', graph)])
+        return self._store.part(
+            'group_runtime' if self._unique else 'config_runtime', graph
+        )
 
     def _first(self, graph: int) -> np.ndarray:
-        return np.asarray(self._store.group_first[self._store.rows('group', graph)])
+        return self._store.part('group_first', graph)
 
     def _order(self, graph: int) -> np.ndarray:
         """Returns candidates as numbers of configurations or groups."""
@@ -160,9 +155,8 @@ class ConfigSampler:
             if self._max_configs is not None and len(order) > self._max_configs:
                 # Of its own, so that it does not depend on who asks first.
                 rng = np.random.default_rng([self._seed, graph])
-                kept = rng.choice(
-                    len(order), self._max_configs, replace=False, shuffle=False
-                )
+                most = self._max_configs
+                kept = rng.choice(len(order), most, replace=False, shuffle=False)
                 order = order[np.sort(kept)]
             self._orders[graph] = order
         return self._orders[graph]

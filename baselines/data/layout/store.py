@@ -66,7 +66,7 @@ class LayoutStore(splits.PackedSplit):
 
     def vectors(self, graph: int) -> np.ndarray:
         """Returns int8 [d, 18], a graph's distinct vectors, as a view."""
-        return np.asarray(self.config_vectors[self.rows('vector', graph)])
+        return self.part('config_vectors', graph)
 
     def group_codes(self, graph: int) -> np.ndarray:
         """Returns a graph's different configurations, as a view.
@@ -77,10 +77,9 @@ class LayoutStore(splits.PackedSplit):
         rows = self.rows('group', graph)
         nodes = self.rows('config_node', graph)
         shape = rows.stop - rows.start, nodes.stop - nodes.start
-        width = int(self.code_width[graph])
-        start = int(self.code_offsets[graph])
-        content = np.asarray(self.config_codes[start:][: shape[0] * shape[1] * width])
-        return content.view(f'<u{width}').reshape(shape)
+        # Codes begin at multiples of 8 bytes; there may be padding behind them.
+        codes = self.part('config_codes', graph).view(f'<u{self.code_width[graph]}')
+        return codes[: shape[0] * shape[1]].reshape(shape)
 
     def config_features(
         self,
@@ -105,8 +104,7 @@ class LayoutStore(splits.PackedSplit):
         Raises:
             IndexError: there is no such graph or configuration.
         """
-        groups = np.asarray(self.config_group[self.rows('config', graph)])
-        codes = self.group_codes(graph)[groups[configs]]
+        codes = self.group_codes(graph)[self.part('config_group', graph)[configs]]
         vectors = self.vectors(graph)
         table = np.asarray(vectors if scale is None else scale(vectors), np.float32)
         return np.take(table, codes.T if nodes_first else codes, axis=0)
@@ -119,10 +117,9 @@ class LayoutStore(splits.PackedSplit):
         """
         degrees = squares = 0.0
         for graph in range(self.num_graphs) if graphs is None else graphs:
-            rows = self.rows('group', graph)
-            mean = np.asarray(self.group_runtime[rows])
-            free = np.where(mean > 0, self.group_size[rows] - 1, 0)
-            relative = self.group_std[rows] / np.maximum(mean, 1)
+            mean = self.part('group_runtime', graph)
+            free = np.where(mean > 0, self.part('group_size', graph) - 1, 0)
+            relative = self.part('group_std', graph) / np.maximum(mean, 1)
             degrees += free.sum()
             squares += (free * relative**2).sum()
         return float(np.sqrt(squares / degrees)) if degrees else float('nan')

@@ -167,12 +167,13 @@ class PackedSplit:
         offsets = getattr(self, f'{what}_offsets')
         return slice(int(offsets[graph]), int(offsets[graph + 1]))
 
+    def part(self, name: str, graph: int) -> np.ndarray:
+        """Returns a graph's rows of a column, as a view; see `rows`."""
+        return np.asarray(getattr(self, name)[self.rows(self.columns[name], graph)])
+
     def _fields(self, graph: int, names: Iterable[str]) -> Dict[str, Any]:
-        """What a record says of a graph: its part of some columns, as views."""
-        parts = {
-            name: np.asarray(getattr(self, name)[self.rows(self.columns[name], graph)])
-            for name in names
-        }
+        """What a record says of a graph: its part of some columns."""
+        parts = {name: self.part(name, graph) for name in names}
         shared = {'pad': self.pad, 'feature_names': self.feature_names}
         return {'graph_id': self.graph_ids[graph], **shared, **parts}
 
