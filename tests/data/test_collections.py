@@ -38,6 +38,16 @@ def test_flags_choose():
     assert collections.of_flags({'source': 'nlp'}).name == 'tile:xla'
 
 
+def test_runs_from_before_a_flag_are_of_the_first_collection(monkeypatch):
+    first, *layouts = collections.COLLECTIONS
+    first = first._replace(flags={'kernels': 'xla'})
+    second = first._replace(name='tile:mine', flags={'kernels': 'mine'})
+    monkeypatch.setattr(collections, 'COLLECTIONS', (first, second, *layouts))
+    assert collections.of_flags({'model': 'MLP'}) is first
+    assert collections.of_flags({'kernels': 'mine'}) is second
+    assert collections.of_flags({'source': 'nlp', 'search': 'random'}) is layouts[2]
+
+
 @pytest.mark.parametrize('source', ['tpu', '', None, ['xla']])
 def test_flags_that_choose_none(source):
     with pytest.raises(ValueError) as caught:
