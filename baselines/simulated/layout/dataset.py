@@ -5,7 +5,6 @@ import os
 from typing import ClassVar, Dict, Iterator, NamedTuple, Tuple
 
 import numpy as np
-import tqdm
 
 from baselines.data.layout import records as layout_records
 from baselines.simulated import folders
@@ -99,14 +98,9 @@ class Programs(folders.Dataset):
         self, folder: str, progress: bool
     ) -> Iterator[Tuple[str, layout_records.LayoutRecord]]:
         """Makes and writes all files, and hands out each with its runtimes."""
-        bar = tqdm.tqdm(
-            total=len(SOURCES) * (self.train + self.valid + self.test),
-            desc='simulating',
-            unit=' programs',
-            disable=None if progress else True,
-        )
+        total = len(SOURCES) * (self.train + self.valid + self.test)
         configs = self.configs_min, self.configs_max
-        with bar:
+        with self._bar(total, 'programs', progress) as bar:
             for source in SOURCES:
                 for searched in SEARCHES:
                     for split in SPLITS:
@@ -118,23 +112,13 @@ class Programs(folders.Dataset):
                         for searched in SEARCHES:
                             # As in xla:random, where nearly all of the duplicates
                             # are in a few programs.
-                            repeats = (source, searched, program.family) == (
-                                'xla',
-                                'random',
-                                'recurrent',
-                            )
+                            kind = source, searched, program.family
+                            repeats = kind == ('xla', 'random', 'recurrent')
                             record = compiled.record(searched, configs, repeats)
-                            hidden = split == 'test' and self.hide_test_runtimes
                             path = os.path.join(
                                 folder, source, searched, split, f'{program.name}.npz'
                             )
-                            layout_records.write_layout(
-                                path, _hide(record) if hidden else record
-                            )
+                            shown = self._published(record, split)
+                            layout_records.write_layout(path, shown)
                             yield f'{source}:{searched}', record
                         bar.update()
-
-
-def _hide(record: layout_records.LayoutRecord) -> layout_records.LayoutRecord:
-    zeros = np.zeros_like(record.config_runtime)
-    return dataclasses.replace(record, config_runtime=zeros)

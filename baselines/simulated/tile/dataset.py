@@ -5,7 +5,6 @@ import os
 from typing import ClassVar, Iterator, NamedTuple
 
 import numpy as np
-import tqdm
 
 from baselines.data.tile import records
 from baselines.simulated import folders
@@ -81,27 +80,12 @@ class Kernels(folders.Dataset):
     def _records(self, folder: str, progress: bool) -> Iterator[records.TileRecord]:
         """Makes and writes all kernels, and hands out each with its runtimes."""
         counts = {'train': self.train, 'valid': self.valid, 'test': self.test}
-        bar = tqdm.tqdm(
-            total=sum(counts.values()),
-            desc='simulating',
-            unit=' kernels',
-            disable=None if progress else True,
-        )
-        with bar:
+        with self._bar(sum(counts.values()), 'kernels', progress) as bar:
             for split, count in counts.items():
                 os.makedirs(os.path.join(folder, split))
                 for index in range(count):
                     record = self._kernel(split, index)
-                    hidden = split == 'test' and self.hide_test_runtimes
                     path = os.path.join(folder, split, f'{record.graph_id}.npz')
-                    records.write_tile(path, _hide(record) if hidden else record)
+                    records.write_tile(path, self._published(record, split))
                     bar.update()
                     yield record
-
-
-def _hide(record: records.TileRecord) -> records.TileRecord:
-    return dataclasses.replace(
-        record,
-        config_runtime=np.zeros_like(record.config_runtime),
-        config_runtime_normalizers=np.ones_like(record.config_runtime_normalizers),
-    )
