@@ -85,9 +85,8 @@ def _add_shape(out: columns.Columns, instructions: Sequence[Any]) -> None:
 def _add_window(out: columns.Columns, instructions: Sequence[Any]) -> None:
     windows = gather.Present(instructions, 'window')
     for field in _WINDOW_FIELDS:
-        sizes = windows.lists(lambda w, f=field: [getattr(d, f) for d in w.dimensions])
-        out.add_list(f'window_{field}', sizes, schema.RANK, aggregates=True)
-    reversals = windows.lists(lambda w: [d.window_reversal for d in w.dimensions])
+        out.add_list(f'window_{field}', _of_each(windows, field), schema.RANK, True)
+    reversals = _of_each(windows, 'window_reversal')
     out.add_list('window_window_reversal', reversals, schema.RANK)
     true_count = reversals.sums()
     out.add('window_window_reversal_true_count', true_count)
@@ -117,7 +116,9 @@ def _add_slices(out: columns.Columns, instructions: Sequence[Any]) -> None:
 def _add_padding(out: columns.Columns, instructions: Sequence[Any]) -> None:
     paddings = gather.Present(instructions, 'padding_config')
     for field in ('edge_padding_low', 'edge_padding_high'):
-        numbers = paddings.lists(
-            lambda p, f=field: [getattr(d, f) for d in p.dimensions]
-        )
-        out.add_list(f'padding_config_{field}', numbers, 2, aggregates=True)
+        out.add_list(f'padding_config_{field}', _of_each(paddings, field), 2, True)
+
+
+def _of_each(found: gather.Present, field: str) -> ragged.Ragged:
+    """A field of each dimension of the sub-messages."""
+    return found.lists(lambda m: [getattr(d, field) for d in m.dimensions])
