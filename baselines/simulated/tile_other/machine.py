@@ -1,7 +1,7 @@
 """The second simulator's machine and its rules for what a tile costs.
 
-Nothing here is measured, and nothing is shared with the first one but how a tile
-covers a tensor: every figure of the machine is drawn, and the rules are others.
+Nothing here is measured.  Of its rules only how a tile covers a tensor is the first
+one's: every figure of the machine is drawn, and the other rules are others.
 The machine works step by step, a tile at a time:
 
     T = launch + first load + sum over steps of max(load + store, compute)
