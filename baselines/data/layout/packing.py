@@ -6,7 +6,7 @@ one or two bytes per configuration and configurable node.
 """
 
 import dataclasses
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Optional
 
 import numpy as np
 
@@ -24,31 +24,15 @@ _ALIGNMENT = 8
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class LayoutProgram:
-    """A file: all but the features of its configurations, and these encoded.
+class EncodedProgram(layout_records.LayoutRecord):
+    """A program without the features of its configurations, but these encoded."""
 
-    Attributes:
-        record: with an empty node_config_feat.
-        configs: the configurations.
-    """
-
-    record: layout_records.LayoutRecord
-    configs: layout_encoding.EncodedConfigs
-
-    @property
-    def graph_id(self) -> str:
-        """The file's stem."""
-        return self.record.graph_id
-
-    @property
-    def config_runtime(self) -> np.ndarray:
-        """int64 [c]."""
-        return self.record.config_runtime
+    configs: Optional[layout_encoding.EncodedConfigs] = None
 
 
 def read_encoded(
     path: str, advance: Callable[[float], Any] = lambda share: None
-) -> LayoutProgram:
+) -> EncodedProgram:
     """Reads and checks `<graph id>.npz` in little memory.
 
     `advance` is told which share of the file has been read.
@@ -58,13 +42,13 @@ def read_encoded(
         OSError: the file cannot be read.
     """
     record = layout_records.read_program(path)
-    configs = len(record.config_runtime)
+    nodes = len(record.node_config_ids)
     with layout_records.open_configs(path, record) as blocks:
-        encoder = layout_encoding.ConfigEncoder(configs, len(record.node_config_ids))
+        encoder = layout_encoding.ConfigEncoder(record.num_configs, nodes)
         for first, block in blocks:
             encoder.add(block)
-            advance((first + len(block)) / configs)
-    return LayoutProgram(record, encoder.finish())
+            advance((first + len(block)) / record.num_configs)
+    return EncodedProgram(**vars(record), configs=encoder.finish())
 
 
 class LayoutPacker(split_packing.SplitPacker):
@@ -74,47 +58,47 @@ class LayoutPacker(split_packing.SplitPacker):
     noun = 'program'
     version = 1
 
-    def _read(self, path: str, advance: Callable[[float], Any]) -> LayoutProgram:
+    def _read(self, path: str, advance: Callable[[float], Any]) -> EncodedProgram:
         return read_encoded(path, advance)
 
     def _append(
-        self, writer: columns.PackedWriter, record: LayoutProgram
+        self, writer: columns.PackedWriter, record: EncodedProgram
     ) -> Dict[str, int]:
-        program, configs = record.record, record.configs
-        arrays = {key: getattr(program, key) for key in _ARRAYS}
-        arrays['node_splits'] = program.node_splits[0]
+        configs = record.configs
+        arrays = {key: getattr(record, key) for key in _ARRAYS}
+        arrays['node_splits'] = record.node_splits[0]
         arrays['config_group'] = configs.group
         arrays['config_vectors'] = configs.vectors
-        self._digest(program.graph_id, {**arrays, 'config_codes': configs.codes})
+        self._digest(record.graph_id, {**arrays, 'config_codes': configs.codes})
         writer.append(
             **arrays,
-            **group_statistics(program.config_runtime, configs.group),
+            **group_statistics(record.config_runtime, configs.group),
             group_first=configs.first,
             config_codes=configs.codes.reshape(-1).view(np.uint8),
             code_width=np.array([configs.codes.itemsize], np.uint8),
-            **split_packing.extremes('node', program.node_feat),
+            **split_packing.extremes('node', record.node_feat),
             # Every vector of the dictionary is in some row, so this is exact.
             **split_packing.extremes('config', configs.vectors),
-            max_opcode=program.node_opcode.max(keepdims=True),
+            max_opcode=record.node_opcode.max(keepdims=True),
         )
         padding = -configs.codes.nbytes % _ALIGNMENT
         writer.append(config_codes=np.zeros(padding, np.uint8))
         return {
-            'node': program.num_nodes,
-            'edge': len(program.edge_index),
-            'config_node': len(program.node_config_ids),
-            'split': program.node_splits.size,
-            'config': len(program.config_runtime),
+            'node': record.num_nodes,
+            'edge': len(record.edge_index),
+            'config_node': len(record.node_config_ids),
+            'split': record.node_splits.size,
+            'config': len(record.config_runtime),
             'group': len(configs.first),
             'vector': len(configs.vectors),
             'code': configs.codes.nbytes + padding,
         }
 
-    def _meaning(self, record: LayoutProgram) -> Dict[str, Any]:
+    def _meaning(self, record: EncodedProgram) -> Dict[str, Any]:
         return {
-            'columns of node_feat': record.record.node_feat.shape[1],
-            'pad': record.record.pad,
-            'feature_names': record.record.feature_names,
+            'columns of node_feat': record.node_feat.shape[1],
+            'pad': record.pad,
+            'feature_names': record.feature_names,
         }
 
 
