@@ -151,7 +151,9 @@ def _registered_bytes(path: str) -> Iterator[bytes]:
     except (OSError, ValueError, SyntaxError):
         return
     for node in ast.walk(tree):
-        if getattr(getattr(node, 'func', None), 'attr', '') == 'AddSerializedFile':
-            [given] = node.args
-            if isinstance(getattr(given, 'value', None), bytes):
-                yield given.value
+        if not isinstance(node, ast.Call) or len(node.args) != 1:
+            continue
+        given = getattr(node.args[0], 'value', None)
+        is_adding = getattr(node.func, 'attr', '') == 'AddSerializedFile'
+        if is_adding and isinstance(given, bytes):
+            yield given
