@@ -22,6 +22,7 @@ _LIBRARIES = [
     'tomli; python_version < "3.11"',  # later ones have tomllib
     'scipy>=1.12',  # Kendall's tau, bootstrap intervals
     'matplotlib',  # plots of training curves and kernels
+    'jinja2',  # the page of a report: escapes what comes from run files
     'apache-beam',  # many .pb files at once; TF-GNN needs it anyway
 ]
 
@@ -42,7 +43,9 @@ setuptools.setup(
         'tiles_gen_predictions_csv',
         'create_kaggle_csv',
     ],
-    package_data={'baselines': ['**/*.json', '**/*.proto', '**/*.toml', '**/*.zip']},
+    package_data={
+        'baselines': ['**/*.json', '**/*.proto', '**/*.toml', '**/*.zip', '**/*.html']
+    },
     install_requires=_PINNED + _LIBRARIES,
     # pytest-xdist: the models' compilations take one core each.
     # TF-Ranking: our losses are compared with its own; it needs Keras 2 inside

@@ -60,19 +60,24 @@ def refuse_arguments(argv: Sequence[str]) -> None:
         sys.exit(f'error: {argv[1]!r} is not a flag; see {argv[0]} --help')
 
 
-def add_run_arguments(parser: argparse.ArgumentParser, split: str = 'test') -> Any:
+def add_run_arguments(
+    parser: argparse.ArgumentParser, split: str = 'test', positional: bool = False
+) -> Any:
     """Declares which runs, and which data, a command works on.
 
+    Args:
+        parser: of the command.
+        split: the default of --split.
+        positional: whether runs are plain arguments, not those of --dir.
+
     Returns:
-        The group in which one option has to be given, for what may be in place of
-        --dir.
+        Where options can be added that may be in place of --dir.
     """
     defaults = {f.name: f.default for f in dataclasses.fields(config.TileConfig)}
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument(
-        '--dir',
-        '--dirs',
-        dest='dirs',
+    which = parser.add_mutually_exclusive_group(required=not positional)
+    (parser if positional else which).add_argument(
+        *(['dirs'] if positional else ['--dir', '--dirs']),
+        **({} if positional else {'dest': 'dirs'}),
         nargs='+',
         metavar='RUN',
         help=f'runs: each {finding.FORMS}',

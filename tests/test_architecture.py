@@ -34,8 +34,9 @@ _ROOMS = {
     'layout': 'hlo data features tiles',  # the drop-in file takes tiles.implicit
     'training': 'files text registry config data finished',
     'ranking': 'files text data',  # and so knows no model
+    'reporting': 'files text finished ranking',
     'tasks': 'files text registry recipes config finished hlo data features simulated '
-    'extraction inspection measuring tiles layout training ranking',
+    'extraction inspection measuring tiles layout training ranking reporting',
     'scripts': 'files text registry recipes config command_line tasks',
     'sweeps': 'files text registry config command_line data training tasks',
     'commands': 'files text registry config finished command_line scripts hlo data '
@@ -200,6 +201,7 @@ def _without_tensorflow(source: sources.Source) -> bool:
         'data',
         'features',
         'ranking',
+        'reporting',
     }
 
 

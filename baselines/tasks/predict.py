@@ -2,13 +2,14 @@
 
 import os
 import sys
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from baselines import files
 from baselines import registry
 from baselines.data.packed import splits
 from baselines.finished import differences
 from baselines.finished import finding
+from baselines.ranking import report
 from baselines.ranking import submission
 from baselines.tasks import prediction
 from baselines.tasks import task
@@ -137,13 +138,21 @@ def evaluate(
 
 def measure(predictor: prediction.Predictor, split: str) -> Dict[str, Any]:
     """The same of a run that is loaded."""
+    return measure_graphs(predictor, split)[0]
+
+
+def measure_graphs(
+    predictor: prediction.Predictor, split: str
+) -> Tuple[Dict[str, Any], List[report.GraphResult]]:
+    """The same, and each graph with its scores and runtimes."""
     store = predictor.open_split(split)
     check_runtimes(store)
     results = [
         predictor.result(store, number, scores)
         for number, (_, scores) in enumerate(predictor.score(store))
     ]
-    return {**describe(predictor.run, store, split), **predictor.summarise(results)}
+    summary = predictor.summarise(results)
+    return {**describe(predictor.run, store, split), **summary}, results
 
 
 def check_runtimes(store: splits.PackedSplit) -> None:

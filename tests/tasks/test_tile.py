@@ -116,6 +116,19 @@ def test_ranking(trained):
     assert sorted(ranked['tile:xla:three']) == [0, 1, 2]
 
 
+def test_a_report_of_a_run(root, run, tmp_path, capsys):
+    pytest.importorskip('jinja2')
+    page = tmp_path / 'report.html'
+    argv = [run, '--cache_dir', root / 'cache', '--output', page]
+    assert processes.command('report', *argv) == 0
+    assert capsys.readouterr().out == f'report: {page}\n'
+    words = page.read_text()
+    assert '<title>1 run of tile:xla</title>' in words and words.count('<svg') == 9
+    folder = [run, '--output', tmp_path]
+    assert processes.command('report', *folder) == 1
+    assert 'is a folder' in capsys.readouterr().err
+
+
 def test_a_directory_alone_predicts_what_training_did(root, run, monkeypatch, capsys):
     # Moved, relative, with a slash: the data is where training found it.
     monkeypatch.chdir(run.parent)

@@ -1,0 +1,46 @@
+"""Write a report of finished runs with pictures, as one HTML file.
+
+  tpugraphs report latest --output=report.html
+  tpugraphs report 'wide*' ~/out/tpugraphs_tiles/model_<hash>
+
+Several runs of one collection stand side by side: learning curves; errors program by
+program, with intervals and beside random choice; the slowdown of trying k
+configurations, for layouts tau against the noise ceiling; score differences against
+runtime ratios; the best, median and worst graph; and the settings.  The file needs
+no network, and reads on a phone, in print, light and dark.
+"""
+
+import argparse
+import sys
+
+from baselines import command_line
+from baselines import commands
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    command_line.add_run_arguments(parser, split='valid', positional=True)
+    parser.add_argument(
+        '--output',
+        default='report.html',
+        help='the HTML file to write (default: %(default)s)',
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    """Measures the runs and writes the report."""
+    command_line.start_tensorflow()
+    from baselines.tasks import prediction
+    from baselines.tasks import report
+
+    report.write(
+        args.dirs,
+        prediction.data_options(args),
+        args.models_file,
+        args.split,
+        args.output,
+    )
+
+
+if __name__ == '__main__':
+    sys.exit(commands.run('report'))

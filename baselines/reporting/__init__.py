@@ -1,0 +1,1 @@
+"""Finished runs as one HTML file with pictures.  No TensorFlow, no network."""

@@ -1,0 +1,165 @@
+"""The page: pictures in sections, tables, and one file of it all."""
+
+import json
+import os
+from typing import Any, Dict, List, NamedTuple, Sequence
+
+from baselines import files
+from baselines import text
+from baselines.finished import differences
+from baselines.ranking import metrics
+from baselines.reporting import figures
+from baselines.reporting import svg
+
+_LONGEST = 300  # letters of a setting
+
+
+class Section(NamedTuple):
+    """Some pictures under a title.
+
+    Attributes:
+        title: of the section.
+        words: what its pictures show, plain text.
+        pictures: at least one.
+    """
+
+    title: str
+    words: str
+    pictures: List[svg.Picture]
+
+
+def write(path: str, runs: Sequence[figures.Run]) -> None:
+    """Writes a report of runs of one collection.
+
+    All that comes from run files and data is escaped, and the page forbids itself
+    scripts and anything from elsewhere.
+
+    Args:
+        path: the HTML file.
+        runs: measured.
+
+    Raises:
+        ValueError: jinja2 is not installed.
+        OSError: the file cannot be written.
+    """
+    try:
+        # Only reports need it.
+        import jinja2  # pylint: disable=import-outside-toplevel
+    except ImportError:
+        raise ValueError('reports need jinja2: pip install jinja2') from None
+
+    environment = jinja2.Environment(
+        autoescape=True,
+        loader=jinja2.FileSystemLoader(os.path.dirname(__file__)),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    sections, number = [], 0
+    for section in _sections(runs):
+        pictures = []
+        for picture in section.pictures:
+            number += 1
+            pictures.append(picture._replace(svg=svg.numbered(picture.svg, number)))
+        sections.append(section._replace(pictures=pictures))
+    first = runs[0].summary
+    page = environment.get_template('page.html').render(
+        title=f'{text.count(len(runs), "run")} of {first["collection"]}',
+        data=text.printable(f'{first["split"]} of {os.path.dirname(first["data"])}'),
+        collection=first['collection'],
+        results=_results(runs),
+        sections=sections,
+        settings=_settings(runs),
+        names=[text.printable(run.name) for run in runs],
+    )
+    with files.write_atomically(path, encoding='utf-8') as stream:
+        stream.write(page)
+
+
+def _sections(runs: Sequence[figures.Run]) -> List[Section]:
+    layouts = runs[0].summary['task'] == 'layout'
+    noun = 'programs' if layouts else 'kernels'
+    found = [
+        Section(
+            'Learning curves',
+            'How training went, on configurations drawn once for validation.',
+            figures.curves(runs),
+        ),
+        Section(
+            'Program by program',
+            'Where it is good, and where it is not.',
+            [figures.programs(runs, 'kendall_tau', "Kendall's tau")]
+            if layouts
+            else [
+                figures.programs(runs, 'top_5_error', 'top-5 error'),
+                figures.programs(runs, 'opa', 'OPA'),
+            ],
+        ),
+        Section(
+            'What trying more is worth',
+            f'An autotuner measures the k favourites of a {noun[:-1]}.',
+            [figures.slowdowns(runs)],
+        ),
+        Section(
+            'Calibration',
+            'Whether a larger difference of scores means a larger ratio of runtimes. '
+            'Pairs are drawn at random, as many of each graph.',
+            [p for p in map(figures.calibration, range(len(runs)), runs) if p],
+        ),
+    ]
+    found += [
+        Section(
+            f'Single {noun}: {text.printable(run.name)}',
+            f'Predicted rank against measured runtime; {noun} are ordered by tau.',
+            figures.rankings(i, run),
+        )
+        for i, run in enumerate(runs)
+    ]
+    return [section for section in found if section.pictures]
+
+
+def _results(runs: Sequence[figures.Run]) -> List[List[str]]:
+    """A table: a measure in each row, a run in each column."""
+    first = runs[0].summary
+    rows = []
+    for measure in metrics.MEASURES[first['task']]:
+        row = [measure.title]
+        for run in runs:
+            one = run.summary['overall'][measure.key]
+            words = text.cell(one['mean'], measure.show)
+            if one['low'] is not None:
+                low, high = (format(one[end], measure.show) for end in ('low', 'high'))
+                words += f' ({low} to {high})'
+            row.append(words)
+        random = first['overall'][measure.key]['random']
+        rows.append([*row, text.cell(random, measure.show)])
+    return rows
+
+
+def _settings(runs: Sequence[figures.Run]) -> Dict[str, List[List[str]]]:
+    """Settings that differ and those that do not; a run in each column."""
+    said: List[Dict[str, Any]] = []
+    for run in runs:
+        info = run.run.info
+        versions = info.get('versions')
+        said.append(
+            {
+                'finished': f'{run.run.finished:%Y-%m-%d %H:%M}',
+                'minutes': text.cell(run.run.seconds and run.run.seconds / 60, '.1f'),
+                'directory': run.run.model_dir,
+                'command': info.get('command', '-'),
+                **differences.settings_of(run.run),
+                **(versions if isinstance(versions, dict) else {}),
+            }
+        )
+    names = list(dict.fromkeys(name for one in said for name in one))
+    rows = [[name, *(_shown(one.get(name)) for one in said)] for name in names]
+    return {
+        'differing': [row for row in rows if len(set(row[1:])) > 1],
+        'same': [row[:2] for row in rows if len(set(row[1:])) == 1],
+    }
+
+
+def _shown(value: Any) -> str:
+    words = value if isinstance(value, str) else json.dumps(value)
+    return text.shortened(text.printable(words), _LONGEST) or '-'

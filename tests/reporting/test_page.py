@@ -1,0 +1,240 @@
+"""The HTML report: what it says, and that nothing of a stranger's runs in it."""
+
+import collections
+import html.parser
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from baselines.finished import run_files
+from baselines.ranking import report
+from baselines.reporting import figures
+from baselines.reporting import page
+
+pytest.importorskip('jinja2', reason='reports need jinja2, which setup.py asks for')
+
+pytestmark = pytest.mark.slow
+
+_EVIL = '"><script>alert(1)</script><img src=http://x/y onerror=alert(1)> $\\frac{1}$'
+
+
+def _curve(best):
+    score = [0.5, 0.6, 0.7, 0.8]
+    score[best] = 0.9
+    return {'train_loss': [4, 3, 2, 1.5], 'val_loss': [4, 3, 3, 3], 'val_opa': score}
+
+
+def _run(name, task, results, **info):
+    args = {'model': 'MLP', 'lr': 0.01}
+    if task == 'layout':
+        args.update(source='xla', search='random')
+    info = {'args': args, 'train_curve': _curve(2), 'best_epoch': 2, **info}
+    run = run_files.Run('/out/model_abc', {'finished': '2026-01-02T03:04', **info})
+    collection = {'tile': 'tile:xla', 'layout': 'layout:xla:random'}[task]
+    described = {'collection': collection, 'split': 'valid', 'data': '/data/valid'}
+    summary = {**described, **report.summarise(task, results)}
+    return figures.Run(name, run, summary, results)
+
+
+def _kernels(seed, programs=3, kernels=2):
+    rng = np.random.default_rng(seed)
+    found = []
+    for program in range(programs):
+        for kernel in range(kernels):
+            runtimes = 1 + rng.random(20)
+            scores = runtimes + rng.normal(size=20) * 0.2 * program
+            found.append(
+                report.GraphResult(f'net_{program}_{kernel}', scores, runtimes)
+            )
+    return found
+
+
+def _programs():
+    rng = np.random.default_rng(0)
+    which = np.concatenate([np.arange(30), np.arange(20)])
+    true = 1 + rng.random(30)
+    runtimes = true[which] * np.exp(rng.normal(size=50) * 0.1)
+    return [
+        report.GraphResult(f'unet_{i}', true[which], runtimes, which) for i in range(2)
+    ]
+
+
+class _Page(html.parser.HTMLParser):
+    """Tags, attributes and texts of a page."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.tags, self.alts, self.ids, self.words = collections.Counter(), [], [], []
+        self.content = path.read_text(encoding='utf-8')
+        self.feed(self.content)
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.tags[tag] += 1
+        self.ids += [attrs['id']] if 'id' in attrs else []
+        assert not any(name.startswith('on') for name in attrs), attrs
+        assert not {'src', 'action', 'formaction'} & set(attrs), attrs
+        for name in ('href', 'xlink:href'):
+            assert attrs.get(name, '#').startswith('#')
+        if tag == 'svg':
+            assert attrs['role'] == 'img' and attrs['viewbox']
+            self.alts.append(attrs['aria-label'])
+
+    handle_startendtag = handle_starttag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    @property
+    def text(self):
+        return ' '.join(' '.join(self.words).split())
+
+
+@pytest.fixture(name='tiles', scope='module')
+def _tiles(tmp_path_factory):
+    path = tmp_path_factory.mktemp('report') / 'tiles.html'
+    hostile = {'args': {'model': _EVIL, 'lr': 0.1, _EVIL: _EVIL}, 'command': _EVIL}
+    kernels = _kernels(1)
+    runtimes = kernels[0].runtimes
+    evil = report.GraphResult(f'{_EVIL}_1', -runtimes, runtimes)  # the worst
+    runs = [
+        _run('MLP lr=.01', 'tile', [*_kernels(0), evil], seconds=90),
+        _run(f'MLP {_EVIL}', 'tile', [*kernels, evil], **hostile),
+    ]
+    page.write(str(path), runs)
+    return path
+
+
+@pytest.fixture(name='layouts', scope='module')
+def _layouts(tmp_path_factory):
+    path = tmp_path_factory.mktemp('report') / 'layouts.html'
+    page.write(str(path), [_run('ResModel', 'layout', _programs())])
+    return path
+
+
+def test_every_picture_is_inline_and_has_a_text(tiles, layouts):
+    for path, count in ((tiles, 2 + 2 + 1 + 2 + 2 * 3), (layouts, 2 + 1 + 1 + 1 + 2)):
+        found = _Page(path)
+        assert found.tags['svg'] == found.tags['figure'] == count
+        assert found.tags['figcaption'] == count
+        assert len(found.alts) == count and min(map(len, found.alts)) > 60
+        assert len(set(found.ids)) == len(found.ids)
+        used = re.findall(r'(?:url\(|href=")#([^)"]+)', found.content)
+        assert used and set(used) <= set(found.ids)
+
+
+def test_nothing_comes_from_elsewhere_and_nothing_runs(tiles, layouts):
+    for path in (tiles, layouts):
+        found = _Page(path)
+        assert not found.tags['script'] + found.tags['link'] + found.tags['img']
+        assert not found.tags['iframe'] + found.tags['object'] + found.tags['base']
+        policy = "default-src 'none'; style-src 'unsafe-inline'"
+        assert f'http-equiv="Content-Security-Policy" content="{policy}"' in (
+            found.content
+        )
+        assert '@import' not in found.content
+        # A stranger's address is text, and the only one.
+        for address in re.findall(r'.{9}https?://.{3}', found.content):
+            assert address.endswith('src=http://x/y')
+    assert 'http' not in _Page(layouts).content.replace('http-equiv', '')
+    assert '<script>alert(1)</script>' in _Page(tiles).text  # as text
+
+
+def test_it_says_what_a_report_says(tiles):
+    found = _Page(tiles)
+    alts = dict(zip('scores losses errors opa slowdown'.split(), found.alts))
+    assert 'MLP lr=.01: 4 epochs, best 0.900 at epoch 3' in alts['scores']
+    assert 'training 4.000 to 1.500, validation 4.000 to 3.000' in alts['losses']
+    assert alts['errors'].startswith(
+        'Dot plot of top-5 error by program. MLP lr=.01: all'
+    )
+    assert ', random 0.' in alts['errors'] and ' to 0.' in alts['errors']
+    assert 'random: 1.' in alts['slowdown'] and '1.000 at k = 10;' in alts['slowdown']
+    calibration = [alt for alt in found.alts if 'median runtime ratio' in alt]
+    assert len(calibration) == 2
+    # Program 0 is predicted without an error.
+    best = next(alt for alt in found.alts if alt.startswith('Scatter plot of net_0'))
+    assert "Kendall's tau 1.00; rank 1 takes 1.00 times the fastest" in best
+    worst = [alt for alt in found.alts if "Kendall's tau -1.00" in alt]
+    assert len(worst) == 2 and all('the fastest is at rank 20;' in alt for alt in worst)
+    for words in ('What differs', 'at random', 'in the first row over programs'):
+        assert words in found.text
+    assert '0.01' in found.text and '0.1' in found.text  # lr of both
+
+
+def test_layouts_have_a_ceiling(layouts):
+    found = _Page(layouts)
+    [alt] = [alt for alt in found.alts if alt.startswith("Dot plot of Kendall's tau")]
+    noisy = report.summarise('layout', _programs())['overall']['noise']
+    assert f'agree at {noisy["tau_twice"]:.2f}' in alt
+    assert f'a perfect model would reach about {noisy["tau_ceiling"]:.2f}' in alt
+    assert 'perfect model' in found.text and 'What differs' not in found.text
+
+
+def test_strange_curves_are_no_error(tmp_path):
+    curve = {'val_opa': [None, 'x', 0.5, 0.25], 'train_loss': 7, 'val_loss': [None]}
+    odd = _run('odd', 'tile', _kernels(0), train_curve=curve, best_epoch='last')
+    none = _run('none', 'tile', _kernels(0), train_curve={})
+    [scores] = figures.curves([odd, none])
+    assert 'odd: 4 epochs, best 0.500 at epoch 3.' in scores.svg
+    assert figures.curves([none]) == []
+    small = [report.GraphResult('a_1', np.ones(2), np.array([1.0, 2.0]))]
+    tiny = _run('tiny', 'tile', small, train_curve={})
+    assert figures.rankings(0, tiny) == [] and figures.calibration(0, tiny) is None
+    page.write(str(tmp_path / 'tiny.html'), [tiny])
+    assert _Page(tmp_path / 'tiny.html').tags['svg'] == 3
+
+
+def test_many_programs_are_cut_to_the_worst(monkeypatch):
+    monkeypatch.setattr(figures, '_MOST_ROWS', 2)
+    picture = figures.programs(
+        [_run('MLP', 'tile', _kernels(0, programs=5))], 'top_5_error', 'top-5 error'
+    )
+    assert 'the 2 worst of 5' in picture.caption
+
+
+_BROWSERS = ('chromium', 'chromium-browser', 'google-chrome', 'chrome')
+_QUIET = (
+    '--headless --no-sandbox --disable-gpu --disable-quic --no-first-run '
+    '--disable-background-networking --disable-component-update --disable-sync '
+    '--hide-scrollbars --virtual-time-budget=2000'
+).split()
+
+
+@pytest.mark.parametrize('width', [400, 1200])
+def test_a_browser_shows_it(tiles, tmp_path, width):
+    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if not browser:
+        pytest.skip(f'none of {", ".join(_BROWSERS)} is installed')
+    image = pytest.importorskip('PIL.Image')
+    shown = {}
+    for scheme, number in (('dark', 0), ('light', 1)):
+        path = tmp_path / f'{scheme}.png'
+        flags = [
+            *_QUIET,
+            f'--blink-settings=preferredColorScheme={number}',
+            f'--user-data-dir={tmp_path / scheme}',
+            f'--window-size={width},2000',
+            f'--screenshot={path}',
+        ]
+        subprocess.run(
+            [browser, *flags, tiles.as_uri()],
+            check=True,
+            capture_output=True,
+            timeout=90,
+        )
+        with image.open(path) as picture:
+            shown[scheme] = np.asarray(picture.convert('L'), np.float64)
+    # Ground, letters and lines: neither blank nor black, and the schemes differ.
+    assert shown['light'].shape[1] == width
+    assert np.median(shown['light']) > 250 and np.median(shown['dark']) < 40
+    for scheme, light in (('light', False), ('dark', True)):
+        ink = shown[scheme] > 160 if light else shown[scheme] < 96
+        assert 0.002 < ink.mean() < 0.2, scheme
+    # A picture stands in the upper part: its colour of the first run.
+    with image.open(tmp_path / 'light.png') as picture:
+        blue = (np.asarray(picture.convert('RGB')) == (0x0B, 0x62, 0xA8)).all(axis=2)
+    assert blue.sum() > 100
