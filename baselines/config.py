@@ -218,6 +218,11 @@ class TileConfig(_Config):
     tile_columns: bool = _setting(
         False, 'Add columns that relate tiles to arrays (docs/features.md).'
     )
+    loop_columns: bool = _setting(
+        False,
+        'Add columns of tiles in elements, as `collect` has them on CPUs '
+        '(docs/features.md); a recipe adds them where they fit.',
+    )
     estimate: bool = _setting(
         False,
         'Add an analytical estimate of each configuration as columns, '

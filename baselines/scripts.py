@@ -27,7 +27,7 @@ THEMES: Mapping[str, Sequence[str]] = {
     ),
     'model': (
         *('dir', 'dirs', 'model', 'model_kwargs_json', 'models_file', 'features'),
-        *('mod128', 'tile_columns', 'estimate', 'trees', 'init_from'),
+        *('mod128', 'tile_columns', 'loop_columns', 'estimate', 'trees', 'init_from'),
     ),
     'training': (
         *('epochs', 'early_stop', 'lr', 'clip_norm', 'batch', 'configs', 'max_configs'),

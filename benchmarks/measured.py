@@ -55,7 +55,10 @@ def main() -> int:
     parser.add_argument('--work', default='/tmp/tpugraphs_measured')
     parser.add_argument('--folds', type=int, default=5)
     parser.add_argument('--epochs', type=int, default=30)
-    parser.add_argument('--models', nargs='*', default=['', 'EarlyJoinSAGE'])
+    parser.add_argument('--models', nargs='*', default=['Trees', '', 'EarlyJoinSAGE'])
+    parser.add_argument(
+        '--only', type=int, nargs='+', help='train and judge on these folds alone'
+    )
     parser.add_argument(
         '--trained', nargs='*', default=[], help='NAME=MODEL_DIR, trained elsewhere'
     )
@@ -69,16 +72,21 @@ def main() -> int:
         f'| speed-up with {_MEASURED} | share of the gain |'
     )
     print('|---|---|---|---|---|---|---|---|')
-    show('random', kernels, random_scores(kernels))
-    show('the estimate alone', kernels, estimates(kernels))
-    show('gradient-boosted trees', kernels, trees(kernels, folds))
+    tested = np.flatnonzero(np.isin(folds, args.only or range(args.folds)))
+    show('random', kernels, random_scores(kernels), tested)
+    show('the estimate alone', kernels, estimates(kernels), tested)
+    show('gradient-boosted trees, flattened', kernels, trees(kernels, folds), tested)
     for model in args.models:
         scores = trained(kernels, folds, model, args)
-        show(model or 'recipe strong', kernels, scores)
+        show(model or 'recipe strong', kernels, scores, tested)
+        if not model:
+            alone = trained(kernels, folds, model, args, with_trees=False)
+            show('its graph model alone', kernels, alone, tested)
     for entry in args.trained:
         name, _, model_dir = entry.partition('=')
-        show(name, kernels, scored(kernels, model_dir))
-    show('half of the passes', kernels, [[k.passes[::2].min(0)] for k in kernels])
+        show(name, kernels, scored(kernels, model_dir), tested)
+    halves = [[k.passes[::2].min(0)] for k in kernels]
+    show('half of the passes', kernels, halves, tested)
     return 0
 
 
@@ -111,11 +119,12 @@ def fold_of(kernels: List[Kernel], folds: int) -> np.ndarray:
     return np.array([of[name] for name in names])
 
 
-def show(name: str, kernels: List[Kernel], scores: List[List[np.ndarray]]) -> None:
+def show(name: str, kernels: List[Kernel], scores, tested: np.ndarray) -> None:
     """Prints a row; several scores of a kernel are averaged in their figures."""
     rows = []
-    for kernel, drawn in zip(kernels, scores):
-        rows.append(np.mean([figures(kernel, each) for each in drawn], axis=0))
+    for i in tested:
+        found = [figures(kernels[i], each) for each in scores[i]]
+        rows.append(np.mean(found, axis=0))
     one, five, opa, tau, found, best = np.array(rows).T
     gain = np.exp([found.mean(), best.mean()])
     share = (gain[0] - 1) / (gain[1] - 1)
@@ -206,10 +215,12 @@ def flattened(record: records.TileRecord, more: np.ndarray) -> np.ndarray:
     return np.concatenate([configs, whole, more, shared], axis=1).astype(np.float32)
 
 
-def trained(kernels, folds, model: str, args) -> List[List[np.ndarray]]:
+def trained(
+    kernels, folds, model: str, args, with_trees: bool = True
+) -> List[List[np.ndarray]]:
     """Returns scores of a model, trained on the other folds."""
     scores: List[Any] = [None] * len(kernels)
-    for fold in range(args.folds):
+    for fold in args.only or range(args.folds):
         valid = (fold + 1) % args.folds
         root = os.path.join(files.expand(args.work), f'fold{fold}')
         for kernel, of in zip(kernels, folds):
@@ -220,8 +231,9 @@ def trained(kernels, folds, model: str, args) -> List[List[np.ndarray]]:
                 os.symlink(os.path.abspath(kernel.path), link)
         model_dir = _train(root, model, args)
         tested = np.flatnonzero(folds == fold)
-        for i, found in zip(tested, scored([kernels[i] for i in tested], model_dir)):
-            scores[i] = found
+        found = scored([kernels[i] for i in tested], model_dir, with_trees)
+        for i, each in zip(tested, found):
+            scores[i] = each
     return scores
 
 
@@ -248,14 +260,18 @@ def _train(root: str, model: str, args) -> str:
     return found
 
 
-def scored(kernels: List[Kernel], model_dir: str) -> List[List[np.ndarray]]:
-    """Returns a trained model's scores."""
+def scored(
+    kernels: List[Kernel], model_dir: str, with_trees: bool = True
+) -> List[List[np.ndarray]]:
+    """Returns a trained run's scores, or those of its graph model alone."""
     command_line.start_tensorflow()
     from baselines.tasks import predict
     from baselines.tasks import prediction
 
     data = prediction.DataOptions()
     predictor = predict.load_predictor(files.expand(model_dir), data, '')
+    if not with_trees:
+        predictor.trees = None
     store = memory_store.tile_store('measured', [k.record for k in kernels])
     return [[np.asarray(scores)] for _, scores in predictor.score(store)]
 

@@ -7,10 +7,12 @@
 A model that was made on one simulator may know no more than its rules.  So every
 model is trained on either one (600 kernels; 100 to validate on, 100 to test, of
 other programs), and measured on the test kernels of both.  Rows beside the
-models: random order, the analytical estimate alone, and gradient-boosted trees
-(LightGBM) that see the same columns.  Errors are means over seeds, plus or minus
-their standard deviation; `minus trees` is the paired difference, kernel by kernel,
-of scores averaged over seeds, with its 95 % bootstrap interval.
+models: random order, and the analytical estimate alone.  `Trees` are LightGBM on the
+columns that the models see; `--recipe=strong` grows the same beside its model and
+scores with the mean, so its row is computed from those of both, seed by seed.
+Errors are means over seeds, plus or minus their standard deviation; `minus Trees` is
+the paired difference, kernel by kernel, of scores averaged over seeds, with its
+95 % bootstrap interval.
 
 Everything here is SIMULATED.  What is in --work is not trained again.
 """
@@ -18,9 +20,10 @@ Everything here is SIMULATED.  What is in --work is not trained again.
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -36,17 +39,6 @@ from baselines.ranking import metrics
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _SIMULATORS = ('tile', 'tile_other')
-_TREES = dict(
-    objective='regression',
-    learning_rate=0.08,
-    num_leaves=63,
-    min_data_in_leaf=20,
-    feature_fraction=0.5,
-    bagging_fraction=0.8,
-    bagging_freq=1,
-    num_threads=1,
-    verbose=-1,
-)
 
 
 class Row(NamedTuple):
@@ -54,20 +46,17 @@ class Row(NamedTuple):
 
     Attributes:
         name: as the table says it.
-        flags: of tiles_train.py, or None for trees.
-        parts: of the table of columns, for trees.
+        flags: of tiles_train.py; none for the mean of both members.
     """
 
     name: str
-    flags: Optional[Tuple[str, ...]]
-    parts: Tuple[str, ...] = ()
+    flags: Tuple[str, ...] = ()
 
 
 _EPOCHS = '--epochs=60'
+_MODEL, _TREES, _STRONG = 'LateJoinResSAGE', 'Trees', 'strong recipe'
 ROWS = (
-    Row('trees', None),
-    Row('trees, tile columns', None, ('tile_columns',)),
-    Row('trees, tile columns, estimate', None, ('tile_columns', 'estimate')),
+    Row(_TREES, ('--model=Trees',)),
     Row('EarlyJoinSAGE, published', ('--epochs=60', '--early_stop=60')),
     Row(
         'ResSAGE, estimate',
@@ -80,11 +69,12 @@ ROWS = (
             _EPOCHS,
         ),
     ),
-    Row('strong recipe', ('--recipe=strong', _EPOCHS)),
+    Row(_MODEL, ('--recipe=strong', '--notrees', _EPOCHS)),
+    Row(_STRONG),
 )
-# What of the strong recipe matters: it, with one thing changed.
+# What of the strong recipe's graph model matters: it, with one thing changed.
 ABLATIONS = tuple(
-    Row(f'strong, {name}', ('--recipe=strong', _EPOCHS, *flags))
+    Row(f'{_MODEL}, {name}', ('--recipe=strong', '--notrees', _EPOCHS, *flags))
     for name, *flags in (
         ('no tile columns', '--notile_columns'),
         ('no estimate', '--noestimate'),
@@ -99,8 +89,6 @@ ABLATIONS = tuple(
         ('clipped globally', '--clip=global', '--clip_norm=1'),
     )
 )
-_STRONG = 'strong recipe'
-_BEST_TREES = ('trees, tile columns', 'trees, tile columns, estimate')
 
 
 class Kernels:
@@ -137,19 +125,6 @@ class Kernels:
             )
         one, five, right, pairs, tau = np.array(found, float).T
         return {'top-1': one, 'top-5': five, 'right': right, 'pairs': pairs, 'tau': tau}
-
-    def tree_columns(self, parts: Sequence[str]) -> np.ndarray:
-        """What trees see of each configuration."""
-        table = tile_table.TileTable(self.store, parts)
-        raw = np.asarray(self.store.config_feat)
-        return np.concatenate(
-            [
-                raw,
-                table.rows(np.arange(len(raw)), raw),
-                tile_table.kernel_columns(self.store)[self.kernel],
-            ],
-            axis=1,
-        )
 
 
 def main() -> int:
@@ -204,12 +179,12 @@ def _place(work: str, row: Row, source: str, seed: int) -> str:
 def _ensure(work: str, row: Row, source: str, seed: int) -> None:
     """Trains a row and keeps its scores on the test kernels of both simulators."""
     place = _place(work, row, source, seed)
-    if os.path.exists(f'{place}.json'):
+    if not row.flags or os.path.exists(f'{place}.json'):
         return
-    os.makedirs(place, exist_ok=True)
-    make = _trees if row.flags is None else _graph_model
+    shutil.rmtree(place, ignore_errors=True)
+    os.makedirs(place)
     start = _core_seconds()
-    score = make(work, row, source, seed, place)
+    score = _trained(work, row, source, seed, place)
     figures = {'seconds': _core_seconds() - start}
     for target in _SIMULATORS:
         kernels = Kernels(work, target, 'test')
@@ -224,34 +199,7 @@ def _core_seconds() -> float:
     return times.user + times.system + times.children_user + times.children_system
 
 
-def _trees(work, row, source, seed, place) -> Callable[[Kernels], np.ndarray]:
-    import lightgbm
-
-    def data(split, reference=None):
-        kernels = Kernels(work, source, split)
-        logs = np.log(kernels.labels)
-        counts = kernels.store.config_counts
-        means = np.bincount(kernels.kernel, logs) / counts
-        return lightgbm.Dataset(
-            kernels.tree_columns(row.parts),
-            logs - means[kernels.kernel],
-            reference=reference,
-        )
-
-    train = data('train')
-    booster = lightgbm.train(
-        {**_TREES, 'seed': seed},
-        train,
-        600,
-        valid_sets=[data('valid', train)],
-        callbacks=[lightgbm.early_stopping(50, verbose=False)],
-    )
-    return lambda kernels: booster.predict(
-        kernels.tree_columns(row.parts), num_threads=1
-    )
-
-
-def _graph_model(work, row, source, seed, place) -> Callable[[Kernels], np.ndarray]:
+def _trained(work, row, source, seed, place) -> Callable[[Kernels], np.ndarray]:
     from baselines.tasks import predict
     from baselines.tasks import prediction
 
@@ -298,52 +246,61 @@ def _table(work, rows, seeds, source: str, target: str) -> str:
     ]
     means: Dict[str, np.ndarray] = {}
     for row in rows:
-        places = [_place(work, row, source, seed) for seed in seeds]
-        places = [place for place in places if os.path.exists(f'{place}.json')]
-        if not places:
+        found = _found(work, kernels, row, seeds, source, target)
+        if not found:
             continue
-        scores = [np.load(f'{place}-{target}.npy') for place in places]
-        figures = []
-        for place in places:
-            with open(f'{place}.json', encoding='utf-8') as stream:
-                figures.append(json.load(stream))
-        seen = (
-            ''
-            if len(places) == len(seeds)
-            else f' ({len(places)} of {len(seeds)} seeds)'
-        )
-        lines.append(
-            _line(
-                row.name + seen,
-                [kernels.measured(each) for each in scores],
-                np.mean([each['seconds'] for each in figures]),
-            )
-        )
+        scores, seconds = zip(*found)
+        seen = '' if len(found) == len(seeds) else f' ({len(found)} of {len(seeds)})'
+        measured = [kernels.measured(each) for each in scores]
+        lines.append(_line(row.name + seen, measured, np.mean(seconds)))
         means[row.name] = _mean(kernels, scores)
-        if len(places) > 1:
+        if len(found) > 1:
             of_seeds = kernels.measured(means[row.name])
             lines.append(_line(f'mean of seeds: {row.name}', [of_seeds]))
-    best = [means[name] for name in _BEST_TREES if name in means]
-    if best and _STRONG in means:
-        both = _mean(kernels, [means[_STRONG], best[-1]])
-        lines.append(_line('mean of both', [kernels.measured(both)]))
     lines.append('')
-    for name in _BEST_TREES:
-        if name in means and _STRONG in means:
-            lines.append(_paired(kernels, means[_STRONG], means[name], name))
+    for name in (_STRONG, _MODEL):
+        for other in (_TREES, _MODEL):
+            if name != other and {name, other} <= means.keys():
+                words = f'* {name} minus {other}, over kernels: '
+                lines.append(words + _paired(kernels, means[name], means[other]))
     for kind, chosen in _kinds(kernels).items():
         cells = [
             f'{name} {_opa(kernels.measured(mean), chosen):.3f}'
             for name, mean in means.items()
         ]
-        lines.append(f'OPA of {chosen.sum()} {kind}: {", ".join(cells)}')
+        lines.append(f'* OPA of {chosen.sum()} {kind}: {", ".join(cells)}')
     return '\n'.join([*lines, ''])
 
 
-def _mean(kernels: Kernels, scores: Sequence[np.ndarray]) -> np.ndarray:
-    """Means of ranks within each kernel."""
+def _found(
+    work, kernels: Kernels, row: Row, seeds, source: str, target: str
+) -> List[Tuple[np.ndarray, float]]:
+    """Scores and seconds of the seeds that are there; of the recipe the mean."""
+    found = []
+    for seed in seeds:
+        if row.flags:
+            place = _place(work, row, source, seed)
+            if not os.path.exists(f'{place}.json'):
+                continue
+            with open(f'{place}.json', encoding='utf-8') as stream:
+                seconds = json.load(stream)['seconds']
+            found.append((np.load(f'{place}-{target}.npy'), seconds))
+            continue
+        members = [
+            _found(work, kernels, member, [seed], source, target)
+            for member in ROWS
+            if member.name in (_MODEL, _TREES)
+        ]
+        if all(members):
+            scores, seconds = zip(*(member for [member] in members))
+            found.append((_mean(kernels, scores, 'standard'), sum(seconds)))
+    return found
+
+
+def _mean(kernels: Kernels, scores: Sequence[np.ndarray], by: str = 'ranks'):
+    """Means of ranks, or of standardised scores, within each kernel."""
     by_kernel = zip(*(kernels.by_kernel(each) for each in scores))
-    return np.concatenate([ensembles.average(parts, by='ranks') for parts in by_kernel])
+    return np.concatenate([ensembles.average(parts, by=by) for parts in by_kernel])
 
 
 def _kinds(kernels: Kernels) -> Dict[str, np.ndarray]:
@@ -381,8 +338,8 @@ def _line(name: str, found, seconds: float = 0) -> str:
     return f'| {" | ".join([name, *cells, cost])} |'
 
 
-def _paired(kernels: Kernels, ours: np.ndarray, trees: np.ndarray, name: str) -> str:
-    one, other = kernels.measured(ours), kernels.measured(trees)
+def _paired(kernels: Kernels, ours: np.ndarray, theirs: np.ndarray) -> str:
+    one, other = kernels.measured(ours), kernels.measured(theirs)
     texts = []
     for key in ('top-1', 'top-5', 'OPA', 'tau'):
         if key == 'OPA':  # of each kernel
@@ -392,7 +349,7 @@ def _paired(kernels: Kernels, ours: np.ndarray, trees: np.ndarray, name: str) ->
             difference = one[key] - other[key]
         low, high = metrics.bootstrap_interval(difference)
         texts.append(f'{key} {difference.mean():+.4f} ({low:+.4f} to {high:+.4f})')
-    return f'{_STRONG} minus {name}, over kernels: {", ".join(texts)}'
+    return ', '.join(texts)
 
 
 if __name__ == '__main__':

@@ -39,6 +39,8 @@ class Normalizer:
         tile_columns_min: float32 [T], of the part of that name of a tile
             configuration's table; None for a model without.
         tile_columns_max: float32 [T].
+        loop_columns_min: float32 [L], likewise.
+        loop_columns_max: float32 [L].
         estimate_min: float32 [E], likewise.
         estimate_max: float32 [E].
         expansion: what becomes of raw columns first; nothing, as published.
@@ -52,6 +54,8 @@ class Normalizer:
     config_max: np.ndarray
     tile_columns_min: Optional[np.ndarray] = None
     tile_columns_max: Optional[np.ndarray] = None
+    loop_columns_min: Optional[np.ndarray] = None
+    loop_columns_max: Optional[np.ndarray] = None
     estimate_min: Optional[np.ndarray] = None
     estimate_max: Optional[np.ndarray] = None
     expansion: expansion_lib.Expansion = expansion_lib.Expansion()
@@ -64,6 +68,7 @@ class Normalizer:
         estimate: bool = False,
         expansion: expansion_lib.Expansion = expansion_lib.Expansion(),
         tile_columns: bool = False,
+        loop_columns: bool = False,
     ) -> 'Normalizer':
         """Fits to graphs of a training split, from their summaries alone.
 
@@ -73,6 +78,7 @@ class Normalizer:
             estimate: with the columns of the analytical estimate; tiles only.
             expansion: what becomes of raw columns before they are scaled.
             tile_columns: with the columns of the tile against its arrays.
+            loop_columns: with those of loops in elements.
 
         Raises:
             ValueError: no kernel is given, a column's range overflows, or there
@@ -102,7 +108,11 @@ class Normalizer:
             fields.update(
                 {f'{part}_used': low != high, f'{part}_min': low, f'{part}_max': high}
             )
-        asked = {'tile_columns': tile_columns, 'estimate': estimate}
+        asked = {
+            'tile_columns': tile_columns,
+            'loop_columns': loop_columns,
+            'estimate': estimate,
+        }
         parts = [name for name, on in asked.items() if on]
         if parts:
             ranges = tile_table.TileTable(store, parts).value_range(graphs)

@@ -4,13 +4,14 @@
     table.names                # of the columns, part by part
     table.rows(rows)           # float32 [rows, len(names)]
 
-There are two parts, each switched on by the flag of its name:
+There are three parts, each switched on by the flag of its name:
 
     tile_columns   the tile against its arrays (`features.tile_columns`)
+    loop_columns   the same in elements, for loops of a CPU (`features.loop_columns`)
     estimate       an analytical estimate of the time (`features.estimate`)
 
 Graph models get the rows scaled behind a configuration's own columns.  Trees
-(`--model=Trees`) get them as they are, all parts, in a `FlatTable`:
+(`--model=Trees`) get them as they are, all parts that fit, in a `FlatTable`:
 
     config_<c>    the configuration's own 24 columns, as they are
     <name>        the table's columns
@@ -27,6 +28,7 @@ from baselines.data import ragged
 from baselines.data.packed import splits
 from baselines.features import estimate as estimate_lib
 from baselines.features import kernel_facts
+from baselines.features import loop_columns
 from baselines.features import tile_columns as tile_columns_lib
 from baselines.hlo import schema
 
@@ -43,19 +45,22 @@ class Part(NamedTuple):
 
     Attributes:
         names: of the columns.
-        make: facts of kernels -> (kernel of each row, raw rows) -> columns.
+        make: split, facts of its kernels -> (kernel of each row, raw rows) -> columns.
     """
 
     names: Tuple[str, ...]
-    make: Callable[[kernel_facts.KernelFacts], _Rows]
+    make: Callable[[splits.PackedSplit, kernel_facts.KernelFacts], _Rows]
 
 
 # In the order of the columns: some models read the estimated time as the last one.
 PARTS: Dict[str, Part] = {
-    'tile_columns': Part(tile_columns_lib.NAMES, tile_columns_lib.TileColumns),
+    'tile_columns': Part(
+        tile_columns_lib.NAMES, lambda store, facts: tile_columns_lib.TileColumns(facts)
+    ),
+    'loop_columns': Part(loop_columns.NAMES, loop_columns.LoopColumns),
     'estimate': Part(
         estimate_lib.NAMES,
-        lambda facts: (
+        lambda store, facts: (
             lambda kernels, configs: estimate_lib.estimate(facts, kernels, configs)
         ),
     ),
@@ -77,7 +82,7 @@ class TileTable:
         self._store = store
         self.parts = tuple(name for name in PARTS if name in parts)
         facts = kernel_facts.KernelFacts.of(store) if self.parts else None
-        self._made = [PARTS[name].make(facts) for name in self.parts]
+        self._made = [PARTS[name].make(store, facts) for name in self.parts]
 
     @property
     def names(self) -> Tuple[str, ...]:
@@ -147,11 +152,12 @@ class FlatTable:
     ):
         self._store = store
         own = [f'config_{n}' for n in _names(schema.TILE, store.config_feat.shape[1])]
-        parts = [
-            name
-            for name, part in PARTS.items()
-            if wanted is None or set(part.names) & set(wanted)
-        ]
+        if wanted is None:
+            parts = [
+                p for p in PARTS if p != 'loop_columns' or loop_columns.fits(store)
+            ]
+        else:
+            parts = [p for p in PARTS if set(PARTS[p].names) & set(wanted)]
         self._table = TileTable(store, parts)
         kernel_names, kernels = _of_kernels(store)
         known = [own, self._table.names, kernel_names]

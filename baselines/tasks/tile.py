@@ -10,6 +10,7 @@ from baselines.data import families
 from baselines.data.tile import sampling
 from baselines.data.tile import store as store_lib
 from baselines.features import expansion as expansion_lib
+from baselines.features import loop_columns
 from baselines.features import tile_table
 from baselines.simulated.tile import dataset
 from baselines.tasks import prediction
@@ -96,6 +97,9 @@ class Training(Tiles, training.Training):
                 config.features, config.mod128
             ),
             'tile_columns': config.tile_columns,
+            'loop_columns': config.loop_columns
+            or bool(config.recipe and config.tile_columns)
+            and loop_columns.fits(self.stores['train']),
         }
 
     def drawable(self, store):

@@ -20,7 +20,13 @@ _FLAGS = [
     dict(estimate=True),
     dict(tile_columns=True),
     dict(features='signlog', mod128=True),
-    dict(features='signlog', mod128=True, estimate=True, tile_columns=True),
+    dict(
+        features='signlog',
+        mod128=True,
+        estimate=True,
+        tile_columns=True,
+        loop_columns=True,
+    ),
 ]
 
 
