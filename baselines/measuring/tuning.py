@@ -121,9 +121,7 @@ def tune(
         seed + 1,
         timing.Protocol(_FINAL_PASSES, _FINAL_PASSES, clock=clock),
     )
-    reasons = collections.Counter(
-        why.partition(':')[0].rstrip(' 0123456789') for why in dropped.values()
-    )
+    reasons = collections.Counter(why.partition(':')[0] for why in dropped.values())
     measured = len(known) - 1
     return _judged(item.name, batch, found, [0, *finalists], measured, dict(reasons))
 

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import time
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Set, Tuple
 
 import numpy as np
 
@@ -34,6 +34,7 @@ class Worker:
 
     def __init__(self, say: Callable[[Tuple[str, Any]], None]):
         self._say = say
+        self._seen: Dict[str, Set[str]] = {}
 
     def start(self, core: int, memory_gb: float, platform: str, **_: Any) -> None:
         """Pins this process to a core, limits its memory, and finds the platform."""
@@ -95,7 +96,8 @@ class Worker:
             seed: of inputs and order.
             skip: modules to leave out.
             protocol: how long.
-            distinct: leave out what compiles to the same program as another.
+            distinct: leave out what compiles to the same program as another, of
+                this request or one before.
             most: configurations to time at most, besides the default.
 
         Returns:
@@ -107,8 +109,7 @@ class Worker:
         arrays = [_array(rng, **spec) for spec in inputs]
         runs: Dict[int, Callable[[], None]] = {}
         dropped: Dict[int, str] = {}
-        texts: Dict[str, int] = {}
-        expected = least = buffers = None
+        expected = slow = buffers = None
         for place, index in enumerate([*range(len(modules)), 0]):
             again = place == len(modules)
             if (index in skip or len(runs) > most) and not again:
@@ -123,22 +124,23 @@ class Worker:
                     raise
                 dropped[index] = f'XLA: {error}'
                 continue
-            if distinct and not again:
+            if distinct:
+                seen = self._seen.setdefault(kernel, set())
                 body = program.text().partition('\n')[2]  # without its name
-                first = texts.setdefault(body, index)
-                if first != index:
-                    dropped[index] = f'the same program as {first}'
+                if index and body in seen:
+                    dropped[index] = 'the same program as another'
                     continue
+                seen.add(body)
             buffers = buffers or program.place(arrays)
             run = _runner(program, buffers)
             outputs = [np.asarray(output) for output in program.run(buffers)]
             taken = timing.once(run)
             if expected is None:
-                expected, least = outputs, taken
+                expected, slow = outputs, _TOO_SLOW * taken
             elif not same(expected, outputs):
                 dropped[index] = 'wrong result'
                 continue
-            elif taken > _TOO_SLOW * least:
+            elif taken > slow and min(timing.once(run) for _ in range(3)) > slow:
                 dropped[index] = f'over {_TOO_SLOW} times the time of the default'
                 continue
             runs[place] = run
