@@ -99,6 +99,11 @@ class Backend:
         from jaxlib import xla_client
 
         self._xla = xla_client
+        # What jax would set; without it newer versions end the process.
+        settings = xla_client._xla.jax_jit
+        settings.set_thread_local_state_initialization_callback(lambda: None)
+        settings.global_state().enable_x64 = True
+        settings.global_state().enable_memories = False
         try:
             if platform == 'gpu':
                 self._client = xla_client.make_gpu_client()

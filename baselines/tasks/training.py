@@ -305,7 +305,7 @@ def _fitted(config: Any, drawable: np.ndarray) -> Any:
     """
     if np.mean(drawable >= config.configs) >= 0.5:
         return config
-    most = max(2, int(np.quantile(drawable, 0.25, method='lower')))
+    most = max(2, int(np.sort(drawable)[len(drawable) // 4]))
     configs = 1 << (most.bit_length() - 1)
     print(
         f'note: --recipe={config.recipe}: few have {config.configs} configurations to '
