@@ -196,7 +196,7 @@ class Step:
     """An operation on parts of its operands."""
 
     regions: List[Optional[Region]]  # of each operand; None means all of it
-    made: Sequence[int]  # dimensions of the result
+    made: Optional[Sequence[int]] = None  # its dimensions, if not the region's
     # changes a copy of the instruction, all but its shape
     edit: Callable[[Any], None] = lambda copy: None
     # the part of the result that was asked for; None means all

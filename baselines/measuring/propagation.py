@@ -35,14 +35,10 @@ def step_of(
     Raises:
         Whole: there is no such rule.
     """
-    if kernels.is_elementwise(value):
-        return _elementwise(value, shapes, region)
-    rule = _RULES.get(value.opcode)
+    rule = _elementwise if kernels.is_elementwise(value) else _RULES.get(value.opcode)
     if rule is None:
         raise extents.Whole(f'{value.opcode} is computed whole')
-    if value.opcode in ('reduce', 'dot', 'convolution'):
-        return rule(scope, value, shapes, region, reduced)
-    return rule(scope, value, shapes, region)
+    return rule(scope, value, shapes, region, reduced)
 
 
 def reduced_sizes(value: Any, shapes: Sequence[Any]) -> List[int]:
@@ -73,7 +69,7 @@ def reducible(value: Any) -> List[bool]:
     return []
 
 
-def _elementwise(value, shapes, region) -> extents.Step:
+def _elementwise(scope, value, shapes, region, reduced) -> extents.Step:
     dims = list(value.shape.dimensions)
     regions = []
     for shape in shapes:
@@ -83,33 +79,31 @@ def _elementwise(value, shapes, region) -> extents.Step:
             regions.append(None)
         else:
             raise extents.Whole(f'{value.opcode} of different shapes')
-    return extents.Step(regions, extents.sizes_of(region))
+    return extents.Step(regions)
 
 
-def _broadcast(scope, value, shapes, region) -> extents.Step:
-    return extents.Step(
-        [tuple(region[d] for d in value.dimensions)], extents.sizes_of(region)
-    )
+def _broadcast(scope, value, shapes, region, reduced) -> extents.Step:
+    return extents.Step([tuple(region[d] for d in value.dimensions)])
 
 
-def _transpose(scope, value, shapes, region) -> extents.Step:
+def _transpose(scope, value, shapes, region, reduced) -> extents.Step:
     operand: List[Any] = [None] * len(region)
     for place, dim in enumerate(value.dimensions):
         operand[dim] = region[place]
-    return extents.Step([tuple(operand)], extents.sizes_of(region))
+    return extents.Step([tuple(operand)])
 
 
-def _reverse(scope, value, shapes, region) -> extents.Step:
+def _reverse(scope, value, shapes, region, reduced) -> extents.Step:
     operand = tuple(
         extents.reversed_extent(scope, extent, size)
         if dim in value.dimensions and not extents.covers(extent, size)
         else extent
         for dim, (extent, size) in enumerate(zip(region, shapes[0].dimensions))
     )
-    return extents.Step([operand], extents.sizes_of(region))
+    return extents.Step([operand])
 
 
-def _slice(scope, value, shapes, region) -> extents.Step:
+def _slice(scope, value, shapes, region, reduced) -> extents.Step:
     operand, cuts = [], []
     for extent, cut in zip(region, value.slice_dimensions):
         span = (extent.size - 1) * cut.stride + 1
@@ -122,10 +116,10 @@ def _slice(scope, value, shapes, region) -> extents.Step:
         for limit, stride in cuts:
             copy.slice_dimensions.add(start=0, limit=limit, stride=stride)
 
-    return extents.Step([tuple(operand)], extents.sizes_of(region), edit)
+    return extents.Step([tuple(operand)], edit=edit)
 
 
-def _pad(scope, value, shapes, region) -> extents.Step:
+def _pad(scope, value, shapes, region, reduced) -> extents.Step:
     operand = []
     for extent, size, result, edge in zip(
         region,
@@ -140,10 +134,10 @@ def _pad(scope, value, shapes, region) -> extents.Step:
             operand.append(extents.Extent(0, size))
         else:
             raise extents.Whole('pad along a tiled dimension')
-    return extents.Step([tuple(operand), None], extents.sizes_of(region))
+    return extents.Step([tuple(operand), None])
 
 
-def _concatenate(scope, value, shapes, region) -> extents.Step:
+def _concatenate(scope, value, shapes, region, reduced) -> extents.Step:
     [joined] = value.dimensions
     regions, total = [], 0
     for shape in shapes:
@@ -161,13 +155,13 @@ def _with(region: _Region, dim: int, extent: extents.Extent) -> _Region:
     return (*region[:dim], extent, *region[dim + 1 :])
 
 
-def _reshape(scope, value, shapes, region) -> extents.Step:
+def _reshape(scope, value, shapes, region, reduced) -> extents.Step:
     operand: List[extents.Extent] = []
     for inner, outer in groups(shapes[0].dimensions, value.shape.dimensions):
         sizes = [shapes[0].dimensions[d] for d in inner]
         wanted = [(region[d], value.shape.dimensions[d]) for d in outer]
         operand += _reshaped(scope, sizes, wanted)
-    return extents.Step([tuple(operand)], extents.sizes_of(region))
+    return extents.Step([tuple(operand)])
 
 
 def groups(
@@ -238,7 +232,7 @@ def _reduce(scope, value, shapes, region, reduced) -> extents.Step:
             operand.append(extents.Extent(0, size))
         else:
             operand.append(reduced[list(value.dimensions).index(dim)])
-    return extents.Step([tuple(operand), None], extents.sizes_of(region))
+    return extents.Step([tuple(operand), None])
 
 
 def _dot(scope, value, shapes, region, reduced) -> extents.Step:
@@ -261,10 +255,10 @@ def _dot(scope, value, shapes, region, reduced) -> extents.Step:
             else:
                 operand.append(reduced[list(contracting).index(dim)])
         regions.append(tuple(operand))
-    return extents.Step(regions, extents.sizes_of(region))
+    return extents.Step(regions)
 
 
-def _gather(scope, value, shapes, region) -> extents.Step:
+def _gather(scope, value, shapes, region, reduced) -> extents.Step:
     numbers = value.gather_dimension_numbers
     operand = list(extents.whole(shapes[0].dimensions))
     slices = list(value.gather_slice_sizes)
@@ -285,7 +279,7 @@ def _gather(scope, value, shapes, region) -> extents.Step:
     def edit(copy):
         copy.gather_slice_sizes[:] = slices
 
-    return extents.Step([tuple(operand), indices], extents.sizes_of(region), edit)
+    return extents.Step([tuple(operand), indices], edit=edit)
 
 
 _RULES = {

@@ -270,7 +270,8 @@ class _Tiler:
             else:
                 part = extents.whole(operand.shape.dimensions) if part is None else part
                 operands.append(self._emit(scope, operand, part))
-        shape = building.shape_of(value.shape.element_type, step.made)
+        made = extents.sizes_of(region) if step.made is None else step.made
+        shape = building.shape_of(value.shape.element_type, made)
         made = scope.add(value.opcode, shape, operands, like=value)
         step.edit(made)
         return extents.take(scope, made, step.rest)

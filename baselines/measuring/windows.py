@@ -37,7 +37,7 @@ def windowed(
     return part, edges if any(edges) else None, changed
 
 
-def reduce_window(scope, value, shapes, region) -> extents.Step:
+def reduce_window(scope, value, shapes, region, reduced) -> extents.Step:
     """Returns the parts that a pooling needs; see `propagation.step_of`."""
     if len(shapes) != 2:
         raise extents.Whole('reduce-window of several arrays')
@@ -59,7 +59,7 @@ def reduce_window(scope, value, shapes, region) -> extents.Step:
                 setattr(window, name, number)
 
     operand = tuple(part for part, _, _ in found)
-    return extents.Step([operand, None], extents.sizes_of(region), edit, pads=pads)
+    return extents.Step([operand, None], edit=edit, pads=pads)
 
 
 def convolution(scope, value, shapes, region, reduced) -> extents.Step:
@@ -112,6 +112,4 @@ def convolution(scope, value, shapes, region, reduced) -> extents.Step:
                 setattr(window, name, number)
 
     pads = {0: edges} if any(map(any, edges)) else {}
-    return extents.Step(
-        [tuple(image), tuple(taps)], extents.sizes_of(region), edit, pads=pads
-    )
+    return extents.Step([tuple(image), tuple(taps)], edit=edit, pads=pads)
