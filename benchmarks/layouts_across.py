@@ -76,7 +76,12 @@ def rows(epochs: int) -> List[Row]:
     plain = {**recipes.LAYOUT_TRAINING, 'epochs': epochs, 'early_stop': epochs}
     formula = {**plain, 'model': 'PaddedSAGE', 'epochs': 1, 'lr': 1e-12}
     # Published, but for a width of 256.
-    tgraph = {'lr': 1e-3, 'losses': 'PairwiseHingeLoss', 'weight_decay': 1e-5}
+    tgraph: Dict[str, Any] = {
+        'lr': 1e-3,
+        'losses': 'PairwiseHingeLoss',
+        'weight_decay': 1e-5,
+    }
+    tgraph['validation_configs'] = 128  # a list
     tgraph['model_kwargs_json'] = '{"hidden_dim": 64, "feature_dropout": 0.2}'
     return [
         Row('formula', formula, adapts=False),

@@ -10,8 +10,8 @@ number of epochs follows, so that schedules end with the budget.  Measured are
 test programs, which are in no other split; validation chose the epoch.
 
 The published models are trained with the published flags (for layouts with
-those of benchmarks/layout_simulated.py, as an epoch of 24 programs is three steps
-with the published ones), all others with the settings of `--recipe=strong`.  More
+`_LAYOUT_REFERENCE`, as an epoch of 24 programs is three steps with the published
+ones), all others with the settings of `--recipe=strong`.  More
 rows tell what of the difference is training, features or architecture.
 
 Trained models and results stay in --work: what is there is not trained again.
@@ -30,7 +30,6 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
-import layout_simulated
 import leaderboard_training
 import tile_simulated
 import tqdm
@@ -45,6 +44,15 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _DOCS = os.path.join(_ROOT, 'docs', 'leaderboard.md')
 _PUBLISHED_TILES = frozenset(
     'MLP LateJoinSAGE EarlyJoinSAGE LateJoinResGCN EarlyJoinResGCN'.split()
+)
+_LAYOUT_REFERENCE = dict(
+    epochs=300,
+    early_stop=100,
+    lr=0.01,
+    batch=4,
+    configs=32,
+    sampling='uniform',
+    validation_configs=300,
 )
 _COLLECTIONS = tuple(
     name.partition(':')[2] for name in collections.NAMES if name.startswith('layout:')
@@ -99,7 +107,7 @@ def layout_rows(collection: str) -> List[Row]:
     """Every registered layout model, on one collection."""
     source, search = collection.split(':')
     of_all = {'source': source, 'search': search}
-    reference = {**layout_simulated.RECIPE, **of_all, 'model': 'ResModel'}
+    reference = {**_LAYOUT_REFERENCE, **of_all, 'model': 'ResModel'}
     recipe = recipes.settings('strong', f'layout:{collection}', ('model',))
 
     def strong(model: str, name: str = '', **settings) -> Row:
