@@ -124,7 +124,27 @@ def add_run_arguments(
             action='store_true',
             help=config.help_of(config.TileConfig, name),
         )
+    add_beam_arguments(parser)
     return which
+
+
+def add_beam_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares with which Apache Beam runner a command works."""
+    parser.add_argument(
+        '--runner',
+        default='',
+        help='work with this Apache Beam runner, such as DirectRunner (all cores) or '
+        'DaskRunner (docs/clusters.md)',
+    )
+    parser.add_argument(
+        '--beam_options', default='', help='options for the Beam runner, in one string'
+    )
+
+
+def check_beam_arguments(args: argparse.Namespace) -> None:
+    """Raises ValueError for options of a runner without one."""
+    if args.beam_options and not args.runner:
+        raise ValueError('--beam_options is for a Beam runner: add --runner')
 
 
 def guarded(work: Callable[[], Optional[int]]) -> int:

@@ -18,6 +18,7 @@ from tests.helpers import sources
 _ROOMS = {
     'files': '',
     'text': '',
+    'bulk': 'files text',
     'registry': 'files',
     'recipes': 'files registry',
     'hlo': 'files text',
@@ -27,7 +28,7 @@ _ROOMS = {
     'command_line': 'text config finished',
     'features': 'hlo data',
     'simulated': 'files text hlo data',
-    'extraction': 'files text hlo data',
+    'extraction': 'files text bulk hlo data',
     'inspection': 'files text hlo data',
     'measuring': 'files text hlo data',
     'tiles': 'hlo data features',
@@ -35,8 +36,9 @@ _ROOMS = {
     'training': 'files text registry config data finished',
     'ranking': 'files text data',  # and so knows no model
     'reporting': 'files text finished ranking',
-    'tasks': 'files text registry recipes config finished hlo data features simulated '
-    'extraction inspection measuring tiles layout training ranking reporting',
+    'tasks': 'files text bulk registry recipes config finished hlo data features '
+    'simulated extraction inspection measuring tiles layout training ranking '
+    'reporting',
     'scripts': 'files text registry recipes config command_line tasks',
     'sweeps': 'files text registry config command_line data training tasks',
     'commands': 'files text registry config finished command_line scripts hlo data '

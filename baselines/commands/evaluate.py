@@ -41,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Prints the measurements of each run."""
+    command_line.check_beam_arguments(args)
     command_line.start_tensorflow()
     from baselines.tasks import prediction
     from baselines.tasks import reports

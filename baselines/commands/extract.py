@@ -14,15 +14,16 @@ wrong is named, the others are extracted, and the exit code is 1.
 
 More than 64 files, or any --runner, go through Apache Beam: its local runner
 uses all cores, any other installed one works too if its workers see the same
-folders:
+folders (docs/clusters.md):
 
-    tpugraphs extract ~/raw OUT --runner=FlinkRunner \\
-        --beam_options='--flink_master=host:8081'
+    tpugraphs extract ~/raw OUT --runner=DaskRunner \\
+        --beam_options='--dask_client_address=tcp://host:8786'
 """
 
 import argparse
 import sys
 
+from baselines import command_line
 from baselines import commands
 
 
@@ -57,12 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'into the npz (docs/raw-files.md)',
     )
     parser.add_argument('--overwrite', action='store_true', help='replace files in OUT')
-    parser.add_argument(
-        '--runner', help='run with this Apache Beam runner, e.g. DirectRunner'
-    )
-    parser.add_argument(
-        '--beam_options', default='', help='options for the Beam runner, in one string'
-    )
+    command_line.add_beam_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -70,8 +66,7 @@ def run(args: argparse.Namespace) -> int:
     from baselines.extraction import extractor
     from baselines.extraction import jobs
 
-    if args.beam_options and not args.runner:
-        raise ValueError('--beam_options is for a Beam runner: add --runner')
+    command_line.check_beam_arguments(args)
     options = extractor.Options(
         args.output, args.kind, args.pad, args.extra, args.overwrite
     )

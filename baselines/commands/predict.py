@@ -31,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Writes the predictions."""
+    command_line.check_beam_arguments(args)
     command_line.start_tensorflow()
     from baselines.tasks import predict
     from baselines.tasks import prediction

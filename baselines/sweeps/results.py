@@ -39,8 +39,8 @@ def line(trial: Any) -> str:
         ended += f' after step {trial.last_step}'
     seconds = trial.user_attrs.get(study_lib.SECONDS, 0)
     return (
-        f'trial {trial.number:4d}  {_score(trial)}  {drawn(trial)}  '
-        f'{ended}  {seconds:.0f} s'
+        f'trial {trial.number:4d}  {_score(trial):6}  {seconds:5.0f} s  {ended}  '
+        f'{drawn(trial)}'
     )
 
 
@@ -156,9 +156,11 @@ def table(study: study_lib.Study) -> List[str]:
     complete = sorted(study.of_state('COMPLETE'), key=lambda t: -t.value)
     rows = [['score', 'trial', 'settings']]
     for trial in complete[:_SHOWN]:
-        rows.append([f'{trial.value:.4f}', str(trial.number), drawn(trial)])
+        settings = text.shortened(drawn(trial), text.WIDTH - 15)
+        rows.append([f'{trial.value:.4f}', str(trial.number), settings])
     if complete:
         lines += ['', *text.table(rows, '>><', rules=[1])]
+        lines += ['', text.wrapped(f'best: {drawn(complete[0])}', 2)]
     importances = study.importances()
     if importances:
         shares = [f'{name} {share:.2f}' for name, share in importances.items()]

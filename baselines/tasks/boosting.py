@@ -1,6 +1,6 @@
 """Trees on the table of a task: drawn, grown, and asked for scores."""
 
-from typing import Any, Dict, Iterator, List, Protocol, Sequence
+from typing import Any, Dict, Iterator, List, Optional, Protocol, Sequence
 
 import numpy as np
 
@@ -93,26 +93,31 @@ class Boosting:
         )
 
 
-def scores(trees: trees_lib.Trees, table: Table) -> Iterator[np.ndarray]:
+def scores(
+    trees: trees_lib.Trees, table: Table, numbers: Optional[np.ndarray] = None
+) -> Iterator[np.ndarray]:
     """Yields the scores of each graph's configurations, in bounded memory.
 
     Args:
         trees: fitted.
         table: of the columns that they use.
+        numbers: int64, of the graphs; None for all.
     """
-    offsets = np.concatenate([[0], np.cumsum(table.counts)])
+    if numbers is None:
+        numbers = np.arange(len(table.counts))
+    offsets = np.concatenate([[0], np.cumsum(table.counts[numbers])])
     kept: List[np.ndarray] = []
     graph = 0
     for start in range(0, int(offsets[-1]), _ROWS):
         rows = np.arange(start, min(start + _ROWS, offsets[-1]))
         graphs = np.searchsorted(offsets, rows, 'right') - 1
-        found = trees.predict(table.rows(graphs, rows - offsets[graphs]))
-        while graph < len(table.counts) and offsets[graph + 1] <= start + len(rows):
+        found = trees.predict(table.rows(numbers[graphs], rows - offsets[graphs]))
+        while graph < len(numbers) and offsets[graph + 1] <= start + len(rows):
             place = offsets[graph + 1] - start
             kept.append(found[max(offsets[graph] - start, 0) : place])
             yield np.concatenate(kept).astype(np.float32)
             kept, graph = [], graph + 1
-        if graph < len(table.counts):
+        if graph < len(numbers):
             kept.append(found[max(offsets[graph] - start, 0) :])
 
 

@@ -18,6 +18,7 @@ from baselines.data import variants
 from baselines.data.packed import splits
 from baselines.features import normalizer as normalizer_lib
 from baselines.ranking import report
+from baselines.tasks import spread
 from baselines.tasks import task
 from baselines.training import runs
 from baselines.training import trees as trees_lib
@@ -39,6 +40,8 @@ class DataOptions:
         toy_data: only the first few files of each split.
         skip_bad_files: leave damaged files out.
         memory_budget: megabytes that scoring programs may take.
+        runner: of Apache Beam, to score with; '' for this process.
+        beam_options: its command-line options.
     """
 
     data_root: str = ''
@@ -48,6 +51,8 @@ class DataOptions:
     toy_data: bool = False
     skip_bad_files: bool = False
     memory_budget: int = config_lib.LayoutConfig.memory_budget
+    runner: str = ''
+    beam_options: str = ''
 
     def resolved(self, run: runs.Run, defaults: Any) -> 'DataOptions':
         """Fills in what was left to the run.
@@ -116,6 +121,8 @@ class Predictor(task.Task):
         run: the run.
         variant: what the columns meant that it was trained on.
         num_ops: it knows the opcodes below this number.
+        models_file: what is beside our models.
+        split: the one that was opened last.
 
     Args:
         run: the run.
@@ -139,6 +146,8 @@ class Predictor(task.Task):
         self.run = run
         self.collection = collection_of(run)
         self.options = data.resolved(run, self.config_class)
+        self.models_file = models_file
+        self.split = ''
         self._configs = args.get('configs', self.config_class.configs)
         try:
             self.variant = variants.Variant.from_json(
@@ -173,6 +182,7 @@ class Predictor(task.Task):
         published validation split it was trained on a part.  Other data than it
         was trained on is taken as it is.
         """
+        self.split = split
         fold = self.run.args.get('fold')
         if not fold or split == 'test':
             return self.open_whole(split)
@@ -200,6 +210,17 @@ class Predictor(task.Task):
         Raises:
             ValueError: the data is of another kind than the training data.
         """
+        self.check(store)
+        if getattr(self.options, 'runner', ''):
+            yield from zip(store.graph_ids, spread.scores(self, store))
+            return
+        scored = zip(store.graph_ids, self.scores(self.scaled(store)))
+        title = f'ranking {os.path.basename(store.source)}'
+        with self.checked(store):
+            yield from task.with_bar(scored, store.num_graphs, title, self.unit)
+
+    def check(self, store: splits.PackedSplit) -> None:
+        """Raises ValueError unless the model can score the graphs of a split."""
         self.variant.check(store, 'the model was trained on')
         graph = int(np.argmax(store.max_opcode))
         if store.max_opcode[graph] >= self.num_ops:
@@ -208,10 +229,6 @@ class Predictor(task.Task):
                 f'{store.max_opcode[graph]}, but the model knows those below '
                 f'{self.num_ops}; train a model on data that has it'
             )
-        scored = zip(store.graph_ids, self.scores(self.scaled(store)))
-        title = f'ranking {os.path.basename(store.source)}'
-        with self.checked(store):
-            yield from task.with_bar(scored, store.num_graphs, title, self.unit)
 
     def _fitted_scaling(self) -> _Scaling:
         # Made by the published code, which keeps neither: it fits them to the

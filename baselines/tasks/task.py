@@ -35,6 +35,7 @@ class Task(abc.ABC):
         simulated: what --sample_data trains on.
         store_class: opens a split.
         unit: what a graph is called.
+        configs_at_once: for which it is worth while to start a worker of `spread`.
         collection: which one.
         options: where its graphs are: `DataOptions` or settings of a training.
         normalizer: what features are scaled by.
@@ -46,6 +47,7 @@ class Task(abc.ABC):
     simulated: Type[folders.Dataset]
     store_class: Type[splits.PackedSplit]
     unit: str
+    configs_at_once: int
     collection: collections.Collection
     options: Any
     normalizer: normalizer_lib.Normalizer
@@ -108,8 +110,10 @@ class Task(abc.ABC):
         """The graphs of a split as the model is given them."""
 
     @abc.abstractmethod
-    def model_scores(self, graphs: Any) -> Iterator[np.ndarray]:
-        """Yields the model's scores of each graph, from what `scaled` returned."""
+    def model_scores(
+        self, graphs: Any, numbers: Optional[np.ndarray] = None
+    ) -> Iterator[np.ndarray]:
+        """Yields the model's scores of each graph; arguments as `scores`."""
 
     @staticmethod
     @abc.abstractmethod
@@ -118,14 +122,21 @@ class Task(abc.ABC):
     ) -> boosting.Table:
         """All that trees may see of a split, or the columns of these names."""
 
-    def scores(self, graphs: Any) -> Iterator[np.ndarray]:
-        """Yields the scores of each graph; of model and trees together their mean."""
+    def scores(
+        self, graphs: Any, numbers: Optional[np.ndarray] = None
+    ) -> Iterator[np.ndarray]:
+        """Yields the scores of each graph; of model and trees together their mean.
+
+        Args:
+            graphs: from `scaled`.
+            numbers: int64, of the graphs, ascending; None for all.
+        """
         members = []
         if self.model is not None:
-            members.append(self.model_scores(graphs))
+            members.append(self.model_scores(graphs, numbers))
         if self.trees is not None:
             table = self.table(graphs.store, self.trees.used)
-            members.append(boosting.scores(self.trees, table))
+            members.append(boosting.scores(self.trees, table, numbers))
         if len(members) == 1:
             return members[0]
         return (ensembles.average(each, by='standard') for each in zip(*members))

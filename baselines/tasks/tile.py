@@ -1,6 +1,6 @@
 """Tiles: rank the tile sizes of a kernel."""
 
-from typing import Iterator
+from typing import Any, Iterator
 
 import numpy as np
 
@@ -31,6 +31,8 @@ class Tiles(task.Task):
 
     config_class = config_lib.TileConfig
     unit = 'kernel'
+    configs_at_once = 1 << 16
+    _scorer: Any = (None, None)  # compiled once for a split
     simulated = dataset.Kernels
     store_class = store_lib.TileStore
     program_of = staticmethod(families.program_of_kernel)
@@ -51,8 +53,10 @@ class Tiles(task.Task):
         """The kernels of a split, `TileGraphs`."""
         return graphs_lib.TileGraphs(store, self.normalizer)
 
-    def model_scores(self, graphs):
-        return (s for _, s in scoring.TileScorer(self.model, graphs).score_all())
+    def model_scores(self, graphs, numbers=None):
+        if self._scorer[0] is not graphs:
+            self._scorer = graphs, scoring.TileScorer(self.model, graphs)
+        return (s for _, s in self._scorer[1].score_all(numbers))
 
     @staticmethod
     def table(store, wanted=None):

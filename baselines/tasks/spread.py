@@ -1,0 +1,123 @@
+"""The scores of a split from the workers of a Beam runner.
+
+Each part of the split is scored by some worker, which reads the run and the data
+itself.  Its scores go into a folder of the --cache_dir, which is named after what is
+scored: what broke off goes on from there.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+import shutil
+from typing import Any, Dict, Iterator, List
+import uuid
+
+import numpy as np
+
+from baselines import bulk
+from baselines import files
+from baselines.data.packed import splits
+
+
+def scores(predictor: Any, store: splits.PackedSplit) -> Iterator[np.ndarray]:
+    """Yields float32 [configurations] of each graph of a split.
+
+    Args:
+        predictor: a `Predictor` whose options name a runner; `store` is what it has
+            opened last.
+        store: the split.
+
+    Raises:
+        ValueError: the runner cannot be used, or a worker could not score.
+    """
+    options = predictor.options
+    if not isinstance(predictor.models_file, str):
+        raise ValueError('workers need the name of a models_file, not classes')
+    data = dataclasses.replace(
+        options,
+        data_root=files.expand(options.data_root) if options.data_root else '',
+        cache_dir=files.expand(options.cache_dir),
+        runner='',
+        beam_options='',
+    )
+    what = {
+        'model_dir': predictor.run.model_dir,
+        'models_file': predictor.models_file and files.expand(predictor.models_file),
+        'data': dataclasses.asdict(data),
+        'split': predictor.split,
+        'fingerprint': store.fingerprint,
+    }
+    folder = os.path.join(data.cache_dir, f'scores_{_key(predictor, what)}')
+    parts = cut(store.config_counts, predictor.configs_at_once)
+    items = [[int(first), int(end)] for first, end in zip(parts, parts[1:])]
+    work = functools.partial(score_part, what=what, folder=folder)
+    title = f'ranking {os.path.basename(store.source)}'
+    names = bulk.each(
+        work, items, folder, options.runner, options.beam_options, title, keep=True
+    )
+    for name, (first, end) in zip(names, items):
+        content = np.load(os.path.join(folder, name), allow_pickle=False)
+        yield from np.split(content, np.cumsum(store.config_counts[first : end - 1]))
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def cut(counts: np.ndarray, most: int) -> List[int]:
+    """Cuts graphs into parts of at most so many configurations, or of one graph.
+
+    Args:
+        counts: int [graphs], configurations of each.
+        most: of a part.
+
+    Returns:
+        Where parts begin, and the number of graphs.
+    """
+    starts, size = [0], 0
+    for number, count in enumerate(counts):
+        if size and size + count > most:
+            starts.append(number)
+            size = 0
+        size += count
+    return [*starts, len(counts)]
+
+
+def score_part(part: List[int], what: Dict[str, Any], folder: str) -> str:
+    """Scores the graphs from one number up to another, on a worker.
+
+    Returns:
+        The name of the file with the scores, end to end.
+
+    Raises:
+        ValueError: the worker sees other data, or a score is not finite.
+    """
+    predictor, store, graphs = _opened(json.dumps(what, sort_keys=True))
+    with predictor.checked(store):
+        found = list(predictor.scores(graphs, np.arange(*part)))
+    name = f'{part[0]:07d}.npy'
+    with files.write_atomically(os.path.join(folder, name), 'wb') as stream:
+        np.save(stream, np.concatenate(found))
+    return name
+
+
+@functools.lru_cache(maxsize=1)
+def _opened(described: str) -> Any:
+    """What a worker keeps from part to part: the run, the split, its graphs."""
+    from baselines.tasks import predict
+    from baselines.tasks import prediction
+
+    what = json.loads(described)
+    data = prediction.DataOptions(**what['data'])
+    predictor = predict.load_predictor(what['model_dir'], data, what['models_file'])
+    store = predictor.open_split(what['split'])
+    if store.fingerprint != what['fingerprint']:
+        raise ValueError(f'{store.source}: a worker sees other data here')
+    return predictor, store, predictor.scaled(store)
+
+
+def _key(predictor: Any, what: Dict[str, Any]) -> str:
+    digest = predictor.run.info.get('digest')
+    # Without a digest, or with a user's code, what is there may be of another model.
+    known = digest if digest and not what['models_file'] else uuid.uuid4().hex
+    text = json.dumps([known, what, predictor.configs_at_once], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
