@@ -27,6 +27,7 @@ _LIBRARIES = [
 ]
 
 _SWEEP = ['optuna>=4']
+_DASK = ['dask>=2024.4.2', 'distributed>=2024.4.2']  # as apache-beam[dask]
 
 setuptools.setup(
     name='tpugraphs',
@@ -58,6 +59,7 @@ setuptools.setup(
             'lightgbm>=4',
             f'tensorflow-ranking==0.5.5; {_OLD}',
             *_SWEEP,
+            *_DASK,
         ],
         # Times depend on the version: 0.4.34 runs small pieces of a program one
         # by one, 0.4.30 compiles them together.  Both know LayoutConstraint.
@@ -68,6 +70,7 @@ setuptools.setup(
         'sweep': _SWEEP,
         # --model=Trees, and what --recipe=strong adds to a tile model.
         'trees': ['lightgbm>=4'],
+        'dask': _DASK,
         # One version of ruff: another formats otherwise.
         'dev': ['ruff==0.17.6', 'mypy', 'pre-commit'],
     },

@@ -112,7 +112,12 @@ def _run(
         | 'Spread' >> beam.Reshuffle()
         | 'Work' >> beam.Map(_do, work, folder)
     )
-    pipeline.run().wait_until_finish()
+    result = pipeline.run()
+    try:
+        result.wait_until_finish()
+    finally:
+        if hasattr(result, 'client'):  # Dask's, which would go on looking for it
+            result.client.close()
 
 
 def _do(job: Tuple[int, Any], work: Callable[[Any], Any], folder: str) -> None:

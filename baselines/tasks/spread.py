@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import shutil
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, List
 import uuid
 
 import numpy as np
@@ -21,8 +21,8 @@ from baselines import files
 from baselines.data.packed import splits
 
 
-def scores(predictor: Any, store: splits.PackedSplit) -> Iterator[np.ndarray]:
-    """Yields float32 [configurations] of each graph of a split.
+def scores(predictor: Any, store: splits.PackedSplit) -> List[np.ndarray]:
+    """Returns float32 [configurations] of each graph of a split.
 
     Args:
         predictor: a `Predictor` whose options name a runner; `store` is what it has
@@ -57,10 +57,12 @@ def scores(predictor: Any, store: splits.PackedSplit) -> Iterator[np.ndarray]:
     names = bulk.each(
         work, items, folder, options.runner, options.beam_options, title, keep=True
     )
+    found: List[np.ndarray] = []
     for name, (first, end) in zip(names, items):
         content = np.load(os.path.join(folder, name), allow_pickle=False)
-        yield from np.split(content, np.cumsum(store.config_counts[first : end - 1]))
+        found += np.split(content, np.cumsum(store.config_counts[first : end - 1]))
     shutil.rmtree(folder, ignore_errors=True)
+    return found
 
 
 def cut(counts: np.ndarray, most: int) -> List[int]:
