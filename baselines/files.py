@@ -18,6 +18,12 @@ def expand(path: str) -> str:
     return os.path.abspath(os.path.expanduser(path))
 
 
+def shown(path: str) -> str:
+    """Returns an absolute path as users would write it: the home folder is `~`."""
+    home = os.path.expanduser('~')
+    return f'~{path[len(home) :]}' if path.startswith(home + os.sep) else path
+
+
 def open_regular(path: str, max_bytes: Optional[int] = None) -> BinaryIO:
     """Opens a file that may come from a stranger, to read its bytes.
 

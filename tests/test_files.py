@@ -227,3 +227,10 @@ def test_a_lock_names_who_holds_it(tmp_path):
     (tmp_path / 'lock').write_text('of a process that was killed')
     with files.locked(path, 'busy'):
         assert f'process {os.getpid()}' in (tmp_path / 'lock').read_text()
+
+
+def test_paths_are_shown_as_users_write_them(monkeypatch):
+    monkeypatch.setenv('HOME', '/home/me')
+    assert files.shown('/home/me/out/a b') == '~/out/a b'
+    assert files.shown('/home/melanie') == '/home/melanie'
+    assert files.shown('/home/me') == '/home/me'

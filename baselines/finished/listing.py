@@ -141,14 +141,8 @@ def table(found: Sequence[Row]) -> List[str]:
                 differs,
                 score,
                 text.cell(one.minutes, '.1f'),
-                name if folder in defaults else os.path.join(_short(folder), name),
+                name if folder in defaults else os.path.join(files.shown(folder), name),
             ]
         )
     align = '<<<' + '>' * seeds_known + '<>><'
     return text.table(lines, align, rules=[1])
-
-
-def _short(folder: str) -> str:
-    home = os.path.expanduser('~')
-    inside = folder.startswith(home + os.sep)
-    return f'~{folder[len(home) :]}' if inside else folder

@@ -291,10 +291,9 @@ class Training(task.Task):
             self.config.out_dir, f'{name}.csv'
         )
         submission.write_predictions(path, rows)
-        print(
-            f'model:   {run.model_dir}\nrun:     {runs.run_file(run.model_dir)}\n'
-            f'ranking: {files.expand(path)}'
-        )
+        paths = (run.model_dir, runs.run_file(run.model_dir), files.expand(path))
+        for name, place in zip(('model:', 'run:', 'ranking:'), paths):
+            print(f'{name:<8} {files.shown(place)}')
 
 
 def _fitted(config: Any, drawable: np.ndarray) -> Any:

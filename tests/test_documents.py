@@ -1,0 +1,147 @@
+"""Every command of README and docs runs as it is pasted, on small settings."""
+
+import functools
+import re
+
+import pytest
+
+from baselines.simulated.layout import dataset as programs
+from baselines.simulated.tile import dataset as kernels
+from baselines.tasks import layout
+from baselines.tasks import tile
+from tests.helpers import documents
+
+_DOCUMENTS = documents.documents()
+_SHELL = [b for d in _DOCUMENTS for b in documents.blocks(d) if b.language == 'sh']
+
+# What is not run, by a pattern, and why; its flags are checked all the same.
+_SKIPPED = {
+    r'pip install|pre-commit|-m venv': 'needs a network',
+    r'tpugraphs download': 'needs a network, and 40 GB',
+    r'ruff|mypy|-m pytest|-m tests\.': 'checks of the code, which CI runs',
+    r'tpugraphs (collect|tune)': 'needs jaxlib and a quiet machine',
+    r'python benchmarks/': 'takes minutes to hours',
+    r'--runner=': 'needs a cluster',
+    r'sample_submission\.csv': "needs Kaggle's template",
+    r'\.\./shared': 'needs the real data beside the repository',
+    r'--data_root=out': 'needs what was collected',
+}
+# What makes the others small: words that are added, of which the last of a name wins.
+_SMALLER = {
+    r'(tiles|layout)_train|tpugraphs train (tile|layout)': (
+        *('--toy_data', '--epochs=1', '--batch=2', '--validation_configs=20'),
+    ),
+    r'(sample).*--collection layout': (
+        *('--train=2', '--valid=1', '--test=1', '--configs_min=20', '--configs_max=40'),
+    ),
+    r'commands\.sample|tpugraphs sample': ('--train=4', '--valid=2', '--test=2'),
+}
+_FEW = dict(train=6, valid=3, test=3)
+
+
+def _found(table, words):
+    line = ' '.join(words)
+    for pattern, value in table.items():
+        if re.search(pattern, line):
+            return value
+    return None
+
+
+def _place(block):
+    return f'{block.document}:{block.line}'
+
+
+def test_there_are_commands():
+    assert len(_SHELL) > 10
+
+
+@pytest.mark.parametrize('block', _SHELL, ids=_place)
+def test_flags_and_files_of_commands_exist(block):
+    wrong = {
+        ' '.join(words): documents.complaint(words)
+        for words in block.commands()
+        if documents.complaint(words)
+    }
+    assert not wrong
+    # A shell takes <hash> for a file to read from.
+    assert not re.search(r'<\w+>', block.text)
+
+
+@pytest.mark.parametrize('document', _DOCUMENTS)
+def test_commands_stand_in_blocks_of_a_shell(document):
+    text = (documents.ROOT / document).read_text(encoding='utf-8')
+    for block in documents.blocks(document):
+        if block.language != 'sh':
+            assert not re.search(
+                r'^(\$ )?(tpugraphs|python|pip) \S', block.text, re.MULTILINE
+            ), _place(block)
+    assert not re.search(r'^ {4}(tpugraphs|python|pip) \S', text, re.MULTILINE)
+
+
+@pytest.mark.parametrize('document', _DOCUMENTS)
+def test_commands_in_sentences_exist(document):
+    text = (documents.ROOT / document).read_text(encoding='utf-8')
+    text = re.sub(r'^```.*?^```$', '', text, flags=re.MULTILINE | re.DOTALL)
+    for quoted in re.findall(r'`((?:tpugraphs|python) [^`]*)`', text):
+        words = ' '.join(quoted.split()).split()
+        name = words[1] if words[0] == 'tpugraphs' else ''
+        if name and name != 'NAME' and not name.startswith(('<', '-')):
+            assert name in documents.commands.names(), quoted
+        if words[0] == 'python' and words[1].endswith('.py'):
+            assert documents.complaint(words) == '', quoted
+
+
+@pytest.mark.parametrize('document', _DOCUMENTS)
+def test_links_lead_somewhere(document):
+    path = documents.ROOT / document
+    for link in re.findall(r'\]\(([^)#\s]+)', path.read_text(encoding='utf-8')):
+        if '://' not in link:
+            assert (path.parent / link).exists(), link
+
+
+def test_every_benchmark_has_its_line():
+    text = (documents.ROOT / 'benchmarks/README.md').read_text(encoding='utf-8')
+    for path in (documents.ROOT / 'benchmarks').glob('*.py'):
+        assert f'`{path.name}`' in text, path.name
+        if 'argparse' in path.read_text(encoding='utf-8'):
+            assert f'`python benchmarks/{path.name}' in text, path.name
+
+
+def test_what_is_skipped_and_made_small_is_there():
+    lines = [' '.join(words) for block in _SHELL for words in block.commands()]
+    for pattern in (*_SKIPPED, *_SMALLER):
+        assert any(re.search(pattern, line) for line in lines), pattern
+
+
+@pytest.fixture(name='shell', scope='module')
+def _shell(tmp_path_factory):
+    """A bash whose commands work on few simulated kernels and programs."""
+    with pytest.MonkeyPatch.context() as patch:
+        shell = documents.Shell(
+            tmp_path_factory.mktemp('documents'),
+            functools.partial(_found, _SKIPPED),
+            lambda words: _found(_SMALLER, words) or (),
+        )
+        patch.setenv('HOME', str(shell.home))
+        few = functools.partial(kernels.Kernels, **_FEW, configs_mean=30)
+        patch.setattr(tile.Tiles, 'simulated', few)
+        few = functools.partial(
+            programs.Programs, **_FEW, configs_min=20, configs_max=40
+        )
+        patch.setattr(layout.Layouts, 'simulated', few)
+        # What `tpugraphs download` would bring.
+        data = shell.home / 'data/tpugraphs/npz'
+        kernels.Kernels(**_FEW).write(str(data / 'tile/xla'), progress=False)
+        programs.Programs(**_FEW, configs_min=20, configs_max=40).write(
+            str(data / 'layout'), progress=False
+        )
+        yield shell
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('document', [d for d in _DOCUMENTS if d != 'CONTRIBUTING.md'])
+def test_commands_run_as_pasted(document, shell):
+    """Block after block, in one home folder for all documents, README first."""
+    for block in documents.blocks(document):
+        if block.language == 'sh':
+            shell.paste(block)
