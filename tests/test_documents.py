@@ -20,6 +20,7 @@ _SKIPPED = {
     r'tpugraphs download': 'needs a network, and 40 GB',
     r'ruff|mypy|-m pytest|-m tests\.': 'checks of the code, which CI runs',
     r'tpugraphs (collect|tune)': 'needs jaxlib and a quiet machine',
+    r'tpugraphs sweep|--recipe ~': 'needs Optuna and many trainings',
     r'python benchmarks/': 'takes minutes to hours',
     r'--runner=': 'needs a cluster',
     r'sample_submission\.csv': "needs Kaggle's template",

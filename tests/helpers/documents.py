@@ -92,7 +92,7 @@ def complaint(words: Sequence[str]) -> str:
         extras = re.findall(
             r'\w+', ' '.join(re.findall(r'\[([\w,]+)\]', ' '.join(rest)))
         )
-        return ''.join(f'no extra {e}; ' for e in extras if f"'{e}': [" not in known)
+        return ''.join(f'no extra {e}; ' for e in extras if f"'{e}': " not in known)
     if name == 'python' and rest and rest[0].endswith('.py'):
         return _of_script(rest)
     return ''
