@@ -5,7 +5,6 @@ A block of commands is fenced with ```sh.  `Shell` gives it to a real bash, in w
 TensorFlow is imported once.
 """
 
-import argparse
 import contextlib
 import dataclasses
 import io
@@ -109,8 +108,6 @@ def _of_command(words) -> str:
             commands.parser(words[0]).parse_args(words[1:])
     except SystemExit as end:
         return errors.getvalue() if end.code else ''
-    except argparse.ArgumentError as error:
-        return str(error)
     return ''
 
 
