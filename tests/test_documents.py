@@ -144,6 +144,8 @@ def _shell(tmp_path_factory):
         programs.Programs(**_FEW, configs_min=20, configs_max=40).write(
             str(data / 'layout'), progress=False
         )
+        # `latest` is there, whichever document is tested.
+        shell.paste(documents.Block('', 0, 'sh', 'tpugraphs train tile --sample_data'))
         yield shell
 
 
