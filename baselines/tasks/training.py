@@ -130,7 +130,7 @@ class Training(task.Task):
             self.learners.append(descent.Descent(self, kwargs))
             self._trainer = self.learners[0].trainer
             if config.trees:
-                self.learners.append(boosting.Boosting(self, trees_lib.Options()))
+                self.learners.append(boosting.Boosting(self, trees_lib.FEWER))
         words = self.words(len(self.chosen), drawable[self.chosen].sum())
         print(
             f'{config.model}: {" and ".join(each.words() for each in self.learners)}\n'

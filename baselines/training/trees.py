@@ -58,8 +58,8 @@ class Options:
         rows: most configurations to train on, drawn evenly from all graphs.
     """
 
-    trees: int = 250
-    learning_rate: float = 0.15
+    trees: int = 600
+    learning_rate: float = 0.08
     num_leaves: int = 63
     min_leaf: int = 20
     column_share: float = 0.5
@@ -103,6 +103,10 @@ class Options:
                     f'{registry.suggest(name, names)}'
                 )
         return cls(**kwargs)
+
+
+# Beside a graph model: they score three times as fast, and the mean of both is as good.
+FEWER = Options(trees=250, learning_rate=0.15)
 
 
 def check_installed(what: str) -> None:

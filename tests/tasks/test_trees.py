@@ -188,6 +188,7 @@ def test_many_configurations_are_drawn_evenly():
 
 def test_options_have_defaults_that_are_allowed():
     assert trees_lib.Options.of({}) == trees_lib.Options()
+    assert trees_lib.FEWER.trees < trees_lib.Options().trees
     assert not config.TileConfig().trees
     assert recipes.settings('strong', 'tile:xla')['trees']
     assert 'trees' not in recipes.settings('strong', 'tile:xla', ('model',))
