@@ -99,7 +99,8 @@ def tile_rows() -> List[Row]:
         strong('ResSAGE', '--estimate'),
         strong('ConfigAttentionSAGE', '--estimate'),
         strong('ResSAGE', '--tile_columns --estimate'),
-        Row('LateJoinResSAGE', 'strong, --tile_columns --estimate', recipe),
+        Row('LateJoinResSAGE, Trees', 'strong: the recipe', recipe),
+        Row('Trees', 'all columns', {'model': 'Trees'}),
     ]
 
 
@@ -115,7 +116,10 @@ def layout_rows(collection: str) -> List[Row]:
         return Row(name or model, 'strong', settings)
 
     names = registry.distinct(registry.layout_models())
-    rows = [Row('ResModel', 'reference', reference)]
+    rows = [
+        Row('ResModel', 'reference', reference),
+        Row('Trees', 'all columns', {**of_all, 'model': 'Trees'}),
+    ]
     rows += [strong(name) for name in names if name != 'ResModel']
     if collection == _COLLECTIONS[0]:
         # What of the difference is training, and what joining late costs.
@@ -263,7 +267,8 @@ def _table(args, title: str, rows: Sequence[Row]) -> str:
                 tile_simulated.shown([r['test'][key] for r in results], form)
                 for _, key, form in columns
             ]
-            cells += [f'{results[0]["weights"]:,}'] + [
+            weights = results[0]['weights']  # trees have none
+            cells += [f'{weights:,}' if weights else ''] + [
                 f'{statistics.mean(r[key] for r in results):,.0f}'
                 for key in ('seconds', 'steps_per_s', 'configs_per_s')
             ]

@@ -49,9 +49,8 @@ def main() -> int:
     timed = os.path.join(spec['timed'], 'epoch_s.json')
     if not os.path.exists(timed):
         with tempfile.TemporaryDirectory() as out_dir:
-            _, seconds = _train(
-                dataclasses.replace(settings, epochs=3, out_dir=out_dir)
-            )
+            short = dict(epochs=3, out_dir=out_dir, trees=False)
+            _, seconds = _train(dataclasses.replace(settings, **short))
         # The first epoch compiles the validation.
         with files.write_atomically(timed) as stream:
             json.dump(statistics.mean(seconds[1:]), stream)
@@ -89,9 +88,9 @@ def _train(settings):
 
 def _measured(model_dir: str, settings, seconds: float) -> Dict[str, Any]:
     """Errors on valid and test, size and speed of a finished run."""
+    from baselines.tasks import descent
     from baselines.tasks import predict
     from baselines.tasks import prediction
-    from baselines.tasks import training
 
     data = prediction.DataOptions(cache_dir=settings.cache_dir)  # as in training
     found: Dict[str, Any] = {}
@@ -111,7 +110,7 @@ def _measured(model_dir: str, settings, seconds: float) -> Dict[str, Any]:
     curve = predictor.run.info['train_curve']
     return {
         **found,
-        'weights': training.count_weights(predictor.model),
+        'weights': predictor.model and descent.count_weights(predictor.model),
         'configs_per_s': float(rate),
         'steps_per_s': steps * len(curve['epoch']) / seconds,
     }
@@ -119,14 +118,21 @@ def _measured(model_dir: str, settings, seconds: float) -> Dict[str, Any]:
 
 def _scoring_and_steps(predictor, store, settings):
     """A warm call that scores a split, and the steps of an epoch."""
+    from baselines.tasks import boosting
+
+    calls = []
+    if predictor.trees is not None:
+        table = predictor.table(store, predictor.trees.used)
+        calls.append(lambda: list(boosting.scores(predictor.trees, table)))
     if isinstance(settings, config.TileConfig):
         from baselines.tiles import graphs
         from baselines.tiles import scoring
 
-        scorer = scoring.TileScorer(
-            predictor.model, graphs.TileGraphs(store, predictor.normalizer)
-        )
-        call = lambda: sum(1 for _ in scorer.score_all())
+        if predictor.model is not None:
+            scorer = scoring.TileScorer(
+                predictor.model, graphs.TileGraphs(store, predictor.normalizer)
+            )
+            calls.append(lambda: list(scorer.score_all()))
         train = predictor.open_split('train')
         steps = len(train.with_at_least(settings.configs)) // settings.batch
     else:
@@ -134,10 +140,16 @@ def _scoring_and_steps(predictor, store, settings):
         from baselines.layout import scoring
 
         programs = programs_lib.StoredPrograms(store, predictor.normalizer)
-        scorer = scoring.LayoutScorer(predictor.model)
-        call = lambda: [scorer.score(program) for program in programs]
+        if predictor.model is not None:
+            scorer = scoring.LayoutScorer(predictor.model)
+            calls.append(lambda: [scorer.score(program) for program in programs])
         train = predictor.open_split('train')
         steps = -(-train.num_graphs // settings.batch)
+
+    def call():
+        for each in calls:
+            each()
+
     call()
     return call, steps
 

@@ -1,5 +1,6 @@
 """Trees on the table of a task: drawn, grown, and asked for scores."""
 
+import time
 from typing import Any, Dict, Iterator, List, Optional, Protocol, Sequence
 
 import numpy as np
@@ -57,11 +58,14 @@ class Boosting:
             most = config.validation_configs * valid.num_graphs
             checked = self._drawn(rng, valid, np.arange(valid.num_graphs), most)
         found = trees_lib.Trees(job.table(train).names, self._options)
+        started = time.monotonic()
         losses = found.fit(some, checked, config.seed)
         job.trees = found
         grown = len(losses['train_loss'])
         curve: Dict[str, List[Any]] = {name: [None] * grown for name in loop.CURVES}
+        seconds = (time.monotonic() - started) / grown
         curve.update(losses, epoch=list(range(grown)))
+        curve.update(train_seconds=[seconds] * grown, val_seconds=[0.0] * grown)
         print(f'trees: {found.count}, looking at {len(found.used)} columns')
         return {'train_curve': curve, 'best_epoch': found.count - 1}
 
