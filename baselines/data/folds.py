@@ -121,14 +121,9 @@ def with_fold(
             f'--fold: {min(twice)} is in both {joined[0].source} and '
             f'{joined[1].source}; folds join them'
         )
-    validates = (
-        assign(
-            [families.without_batch(program_of(graph_id)) for graph_id in ids],
-            np.concatenate([store.config_counts for store in joined]),
-            parsed.count,
-        )
-        == parsed.number - 1
-    )
+    groups = [families.without_batch(program_of(graph_id)) for graph_id in ids]
+    configs = np.concatenate([store.config_counts for store in joined])
+    validates = assign(groups, configs, parsed.count) == parsed.number - 1
     made = {}
     for name, wanted in zip(_JOINED, (~validates, validates)):
         parts = np.split(wanted, [joined[0].num_graphs])

@@ -97,11 +97,8 @@ def _extract_module(
         raise _Skip('no instructions')
     notes = [f'module {tuning.module.name!r}: {w}' for w in nodes.warnings]
     if raw.kind == reading.TILE:
-        configs = tile.extract_configs(tuning, options.pad)
-        write, record = (
-            records.write_tile,
-            raw_lib.tile_record(stem, nodes, configs, options.extra),
-        )
+        configs: Any = tile.extract_configs(tuning, options.pad)
+        write, record_of = records.write_tile, raw_lib.tile_record
     else:
         configs = layout.extract_configs(tuning, len(nodes.node_opcode))
         if configs.normalizer is None:
@@ -109,14 +106,11 @@ def _extract_module(
                 f'module {tuning.module.name!r}: no usable default run; its '
                 'runs are kept, since layouts need no normaliser'
             )
-        write, record = (
-            layout_records.write_layout,
-            raw_lib.layout_record(stem, nodes, configs, options.extra),
-        )
+        write, record_of = layout_records.write_layout, raw_lib.layout_record
     if len(configs.config_runtime) < 2:
         raise _Skip('only 1 usable run, so nothing to rank')
     try:
-        write(target, record)
+        write(target, record_of(stem, nodes, configs, options.extra))
     except OSError as error:
         raise _OutputError(str(error)) from error
     outcome.add(
