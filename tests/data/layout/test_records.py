@@ -122,7 +122,7 @@ def test_other_forms_of_the_same(tmp_path):
         encoded = layout_packing.read_encoded(path)
         np.testing.assert_array_equal(_features(encoded), program.node_config_feat)
         _assert_same(
-            encoded.record,
+            encoded,
             dataclasses.replace(
                 program, node_config_feat=np.zeros((0, 3, 18), np.float32)
             ),
