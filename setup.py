@@ -37,7 +37,9 @@ setuptools.setup(
     long_description=open('README.md', encoding='utf-8').read(),
     long_description_content_type='text/markdown',
     python_requires='>=3.9,<3.14',
-    packages=setuptools.find_packages(include=['baselines', 'baselines.*']),
+    packages=setuptools.find_packages(
+        include=['baselines', 'baselines.*', 'tpugraphs']
+    ),
     py_modules=[
         'tiles_train',
         'layout_train',
@@ -45,7 +47,8 @@ setuptools.setup(
         'create_kaggle_csv',
     ],
     package_data={
-        'baselines': ['**/*.json', '**/*.proto', '**/*.toml', '**/*.zip', '**/*.html']
+        'baselines': ['**/*.json', '**/*.proto', '**/*.toml', '**/*.zip', '**/*.html'],
+        'tpugraphs': ['py.typed'],
     },
     install_requires=_PINNED + _LIBRARIES,
     # pytest-xdist: the models' compilations take one core each.

@@ -4,13 +4,14 @@ and is what the code uses.  `command_line` makes the flags."""
 import dataclasses
 import hashlib
 import json
-from typing import Any, Collection, Dict, TypeVar
+from typing import Any, Collection, Dict, Mapping, TypeVar
 
 from baselines import recipes
 from baselines import registry
 from baselines.data import collections
 
 _AnyConfig = TypeVar('_AnyConfig', bound='_Config')
+_TYPES = {bool: 'true or false', int: 'a whole number', float: 'a number', str: 'text'}
 
 
 def _setting(default: Any, help_text: Any, **rules) -> Any:
@@ -358,6 +359,37 @@ def checked(config: _AnyConfig) -> _AnyConfig:
     return config
 
 
+def typed(
+    config_class: type, values: Mapping[str, Any], noun: str = 'setting'
+) -> Dict[str, Any]:
+    """Returns values of some settings in their types: 1 is 1.0 where that is meant.
+
+    Args:
+        config_class: whose settings.
+        values: by name; model_kwargs_json may be a dict.
+        noun: what a setting is called in messages.
+
+    Raises:
+        ValueError: there is no such setting, or a value is of another type.
+    """
+    defaults = {f.name: f.default for f in dataclasses.fields(config_class)}
+    found = {}
+    for name, value in values.items():
+        if name not in defaults:
+            near = registry.nearest(name, defaults)
+            meant = f'; did you mean {near!r}?' if near else ''
+            raise ValueError(f'there is no {noun} {name!r}{meant}')
+        kind: type = type(defaults[name])
+        if name == 'model_kwargs_json' and isinstance(value, dict):
+            value = json.dumps(value)
+        if kind is float and type(value) is int:
+            value = float(value)
+        if type(value) is not kind:
+            raise ValueError(f'{name} should be {_TYPES[kind]}, not {value!r}')
+        found[name] = value
+    return found
+
+
 def with_recipe(config: _AnyConfig, given: Collection[str]) -> _AnyConfig:
     """Returns `config` with what its recipe sets, checked.
 
@@ -372,21 +404,10 @@ def with_recipe(config: _AnyConfig, given: Collection[str]) -> _AnyConfig:
     if not config.recipe:
         return checked(config)
     changes = recipes.settings(config.recipe, config.collection.name, given)
-    kinds = {f.name: type(f.default) for f in dataclasses.fields(config)}
-    for name, value in changes.items():
-        if name not in kinds:
-            raise ValueError(
-                f'--recipe {config.recipe}: there is no setting {name!r}'
-                f'{registry.suggest(name, kinds)}'
-            )
-        if type(value) is not kinds[name] and (kinds[name], type(value)) != (
-            float,
-            int,
-        ):
-            raise ValueError(
-                f'--recipe {config.recipe}: {name} should be of type '
-                f'{kinds[name].__name__}, not {value!r}'
-            )
+    try:
+        changes = typed(type(config), changes)
+    except ValueError as error:
+        raise ValueError(f'--recipe {config.recipe}: {error}') from None
     return checked(dataclasses.replace(config, **changes))
 
 

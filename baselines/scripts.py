@@ -13,8 +13,6 @@ from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Type, TypeV
 from baselines import command_line
 from baselines import config
 from baselines import files
-from baselines import recipes
-from baselines import registry
 from baselines import text
 
 _AnyConfig = TypeVar('_AnyConfig')
@@ -165,9 +163,6 @@ def from_flags(config_class: Type[_AnyConfig], values: Mapping[str, Any]) -> _An
     return config.with_recipe(found, given)
 
 
-_TYPES = {bool: 'true or false', int: 'a whole number', float: 'a number', str: 'text'}
-
-
 def from_toml(config_class: type, path: str) -> Dict[str, Any]:
     """Reads settings by name from a TOML file; model_kwargs_json may be a table.
 
@@ -185,23 +180,10 @@ def from_toml(config_class: type, path: str) -> Dict[str, Any]:
             found = tomllib.load(stream)
         except ValueError as error:
             raise ValueError(f'--config: {path} is not TOML: {error}') from None
-    defaults = {f.name: f.default for f in dataclasses.fields(config_class)}
-    for name, value in found.items():
-        if name not in defaults:
-            near = registry.nearest(name, defaults)
-            meant = f'; did you mean {near!r}?' if near else ''
-            raise ValueError(f'--config: {path}: there is no flag {name!r}{meant}')
-        kind: type = type(defaults[name])
-        if name == 'model_kwargs_json' and isinstance(value, dict):
-            value = json.dumps(value)
-        if kind is float and type(value) is int:
-            value = float(value)
-        if type(value) is not kind:
-            raise ValueError(
-                f'--config: {path}: {name} should be {_TYPES[kind]}, not {value!r}'
-            )
-        found[name] = value
-    return found
+    try:
+        return config.typed(config_class, found, 'flag')
+    except ValueError as error:
+        raise ValueError(f'--config: {path}: {error}') from None
 
 
 # Of one training alone; and what a recipe sets stands for itself.

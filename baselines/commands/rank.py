@@ -10,7 +10,9 @@ place in the file, a lower score means predicted faster, and where runtimes are
 known, slowdown is over the fastest.  The closing summary compares the choice
 with random choice and with the default.
 
---output writes all configurations: *.csv has a row for each, *.json an object.
+--output writes all configurations: *.csv has a row for each, *.json an object,
+which --json prints.  A compiler gives its own candidates with --candidates, as
+they stand in that object: {"output_bounds": [8, 128], "kernel_bounds": [256]}.
 Features are extracted as the model's training data was (--pad, --extra).
 """
 
@@ -37,9 +39,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--top',
         type=int,
-        default=10,
         help='configurations to print of each module; 0 prints the summary '
-        'alone (default: %(default)s)',
+        'alone (default: 10, with --json all)',
+    )
+    parser.add_argument(
+        '--json', action='store_true', help='print JSON in place of tables'
+    )
+    parser.add_argument(
+        '--candidates',
+        metavar='FILE.json',
+        help='rank these configurations in place of the runs in the files, which '
+        'may then be HloModuleProtos: [{"output_bounds": [8, 128]}, ...]',
     )
     parser.add_argument(
         '--output', metavar='FILE', help='write everything to FILE, *.csv or *.json'
@@ -63,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ranks, prints and writes."""
-    if args.top < 0:
+    if args.top is not None and args.top < 0:
         raise ValueError(f'--top is {args.top}; it counts rows')
     command_line.start_tensorflow()
     from baselines.tasks import prediction
@@ -77,6 +87,8 @@ def run(args: argparse.Namespace) -> int:
         module=args.module,
         top=args.top,
         output=args.output,
+        as_json=args.json,
+        candidates_file=args.candidates,
     )
 
 

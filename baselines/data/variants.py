@@ -93,20 +93,24 @@ class Variant:
         return dataclasses.asdict(self)
 
     def check(self, store: splits.PackedSplit, than: str) -> None:
-        """Refuses a split whose columns mean something else.
+        """Refuses a split whose columns mean something else, see `check_columns`."""
+        self.check_columns(store.source, Variant.of(store), than)
+
+    def check_columns(self, source: str, found: 'Variant', than: str) -> None:
+        """Refuses data whose columns mean something else.
 
         Args:
-            store: the split.
+            source: where they are from.
+            found: what their columns mean.
             than: what this variant is, for the message: 'the model was trained
                 on'.
 
         Raises:
             ValueError: they differ; says in what.
         """
-        found = Variant.of(store)
         if found.pad != self.pad:
             raise ValueError(
-                f'{store.source}: absent entries are {found.pad} (--pad='
+                f'{source}: absent entries are {found.pad} (--pad='
                 f'{found.pad}), but {self.pad} in what {than}; {_ADVICE}'
             )
         for part in _PARTS:
@@ -114,14 +118,14 @@ class Variant:
             width, expected = getattr(found, name), getattr(self, name)
             if width != expected:
                 raise ValueError(
-                    f'{store.source}: {part}_feat has {width} columns, but '
+                    f'{source}: {part}_feat has {width} columns, but '
                     f'{expected} in what {than}; {_ADVICE}'
                 )
         for name in _NAMES:
             difference = _difference(getattr(found, name), getattr(self, name))
             if difference:
                 raise ValueError(
-                    f'{store.source}: {name}: {difference} in what {than}; {_ADVICE}'
+                    f'{source}: {name}: {difference} in what {than}; {_ADVICE}'
                 )
 
 

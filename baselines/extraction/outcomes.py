@@ -37,6 +37,11 @@ class Outcome:
     unknown_opcodes: Dict[str, int] = dataclasses.field(default_factory=dict)
     notes: List[str] = dataclasses.field(default_factory=list)
 
+    def nothing(self) -> str:
+        """Why there is nothing to rank: the first error, or what was passed over."""
+        nothing = f'nothing to rank: {text.reasons(self.skipped)}'
+        return self.failed[0] if self.failed else nothing
+
     def add(self, other: 'Outcome') -> None:
         """Adds the counts and names of another to this one."""
         for field in dataclasses.fields(self):

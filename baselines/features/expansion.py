@@ -12,7 +12,7 @@ import numpy as np
 
 from baselines.hlo import schema
 
-_LANES = 128
+LANES = 128
 
 # Lists of columns that hold sizes of dimensions.  Layout digits are no sizes.
 _NODE_LISTS = ('shape_dimensions', 'window_size', 'dynamic_slice_sizes')
@@ -72,8 +72,8 @@ class Expansion:
         raw = np.asarray(raw).astype(np.float32, copy=False)
         sizes = np.maximum(raw[..., list(self._sizes(part))], 0)
         # Exact in float32: a division by a power of two, and what is left.
-        quotient = np.floor(sizes / _LANES)
-        remainder = sizes - quotient * _LANES
+        quotient = np.floor(sizes / LANES)
+        remainder = sizes - quotient * LANES
         if getattr(self, f'{part}_signlog'):
             raw, quotient = signlog(raw), np.log1p(quotient)
         return np.concatenate([raw, remainder, quotient], axis=-1)
@@ -99,7 +99,7 @@ class Expansion:
         varies = low[sizes] != high[sizes]
         low, high = self.columns(part, low), self.columns(part, high)
         low[remainders] = 0
-        high[remainders] = np.where(varies, _LANES - 1, 0)
+        high[remainders] = np.where(varies, LANES - 1, 0)
         return low, high
 
     def to_json(self) -> Dict[str, Any]:

@@ -205,6 +205,10 @@ class Normalizer:
                 fields.update(_table_range(described, part))
         return cls(**fields)
 
+    def scale(self, part: str) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Numbers of the kept columns of 'node' or 'config', minima and ranges."""
+        return self._scales[part]
+
     @functools.cached_property
     def _scales(self) -> Dict[str, Tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Per part: numbers of the kept columns, their minima and ranges."""

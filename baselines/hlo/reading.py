@@ -121,6 +121,33 @@ def read_tuning(path: str, kind: Optional[str] = None) -> RawFile:
     )
 
 
+def read_modules(path: str, kind: str) -> RawFile:
+    """Reads modules whose runs do not matter: tuning data, or one HloModuleProto.
+
+    Args:
+        path: the file.
+        kind: 'tile' or 'layout', of the result.
+
+    Raises:
+        ValueError: the file holds none of these messages; names it.
+        OSError: it cannot be read.
+    """
+    try:
+        return dataclasses.replace(read_tuning(path), kind=kind)
+    except ValueError as not_tuning:
+        with files.open_regular(path, _MAX_BYTES) as stream:
+            data = stream.read()
+        messages = protos.protos()
+        try:
+            fits = _fits_memory(data, messages.HloModuleProto.DESCRIPTOR)
+            module = messages.HloModuleProto.FromString(data) if fits else None
+        except (message.DecodeError, _WireError):
+            module = None
+        if module is None or not module.computations:
+            raise ValueError(f'{not_tuning}; nor is it an HloModuleProto') from None
+        return RawFile(path, kind, (messages.ModuleTuningData(module=module),))
+
+
 def detect_kind(data: bytes) -> Optional[str]:
     """Tells from the first fields which message some bytes hold.
 

@@ -1,10 +1,11 @@
 """Tile-size configurations of a tuned kernel (TuningData, one module of it)."""
 
 import dataclasses
-from typing import Any, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
+from baselines.hlo import candidates
 from baselines.hlo import columns
 from baselines.hlo import ragged
 from baselines.hlo import runs
@@ -109,18 +110,46 @@ def _extract(tuning: Any, usable: list, pad: int) -> TileConfigs:
             f'more than the {MAX_CONFIGS:,} allowed'
         )
     errors = sum(run.error for run in tuning.runs)
-    out = columns.Columns(pad)
     sizes = [run.op_config.tile_size_config for _, run in usable]
-    for bounds in schema.TILE_LISTS:
-        rows = ragged.Ragged.of([getattr(s, bounds)[:] for s in sizes])
-        out.add_list(bounds, rows, schema.RANK, aggregates=True, empty_product=0)
-    names, config_feat = out.finish()
+    names, config_feat = _columns(
+        {name: [getattr(s, name)[:] for s in sizes] for name in schema.TILE_LISTS}, pad
+    )
     return TileConfigs(
         config_feat=config_feat,
         feature_names=names,
         dropped={'error': errors, 'no time': len(tuning.runs) - len(usable) - errors},
         **runs.timing(usable, _MIN_TIME),
     )
+
+
+def columns_of(configs: Sequence[Mapping[str, Any]], pad: int = 0) -> np.ndarray:
+    """Returns float32 [c, 24], the columns of configurations given as dicts.
+
+    Args:
+        configs: such as {'output_bounds': [8, 128]}, see `hlo.candidates`.
+        pad: as in `extract_configs`.
+
+    Raises:
+        ValueError: one is not as it should be; says which.
+    """
+    rows: Dict[str, List[List[int]]] = {name: [] for name in schema.TILE_LISTS}
+    for number, config in enumerate(configs):
+        try:
+            bounds = candidates.bounds_of(config)
+        except ValueError as error:
+            raise ValueError(f'configuration {number}: {error}') from None
+        for name, lists in rows.items():
+            lists.append(bounds.get(name, []))
+    return _columns(rows, pad)[1]
+
+
+def _columns(lists: Mapping[str, Sequence[Any]], pad: int) -> Tuple[Any, np.ndarray]:
+    """Names and values of the columns, from the lists of each configuration."""
+    out = columns.Columns(pad)
+    for name, rows in lists.items():
+        entries = ragged.Ragged.of(rows)
+        out.add_list(name, entries, schema.RANK, aggregates=True, empty_product=0)
+    return out.finish()
 
 
 def _usable(tuning: Any) -> list:

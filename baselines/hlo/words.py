@@ -1,48 +1,111 @@
-"""Configurations in words, as people write them."""
+"""Configurations as JSON, and in words, as people write them."""
 
-from typing import Any, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence
+
+import numpy as np
 
 from baselines.hlo import schema
 
 _BOUNDS = ('output', 'kernel', 'input')
 
 
-def tile_words(run: Any) -> str:
-    """Returns e.g. `output 8x128, kernel 256, input -`; `-` is an empty list.
+def tile_json(run: Any) -> Dict[str, List[int]]:
+    """Returns e.g. {'output_bounds': [8, 128], 'kernel_bounds': [256], ...}.
 
     Args:
         run: a ConfigProfile with tile sizes.
     """
     sizes = run.op_config.tile_size_config
-    names = list(_BOUNDS)
+    found = {
+        f'{name}_bounds': list(getattr(sizes, f'{name}_bounds')) for name in _BOUNDS
+    }
     if sizes.iteration_bounds:  # no feature, and hardly ever there
-        names.append('iteration')
+        found['iteration_bounds'] = list(sizes.iteration_bounds)
+    return found
+
+
+def tile_row_json(row: np.ndarray, pad: int = 0) -> Dict[str, List[int]]:
+    """The same from the 24 columns of a configuration.
+
+    Args:
+        row: float32 [24].
+        pad: what absent entries hold; 0 is no bound either way.
+    """
+    found = {}
+    for name in _BOUNDS:
+        bounds = row[schema.TILE.block(f'{name}_bounds')].astype(int).tolist()
+        while bounds and bounds[-1] in (0, pad):
+            bounds.pop()
+        found[f'{name}_bounds'] = bounds
+    return found
+
+
+def tile_words(bounds: Dict[str, Sequence[int]]) -> str:
+    """Returns e.g. `output 8x128, kernel 256, input -`; `-` is an empty list.
+
+    Args:
+        bounds: from `tile_json`.
+    """
     return ', '.join(
-        f'{name} {_joined(getattr(sizes, f"{name}_bounds"), "x") or "-"}'
-        for name in names
+        f'{name[: -len("_bounds")]} {_joined(sizes, "x") or "-"}'
+        for name, sizes in bounds.items()
     )
 
 
-def layout_words(run: Any, nodes: Sequence[int], default: Optional[Any] = None) -> str:
-    """Returns e.g. `12: output {1,0} input {0,1}; 15: output {}`.
+def layout_json(
+    run: Any, nodes: Sequence[int], default: Optional[Any] = None
+) -> Dict[str, Any]:
+    """Returns e.g. {'layouts': {'12': {'output': [1, 0], 'input': [0, 1]}}}.
 
     Args:
         run: a ConfigProfile with layouts.
         nodes: the number of each configurable node.
         default: another one; only nodes that differ from it are listed.
     """
-    words: List[str] = []
+    found = {}
     layouts = run.module_config.layout_config.nodes
     usual = default.module_config.layout_config.nodes if default else ()
     for i, (number, layout) in enumerate(zip(nodes, layouts)):
-        if i < len(usual) and layout == usual[i]:
-            continue
-        tensors = ' '.join(
-            f'{name} {{{_joined(tensor.dims, ",")}}}'
-            for name, tensor in zip(schema.LAYOUT_ARRAYS, layout.tensors)
+        if i >= len(usual) or layout != usual[i]:
+            arrays = zip(schema.LAYOUT_ARRAYS, layout.tensors)
+            found[str(number)] = {name: list(tensor.dims) for name, tensor in arrays}
+    return {'layouts': found}
+
+
+def layout_row_json(rows: np.ndarray, nodes: Sequence[int]) -> Dict[str, Any]:
+    """The same from the columns of a configuration, of all nodes.
+
+    Args:
+        rows: float32 [k, 18].
+        nodes: the number of each of the k configurable nodes.
+    """
+    found = {}
+    for number, row in zip(nodes, rows):
+        blocks = {name: row[schema.LAYOUT.block(name)] for name in schema.LAYOUT_ARRAYS}
+        found[str(number)] = {
+            name: block[block >= 0].astype(int).tolist()
+            for name, block in blocks.items()
+        }
+    return {'layouts': found}
+
+
+def layout_words(found: Dict[str, Any]) -> str:
+    """Returns e.g. `12: output {1,0} input {0,1}; 15: output {}`.
+
+    Args:
+        found: from `layout_json`.
+    """
+    return (
+        '; '.join(
+            f'{number}: '
+            + (
+                ' '.join(f'{n} {{{_joined(dims, ",")}}}' for n, dims in arrays.items())
+                or '-'
+            )
+            for number, arrays in found['layouts'].items()
         )
-        words.append(f'{number}: {tensors or "-"}')
-    return '; '.join(words) or 'as the default'
+        or 'as the default'
+    )
 
 
 def _joined(numbers: Sequence[int], separator: str) -> str:

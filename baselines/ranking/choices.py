@@ -28,6 +28,7 @@ class Ranked:
         words: from an entry of run_index to the configuration in words.
         runtimes: int64 [c], nanoseconds; 0 where not measured.
         default: which of the c the compiler takes by itself, or None.
+        as_json: from an entry of run_index to what JSON says of the configuration.
     """
 
     module: str
@@ -38,6 +39,7 @@ class Ranked:
     words: Callable[[int], str]
     runtimes: np.ndarray
     default: Optional[int]
+    as_json: Callable[[int], Dict[str, Any]] = lambda run: {}
 
     @classmethod
     def from_scores(
@@ -56,7 +58,7 @@ class Ranked:
             run_index: [c].
             runtimes: [c].
             default: one of the c, or None.
-            **others: module, source, nodes and words.
+            **others: module, source, nodes, words and as_json.
         """
         order = metrics.best_first(scores)
         return cls(

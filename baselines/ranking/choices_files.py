@@ -5,7 +5,7 @@ import csv
 import dataclasses
 import json
 import os
-from typing import IO, Any, Dict, Iterator
+from typing import IO, Any, Dict, Iterator, Optional
 
 from baselines import files
 from baselines.ranking import choices
@@ -18,12 +18,13 @@ _COLUMNS = (
 class _Csv:
     """A row per configuration."""
 
-    def __init__(self, stream: IO[str], model_dir: str):
+    def __init__(self, stream: IO[str], model_dir: str, top: Optional[int] = None):
+        self._top = top
         self._rows = csv.writer(stream, lineterminator='\n')
         self._rows.writerow(_COLUMNS)
 
     def add(self, ranked: choices.Ranked) -> None:
-        for row in _configurations(ranked):
+        for row in _configurations(ranked, self._top):
             cells = [row.get(name) for name in _COLUMNS[2:]]
             self._rows.writerow(
                 [
@@ -40,8 +41,8 @@ class _Csv:
 class _Json:
     """One object; modules are written as they come."""
 
-    def __init__(self, stream: IO[str], model_dir: str):
-        self._stream = stream
+    def __init__(self, stream: IO[str], model_dir: str, top: Optional[int] = None):
+        self._stream, self._top = stream, top
         self._stream.write(f'{{"model": {json.dumps(model_dir)},\n"modules": [')
         self._comma = ''
 
@@ -52,7 +53,10 @@ class _Json:
             'module': ranked.module,
             'nodes': ranked.nodes,
             'figures': found and dataclasses.asdict(found),
-            'configurations': list(_configurations(ranked)),
+            'configurations': [
+                {**row, **ranked.as_json(row['run_index'])}
+                for row in _configurations(ranked, self._top)
+            ],
         }
         self._stream.write(f'{self._comma}\n{json.dumps(described, allow_nan=False)}')
         self._comma = ','
@@ -87,15 +91,31 @@ def writer(path: str, model_dir: str) -> Iterator[Any]:
     Raises:
         OSError: the file cannot be written.
     """
-    kind = _WRITERS[os.path.splitext(path)[1].lower()]
+    suffix = os.path.splitext(path)[1].lower()
     with files.write_atomically(path, 'w', encoding='utf-8', newline='') as stream:
-        yield kind(stream, model_dir)
+        yield writer_to(stream, model_dir, suffix)
 
 
-def _configurations(ranked: choices.Ranked) -> Iterator[Dict[str, Any]]:
+def writer_to(
+    stream: IO[str], model_dir: str, suffix: str, top: Optional[int] = None
+) -> Any:
+    """The same to an open stream.
+
+    Args:
+        stream: where to.
+        model_dir: what ranked.
+        suffix: '.csv' or '.json'.
+        top: the most configurations of a module; None for all.
+    """
+    return _WRITERS[suffix](stream, model_dir, top)
+
+
+def _configurations(
+    ranked: choices.Ranked, top: Optional[int]
+) -> Iterator[Dict[str, Any]]:
     """Yields a dict for each configuration, best first."""
     fastest = ranked.fastest
-    for position in range(len(ranked.scores)):
+    for position in range(len(ranked.scores))[:top]:
         time = int(ranked.runtimes[position]) or None
         yield {
             'rank': position + 1,

@@ -1,12 +1,16 @@
 """Layouts: rank the layouts of a program's configurable nodes."""
 
 import functools
+import os
+import tempfile
 from typing import Iterator
 
 import numpy as np
 
 from baselines import config as config_lib
 from baselines import registry
+from baselines.data import variants
+from baselines.data.layout import records
 from baselines.data.layout import sampling
 from baselines.data.layout import store as store_lib
 from baselines.features import expansion as expansion_lib
@@ -15,7 +19,6 @@ from baselines.layout import graphs as graphs_lib
 from baselines.layout import programs as programs_lib
 from baselines.layout import scoring
 from baselines.layout import segments as segments_lib
-from baselines.simulated.layout import dataset
 from baselines.tasks import prediction
 from baselines.tasks import task
 from baselines.tasks import training
@@ -29,8 +32,6 @@ class Layouts(task.Task):
     config_class = config_lib.LayoutConfig
     unit = 'program'
     configs_at_once = 1
-    simulated = dataset.Programs
-    store_class = store_lib.LayoutStore
     program_of = staticmethod(str)
 
     @staticmethod
@@ -178,3 +179,21 @@ class Training(Layouts, training.Training):
 
 class Predictor(Layouts, prediction.Predictor):
     """A run of a layout model, ready to score."""
+
+    def score_record(self, record):
+        found = variants.Variant(
+            record.pad,
+            record.node_feat.shape[1],
+            record.node_config_feat.shape[2],
+            record.feature_names,
+        )
+        self.check_graph(record.graph_id, found, record.node_opcode.max())
+        if self.trees is not None:  # they read a table of a packed split
+            with tempfile.TemporaryDirectory(prefix='tpugraphs_score_') as folder:
+                split = os.path.join(folder, 'split')
+                path = os.path.join(split, f'{record.graph_id}.npz')
+                records.write_layout(path, record)
+                cache = os.path.join(folder, 'cache')
+                store = store_lib.LayoutStore.open(split, cache, progress=False)
+                return next(self.score(store))[1]
+        return self._scorer.score(programs_lib.of_record(record, self.normalizer))

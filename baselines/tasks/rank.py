@@ -1,7 +1,8 @@
 """Raw files with candidate configurations in, ranked lists out.
 
 outcome = outcomes.Outcome()
-for ranked in rank_files(['kernels.pb'], 'model_<hash>', data, outcome):
+predictor = predict.load_predictor('latest', prediction.DataOptions())
+for ranked in rank_files(['kernels.pb'], predictor, outcome):
     print(ranked.module, ranked.config(0))
 """
 
@@ -15,7 +16,6 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tupl
 
 import numpy as np
 
-from baselines import registry
 from baselines import text
 from baselines.data import raw as raw_lib
 from baselines.data.layout import records as layout_records
@@ -23,6 +23,7 @@ from baselines.data.layout import store as layout_store
 from baselines.data.tile import memory_store
 from baselines.data.tile import records
 from baselines.extraction import outcomes
+from baselines.hlo import candidates as candidates_lib
 from baselines.hlo import graph
 from baselines.hlo import layout as hlo_layout
 from baselines.hlo import reading
@@ -30,8 +31,6 @@ from baselines.hlo import schema
 from baselines.hlo import tile as hlo_tile
 from baselines.hlo import words
 from baselines.ranking import choices
-from baselines.tasks import layout
-from baselines.tasks import predict
 from baselines.tasks import prediction
 from baselines.tasks import task
 
@@ -50,11 +49,10 @@ _Module = Tuple[str, Any]
 
 def rank_files(
     paths: Sequence[str],
-    model_dir: str,
-    data: prediction.DataOptions,
+    predictor: prediction.Predictor,
     outcome: outcomes.Outcome,
-    models_file: registry.Own = '',
     module: Optional[str] = None,
+    candidates: Optional[Sequence[Any]] = None,
 ) -> Iterator[choices.Ranked]:
     """Ranks the configurations of every module of raw files.
 
@@ -62,38 +60,42 @@ def rank_files(
 
     Args:
         paths: the files, of the collection that the run is of.
-        model_dir: the run's model directory.
-        data: where the run's training data is, for a run of the published
-            code, which does not hold its normaliser.
+        predictor: the run.
         outcome: is told what cannot be ranked.
-        models_file: a models.py, or classes, beside ours.
         module: only this one, by its name or graph id.
+        candidates: configurations in place of the files' runs, as in
+            `hlo.candidates`; files may then be HloModuleProtos, too.
 
     Yields:
         Modules in the order of the files.
 
     Raises:
-        ValueError: the run is unusable, or there is no such module.
+        ValueError: there is no such module, or a candidate is not as it should be.
     """
-    predictor = predict.load_predictor(model_dir, data, models_file)
-    layouts = isinstance(predictor, layout.Predictor)
-    kind = reading.LAYOUT if layouts else reading.TILE
-    modules = _modules(paths, kind, module, outcome)
-    yield from rank_modules(modules, predictor, outcome)
+    kind = predictor.collection.task
+    modules = _modules(paths, kind, module, outcome, candidates is not None)
+    yield from rank_modules(modules, predictor, outcome, candidates)
 
 
 def rank_modules(
     modules: Iterable[_Module],
     predictor: prediction.Predictor,
     outcome: outcomes.Outcome,
+    candidates: Optional[Sequence[Any]] = None,
 ) -> Iterator[choices.Ranked]:
-    """Ranks (what messages call its file, ModuleTuningData) by a predictor at hand."""
-    of = _rank_layouts if isinstance(predictor, layout.Predictor) else _rank_tiles
-    return of(iter(modules), predictor, outcome)
+    """The same for modules in memory: pairs (where it is from, ModuleTuningData)."""
+    kind = predictor.collection.task
+    if candidates is not None:
+        modules = (
+            (path, candidates_lib.tuning_data(tuning, candidates, kind))
+            for path, tuning in modules
+        )
+    rank = {reading.TILE: _rank_tiles, reading.LAYOUT: _rank_layouts}[kind]
+    yield from rank(modules, predictor, outcome)
 
 
 def _rank_tiles(
-    modules: Iterator[_Module],
+    modules: Iterable[_Module],
     predictor: prediction.Predictor,
     outcome: outcomes.Outcome,
 ) -> Iterator[choices.Ranked]:
@@ -123,7 +125,11 @@ def _tile_module(
     configs = hlo_tile.extract_candidates(tuning, predictor.variant.pad)
     record = raw_lib.tile_record(raw_lib.graph_id(tuning), nodes, configs, named)
     return record, _about(
-        path, record, configs, lambda run: words.tile_words(tuning.runs[run])
+        path,
+        record,
+        configs,
+        lambda run: words.tile_json(tuning.runs[run]),
+        words.tile_words,
     )
 
 
@@ -138,7 +144,7 @@ def _scored_tiles(group, predictor) -> Iterator[choices.Ranked]:
 
 
 def _rank_layouts(
-    modules: Iterator[_Module],
+    modules: Iterable[_Module],
     predictor: prediction.Predictor,
     outcome: outcomes.Outcome,
 ) -> Iterator[choices.Ranked]:
@@ -178,7 +184,8 @@ def _layout_module(
         path,
         record,
         configs,
-        lambda run: words.layout_words(tuning.runs[run], ids, default),
+        lambda run: words.layout_json(tuning.runs[run], ids, default),
+        words.layout_words,
     )
     # A file does not mix measured configurations with others; scores do not
     # depend on it.
@@ -220,12 +227,13 @@ def _graph(
     ), named
 
 
-def _about(path: str, record, configs, in_words) -> Dict[str, Any]:
+def _about(path: str, record, configs, in_json, in_words) -> Dict[str, Any]:
     return dict(
         module=record.graph_id,
         source=path,
         nodes=record.num_nodes,
-        words=in_words,
+        words=lambda run: in_words(in_json(run)),
+        as_json=in_json,
         run_index=configs.run_index,
         runtimes=configs.config_runtime,
         default=configs.default,
@@ -246,7 +254,11 @@ def _guarded(work, path: str, tuning: Any, predictor, outcome: outcomes.Outcome)
 
 
 def _modules(
-    paths: Sequence[str], kind: str, wanted: Optional[str], outcome: outcomes.Outcome
+    paths: Sequence[str],
+    kind: str,
+    wanted: Optional[str],
+    outcome: outcomes.Outcome,
+    bare: bool,
 ) -> Iterator[_Module]:
     """Yields the modules of files, or the wanted one; names wrong files.
 
@@ -256,7 +268,10 @@ def _modules(
     found, names = False, []
     for number, path in enumerate(paths, start=1):
         try:
-            raw = reading.read_tuning(path)
+            if bare:
+                raw = reading.read_modules(path, kind)
+            else:
+                raw = reading.read_tuning(path)
             _check_kind(raw, kind)
         except (ValueError, OSError) as error:
             outcome.failed.append(text.one_line(error, path))

@@ -1,6 +1,7 @@
 """What `tpugraphs evaluate`, `ensemble` and `rank` print and write of finished runs."""
 
 import contextlib
+import io
 import sys
 from typing import Any, Dict, Optional, Sequence
 
@@ -9,7 +10,7 @@ import tqdm
 from baselines import files
 from baselines import text
 from baselines.extraction import outcomes
-from baselines.finished import finding
+from baselines.hlo import candidates as candidates_lib
 from baselines.hlo import reading
 from baselines.ranking import choices
 from baselines.ranking import choices_files
@@ -149,12 +150,15 @@ def rank_modules(
     models_file: str = '',
     *,
     module: Optional[str] = None,
-    top: int = 10,
+    top: Optional[int] = None,
     output: Optional[str] = None,
+    as_json: bool = False,
+    candidates_file: Optional[str] = None,
 ) -> int:
     """Prints how a run ranks the configurations in raw files, and writes it.
 
-    The arguments are the command's options.
+    The arguments are the command's options; `as_json` prints JSON in place of
+    tables.  `top` is 10 for tables and all for JSON by default.
 
     Returns:
         1 if a file or module was wrong, else 0.
@@ -166,21 +170,26 @@ def rank_modules(
     if output:
         choices_files.check_suffix(output)
     paths = reading.find_files(inputs)
-    model_dir = finding.find_one(model_dir)
+    candidates = candidates_lib.read(candidates_file) if candidates_file else None
+    predictor = predict.load_predictor(model_dir, data, models_file)
+    model_dir = predictor.run.model_dir
+    content = io.StringIO()
+    printed = choices_files.writer_to(content, model_dir, '.json', top)
+    shown = 10 if top is None else top
     outcome, summary = outcomes.Outcome(), choices.Summary()
     with contextlib.ExitStack() as stack:
         written = output and stack.enter_context(
             choices_files.writer(output, model_dir)
         )
-        for ranked in rank.rank_files(
-            paths, model_dir, data, outcome, models_file, module
-        ):
+        for ranked in rank.rank_files(paths, predictor, outcome, module, candidates):
             summary.add(ranked)
             if written:
                 written.add(ranked)
-            if top:
+            if as_json:
+                printed.add(ranked)
+            elif shown:
                 # A progress bar may be there, on the same terminal.
-                tqdm.tqdm.write(choices_text.module_table(ranked, top) + '\n')
+                tqdm.tqdm.write(choices_text.module_table(ranked, shown) + '\n')
         if not summary.modules:
             nothing = f'nothing to rank: {text.reasons(outcome.skipped)}'
             *others, last = outcome.failed or [nothing]
@@ -189,11 +198,15 @@ def rank_modules(
         if written:
             written.finish(summary.to_json())
     _print_errors(outcome.failed)
-    print(choices_text.summary_table(summary.to_json()))
-    for line in choices_text.remarks(outcome.skipped, outcome.unknown_opcodes):
-        print(line)
-    if output:
-        print(f'written: {files.expand(output)}')
+    lines = choices_text.remarks(outcome.skipped, outcome.unknown_opcodes)
+    lines += [f'written: {files.expand(output)}'] if output else []
+    if as_json:
+        printed.finish(summary.to_json())
+        print(content.getvalue(), end='')
+    else:
+        print(choices_text.summary_table(summary.to_json()))
+    for line in lines:
+        print(line, file=sys.stderr if as_json else sys.stdout)
     return 1 if outcome.failed else 0
 
 

@@ -3,26 +3,23 @@
 import abc
 import contextlib
 import importlib
-import os
 import types
-from typing import Any, Dict, Iterable, Iterator, Optional, Sequence, Type
+from typing import Any, Dict, Iterable, Iterator, Optional, Sequence
 
 import numpy as np
 import tensorflow as tf
 import tqdm
 
-from baselines import files
 from baselines import registry
 from baselines.data import collections
 from baselines.data.packed import splits
 from baselines.features import normalizer as normalizer_lib
-from baselines.measuring import packaged
 from baselines.ranking import ensembles
 from baselines.ranking import metrics
 from baselines.ranking import report
 from baselines.ranking import submission
-from baselines.simulated import folders
 from baselines.tasks import boosting
+from baselines.tasks import opening
 from baselines.training import runs
 from baselines.training import trees as trees_lib
 
@@ -32,8 +29,6 @@ class Task(abc.ABC):
 
     Attributes:
         config_class: the settings of their trainings.
-        simulated: what --sample_data trains on.
-        store_class: opens a split.
         unit: what a graph is called.
         configs_at_once: for which it is worth while to start a worker of `spread`.
         collection: which one.
@@ -44,8 +39,6 @@ class Task(abc.ABC):
     """
 
     config_class: type
-    simulated: Type[folders.Dataset]
-    store_class: Type[splits.PackedSplit]
     unit: str
     configs_at_once: int
     collection: collections.Collection
@@ -56,19 +49,7 @@ class Task(abc.ABC):
 
     def open_whole(self, split: str) -> splits.PackedSplit:
         """Opens a split as it is on disk, packing it on first use."""
-        options = self.options
-        if options.sample_data:
-            root = self.simulated().ensure()
-        elif options.measured_data:
-            root = packaged.folder(self.collection.task)
-        else:
-            root = files.expand(options.data_root)
-        return self.store_class.open(
-            os.path.join(root, self.collection.subfolder, split),
-            options.cache_dir,
-            skip_bad_files=options.skip_bad_files,
-            limit=self.collection.toy_files if options.toy_data else None,
-        )
+        return opening.open_split(self.collection, self.options, split)
 
     @contextlib.contextmanager
     def checked(self, *stores: splits.PackedSplit) -> Iterator[None]:

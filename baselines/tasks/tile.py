@@ -1,18 +1,17 @@
 """Tiles: rank the tile sizes of a kernel."""
 
-from typing import Any, Iterator
+from typing import Iterator, Optional
 
 import numpy as np
 
 from baselines import config as config_lib
 from baselines import registry
 from baselines.data import families
+from baselines.data.tile import memory_store
 from baselines.data.tile import sampling
-from baselines.data.tile import store as store_lib
 from baselines.features import expansion as expansion_lib
 from baselines.features import loop_columns
 from baselines.features import tile_table
-from baselines.simulated.tile import dataset
 from baselines.tasks import prediction
 from baselines.tasks import task
 from baselines.tasks import training
@@ -32,9 +31,6 @@ class Tiles(task.Task):
     config_class = config_lib.TileConfig
     unit = 'kernel'
     configs_at_once = 1 << 16
-    _scorer: Any = (None, None)  # compiled once for a split
-    simulated = dataset.Kernels
-    store_class = store_lib.TileStore
     program_of = staticmethod(families.program_of_kernel)
 
     @staticmethod
@@ -53,10 +49,12 @@ class Tiles(task.Task):
         """The kernels of a split, `TileGraphs`."""
         return graphs_lib.TileGraphs(store, self.normalizer)
 
+    _scorer: Optional[scoring.TileScorer] = None
+
     def model_scores(self, graphs, numbers=None):
-        if self._scorer[0] is not graphs:
-            self._scorer = graphs, scoring.TileScorer(self.model, graphs)
-        return (s for _, s in self._scorer[1].score_all(numbers))
+        if self._scorer is None:  # compiled once for all splits
+            self._scorer = scoring.TileScorer(self.model, graphs)
+        return (s for _, s in self._scorer.of(graphs).score_all(numbers))
 
     @staticmethod
     def table(store, wanted=None):
@@ -134,6 +132,7 @@ class Training(Tiles, training.Training):
 
     def chosen_scores(self, chosen):
         scorer = scoring.TileScorer(self.model, self.graphs['valid'])
+        self._scorer = scorer
         kernels = np.arange(len(chosen))
         return lambda: [s for _, s in scorer.score_chosen(kernels, chosen)]
 
@@ -146,3 +145,7 @@ class Training(Tiles, training.Training):
 
 class Predictor(Tiles, prediction.Predictor):
     """A run of a tile model, ready to score."""
+
+    def score_record(self, record):
+        store = memory_store.tile_store(record.graph_id, [record])
+        return next(self.score(store))[1]

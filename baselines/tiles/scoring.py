@@ -6,6 +6,7 @@ per node and configuration to stay in cache, so memory does not grow with the
 number of configurations.
 """
 
+import copy
 from typing import Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
@@ -43,11 +44,7 @@ class TileScorer:
 
     def __init__(self, model: tf.keras.Model, graphs: graphs_lib.TileGraphs):
         self._graphs = graphs
-        self._forward = model.forward
-        self._in_lists = getattr(model, 'scores_depend_on_list', False)
-        self._cells = (
-            graphs_lib.CELLS_PER_ITEM if getattr(model, 'joins_early', True) else None
-        )
+        self._take(model)
         self._score = self._compiled(_PARALLEL_ITEMS)
         try:
             traced = self._score.get_concrete_function()
@@ -57,6 +54,36 @@ class TileScorer:
         else:
             if _runs(traced, _NOT_SIDE_BY_SIDE):
                 self._score = self._compiled(parallel_items=1)
+
+    def _take(self, model: tf.keras.Model) -> None:
+        self._forward = model.forward
+        self._in_lists = getattr(model, 'scores_depend_on_list', False)
+        self._cells = (
+            graphs_lib.CELLS_PER_ITEM if getattr(model, 'joins_early', True) else None
+        )
+
+    @classmethod
+    def untraced(cls, model: tf.keras.Model) -> 'TileScorer':
+        """One for `slices` and `score_packed` alone, to be traced by its user."""
+        scorer = cls.__new__(cls)
+        scorer._take(model)
+        return scorer
+
+    def slices(self, nodes: tf.Tensor, configs: tf.Tensor) -> tf.Tensor:
+        """In how many items a kernel is scored, see `TileGraphs.scoring_items`."""
+        if self._cells is None:
+            return tf.constant(1)
+        return -(-configs // tf.maximum(self._cells // nodes, 1))
+
+    def score_packed(self, packed: Dict[str, tf.Tensor]) -> tf.Tensor:
+        """Scores packed items, one after the other: float32 [configurations]."""
+        return self._score_items(packed, parallel_items=1)
+
+    def of(self, graphs: graphs_lib.TileGraphs) -> 'TileScorer':
+        """The same scorer for other kernels with as many columns; not compiled anew."""
+        other = copy.copy(self)
+        other._graphs = graphs
+        return other
 
     def score_all(
         self, kernels: Optional[np.ndarray] = None

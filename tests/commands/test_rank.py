@@ -352,14 +352,35 @@ def test_layouts(tmp_path, capsys):
 
 
 @pytest.mark.slow
+def test_json_for_a_compiler(raw, model_dir, tmp_path, capsys):
+    """Printed whole, and what is printed can be given back as candidates."""
+    assert _rank(raw, '--dir', model_dir, '--json', '--module', 'fusion.1') == 0
+    captured = capsys.readouterr()
+    assert captured.err == ''
+    [module] = json.loads(captured.out)['modules']
+    configs = module['configurations']
+    assert [
+        c['kernel_bounds'] for c in sorted(configs, key=lambda c: c['run_index'])
+    ] == [[1, 0], [2, 8], [3, 16]]
+    assert configs[0]['output_bounds'] == []
+    candidates = _write(tmp_path / 'c.json', json.dumps(configs).encode())
+    bare = _write(tmp_path / 'm.pb', made_runs.FIRST.module.SerializeToString())
+    words = (bare, '--dir', model_dir, '--candidates', candidates, '--json', '--top=2')
+    assert _rank(*words) == 0
+    [again] = json.loads(capsys.readouterr().out)['modules']
+    assert [c['score'] for c in again['configurations']] == pytest.approx(
+        [c['score'] for c in configs[:2]], abs=1e-6
+    )
+    assert [c['run_index'] for c in again['configurations']] == [0, 1]
+
+
+@pytest.mark.slow
 def test_groups_do_not_change_the_result(raw, model_dir, monkeypatch):
     def listed():
-        data = prediction.DataOptions('', '')
+        predictor = predict.load_predictor(model_dir, prediction.DataOptions())
         return [
             (ranked.module, ranked.run_index.tolist(), ranked.scores)
-            for ranked in rank.rank_files(
-                [str(raw)], model_dir, data, outcomes.Outcome()
-            )
+            for ranked in rank.rank_files([str(raw)], predictor, outcomes.Outcome())
         ]
 
     together = listed()

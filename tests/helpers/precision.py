@@ -19,6 +19,7 @@ import tensorflow as tf
 from baselines import registry
 from baselines.features import normalizer as normalizer_lib
 from baselines.layout import graphs as layout_graphs
+from baselines.tasks import opening
 from baselines.tiles import graphs as tile_graphs
 from baselines.training import losses
 from tests.helpers import places
@@ -41,7 +42,7 @@ class Models:
         module = importlib.import_module(f'baselines.tasks.{kind}')
         self._task = {'tile': 'Tiles', 'layout': 'Layouts'}[kind]
         self._task = getattr(module, self._task)()
-        self._store = self._task.store_class.open(
+        self._store = opening.STORES[kind].open(
             str(self._folder / 'data' / SUBFOLDERS[kind]), str(self._folder / 'cache')
         )
         columns = dict(estimate=True, tile_columns=True) if kind == 'tile' else {}

@@ -80,6 +80,7 @@ def dotted(node: ast.AST) -> str:
 def all_sources() -> List[Source]:
     """The package's files and the scripts, sorted."""
     paths = sorted((ROOT / 'baselines').rglob('*.py'))
+    paths += sorted((ROOT / 'tpugraphs').rglob('*.py'))
     paths += [ROOT / name for name in sorted(SCRIPTS) if (ROOT / name).exists()]
     result = []
     for path in paths:

@@ -1,7 +1,9 @@
 """Configurations in words."""
 
+import numpy as np
 import pytest
 
+from baselines.hlo import tile
 from baselines.hlo import words
 from tests.helpers import hlo_modules
 
@@ -25,7 +27,10 @@ def _run(described):
     ],
 )
 def test_tiles(bounds, expected):
-    assert words.tile_words(_run(hlo_modules.tile_run(**bounds))) == expected
+    assert (
+        words.tile_words(words.tile_json(_run(hlo_modules.tile_run(**bounds))))
+        == expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -40,13 +45,45 @@ def test_tiles(bounds, expected):
     ],
 )
 def test_layouts(nodes, ids, expected):
-    assert words.layout_words(_run(hlo_modules.layout_run(nodes)), ids) == (expected)
+    assert (
+        words.layout_words(words.layout_json(_run(hlo_modules.layout_run(nodes)), ids))
+        == expected
+    )
 
 
 def test_layouts_beside_the_default():
     default = _run(hlo_modules.layout_run([[[1, 0]], [[0]], [[2], []]]))
     run = _run(hlo_modules.layout_run([[[1, 0]], [[1]], [[2]]]))
-    assert words.layout_words(run, [3, 5, 8], default) == (
+    assert words.layout_words(words.layout_json(run, [3, 5, 8], default)) == (
         '5: output {1}; 8: output {2}'
     )
-    assert words.layout_words(default, [3, 5, 8], default) == 'as the default'
+    assert (
+        words.layout_words(words.layout_json(default, [3, 5, 8], default))
+        == 'as the default'
+    )
+
+
+def test_json():
+    run = _run(hlo_modules.tile_run(output_bounds=[8, 128], kernel_bounds=[256]))
+    bounds = {'output_bounds': [8, 128], 'kernel_bounds': [256], 'input_bounds': []}
+    assert words.tile_json(run) == bounds
+    layouts = _run(hlo_modules.layout_run([[[1, 0], []], [[2, 0, 1], [0]]]))
+    assert words.layout_json(layouts, [3, 8]) == {
+        'layouts': {
+            '3': {'output': [1, 0], 'input': []},
+            '8': {'output': [2, 0, 1], 'input': [0]},
+        }
+    }
+
+
+@pytest.mark.parametrize('pad', [0, -1])
+def test_rows_of_features_say_the_same(pad):
+    run = hlo_modules.tile_run(output_bounds=[8, 128], kernel_bounds=[256])
+    tuning = hlo_modules.tuning(runs=[run, run])
+    row = tile.extract_candidates(tuning, pad).config_feat[0]
+    assert words.tile_row_json(row, pad) == words.tile_json(tuning.runs[0])
+    rows = np.full((1, 18), -1.0)
+    rows[0, :2], rows[0, 6] = [1, 0], 0
+    assert words.layout_row_json(rows, [7]) == {
+        'layouts': {'7': {'output': [1, 0], 'input': [0], 'kernel': []}}
+    }

@@ -1,0 +1,126 @@
+"""Candidate configurations that a compiler gives as JSON, put into tuning data.
+
+    [{"output_bounds": [8, 128], "kernel_bounds": [256]}, ...]              tiles
+    [{"layouts": {"12": {"output": [1, 0], "input": [0, 1]}}}, ...]         layouts
+
+A tile candidate has `output_bounds`, `kernel_bounds` and `input_bounds`, fastest
+dimension last as in the raw files; a list that is not there is empty.  A layout
+candidate has, for each configurable node by its number, minor_to_major of `output`,
+`input` and `kernel`; all candidates name the same nodes.  `"is_default": true` marks
+the compiler's own choice.  What else `tpugraphs rank --json` writes is passed over.
+"""
+
+import json
+from typing import Any, Dict, List, Mapping, Sequence
+
+from baselines import files
+from baselines.hlo import protos
+from baselines.hlo import reading
+from baselines.hlo import schema
+
+_MAX_BYTES = 1 << 30
+# The largest bound that the message has room for, and the largest dimension.
+_HIGHEST = {reading.TILE: 2**63 - 1, reading.LAYOUT: 127}
+
+
+def read(path: str) -> List[Any]:
+    """Reads candidates from a JSON file: a list, see above.
+
+    Raises:
+        ValueError: it is no JSON, or no list of objects.
+        OSError: it cannot be read.
+    """
+    with files.open_regular(files.expand(path), _MAX_BYTES) as stream:
+        try:
+            found = json.load(stream)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f'--candidates: {path} is not JSON: {error}') from None
+    if not isinstance(found, list):
+        raise ValueError(
+            f'--candidates: {path} should be a list of configurations such as '
+            '[{"output_bounds": [8, 128]}]'
+        )
+    return found
+
+
+def tuning_data(tuning: Any, candidates: Sequence[Any], kind: str) -> Any:
+    """Returns tuning data of the same module with these runs in place of its own.
+
+    Args:
+        tuning: a ModuleTuningData.
+        candidates: at least two, see above.
+        kind: 'tile' or 'layout'.
+
+    Raises:
+        ValueError: one is not as it should be; says which.
+    """
+    found = protos.protos().ModuleTuningData(fingerprint=tuning.fingerprint)
+    found.module.CopyFrom(tuning.module)
+    nodes: List[str] = []
+    for number, candidate in enumerate(candidates):
+        try:
+            if not isinstance(candidate, dict):
+                raise ValueError(f'it should be an object, not {candidate!r}')
+            run = found.runs.add(is_default=bool(candidate.get('is_default')))
+            if kind == reading.TILE:
+                _set_tile(run, candidate)
+            else:
+                layouts = candidate.get('layouts')
+                if not isinstance(layouts, dict) or not layouts:
+                    raise ValueError('it has no "layouts" {node: {"output": [..]}}')
+                nodes = nodes or sorted(layouts, key=_node)
+                if set(layouts) != set(nodes):
+                    raise ValueError('its nodes are not those of the first')
+                _set_layouts(run, [layouts[node] for node in nodes])
+        except ValueError as error:
+            raise ValueError(f'--candidates: number {number}: {error}') from None
+    found.config_index_to_node.extend(map(_node, nodes))
+    return found
+
+
+def bounds_of(candidate: Mapping[str, Any]) -> Dict[str, List[int]]:
+    """The lists of a tile candidate that are features, checked.
+
+    Raises:
+        ValueError: there is none, or one is no list of whole numbers.
+    """
+    found = {name: candidate[name] for name in schema.TILE_LISTS if name in candidate}
+    if not found:
+        raise ValueError(f'it has none of {", ".join(schema.TILE_LISTS)}')
+    for name, bounds in found.items():
+        _check(name, bounds, reading.TILE)
+    return found
+
+
+def _set_tile(run: Any, candidate: Mapping[str, Any]) -> None:
+    sizes = run.op_config.tile_size_config
+    for name, bounds in bounds_of(candidate).items():
+        getattr(sizes, name).extend(bounds)
+
+
+def _set_layouts(run: Any, layouts: Sequence[Any]) -> None:
+    config = run.module_config.layout_config
+    for arrays in layouts:
+        node = config.nodes.add()
+        if not isinstance(arrays, dict) or set(arrays) - set(schema.LAYOUT_ARRAYS):
+            raise ValueError(f'a node has {", ".join(schema.LAYOUT_ARRAYS)} alone')
+        present = [name for name in schema.LAYOUT_ARRAYS if name in arrays]
+        if present != list(schema.LAYOUT_ARRAYS[: len(present)]):
+            raise ValueError(f'a node with {present[-1]} has the arrays before it, too')
+        for name in present:
+            _check(name, arrays[name], reading.LAYOUT)
+            node.tensors.add().dims.extend(arrays[name])
+
+
+def _check(name: str, numbers: Any, kind: str) -> None:
+    highest = _HIGHEST[kind]
+    if not isinstance(numbers, list) or not all(
+        type(n) is int and 0 <= n <= highest for n in numbers
+    ):
+        raise ValueError(f'{name} should be a list of whole numbers, not {numbers!r}')
+
+
+def _node(number: str) -> int:
+    if not (isinstance(number, str) and number.isascii() and number.isdigit()):
+        raise ValueError(f'a node should be a number in quotes, not {number!r}')
+    return int(number)

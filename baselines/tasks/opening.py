@@ -1,0 +1,51 @@
+"""Splits of any collection, opened from wherever the data are.  No TensorFlow."""
+
+import os
+from typing import Any, Dict, Type
+
+from baselines import files
+from baselines.data import collections
+from baselines.data.layout import store as layout_store
+from baselines.data.packed import splits
+from baselines.data.tile import store as tile_store
+from baselines.measuring import packaged
+from baselines.simulated import folders
+from baselines.simulated.layout import dataset as layout_dataset
+from baselines.simulated.tile import dataset as tile_dataset
+
+STORES: Dict[str, Type[splits.PackedSplit]] = {
+    'tile': tile_store.TileStore,
+    'layout': layout_store.LayoutStore,
+}
+_SIMULATED: Dict[str, Type[folders.Dataset]] = {
+    'tile': tile_dataset.Kernels,
+    'layout': layout_dataset.Programs,
+}
+
+
+def open_split(
+    collection: collections.Collection, options: Any, split: str
+) -> splits.PackedSplit:
+    """Opens a split as it is on disk, packing it on first use.
+
+    Args:
+        collection: which one.
+        options: where its graphs are: `DataOptions` or settings of a training.
+        split: 'train', 'valid' or 'test'.
+
+    Raises:
+        ValueError: it is missing or damaged.
+        OSError: the cache cannot be written.
+    """
+    if options.sample_data:
+        root = _SIMULATED[collection.task]().ensure()
+    elif options.measured_data:
+        root = packaged.folder(collection.task)
+    else:
+        root = files.expand(options.data_root)
+    return STORES[collection.task].open(
+        os.path.join(root, collection.subfolder, split),
+        options.cache_dir,
+        skip_bad_files=options.skip_bad_files,
+        limit=collection.toy_files if options.toy_data else None,
+    )

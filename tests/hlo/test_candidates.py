@@ -1,0 +1,81 @@
+"""Candidates of a compiler, as JSON."""
+
+import json
+
+import pytest
+
+from baselines.hlo import candidates
+from baselines.hlo import layout
+from baselines.hlo import reading
+from baselines.hlo import words
+from tests.helpers import finished_runs
+from tests.helpers import hlo_modules
+
+
+def test_tiles_come_back_as_they_went_in():
+    given = [
+        {'output_bounds': [8, 128], 'kernel_bounds': [256], 'rank': 3},
+        {'input_bounds': [4], 'is_default': True},
+    ]
+    tuning = candidates.tuning_data(hlo_modules.tuning(runs=[]), given, 'tile')
+    assert tuning.fingerprint == 0xAB and tuning.module.name == 'fusion.1'
+    assert [run.is_default for run in tuning.runs] == [False, True]
+    assert words.tile_json(tuning.runs[0]) == {
+        'output_bounds': [8, 128],
+        'kernel_bounds': [256],
+        'input_bounds': [],
+    }
+
+
+def test_layouts_come_back_as_they_went_in():
+    given = [
+        {'layouts': {'2': {'output': [1, 0]}, '0': {'output': [0], 'input': []}}},
+        {'layouts': {'0': {}, '2': {'output': [0, 1]}}},
+    ]
+    tuning = candidates.tuning_data(hlo_modules.tuning(), given, 'layout')
+    assert list(tuning.config_index_to_node) == [0, 2]
+    assert [words.layout_json(run, [0, 2]) for run in tuning.runs] == given
+    assert layout.extract_candidates(tuning, 3).node_config_feat.shape == (2, 2, 18)
+
+
+@pytest.mark.parametrize(
+    'kind, candidate, message',
+    [
+        ('tile', [8, 128], 'number 1: it should be an object'),
+        ('tile', {}, 'number 1: it has none of kernel_bounds, output_bounds, input_'),
+        ('tile', {'output_bounds': 8}, 'should be a list of whole numbers, not 8'),
+        ('tile', {'output_bounds': [-1]}, 'list of whole numbers, not [-1]'),
+        ('tile', {'output_bounds': [True]}, 'list of whole numbers, not [True]'),
+        ('tile', {'output_bounds': [2**63]}, 'should be a list of whole numbers'),
+        ('layout', {}, 'number 1: it has no "layouts"'),
+        ('layout', {'layouts': {'1': {}}}, 'its nodes are not those of the first'),
+        ('layout', {'layouts': {'2': {'input': [0]}}}, 'has the arrays before it, too'),
+        ('layout', {'layouts': {'2': {'out': [0]}}}, 'output, input, kernel alone'),
+    ],
+)
+def test_a_wrong_candidate_is_named(kind, candidate, message):
+    good = {'tile': {'output_bounds': [1]}, 'layout': {'layouts': {'2': {}}}}[kind]
+    finished_runs.assert_refused(
+        lambda: candidates.tuning_data(hlo_modules.tuning(), [good, candidate], kind),
+        message,
+    )
+
+
+def test_files_of_candidates(tmp_path):
+    path = tmp_path / 'c.json'
+    path.write_text(json.dumps([{'output_bounds': [1]}]))
+    assert candidates.read(str(path)) == [{'output_bounds': [1]}]
+    for content, message in (('{', 'is not JSON'), ('{}', 'should be a list of')):
+        path.write_text(content)
+        finished_runs.assert_refused(lambda: candidates.read(str(path)), message)
+
+
+def test_a_bare_module_is_read(tmp_path):
+    path = tmp_path / 'm.pb'
+    path.write_bytes(hlo_modules.chain().SerializeToString())
+    [module] = reading.read_modules(str(path), 'tile').modules
+    assert module.module == hlo_modules.chain() and not module.runs
+    path.write_bytes(b'no protobuf')
+    finished_runs.assert_refused(
+        lambda: reading.read_modules(str(path), 'tile'), 'nor is it an HloModuleProto'
+    )

@@ -1,0 +1,34 @@
+"""What `import tpugraphs` does, and does not."""
+
+import subprocess
+import sys
+
+from tests.helpers import places
+import tpugraphs
+
+_IMPORT = """
+import sys, threading
+import tpugraphs
+heavy = {'tensorflow', 'numpy', 'scipy', 'matplotlib'} & set(sys.modules)
+assert not heavy, heavy
+assert threading.active_count() == 1
+print(tpugraphs.__version__)
+"""
+
+
+def test_the_import_is_quiet_and_waits_for_nothing():
+    done = subprocess.run(
+        [sys.executable, '-c', _IMPORT], cwd=places.ROOT, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        f'{tpugraphs.__version__}\n',
+        '',
+    )
+
+
+def test_every_public_name_is_there_and_described():
+    described = (places.ROOT / 'docs' / 'api.md').read_text()
+    for name in tpugraphs.__all__:
+        assert getattr(tpugraphs, name).__doc__, name
+        assert f'tpugraphs.{name}' in described or f'`{name}`' in described, name

@@ -1,0 +1,121 @@
+"""Splits of the collections as lists of records, read when they are asked for."""
+
+from collections.abc import Sequence
+import glob
+import os
+from typing import Any, Dict, Union
+import zipfile
+
+SAMPLE, MEASURED = 'sample', 'measured'
+
+
+class Records(Sequence):
+    """The graphs of a split; a record is read when it is asked for.
+
+    Attributes:
+        ids: names of the graphs, sorted.
+
+    `records[3]`, `records[-1]` and `records['<graph id>']` are a `TileRecord` or a
+    `LayoutRecord`, `records[:10]` is a list of them.
+    """
+
+    def __init__(self, store: Any):
+        self._store = store
+        self.ids = list(store.graph_ids)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, which: Any) -> Any:
+        if isinstance(which, slice):
+            return [self._store.record(n) for n in range(len(self))[which]]
+        if isinstance(which, str):
+            if which not in self.ids:
+                from baselines import registry
+
+                raise KeyError(f'no graph {which!r}{registry.suggest(which, self.ids)}')
+            return self._store.record(self.ids.index(which))
+        return self._store.record(range(len(self))[which])
+
+    def __repr__(self) -> str:
+        return f'<{len(self):,} records of {self._store.source}>'
+
+
+def open_records(
+    root: Union[str, 'os.PathLike[str]'],
+    split: str = 'train',
+    *,
+    task: str = '',
+    source: str = 'xla',
+    search: str = 'random',
+    cache_dir: str = '',
+) -> Records:
+    """Opens a split; it is packed on first use, and mapped ever after.
+
+    Args:
+        root: 'sample' (simulated), 'measured', or the folder with the splits, such
+            as ~/data/tpugraphs/npz/tile/xla or .../npz/layout/xla/random.
+        split: 'train', 'valid' or 'test'.
+        task: 'tile' or 'layout'; of a folder its files tell, else tile is meant.
+        source: of the layout programs of 'sample' and 'measured': 'xla' or 'nlp'.
+        search: how their configurations were found: 'random' or 'default'.
+        cache_dir: where packed splits are kept; by default ~/data/tpugraphs/cache.
+
+    Raises:
+        ValueError: there is no such split, or a file in it is damaged.
+        OSError: the cache cannot be written.
+    """
+    from baselines import files
+    from baselines import registry
+    from baselines.data import collections
+    from baselines.tasks import opening
+
+    registry.resolve(split, dict.fromkeys(collections.SPLITS), 'split')
+    root = os.fspath(root)
+    options = data_settings(root)
+    if 'data_root' in options:
+        folder = os.path.join(files.expand(root), split)
+        task = task or _task_of(folder)
+    task = task or 'tile'
+    kind = settings_class(task)
+    flags = {'source': source, 'search': search} if task == 'layout' else {}
+    collection = collections.of_flags(flags)
+    if 'data_root' in options:
+        # The folder that was named holds the splits themselves.
+        collection = collection._replace(subfolder='')
+    settings = kind(cache_dir=cache_dir or kind.cache_dir, **options)
+    return Records(opening.open_split(collection, settings, split))
+
+
+def data_settings(data: Union[str, 'os.PathLike[str]', None]) -> Dict[str, Any]:
+    """The settings that choose data: 'sample', 'measured' or a folder."""
+    if data is None:
+        return {}
+    if data in (SAMPLE, MEASURED):
+        return {f'{data}_data': True}
+    return {'data_root': os.fspath(data)}
+
+
+def settings_class(task: str) -> Any:
+    """`TileConfig` or `LayoutConfig`.
+
+    Raises:
+        ValueError: there is no such task.
+    """
+    from baselines import config
+    from baselines import registry
+
+    kinds = {'tile': config.TileConfig, 'layout': config.LayoutConfig}
+    return registry.resolve(task, kinds, 'task')
+
+
+def _task_of(folder: str) -> str:
+    """What the first file of a split is of; '' where that cannot be told."""
+    for path in sorted(glob.glob(os.path.join(glob.escape(folder), '*.npz')))[:1]:
+        try:
+            with zipfile.ZipFile(path) as archive:
+                names = archive.namelist()
+        except (zipfile.BadZipFile, OSError):
+            return ''  # opening it says what is wrong
+        return 'layout' if 'node_config_feat.npy' in names else 'tile'
+    return ''
