@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Type, TypeV
 from baselines import command_line
 from baselines import config
 from baselines import files
+from baselines import recipes
 from baselines import text
 
 _AnyConfig = TypeVar('_AnyConfig')

@@ -2,6 +2,7 @@
 
     tpugraphs extract ~/raw/tuning_data.pb ~/data/mine/train
     tpugraphs extract ~/raw 'more/*.pb' ~/data/mine/train --pad=-1
+    tpugraphs extract ~/raw ~/data/mine --split 80/10/10 --by file
 
 A raw file is a TuningData (tile collection: many kernels) or a
 ModuleTuningData (layout collection: one program); which one it is shows in its
@@ -29,6 +30,7 @@ from baselines import commands
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
+    from baselines.extraction import splitting
     from baselines.hlo import reading
 
     parser.add_argument(
@@ -58,6 +60,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'into the npz (docs/raw-files.md)',
     )
     parser.add_argument('--overwrite', action='store_true', help='replace files in OUT')
+    parser.add_argument(
+        '--split',
+        default='',
+        metavar='SHARES',
+        help='cut into OUT/train, OUT/valid and OUT/test, such as 80/10/10',
+    )
+    parser.add_argument(
+        '--by',
+        choices=splitting.BY,
+        default=splitting.BY[0],
+        help='what stays together in a split: a program (the name without its '
+        'fingerprint), a raw file, or nothing but a module (default: %(default)s)',
+    )
     command_line.add_beam_arguments(parser)
 
 
@@ -70,7 +85,9 @@ def run(args: argparse.Namespace) -> int:
     options = extractor.Options(
         args.output, args.kind, args.pad, args.extra, args.overwrite
     )
-    return jobs.extract(args.inputs, options, args.runner, args.beam_options)
+    return jobs.extract(
+        args.inputs, options, args.runner, args.beam_options, args.split, args.by
+    )
 
 
 if __name__ == '__main__':

@@ -25,6 +25,10 @@ another --seed is another machine):
 
     python -m baselines.commands.sample --collection tile_other --output /tmp/other
 
+A raw file for `tpugraphs rank`, as a compiler would write it (examples/kernels.pb):
+
+    python -m baselines.commands.sample --raw kernels.pb --test 4 --configs_mean 40
+
 Whole programs with simulated layouts, the four layout collections (xla and nlp,
 random and default) in one folder; docs/simulated-data-layout.md has the formulas:
 
@@ -87,6 +91,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f'layout: roofline, products or drawn costs (default: {layout.rules})',
     )
     parser.add_argument(
+        '--raw',
+        metavar='FILE.pb',
+        help='tile: write the test kernels to this raw file, in place of folders',
+    )
+    parser.add_argument(
         '--hide_test_runtimes',
         action='store_true',
         help='write runtimes 0 (and normalisers 1) to test files, as published',
@@ -98,11 +107,18 @@ def run(args: argparse.Namespace) -> None:
     dataset = _datasets()[args.collection]
     given = {name: value for name, value in vars(args).items() if value is not None}
     known = {field.name for field in dataclasses.fields(dataset)}
-    for name in sorted(given.keys() - known - {'collection', 'output'}):
+    for name in sorted(given.keys() - known - {'collection', 'output', 'raw'}):
         raise ValueError(
             f'--{name} is no option of --collection {args.collection}; leave it out'
         )
+    raw = given.pop('raw', None)
+    if raw and args.collection != 'tile':
+        raise ValueError('--raw is for --collection tile')
     wanted = dataset(**{name: given[name] for name in known & given.keys()})
+    if raw:
+        size = wanted.write_raw(files.expand(raw))
+        print(f'SIMULATED kernels in {raw}: {wanted.test}, {size:,} bytes')
+        return
     root = files.expand(args.output or dataset.default_root)
     print(wanted.describe(root, wanted.write(root)))
 

@@ -71,6 +71,7 @@ def extract_file(path: str, options: Options) -> outcomes.Outcome:
             return outcome
         except ValueError as error:
             outcome.failed.append(text.one_line(error, f'{path}: module {shown}'))
+    outcome.by_file[path] = outcome.written + outcome.existing
     if not (outcome.written or outcome.existing or outcome.failed):
         reasons = text.reasons(outcome.skipped)
         outcome.failed.append(f'{path}: nothing usable: {reasons}')

@@ -11,6 +11,7 @@ from baselines import files
 from baselines.extraction import beam
 from baselines.extraction import extractor
 from baselines.extraction import outcomes
+from baselines.extraction import splitting
 from baselines.hlo import reading
 
 # Beam's workers take a few seconds to start.
@@ -22,6 +23,8 @@ def extract(
     options: extractor.Options,
     runner: Optional[str] = None,
     beam_options: str = '',
+    shares: str = '',
+    by: str = splitting.BY[0],
 ) -> int:
     """Extracts raw files, and prints what became of them.
 
@@ -30,6 +33,8 @@ def extract(
         options: how; `output` may begin with `~`.
         runner: name of an installed Beam runner, for all files through Beam.
         beam_options: command-line options for it, in one string.
+        shares: of train, valid and test, such as '80/10/10'; '' for one folder.
+        by: what stays together, see `splitting`.
 
     Returns:
         1 if a file or module was wrong, else 0.
@@ -37,6 +42,7 @@ def extract(
     Raises:
         ValueError: an input names nothing, or nothing can be written.
     """
+    parts = splitting.parse(shares) if shares else None
     paths = reading.find_files(inputs)
     output = files.expand(options.output)
     if os.path.exists(output) and not os.path.isdir(output):
@@ -46,6 +52,8 @@ def extract(
     options = dataclasses.replace(
         options, output=output, kind=options.kind or _first_kind(paths)
     )
+    if parts:
+        splitting.gather(output)
     total = outcomes.Outcome()
     if runner or len(paths) > _MANY_FILES:
         found = iter(beam.extract_files(paths, options, runner, beam_options))
@@ -61,6 +69,8 @@ def extract(
     if total.fatal:
         raise ValueError(total.fatal)
     print(outcomes.summary(total))
+    if parts:
+        print(splitting.split(output, parts, by, total.by_file))
     return 1 if total.failed else 0
 
 

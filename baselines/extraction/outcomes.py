@@ -23,6 +23,7 @@ class Outcome:
         runs_dropped: reason -> number of runs.
         unknown_opcodes: opcode -> number of nodes with it.
         notes: what else the user should know.
+        by_file: raw file -> names of its npz files.
     """
 
     files: int = 0
@@ -36,6 +37,7 @@ class Outcome:
     runs_dropped: Dict[str, int] = dataclasses.field(default_factory=dict)
     unknown_opcodes: Dict[str, int] = dataclasses.field(default_factory=dict)
     notes: List[str] = dataclasses.field(default_factory=list)
+    by_file: Dict[str, List[str]] = dataclasses.field(default_factory=dict)
 
     def nothing(self) -> str:
         """Why there is nothing to rank: the first error, or what was passed over."""
@@ -49,9 +51,8 @@ class Outcome:
             if field.name == 'fatal':
                 self.fatal = mine or its
             elif isinstance(mine, dict):
-                zero = [] if field.name == 'skipped' else 0
                 for key, value in its.items():
-                    mine[key] = mine.get(key, zero) + value
+                    mine[key] = mine.get(key, type(value)()) + value
             else:
                 setattr(self, field.name, mine + its)
 

@@ -6,8 +6,11 @@ from typing import ClassVar, Iterator, NamedTuple
 
 import numpy as np
 
+from baselines import files
 from baselines.data.tile import records
+from baselines.hlo import protos
 from baselines.simulated import folders
+from baselines.simulated import raw
 from baselines.simulated.tile import generate
 
 
@@ -66,6 +69,23 @@ class Kernels(folders.Dataset):
         return generate.generate_kernel(
             split, index, seed=self.seed, configs_mean=self.configs_mean
         )
+
+    def write_raw(self, path: str) -> int:
+        """Writes the test kernels as one raw file (.pb); returns its bytes.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        found = protos.protos().TuningData()
+        for index in range(self.test):
+            made = generate.generate(
+                'test', index, seed=self.seed, configs_mean=self.configs_mean
+            )
+            found.modules.append(raw.tuning_of(*made))
+        content = found.SerializeToString(deterministic=True)
+        with files.write_atomically(path, 'wb') as stream:
+            stream.write(content)
+        return len(content)
 
     def _fill(self, folder: str, progress: bool) -> Summary:
         spreads, nodes, configs = [], 0, 0

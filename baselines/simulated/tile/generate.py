@@ -5,7 +5,7 @@ does not depend on how many others are made.
 """
 
 import hashlib
-from typing import Callable, Dict, Tuple
+from typing import Callable, Dict, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from baselines.data.collections import SPLITS
 from baselines.data.tile import records
 from baselines.simulated import hlo_rows
 from baselines.simulated import tpu
+from baselines.simulated.hlo import Computation
 from baselines.simulated.tile import kernels
 from baselines.simulated.tile import products
 from baselines.simulated.tile import tiles
@@ -44,10 +45,31 @@ KINDS: Dict[str, Callable] = {
 _HEURISTIC = tpu.TPU_V3._replace(tile_ns=200.0, dma_ns=0.0, run_ns=0.0, overlap=1.0)
 
 
+class Generated(NamedTuple):
+    """A simulated kernel.
+
+    Attributes:
+        record: what its npz file holds.
+        computations: its HLO.
+        default: the configuration that the compiler's heuristic would take.
+    """
+
+    record: records.TileRecord
+    computations: Sequence[Computation]
+    default: int
+
+
 def generate_kernel(
     split: str, index: int, *, seed: int = 0, configs_mean: float = 577.0
 ) -> records.TileRecord:
-    """Returns one simulated kernel.
+    """Returns one simulated kernel, see `generate`."""
+    return generate(split, index, seed=seed, configs_mean=configs_mean).record
+
+
+def generate(
+    split: str, index: int, *, seed: int = 0, configs_mean: float = 577.0
+) -> Generated:
+    """Makes one simulated kernel.
 
     Its id is `<program>_<16 hex digits>`, runtimes are in simulated nanoseconds,
     the normaliser is the runtime of the configuration that a compiler's heuristic
@@ -72,7 +94,8 @@ def generate_kernel(
             break
     runtimes, default = measure(workload, chosen, rng)
     origin = seed, split, index
-    return record_of(program.name, origin, kernel, chosen, runtimes, default)
+    record = record_of(program.name, origin, kernel, chosen, runtimes, default)
+    return Generated(record, kernel.computations, default)
 
 
 def record_of(

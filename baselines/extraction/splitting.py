@@ -1,0 +1,115 @@
+"""Extracted files into train, valid and test: whole programs, by shares.
+
+A model is worth what it does on programs that it has not seen, so what belongs
+together goes into one split.
+"""
+
+import os
+from typing import Dict, List, Mapping, Sequence, Tuple
+
+from baselines.data import collections
+from baselines.data import families
+
+BY = ('program', 'file', 'module')
+
+
+def parse(shares: str) -> Tuple[float, ...]:
+    """Reads --split, such as '80/10/10'.
+
+    Raises:
+        ValueError: these are not three positive numbers.
+    """
+    try:
+        found = tuple(float(share) for share in shares.split('/'))
+    except ValueError:
+        found = ()
+    if len(found) != len(collections.SPLITS) or not all(0 < x < 1e6 for x in found):
+        raise ValueError(
+            '--split should be the shares of train, valid and test, such as '
+            f'80/10/10, not {shares!r}'
+        )
+    return tuple(share / sum(found) for share in found)
+
+
+def gather(folder: str) -> None:
+    """Moves the npz files of an earlier split back into the folder itself."""
+    for split in collections.SPLITS:
+        inside = os.path.join(folder, split)
+        if os.path.isdir(inside):
+            for name in os.listdir(inside):
+                if name.endswith('.npz'):
+                    os.replace(os.path.join(inside, name), os.path.join(folder, name))
+
+
+def split(
+    folder: str, shares: Sequence[float], by: str, files: Mapping[str, Sequence[str]]
+) -> str:
+    """Moves the npz files of a folder into train, valid and test below it.
+
+    Args:
+        folder: where they are.
+        shares: of the splits, from `parse`.
+        by: what stays together: 'program' (an id without its last _<hash>), 'file'
+            (the raw file), or 'module' (nothing).
+        files: raw file -> ids of its modules.
+
+    Returns:
+        What went where, in a line.
+
+    Raises:
+        ValueError: there are fewer groups than splits.
+    """
+    ids = sorted(n[: -len('.npz')] for n in os.listdir(folder) if n.endswith('.npz'))
+    file_of = {name: path for path, names in files.items() for name in names}
+    group_of = {
+        'program': families.program_of_kernel,
+        'file': lambda name: file_of.get(name, ''),
+        'module': str,
+    }[by]
+    groups: Dict[str, List[str]] = {}
+    for name in ids:
+        groups.setdefault(group_of(name), []).append(name)
+    chosen = assign({group: len(names) for group, names in groups.items()}, shares, by)
+    words = []
+    for number, name in enumerate(collections.SPLITS):
+        os.makedirs(os.path.join(folder, name), exist_ok=True)
+        mine = [group for group, where in chosen.items() if where == number]
+        members = [member for group in mine for member in groups[group]]
+        for member in members:
+            path = f'{member}.npz'
+            os.replace(os.path.join(folder, path), os.path.join(folder, name, path))
+        words.append(f'{name} {len(members)} of {len(mine)} {by}s')
+    return 'split    ' + ', '.join(words)
+
+
+def assign(
+    sizes: Mapping[str, int], shares: Sequence[float], by: str
+) -> Dict[str, int]:
+    """Chooses a split for each group: the largest first, to where most is missing.
+
+    Every split gets a group at least: the smallest ones, if need be.
+
+    Args:
+        sizes: of the groups.
+        shares: of the splits, 1 together.
+        by: what a group is, for the message.
+
+    Raises:
+        ValueError: there are fewer groups than splits.
+    """
+    if len(sizes) < len(shares):
+        finer = BY[BY.index(by) + 1 :]
+        advice = f': use --by {finer[0]}' if finer else ''
+        raise ValueError(
+            f'--split: there are {len(sizes)} {by}s for {len(shares)} splits{advice}'
+        )
+    missing = [share * sum(sizes.values()) for share in shares]
+    chosen: Dict[str, int] = {}
+    order = sorted(sizes, key=lambda group: (-sizes[group], group))
+    for left, group in zip(range(len(order), 0, -1), order):
+        empty = [n for n in range(len(shares)) if n not in chosen.values()]
+        among = empty if left <= len(empty) else range(len(shares))
+        number = max(among, key=lambda n: missing[n])
+        chosen[group] = number
+        missing[number] -= sizes[group]
+    return chosen

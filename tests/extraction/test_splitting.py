@@ -1,0 +1,76 @@
+"""Extracted files, cut into splits by what belongs together."""
+
+import pytest
+
+from baselines.extraction import splitting
+from tests.helpers import finished_runs
+from tests.helpers import made_runs
+from tests.helpers import processes
+from tests.helpers.hlo_modules import tile_file
+
+
+def test_shares():
+    assert splitting.parse('80/10/10') == (0.8, 0.1, 0.1)
+    assert splitting.parse('2/1/1') == (0.5, 0.25, 0.25)
+
+
+@pytest.mark.parametrize('shares', ['80', '80/20', '80/10/0', '80/10/x', '1/1/-1'])
+def test_what_are_no_shares(shares):
+    finished_runs.assert_refused(
+        lambda: splitting.parse(shares), 'such as 80/10/10', repr(shares)
+    )
+
+
+def test_the_largest_go_first_to_where_most_is_missing():
+    # 10 graphs: 6, 2 and 2 are missing.  a takes 5 of 6, then b 2 of 2 and c 2 of 2
+    # (the first split has 1 left to miss), and d goes to the first.
+    sizes = {'a': 5, 'b': 2, 'c': 2, 'd': 1}
+    found = splitting.assign(sizes, (0.6, 0.2, 0.2), 'program')
+    assert found == {'a': 0, 'b': 1, 'c': 2, 'd': 0}
+
+
+def test_every_split_gets_a_group():
+    found = splitting.assign({'a': 9, 'b': 1, 'c': 1}, (0.8, 0.1, 0.1), 'program')
+    assert found == {'a': 0, 'b': 1, 'c': 2}
+    found = splitting.assign(dict.fromkeys('abcde', 1), (0.98, 0.01, 0.01), 'program')
+    assert sorted(found.values()) == [0, 0, 0, 1, 2]
+
+
+@pytest.mark.parametrize('by, advice', [('program', ': use --by file'), ('module', '')])
+def test_too_few_groups(by, advice):
+    finished_runs.assert_refused(
+        lambda: splitting.assign({'a': 1, 'b': 9}, (0.8, 0.1, 0.1), by),
+        f'--split: there are 2 {by}s for 3 splits{advice}',
+    )
+
+
+def _names(folder):
+    return [name for name in processes.listing(folder) if name.endswith('.npz')]
+
+
+def test_extract_and_split_and_split_again(tmp_path, capsys):
+    files = []
+    for number in range(4):
+        kernels = [
+            made_runs.kernel(f'net{number % 2}', [4, 1], 16 * number + k)
+            for k in range(2)
+        ]
+        files.append(tmp_path / f'{number}.pb')
+        files[-1].write_bytes(tile_file(*kernels))
+    out = tmp_path / 'out'
+    words = ('extract', *files, out, '--split', '60/20/20')
+    assert processes.command(*words, '--by', 'module') == 0
+    assert 'train 4 of 4 modules, valid 2 of 2 modules' in capsys.readouterr().out
+    # Nothing is extracted again, and the two kernels of a file stay together.
+    assert processes.command(*words, '--by', 'file') == 0
+    printed = capsys.readouterr().out
+    assert '0 written, 8 already there' in printed
+    assert (
+        'split    train 4 of 2 files, valid 2 of 1 files, test 2 of 1 files' in printed
+    )
+    for split, count in (('train', 4), ('valid', 2), ('test', 2)):
+        assert len(_names(out / split)) == count
+    assert len(_names(out)) == 8
+    # By name there are two programs alone.
+    assert processes.command(*words) == 1
+    assert 'there are 2 programs for 3 splits: use --by file' in capsys.readouterr().err
