@@ -59,6 +59,8 @@ setuptools.setup(
             'pytest',
             'pytest-xdist',
             'hypothesis',
+            'nbclient',  # runs the notebooks of examples/
+            'ipykernel',
             'lightgbm>=4',
             f'tensorflow-ranking==0.5.5; {_OLD}',
             *_SWEEP,

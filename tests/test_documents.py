@@ -7,8 +7,7 @@ import pytest
 
 from baselines.simulated.layout import dataset as programs
 from baselines.simulated.tile import dataset as kernels
-from baselines.tasks import layout
-from baselines.tasks import tile
+from baselines.tasks import opening
 from tests.helpers import documents
 
 _DOCUMENTS = documents.documents()
@@ -133,11 +132,11 @@ def _shell(tmp_path_factory):
         )
         patch.setenv('HOME', str(shell.home))
         few = functools.partial(kernels.Kernels, **_FEW, configs_mean=30)
-        patch.setattr(tile.Tiles, 'simulated', few)
+        patch.setitem(opening.SIMULATED, 'tile', few)
         few = functools.partial(
             programs.Programs, **_FEW, configs_min=20, configs_max=40
         )
-        patch.setattr(layout.Layouts, 'simulated', few)
+        patch.setitem(opening.SIMULATED, 'layout', few)
         # What `tpugraphs download` would bring.
         data = shell.home / 'data/tpugraphs/npz'
         kernels.Kernels(**_FEW).write(str(data / 'tile/xla'), progress=False)

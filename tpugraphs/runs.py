@@ -294,7 +294,7 @@ def train(
     from baselines.tasks import train as train_lib
     from baselines.tasks import training
 
-    chosen, _ = config.with_recipe(kind(**config.typed(kind, given)), given)
+    chosen = config.with_recipe(kind(**config.typed(kind, given)), given)
     words = [f'{key}={value!r}' for key, value in {'task': task, **given}.items()]
     own = training.Own(models, losses, f'tpugraphs.train({", ".join(words)})')
     return Run(run_files.read(train_lib.train(chosen, own)), models)

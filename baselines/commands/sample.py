@@ -2,37 +2,23 @@
 
 The kernels are random fusions over invented programs (their names begin with
 sim_), and their runtimes come from an analytical TPU v3 model plus 1 % noise:
-SIMULATED, not measured.  Programs of the valid and test splits do not occur in
-train, as in the real collection.  docs/simulated-data.md has the formulas.
+SIMULATED, not measured: docs/simulated-data.md.  No program is in two splits.
 
-Example: a few kernels, and a model trained on them:
-
-    python -m baselines.commands.sample --output /tmp/small --train 200
+    tpugraphs sample --output /tmp/small --train 200
     python tiles_train.py --data_root=/tmp/small --epochs=20
 
 Other than in the published data the test files hold their (simulated) runtimes,
-so that test metrics can be computed; --hide_test_runtimes writes zeros as
-published.  `tiles_train.py --sample_data` makes and uses the default by
-itself.  About the real collection's size (5,709 kernels, 11 million configurations)
-takes some minutes and 0.2 GB of disk:
+so that test metrics can be computed; --hide_test_runtimes writes zeros.
+`tiles_train.py --sample_data` makes and uses the default by itself.  The size of
+the real collection (11 million configurations, some minutes, 0.2 GB); kernels of a
+second simulator with other programs, machine and rules (another --seed is another
+machine); a raw file as a compiler would write it; whole programs with layouts:
 
-    python -m baselines.commands.sample --output /tmp/big --train 5709 \\
-        --valid 676 --test 844 --configs_mean 1946
-
-Kernels of a second simulator, whose programs, machine and rules are others, to see
-what a model is worth on data that it was not made for (600 + 100 + 100 kernels;
-another --seed is another machine):
-
-    python -m baselines.commands.sample --collection tile_other --output /tmp/other
-
-A raw file for `tpugraphs rank`, as a compiler would write it (examples/kernels.pb):
-
-    python -m baselines.commands.sample --raw kernels.pb --test 4 --configs_mean 40
-
-Whole programs with simulated layouts, the four layout collections (xla and nlp,
-random and default) in one folder; docs/simulated-data-layout.md has the formulas:
-
-    python -m baselines.commands.sample --collection layout --output /tmp/layout
+    tpugraphs sample --output /tmp/big --train 5709 --valid 676 --test 844 \\
+        --configs_mean 1946
+    tpugraphs sample --collection tile_other --output /tmp/other
+    tpugraphs sample --raw kernels.pb --test 4 --configs_mean 40
+    tpugraphs sample --collection layout --output /tmp/layout
 """
 
 import argparse
@@ -93,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--raw',
         metavar='FILE.pb',
-        help='tile: write the test kernels to this raw file, in place of folders',
+        help='tile: write the test kernels, and these alone, to a raw file',
     )
     parser.add_argument(
         '--hide_test_runtimes',
@@ -111,14 +97,11 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError(
             f'--{name} is no option of --collection {args.collection}; leave it out'
         )
-    raw = given.pop('raw', None)
-    if raw and args.collection != 'tile':
+    if args.raw and args.collection != 'tile':
         raise ValueError('--raw is for --collection tile')
     wanted = dataset(**{name: given[name] for name in known & given.keys()})
-    if raw:
-        size = wanted.write_raw(files.expand(raw))
-        print(f'SIMULATED kernels in {raw}: {wanted.test}, {size:,} bytes')
-        return
+    if args.raw:
+        return print(wanted.write_raw(files.expand(args.raw)))
     root = files.expand(args.output or dataset.default_root)
     print(wanted.describe(root, wanted.write(root)))
 

@@ -69,7 +69,7 @@ def extract(
     if total.fatal:
         raise ValueError(total.fatal)
     print(outcomes.summary(total))
-    if parts:
+    if parts and os.path.isdir(output):
         print(splitting.split(output, parts, by, total.by_file))
     return 1 if total.failed else 0
 

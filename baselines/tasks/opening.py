@@ -17,7 +17,7 @@ STORES: Dict[str, Type[splits.PackedSplit]] = {
     'tile': tile_store.TileStore,
     'layout': layout_store.LayoutStore,
 }
-_SIMULATED: Dict[str, Type[folders.Dataset]] = {
+SIMULATED: Dict[str, Type[folders.Dataset]] = {
     'tile': tile_dataset.Kernels,
     'layout': layout_dataset.Programs,
 }
@@ -38,7 +38,7 @@ def open_split(
         OSError: the cache cannot be written.
     """
     if options.sample_data:
-        root = _SIMULATED[collection.task]().ensure()
+        root = SIMULATED[collection.task]().ensure()
     elif options.measured_data:
         root = packaged.folder(collection.task)
     else:

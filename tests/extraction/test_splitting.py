@@ -52,13 +52,13 @@ def test_extract_and_split_and_split_again(tmp_path, capsys):
     files = []
     for number in range(4):
         kernels = [
-            made_runs.kernel(f'net{number % 2}', [4, 1], 16 * number + k)
+            made_runs.kernel(f'net{number % 2}', [40, 10], 16 * number + k)
             for k in range(2)
         ]
         files.append(tmp_path / f'{number}.pb')
         files[-1].write_bytes(tile_file(*kernels))
     out = tmp_path / 'out'
-    words = ('extract', *files, out, '--split', '60/20/20')
+    words = ('extract', *files, out, '--split', '50/25/25')
     assert processes.command(*words, '--by', 'module') == 0
     assert 'train 4 of 4 modules, valid 2 of 2 modules' in capsys.readouterr().out
     # Nothing is extracted again, and the two kernels of a file stay together.

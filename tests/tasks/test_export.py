@@ -1,5 +1,7 @@
 """Exported models: raw features in, the same scores out, with TensorFlow alone."""
 
+import json
+import re
 import subprocess
 import sys
 
@@ -11,6 +13,7 @@ from baselines.tasks import predict
 from baselines.tasks import prediction
 from tests.helpers import layout_files
 from tests.helpers import made_runs
+from tests.helpers import places
 from tests.helpers import processes
 from tests.helpers import tile_records
 
@@ -35,6 +38,34 @@ def _served(folder, tmp_path, inputs):
         [sys.executable, '-c', _CLIENT, str(folder), *paths], cwd=tmp_path, check=True
     )
     return np.load(paths[1])
+
+
+@pytest.mark.slow
+def test_the_client_of_the_documents(tmp_path):
+    """docs/serving.md: fifteen lines, with TensorFlow and NumPy alone."""
+    text = (places.ROOT / 'docs' / 'serving.md').read_text(encoding='utf-8')
+    [client] = [
+        b for b in re.findall(r'```python\n(.*?)```', text, re.S) if 'argv' in b
+    ]
+    assert len([line for line in client.splitlines() if line.strip()]) <= 15
+    model_dir = made_runs.make_tile_run(tmp_path)
+    assert processes.command('export', model_dir, tmp_path / 'served') == 0
+    record = tile_records.make_record(np.random.default_rng(0), 'k', configs=30)
+    tile_records.write_split(tmp_path, [record])
+    words = [
+        sys.executable,
+        '-c',
+        client,
+        str(tmp_path / 'served'),
+        str(tmp_path / 'k.npz'),
+    ]
+    done = subprocess.run(
+        words, cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    expected = _predictor(model_dir).score_record(record)
+    found = json.loads(done.stdout)
+    np.testing.assert_allclose(found['scores'], np.sort(expected)[:10], atol=1e-5)
+    assert found['order'] == np.argsort(expected, kind='stable')[:10].tolist()
 
 
 def _inputs(record, *more):
@@ -99,5 +130,5 @@ def test_what_cannot_be_exported(tmp_path, capsys):
     (full / 'x').touch()
     assert processes.command('export', model_dir, full) == 1
     assert f'{full} is there already: name a new folder' in capsys.readouterr().err
-    assert processes.command('export', tmp_path / 'none', tmp_path / 'served') == 1
+    assert processes.command('export', tmp_path / 'x' / 'none', full) == 1
     assert 'there is no directory' in capsys.readouterr().err

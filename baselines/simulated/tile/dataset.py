@@ -70,8 +70,8 @@ class Kernels(folders.Dataset):
             split, index, seed=self.seed, configs_mean=self.configs_mean
         )
 
-    def write_raw(self, path: str) -> int:
-        """Writes the test kernels as one raw file (.pb); returns its bytes.
+    def write_raw(self, path: str) -> str:
+        """Writes the test kernels as one raw file (.pb); says what it is.
 
         Raises:
             OSError: it cannot be written.
@@ -85,7 +85,7 @@ class Kernels(folders.Dataset):
         content = found.SerializeToString(deterministic=True)
         with files.write_atomically(path, 'wb') as stream:
             stream.write(content)
-        return len(content)
+        return f'SIMULATED kernels in {path}: {self.test}, {len(content):,} bytes'
 
     def _fill(self, folder: str, progress: bool) -> Summary:
         spreads, nodes, configs = [], 0, 0

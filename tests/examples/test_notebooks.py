@@ -1,0 +1,63 @@
+"""The notebooks in examples/ run from top to bottom, on a few small kernels."""
+
+import json
+import os
+import re
+
+import pytest
+
+from baselines.simulated.tile import dataset
+from tests.helpers import places
+
+_NOTEBOOKS = sorted(places.ROOT.glob('examples/*.ipynb'))
+_SMALL = {'epochs': '1', 'seeds': '(0, 1)'}
+
+
+def _cells(path):
+    return json.loads(path.read_text(encoding='utf-8'))['cells']
+
+
+@pytest.mark.parametrize('path', _NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_are_kept_without_outputs(path):
+    for cell in _cells(path):
+        assert not cell.get('outputs') and not cell.get('execution_count')
+
+
+@pytest.fixture(name='data', scope='module')
+def _data(tmp_path_factory):
+    root = tmp_path_factory.mktemp('notebooks') / 'data'
+    dataset.Kernels(train=14, valid=6, test=2, configs_mean=40).write(str(root))
+    return root
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('path', _NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_run(path, data, tmp_path, monkeypatch):
+    nbclient = pytest.importorskip('nbclient', reason='nbclient: pip install .[test]')
+    nbformat = pytest.importorskip('nbformat')
+    monkeypatch.setenv('HOME', str(tmp_path))
+    search = [str(places.ROOT), os.environ.get('PYTHONPATH', '')]
+    monkeypatch.setenv('PYTHONPATH', os.pathsep.join(filter(None, search)))
+    monkeypatch.setenv('MPLBACKEND', 'agg')
+    notebook = nbformat.read(path, as_version=4)
+    [cell] = [c for c in notebook.cells if 'parameters' in c.metadata.get('tags', ())]
+    small = {**_SMALL, 'data': repr(str(data)), 'out_dir': repr(str(tmp_path / 'out'))}
+    for name, value in small.items():
+        cell.source = re.sub(rf'(?m)^{name} = .*$', f'{name} = {value}', cell.source)
+    nbclient.NotebookClient(notebook, timeout=300, kernel_name='python3').execute()
+    printed = [
+        output.get('text', '')
+        for cell in notebook.cells
+        for output in cell.get('outputs', ())
+    ]
+    assert not any('Traceback' in text for text in printed)
+    assert '0.' in ''.join(printed)
+
+
+def test_the_example_model_and_the_notebook_show_the_same_code():
+    source = (places.ROOT / 'examples' / 'my_model.py').read_text(encoding='utf-8')
+    [notebook] = [path for path in _NOTEBOOKS if path.stem == 'own_model']
+    code = '\n'.join(''.join(c['source']) for c in _cells(notebook))
+    for part in ('class MyModel', 'def forward', 'def my_loss'):
+        block = source[source.index(part) :].split('\n\n')[0].rstrip()
+        assert block in code, part
