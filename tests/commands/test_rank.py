@@ -183,6 +183,9 @@ def test_json_holds_figures_too(raw, model_dir, tmp_path):
             key: first['configurations'][0][key]
             for key in ('score', 'runtime_ns', 'slowdown', 'is_default', 'config')
         },
+        'output_bounds': [],
+        'kernel_bounds': first['configurations'][0]['kernel_bounds'],
+        'input_bounds': [],
     }
 
 
