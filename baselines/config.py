@@ -123,6 +123,12 @@ class _Config(Optimisation):
     out_dir: str = _setting(
         '', 'Where model_<hash>, run_<hash>.jsonz and the results CSV go.', shapes=False
     )
+    tensorboard: bool = _setting(
+        False,
+        'Also write curves and settings for TensorBoard, to '
+        '<out_dir>/tensorboard/<hash>.',
+        shapes=False,
+    )
     test_mode: str = _setting(
         'predictions',
         'predictions: rank the test split.  metrics: also '

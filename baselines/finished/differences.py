@@ -18,7 +18,8 @@ REPEATS = ('seed', 'fold')
 # Where data and results are, and what a training prints or writes besides.
 _NO_SETTINGS = (
     'data_root cache_dir out_dir results_csv models_file run_id resume recipe '
-    'memory_budget skip_bad_files test_mode eval_every model_kwargs_json'
+    'memory_budget skip_bad_files test_mode eval_every model_kwargs_json '
+    'tensorboard'
 ).split()
 # What every label or table says in a place of its own.
 _SAID = ('model', 'source', 'search', *REPEATS)

@@ -354,7 +354,8 @@ def _pairs(results: Sequence[report.GraphResult]) -> Tuple[np.ndarray, np.ndarra
 
 def _worst_first(runs: Sequence[Run], key: str) -> Tuple[List[str], int]:
     """'all' and the groups with the worst means; how many there are if cut."""
-    sign = -1 if key == 'kendall_tau' else 1
+    more = {m.key: m.more_is_better for m in metrics.MEASURES[runs[0].summary['task']]}
+    sign = -1 if more[key] else 1
     means: Dict[str, List[float]] = {}
     for run in runs:
         for name, group in run.summary['groups'].items():

@@ -29,6 +29,7 @@ from baselines.tasks import descent
 from baselines.tasks import resuming
 from baselines.tasks import starting
 from baselines.tasks import task
+from baselines.training import events as events_lib
 from baselines.training import loop
 from baselines.training import losses
 from baselines.training import optimisation
@@ -164,8 +165,15 @@ class Training(task.Task):
     ) -> runs.Run:
         """Trains, measures, ranks and saves the run."""
 
+        events = None
+        if self.config.tensorboard:
+            folder = os.path.join(self.config.out_dir, 'tensorboard')
+            events = events_lib.Events(os.path.join(folder, unfinished.run_hash))
+
         def ended(state: loop.State) -> None:
             unfinished.keep(state)
+            if events:
+                events.after_epoch(state)
             after_epoch(state)
 
         with self.checked(*self.stores.values()):
@@ -174,6 +182,9 @@ class Training(task.Task):
                 # Of two the first one's curve is kept.
                 found = {**learner.fit(unfinished, ended), **found}
             info = {**found, **self._finish()}
+        if events:
+            settings = config_lib.to_json(self.config)
+            events.finish(unfinished.run_hash, settings, info['final_error'])
         info.update(
             training_key=unfinished.key,
             started=unfinished.started,

@@ -13,6 +13,7 @@ from baselines.training import runs
 from tests.helpers import finished_runs
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
+from tests.helpers import tensorboard
 
 pytestmark = pytest.mark.slow
 
@@ -190,9 +191,19 @@ def test_validation_chooses_by_tau(tmp_path):
         lr=0.8,
         model_kwargs_json='{"start": 1.0}',
         test_mode='metrics',
+        tensorboard=True,
         **layout_runs.TINY,
     )
     info = finished_runs.info_of(model_dir)
+    scalars, hparams = tensorboard.read(
+        tmp_path / 'out' / 'tensorboard' / model_dir.name[len('model_') :]
+    )
+    assert scalars['tau/valid'] == [
+        (epoch, pytest.approx(tau, rel=1e-6))
+        for epoch, tau in ((1, -1 / 3), (2, 1 / 3))
+    ]
+    assert scalars['final/test/kendall_tau'] == [(2, -1)]
+    assert hparams['search'] == 'random'
     # Of 15 + 1 + 1 pairs 15 are right, then 2.
     np.testing.assert_allclose(
         info['train_curve']['val_opa'], [15 / 17, 2 / 17], rtol=1e-6

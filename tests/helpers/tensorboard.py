@@ -1,0 +1,27 @@
+"""Event files of TensorBoard, read back."""
+
+import glob
+
+from tensorboard.backend.event_processing import event_accumulator
+from tensorboard.plugins.hparams import plugin_data_pb2
+
+
+def read(folder):
+    """Scalars of a folder's one event file, {tag: [(step, value)]}, and hparams."""
+    [path] = glob.glob(f'{folder}/events.out.tfevents.*')
+    found = event_accumulator.EventAccumulator(path)
+    found.Reload()
+    scalars = {}
+    for tag in found.Tags()['tensors']:
+        if not tag.startswith('_hparams_'):
+            scalars[tag] = [
+                (one.step, float(one.tensor_proto.float_val[0]))
+                for one in found.Tensors(tag)
+            ]
+    content = found.summary_metadata['_hparams_/session_start_info'].plugin_data.content
+    data = plugin_data_pb2.HParamsPluginData.FromString(content).session_start_info
+    hparams = {
+        name: getattr(value, value.WhichOneof('kind'))
+        for name, value in data.hparams.items()
+    }
+    return scalars, hparams
