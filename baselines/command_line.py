@@ -74,14 +74,13 @@ def add_run_arguments(
         Where options can be added that may be in place of --dir.
     """
     defaults = {f.name: f.default for f in dataclasses.fields(config.TileConfig)}
-    which = parser.add_mutually_exclusive_group(required=not positional)
-    (parser if positional else which).add_argument(
-        *(['dirs'] if positional else ['--dir', '--dirs']),
-        **({} if positional else {'dest': 'dirs'}),
-        nargs='+',
-        metavar='RUN',
-        help=f'runs: each {finding.FORMS}',
-    )
+    wanted = {'nargs': '+', 'metavar': 'RUN', 'help': f'runs: each {finding.FORMS}'}
+    which: Any = parser
+    if positional:
+        parser.add_argument('dirs', **wanted)
+    else:
+        which = parser.add_mutually_exclusive_group(required=True)
+        which.add_argument('--dir', '--dirs', dest='dirs', **wanted)
     parser.add_argument(
         '--split',
         default=split,

@@ -213,6 +213,12 @@ def test_the_commands_are_listed(tpugraphs):
     )
 
 
+@pytest.mark.parametrize('name', commands.names())
+def test_every_command_has_help(name):
+    words = commands.parser(name).format_help()
+    assert words.startswith(f'usage: tpugraphs {name} ')
+
+
 def test_version(tpugraphs, monkeypatch):
     monkeypatch.setattr(importlib.metadata, 'version', {'tpugraphs': '1.2'}.get)
     assert tpugraphs('--version') == (0, 'tpugraphs 1.2\n', '')
