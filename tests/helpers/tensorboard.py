@@ -4,6 +4,7 @@ import glob
 
 from tensorboard.backend.event_processing import event_accumulator
 from tensorboard.plugins.hparams import plugin_data_pb2
+from tensorboard.util import tensor_util
 
 
 def read(folder):
@@ -15,7 +16,7 @@ def read(folder):
     for tag in found.Tags()['tensors']:
         if not tag.startswith('_hparams_'):
             scalars[tag] = [
-                (one.step, float(one.tensor_proto.float_val[0]))
+                (one.step, tensor_util.make_ndarray(one.tensor_proto).item())
                 for one in found.Tensors(tag)
             ]
     content = found.summary_metadata['_hparams_/session_start_info'].plugin_data.content
