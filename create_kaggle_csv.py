@@ -7,7 +7,7 @@ Merging is by ID: each row is yours where you have one, else the template's.
 
 Example:
 
-  python tiles_gen_predictions_csv.py --dir ~/out/tpugraphs_tiles/model_<hash>
+  python tiles_gen_predictions_csv.py --dir latest
   python create_kaggle_csv.py --sample ~/Downloads/sample_submission.csv
 
 Several files, one per collection, go in together:

@@ -1,6 +1,6 @@
 """Ranks the test kernels with a trained tile model, from its directory alone.
 
-  python tiles_gen_predictions_csv.py --dir ~/out/tpugraphs_tiles/model_<hash>
+  python tiles_gen_predictions_csv.py --dir latest
 
 The run file run_<hash>.jsonz is expected beside the directory.  A run that was
 trained with another models.py needs it: --models_file=path/to/models.py (its

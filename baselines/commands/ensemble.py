@@ -1,6 +1,6 @@
 """Average the scores of several runs into one ranking, and measure it.
 
-  tpugraphs ensemble --dirs ~/out/a/model_<hash> ~/out/b/model_<hash>
+  tpugraphs ensemble --dirs ~/out/a/latest ~/out/b/latest
 
 The runs may be of different models, but are of one collection.  --by says what
 is averaged: scores, each run's mapped to 0..1 per graph, or ranks.  The CSV is

@@ -1,6 +1,6 @@
 """Measure a trained run: top-k error or slowdown, ordered pairs, Kendall's tau.
 
-  tpugraphs evaluate --dir ~/out/tpugraphs_tiles/model_<hash>
+  tpugraphs evaluate --dir latest
 
 prints a table, overall and per program, beside random choice: for tiles top-k
 error and the Kaggle score, for layouts tau and slowdown@1/10/100.  --json prints

@@ -2,8 +2,8 @@
 
 The same as tiles_gen_predictions_csv.py, for any split and for layouts too:
 
-  tpugraphs predict --dir ~/out/tpugraphs_tiles/model_<hash> --split valid
-  tpugraphs predict --dir ~/out/tpugraphs_layout/model_<hash> --output xla.csv
+  tpugraphs predict --dir latest --split valid
+  tpugraphs predict --dir ~/out/tpugraphs_layout/latest --output xla.csv
 
 Each --dir needs its run file run_<hash>.jsonz beside it, which says which
 collection it is of.  The CSV has a row per kernel, its id and its five fastest

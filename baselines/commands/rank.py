@@ -1,7 +1,7 @@
 """Rank the candidate configurations in raw files (.pb) with a trained model.
 
-    tpugraphs rank my_kernels.pb --dir ~/out/tpugraphs_tiles/model_<hash>
-    tpugraphs rank ~/raw --dir model_<hash> --output ranked.csv --top 3
+    tpugraphs rank my_kernels.pb --dir latest
+    tpugraphs rank ~/raw --dir latest --output ranked.csv --top 3
 
 A tile model takes tile files (TuningData), a layout model layout files.
 Every run without error mark is a candidate, measured or not.  Printed are, for

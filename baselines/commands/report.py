@@ -1,7 +1,7 @@
 """Write a report of finished runs with pictures, as one HTML file.
 
   tpugraphs report latest --output=report.html
-  tpugraphs report 'wide*' ~/out/tpugraphs_tiles/model_<hash>
+  tpugraphs report 'wide*' latest
 
 Several runs of one collection stand side by side: learning curves; errors program by
 program, with intervals and beside random choice; the slowdown of trying k

@@ -1,6 +1,6 @@
 """Find faster configurations of a program's kernels, and prove it by the clock.
 
-    tpugraphs tune my_program.py:step --dir model_<hash> --json found.json
+    tpugraphs tune my_program.py:step --dir latest --json found.json
     tpugraphs tune module.pb --measure 20
 
 XLA's optimised module is cut into kernels, as `tpugraphs collect` does it.  The
