@@ -21,7 +21,7 @@ _SKIPPED = {
     r'tpugraphs (collect|tune)': 'needs jaxlib and a quiet machine',
     r'tpugraphs sweep|best\.json': 'needs Optuna and many trainings',
     r'python benchmarks/': 'takes minutes to hours',
-    r'--runner=': 'needs a cluster',
+    r'--runner=|^dask ': 'needs a cluster, or all cores',
     r'sample_submission\.csv': "needs Kaggle's template",
     r'\.\./shared': 'needs the real data beside the repository',
     r'--data_root=out': 'needs what was collected',

@@ -26,7 +26,7 @@ from tests.helpers import places
 
 ROOT = places.ROOT
 _TRAINS = {'tiles_train.py': config.TileConfig, 'layout_train.py': config.LayoutConfig}
-_WORDS = ('python', 'tpugraphs', 'pip', 'ruff', 'mypy', 'pre-commit')
+_WORDS = ('python', 'tpugraphs', 'pip', 'ruff', 'mypy', 'pre-commit', 'dask')
 
 
 @dataclasses.dataclass(frozen=True)
