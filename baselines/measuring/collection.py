@@ -302,7 +302,7 @@ def _measure(item, split, options, session, folder, report, seconds) -> None:
     if len(measured.kept) < 2:
         report.skipped['a single configuration'] += 1
         return
-    tau = timing.tau_of_halves(measured.passes)
+    tau, default = timing.tau_of_halves(measured.passes), measured.passes[:, 0]
     noisy = tau < LEAST_TAU
     parts = (NOISY,) if noisy else (FOLDERS[options.task], split)
     file = os.path.join(*parts, f'{item.name}.npz')
@@ -315,8 +315,8 @@ def _measure(item, split, options, session, folder, report, seconds) -> None:
         'origin': item.origin,
         'tau': round(tau, 4),
         'noisy': noisy,
-        'drift': round(timing.drift(measured.passes[:, 0]), 4),
-        'again': round(float(measured.again.min() / measured.times[0]), 4),
+        'drift': round(float(default.max() / default.min()), 4),
+        'again': round(float(measured.again.min() / default.min()), 4),
         'configs': described,
         'dropped': {str(i): why for i, why in measured.dropped.items()},
         'passes': measured.passes.tolist(),

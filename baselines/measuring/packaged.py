@@ -49,12 +49,8 @@ def archive_of(task: str) -> str:
 def pack(source: str, task: str) -> str:
     """Makes the archive of a collection, and its sidecar; returns the path.
 
-    Left out are noisy kernels and the journal.  The archive of the same files
-    is the same, byte for byte.
-
-    Args:
-        source: folder that `collection.collect` wrote.
-        task: 'tile' or 'layout'.
+    Left out are noisy kernels and the journal.  The archive of the same files of
+    the folder `source` is the same, byte for byte.
     """
     archive = archive_of(task)
     with open(os.path.join(source, collection.SIDECAR), encoding='utf-8') as stream:

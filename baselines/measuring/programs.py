@@ -42,16 +42,7 @@ def load(source: str) -> Program:
 
 
 def from_function(name: str, function: Any, where: str) -> Program:
-    """Returns a tf.function with an input signature as a program.
-
-    Args:
-        name: the program's.
-        function: the tf.function.
-        where: how messages call it.
-
-    Raises:
-        ValueError: see `load`.
-    """
+    """Returns a tf.function as a program; errors as of `load`, about `where`."""
     import tensorflow as tf
 
     signature = getattr(function, _SIGNATURE, None)
@@ -84,14 +75,20 @@ def cleaned(module: Any, where: str) -> Any:
     would depend on what was traced before.
 
     Raises:
-        ValueError: a parameter is no array of fixed size and known type.
+        ValueError: a parameter is no array of fixed size and known type; an operand
+            is not there.
     """
     for place, computation in enumerate(module.computations):
+        there = {instruction.id for instruction in computation.instructions}
         computation.name = f'{re.sub("[0-9.]+", "", computation.name)}.{place}'
         if computation.id == module.entry_computation_id:
             module.name = module.entry_computation_name = computation.name
         for instruction in computation.instructions:
             building.plain(instruction)
+            if not there.issuperset(instruction.operand_ids):
+                raise ValueError(
+                    f'{where}: an operand of %{instruction.name} is not there'
+                )
             entry = computation.id == module.entry_computation_id
             if entry and instruction.opcode == 'parameter':
                 if not building.is_array(instruction.shape):
@@ -123,9 +120,8 @@ def _from_python(path: str, function: str) -> Program:
         raise ValueError(
             f'{path}:{function}: no such function; there: {", ".join(there) or "none"}'
         )
-    return from_function(
-        f'{stem}_{function}', getattr(found, function), f'{path}:{function}'
-    )
+    name = f'{stem}_{function}'
+    return from_function(name, getattr(found, function), f'{path}:{function}')
 
 
 def _from_proto(path: str) -> Program:

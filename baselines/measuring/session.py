@@ -117,19 +117,10 @@ class Session:
         skip: Sequence[int] = (),
         **options: Any,
     ) -> Measured:
-        """Times the configurations of a kernel; the first is the default.
+        """Times the configurations of a kernel; arguments as of `Worker.measure`.
 
         A configuration on which the process ends is dropped, and the others
         are compiled again in a new one.
-
-        Args:
-            kernel: its name in the journal.
-            modules: serialised HloModuleProtos.
-            inputs: see `candidates.inputs_of`.
-            seed: of inputs and order.
-            protocol: how long.
-            skip: configurations that ended a process before.
-            **options: further arguments of `Worker.measure`.
 
         Raises:
             WorkerError: the default cannot be compiled, or the process ended

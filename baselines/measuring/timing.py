@@ -116,11 +116,6 @@ def kendall_tau(a: np.ndarray, b: np.ndarray) -> float:
     return float((first * second).sum()) / scale if scale else 0.0
 
 
-def drift(times: np.ndarray) -> float:
-    """Returns the largest by the least of the default's times over passes."""
-    return float(times.max() / times.min())
-
-
 @dataclasses.dataclass(frozen=True)
 class Ratio:
     """A paired comparison: how many times one is faster than the other."""

@@ -13,18 +13,17 @@ def windowed(
     result: int,
     size: int,
 ) -> Tuple[extents.Extent, Optional[Tuple[int, int, int]], Dict[str, int]]:
-    """Returns what a window needs for a part of one result dimension.
+    """Returns what a window needs for an extent of one result dimension.
 
     Args:
         scope: where arithmetic on starts goes.
         window: the dimension's WindowDimension.
-        extent: of the result.
-        result: the result's whole size.
+        extent: of the result, whose whole size is `result`.
         size: the operand's.
 
     Returns:
-        The extent of the operand, padded if there is something in the second
-        entry (low, high, interior), and what changes in the window.
+        The extent of the operand, the padding (low, high, interior) that it needs
+        before, if any, and what changes in the window.
     """
     if extents.covers(extent, result):
         return extents.Extent(0, size), None, {}

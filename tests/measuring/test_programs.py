@@ -83,13 +83,17 @@ def test_files_that_hold_no_program(tmp_path, file):
         programs.load(str(text))
 
 
-def test_a_module_with_a_tuple_parameter(tmp_path):
+def test_modules_that_cannot_be_measured(tmp_path):
     module = protos.protos().HloModuleProto(entry_computation_id=1)
     entry = module.computations.add(id=1)
     entry.instructions.add(opcode='parameter', name='p.1').shape.element_type = 13
     path = tmp_path / 'tuple.pb'
     path.write_bytes(module.SerializeToString())
     with pytest.raises(ValueError, match='tuple.pb: parameter %p.1 is .* fixed size'):
+        programs.load(str(path))
+    entry.instructions[0].operand_ids.append(7)
+    path.write_bytes(module.SerializeToString())
+    with pytest.raises(ValueError, match='tuple.pb: an operand of %p.1 is not there'):
         programs.load(str(path))
 
 
