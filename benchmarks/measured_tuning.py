@@ -128,10 +128,12 @@ def share(seed: int) -> None:
         'the estimate': [rows for [rows] in measured.estimates(kernels)],
         'trees': [rows for [rows] in measured.trees(kernels, folds)],
     }
-    print('| | folds 1 to 3, for choosing | folds 4 and 5 |\n|---|---|---|')
+    print('| | folds 1 to 3, for choosing | folds 4 and 5 | best measured | apart |')
+    print('|---|---|---|---|---|')
+    apart = None
     for name, scores in known.items():
         for rounds in (1, 3):
-            gains = np.array(
+            replayed = np.array(
                 [
                     _replayed(kernel, rows, row, rounds, name == 'random')
                     for kernel, rows, row in zip(kernels, columns, scores)
@@ -139,15 +141,21 @@ def share(seed: int) -> None:
             )
             cells = []
             for chosen in (folds < 3, folds >= 3):
-                found, best = np.exp(gains[chosen].mean(0))
+                found, best = np.exp(replayed[chosen, :2].mean(0))
                 part = (found - 1) / (best - 1)
                 cells.append(f'{found:.2f} of {best:.2f}: {part:.0%}')
+            # Where something is to be gained.
+            fast = replayed[:, 1] > np.log(1.1)
+            cells.append(f'{replayed[fast, 2].mean():.0%}')
+            apart = apart or replayed[:, 3].sum()  # the first row is random
+            cells.append(f'{replayed[:, 3].sum() / apart:.2f}')
             title = 'no model' if rounds > 1 and name == 'random' else name
             print(f'| {title}, {rounds} rounds | {" | ".join(cells)} |', flush=True)
 
 
 def _replayed(kernel, columns, scores, rounds: int, blind: bool) -> List[float]:
-    """Returns the log speed-up of what tuning finds, and of the best."""
+    """Returns the log speed-up of what tuning finds, and of the best; whether the
+    best was measured; and how far apart what was measured lies, on average."""
     halves = kernel.passes[::2].min(0), kernel.passes[1::2].min(0)
     found, judge = (np.log(half / half[0]) for half in halves)
     order = [int(i) for i in np.argsort(scores, kind='stable') if i]
@@ -158,7 +166,10 @@ def _replayed(kernel, columns, scores, rounds: int, blind: bool) -> List[float]:
         for count in tuning.rounds_of(_CANDIDATES, rounds):
             proposed = surrogate.propose(known, [], count)
             known.update((i, found[i]) for i in proposed)
-    return [-judge[min(known, key=known.get)], -judge[found.argmin()]]
+    rows = columns[list(known)[1:]]
+    apart = np.sqrt(((rows[:, None] - rows[None]) ** 2).sum(-1)).mean()
+    best = int(found.argmin())
+    return [-judge[min(known, key=known.get)], -judge[best], best in known, apart]
 
 
 def examples(args: argparse.Namespace, limits: session_lib.Limits) -> None:

@@ -73,10 +73,20 @@ class Session:
         self._limits = limits
         self._process: Optional[subprocess.Popen] = None
         self._compiling: Optional[int] = None
-        self._tested = False
 
     def __enter__(self) -> 'Session':
+        """Starts the first worker and lets it test XLA.
+
+        Raises:
+            ValueError: the worker does not start, or fails the test.
+        """
         self._log = tempfile.TemporaryFile()
+        try:
+            self._start()
+            self._exchange('check', selftest.modules())
+        except (_Died, WorkerError, ValueError) as error:
+            self.restart()
+            raise ValueError(str(error)) from error
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -193,9 +203,6 @@ class Session:
         theirs.close()
         try:
             self._exchange('start', dataclasses.asdict(self._limits))
-            if not self._tested:
-                self._exchange('check', selftest.modules())
-                self._tested = True
         except _Died as how:
             self._log.seek(0)
             said = self._log.read().decode(errors='replace').strip().splitlines()

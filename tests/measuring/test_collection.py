@@ -14,6 +14,7 @@ from baselines.data.tile import records
 from baselines.measuring import building
 from baselines.measuring import collection
 from baselines.measuring import programs
+from baselines.measuring import selftest
 from baselines.measuring import session as session_lib
 from baselines.measuring import timing
 
@@ -81,6 +82,23 @@ def test_what_is_wrong_does_not_compile_or_has_another_result(journal):
             session.measure('m', dead, inputs(64, 64), 0, QUICK)
         # It serves on.
         assert session.optimise(modules[0])
+
+
+@pytest.mark.parametrize(
+    'field, other, message',
+    [
+        ('constrained', 'plain', 'ignores LayoutConstraint; run pip install'),
+        ('tiled', 'plain', 'computes a loop over tiles wrongly; run pip install'),
+    ],
+)
+def test_a_worker_shows_first_what_xla_can_do(
+    field, other, message, journal, monkeypatch
+):
+    found = selftest.modules()
+    monkeypatch.setattr(selftest, 'modules', lambda: {**found, field: found[other]})
+    with pytest.raises(ValueError, match=f'^the XLA of this jaxlib {message}'):
+        with session_lib.Session(journal):
+            pass
 
 
 def test_a_worker_that_takes_too_long_is_ended(journal):
