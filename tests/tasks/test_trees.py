@@ -4,6 +4,7 @@ import gzip
 import importlib.util
 import json
 import pathlib
+import shutil
 
 import numpy as np
 import pytest
@@ -17,7 +18,9 @@ from baselines.tasks import prediction
 from baselines.training import runs
 from baselines.training import trees as trees_lib
 from tests.helpers import finished_runs
+from tests.helpers import hlo_modules
 from tests.helpers import layout_runs
+from tests.helpers import made_runs
 from tests.helpers import processes
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
@@ -55,6 +58,25 @@ def test_a_tile_run(tiles):
     assert len(curve['val_opa']) == len(curve['epoch'])
     assert info['best_epoch'] < 4
     assert _predicted(root, model_dir) == finished_runs.csv_of(model_dir)
+
+
+def test_the_directory_and_its_run_file_are_enough(tiles, tmp_path):
+    root, model_dir, _ = tiles
+    shutil.copytree(model_dir, tmp_path / model_dir.name)
+    shutil.copy(runs.run_file(str(model_dir)), tmp_path)
+    shutil.copytree(root / 'data' / 'test', tmp_path / 'data' / 'test')
+    words = ('--data_root', tmp_path / 'data')
+    found = _predicted(tmp_path, tmp_path / model_dir.name, *words)
+    assert found == finished_runs.csv_of(model_dir)
+
+
+def test_raw_files_are_ranked(tiles, tmp_path, capsys):
+    _, model_dir, _ = tiles
+    raw = tmp_path / 'raw.pb'
+    raw.write_bytes(hlo_modules.tile_file(made_runs.FIRST))
+    assert processes.command('rank', raw, '--dir', model_dir, '--top', '3') == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert sorted(int(row.split()[1]) for row in printed[2:5]) == [0, 1, 2]
 
 
 def test_its_settings_shape_it_and_seeds_repeat(tiles, tmp_path):
