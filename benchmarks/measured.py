@@ -18,7 +18,7 @@ import json
 import os
 import subprocess
 import sys
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Dict, List, NamedTuple, Sequence
 
 import numpy as np
 
@@ -31,11 +31,13 @@ from baselines.data.tile import memory_store
 from baselines.data.tile import records
 from baselines.features import estimate
 from baselines.features import kernel_facts
+from baselines.hlo import schema
 from baselines.measuring import packaged
 from baselines.ranking import metrics
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _MEASURED = 10
+_KINDS = ('convolution', 'dot', 'reduce', 'concatenate', 'transpose', 'broadcast')
 
 
 class Kernel(NamedTuple):
@@ -56,6 +58,9 @@ def main() -> int:
     parser.add_argument('--folds', type=int, default=5)
     parser.add_argument('--epochs', type=int, default=30)
     parser.add_argument('--models', nargs='*', default=['Trees', '', 'EarlyJoinSAGE'])
+    parser.add_argument(
+        '--kinds', action='store_true', help='also tell the models by kind of kernel'
+    )
     parser.add_argument(
         '--only', type=int, nargs='+', help='train and judge on these folds alone'
     )
@@ -79,6 +84,8 @@ def main() -> int:
     for model in args.models:
         scores = trained(kernels, folds, model, args)
         show(model or 'recipe strong', kernels, scores, tested)
+        for kind, some in kinds(kernels, tested if args.kinds else []).items():
+            show(f'... {len(some)} with {kind}', kernels, scores, some)
         if not model:
             alone = trained(kernels, folds, model, args, with_trees=False)
             show('its graph model alone', kernels, alone, tested)
@@ -117,6 +124,16 @@ def fold_of(kernels: List[Kernel], folds: int) -> np.ndarray:
         of[name] = int(sizes.argmin())
         sizes[of[name]] += names.count(name)
     return np.array([of[name] for name in names])
+
+
+def kinds(kernels: List[Kernel], tested: Sequence[int]) -> Dict[str, np.ndarray]:
+    """Numbers of the tested kernels by the first of these opcodes that they have."""
+    found: Dict[str, List[int]] = {}
+    for i in tested:
+        opcodes = set(kernels[i].record.node_opcode.tolist())
+        has = (k for k in _KINDS if schema.OPCODE_NUMBERS[k] in opcodes)
+        found.setdefault(next(has, 'none of these'), []).append(i)
+    return {kind: np.array(some) for kind, some in sorted(found.items())}
 
 
 def show(name: str, kernels: List[Kernel], scores, tested: np.ndarray) -> None:

@@ -265,7 +265,7 @@ def _table(work, rows, seeds, source: str, target: str) -> str:
             lines.append(_line(f'mean of seeds: {row.name}', [of_seeds]))
     lines.append('')
     for name in (_STRONG, _MODEL):
-        for other in (_TREES, _MODEL):
+        for other in (_TREES, _FEWER, _MODEL):
             if name != other and {name, other} <= means.keys():
                 words = f'* {name} minus {other}, over kernels: '
                 lines.append(words + _paired(kernels, means[name], means[other]))
