@@ -59,6 +59,20 @@ def test_a_damaged_checkpoint(model_dir, tmp_path):
             pass
 
 
+@pytest.fixture(name='stranger', scope='module')
+def _stranger(tmp_path_factory):
+    """Changes the settings in a run file; returns the model directory."""
+    model_dir = made_runs.make_tile_run(tmp_path_factory.mktemp('stranger'))
+    info = finished_runs.info_of(model_dir)
+
+    def change(**settings):
+        changed = {**info, 'args': {**info['args'], **settings}}
+        finished_runs.write_info(model_dir, changed)
+        return model_dir
+
+    return change
+
+
 @pytest.mark.parametrize(
     'kwargs',
     [
@@ -68,11 +82,8 @@ def test_a_damaged_checkpoint(model_dir, tmp_path):
         '{"final_mlp_layers": 100000000000000}',
     ],
 )
-def test_options_of_a_stranger_s_run_file(tmp_path, kwargs):
-    model_dir = made_runs.make_tile_run(tmp_path)
-    info = finished_runs.info_of(model_dir)
-    info['args']['model_kwargs_json'] = kwargs
-    finished_runs.write_info(model_dir, info)
+def test_options_of_a_stranger_s_run_file(stranger, kwargs):
+    model_dir = stranger(model_kwargs_json=kwargs)
     finished_runs.assert_refused(
         lambda: predict.load_predictor(model_dir, prediction.DataOptions(), ''),
         f'make a model far larger than what {model_dir} holds',
@@ -82,13 +93,10 @@ def test_options_of_a_stranger_s_run_file(tmp_path, kwargs):
 @pytest.mark.parametrize(
     'name', ['get', 'deserialize', 'serialize', 'keras_export', 'loud', '\x1b[31m']
 )
-def test_activations_that_are_none(tmp_path, name):
-    model_dir = made_runs.make_tile_run(tmp_path)
-    info = finished_runs.info_of(model_dir)
+def test_activations_that_are_none(stranger, name):
     for model in ('MLP', 'EarlyJoinSAGE', 'ConfigAttentionSAGE'):
         kwargs = json.dumps({'hidden_activation': name})
-        info['args'].update(model=model, model_kwargs_json=kwargs)
-        finished_runs.write_info(model_dir, info)
+        model_dir = stranger(model=model, model_kwargs_json=kwargs)
         with pytest.raises(ValueError, match=f'{model} does not take'):
             predict.load_predictor(model_dir, prediction.DataOptions(), '')
 
