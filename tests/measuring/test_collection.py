@@ -170,6 +170,7 @@ def test_bad_programs_and_folders_lose_nothing(tmp_path):
         collect(tmp_path)
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_is_done(tmp_path, monkeypatch, capsys):
     def stop(self, record):
         report_add(self, record)
@@ -222,12 +223,13 @@ def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path):
     assert lines == [{'done': 1}, {'done': 3}]
 
 
+@pytest.mark.slow
 def test_minutes_are_kept(tmp_path):
     began = time.monotonic()
-    changes = dict(passes=(1 << 30, 1 << 30), configs=40, minutes=0.1)
+    changes = dict(passes=(1 << 30, 1 << 30), configs=40, minutes=0.05)
     with pytest.raises(ValueError, match='nothing was measured: too little time'):
         collect(tmp_path, 'a', **changes)
-    assert 5.4 < time.monotonic() - began < 9  # 6 s, on a machine that others use
+    assert 2.7 < time.monotonic() - began < 6  # 3 s, on a machine that others use
     with pytest.raises(ValueError, match='spent on compiling 0 of 1 programs'):
         collect(tmp_path, 'a', minutes=1e-9)
 
