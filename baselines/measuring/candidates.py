@@ -8,6 +8,7 @@ import numpy as np
 
 from baselines.measuring import building
 from baselines.measuring import extents
+from baselines.measuring import kernels
 from baselines.measuring import tiling
 
 # A loop has at most so many rounds; each costs about a tenth of a microsecond.
@@ -64,10 +65,7 @@ def draw(plan: tiling.Plan, rng: np.random.Generator, count: int) -> List[tiling
         if len(found) == count:
             break
         drawn = tiles(
-            [
-                sized[-1] if rng.random() < 0.5 else sized[rng.integers(len(sized))]
-                for sized in choices
-            ]
+            [s[-1] if rng.random() < 0.5 else s[rng.integers(len(s))] for s in choices]
         )
         if fits(plan, drawn):
             found[drawn] = None
@@ -85,15 +83,11 @@ def fits(plan: tiling.Plan, tiles: tiling.Tiles) -> bool:
 
 def inputs_of(module: Any) -> List[dict]:
     """Returns what a worker has to know of each parameter of a module."""
-    [entry] = [c for c in module.computations if c.id == module.entry_computation_id]
-    parameters = sorted(
-        (i for i in entry.instructions if i.opcode == 'parameter'),
-        key=lambda i: i.parameter_number,
-    )
+    entry = kernels.entry_of(module)
+    parameters = [i for i in entry.instructions if i.opcode == 'parameter']
+    parameters.sort(key=lambda i: i.parameter_number)
     # Integers may be rows of another parameter.
-    longest = max(
-        (p.shape.dimensions[0] for p in parameters if p.shape.dimensions), default=2
-    )
+    longest = max((n for p in parameters for n in p.shape.dimensions[:1]), default=2)
     return [
         {
             'type': building.NUMPY_TYPES[p.shape.element_type],

@@ -17,6 +17,7 @@ from baselines.hlo import layout as hlo_layout
 from baselines.hlo import protos
 from baselines.measuring import building
 from baselines.measuring import candidates
+from baselines.measuring import kernels
 from baselines.measuring import tiles
 
 CONFIGURABLE = ('convolution', 'dot', 'reshape')
@@ -32,22 +33,15 @@ Config = Tuple[Orders, ...]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class LayoutItem:
-    """A program to measure."""
+class LayoutItem(kernels.Kernel):
+    """A program to measure, whole."""
 
-    name: str  # its graph id, which is the program's name
-    module: Any  # its HloModuleProto, as TensorFlow made it
     nodes: List[int]  # numbers of the configurable nodes among all instructions
 
     @property
     def program(self) -> str:
         """What it is cut from: itself."""
         return self.name
-
-    @property
-    def origin(self) -> str:
-        """What it is called in the module."""
-        return self.module.name
 
     def batch(
         self,
@@ -71,13 +65,11 @@ class LayoutItem:
         most = count if score is None else max(2, count // _GENERATIONS)
         drawn = draw(ranks, rng, most)
         if score is not None:
-            drawn = evolve(
-                ranks,
-                rng,
-                count,
-                drawn,
-                lambda configs: score(self.tuning([{'nodes': c} for c in configs])),
-            )
+
+            def scored(configs):
+                return score(self.tuning([{'nodes': config} for config in configs]))
+
+            drawn = evolve(ranks, rng, count, drawn, scored)
         return tiles.Batch(
             candidates.inputs_of(self.module),
             [{'nodes': config} for config in drawn],
@@ -105,9 +97,8 @@ class LayoutItem:
         tuning = self.tuning(described, times)
         nodes = graph.extract_graph(tuning.module)
         configs = hlo_layout.extract_configs(tuning, len(nodes.node_opcode))
-        records.write_layout(
-            path, raw_lib.layout_record(self.name, nodes, configs, False)
-        )
+        record = raw_lib.layout_record(self.name, nodes, configs, False)
+        records.write_layout(path, record)
 
 
 def items_of(
@@ -118,7 +109,7 @@ def items_of(
     if not nodes:
         skipped['nothing to configure'] = skipped.get('nothing to configure', 0) + 1
         return []
-    return [LayoutItem(program, module, nodes)]
+    return [LayoutItem(program, module, module.name, nodes)]
 
 
 def _shapes(module: Any) -> Iterator[List[Any]]:
