@@ -226,10 +226,10 @@ def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path):
 @pytest.mark.slow
 def test_minutes_are_kept(tmp_path):
     began = time.monotonic()
-    changes = dict(passes=(1 << 30, 1 << 30), configs=40, minutes=0.05)
-    with pytest.raises(ValueError, match='nothing was measured: too little time'):
+    changes = dict(passes=(1 << 30, 1 << 30), configs=40, minutes=0.1)
+    with pytest.raises(ValueError, match='too little time|spent on compiling'):
         collect(tmp_path, 'a', **changes)
-    assert 2.7 < time.monotonic() - began < 6  # 3 s, on a machine that others use
+    assert 5.4 < time.monotonic() - began < 10  # 6 s, on a machine that others use
     with pytest.raises(ValueError, match='spent on compiling 0 of 1 programs'):
         collect(tmp_path, 'a', minutes=1e-9)
 
