@@ -62,10 +62,10 @@ def settings_of(run: run_files.Run) -> Dict[str, Any]:
 def from_defaults(run: run_files.Run) -> Dict[str, Any]:
     """The settings that differ from the defaults, or from those of its recipe."""
     usual = _defaults(run)
-    recipe = run.args.get('recipe')
+    recipe = str(run.args.get('recipe') or '')
     if recipe in recipes.RECIPES:
         usual.update(recipes.settings(recipe, collection_of(run) or 'tile:xla'))
-    found = {'recipe': recipe} if recipe else {}
+    found: Dict[str, Any] = {'recipe': recipe} if recipe else {}
     for name, value in settings_of(run).items():
         if name not in _SAID and value != usual.get(name):
             found[name] = value

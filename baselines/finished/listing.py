@@ -57,8 +57,9 @@ def rows(folders: Sequence[str]) -> List[Row]:
         for model_dir in run_files.list_dirs(files.expand(folder)):
             try:
                 found.append(row(run_files.read(model_dir)))
-            except (ValueError, OSError) as error:
-                print(f'note: {text.one_line(error)}', file=sys.stderr)
+            except (ValueError, OSError, TypeError) as error:  # a stranger's file
+                where = run_files.run_file(model_dir)
+                print(f'note: {text.one_line(error, where)}', file=sys.stderr)
     return found
 
 

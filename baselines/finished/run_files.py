@@ -60,9 +60,8 @@ class Run:
         """How long it took; of old runs, its epochs; None where neither is known."""
         seconds = self.info.get('seconds')
         if seconds is None:
-            curve = self.curve
-            parts = [curve.get(name) for name in ('train_seconds', 'val_seconds')]
-            seconds = sum(map(sum, parts)) if all(parts) else None
+            parts = [self.curve.get(name) for name in ('train_seconds', 'val_seconds')]
+            seconds = sum(sum(part or ()) for part in parts) if all(parts) else None
         return seconds if isinstance(seconds, (int, float)) else None
 
     @property
