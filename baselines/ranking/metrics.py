@@ -11,7 +11,6 @@ from typing import Callable, Dict, Iterable, List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-import scipy.stats
 
 Graph = Tuple[ArrayLike, ArrayLike]
 
@@ -144,7 +143,9 @@ def kendall_tau(scores: ArrayLike, runtimes: ArrayLike) -> float:
     scores, runtimes = (
         x.astype(np.float64) if x.dtype.kind == 'f' else x for x in (scores, runtimes)
     )
-    return float(scipy.stats.kendalltau(scores, runtimes)[0])
+    from scipy import stats  # late: a ranking by itself need not wait for it
+
+    return float(stats.kendalltau(scores, runtimes)[0])
 
 
 def random_top_k_error(runtimes: ArrayLike, k: int) -> float:
@@ -203,7 +204,9 @@ def bootstrap_interval(
         return float('nan'), float('nan')
     if values.min() == values.max():
         return float(values[0]), float(values[0])
-    low, high = scipy.stats.bootstrap(
+    from scipy import stats
+
+    low, high = stats.bootstrap(
         (values,),
         np.mean,
         n_resamples=_RESAMPLES,

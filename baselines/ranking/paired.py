@@ -3,7 +3,6 @@
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence
 
 import numpy as np
-import scipy.stats
 
 from baselines import text
 from baselines.ranking import metrics
@@ -122,7 +121,9 @@ def _by_program(pairs: _Pairs) -> List[np.ndarray]:
 
 def _signed_rank(gains: np.ndarray) -> float:
     """p of Wilcoxon's test that gains are symmetric about 0, two-sided."""
-    return float(scipy.stats.wilcoxon(gains).pvalue) if gains.any() else 1.0
+    from scipy import stats
+
+    return float(stats.wilcoxon(gains).pvalue) if gains.any() else 1.0
 
 
 def _over_runs(name: str, values: np.ndarray) -> Dict[str, Any]:

@@ -172,6 +172,7 @@ def rank_modules(
     paths = reading.find_files(inputs)
     candidates = candidates_lib.read(candidates_file) if candidates_file else None
     predictor = predict.load_predictor(model_dir, data, models_file)
+    predictor.scores_once = True
     model_dir = predictor.run.model_dir
     content = io.StringIO()
     printed = choices_files.writer_to(content, model_dir, '.json', top)

@@ -36,6 +36,8 @@ class Task(abc.ABC):
         normalizer: what features are scaled by.
         model: the graph model that scores; None where trees do alone.
         trees: that score, alone or beside a graph model.
+        scores_once: whether the process ends when it has scored, so that a few small
+            graphs are not worth compiling for.
     """
 
     config_class: type
@@ -46,6 +48,7 @@ class Task(abc.ABC):
     normalizer: normalizer_lib.Normalizer
     model: Optional[tf.keras.Model] = None
     trees: Optional[trees_lib.Trees] = None
+    scores_once = False
 
     def open_whole(self, split: str) -> splits.PackedSplit:
         """Opens a split as it is on disk, packing it on first use."""

@@ -21,6 +21,9 @@ from baselines.training import loop
 from baselines.training import losses
 from baselines.training import trees as trees_lib
 
+# Slices that are scored before compiling would have been.
+_FEW_ITEMS = 16
+
 # Steps between two looks at the progress bar.
 _STEPS_PER_CHUNK = 50
 
@@ -53,7 +56,10 @@ class Tiles(task.Task):
 
     def model_scores(self, graphs, numbers=None):
         if self._scorer is None:  # compiled once for all splits
-            self._scorer = scoring.TileScorer(self.model, graphs)
+            cells = np.diff(graphs.store.node_offsets) @ graphs.store.config_counts
+            little = cells <= _FEW_ITEMS * graphs_lib.CELLS_PER_ITEM
+            once = self.scores_once and little and len(graphs.store) <= _FEW_ITEMS
+            self._scorer = scoring.TileScorer(self.model, graphs, not once)
         return (s for _, s in self._scorer.of(graphs).score_all(numbers))
 
     @staticmethod

@@ -40,11 +40,21 @@ class TileScorer:
             lists at random, several times, and scores averaged; the same
             lists every time.
         graphs: the kernels to score.
+        compiled: whether to compile, which takes two seconds, and pays from some
+            dozens of slices on.
     """
 
-    def __init__(self, model: tf.keras.Model, graphs: graphs_lib.TileGraphs):
+    def __init__(
+        self,
+        model: tf.keras.Model,
+        graphs: graphs_lib.TileGraphs,
+        compiled: bool = True,
+    ):
         self._graphs = graphs
         self._take(model)
+        if not compiled:
+            self._score = self._score_one_by_one
+            return
         self._score = self._compiled(_PARALLEL_ITEMS)
         try:
             traced = self._score.get_concrete_function()

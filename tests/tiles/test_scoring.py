@@ -129,6 +129,13 @@ def test_what_joins_late_is_scored_whole(graphs, monkeypatch):
     assert sorted(model.cells) == sorted(n * c for _, n, _, c in _KERNELS)
 
 
+def test_without_compiling_and_of_other_kernels(graphs):
+    scorer = scoring.TileScorer(_Sums(), graphs, compiled=False)
+    _assert_scores(scorer.score_all(), range(5))
+    _assert_scores(scorer.of(graphs).score_all(), range(5))
+    _assert_scores(scoring.TileScorer(_Sums(), graphs).of(graphs).score_all(), range(5))
+
+
 def test_chosen_configurations(graphs):
     kernels = np.array([2, 0, 1, 2])
     configs = [np.array(c) for c in ([699, 0, 5, 5], [1], [4, 3, 2, 1], [7])]
