@@ -10,7 +10,7 @@ from baselines.finished import differences
 from baselines.finished import finding
 from baselines.finished import run_files
 
-_MOST_WORDS = 44  # letters of what differs
+_MOST_WORDS = 30  # letters of what differs
 
 
 class Row(NamedTuple):
@@ -53,8 +53,8 @@ def rows(folders: Sequence[str]) -> List[Row]:
         folders: that trainings wrote to.
     """
     found = []
-    for folder in folders:
-        for model_dir in run_files.list_dirs(files.expand(folder)):
+    for folder in dict.fromkeys(map(files.expand, folders)):
+        for model_dir in run_files.list_dirs(folder):
             try:
                 found.append(row(run_files.read(model_dir)))
             except (ValueError, OSError, TypeError) as error:  # a stranger's file
@@ -115,12 +115,18 @@ def to_json(found: Sequence[Row]) -> List[Dict[str, Any]]:
 
 
 def table(found: Sequence[Row]) -> List[str]:
-    """Lays rows out, one folder after the other, names of directories shortened.
+    """Lays rows out, names of directories shortened.
 
-    The column `run` is what `--dir` takes, of a folder where trainings do not
-    write by default with the folder before it.
+    The column `run` is what `--dir` takes; runs of other folders than those where
+    trainings write have theirs before it, or one above the table if it is the same.
     """
-    defaults = finding.default_folders()
+    folders = {os.path.dirname(one.path) for one in found}
+    known = {*finding.default_folders()}
+    above = []
+    if len(folders) == 1 and not folders <= known:
+        above = [f'{files.shown(*folders)}/', '']
+        known = folders
+    first = 5 * (len({one.when[:4] for one in found}) == 1)  # without the year
     seeds_known = any(one.seed is not None for one in found)
     head = ['when', 'model', 'collection', *(['seed'] * seeds_known)]
     lines = [[*head, 'differs from defaults', 'best valid', 'minutes', 'run']]
@@ -135,15 +141,15 @@ def table(found: Sequence[Row]) -> List[str]:
         score = '-' if one.score is None else f'{one.measure} {one.score:.3f}'
         lines.append(
             [
-                one.when[:16].replace('T', ' '),
+                one.when[first:16].replace('T', ' '),
                 text.printable(one.model),
                 one.collection,
                 *([seed] * seeds_known),
                 differs,
                 score,
                 text.cell(one.minutes, '.1f'),
-                name if folder in defaults else os.path.join(files.shown(folder), name),
+                name if folder in known else os.path.join(files.shown(folder), name),
             ]
         )
     align = '<<<' + '>' * seeds_known + '<>><'
-    return text.table(lines, align, rules=[1])
+    return above + text.table(lines, align, rules=[1])

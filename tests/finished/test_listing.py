@@ -104,15 +104,30 @@ def _folder(tmp_path):
 def test_the_table(folder, capsys, monkeypatch):
     monkeypatch.setenv('TZ', 'UTC')
     assert processes.command('runs', '--out_dir', folder, '--sort', 'score') == 0
-    lines = capsys.readouterr().out.splitlines()
+    above, _, *lines = capsys.readouterr().out.splitlines()
+    assert above == f'{folder}/'
     assert lines[0].split('  ')[0] == 'when'
     assert lines[2].split()[2:] == [
         *('ResModel', 'layout:nlp:default', '-', '-', 'OPA', '0.800', '-'),
-        f'{folder}/model_ccccdddd',
+        'model_ccccdddd',
     ]
     assert lines[3].split()[2:] == [
         *('MLP', 'tile:xla', '3', 'lr=.01', 'OPA', '0.700', '1.5'),
+        'model_aaaabbbb',
+    ]
+
+
+def test_runs_of_several_folders_say_which(folder, tmp_path, capsys):
+    other = tmp_path / 'other'
+    other.mkdir()
+    for name in ('model_ccccddddee', 'run_ccccddddee.jsonz'):
+        (folder / name).rename(other / name)
+    words = ('runs', '--out_dir', folder, other, folder, '--sort', 'model')
+    assert processes.command(*words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[-1] for line in lines[2:]] == [
         f'{folder}/model_aaaabbbb',
+        f'{other}/model_ccccdddd',
     ]
 
 
@@ -129,7 +144,7 @@ def test_a_damaged_run_file_is_named_and_left_out(folder, capsys):
     (folder / 'run_ccccddddee.jsonz').write_bytes(b'')
     assert processes.command('runs', '--out_dir', folder) == 0
     captured = capsys.readouterr()
-    assert len(captured.out.splitlines()) == 3
+    assert len(captured.out.splitlines()) == 5
     assert 'run_ccccddddee.jsonz is damaged' in captured.err
 
 
