@@ -309,6 +309,16 @@ def test_a_recipe_stands_in_for_defaults(capsys):
     assert max(map(len, printed.splitlines())) <= 80
 
 
+def test_a_recipe_goes_without_trees_where_lightgbm_is_missing(capsys, monkeypatch):
+    pytest.importorskip('lightgbm')
+    assert _parsed(config.TileConfig, '--recipe=strong').trees
+    assert 'pip install' not in capsys.readouterr().out
+    monkeypatch.setattr(recipes, 'has_trees', lambda: False)
+    assert not _parsed(config.TileConfig, '--recipe=strong').trees
+    note = 'note: the graph model alone; with trees: pip install -e .[trees]'
+    assert note in capsys.readouterr().out.splitlines()
+
+
 def test_what_is_given_goes_before_the_recipe():
     settings = _parsed(config.TileConfig, '--recipe=strong', '--configs=10')
     # Given, though it is the default.

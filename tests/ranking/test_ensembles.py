@@ -14,6 +14,14 @@ def test_min_max():
     assert ensembles.min_max([7.0]).tolist() == [0.0]
 
 
+def test_standard():
+    # A mean of 3 and a standard deviation of 2.
+    assert ensembles.standard([1, 5, 1, 5]).tolist() == [-1, 1, -1, 1]
+    assert ensembles.standard([4, 4]).tolist() == [0, 0]
+    members = [[1, 5, 1, 5], [20, 20, 10, 10]]
+    assert ensembles.average(members, by='standard').tolist() == [0, 1, -1, 0]
+
+
 def test_ranks():
     assert ensembles.ranks([30, 10, 20]).tolist() == [1.0, 0.0, 0.5]
     # Places 0, 1.5, 1.5, 3 of 0..3 and 1, 1, 1, 3.5, 3.5 of 0..4.
