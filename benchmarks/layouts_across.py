@@ -12,7 +12,8 @@ real ones that it never saw: --real is a folder with <search>/<split>/<program>.
 
 With --adapt models are trained on some configurations of unet3d, a fifth of them to
 validate on, and tested on all others; equal configurations are on one side.
-`adapted` has begun with the weights of its run on `drawn` (--init_from).
+`adapted` has begun with the weights of its run on `roofline` (--init_from); an epoch
+is one step, --steps in all.
 
 Figures are Kendall's tau, the mean over programs, plus or minus the standard
 deviation over seeds; on real programs also over different configurations, each with
@@ -51,6 +52,7 @@ _SOURCES = ('drawn', 'roofline')
 _REAL = ('default/train/unet3d', 'random/valid/unet_3d.4x4.bf16')
 _ADAPTED = 'unet3d'
 _SIZES = (25, 50, 100, 400)
+_BEGUN = 'roofline'
 
 Taus = Dict[str, List[float]]  # by target; of real programs two
 
@@ -296,16 +298,13 @@ def _adaptation(args, chosen: Sequence[Row], folders: Sequence[str]) -> str:
                 path, os.path.join(args.work, 'data', source, 'xla/random'), size, seed
             )
             targets = {str(size): [_split(args.work, source, 'test')]}
-            alone = {
-                'batch': 1,
-                'configs': min(size // 3, 64),
-                'validation_configs': 300,
-            }
+            alone = {'epochs': args.steps, 'early_stop': args.steps, 'batch': 1}
+            alone['configs'] = min(size // 3, 64)
             for row in chosen:
                 one = row._replace(settings={**row.settings, **alone})
                 begun = {row.name: ''}
                 if row.name != 'Trees':
-                    first = Run(args, row, 'drawn', seed).model_dir()
+                    first = Run(args, row, _BEGUN, seed).model_dir()
                     begun[f'{row.name}, adapted'] = first
                 for name, init_from in begun.items():
                     taus = Run(args, one, source, seed, init_from).taus(targets)
