@@ -26,7 +26,7 @@ TILE_TRAINING: Mapping[str, Any] = {
 }
 LAYOUT_TRAINING: Mapping[str, Any] = {
     'epochs': 300,
-    'early_stop': 300,
+    'early_stop': 100,
     'batch': 4,
     'configs': 32,
     'keep_nodes': -1,

@@ -15,10 +15,12 @@ from tests.helpers import layout_runs
 
 pytestmark = pytest.mark.slow
 
+_RESNET = dict(model='ResModel', models_file='')
+
 
 @pytest.fixture(name='source', scope='module')
 def _source(layout_root):
-    return layout_runs.train(layout_root, epochs=1, lr=0.1, **layout_runs.TINY)[0]
+    return layout_runs.train(layout_root, epochs=1, **_RESNET)[0]
 
 
 @pytest.fixture(name='root', scope='module')
@@ -37,14 +39,13 @@ def _root(tmp_path_factory):
 
 def _weights(model_dir, root):
     options = prediction.DataOptions(str(root / 'data'), str(root / 'cache'))
-    own = layout_runs.TINY['models_file']
-    predictor = predict.load_predictor(str(model_dir), options, own)
+    predictor = predict.load_predictor(str(model_dir), options)
     return [v.numpy() for v in predictor.model.variables], predictor
 
 
 def test_weights_and_scaling_are_those_of_the_source(source, root):
     changed, _ = layout_runs.train(
-        root, epochs=1, lr=1e-12, init_from=str(source), **layout_runs.TINY
+        root, epochs=1, lr=1e-12, init_from=str(source), **_RESNET
     )
     wanted, first = _weights(source, root)
     found, then = _weights(changed, root)
@@ -52,8 +53,8 @@ def test_weights_and_scaling_are_those_of_the_source(source, root):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-9)
     assert then.normalizer.to_json() == first.normalizer.to_json()
     assert then.run.args['init_from'] == str(source)
-    # Without it the new data's scaling, and weights of 0.
-    alone, _ = layout_runs.train(root, epochs=1, lr=1e-12, **layout_runs.TINY)
+    # Without it the new data's scaling, and random weights.
+    alone, _ = layout_runs.train(root, epochs=1, lr=1e-12, seed=1, **_RESNET)
     found, then = _weights(alone, root)
     assert any(np.abs(a - b).max() > 1e-3 for a, b in zip(wanted, found))
     assert then.normalizer.to_json() != first.normalizer.to_json()
@@ -63,10 +64,13 @@ def test_weights_and_scaling_are_those_of_the_source(source, root):
     'changes, words',
     [
         ({'init_from': '/none/model_0'}, '--init_from: there is no directory /none'),
-        ({'model': 'HybridSAGE'}, 'has --model=Tiny, not HybridSAGE; pass the same'),
         (
-            {'model_kwargs_json': '{"start": 2}'},
-            'has --model_kwargs_json={}, not {"start": 2}; pass the same',
+            {'model': 'HybridSAGE'},
+            'has --model=ResModel, not HybridSAGE; pass the same',
+        ),
+        (
+            {'model_kwargs_json': '{"num_gnns": 2}'},
+            'has --model_kwargs_json={}, not {"num_gnns": 2}; pass the same',
         ),
         ({'features': 'signlog'}, 'has --features=minmax, not signlog; pass the same'),
         ({'mod128': True}, 'has --mod128=False, not True; pass the same'),
@@ -74,9 +78,7 @@ def test_weights_and_scaling_are_those_of_the_source(source, root):
 )
 def test_other_settings_are_refused(source, root, changes, words):
     with pytest.raises(ValueError, match=words) as refused:
-        layout_runs.train(
-            root, **{**layout_runs.TINY, 'init_from': str(source), **changes}
-        )
+        layout_runs.train(root, **{**_RESNET, 'init_from': str(source), **changes})
     assert str(refused.value).startswith('--init_from: ')
     assert '\n' not in str(refused.value)
 
@@ -90,7 +92,7 @@ def test_other_data_are_refused(source, root, tmp_path):
     with pytest.raises(
         ValueError, match='knows opcodes below .*, but the data have 255'
     ):
-        layout_runs.train(tmp_path, init_from=str(source), **layout_runs.TINY)
+        layout_runs.train(tmp_path, init_from=str(source), **_RESNET)
 
 
 def test_a_run_of_the_other_task_is_refused(source):
@@ -109,6 +111,6 @@ def test_a_run_without_a_normaliser_is_refused(source, root, tmp_path, monkeypat
     stripped = runs.load(str(source))
     del stripped.info['normalizer']
     monkeypatch.setattr(runs, 'load', lambda name: stripped)
-    settings = layout_runs.settings(root, init_from=str(source), **layout_runs.TINY)
+    settings = layout_runs.settings(root, init_from=str(source), **_RESNET)
     with pytest.raises(ValueError, match='holds no normaliser: this code did not'):
         starting.read(settings, None, 1)
