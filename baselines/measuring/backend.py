@@ -75,13 +75,12 @@ class Program:
 
     def optimised(self) -> bytes:
         """Returns the HloModuleProto after XLA's passes, serialised."""
-        [module] = self._executable.hlo_modules()
-        return module.as_serialized_hlo_module_proto()
+        return self._executable.hlo_modules()[0].as_serialized_hlo_module_proto()
 
     def text(self) -> str:
         """Returns the module after XLA's passes as text, without remarks."""
-        [module] = self._executable.hlo_modules()
-        return re.sub(r', metadata=\{[^}]*\}', '', module.to_string())
+        text = self._executable.hlo_modules()[0].to_string()
+        return re.sub(r', metadata=\{[^}]*\}', '', text)
 
 
 class Backend:

@@ -8,7 +8,7 @@ its runtime.  Halves of the passes that rank alike say that it is not noise.
 import dataclasses
 import math
 import time
-from typing import Callable, List, Optional, Sequence
+from typing import Callable, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -116,8 +116,7 @@ def kendall_tau(a: np.ndarray, b: np.ndarray) -> float:
     return float((first * second).sum()) / scale if scale else 0.0
 
 
-@dataclasses.dataclass(frozen=True)
-class Ratio:
+class Ratio(NamedTuple):
     """A paired comparison: how many times one is faster than the other."""
 
     speedup: float  # the median over passes

@@ -155,8 +155,8 @@ def _judged(name, batch, found, numbers, measured, reasons) -> Tuned:
         measured=measured,
         candidates=len(batch.described),
         config={'number': number, **batch.described[number]},
-        null=[null.speedup, null.low, null.high],
-        tried=[ratio.speedup, ratio.low, ratio.high],
+        null=list(null),
+        tried=list(ratio),
         dropped=reasons,
     )
 
