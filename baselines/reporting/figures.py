@@ -78,13 +78,15 @@ def curves(runs: Sequence[Run]) -> List[svg.Picture]:
 
         def draw_losses(axes):
             for number, (run, pair) in enumerate(zip(runs, losses)):
-                for values, style, what in zip(pair, ('-', '--'), ('train', 'valid')):
+                for values, style, label in zip(
+                    pair, ('-', '--'), (_short(run.name), None)
+                ):
                     axes.plot(
                         np.arange(1, len(values) + 1),
                         values,
                         style,
                         color=svg.colour(number),
-                        label=f'{_short(run.name)}, {what}',
+                        label=label,
                     )
             _epochs(axes, 'loss')
 
@@ -203,7 +205,7 @@ def programs(runs: Sequence[Run], key: str, title: str) -> svg.Picture:
         if not tau and key != 'opa' and most > 1:  # a few take many times as long
             axes.set_xscale('function', functions=(np.log1p, np.expm1))
             _steps(axes.set_xticks, 0, most)
-        axes.set_yticks(range(len(names)), [_short(name, 24) for name in names])
+        axes.set_yticks(range(len(names)), [_short(name) for name in names])
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.set_xlabel(title)
         axes.grid(axis='y', visible=False)
@@ -448,5 +450,6 @@ def _steps(set_ticks, least: float, most: float) -> None:
     set_ticks(ticks, [f'{tick:g}' for tick in ticks])
 
 
-def _short(name: str, width: int = 30) -> str:
+def _short(name: str, width: int = 24) -> str:
+    """A name for a legend: two of them fit into the width of a picture."""
     return text.shortened(text.printable(name), width)
