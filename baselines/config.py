@@ -174,6 +174,13 @@ class _Config(Optimisation):
         'is one in --out_dir.',
         shapes=False,
     )
+    strategy: str = _setting(
+        '',
+        'One training on several devices: mirrored, all GPUs of this machine; workers, '
+        'the processes of TF_CONFIG (docs/clusters.md).',
+        choices=('', 'mirrored', 'workers'),
+        shapes=False,
+    )
     recipe: str = _setting(
         '',
         'strong: the settings that did best on the simulated data of this '

@@ -236,7 +236,7 @@ def test_the_training_loop_touches_no_file():
     loop = {f'baselines/training/{name}.py' for name in names}
     files = {'os', 'io', 'pathlib', 'tempfile', 'shutil', 'gzip', 'baselines'}
     allowed = {f'baselines.training.{name}' for name in names}
-    allowed |= {'baselines.config', 'baselines.text'}  # what settings there are; words
+    allowed |= {'baselines.config', 'baselines.text', 'baselines.training.devices'}
     for source in _package():
         if source.name in loop:
             _report(

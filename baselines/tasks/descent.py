@@ -1,5 +1,7 @@
 """A graph model of a training, made better step by step."""
 
+import dataclasses
+import math
 from typing import Any, Callable, Dict, Iterator, Mapping
 
 import numpy as np
@@ -38,24 +40,25 @@ class Descent:
         )
         self._batch = self._batch_size()
         self._steps = job.steps_of(len(job.chosen), self._batch)
-        job.model = job.make_model(
-            config.model,
-            kwargs,
-            job.own.models,
-            config.configs,
-            job.num_ops,
-            job.normalizer,
-        )
+        share = job.devices.batch(self._batch)
+        job.model = trained = self._new_model(kwargs)
         if job.start:
             runs.read_weights(job.start.run, job.model)
+        if job.devices.is_distributed:
+            with job.devices.scope():
+                trained = self._new_model(kwargs)
         job.packer = job.inputs(job.graphs['train'])
         self.trainer = loop.Trainer(
-            job.model,
+            trained,
             self._loss,
             optimisation.Optimiser(config, config.epochs * self._steps),
-            lambda packed, step: job.unpack(packed, step, self._batch, config.configs),
-            job.packer.signature(self._batch),
+            lambda packed, step: job.unpack(packed, step, share, config.configs),
+            job.packer.signature(share),
+            job.devices,
         )
+        if job.devices.is_distributed:
+            self.trainer.set_weights(job.model.get_weights())
+            self._trace()
 
     def words(self) -> str:
         """What is trained, for people."""
@@ -73,14 +76,58 @@ class Descent:
             early_stop=config.early_stop,
             steps_per_epoch=self._steps,
             chunks=self._epochs(),
-            validate=self._validator(),
+            validate=self._agreed(self._validator()),
             after_epoch=after_epoch,
-            say=tqdm.tqdm.write,
+            say=tqdm.tqdm.write if self._job.devices.is_chief else _say_nothing,
             patience_steps=getattr(config, 'early_stop_steps', 0),
             known=self._job.start is not None
             or getattr(self._job.model, 'ranks_untrained', False),
         )
+        self._take_weights()
         return {'train_curve': state.curve, 'best_epoch': state.best_epoch}
+
+    def _new_model(self, kwargs: Mapping[str, Any]) -> tf.keras.Model:
+        job, config = self._job, self._job.config
+        return job.make_model(
+            config.model,
+            kwargs,
+            job.own.models,
+            config.configs,
+            job.num_ops,
+            job.normalizer,
+        )
+
+    def _trace(self) -> None:
+        """Calls the model that is not trained itself: Keras saves no other."""
+        job, batch, configs = self._job, self._batch, self._job.config.configs
+        tf.function(
+            lambda packed: job.model(job.unpack(packed, 0, batch, configs)[0]),
+            input_signature=[job.packer.signature(batch)],
+        ).get_concrete_function()
+
+    def _take_weights(self) -> None:
+        """Gives the model that scores what the replicas have learned."""
+        if self.trainer.model is not self._job.model:
+            self._job.model.set_weights(self.trainer.model.get_weights())
+
+    def _agreed(
+        self, validate: Callable[[], loop.Validation]
+    ) -> Callable[[], loop.Validation]:
+        """The same, of which every process has what the chief finds."""
+        devices = self._job.devices
+        if not devices.is_distributed:
+            return validate
+
+        def agreed():
+            found = [math.nan] * 3
+            if devices.is_chief:
+                self._take_weights()
+                measured = dataclasses.astuple(validate())
+                found = [math.nan if value is None else value for value in measured]
+            told = devices.agree(found)
+            return loop.Validation(*(None if math.isnan(x) else x for x in told))
+
+        return agreed
 
     def _batch_size(self) -> int:
         """Returns --batch, or less where there are fewer graphs, and says so."""
@@ -153,6 +200,10 @@ class Descent:
             return None
         labels, scores = (np.stack(part) for part in zip(*lists))
         return float(self._loss(labels.astype(np.float32), scores))
+
+
+def _say_nothing(line: str) -> None:
+    """What workers other than the chief say."""
 
 
 def count_weights(model: tf.keras.Model) -> int:

@@ -157,9 +157,10 @@ class Training(Layouts, training.Training):
         for numbers in batches:
             drawn = self._sampler.draw(rng, numbers, self.config.configs)
             kept = segments_lib.draw_segments(rng, [self._cuts[n] for n in numbers])
-            packed = self.packer.items(
+            shares = self.devices.share(
                 numbers[np.newaxis], drawn.configs[np.newaxis], kept[np.newaxis]
             )
+            packed = self.packer.items(*shares)
             yield loop.Chunk(packed, 1)
 
     def chosen_scores(self, chosen):

@@ -133,7 +133,8 @@ class Training(Tiles, training.Training):
             drawn = sampling.draw_configs(
                 rng, counts[some.reshape(-1)], self.config.configs
             )
-            packed = self.packer.training_items(some, drawn.reshape(*some.shape, -1))
+            shares = self.devices.share(some, drawn.reshape(*some.shape, -1))
+            packed = self.packer.training_items(*shares)
             yield loop.Chunk(packed, len(some))
 
     def chosen_scores(self, chosen):

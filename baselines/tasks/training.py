@@ -1,6 +1,7 @@
 """A training from the settings to the run that it leaves."""
 
 import abc
+import contextlib
 import dataclasses
 import datetime
 import math
@@ -29,6 +30,7 @@ from baselines.tasks import descent
 from baselines.tasks import resuming
 from baselines.tasks import starting
 from baselines.tasks import task
+from baselines.training import devices as devices_lib
 from baselines.training import events as events_lib
 from baselines.training import loop
 from baselines.training import losses
@@ -94,6 +96,9 @@ class Training(task.Task):
         # Its names, before data are read.
         losses.CombinedLoss(config.losses, own=self.own.losses)
         _check_settings(config)
+        if config.strategy and config.model == trees_lib.NAME:
+            raise ValueError(f'--strategy is not for --model={trees_lib.NAME}')
+        self.devices = devices_lib.of(config.strategy)
         tf.keras.utils.set_random_seed(config.seed)
         whole = {split: self.open_whole(split) for split in collections.SPLITS}
         self.stores = folds.with_fold(config.fold, whole, self.program_of)
@@ -142,6 +147,8 @@ class Training(task.Task):
     def run(self, after_epoch: AfterEpoch = lambda state: None) -> str:
         """Trains, measures and ranks; returns the model directory.
 
+        Of several workers the chief does; the others train, and return ''.
+
         Args:
             after_epoch: see `train.train`.
 
@@ -150,37 +157,44 @@ class Training(task.Task):
             OSError: something cannot be written.
         """
         unfinished = resuming.Unfinished(self.config, self.stores, self._trainer)
-        with unfinished:
+        chief = self.devices.is_chief
+        with self.devices.watched(), unfinished if chief else contextlib.nullcontext():
             run = unfinished.finished()
             if run:
                 print('note: --resume: the run of these settings is finished already')
             else:
                 run = self._fit(unfinished, after_epoch)
-            self._write_ranking(run)
-            unfinished.remove()
-        return run.model_dir
+            if chief:
+                self._write_ranking(run)
+                unfinished.remove()
+            self.devices.agree([0.0])  # none leaves while another one works
+        return run.model_dir if run else ''
 
     def _fit(
         self, unfinished: resuming.Unfinished, after_epoch: AfterEpoch
-    ) -> runs.Run:
-        """Trains, measures, ranks and saves the run."""
+    ) -> Optional[runs.Run]:
+        """Trains; the chief measures, ranks and saves the run."""
+        chief = self.devices.is_chief
 
         events = None
-        if self.config.tensorboard:
+        if self.config.tensorboard and chief:
             folder = os.path.join(self.config.out_dir, 'tensorboard')
             events = events_lib.Events(os.path.join(folder, unfinished.run_hash))
 
         def ended(state: loop.State) -> None:
-            unfinished.keep(state)
+            if chief:
+                unfinished.keep(state)
             if events:
                 events.after_epoch(state)
             after_epoch(state)
 
         with self.checked(*self.stores.values()):
             found: Dict[str, Any] = {}
-            for learner in self.learners:
+            for learner in self.learners if chief else self.learners[:1]:
                 # Of two the first one's curve is kept.
                 found = {**learner.fit(unfinished, ended), **found}
+            if not chief:
+                return None
             info = {**found, **self._finish()}
         if events:
             settings = config_lib.to_json(self.config)

@@ -5,6 +5,7 @@ steps.  One compiled function runs all steps of a chunk, so that neither Python
 nor the input pipeline stands between two steps.
 """
 
+import contextlib
 import dataclasses
 import math
 import time
@@ -13,6 +14,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 import numpy as np
 import tensorflow as tf
 
+from baselines.training import devices as devices_lib
 from baselines.training import optimisation
 from baselines.training import progress
 
@@ -64,6 +66,7 @@ class Trainer:
         optimiser: learning rate, clipping, weight decay and averaging.
         unpack: cuts a step's graph and labels out of packed tensors.
         signature: types of the packed tensors, by name.
+        devices: where the replicas are; the model is one of theirs.
     """
 
     def __init__(
@@ -73,15 +76,18 @@ class Trainer:
         optimiser: optimisation.Optimiser,
         unpack: Unpack,
         signature: Dict[str, tf.TensorSpec],
+        devices: Optional[devices_lib.Devices] = None,
     ):
         self.model = model
         self.loss = loss
         self._unpack = unpack
         self._optimiser = optimiser
-        self.optimizer = optimiser.adam()
-        # Moments have to exist before the compiled loop: it can make none.
-        self.optimizer._create_all_weights(model.trainable_variables)
-        self._averager = optimiser.averager(model.trainable_variables)
+        self._devices = devices or devices_lib.Devices()
+        with self._devices.scope():
+            self.optimizer = optimiser.adam()
+            # Moments have to exist before the compiled loop: it can make none.
+            self.optimizer._create_all_weights(model.trainable_variables)
+            self._averager = optimiser.averager(model.trainable_variables)
         self._compiled = tf.function(
             self._run_chunk, input_signature=[signature, tf.TensorSpec([], tf.int32)]
         )
@@ -118,31 +124,52 @@ class Trainer:
         """Puts back what `state` returned."""
         weights = len(self.model.get_weights())
         moments = weights + len(self.optimizer.get_weights())
-        self.model.set_weights(state[:weights])
-        self.optimizer.set_weights(state[weights:moments])
-        self._averager.restore(state[moments:])
+        self.set_weights(state[:weights])
+        with self._devices.scope():
+            self.optimizer.set_weights(state[weights:moments])
+            self._averager.restore(state[moments:])
 
-    def averaged(self):
+    def set_weights(self, weights: List[np.ndarray]) -> None:
+        """Gives the model its weights, on every device."""
+        with self._devices.scope():
+            self.model.set_weights(weights)
+
+    @contextlib.contextmanager
+    def averaged(self) -> Iterator[None]:
         """Within this context the model has its averaged weights."""
-        return self._averager.averaged()
+        averaged = self._averager.averaged()
+        with self._devices.scope():
+            averaged.__enter__()
+        try:
+            yield
+        finally:
+            with self._devices.scope():
+                averaged.__exit__(None, None, None)
 
     def _run_chunk(self, packed, steps):
         loss_sum, correct, total = 0.0, 0.0, 0.0
+        strategy = self._devices.strategy
         for step in tf.range(steps):
-            graph, labels = self._unpack(packed, step)
-            loss, scores = self._step(graph, labels)
+            found = strategy.run(self._step, args=(packed, step))
+            loss, right, pairs = (
+                strategy.reduce(tf.distribute.ReduceOp.SUM, part, axis=None)
+                for part in found
+            )
             loss_sum += loss
-            right, pairs = count_ordered_pairs(labels, scores)
             correct += right
             total += pairs
         return loss_sum, correct, total
 
-    def _step(self, graph, labels):
+    def _step(self, packed, step):
+        """A replica's part of a step, of which all are added up."""
+        graph, labels = self._unpack(packed, self._devices.item(step))
+        replicas = self._devices.replicas
         variables = self.model.trainable_variables
         with tf.GradientTape() as tape:
             scores = self.model(graph, training=True)
-            loss = self.loss(labels, scores)
+            loss = self.loss(labels, scores) / replicas
             penalties = self.model.losses
+            penalties = [penalty / replicas for penalty in penalties]
             objective = tf.add_n([loss] + penalties) if penalties else loss
         gradients = tape.gradient(objective, variables)
         # Embedding gradients as dense matrices: the tables are small, and
@@ -151,7 +178,7 @@ class Trainer:
         self._optimiser.decay(self.optimizer, variables)
         self.optimizer.apply_gradients(zip(gradients, variables))
         self._averager.update(self.optimizer.iterations)
-        return loss, scores
+        return loss, *count_ordered_pairs(labels, scores)
 
 
 def count_ordered_pairs(labels: tf.Tensor, scores: tf.Tensor):
@@ -276,7 +303,7 @@ def fit(
             )
         )
     if state.best_weights:
-        trainer.model.set_weights(state.best_weights)
+        trainer.set_weights(state.best_weights)
     return state
 
 

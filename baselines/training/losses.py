@@ -304,7 +304,8 @@ class CombinedLoss(tf.keras.losses.Loss):
         noise: float = NOISE,
         own: Optional[Mapping[str, _Function]] = None,
     ):
-        super().__init__(name='combined_loss')
+        # A scalar already; replicas add theirs up.
+        super().__init__(tf.keras.losses.Reduction.SUM, name='combined_loss')
         parts = _parse(spec)
         total = sum(weight for _, weight in parts)
         known = {**_LOSSES, **{n: _own(f) for n, f in (own or {}).items()}}

@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from baselines import config
+from baselines.training import devices
 
 
 class Optimiser:
@@ -67,10 +68,11 @@ class Optimiser:
         decay = self._settings.weight_decay
         if not decay:
             return
-        rate = optimizer._decayed_lr(tf.float32)
-        for variable in variables:
-            if variable.shape.rank > 1:
-                variable.assign(variable * (1.0 - rate * decay))
+        factor = 1.0 - optimizer._decayed_lr(tf.float32) * decay
+        matrices = [v for v in variables if v.shape.rank > 1]
+        devices.update(
+            lambda v, factor: v.assign(v * factor), matrices, [factor] * len(matrices)
+        )
 
     def averager(self, variables: Sequence[tf.Variable]) -> 'Averager':
         """What --averaging keeps of the variables."""
@@ -133,8 +135,12 @@ class Averager:
             share = 1.0 - tf.minimum(self._value, step / (9.0 + step))
         else:
             share = 1.0 / tf.maximum(step - self._start, 1.0)
-        for average, variable in zip(self._averages, self._variables):
-            average.assign_add(share * (variable - average))
+        devices.update(
+            lambda average, v, share: average.assign_add(share * (v - average)),
+            self._averages,
+            self._variables,
+            [share] * len(self._averages),
+        )
 
     @contextlib.contextmanager
     def averaged(self):

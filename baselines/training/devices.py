@@ -1,0 +1,233 @@
+"""One training on several devices or processes, with tf.distribute: --strategy.
+
+Every replica has a copy of the model and takes its share of each batch; gradients are
+added up before they are clipped, so steps are those of one device up to rounding.
+"""
+
+import contextlib
+import json
+import os
+import socket
+import time
+from typing import Any, Callable, Dict, Iterator, List, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+# Seconds that workers wait for each other at the start.
+_DEADLINE = 300.0
+_DEADLINE_VARIABLE = 'TPUGRAPHS_WORKER_SECONDS'
+
+
+class Devices:
+    """Where the replicas of a training are.
+
+    Args:
+        strategy: how they work together; None for one replica.
+        rank: number of this process among those of the training.
+
+    Attributes:
+        strategy: the same.
+        replicas: their number, in all processes.
+        local: their number in this process.
+        is_chief: whether this process validates and writes files.
+    """
+
+    def __init__(self, strategy: Any = None, rank: int = 0):
+        self.strategy = strategy or tf.distribute.get_strategy()
+        self.replicas = self.strategy.num_replicas_in_sync
+        self.is_distributed = strategy is not None
+        self.local = 1
+        if isinstance(strategy, tf.distribute.MirroredStrategy):
+            self.local = self.replicas
+        elif strategy is not None:
+            self.local = len(strategy.extended.worker_devices)
+        self._first = rank * self.local
+        self.is_chief = rank == 0
+        self._sum = tf.function(self._sum_of_first)
+
+    def batch(self, size: int) -> int:
+        """The share of a batch that a replica has.
+
+        Raises:
+            ValueError: it cannot be divided.
+        """
+        if size % self.replicas:
+            raise ValueError(
+                f'a batch of {size} cannot be divided among {self.replicas} replicas; '
+                'choose another --batch'
+            )
+        return size // self.replicas
+
+    def share(self, *arrays: np.ndarray) -> List[np.ndarray]:
+        """What the replicas of this process take of some steps.
+
+        Args:
+            *arrays: [steps, batch, ...].
+
+        Returns:
+            [steps * local replicas, share of a batch, ...] of each; those of one step
+            stand together.
+        """
+        mine = slice(self._first, self._first + self.local)
+        found = []
+        for array in arrays:
+            steps, batch, *rest = np.shape(array)
+            cut = np.reshape(array, [steps, self.replicas, self.batch(batch), *rest])
+            found.append(cut[:, mine].reshape(-1, self.batch(batch), *rest))
+        return found
+
+    def item(self, step: tf.Tensor) -> tf.Tensor:
+        """Where `share` has put a step of the replica that asks."""
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        return step * self.local + tf.cast(replica, tf.int32) - self._first
+
+    def scope(self) -> Any:
+        """The context in which variables are made for all replicas."""
+        return self.strategy.scope()
+
+    def agree(self, values: Sequence[float]) -> List[float]:
+        """Returns the chief's values in every process; waits for all of them."""
+        if not self.is_distributed:
+            return list(values)
+        return list(self._sum(tf.constant(values, tf.float64)).numpy())
+
+    def _sum_of_first(self, values: tf.Tensor) -> tf.Tensor:
+        def chosen(values):
+            replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+            return tf.where(tf.equal(replica, 0), values, tf.zeros_like(values))
+
+        found = self.strategy.run(chosen, args=(values,))
+        return self.strategy.reduce(tf.distribute.ReduceOp.SUM, found, axis=None)
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """Makes one line of what TensorFlow says when another process has ended.
+
+        Raises:
+            ValueError: it has.
+        """
+        try:
+            yield
+        except tf.errors.OpError as error:
+            lost = (tf.errors.UnavailableError, tf.errors.AbortedError)
+            if not isinstance(error, (*lost, tf.errors.CancelledError)):
+                raise
+            raise ValueError(
+                '--strategy=workers: another worker has ended; start all of them again '
+                'with --resume'
+            ) from error
+
+
+def update(
+    change: Callable[..., Any],
+    variables: Sequence[tf.Variable],
+    *arguments: Sequence[Any],
+) -> None:
+    """Changes every replica's copy of variables, from within a replica.
+
+    Args:
+        change: (variable, *arguments) -> what assigns it.
+        variables: to change.
+        *arguments: for each, one value per variable.
+    """
+
+    def merged(strategy, *arguments):
+        for variable, *values in zip(variables, *arguments):
+            strategy.extended.update(variable, change, args=tuple(values))
+
+    context = tf.distribute.get_replica_context()
+    context.merge_call(merged, args=tuple(map(list, arguments)))
+
+
+def of(name: str) -> Devices:
+    """The devices that --strategy names; before TensorFlow has done anything else.
+
+    Raises:
+        ValueError: TF_CONFIG is missing or malformed.
+    """
+    if name == 'mirrored':
+        devices = tf.config.list_logical_devices('GPU')
+        devices = devices or tf.config.list_logical_devices('CPU')
+        return Devices(tf.distribute.MirroredStrategy([d.name for d in devices]))
+    if name == 'workers':
+        addresses, rank = _cluster(os.environ.get('TF_CONFIG', ''))
+        _meet(addresses, rank)
+        return Devices(tf.distribute.MultiWorkerMirroredStrategy(), rank)
+    return Devices()
+
+
+def _cluster(text: str) -> Any:
+    """Reads TF_CONFIG: (addresses of the workers, number of this one)."""
+    example = (
+        '{"cluster": {"worker": ["host1:2222", "host2:2222"]}, '
+        '"task": {"type": "worker", "index": 0}}'
+    )
+    try:
+        content: Dict[str, Any] = json.loads(text)
+        addresses = content['cluster']['worker']
+        kind, rank = content['task']['type'], int(content['task']['index'])
+        ports = [int(address.rpartition(':')[2]) for address in addresses]
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise ValueError(
+            f'--strategy=workers needs the variable TF_CONFIG, such as {example}; it '
+            f'is {text!r}'
+        ) from None
+    if list(content['cluster']) != ['worker'] or kind != 'worker':
+        raise ValueError(
+            'TF_CONFIG: a cluster has tasks of type worker here, and no other'
+        )
+    if len(set(addresses)) < len(addresses) or not all(0 < p < 1 << 16 for p in ports):
+        raise ValueError(f'TF_CONFIG: workers need an address each, not {addresses}')
+    if not 0 <= rank < len(addresses):
+        raise ValueError(
+            f'TF_CONFIG: index {rank} is none of {len(addresses)} workers, from 0'
+        )
+    return addresses, rank
+
+
+def _meet(addresses: List[str], rank: int) -> None:
+    """Waits until all workers are there: TensorFlow would wait for ever, and deaf.
+
+    Raises:
+        ValueError: some have not come in time, or the own port is taken.
+    """
+    text = os.environ.get(_DEADLINE_VARIABLE, '')
+    try:
+        seconds = float(text or _DEADLINE)
+    except ValueError:
+        raise ValueError(
+            f'{_DEADLINE_VARIABLE} should be a number, not {text}'
+        ) from None
+    deadline = time.monotonic() + seconds
+    missing = {n: at for n, at in enumerate(addresses) if n != rank}
+    with socket.socket() as door:
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            door.bind(('', int(addresses[rank].rpartition(':')[2])))
+        except OSError as error:
+            raise ValueError(
+                f'TF_CONFIG: worker {rank} cannot listen at {addresses[rank]}: '
+                f'{error.strerror}'
+            ) from None
+        door.listen(len(addresses))
+        while missing and time.monotonic() < deadline:
+            missing = {n: at for n, at in missing.items() if not _listens(at)}
+            time.sleep(0.1 if missing else 0)
+    if missing:
+        names = ', '.join(
+            f'{number} ({address})' for number, address in missing.items()
+        )
+        raise ValueError(
+            f'--strategy=workers: worker {names} of TF_CONFIG did not come within '
+            f'{seconds:g} s ({_DEADLINE_VARIABLE})'
+        )
+
+
+def _listens(address: str) -> bool:
+    host, _, port = address.rpartition(':')
+    try:
+        with socket.create_connection((host, int(port)), timeout=3):
+            return True
+    except OSError:
+        return False

@@ -1,0 +1,104 @@
+"""Shares of a batch, TF_CONFIG, and workers that do not come."""
+
+import json
+import socket
+import types
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from baselines.training import devices
+
+
+def _devices(replicas, local, rank):
+    """As of a strategy of that many replicas."""
+    strategy = types.SimpleNamespace(
+        num_replicas_in_sync=replicas,
+        extended=types.SimpleNamespace(worker_devices=['cpu'] * local),
+    )
+    return devices.Devices(strategy, rank)
+
+
+def test_a_process_takes_the_shares_of_its_replicas():
+    batches = np.arange(16).reshape(2, 8)  # two steps of eight graphs
+    drawn = batches[..., np.newaxis] * 10 + np.arange(3)
+    some, configs = _devices(4, 2, rank=1).share(batches, drawn)
+    # Replicas 2 and 3 of the first step, then of the second.
+    assert some.tolist() == [[4, 5], [6, 7], [12, 13], [14, 15]]
+    assert configs.shape == (4, 2, 3) and configs[0, 1].tolist() == [50, 51, 52]
+    assert _devices(4, 2, rank=0).is_chief and not _devices(4, 2, rank=1).is_chief
+
+
+def test_one_device_takes_all():
+    alone = devices.of('')
+    batches = np.arange(6).reshape(2, 3)
+    [same] = alone.share(batches)
+    assert same.tolist() == batches.tolist() and alone.is_chief
+    assert int(alone.item(tf.constant(1))) == 1
+    assert alone.agree([1.0, float('nan')])[0] == 1.0
+
+
+def test_a_batch_has_to_be_divided():
+    with pytest.raises(ValueError, match='a batch of 10 cannot be divided among 4 rep'):
+        _devices(4, 2, 0).batch(10)
+
+
+def test_what_ends_with_another_worker_is_one_line():
+    alone = devices.of('')
+    with pytest.raises(ValueError, match='another worker has ended; start all .* --re'):
+        with alone.watched():
+            raise tf.errors.UnavailableError(None, None, 'Connection reset')
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        with alone.watched():
+            raise tf.errors.InvalidArgumentError(None, None, 'a defect')
+
+
+def _config(workers=('a:1', 'b:2'), kind='worker', index=0, **others):
+    cluster = {'worker': list(workers), **others}
+    return json.dumps({'cluster': cluster, 'task': {'type': kind, 'index': index}})
+
+
+@pytest.mark.parametrize(
+    'text, message',
+    [
+        ('', "needs the variable TF_CONFIG, such as .*; it is ''"),
+        ('{', "it is '{'"),
+        ('{"cluster": {}}', 'needs the variable TF_CONFIG'),
+        (_config(('a', 'b:2')), 'needs the variable TF_CONFIG'),
+        (_config(index=2), 'index 2 is none of 2 workers'),
+        (_config(kind='chief'), 'tasks of type worker here, and no other'),
+        (_config(ps=['c:3']), 'tasks of type worker here, and no other'),
+        (_config(('a:1', 'a:1')), 'workers need an address each'),
+        (_config(('a:1', 'b:0')), 'workers need an address each'),
+    ],
+)
+def test_tf_config_that_cannot_be_used(monkeypatch, text, message):
+    monkeypatch.setenv('TF_CONFIG', text)
+    with pytest.raises(ValueError, match=message) as error:
+        devices.of('workers')
+    assert '\n' not in str(error.value)
+
+
+def test_a_worker_that_does_not_come_is_named(monkeypatch):
+    monkeypatch.setenv('TPUGRAPHS_WORKER_SECONDS', '0.05')
+    with socket.socket() as come, socket.socket() as free, socket.socket() as own:
+        for one in (come, free, own):
+            one.bind(('127.0.0.1', 0))
+        come.listen()  # at `free` nobody does
+        here, there, missing = (
+            f'127.0.0.1:{s.getsockname()[1]}' for s in (own, come, free)
+        )
+        with pytest.raises(ValueError, match='worker 0 cannot listen at .* in use'):
+            devices._meet([here, there], 0)
+        own.close()
+        devices._meet([here, there], 0)
+        with pytest.raises(ValueError) as error:
+            devices._meet([here, there, missing], 0)
+    assert str(error.value) == (
+        f'--strategy=workers: worker 2 ({missing}) of TF_CONFIG did not come '
+        'within 0.05 s (TPUGRAPHS_WORKER_SECONDS)'
+    )
+    monkeypatch.setenv('TPUGRAPHS_WORKER_SECONDS', 'soon')
+    with pytest.raises(ValueError, match='should be a number, not soon'):
+        devices._meet([here], 0)
