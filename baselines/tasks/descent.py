@@ -47,6 +47,8 @@ class Descent:
         if job.devices.is_distributed:
             with job.devices.scope():
                 trained = self._new_model(kwargs)
+                # Before averages of the weights begin.
+                trained.set_weights(job.model.get_weights())
         job.packer = job.inputs(job.graphs['train'])
         self.trainer = loop.Trainer(
             trained,
@@ -57,7 +59,6 @@ class Descent:
             job.devices,
         )
         if job.devices.is_distributed:
-            self.trainer.set_weights(job.model.get_weights())
             self._trace()
 
     def words(self) -> str:
