@@ -8,8 +8,8 @@
     start    from starting the process `tpugraphs rank examples/kernels.pb` to its end
     import   `import tpugraphs`, in a fresh process that ends without TensorFlow
 
-Wall time; the median, and the least, of --repeats; beside it, for processes, the
-time that all cores worked, which a busy machine does not change.
+Wall time, the median and the least of --repeats, and the time that all cores worked
+together, which hardly changes on a busy machine.
 """
 
 import argparse
@@ -48,13 +48,14 @@ def make_kernel():
 
 
 def timed(function, repeats):
-    """Wall times of calls, milliseconds, sorted."""
-    times = []
+    """Wall and worked milliseconds of calls: two sorted lists."""
+    walls, worked = [], []
     for _ in range(repeats):
-        began = time.perf_counter()
+        began, before = time.perf_counter(), time.process_time()
         function()
-        times.append((time.perf_counter() - began) * 1e3)
-    return sorted(times)
+        walls.append((time.perf_counter() - began) * 1e3)
+        worked.append((time.process_time() - before) * 1e3)
+    return sorted(walls), sorted(worked)
 
 
 def processes(command, repeats):
@@ -89,14 +90,16 @@ def main():
     command = [sys.executable, '-c', 'import tpugraphs']
     bare = processes([sys.executable, '-c', 'pass'], args.repeats)
     with_import = processes(command, args.repeats)
-    show('import', [w - bare[0][0] for w in with_import[0]], 's', with_import[1])
+    walls, worked = ([w - b for w, b in zip(*pair)] for pair in zip(with_import, bare))
+    show('import', walls, 's', worked)
     command = [sys.executable, '-m', 'baselines.commands.rank', 'examples/kernels.pb']
     run = tpugraphs.load(args.dir)
-    show('start', *processes([*command, '--dir', run.dir], args.repeats)[:1], 's')
+    walls, worked = processes([*command, '--dir', run.dir], args.repeats)
+    show('start', walls, 's', worked)
     record, ranker = make_kernel(), run.ranker()
     resident = ranker(record)
     warm = timed(lambda: ranker(record), 10 * args.repeats)
-    show('warm', warm, 'ms')
+    show('warm', warm[0], 'ms', warm[1])
     predictor = run._predictor()
 
     def plain():
@@ -108,9 +111,9 @@ def main():
 
     np.testing.assert_array_equal(plain(), resident)
     cold = timed(plain, args.repeats)
-    show('plain', cold, 'ms')
-    ratio = statistics.median(cold) / statistics.median(warm)
-    print(f'resident: {ratio:.0f} times as fast; {run}; {os.cpu_count()} cores')
+    show('plain', cold[0], 'ms', cold[1])
+    ratio = statistics.median(cold[1]) / statistics.median(warm[1])
+    print(f'resident: 1/{ratio:.0f} of the work; {run}; {os.cpu_count()} cores')
 
 
 if __name__ == '__main__':

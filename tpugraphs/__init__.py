@@ -11,16 +11,16 @@ not before; import this package first, for it chooses the Keras that TF-GNN need
 """
 
 import baselines  # noqa: F401  chooses Keras before TensorFlow is imported
+from tpugraphs.api import Ranked
+from tpugraphs.api import Ranker
+from tpugraphs.api import Ranking
+from tpugraphs.api import Run
+from tpugraphs.api import hlo_module
+from tpugraphs.api import load
+from tpugraphs.api import runs
+from tpugraphs.api import train
 from tpugraphs.data import Records
 from tpugraphs.data import open_records as open
-from tpugraphs.runs import Ranked
-from tpugraphs.runs import Ranker
-from tpugraphs.runs import Ranking
-from tpugraphs.runs import Run
-from tpugraphs.runs import hlo_module
-from tpugraphs.runs import load
-from tpugraphs.runs import runs
-from tpugraphs.runs import train
 
 __version__ = '0.1.0'
 __all__ = [

@@ -282,7 +282,7 @@ def train(
     if isinstance(model, type):
         given['model'], models = model.__name__, [model]
     elif model is not None:
-        given.update(_named_model(model))
+        given.update(_named_model(model, task))
     models = models or given.get('models_file', '')
     if callable(loss):
         name = getattr(loss, '__name__', 'loss')
@@ -321,7 +321,7 @@ def hlo_module(
     return tensorflow_functions.module_from_tf(function, *args, stage=stage, **kwargs)
 
 
-def _named_model(model: str) -> Dict[str, str]:
+def _named_model(model: str, task: str) -> Dict[str, str]:
     """Settings from 'Name', 'my_file.py:Name' or 'my_file.py'."""
     path, colon, name = model.rpartition(':')
     if colon and path.endswith('.py'):
@@ -331,11 +331,11 @@ def _named_model(model: str) -> Dict[str, str]:
     _start_tensorflow()
     from baselines import registry
 
-    module = registry.load_models_file(model, 'tiles')
+    module = registry.load_models_file(model, {'tile': 'tiles'}.get(task, task))
     found = registry.distinct(registry.models_in(module))
     if len(found) != 1:
         raise ValueError(
-            f'{model} has {len(found)} models; name one: {model!r} + ":MyModel"'
+            f'{model} has {len(found)} models: name one, as in {model}:MyModel'
         )
     return {'models_file': model, 'model': next(iter(found))}
 
