@@ -367,8 +367,8 @@ def test_a_file_is_a_recipe_for_its_collection(tmp_path, capsys):
     assert capsys.readouterr().out.split() == [f'--recipe={path}:', '--lr=1']
     for settings, message in [
         ({'lrr': 1}, "there is no setting 'lrr'; did you mean 'lr'"),
-        ({'lr': 'much'}, "lr should be of type float, not 'much'"),
-        ({'configs': True}, 'configs should be of type int, not True'),
+        ({'lr': 'much'}, "lr should be a number, not 'much'"),
+        ({'configs': True}, 'configs should be a whole number, not True'),
         ({'lr': 0}, '--lr should be more than 0'),
     ]:
         with pytest.raises(ValueError, match=message):

@@ -102,5 +102,8 @@ def test_prediction_without_a_directory(tmp_path):
         check=False,
     )
     assert done.returncode == 1
-    assert done.stderr == 'error: --dir is missing: name a model_<hash> directory\n'
+    assert done.stderr == (
+        "error: --dir is missing: name a run, which is a directory, 'latest', the "
+        'beginning of a hash, a --run_id or a pattern\n'
+    )
     assert processes.listing(tmp_path) == []

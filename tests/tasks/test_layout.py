@@ -50,7 +50,7 @@ def test_what_a_training_leaves(trained):
 
 def test_fewer_programs_than_a_batch_are_trained_on_and_it_says_so(trained):
     assert (
-        'note: 6 training programs have at least 16 configurations, fewer than '
+        'note: 6 training programs have at least 16 configurations,\nfewer than '
         '--batch=8; training on batches of 6\n'
     ) in trained[1]
 

@@ -79,7 +79,7 @@ def test_what_a_training_leaves(trained):
 
 def test_fewer_kernels_than_a_batch_are_trained_on_and_it_says_so(trained):
     assert (
-        'note: 6 training kernels have at least 10 configurations, fewer than '
+        'note: 6 training kernels have at least 10 configurations,\nfewer than '
         '--batch=10; training on batches of 6\n'
     ) in trained[1]
 
