@@ -55,6 +55,11 @@ def _place(block):
     return f'{block.document}:{block.line}'
 
 
+def _prose(text):
+    """A document without its fenced blocks."""
+    return re.sub(r'^```.*?^```$', '', text, flags=re.MULTILINE | re.DOTALL)
+
+
 def test_there_are_commands():
     assert len(_SHELL) > 10
 
@@ -79,14 +84,13 @@ def test_commands_stand_in_blocks_of_a_shell(document):
             assert not re.search(
                 r'^(\$ )?(tpugraphs|python|pip) \S', block.text, re.MULTILINE
             ), _place(block)
-    assert not re.search(r'^ {4}(tpugraphs|python|pip) \S', text, re.MULTILINE)
+    assert not re.search(r'^ {4}(tpugraphs|python|pip) \S', _prose(text), re.MULTILINE)
 
 
 @pytest.mark.parametrize('document', _DOCUMENTS)
 def test_commands_in_sentences_exist(document):
     text = (documents.ROOT / document).read_text(encoding='utf-8')
-    text = re.sub(r'^```.*?^```$', '', text, flags=re.MULTILINE | re.DOTALL)
-    for quoted in re.findall(r'`((?:tpugraphs|python) [^`]*)`', text):
+    for quoted in re.findall(r'`((?:tpugraphs|python) [^`]*)`', _prose(text)):
         words = ' '.join(quoted.split()).split()
         name = words[1] if words[0] == 'tpugraphs' else ''
         if name and name != 'NAME' and not name.startswith(('<', '-')):
