@@ -5,7 +5,6 @@ import os
 import signal
 import sys
 import threading
-import time
 
 import pytest
 
@@ -180,13 +179,12 @@ def test_a_killed_worker_loses_one_trial(tmp_path, monkeypatch, capsys):
     """Two processes of workers; one is killed in the middle of a trial."""
     monkeypatch.setenv('STUB_SECONDS', '0.1')
     order, study = _order(tmp_path, trials=8)
-    killed = []
+    killed, ended = [], threading.Event()
 
     def kill():
-        while not killed:
-            time.sleep(0.05)
+        while not killed and not ended.wait(0.05):
             for trial in study.of_state('RUNNING'):
-                if trial.number == 2 and trial.last_step:
+                if trial.last_step and not killed:
                     killed.append(int(trial.user_attrs['owner'].split(':')[1]))
                     os.kill(killed[0], signal.SIGKILL)
 
@@ -196,7 +194,9 @@ def test_a_killed_worker_loses_one_trial(tmp_path, monkeypatch, capsys):
         [dataclasses.replace(order, cores=c) for c in jobs.shared_cores(2)]
     )
     assert crew.run() == 0
+    ended.set()
     thread.join()
+    assert len(killed) == 1
     assert 'was ended by SIGKILL' in capsys.readouterr().out
     trials = study.trials()
     assert [t.number for t in trials if study_lib.INSTEAD_OF in t.user_attrs]
