@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 import sys
 from typing import List, Optional
 
@@ -16,6 +17,8 @@ from baselines.hlo import reading
 
 # Beam's workers take a few seconds to start.
 _MANY_FILES = 64
+# Hidden names of what is being written.
+_LEFTOVERS = re.compile(r'\..+\.npz\.\w{8}')
 
 
 def extract(
@@ -64,6 +67,7 @@ def extract(
         total.add(outcome)
         if outcome.fatal:
             break
+    files.remove_leftovers(output, _LEFTOVERS)  # of workers that were killed
     for message in sorted(total.failed):
         print(f'error: {message}', file=sys.stderr)
     if total.fatal:

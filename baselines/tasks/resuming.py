@@ -25,7 +25,6 @@ class Unfinished:
         key: of the settings and data.
         run_hash: of the run when it is finished.
         started: milliseconds since 1970, when it was begun.
-        kept: how many epochs are in the file.
 
     Args:
         config: the settings.
@@ -44,12 +43,12 @@ class Unfinished:
         )
         self.run_hash = runs.new_hash()
         self.started = time.time_ns() // 1_000_000
-        self.kept = 0
         path = os.path.join(config.out_dir, f'unfinished_{self.key}.npz')
         self._checkpoint = runs.Checkpoint(path)
         self._config = config
         self._trainer = trainer
         self._read: Any = None
+        self._keeps = False  # whether the file, if there is one, is of this run
         self._began, self._before = time.monotonic(), 0.0
         self._lock = contextlib.ExitStack()
 
@@ -63,9 +62,13 @@ class Unfinished:
 
     def __exit__(self, kind, *unused_error) -> None:
         self._lock.close()
-        if kind is KeyboardInterrupt and self.kept:
-            # `command_line` adds how to go on.
-            raise KeyboardInterrupt(f'kept {text.count(self.kept, "epoch")}') from None
+        if kind is KeyboardInterrupt and self._keeps:
+            # Ctrl-C may have come as the file took its name: it alone knows.
+            kept = self._checkpoint.read()
+            if kept is not None:
+                # `command_line` adds how to go on.
+                said = text.count(len(kept[1]['curve']['epoch']), 'epoch')
+                raise KeyboardInterrupt(f'kept {said}') from None
 
     @property
     def seconds(self) -> float:
@@ -108,8 +111,8 @@ class Unfinished:
             'started': self.started,
             'seconds': self.seconds,
         }
+        self._keeps = True
         self._checkpoint.write(arrays, {**described, **own})
-        self.kept = state.epochs_done
 
     def remove(self) -> None:
         """Ends it: the run is saved."""
@@ -147,6 +150,6 @@ class Unfinished:
             raise ValueError(
                 f'{path} does not fit this code ({error}); delete it to start anew'
             ) from None
-        self.kept = state.epochs_done
+        self._keeps = True
         print(f'resuming after epoch {state.epochs_done}')
         return state

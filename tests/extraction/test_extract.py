@@ -280,6 +280,13 @@ def test_what_is_there_stays_unless_told_otherwise(raw, tmp_path, capsys):
     assert kept.stat().st_mtime_ns != first[kept]
 
 
+def test_what_a_killed_extraction_left_is_removed(raw, tmp_path):
+    left = _write(tmp_path / 'out/.copy_2_0000000000000002.npz.a1_b2c3d', b'PK')
+    own = _write(tmp_path / 'out/.notes.npz', b'')
+    assert _extract(raw, tmp_path / 'out') == 0
+    assert not left.exists() and own.exists()
+
+
 @pytest.mark.parametrize('options', [['--pad=-1'], ['--extra']])
 def test_variants_are_never_mixed_in_one_folder(raw, tmp_path, capsys, options):
     out = tmp_path / 'out'

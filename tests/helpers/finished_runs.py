@@ -58,19 +58,24 @@ class _Stop(Exception):
     """A stand-in for whatever ends a process."""
 
 
-def stop_after(monkeypatch, epochs, train):
-    """Calls `train`, and stops it when the state after an epoch was kept."""
+def stop_after(monkeypatch, epochs, train, stop_with=_Stop):
+    """Calls `train`, and stops it when the state after an epoch was kept.
+
+    Returns:
+        What `train` raised.
+    """
     write = runs.Checkpoint.write
 
     def stop(self, arrays, described):
         write(self, arrays, described)
         if len(described['curve']['epoch']) == epochs:
-            raise _Stop
+            raise stop_with
 
     with monkeypatch.context() as patch:
         patch.setattr(runs.Checkpoint, 'write', stop)
-        with pytest.raises(_Stop):
+        with pytest.raises(stop_with) as caught:
             train()
+    return caught.value
 
 
 def assert_refused(call, *words):

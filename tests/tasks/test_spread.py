@@ -128,10 +128,6 @@ def test_a_runner_that_cannot_start_is_one_line(runs, words, message, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    strict=False,
-    reason='on a busy machine a job failed once in three runs; not explained yet',
-)
 def test_dask_workers_score_and_extract_and_one_is_killed(runs, tmp_path, capsys):
     """A real cluster of two processes; one dies while files are extracted."""
     pytest.importorskip('distributed')

@@ -79,6 +79,16 @@ def test_same_seed_and_resumed_runs_are_the_same(root, tmp_path, monkeypatch):
         assert len(list(tmp_path.glob(kind))) == 3
 
 
+def test_ctrl_c_as_the_state_takes_its_name(root, tmp_path, monkeypatch):
+    changes = dict(tile_runs.TINY, epochs=3, out_dir=str(tmp_path))
+    said = finished_runs.stop_after(
+        monkeypatch, 2, lambda: tile_runs.train(root, **changes), KeyboardInterrupt
+    )
+    assert str(said) == 'kept 2 epochs'
+    _, printed = tile_runs.train(root, **changes, resume=True)
+    assert 'resuming after epoch 2\n' in printed
+
+
 def test_resuming_from_what_does_not_fit(root, tmp_path, monkeypatch):
     changes = dict(tile_runs.TINY, epochs=2, out_dir=str(tmp_path), resume=True)
     _stopped(monkeypatch, root, 1, **changes)
