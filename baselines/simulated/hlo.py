@@ -26,19 +26,14 @@ class Follow(NamedTuple):
 
 
 class Tensor(NamedTuple):
-    """Shape of an array, and how it follows the tile.
+    """Shape of an array, and how it follows the tile."""
 
-    Attributes:
-        dtype: XLA's name, e.g. 'f32', 'bf16', 's32', 'pred'.
-        dims: sizes of the logical dimensions, elements.
-        layout: minor_to_major, logical dimensions from fastest to slowest.
-        axes: per logical dimension a `Follow`, or None where each tile needs
-            the dimension whole.
-    """
-
-    dtype: str
-    dims: Tuple[int, ...]
+    dtype: str  # XLA's name, e.g. 'f32', 'bf16', 's32', 'pred'
+    dims: Tuple[int, ...]  # sizes of the logical dimensions, elements
+    # minor_to_major, logical dimensions from fastest to slowest
     layout: Tuple[int, ...]
+    # per logical dimension a `Follow`, or None where each tile needs the dimension
+    # whole
     axes: Tuple[Optional[Follow], ...]
 
     def typed(self, dtype: str) -> 'Tensor':
@@ -111,7 +106,7 @@ class Instruction:
     padding: Tuple[Tuple[int, int], ...] = ()  # low, high
 
 
-_TUPLE = Tensor('tuple', (), (), ())
+TUPLE = Tensor('tuple', (), (), ())
 
 
 class Computation:
@@ -142,9 +137,9 @@ class Computation:
         return self.add('parameter', shape, parameter_number=len(self.parameters))
 
     def constant(self, like: Tensor) -> Instruction:
-        """Adds a scalar constant and its broadcast to the shape of `like`."""
+        """Adds a scalar constant and, to the shape of `like`, its broadcast."""
         scalar = self.add('constant', like.keep(()))
-        return self.add('broadcast', like, scalar)
+        return self.add('broadcast', like, scalar) if like.dims else scalar
 
     def broadcast(self, x: Instruction, to: Tensor, dims: Sequence[int]):
         """Broadcasts `x`, whose dimensions become `dims` of the result."""
@@ -162,6 +157,13 @@ class Computation:
             opcode, shape.typed('pred') if opcode == 'compare' else shape, *operands
         )
 
+    def reduce(self, x: Instruction, dims: Sequence[int], reducer: 'Computation'):
+        """Adds a reduction over the logical dimensions `dims` of `x`."""
+        kept = [d for d in range(len(x.shape.dims)) if d not in dims]
+        start = self.add('constant', x.shape.keep(()))
+        made, over = x.shape.keep(kept), tuple(dims)
+        return self.add('reduce', made, x, start, calls=(reducer,), dimensions=over)
+
     def convert(self, x: Instruction, dtype: str) -> Instruction:
         """Converts the elements of `x`; `x` itself where it has them already."""
         if x.shape.dtype == dtype:
@@ -172,7 +174,18 @@ class Computation:
         """Ends the computation with these results (one: no tuple needed)."""
         if len(operands) == 1 and operands[0] is self.root:
             return operands[0]
-        return self.add('tuple', _TUPLE, *operands, tuple_size=len(operands))
+        return self.add('tuple', TUPLE, *operands, tuple_size=len(operands))
+
+
+class Reducers(dict):
+    """(opcode, dtype) -> the computation that combines two scalars; made once."""
+
+    def __missing__(self, key: Tuple[str, str]) -> Computation:
+        opcode, dtype = key
+        made, scalar = Computation(), tensor(dtype, ())
+        made.add(opcode, scalar, made.parameter(scalar), made.parameter(scalar))
+        self[key] = made
+        return made
 
 
 class Fusion:
@@ -185,27 +198,11 @@ class Fusion:
     def __init__(self):
         self.body = Computation()
         self._before: List[Computation] = []
-        self._reducers = {}
+        self._reducers = Reducers()
 
     def reduce(self, x: Instruction, dims: Sequence[int], opcode: str = 'add'):
         """Adds `reduce` over the logical dimensions `dims` of `x`."""
-        key = opcode, x.shape.dtype
-        if key not in self._reducers:
-            scalar = x.shape.keep(())
-            reducer = Computation()
-            pair = reducer.parameter(scalar), reducer.parameter(scalar)
-            reducer.add(opcode, scalar, *pair)
-            self._reducers[key] = reducer
-        kept = [d for d in range(len(x.shape.dims)) if d not in set(dims)]
-        start = self.body.add('constant', x.shape.keep(()))
-        return self.body.add(
-            'reduce',
-            x.shape.keep(kept),
-            x,
-            start,
-            calls=(self._reducers[key],),
-            dimensions=tuple(dims),
-        )
+        return self.body.reduce(x, dims, self._reducers[opcode, x.shape.dtype])
 
     def producer(self, inner: Computation) -> Instruction:
         """Calls `inner` in the body as a fusion with parameters of its own."""

@@ -45,128 +45,135 @@ def gradients(
         if id(node) in net.custom:
             for earlier, part in net.custom[id(node)](gradient):
                 give(earlier, part)
-        elif node.opcode in _UNARY:
-            give(node.operands[0], _UNARY[node.opcode](net, node, gradient))
         elif node.opcode in _RULES:
-            _RULES[node.opcode](net, node, gradient, give)
+            # What an operand gets is added before the next one's is made.
+            parts = _RULES[node.opcode](net, node, gradient)
+            for operand, part in zip(node.operands, parts):
+                if part is not None:
+                    give(operand, part)
     missing = [w.opcode for w in wanted if id(w) not in found]
     if missing:
         raise ValueError(f'the results do not depend on {", ".join(missing)}')
     return [found[id(w)] for w in wanted]
 
 
-def _add(net, node, g, give):
-    for operand in node.operands:
-        give(operand, g)
+# A rule yields what each operand of `node` gets, in their order, of its gradient `g`;
+# those after the last one that it yields get nothing.
 
 
-def _subtract(net, node, g, give):
-    give(node.operands[0], g)
-    give(node.operands[1], net.op('negate', g))
+def _add(net, node, g):
+    for _ in node.operands:
+        yield g
 
 
-def _maximum(net, node, g, give):
+def _subtract(net, node, g):
+    yield g
+    yield net.op('negate', g)
+
+
+def _maximum(net, node, g):
+    seen = net.op('compare', *node.operands)
+    yield net.op('select', seen, g, net.fill(g))
+
+
+def _multiply(net, node, g):
     x, y = node.operands
-    seen = net.op('compare', x, y)
-    give(x, net.op('select', seen, g, net.fill(g)))
+    yield net.op('multiply', g, y)
+    yield net.op('multiply', g, x)
 
 
-def _multiply(net, node, g, give):
-    x, y = node.operands
-    give(x, net.op('multiply', g, y))
-    give(y, net.op('multiply', g, x))
+def _divide(net, node, g):
+    part = net.op('divide', g, node.operands[1])
+    yield part
+    yield net.op('negate', net.op('multiply', part, node))
 
 
-def _divide(net, node, g, give):
-    x, y = node.operands
-    part = net.op('divide', g, y)
-    give(x, part)
-    give(y, net.op('negate', net.op('multiply', part, node)))
+def _select(net, node, g):
+    seen = node.operands[0]
+    yield None
+    yield net.op('select', seen, g, net.fill(g))
+    yield net.op('select', seen, net.fill(g), g)
 
 
 def _rsqrt(net, node, g):
     cube = net.op('divide', node, node.operands[0])
-    return net.scaled(net.op('multiply', g, cube))
+    yield net.scaled(net.op('multiply', g, cube))
 
 
 def _squash(net, node, g):
     """tanh' = 1 - y^2, logistic' = y (1 - y)."""
     other = node if node.opcode == 'tanh' else net.fill(node)
     rest = net.op('subtract', other, net.op('multiply', node, node))
-    return net.op('multiply', g, rest)
+    yield net.op('multiply', g, rest)
 
 
-def _broadcast(net, node, g, give):
-    x = node.operands[0]
+def _broadcast(net, node, g):
     over = [d for d in range(len(g.shape.dims)) if d not in node.dimensions]
-    give(x, net.reduce(g, over))
+    yield net.reduce(g, over)
 
 
-def _reduce(net, node, g, give):
+def _reduce(net, node, g):
     x = node.operands[0]
     kept = [d for d in range(len(x.shape.dims)) if d not in node.dimensions]
     wide = net.along(g, x, kept)
     if node.calls[0].root.opcode == 'maximum':
         seen = net.op('compare', x, net.along(node, x, kept))
         wide = net.op('select', seen, wide, net.fill(wide))
-    give(x, wide)
+    yield wide
 
 
 def _transpose(net, node, g):
-    return net.transpose(g, [node.dimensions.index(d) for d in sorted(node.dimensions)])
+    yield net.transpose(g, [node.dimensions.index(d) for d in sorted(node.dimensions)])
 
 
-def _slice(net, node, g, give):
+def _slice(net, node, g):
     x = node.operands[0]
     padding = tuple(
         (start, size - limit)
         for (start, limit, _), size in zip(node.slices, x.shape.dims)
     )
     zero = net.here.add('constant', g.shape.keep(()))
-    give(x, net.here.add('pad', x.shape, g, zero, padding=padding))
+    yield net.here.add('pad', x.shape, g, zero, padding=padding)
 
 
-def _concatenate(net, node, g, give):
-    start = 0
+def _concatenate(net, node, g):
+    start, [joined] = 0, node.dimensions
     for x in node.operands:
-        end = start + x.shape.dims[node.dimensions[0]]
-        slices = tuple(
-            (start, end, 1) if d == node.dimensions[0] else (0, size, 1)
-            for d, size in enumerate(x.shape.dims)
-        )
-        give(x, net.here.add('slice', x.shape, g, slices=slices))
-        start = end
+        slices = [(0, size, 1) for size in x.shape.dims]
+        slices[joined] = (start, start + x.shape.dims[joined], 1)
+        yield net.here.add('slice', x.shape, g, slices=tuple(slices))
+        start += x.shape.dims[joined]
 
 
-def _pool(net, node, g, give):
+def _pool(net, node, g):
     x, window = node.operands[0], node.window[1:-1]
     opcode = 'select-and-scatter'
-    give(x, net.windowed(opcode, x.shape.dims, x, g, window=window, calls='add'))
+    yield net.windowed(opcode, x.shape.dims, x, g, window=window, calls='add')
 
 
-def _gather(net, node, g, give):
+def _gather(net, node, g):
     table, indices = node.operands
-    zeros, calls = net.fill(table), (net.reducer('add', g.shape.dtype),)
-    give(table, net.here.add('scatter', table.shape, zeros, indices, g, calls=calls))
+    zeros, calls = net.fill(table), (net.reducers['add', g.shape.dtype],)
+    yield net.here.add('scatter', table.shape, zeros, indices, g, calls=calls)
 
 
-def _dot(net, node, g, give):
+def _dot(net, node, g):
     x, y = node.operands
     left, right, out = node.spec.replace('->', ',').split(',')
-    give(x, net.dot(f'{out},{right}->{left}', g, y))
-    give(y, net.dot(f'{left},{out}->{right}', x, g))
+    yield net.dot(f'{out},{right}->{left}', g, y)
+    yield net.dot(f'{left},{out}->{right}', x, g)
 
 
-def _convolution(net, node, g, give):
+def _convolution(net, node, g):
     """Gradients of a 'same' convolution of images [N, H, W, C]."""
     x, kernel = node.operands
     g = _spread(net, g, x, node.window)
-    batch, height, width, inputs = x.shape.dims
+    _, height, width, _ = x.shape.dims
     turned = net.here.add('reverse', kernel.shape, kernel, dimensions=(0, 1))
     back = [Window(w.size, 1, w.size - 1 - w.low, w.low) for w in node.window]
     numbers = ConvolutionDims(0, 3, (1, 2), 3, 2, (0, 1), 0, 3)
     roles = 'mssn', 'mssk', 'wwnk'
-    give(x, net.convolve(g, turned, numbers, x.shape.dims, back, roles))
+    yield net.convolve(g, turned, numbers, x.shape.dims, back, roles)
     # The kernel's gradient slides the images over each other: batch is summed,
     # the input's features stand where the batch stood.
     across = [
@@ -175,7 +182,7 @@ def _convolution(net, node, g, give):
     ]
     numbers = ConvolutionDims(3, 0, (1, 2), 0, 3, (1, 2), 2, 3)
     roles = 'ssmn', 'kssm', 'kwwn'
-    give(kernel, net.convolve(x, g, numbers, kernel.shape.dims, across, roles))
+    yield net.convolve(x, g, numbers, kernel.shape.dims, across, roles)
 
 
 def _spread(net, g, x, window) -> Instruction:
@@ -188,38 +195,28 @@ def _spread(net, g, x, window) -> Instruction:
     return net.here.add('pad', wide, g, zero, padding=((0, 0),) * 4)
 
 
-def _select(net, node, g, give):
-    seen, x, y = node.operands
-    give(x, net.op('select', seen, g, net.fill(g)))
-    give(y, net.op('select', seen, net.fill(g), g))
-
-
-# How the gradient `g` of a node goes on to its operands: of those with one, what
-# they get; of others, a function that gives each its own.
-_UNARY: Dict[str, Callable] = {
-    'convert': lambda net, node, g: net.here.convert(g, node.operands[0].shape.dtype),
-    'exponential': lambda net, node, g: net.op('multiply', g, node),
-    'log': lambda net, node, g: net.op('divide', g, node.operands[0]),
-    'logistic': _squash,
-    'negate': lambda net, node, g: net.op('negate', g),
-    'reshape': lambda net, node, g: net.reshape(g, node.operands[0].shape.dims),
-    'rsqrt': _rsqrt,
-    'tanh': _squash,
-    'transpose': _transpose,
-}
 _RULES: Dict[str, Callable] = {
     'add': _add,
     'broadcast': _broadcast,
     'concatenate': _concatenate,
+    'convert': lambda net, node, g: [net.here.convert(g, node.operands[0].shape.dtype)],
     'convolution': _convolution,
     'divide': _divide,
     'dot': _dot,
+    'exponential': lambda net, node, g: [net.op('multiply', g, node)],
     'gather': _gather,
+    'log': lambda net, node, g: [net.op('divide', g, node.operands[0])],
+    'logistic': _squash,
     'maximum': _maximum,
     'multiply': _multiply,
+    'negate': lambda net, node, g: [net.op('negate', g)],
     'reduce': _reduce,
     'reduce-window': _pool,
+    'reshape': lambda net, node, g: [net.reshape(g, node.operands[0].shape.dims)],
+    'rsqrt': _rsqrt,
     'select': _select,
     'slice': _slice,
     'subtract': _subtract,
+    'tanh': _squash,
+    'transpose': _transpose,
 }

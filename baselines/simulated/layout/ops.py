@@ -10,7 +10,7 @@ import math
 from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 from baselines.simulated import hlo
-from baselines.simulated.hlo import Computation, Instruction, Tensor
+from baselines.simulated.hlo import TUPLE, Computation, Instruction, Tensor
 
 # What keeps the place of its operands: one value in, one value out.
 ELEMENTWISE = frozenset(
@@ -21,32 +21,24 @@ ELEMENTWISE = frozenset(
 
 @dataclasses.dataclass(eq=False)
 class Product(Instruction):
-    """A dot or a convolution.
+    """A dot or a convolution."""
 
-    Attributes:
-        roles: of the dimensions of output, first and second operand, a letter
-            each: `b` in all three, `m` output and first, `n` output and second,
-            `k` summed over; `s` an image's height or width, `w` a window's.
-        spec: of a dot, the subscripts that `Net.dot` was given.
-    """
-
+    # of the dimensions of output, first and second operand, a letter each: `b` in all
+    # three, `m` output and first, `n` output and second, `k` summed over; `s` an
+    # image's height or width, `w` a window's
     roles: Tuple[str, str, str] = ('', '', '')
-    spec: str = ''
+    spec: str = ''  # of a dot, the subscripts that `Net.dot` was given
 
 
 class Module(NamedTuple):
-    """A finished program.
+    """A finished program."""
 
-    Attributes:
-        computations: callees first, the entry last.
-        names: theirs; as in real files, the names of loop bodies and conditions
-            contain 'while' and 'cond', which ends a segment.
-        executions: how often one run of the program executes each; 0 for the
-            reducers, whose work belongs to the instruction that calls them.
-    """
-
-    computations: List[Computation]
+    computations: List[Computation]  # callees first, the entry last
+    # theirs; as in real files, the names of loop bodies and conditions contain 'while'
+    # and 'cond', which ends a segment
     names: List[str]
+    # how often one run of the program executes each; 0 for the reducers, whose work
+    # belongs to the instruction that calls them
     executions: List[int]
 
     @property
@@ -58,9 +50,6 @@ class Module(NamedTuple):
 def shape(dtype: str, dims: Sequence[int]) -> Tensor:
     """Returns a row-major shape."""
     return hlo.tensor(dtype, tuple(dims), [None] * len(dims))
-
-
-_TUPLE = shape('tuple', ())
 
 
 class Net:
@@ -83,7 +72,7 @@ class Net:
         self.custom: Dict[int, Callable] = {}
         self._entry = self.here
         self._before: List[Tuple[str, Computation, int]] = []
-        self._reducers: Dict[Tuple[str, str], Computation] = {}
+        self.reducers = hlo.Reducers()
 
     def parameter(self, dims: Sequence[int], dtype: str = '', trainable=False):
         """Adds an argument of the program."""
@@ -98,16 +87,11 @@ class Net:
 
     def fill(self, like: Instruction) -> Instruction:
         """Adds a constant in the shape of `like`."""
-        scalar = self.here.add('constant', shape(like.shape.dtype, ()))
-        if not like.shape.dims:
-            return scalar
-        return self.here.add('broadcast', like.shape, scalar)
+        return self.here.constant(like.shape)
 
     def op(self, opcode: str, *operands: Instruction) -> Instruction:
         """Adds an element-wise operation on operands of one shape."""
-        made = operands[-1].shape
-        made = made.typed('pred') if opcode == 'compare' else made
-        return self.here.add(opcode, made, *operands)
+        return self.here.op(opcode, *operands)
 
     def scaled(self, x: Instruction) -> Instruction:
         """Multiplies by a constant."""
@@ -115,21 +99,15 @@ class Net:
 
     def broadcast(self, x: Instruction, dims: Sequence[int], at: Sequence[int]):
         """Repeats `x` to `dims`; its own dimensions become `at`."""
-        made = shape(x.shape.dtype, dims)
-        return self.here.add('broadcast', made, x, dimensions=tuple(at))
+        return self.here.broadcast(x, shape('', dims), at)
 
     def along(self, x: Instruction, like: Instruction, at: Sequence[int]):
         """Broadcasts `x` to the shape of `like`."""
-        return self.broadcast(x, like.shape.dims, at)
+        return self.here.broadcast(x, like.shape, at)
 
     def reduce(self, x: Instruction, over: Sequence[int], opcode='add'):
         """Sums (or takes the maximum) over dimensions."""
-        kept = [d for d in range(len(x.shape.dims)) if d not in over]
-        start = self.here.add('constant', shape(x.shape.dtype, ()))
-        made = shape(x.shape.dtype, [x.shape.dims[d] for d in kept])
-        calls = (self.reducer(opcode, x.shape.dtype),)
-        over = tuple(over)
-        return self.here.add('reduce', made, x, start, calls=calls, dimensions=over)
+        return self.here.reduce(x, over, self.reducers[opcode, x.shape.dtype])
 
     def transpose(self, x: Instruction, order: Sequence[int]) -> Instruction:
         """Dimension i of the result is dimension `order[i]` of `x`."""
@@ -178,7 +156,7 @@ class Net:
         """Adds reduce-window or select-and-scatter over height and width."""
         dtype = operands[0].shape.dtype
         start = self.here.add('constant', shape(dtype, ()))
-        calls = (self.reducer(calls, dtype),)
+        calls = (self.reducers[calls, dtype],)
         window = (hlo.Window(1), *window, hlo.Window(1))
         made = shape(dtype, dims)
         return self.here.add(opcode, made, *operands, start, calls=calls, window=window)
@@ -198,9 +176,9 @@ class Net:
         """
         outside, inside, condition = self.here, Computation(), Computation()
         counter = outside.add('constant', shape('s32', ()))
-        first = outside.add('tuple', _TUPLE, counter, *state, tuple_size=len(state) + 1)
+        first = outside.add('tuple', TUPLE, counter, *state, tuple_size=len(state) + 1)
         self.here = inside
-        carried = inside.parameter(_TUPLE)
+        carried = inside.parameter(TUPLE)
         carried.tuple_size = first.tuple_size
         parts = [
             inside.add('get-tuple-element', v.shape, carried) for v in first.operands
@@ -208,8 +186,8 @@ class Net:
         new = body(self, parts[0], *parts[1:])
         one = inside.add('constant', counter.shape)
         step = inside.add('add', counter.shape, parts[0], one)
-        inside.add('tuple', _TUPLE, step, *new, tuple_size=first.tuple_size)
-        given = condition.parameter(_TUPLE)
+        inside.add('tuple', TUPLE, step, *new, tuple_size=first.tuple_size)
+        given = condition.parameter(TUPLE)
         given.tuple_size = first.tuple_size
         now = condition.add('get-tuple-element', counter.shape, given)
         limit = condition.add('constant', counter.shape)
@@ -218,28 +196,19 @@ class Net:
         self._before.append((f'while_body_{label}', inside, trips))
         self._before.append((f'while_cond_{label}', condition, trips))
         calls, size = (condition, inside), first.tuple_size
-        done = outside.add('while', _TUPLE, first, calls=calls, tuple_size=size)
+        done = outside.add('while', TUPLE, first, calls=calls, tuple_size=size)
         return [outside.add('get-tuple-element', v.shape, done) for v in state]
 
     def finish(self, results: Sequence[Instruction]) -> Module:
         """Ends the program with its results; what they do not need is removed."""
         self._entry.tuple(*results)
-        called = [(f'{op}_{dtype}', c, 0) for (op, dtype), c in self._reducers.items()]
+        called = [(f'{op}_{dtype}', c, 0) for (op, dtype), c in self.reducers.items()]
         called += self._before
         for computation in [c for _, c, _ in self._before] + [self._entry]:
             _remove_unused(computation)
         parts = [*called, ('main', self._entry, 1)]
         names, computations, executions = zip(*parts)
         return Module(list(computations), list(names), list(executions))
-
-    def reducer(self, opcode: str, dtype: str) -> Computation:
-        """Returns the computation that combines two scalars; made once."""
-        if (opcode, dtype) not in self._reducers:
-            made = Computation()
-            scalar = shape(dtype, ())
-            made.add(opcode, scalar, made.parameter(scalar), made.parameter(scalar))
-            self._reducers[opcode, dtype] = made
-        return self._reducers[opcode, dtype]
 
 
 def _role(letter: str, left: str, right: str, wanted: str) -> str:
