@@ -38,34 +38,22 @@ _STALE_SECONDS = 3600
 class Dataset(abc.ABC):
     """Simulated data to be written; each collection adds its own.
 
-    Attributes:
-        train: graphs in the train split.
-        valid: graphs in the valid split.
-        test: graphs in the test split.
-        seed: of all randomness.
-        hide_test_runtimes: whether test files have runtimes 0 (and normalisers
-            1), as the published ones do.
-        collection: what a folder of them is marked with.
-        version: of the generator; another one makes the data anew.
-        default_root: the folder where nothing else is said.
-        about: what a README.txt says of them.
-        document: where they are described.
-
     Raises:
         ValueError: a number makes no sense.
     """
 
-    train: int
-    valid: int
-    test: int
-    seed: int = 0
+    train: int  # graphs in the train split
+    valid: int  # graphs in the valid split
+    test: int  # graphs in the test split
+    seed: int = 0  # of all randomness
+    # whether test files have runtimes 0 (and normalisers 1), as the published ones do
     hide_test_runtimes: bool = False
 
-    collection: ClassVar[str]
-    version: ClassVar[int]
-    default_root: ClassVar[str]
-    about: ClassVar[str]
-    document: ClassVar[str]
+    collection: ClassVar[str]  # what a folder of them is marked with
+    version: ClassVar[int]  # of the generator; another one makes the data anew
+    default_root: ClassVar[str]  # the folder where nothing else is said
+    about: ClassVar[str]  # what a README.txt says of them
+    document: ClassVar[str]  # where they are described
 
     def __post_init__(self):
         for name in ('train', 'valid', 'test', 'seed'):

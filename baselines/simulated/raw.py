@@ -1,18 +1,27 @@
-"""Simulated kernels as raw files: the protobufs that their arrays would come from.
-
-`baselines.hlo` extracts the same node features, edges and configurations from them
-that the simulator writes to npz files (tests/simulated/tile/test_raw.py).
-"""
+"""Simulated modules as protobufs, from which `baselines.hlo` extracts their arrays."""
 
 from typing import Any, Dict, Sequence
 
+import numpy as np
+
 from baselines.data.tile import records
+from baselines.hlo import graph
 from baselines.hlo import protos
 from baselines.hlo import schema
 from baselines.hlo import words
 from baselines.simulated.hlo import Computation, Instruction
 
 _TYPES = {kind.name: kind.number for kind in schema.ELEMENT_TYPES}
+
+
+def graph_arrays(computations: Sequence[Computation]) -> Dict[str, np.ndarray]:
+    """Returns node_feat, node_opcode and edge_index of a module, as records do."""
+    found = graph.extract_graph(module_of(computations, 'simulated'))
+    return {
+        'node_feat': found.node_feat,
+        'node_opcode': found.node_opcode.astype(np.int32),
+        'edge_index': found.edge_index.astype(np.int32),
+    }
 
 
 def tuning_of(

@@ -22,31 +22,18 @@ _PLACES = ('data_root', 'cache_dir', 'out_dir', 'results_csv', 'memory_budget')
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """How to search.
+    """How to search."""
 
-    Attributes:
-        space: a TOML file; '' for the one that ships.
-        storage: URL or journal file; '' for the one in the --out_dir.
-        study: its name in the storage; '' for the collection's.
-        trials: that the sweep is to have.
-        seeds: trainings of each trial with different seeds.
-        folds: of cross-validation; 0 for the published splits.
-        workers: processes on this machine.
-        minutes: that a trial may take; 0 for any.
-        memory_gb: that a trial may take; 0 for any.
-        pruning: whether bad trials are ended early.
-    """
-
-    space: str = ''
-    storage: str = ''
-    study: str = ''
-    trials: int = 40
-    seeds: int = 1
-    folds: int = 0
-    workers: int = 1
-    minutes: float = 0
-    memory_gb: float = 0
-    pruning: bool = True
+    space: str = ''  # a TOML file; '' for the one that ships
+    storage: str = ''  # URL or journal file; '' for the one in the --out_dir
+    study: str = ''  # its name in the storage; '' for the collection's
+    trials: int = 40  # that the sweep is to have
+    seeds: int = 1  # trainings of each trial with different seeds
+    folds: int = 0  # of cross-validation; 0 for the published splits
+    workers: int = 1  # processes on this machine
+    minutes: float = 0  # that a trial may take; 0 for any
+    memory_gb: float = 0  # that a trial may take; 0 for any
+    pruning: bool = True  # whether bad trials are ended early
 
 
 def sweep(base: Any, options: Options) -> int:

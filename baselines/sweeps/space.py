@@ -44,25 +44,15 @@ _NOT_SEARCHED = {
 
 
 class Parameter(NamedTuple):
-    """One setting that is searched.
+    """One setting that is searched."""
 
-    Attributes:
-        name: of the setting, or `model_kwargs.<argument>`.
-        choices: its values; empty for a range.
-        low: end of the range.
-        high: the other end, included.
-        log: whether the logarithm is what is drawn from evenly.
-        step: distance of values; 0 for any.
-        when: by name, values of earlier settings that it needs; elsewhere it keeps
-            its default.
-    """
-
-    name: str
-    choices: Tuple[Any, ...] = ()
-    low: float = 0
-    high: float = 0
-    log: bool = False
-    step: float = 0
+    name: str  # of the setting, or `model_kwargs.<argument>`
+    choices: Tuple[Any, ...] = ()  # its values; empty for a range
+    low: float = 0  # end of the range
+    high: float = 0  # the other end, included
+    log: bool = False  # whether the logarithm is what is drawn from evenly
+    step: float = 0  # distance of values; 0 for any
+    # by name, values of earlier settings that it needs; elsewhere it keeps its default
     when: Mapping[str, Tuple[Any, ...]] = {}
 
     def is_active(self, known: Mapping[str, Any]) -> bool:
@@ -97,17 +87,11 @@ class Parameter(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Space:
-    """What is tried.
+    """What is tried."""
 
-    Attributes:
-        source: the TOML's content.
-        fixed: settings that are the same in every trial.
-        parameters: those that are searched, in the file's order.
-    """
-
-    source: Dict[str, Any]
-    fixed: Dict[str, Any]
-    parameters: List[Parameter]
+    source: Dict[str, Any]  # the TOML's content
+    fixed: Dict[str, Any]  # settings that are the same in every trial
+    parameters: List[Parameter]  # those that are searched, in the file's order
 
     def suggest(self, trial: Any, base: Any) -> Dict[str, Any]:
         """Draws the settings of an Optuna trial that differ from those of `base`."""

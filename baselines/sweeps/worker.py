@@ -28,29 +28,17 @@ _ALIKE = 3
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-    """What a worker has to do; plain values, for another process.
+    """What a worker has to do; plain values, for another process."""
 
-    Attributes:
-        storage: of the study.
-        name: of the study.
-        trials: that the sweep is to have.
-        base: the settings of all trials.
-        seed: of the draws, and of the first training of each trial.
-        minutes: that a trial may take; 0 for any.
-        memory_gb: that it may take; 0 for any.
-        cores: that it may use.
-        program: the module that trains.
-    """
-
-    storage: str
-    name: str
-    trials: int
-    base: Dict[str, Any]
-    seed: int = 0
-    minutes: float = 0
-    memory_gb: float = 0
-    cores: Sequence[int] = ()
-    program: str = trial_lib.__name__
+    storage: str  # of the study
+    name: str  # of the study
+    trials: int  # that the sweep is to have
+    base: Dict[str, Any]  # the settings of all trials
+    seed: int = 0  # of the draws, and of the first training of each trial
+    minutes: float = 0  # that a trial may take; 0 for any
+    memory_gb: float = 0  # that it may take; 0 for any
+    cores: Sequence[int] = ()  # that it may use
+    program: str = trial_lib.__name__  # the module that trains
 
 
 class Failed(Exception):

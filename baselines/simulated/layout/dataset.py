@@ -29,19 +29,14 @@ class Programs(folders.Dataset):
     """`<root>/{xla,nlp}/{random,default}/{train,valid,test}/<program>.npz`.
 
     The numbers of programs are per source (xla, nlp).
-
-    Attributes:
-        configs_min: fewest configurations of a program.
-        configs_max: most configurations of a program.
-        rules: what costs there are: one of `rules.NAMES`.
     """
 
     train: int = 24
     valid: int = 6
     test: int = 6
-    configs_min: int = 200
-    configs_max: int = 2000
-    rules: str = 'drawn'
+    configs_min: int = 200  # fewest configurations of a program
+    configs_max: int = 2000  # most configurations of a program
+    rules: str = 'drawn'  # what costs there are: one of `rules.NAMES`
 
     collection: ClassVar[str] = 'layout'
     version: ClassVar[int] = GENERATOR_VERSION

@@ -4,18 +4,17 @@ Everything derives from (seed, source, split, program, search), so that a progra
 does not depend on how many others are made.
 """
 
-from typing import Dict, Tuple
+from typing import Tuple
 import zlib
 
 import numpy as np
 
 from baselines.data.layout.records import LayoutRecord
 from baselines.hlo import graph
-from baselines.simulated import hlo_rows
+from baselines.simulated import raw
 from baselines.simulated.layout import rules
 from baselines.simulated.layout import search
 from baselines.simulated.layout.model import LayoutModel
-from baselines.simulated.layout.ops import Module
 from baselines.simulated.layout.programs import Program
 
 # Raise it whenever the same parameters give other arrays.
@@ -30,7 +29,9 @@ class CompiledProgram:
         name = zlib.crc32(f'{book} {program.name}'.encode())
         found = rules.rules_of(book, np.random.default_rng([seed, name]))
         self.program = program
-        self.graph = graph_arrays(module)
+        sizes = [len(computation.instructions) for computation in module.computations]
+        self.graph = raw.graph_arrays(module.computations)
+        self.graph['node_splits'] = graph.node_splits(module.names, sizes)[None]
         self.model = LayoutModel(module, found)
         self._seed = seed
 
@@ -80,15 +81,3 @@ class CompiledProgram:
     def _measure(self, choices: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         noise = np.clip(rng.standard_normal(len(choices)), -3.0, 3.0)
         return self.model.runtime_ns(choices) * (1.0 + self.model.rules.noise * noise)
-
-
-def graph_arrays(module: Module) -> Dict[str, np.ndarray]:
-    """Returns what no configuration changes, as LayoutRecord has it."""
-    features, opcodes, edges = hlo_rows.graph_arrays(module.computations)
-    sizes = [len(computation.instructions) for computation in module.computations]
-    return {
-        'node_feat': features,
-        'node_opcode': opcodes,
-        'edge_index': edges,
-        'node_splits': graph.node_splits(module.names, sizes)[None],
-    }

@@ -26,21 +26,13 @@ MAX_WASTE = 4.0
 
 
 class Slot(NamedTuple):
-    """One tensor whose layout a configuration chooses.
+    """One tensor whose layout a configuration chooses."""
 
-    Attributes:
-        node: position of its instruction among the configurable ones.
-        tensor: 0 output, 1 input, 2 kernel (second operand).
-        layouts: what it can be.
-        default: index of the one that a compiler takes without measuring.
-        written: how many of the values a configuration lists; the others are
-            row major.
-    """
-
-    node: int
-    tensor: int
-    layouts: Tuple[Layout, ...]
-    default: int
+    node: int  # position of its instruction among the configurable ones
+    tensor: int  # 0 output, 1 input, 2 kernel (second operand)
+    layouts: Tuple[Layout, ...]  # what it can be
+    default: int  # index of the one that a compiler takes without measuring
+    # how many of the values a configuration lists; the others are row major
     written: int
 
 

@@ -43,17 +43,11 @@ _LOOKUPS_AT_ONCE = 1 << 22
 
 
 class Value(NamedTuple):
-    """The layout of an array: one per candidate of the slot it hangs on.
+    """The layout of an array: one per candidate of the slot it hangs on."""
 
-    Attributes:
-        slot: the choice that decides; -1 if none does.
-        layouts: one per candidate, or just one.
-        fixed: whether it is a parameter or carried by a loop.
-    """
-
-    slot: int
-    layouts: Tuple[Layout, ...]
-    fixed: bool = False
+    slot: int  # the choice that decides; -1 if none does
+    layouts: Tuple[Layout, ...]  # one per candidate, or just one
+    fixed: bool = False  # whether it is a parameter or carried by a loop
 
 
 class LayoutModel:

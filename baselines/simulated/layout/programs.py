@@ -29,21 +29,13 @@ _FAMILIES = {
 
 
 class Program(NamedTuple):
-    """A network and what is done with it.
+    """A network and what is done with it."""
 
-    Attributes:
-        family: key of the networks below.
-        training: whether gradients and updates are part of it.
-        optimizer: 'momentum' or 'adam'.
-        dtype: of activations and weights, 'f32' or 'bf16'.
-        sizes: of the network, as its function takes them.
-    """
-
-    family: str
-    training: bool
-    optimizer: str
-    dtype: str
-    sizes: Tuple[Tuple[str, int], ...]
+    family: str  # key of the networks below
+    training: bool  # whether gradients and updates are part of it
+    optimizer: str  # 'momentum' or 'adam'
+    dtype: str  # of activations and weights, 'f32' or 'bf16'
+    sizes: Tuple[Tuple[str, int], ...]  # of the network, as its function takes them
 
     @property
     def name(self) -> str:

@@ -17,30 +17,19 @@ import numpy as np
 
 
 class Rules(NamedTuple):
-    """How strongly layouts matter, by what they do.
+    """How strongly layouts matter, by what they do."""
 
-    Attributes:
-        copies: share of their time that copies and reshapes take.
-        turns: share of the slots that it takes to turn operands of a product.
-        operands: share of what padding adds to the traffic of operands of a
-            product.
-        traffic: the same of its output, and of the time of everything else.
-        folded: whether products sum over windows and features at once, see
-            `costs.product_ns`.
-        least_rows: fewer rows take as long, in folded products.
-        shared: whether a configuration chooses once for all instructions with
-            the same choice.
-        noise: relative standard deviation of a measurement.
-    """
-
-    copies: float = 1.0
-    turns: float = 1.0
+    copies: float = 1.0  # share of their time that copies and reshapes take
+    turns: float = 1.0  # share of the slots that it takes to turn operands of a product
+    # share of what padding adds to the traffic of operands of a product
     operands: float = 1.0
-    traffic: float = 1.0
+    traffic: float = 1.0  # the same of its output, and of the time of everything else
+    # whether products sum over windows and features at once, see `costs.product_ns`
     folded: bool = False
-    least_rows: int = 128
+    least_rows: int = 128  # fewer rows take as long, in folded products
+    # whether a configuration chooses once for all instructions with the same choice
     shared: bool = False
-    noise: float = 0.003
+    noise: float = 0.003  # relative standard deviation of a measurement
 
 
 BOOKS: Mapping[str, Rules] = {

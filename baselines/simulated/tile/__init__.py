@@ -3,7 +3,7 @@
     from baselines.simulated.tile import dataset
     root = dataset.Kernels().ensure()       # what --sample_data trains on
 
-`hlo` builds modules and `hlo_rows` turns them into the published features;
+`hlo` builds modules and `raw` turns them into the published features;
 `programs`, `snippets`, `kernels` and `products` decide what is built; `tiles`
 proposes configurations, `tpu` and `workload` time them; `generate` puts one
 kernel together and `dataset` writes folders of them.

@@ -26,16 +26,12 @@ class Summary(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Kernels(folders.Dataset):
-    """`<root>/{train,valid,test}/<program>_<hash>.npz`.
-
-    Attributes:
-        configs_mean: configurations per kernel, about, on average.
-    """
+    """`<root>/{train,valid,test}/<program>_<hash>.npz`."""
 
     train: int = 1400
     valid: int = 200
     test: int = 200
-    configs_mean: float = 577.0
+    configs_mean: float = 577.0  # configurations per kernel, about, on average
 
     collection: ClassVar[str] = 'tile'
     version: ClassVar[int] = generate.GENERATOR_VERSION

@@ -11,7 +11,7 @@ import numpy as np
 
 from baselines.data.collections import SPLITS
 from baselines.data.tile import records
-from baselines.simulated import hlo_rows
+from baselines.simulated import raw
 from baselines.simulated import tpu
 from baselines.simulated.hlo import Computation
 from baselines.simulated.tile import kernels
@@ -46,17 +46,11 @@ _HEURISTIC = tpu.TPU_V3._replace(tile_ns=200.0, dma_ns=0.0, run_ns=0.0, overlap=
 
 
 class Generated(NamedTuple):
-    """A simulated kernel.
+    """A simulated kernel."""
 
-    Attributes:
-        record: what its npz file holds.
-        computations: its HLO.
-        default: the configuration that the compiler's heuristic would take.
-    """
-
-    record: records.TileRecord
-    computations: Sequence[Computation]
-    default: int
+    record: records.TileRecord  # what its npz file holds
+    computations: Sequence[Computation]  # its HLO
+    default: int  # the configuration that the compiler's heuristic would take
 
 
 def generate_kernel(
@@ -107,13 +101,8 @@ def record_of(
     default: int,
 ) -> records.TileRecord:
     """Puts a record together; its id is `<name>_<hash of origin and arrays>`."""
-    arrays = dict(
-        zip(
-            ('node_feat', 'node_opcode', 'edge_index'),
-            hlo_rows.graph_arrays(kernel.computations),
-        ),
-        config_feat=tiles.config_features(kernel.space, chosen),
-    )
+    arrays = raw.graph_arrays(kernel.computations)
+    arrays['config_feat'] = tiles.config_features(kernel.space, chosen)
     digest = hashlib.sha256(repr(origin).encode())
     for array in arrays.values():
         digest.update(array.tobytes())

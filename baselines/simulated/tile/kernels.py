@@ -22,17 +22,11 @@ from baselines.simulated.tile.tiles import Space, bounds_of
 
 
 class Kernel(NamedTuple):
-    """One kernel.
+    """One kernel."""
 
-    Attributes:
-        computations: its HLO module, callees first.
-        space: what it loops over.
-        whole: axes that no tile cuts.
-    """
-
-    computations: List[Computation]
-    space: Space
-    whole: Tuple[int, ...] = ()
+    computations: List[Computation]  # its HLO module, callees first
+    space: Space  # what it loops over
+    whole: Tuple[int, ...] = ()  # axes that no tile cuts
 
 
 def pick(rng: np.random.Generator, items: Sequence):

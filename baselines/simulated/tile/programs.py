@@ -12,35 +12,22 @@ Dims = Tuple[int, ...]
 
 
 class Program(NamedTuple):
-    """Vocabulary of one program.
+    """Vocabulary of one program."""
 
-    Attributes:
-        name: begins the file names of its kernels.
-        split: the only split in which its kernels occur.
-        dtype: how activations are stored, 'f32' or 'bf16'.
-        layout: minor_to_major of activations, by rank; row major if absent.
-        activations: shapes of activations.
-        weights: shapes of parameters, [in, out].
-        products: matrix products, [rows, depth, columns].
-        snippets: element-wise sequences, by name.
-        kinds: kinds of kernels, each as often as it is frequent.
-        convolutions: (batch, side, input, output, window, stride).
-        attentions: batched products, [batch, rows, columns, depth].
-        permuted: share of activations whose second and third fastest dimensions
-            are exchanged in memory; the second simulator's.
-    """
-
-    name: str
-    split: str
-    dtype: str
+    name: str  # begins the file names of its kernels
+    split: str  # the only split in which its kernels occur
+    dtype: str  # how activations are stored, 'f32' or 'bf16'
+    # minor_to_major of activations, by rank; row major if absent
     layout: Dict[int, Dims]
-    activations: Sequence[Dims]
-    weights: Sequence[Dims]
-    products: Sequence[Dims]
-    snippets: Tuple[str, ...]
-    kinds: Tuple[str, ...]
-    convolutions: Sequence[Dims] = ()
-    attentions: Sequence[Dims] = ()
+    activations: Sequence[Dims]  # shapes of activations
+    weights: Sequence[Dims]  # shapes of parameters, [in, out]
+    products: Sequence[Dims]  # matrix products, [rows, depth, columns]
+    snippets: Tuple[str, ...]  # element-wise sequences, by name
+    kinds: Tuple[str, ...]  # kinds of kernels, each as often as it is frequent
+    convolutions: Sequence[Dims] = ()  # (batch, side, input, output, window, stride)
+    attentions: Sequence[Dims] = ()  # batched products, [batch, rows, columns, depth]
+    # share of activations whose second and third fastest dimensions are exchanged in
+    # memory; the second simulator's
     permuted: float = 0.0
 
 

@@ -16,22 +16,15 @@ Bounds = Tuple[Tuple[int, int], ...]  # (axis, elements per unit), slowest first
 
 
 class Space(NamedTuple):
-    """The axes that a kernel loops over, and how a tile of them is written.
+    """The axes that a kernel loops over, and how a tile of them is written."""
 
-    Attributes:
-        sizes: elements per axis.
-        output_bounds: what the columns of the output tile show.
-        kernel_bounds: likewise of a matrix product's second operand.
-        input_bounds: likewise of the operand of a transposition.
-        reduced: axes of a reduction; they run inside the axes that are kept.
-        contracted: axes of a matrix product's sum; they run innermost.
-    """
-
-    sizes: Tuple[int, ...]
-    output_bounds: Bounds
-    kernel_bounds: Bounds = ()
-    input_bounds: Bounds = ()
+    sizes: Tuple[int, ...]  # elements per axis
+    output_bounds: Bounds  # what the columns of the output tile show
+    kernel_bounds: Bounds = ()  # likewise of a matrix product's second operand
+    input_bounds: Bounds = ()  # likewise of the operand of a transposition
+    # axes of a reduction; they run inside the axes that are kept
     reduced: Tuple[int, ...] = ()
+    # axes of a matrix product's sum; they run innermost
     contracted: Tuple[int, ...] = ()
 
     @property

@@ -25,71 +25,51 @@ matrix unit that makes it faster; operands that lie the wrong way are turned;
 narrow inputs of convolutions share a pass with other window positions.
 """
 
-from typing import NamedTuple
+import collections
 
 import numpy as np
 
+# Figures of one core, in ns, cycles and bytes: (about, up to so many times more or
+# less), [one of], or what they are.
+_FIGURES = {
+    'clock_ghz': (1.05, 1.3),
+    'hbm_bytes_per_ns': (600, 1.6),
+    'burst_bytes': (4096, 2.0),
+    'channel_registers': [16, 32],
+    'channel_share': (0.65, 1.2),
+    'dma_ns': (120, 1.6),
+    'vector_memory_bytes': [8 << 20, 16 << 20, 32 << 20],
+    'matrix_units': [1, 2, 4],
+    'matrix_side': 128,
+    'passes_f32': [2.0, 3.0],
+    'slots_per_cycle': [2.0, 4.0],
+    'registers': [32, 64],
+    'unroll': [8, 16],
+    'latency_cycles': (5, 1.4),
+    'banks': [8, 16],
+    'bank_factor': (1.6, 1.2),
+    'code_limit': [512, 1024],
+    'code_cycles': (0.4, 1.5),
+    'lane_cycles': (18, 1.4),
+    'sublane_cycles': (7, 1.4),
+    'step_ns': (90, 1.6),
+    'launch_ns': (1500, 1.4),
+    'noise': 0.004,
+}
 
-class Machine(NamedTuple):
-    """Figures of one core; times in ns and cycles, sizes in bytes."""
-
-    clock_ghz: float
-    hbm_bytes_per_ns: float
-    burst_bytes: float
-    channel_registers: int
-    channel_share: float
-    dma_ns: float
-    vector_memory_bytes: int
-    matrix_units: int
-    matrix_side: int
-    passes_f32: float
-    slots_per_cycle: float
-    registers: int
-    unroll: int
-    latency_cycles: float
-    banks: int
-    bank_factor: float
-    code_limit: int
-    code_cycles: float
-    lane_cycles: float
-    sublane_cycles: float
-    step_ns: float
-    launch_ns: float
-    noise: float
+Machine = collections.namedtuple('Machine', _FIGURES)
 
 
 def draw_machine(seed: int) -> Machine:
     """Returns the machine of a collection; another seed is another machine."""
     rng = np.random.default_rng([seed, 7051])
 
-    def near(value: float, factor: float) -> float:
-        return float(value * factor ** rng.uniform(-1, 1))
+    def drawn(figure):
+        if isinstance(figure, list):
+            return figure[int(rng.integers(len(figure)))]
+        if isinstance(figure, tuple):
+            about, factor = figure
+            return float(about * factor ** rng.uniform(-1, 1))
+        return figure
 
-    def pick(*values):
-        return values[int(rng.integers(len(values)))]
-
-    return Machine(
-        clock_ghz=near(1.05, 1.3),
-        hbm_bytes_per_ns=near(600, 1.6),
-        burst_bytes=near(4096, 2.0),
-        channel_registers=pick(16, 32),
-        channel_share=near(0.65, 1.2),
-        dma_ns=near(120, 1.6),
-        vector_memory_bytes=pick(8, 16, 32) * 2**20,
-        matrix_units=pick(1, 2, 4),
-        matrix_side=128,
-        passes_f32=pick(2.0, 3.0),
-        slots_per_cycle=pick(2.0, 4.0),
-        registers=pick(32, 64),
-        unroll=pick(8, 16),
-        latency_cycles=near(5, 1.4),
-        banks=pick(8, 16),
-        bank_factor=near(1.6, 1.2),
-        code_limit=pick(512, 1024),
-        code_cycles=near(0.4, 1.5),
-        lane_cycles=near(18, 1.4),
-        sublane_cycles=near(7, 1.4),
-        step_ns=near(90, 1.6),
-        launch_ns=near(1500, 1.4),
-        noise=0.004,
-    )
+    return Machine(**{name: drawn(figure) for name, figure in _FIGURES.items()})

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
+from baselines.hlo import graph
 from baselines.simulated.layout import costs
 from baselines.simulated.layout import layers
 from baselines.simulated.layout import layouts
 from baselines.simulated.layout import ops
 from baselines.simulated.layout import rules
 from baselines.simulated.layout import search
-from baselines.simulated.layout.generate import graph_arrays
 from baselines.simulated.layout.model import LayoutModel
 
 ROW, COLUMN = (1, 0), (0, 1)
@@ -315,9 +315,9 @@ def test_a_loop_costs_its_trips():
     assert copied[0] == pytest.approx(5 * (once + 3 * copy), rel=1e-3)
     assert module.names == ['while_body_test', 'while_cond_test', 'main']
     # The loop's computations end segments, and so does the program.
-    graph = graph_arrays(module)
-    ends = np.cumsum([len(c.instructions) for c in module.computations])
-    assert graph['node_splits'].tolist() == [[0, *ends]]
+    sizes = [len(c.instructions) for c in module.computations]
+    splits = graph.node_splits(module.names, sizes)
+    assert splits.tolist() == [0, *np.cumsum(sizes)]
 
 
 def test_many_configurations_cost_what_each_costs_alone(monkeypatch):

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from baselines.data.tile import records
-from baselines.simulated import hlo_rows
+from baselines.simulated import raw
 from baselines.simulated.hlo import (
     Computation,
     ConvolutionDims,
@@ -247,7 +247,7 @@ def test_rebuilt_features_equal_the_extracted_ones():
     """The same instructions, whatever the order and the parameter numbers."""
     for name, build in KERNELS.items():
         record = real(name)
-        features, opcodes, edges = hlo_rows.graph_arrays(build()[0])
+        features, opcodes, edges = raw.graph_arrays(build()[0]).values()
         assert len(edges) == len(record.edge_index), name
         rows = []
         for feat, opcode in (

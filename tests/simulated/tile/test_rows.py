@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from baselines.simulated import hlo_rows
+from baselines.simulated import raw
 from baselines.simulated.hlo import Computation, ConvolutionDims, Fusion, Window, tensor
 
 # Products of empty lists are 1.
@@ -28,7 +28,7 @@ def test_a_fusion():
     body = fusion.body
     x = body.parameter(tensor('f32', (32, 1000)))
     body.op('compare', body.vector(x.shape, [1]), x)
-    features, opcodes, edges = hlo_rows.graph_arrays(fusion.finish())
+    features, opcodes, edges = raw.graph_arrays(fusion.finish()).values()
     # Body: parameter, parameter, broadcast, compare; entry: two, fusion.
     assert opcodes.tolist() == [63, 63, 13, 20, 63, 63, 41]
     assert edges.tolist() == [[2, 1], [3, 0], [3, 2], [6, 3], [6, 4], [6, 5]]
@@ -48,7 +48,7 @@ def test_a_reduction_calls_its_reducer():
     total = fusion.reduce(x, (0, 1, 2))
     again = fusion.reduce(x, (1,))
     fusion.body.tuple(total, again)
-    features, opcodes, edges = hlo_rows.graph_arrays(fusion.finish())
+    features, opcodes, edges = raw.graph_arrays(fusion.finish()).values()
     # One reducer for both: parameter, parameter, add.  Body: parameter,
     # constant, reduce, constant, reduce, tuple.  Entry: parameter, fusion.
     assert opcodes.tolist() == [63, 63, 2, 63, 24, 70, 24, 70, 100, 63, 41]
@@ -86,7 +86,7 @@ def test_a_convolution():
     body = Computation()
     image = body.parameter(tensor('bf16', (32, 25, 25, 192)))
     kernel = body.parameter(tensor('f32', (3, 3, 192, 384)))
-    node = body.add(
+    body.add(
         'convolution',
         tensor('f32', (32, 12, 12, 384), layout=(3, 0, 2, 1)),
         image,
@@ -95,6 +95,7 @@ def test_a_convolution():
         convolution=ConvolutionDims(0, 3, (1, 2), 2, 3, (0, 1), 0, 3),
     )
     expected = {
+        0: 1,
         F32: 1,
         21: 32,
         22: 12,
@@ -137,9 +138,10 @@ def test_a_convolution():
         136: 2,
         137: 1,
     }
-    assert_row(hlo_rows.feature_row(node, False), expected)
+    features = raw.graph_arrays([body])['node_feat']
+    assert_row(features[2], expected)
     assert_row(
-        hlo_rows.feature_row(image, False),
+        features[0],
         {
             BF16: 1,
             21: 32,
@@ -159,10 +161,11 @@ def test_slices_and_padding():
     body = Computation()
     x = body.parameter(tensor('f32', (10, 20)))
     cut = body.add('slice', tensor('f32', (4, 20)), x, slices=((1, 9, 2), (0, 20, 1)))
-    pad = body.add('pad', tensor('f32', (7, 20)), cut, padding=((1, 2), (0, 0)))
+    body.add('pad', tensor('f32', (7, 20)), cut, padding=((1, 2), (0, 0)))
     shape = {F32: 1, 22: 20, 134: 1}
+    features = raw.graph_arrays([body])['node_feat']
     assert_row(
-        hlo_rows.feature_row(cut, False),
+        features[1],
         {
             **shape,
             21: 4,
@@ -182,7 +185,7 @@ def test_slices_and_padding():
         },  # limits
     )
     assert_row(
-        hlo_rows.feature_row(pad, True),
+        features[2],
         {
             **shape,
             0: 1,
