@@ -90,6 +90,21 @@ def test_records_are_ranked_as_they_are_scored(run, root):
 
 
 @pytest.mark.slow
+def test_trees_rank_records_as_the_run_does(root):
+    pytest.importorskip('lightgbm')
+    kwargs = {'trees': 4, 'num_leaves': 4, 'min_leaf': 3}
+    run = _train(root, model='Trees', model_kwargs=kwargs)
+    [record, *_] = data = tpugraphs.open(
+        root / 'data', 'valid', cache_dir=str(root / 'cache')
+    )
+    kernel, order, scores = run.rank(data)[0]
+    found = run.ranker()(record)
+    assert kernel == record.graph_id
+    np.testing.assert_array_equal(found[order], scores)
+    assert run.ranker()(record, record.config_feat[3:7]).shape == (4,)
+
+
+@pytest.mark.slow
 def test_candidates_are_given_as_dicts(run, root):
     record = tpugraphs.open(root / 'data', 'valid', cache_dir=str(root / 'cache'))[0]
     tiles = [{'output_bounds': [8, 128]}, {'kernel_bounds': [3], 'input_bounds': [5]}]
