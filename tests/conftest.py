@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import os
+import signal
 
 import hypothesis
 
@@ -11,6 +12,11 @@ import baselines  # noqa: F401  chooses Keras before a test imports TensorFlow
 os.environ.setdefault('TF_NUM_INTRAOP_THREADS', '1')
 os.environ.setdefault('TF_NUM_INTEROP_THREADS', '1')
 os.environ.pop('TPUGRAPHS_DEBUG', None)  # it shows tracebacks, not messages
+
+# A shell starts what it puts in the background with Ctrl-C ignored, and what tests
+# start would inherit that.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes says more about the machine than about the code.
 hypothesis.settings.register_profile('house', deadline=None)
