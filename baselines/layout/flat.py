@@ -18,13 +18,15 @@ configurable instructions, weighted by amounts of work, and of single ones:
     reduced_<place>             share of what is reduced along a fast dimension
     copied_<array>              share of the operands' bytes that arrive in another
                                 layout
-    product_<i>_<what>          of the 8 instructions with most multiply-adds: padding,
-                                and the fastest dimension of each array
+    layout_<i>_<what>           of one instruction each, those whose padding can cost
+                                most first: its share of the multiply-adds, their
+                                padding, and the two fastest dimensions of each array
     log_<amount>                of the whole program
 
 Arrays that no configuration lays out are row major.
 """
 
+import itertools
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
@@ -49,8 +51,12 @@ _EFFECTS = (
 )
 _OUTPUT_EFFECTS = slice(0, len(_EFFECTS))
 _AMOUNTS = ('bytes', 'multiply_adds', 'followers', 'reduced', 'instructions')
-_TOP = 8  # instructions with columns of their own
-_OF_PRODUCT = ('share', 'log_padded', *(f'{a}_fastest' for a in _ARRAYS))
+_SINGLE = 64  # instructions with columns of their own; one of few can matter most
+_OF_SINGLE = (
+    'share',
+    'log_padded',
+    *(f'{array}_{place}' for array in _ARRAYS for place in range(2)),
+)
 _HOPS = 16
 _MOST_WASTE = 4.0  # as in `zoo.padded`
 _CELLS = 1 << 19  # pairs of configurable instruction and configuration at once
@@ -63,7 +69,7 @@ NAMES: Tuple[str, ...] = (
     *(f'followers_{effect}' for effect in _EFFECTS),
     *(f'reduced_{place}' for place in range(2)),
     *(f'copied_{array}' for array in _ARRAYS[1:]),
-    *(f'product_{i}_{what}' for i in range(_TOP) for what in _OF_PRODUCT),
+    *(f'layout_{i}_{what}' for i in range(_SINGLE) for what in _OF_SINGLE),
     *(f'log_{amount}' for amount in _AMOUNTS),
 )
 
@@ -83,7 +89,7 @@ class _Program(NamedTuple):
         fixed: bool [k, 2], they are row major.
         there: int64 [k, 2, 6], their dimensions at the source.
         last: int64 [k, 2, 2], their last dimensions there.
-        top: int64 [t], most multiply-adds first.
+        single: int64 [s], those with columns of their own.
         totals: float32 [5], logarithms.
     """
 
@@ -96,7 +102,7 @@ class _Program(NamedTuple):
     fixed: np.ndarray
     there: np.ndarray
     last: np.ndarray
-    top: np.ndarray
+    single: np.ndarray
     totals: np.ndarray
 
 
@@ -210,11 +216,11 @@ class FlatTable:
         )
 
     def _single(self, program, node, places, fastest, cell) -> np.ndarray:
-        """Columns of the instructions with most multiply-adds; -1 for none."""
-        found = np.full((len(cell), _TOP, len(_OF_PRODUCT)), -1, np.float32)
+        """Columns of single instructions; -1 for none."""
+        found = np.full((len(cell), _SINGLE, len(_OF_SINGLE)), -1, np.float32)
         log_padded = np.log(_padded(program, node, fastest))
-        of_cells = np.concatenate([log_padded, places[:, :, 0]], axis=1)
-        for i, number in enumerate(program.top):
+        of_cells = np.concatenate([log_padded, places.reshape(len(node), -1)], axis=1)
+        for i, number in enumerate(program.single):
             found[:, i, 0] = program.weights[number, 3]
             found[:, i, 1:] = of_cells[cell[:, number]]
         return found.reshape(len(cell), -1)
@@ -267,7 +273,7 @@ class FlatTable:
             *others.sum(axis=0),
             k,
         ]
-        order = np.argsort(-share[:, 0], kind='stable')[:_TOP]
+        costs = share[:, 0] * _most_padded(products, dims[:, 0])
         return _Program(
             dims=dims,
             roles=roles,
@@ -278,7 +284,8 @@ class FlatTable:
             fixed=fixed > 0,
             there=there.astype(np.int64),
             last=np.maximum(last, 0).astype(np.int64),
-            top=order[share[order, 0] > 0],
+            # The others, reshapes, by what they move.
+            single=np.lexsort([-moved[:, 0], -costs])[:_SINGLE],
             totals=np.log1p(np.array(totals)).astype(np.float32),
         )
 
@@ -287,6 +294,17 @@ def _padded(program: _Program, node, fastest) -> np.ndarray:
     """How many times as much work padding makes of products: [cells, 1]."""
     of_node = products_lib.Products(*(tf.gather(x, node) for x in program.products))
     return np.asarray(products_lib.padded(of_node, fastest[:, 0]))
+
+
+def _most_padded(products: products_lib.Products, dims: Any) -> np.ndarray:
+    """How much more padding makes of products in their worst layout: [k]."""
+    exists = np.asarray(dims) > 0
+    found = np.zeros(len(exists))
+    for pair in itertools.permutations(range(arrays_lib.RANK), 2):
+        fastest = tf.tile(tf.constant([pair], tf.float32), [len(exists), 1])
+        more = np.asarray(products_lib.padded(products, fastest))[:, 0]
+        found = np.maximum(found, np.where(exists[:, pair].all(axis=1), more, 0))
+    return found
 
 
 def _sources(chosen, operands, origin, n: int) -> np.ndarray:

@@ -58,19 +58,21 @@ def test_two_dots(store):
     rows = table.rows(np.zeros(4, int), np.arange(4))
     found = dict(zip(table.names, rows.T))
     assert len(found) == len(table.names) == rows.shape[1]
-    # 4 x 200 x 8 multiply-adds, and 4 x 16 x 200.
-    assert found['product_0_share'] == pytest.approx([2 / 3] * 4)
-    assert found['product_1_share'] == pytest.approx([1 / 3] * 4)
+    # 4 x 200 x 8 multiply-adds, and 4 x 16 x 200: with the worst padding, below, 32 and
+    # 64 times as much.
+    assert found['layout_0_share'] == pytest.approx([2 / 3] * 4)
+    assert found['layout_1_share'] == pytest.approx([1 / 3] * 4)
     # Of 4 x 200, 200 columns are filled up to 256 and 4 rows to 32, or 4 columns to
     # 128; of 4 x 16, 16 to 128 and 4 to 32, row major as no configuration says.
     first, second = np.array([1.28 * 8, 32, 32, 1.28 * 8]), 8 * 8
     assert found['padded_work'] == pytest.approx(first / 3 + second * 2 / 3)
     logs = np.log(first) / 3 + np.log(second) * 2 / 3
     assert found['log_padded_work'] == pytest.approx(logs, rel=1e-5)
-    assert np.exp(found['product_1_log_padded']) == pytest.approx(first, rel=1e-5)
-    assert found['product_1_output_fastest'].tolist() == [1, 0, 0, 1]
-    assert found['product_0_input_fastest'].tolist() == [1, 1, 0, 0]
-    assert found['product_2_share'].tolist() == [-1] * 4
+    assert np.exp(found['layout_1_log_padded']) == pytest.approx(first, rel=1e-5)
+    assert found['layout_1_output_0'].tolist() == [1, 0, 0, 1]
+    assert found['layout_1_output_1'].tolist() == [0, 1, 1, 0]
+    assert found['layout_0_input_0'].tolist() == [1, 1, 0, 0]
+    assert found['layout_2_share'].tolist() == [-1] * 4
     # Elements that move: outputs, inputs and kernels of both.
     moved = (800 + 64) + (32 + 800) + (1600 + 3200)
     assert found['copied_input'] == pytest.approx(np.array([0, 800, 0, 800]) / moved)

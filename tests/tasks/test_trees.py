@@ -208,6 +208,16 @@ def test_many_configurations_are_drawn_evenly():
     assert boosting._share([3, 100, 50], 1) == 1
 
 
+def test_what_trees_predict():
+    runtimes = np.array([40, 10, 20, 10])
+    # Ranks 4, 1.5, 3 and 1.5 of 4 lie at 7/8, 1/4, 5/8 and 1/4.
+    wanted = [1.150, -0.674, 0.319, -0.674]
+    assert boosting._normal_scores(runtimes) == pytest.approx(wanted, abs=1e-3)
+    # 2, 0, 1 and 0 times the logarithm of 2, less their mean.
+    wanted = np.log(2) * np.array([1.25, -0.75, 0.25, -0.75])
+    assert boosting._centred(runtimes) == pytest.approx(wanted)
+
+
 def test_options_have_defaults_that_are_allowed():
     assert trees_lib.Options.of({}) == trees_lib.Options()
     assert trees_lib.FEWER.trees < trees_lib.Options().trees

@@ -72,6 +72,16 @@ def test_the_same_seed_gives_the_same_trees():
     assert digest(1) == digest(1) != digest(2)
 
 
+@pytest.mark.parametrize('count', [8, 400])
+def test_few_rows_make_small_leaves(count):
+    # 2 of 8 rows and 10 of 400 differ: fewer than the 20 of `min_leaf`.
+    columns = np.zeros((count, 3), np.float32)
+    columns[: max(count // 40, 2), 1] = 1
+    found = trees_lib.Trees(_NAMES, _OPTIONS)
+    found.fit(trees_lib.Rows(columns, 4.0 * columns[:, 1]), None, seed=0)
+    assert found.predict(np.array([[0], [1]])) == pytest.approx([0, 4], abs=1e-5)
+
+
 def test_nothing_to_learn():
     found = trees_lib.Trees(_NAMES, _OPTIONS)
     found.fit(trees_lib.Rows(np.ones((50, 3), np.float32), np.zeros(50)), None, 0)
