@@ -404,7 +404,7 @@ def typed(
 
 
 def with_recipe(config: _AnyConfig, given: Collection[str]) -> _AnyConfig:
-    """Returns `config` with what its recipe sets, checked.
+    """Returns `config` with what its recipe sets, checked; prints what that is.
 
     Args:
         config: the settings.
@@ -414,9 +414,10 @@ def with_recipe(config: _AnyConfig, given: Collection[str]) -> _AnyConfig:
         ValueError: there is no such recipe, or it does not fit the settings.
         OSError: its file cannot be read.
     """
+    checked(config)
     if not config.recipe:
-        return checked(config)
-    changes = recipes.settings(config.recipe, config.collection.name, given)
+        return config
+    changes = recipes.settings(config.recipe, config.collection.name, given, print)
     try:
         changes = typed(type(config), changes)
     except ValueError as error:

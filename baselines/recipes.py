@@ -9,10 +9,11 @@ that was trained on simulated programs is worth on real ones.
 import importlib.util
 import json
 import os
-from typing import Any, Collection, Dict, Mapping
+from typing import Any, Callable, Collection, Dict, Mapping
 
 from baselines import files
 from baselines import registry
+from baselines import text
 
 # How the models that are not published are trained.
 TILE_TRAINING: Mapping[str, Any] = {
@@ -60,7 +61,10 @@ _OF_ITS_MODEL = ('model', 'model_kwargs_json', 'estimate', 'tile_columns', 'tree
 
 
 def settings(
-    recipe: str, collection: str, given: Collection[str] = ()
+    recipe: str,
+    collection: str,
+    given: Collection[str] = (),
+    say: Callable[[str], Any] = lambda line: None,
 ) -> Dict[str, Any]:
     """Returns what a recipe sets; no trees where LightGBM is not installed.
 
@@ -68,6 +72,7 @@ def settings(
         recipe: its name, or a file of `tpugraphs sweep`.
         collection: 'tile:xla' or 'layout:<source>:<search>'.
         given: names of the settings that the user chose.
+        say: is told what it sets, and that there are no trees.
 
     Raises:
         ValueError: there is no such recipe, or its file is of another collection.
@@ -84,9 +89,13 @@ def settings(
     left_out = set(given)
     if 'model' in left_out:
         left_out.update(_OF_ITS_MODEL)
-    if not has_trees():
-        left_out.add('trees')
-    return {name: v for name, v in found.items() if name not in left_out}
+    found = {name: value for name, value in found.items() if name not in left_out}
+    without_trees = not has_trees() and found.pop('trees', False)
+    words = [f'--recipe={recipe}:', *(f'--{n}={value}' for n, value in found.items())]
+    say(text.wrapped(' '.join(words), 2))
+    if without_trees:
+        say('note: the graph model alone; with trees: pip install -e .[trees]')
+    return found
 
 
 def is_file(recipe: str) -> bool:

@@ -13,7 +13,6 @@ from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Type, TypeV
 from baselines import command_line
 from baselines import config
 from baselines import files
-from baselines import recipes
 from baselines import text
 
 _AnyConfig = TypeVar('_AnyConfig')
@@ -144,27 +143,13 @@ def from_flags(config_class: Type[_AnyConfig], values: Mapping[str, Any]) -> _An
     Raises:
         ValueError: a value is out of range; names the flag.
     """
-    names = [f.name for f in dataclasses.fields(config_class)]  # type: ignore
     path = values['config'].value if 'config' in values else ''
-    in_file = from_toml(config_class, path) if path else {}
-    given = {n for n in names if path and not values[n].using_default_value}
-    in_file = {n: value for n, value in in_file.items() if n not in given}
-    settings = {name: in_file.get(name, values[name].value) for name in names}
-    found: Any = config.checked(config_class(**settings))
-    if not found.recipe:
-        return found
-    given = {n for n in names if n in in_file or not values[n].using_default_value}
-    changes = recipes.settings(found.recipe, found.collection.name, given)
-    words = [f'--recipe={found.recipe}:']
-    words += [f'--{name}={value}' for name, value in changes.items()]
-    print(text.wrapped(' '.join(words), 2))
-    if (
-        'model' in changes
-        and not recipes.has_trees()
-        and found.collection.task == 'tile'
-    ):
-        print('note: the graph model alone; with trees: pip install -e .[trees]')
-    return config.with_recipe(found, given)
+    given = from_toml(config_class, path) if path else {}
+    for field in dataclasses.fields(config_class):  # type: ignore
+        flag = values[field.name]
+        if not flag.using_default_value:
+            given[field.name] = flag.value
+    return config.with_recipe(config_class(**given), given)
 
 
 def from_toml(config_class: type, path: str) -> Dict[str, Any]:

@@ -115,7 +115,10 @@ def _from_flags(**changes):
     values.update(changes)
     return scripts.from_flags(
         config.TileConfig,
-        {name: types.SimpleNamespace(value=value) for name, value in values.items()},
+        {
+            name: types.SimpleNamespace(value=value, using_default_value=False)
+            for name, value in values.items()
+        },
     )
 
 
@@ -309,7 +312,9 @@ def test_a_recipe_stands_in_for_defaults(capsys):
     assert max(map(len, printed.splitlines())) <= 80
 
 
-def test_a_recipe_goes_without_trees_where_lightgbm_is_missing(capsys, monkeypatch):
+def test_a_recipe_goes_without_trees_where_lightgbm_is_missing(
+    capsys, monkeypatch, tmp_path
+):
     pytest.importorskip('lightgbm')
     assert _parsed(config.TileConfig, '--recipe=strong').trees
     assert 'pip install' not in capsys.readouterr().out
@@ -317,6 +322,13 @@ def test_a_recipe_goes_without_trees_where_lightgbm_is_missing(capsys, monkeypat
     assert not _parsed(config.TileConfig, '--recipe=strong').trees
     note = 'note: the graph model alone; with trees: pip install -e .[trees]'
     assert note in capsys.readouterr().out.splitlines()
+    # The same from Python; and nothing where there were no trees to leave out.
+    config.with_recipe(config.TileConfig(recipe='strong'), {'recipe': 'strong'})
+    assert note in capsys.readouterr().out.splitlines()
+    file = {'collection': 'tile:xla', 'settings': {'model': 'MLP'}}
+    (tmp_path / 'best.json').write_text(json.dumps(file))
+    _parsed(config.TileConfig, f'--recipe={tmp_path}/best.json')
+    assert note not in capsys.readouterr().out
 
 
 def test_what_is_given_goes_before_the_recipe():
