@@ -15,4 +15,5 @@ says `is_base = True`: a new model is a new file.  A class of the same name in
     attention   those with attention
     padded      `PhysicalModel` beside the padded work of products
     tgraph      a model that is learned alone
+    options     what their options may be
 """

@@ -5,6 +5,7 @@ from typing import List
 import tensorflow as tf
 
 from baselines.layout import sparse
+from baselines.layout.zoo import options
 from baselines.layout.zoo import physical
 
 
@@ -23,7 +24,7 @@ class Layered(physical.PhysicalModel):
         join: 'late': they encode nodes, and layouts join afterwards; 'early':
             they pass on what layouts do, once per configuration.
         norm: 'layer' or 'none', before the activation.
-        options: those of `PhysicalModel`.
+        others: those of `PhysicalModel`.
 
     Raises:
         ValueError: an option is not one of those.
@@ -39,19 +40,12 @@ class Layered(physical.PhysicalModel):
         num_gnns: int = 2,
         join: str = 'late',
         norm: str = 'layer',
-        **options,
+        **others,
     ):
-        super().__init__(num_configs, num_ops, **options)
-        for option, value, choices in (
-            ('join', join, ('early', 'late')),
-            ('norm', norm, ('layer', 'none')),
-        ):
-            if value not in choices:
-                raise ValueError(
-                    f'{option} is one of {", ".join(choices)}, not {value!r}'
-                )
-        if num_gnns < 1:
-            raise ValueError(f'num_gnns is at least 1, not {num_gnns}')
+        super().__init__(num_configs, num_ops, **others)
+        options.one_of('join', join, ('early', 'late'))
+        options.one_of('norm', norm, ('layer', 'none'))
+        options.at_least_1(num_gnns=num_gnns)
         self._early, self._norm = join == 'early', norm
         self._gnn_layers = [self._kernels() for _ in range(num_gnns)]
 

@@ -11,6 +11,7 @@ from baselines.layout.zoo import arrays as arrays_lib
 from baselines.layout.zoo import cells as cells_lib
 from baselines.layout.zoo import effects
 from baselines.layout.zoo import facts as facts_lib
+from baselines.layout.zoo import options
 from baselines.layout.zoo import spreading
 from baselines.layout.zoo.arrays import RANK
 
@@ -82,21 +83,15 @@ class PhysicalModel(tf.keras.Model):
         feature_dropout: float = 0.0,
     ):
         super().__init__()
-        for option, value in (
-            ('op_embed_dim', op_embed_dim),
-            ('hidden_dim', hidden_dim),
-            ('mlp_layers', mlp_layers),
-            ('work_kinds', work_kinds),
-            ('hops', hops),
-        ):
-            if value < 1:
-                raise ValueError(f'{option} is at least 1, not {value}')
-        if not 0 <= feature_dropout < 1:
-            raise ValueError(
-                f'feature_dropout is at least 0 and below 1, not {feature_dropout}'
-            )
+        options.at_least_1(
+            op_embed_dim=op_embed_dim,
+            hidden_dim=hidden_dim,
+            mlp_layers=mlp_layers,
+            work_kinds=work_kinds,
+            hops=hops,
+        )
         # Weights are saved in the order in which their layers are set here.
-        self._dropout = tf.keras.layers.Dropout(feature_dropout)
+        self._dropout = options.dropout(feature_dropout)
         self._num_configs, self._width, self._hops = num_configs, hidden_dim, hops
         self._unscaled = arrays_lib.Unscaled(scaling)
         self._activation = tf.keras.activations.get(hidden_activation)

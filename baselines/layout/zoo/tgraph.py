@@ -8,6 +8,7 @@ import tensorflow_gnn as tfgnn
 from baselines.layout import sparse
 from baselines.layout.zoo import arrays as arrays_lib
 from baselines.layout.zoo import effects
+from baselines.layout.zoo import options
 
 
 class _Pruned(NamedTuple):
@@ -74,18 +75,12 @@ class TGraph(tf.keras.Model):
         feature_dropout: float = 0.0,
     ):
         super().__init__()
-        for option, value in (
-            ('op_embed_dim', op_embed_dim),
-            ('layout_embed_dim', layout_embed_dim),
-            ('hidden_dim', hidden_dim),
-            ('num_gnns', num_gnns),
-        ):
-            if value < 1:
-                raise ValueError(f'{option} is at least 1, not {value}')
-        if not 0 <= feature_dropout < 1:
-            raise ValueError(
-                f'feature_dropout is at least 0 and below 1, not {feature_dropout}'
-            )
+        options.at_least_1(
+            op_embed_dim=op_embed_dim,
+            layout_embed_dim=layout_embed_dim,
+            hidden_dim=hidden_dim,
+            num_gnns=num_gnns,
+        )
         dense = tf.keras.layers.Dense
         self._num_configs, self._width = num_configs, hidden_dim
         self._unscaled = arrays_lib.Unscaled(scaling)
@@ -96,7 +91,7 @@ class TGraph(tf.keras.Model):
         self._of_config = dense(hidden_dim, use_bias=False)
         self._input = dense(hidden_dim)
         self._layers = [self._make_layer() for _ in range(num_gnns)]
-        self._dropout = tf.keras.layers.Dropout(feature_dropout)
+        self._dropout = options.dropout(feature_dropout)
         self._head = dense(1, use_bias=False)
         self._temperatures = [
             self.add_weight(f'log_temperature_{number}', [], initializer='zeros')
