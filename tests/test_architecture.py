@@ -20,7 +20,7 @@ _ROOMS = {
     'text': '',
     'bulk': 'files text',
     'registry': 'files',
-    'recipes': 'files registry',
+    'recipes': 'files text registry',
     'hlo': 'files text',
     'data': 'files text hlo',
     'config': 'registry recipes data',
@@ -39,7 +39,7 @@ _ROOMS = {
     'tasks': 'files text bulk registry recipes config finished hlo data features '
     'simulated extraction inspection measuring tiles layout training ranking '
     'reporting',
-    'scripts': 'files text registry recipes config command_line tasks',
+    'scripts': 'files text registry config command_line tasks',
     'sweeps': 'files text registry config command_line data training tasks',
     'commands': 'files text registry config finished command_line scripts hlo data '
     'simulated extraction inspection measuring ranking tasks sweeps',
