@@ -152,21 +152,19 @@ class FlatTable:
         found = np.empty((len(graphs), len(self._used)), np.float32)
         for graph in np.unique(graphs):
             rows = np.flatnonzero(graphs == graph)
-            most = max(1, _CELLS // max(1, self._width_of(graph)))
+            width = len(self._store.part('node_config_ids', graph))
+            most = max(1, _CELLS // max(1, width))
             for start in range(0, len(rows), most):
                 some = rows[start : start + most]
                 columns = self._of_program(int(graph), configs[some])
                 found[some] = columns[:, self._used]
         return found
 
-    def _width_of(self, graph: int) -> int:
-        return int(np.diff(self._store.config_node_offsets)[graph])
-
     def _of_program(self, graph: int, configs: np.ndarray) -> np.ndarray:
         if graph not in self._read:
             self._read = {graph: self._program(graph)}
         program, store = self._read[graph], self._store
-        groups = np.asarray(store.config_group[store.rows('config', graph)])[configs]
+        groups = store.part('config_group', graph)[configs]
         codes = store.group_codes(graph)[groups].astype(np.int64)
         k, vectors = codes.shape[1], store.vectors(graph)
         # Each layout that an instruction has, once.
@@ -226,18 +224,12 @@ class FlatTable:
         return found.reshape(len(cell), -1)
 
     def _program(self, graph: int) -> _Program:
-        store = self._store
-
-        def part(what, name):
-            return np.asarray(getattr(store, name)[store.rows(what, graph)])
-
-        feats = tf.constant(part('node', 'node_feat'), tf.float32)
-        op = tf.constant(part('node', 'node_opcode'), tf.int32)
+        part = self._store.part
+        feats = tf.constant(part('node_feat', graph), tf.float32)
+        op = tf.constant(part('node_opcode', graph), tf.int32)
         arrays = arrays_lib.make_arrays(op, self._unscaled.nodes(feats))
-        edges = tuple(
-            tf.constant(part('edge', 'edge_index'), tf.int32)[:, i] for i in (0, 1)
-        )
-        chosen = tf.constant(part('config_node', 'node_config_ids'), tf.int32)
+        edges = tf.unstack(tf.constant(part('edge_index', graph), tf.int32), 2, 1)
+        chosen = tf.constant(part('node_config_ids', graph), tf.int32)
         k, n = len(chosen), len(op)
         origin = spreading.spread(arrays, chosen, edges, _HOPS)
         operands = spreading.operands(arrays, edges)

@@ -20,6 +20,7 @@ import tensorflow as tf
 import tensorflow_gnn as tfgnn
 
 from baselines.data import ragged
+from baselines.features import normalizer as normalizer_lib
 
 # Arrays of some items; b programs in each.  See `packed_signature`.
 Packed = Dict[str, np.ndarray]
@@ -227,15 +228,15 @@ def _edge_set(source, source_index, target, target_index, sizes, kept=None):
     )
 
 
-def example_graph(node_features: int, config_features: int) -> tfgnn.GraphTensor:
+def example_graph(normalizer: normalizer_lib.Normalizer) -> tfgnn.GraphTensor:
     """A program of two nodes with two configurations, to make variables for."""
     program = Program(
         graph_id='example',
         op=np.zeros(2, np.int32),
-        feats=np.zeros((2, node_features), np.float32),
+        feats=np.zeros((2, normalizer.num_node_features), np.float32),
         edges=np.array([[1, 0]], np.int32),
         config_ops=np.zeros(1, np.int32),
-        vectors=np.zeros((1, config_features), np.float32),
+        vectors=np.zeros((1, normalizer.num_config_features), np.float32),
         codes=np.zeros((1, 1), np.int32),
         group=np.zeros(2, np.int32),
         runtimes=np.ones(2),

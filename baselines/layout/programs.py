@@ -68,22 +68,17 @@ class StoredPrograms(Sequence):
 
     def _read(self, number: int) -> graphs.Program:
         store = self.store
-
-        def part(what, name):
-            return np.asarray(getattr(store, name)[store.rows(what, number)])
-
-        group = part('config', 'config_group')
-        runtimes = (
-            part('group', 'group_runtime')[group]
-            if self._mean_runtimes
-            else part('config', 'config_runtime')
-        )
+        group = store.part('config_group', number)
+        if self._mean_runtimes:
+            runtimes = store.part('group_runtime', number)[group]
+        else:
+            runtimes = store.part('config_runtime', number)
         return graphs.Program(
             graph_id=store.graph_ids[number],
-            op=part('node', 'node_opcode'),
-            feats=self._normalizer.nodes(part('node', 'node_feat')),
-            edges=part('edge', 'edge_index'),
-            config_ops=part('config_node', 'node_config_ids').astype(np.int32),
+            op=store.part('node_opcode', number),
+            feats=self._normalizer.nodes(store.part('node_feat', number)),
+            edges=store.part('edge_index', number),
+            config_ops=store.part('node_config_ids', number).astype(np.int32),
             vectors=self._normalizer.configs(store.vectors(number)),
             codes=store.group_codes(number),
             group=group,

@@ -1,7 +1,7 @@
 """Layouts: rank the layouts of a program's configurable nodes."""
 
+import dataclasses
 import functools
-import os
 import tempfile
 from typing import Iterator
 
@@ -10,7 +10,6 @@ import numpy as np
 from baselines import config as config_lib
 from baselines import registry
 from baselines.data import variants
-from baselines.data.layout import records
 from baselines.data.layout import sampling
 from baselines.data.layout import store as store_lib
 from baselines.features import expansion as expansion_lib
@@ -23,7 +22,6 @@ from baselines.tasks import prediction
 from baselines.tasks import task
 from baselines.tasks import training
 from baselines.training import loop
-from baselines.training import trees as trees_lib
 
 
 class Layouts(task.Task):
@@ -31,30 +29,24 @@ class Layouts(task.Task):
 
     config_class = config_lib.LayoutConfig
     unit = 'program'
-    configs_at_once = 1
+    models = staticmethod(registry.layout_models)
+    model_noun = 'layout model'
+    example_graph = staticmethod(graphs_lib.example_graph)
+    table = flat.FlatTable
     program_of = staticmethod(str)
+    configs_at_once = 1
 
-    @staticmethod
-    def make_model(name, kwargs, models_file, num_configs, num_ops, normalizer):
+    @classmethod
+    def make_model(cls, name, kwargs, own, num_configs, num_ops, normalizer):
         """See the base class; refuses models that need columns that were expanded."""
-        model_class = _model_class(name, models_file)
-        if 'scaling' in (registry.options(model_class) or ()):
+        if 'scaling' in (registry.options(cls.model_class(name, own)) or ()):
             if not normalizer.expansion.is_published:
                 raise ValueError(
                     f'--model={name} undoes the scaling of raw columns; train it '
                     'without --features and --mod128'
                 )
             kwargs = {'scaling': normalizer.to_json(), **kwargs}
-        graph = graphs_lib.example_graph(
-            normalizer.num_node_features, normalizer.num_config_features
-        )
-        return registry.construct(
-            model_class,
-            num_configs,
-            num_ops,
-            kwargs,
-            lambda model: model.forward(graph, 2),
-        )
+        return super().make_model(name, kwargs, own, num_configs, num_ops, normalizer)
 
     def scaled(self, store, training=False):
         """The programs of a split, `StoredPrograms`."""
@@ -68,35 +60,23 @@ class Layouts(task.Task):
         some = range(len(graphs)) if numbers is None else numbers
         return (self._scorer.score(graphs[n]) for n in some)
 
-    @staticmethod
-    def table(store, wanted=None):
-        """What layouts do to a program, `layout.flat.FlatTable`."""
-        return flat.FlatTable(store, wanted)
-
     def labels(self, store, number):
         """Runtimes of a program in nanoseconds."""
-        return np.asarray(store.config_runtime[store.rows('config', number)])
+        return store.part('config_runtime', number)
 
     def configurations(self, store, number):
         """Numbers of different configurations, as they were packed."""
-        return np.asarray(store.config_group[store.rows('config', number)])
-
-
-def _model_class(name: str, models_file: registry.Own) -> type:
-    known = {**registry.layout_models(models_file), trees_lib.NAME: trees_lib.Trees}
-    return registry.resolve(name, known, 'layout model')
+        return store.part('config_group', number)
 
 
 def _subset(program: graphs_lib.Program, configs: np.ndarray) -> graphs_lib.Program:
     """The same program with only some of its configurations, int [s]."""
     groups, group = np.unique(program.group[configs], return_inverse=True)
-    return graphs_lib.Program(
-        **{
-            **vars(program),
-            'codes': program.codes[groups],
-            'group': group,
-            'runtimes': program.runtimes[configs],
-        }
+    return dataclasses.replace(
+        program,
+        codes=program.codes[groups],
+        group=group,
+        runtimes=program.runtimes[configs],
     )
 
 
@@ -107,10 +87,6 @@ class Training(Layouts, training.Training):
     label_scale = graphs_lib.RUNTIME_SCALE
     chosen_by_tau = True
     unpack = staticmethod(graphs_lib.unpack)
-
-    def check_model(self):
-        if self.config.model != trees_lib.NAME:
-            _model_class(self.config.model, self.own.models)
 
     def feature_options(self):
         config = self.config
@@ -145,7 +121,7 @@ class Training(Layouts, training.Training):
         """The segments of each program of the split: int [segments, 2]."""
         config, store = self.config, self.stores['train']
         if config.segments == 'splits':
-            splits = [store.node_splits[store.rows('split', n)] for n in self.chosen]
+            splits = [store.part('node_splits', n) for n in self.chosen]
             cuts = [segments_lib.split_segments(s, config.keep_nodes) for s in splits]
         else:
             sizes = np.diff(store.node_offsets)[self.chosen]
@@ -157,11 +133,8 @@ class Training(Layouts, training.Training):
         for numbers in batches:
             drawn = self._sampler.draw(rng, numbers, self.config.configs)
             kept = segments_lib.draw_segments(rng, [self._cuts[n] for n in numbers])
-            shares = self.devices.share(
-                numbers[np.newaxis], drawn.configs[np.newaxis], kept[np.newaxis]
-            )
-            packed = self.packer.items(*shares)
-            yield loop.Chunk(packed, 1)
+            step = (x[np.newaxis] for x in (numbers, drawn.configs, kept))
+            yield loop.Chunk(self.packer.items(*self.devices.share(*step)), 1)
 
     def chosen_scores(self, chosen):
         programs = [_subset(self.graphs['valid'][n], c) for n, c in enumerate(chosen)]
@@ -191,10 +164,5 @@ class Predictor(Layouts, prediction.Predictor):
         self.check_graph(record.graph_id, found, record.node_opcode.max())
         if self.trees is not None:  # they read a table of a packed split
             with tempfile.TemporaryDirectory(prefix='tpugraphs_score_') as folder:
-                split = os.path.join(folder, 'split')
-                path = os.path.join(split, f'{record.graph_id}.npz')
-                records.write_layout(path, record)
-                cache = os.path.join(folder, 'cache')
-                store = store_lib.LayoutStore.open(split, cache, progress=False)
-                return next(self.score(store))[1]
+                return next(self.score(store_lib.pack_alone(record, folder)))[1]
         return self._scorer.score(programs_lib.of_record(record, self.normalizer))

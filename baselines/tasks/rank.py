@@ -18,7 +18,6 @@ import numpy as np
 
 from baselines import text
 from baselines.data import raw as raw_lib
-from baselines.data.layout import records as layout_records
 from baselines.data.layout import store as layout_store
 from baselines.data.tile import memory_store
 from baselines.data.tile import records
@@ -192,17 +191,7 @@ def _layout_module(
     record = dataclasses.replace(
         record, config_runtime=np.zeros_like(record.config_runtime)
     )
-    split = os.path.join(folder, os.path.basename(path))
-    file = os.path.join(split, f'{record.graph_id}.npz')
-    try:
-        layout_records.write_layout(file, record)
-    except ValueError as error:
-        # Our file is no business of the user's.
-        raise ValueError(str(error).replace(f'{file}: ', '')) from None
-    store = layout_store.LayoutStore.open(
-        split, os.path.join(folder, 'cache'), progress=False
-    )
-    return store, about
+    return layout_store.pack_alone(record, folder, os.path.basename(path)), about
 
 
 def _graph(

@@ -4,7 +4,7 @@ import abc
 import contextlib
 import importlib
 import types
-from typing import Any, Dict, Iterable, Iterator, Optional, Sequence
+from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -30,6 +30,11 @@ class Task(abc.ABC):
     Attributes:
         config_class: the settings of their trainings.
         unit: what a graph is called.
+        models: a user's models -> all models by name, see `registry`.
+        model_noun: what a model is called.
+        example_graph: normaliser -> a graph to make a model's variables for.
+        table: split, names of columns or None -> all that trees may see of it.
+        program_of: graph id -> the program that a graph is, or is of.
         configs_at_once: for which it is worth while to start a worker of `spread`.
         collection: which one.
         options: where its graphs are: `DataOptions` or settings of a training.
@@ -42,6 +47,11 @@ class Task(abc.ABC):
 
     config_class: type
     unit: str
+    models: Callable[[registry.Own], Dict[str, type]]
+    model_noun: str
+    example_graph: Callable[[normalizer_lib.Normalizer], Any]
+    table: Callable[..., boosting.Table]
+    program_of: Callable[[str], str]
     configs_at_once: int
     collection: collections.Collection
     options: Any
@@ -68,17 +78,18 @@ class Task(abc.ABC):
                 store.verify()
             raise
 
-    @staticmethod
-    @abc.abstractmethod
-    def program_of(graph_id: str) -> str:
-        """The program that a graph is, or is of."""
+    @classmethod
+    def model_class(cls, name: str, own: registry.Own) -> type:
+        """The class of a model; raises ValueError for an unknown name."""
+        known = {**cls.models(own), trees_lib.NAME: trees_lib.Trees}
+        return registry.resolve(name, known, cls.model_noun)
 
-    @staticmethod
-    @abc.abstractmethod
+    @classmethod
     def make_model(
+        cls,
         name: str,
         kwargs: Dict[str, Any],
-        models_file: registry.Own,
+        own: registry.Own,
         num_configs: int,
         num_ops: int,
         normalizer: normalizer_lib.Normalizer,
@@ -88,6 +99,14 @@ class Task(abc.ABC):
         Raises:
             ValueError: the name or a keyword is unknown.
         """
+        graph = cls.example_graph(normalizer)
+        return registry.construct(
+            cls.model_class(name, own),
+            num_configs,
+            num_ops,
+            kwargs,
+            lambda model: model.forward(graph, 2),
+        )
 
     @abc.abstractmethod
     def scaled(self, store: splits.PackedSplit, training: bool = False) -> Any:
@@ -98,13 +117,6 @@ class Task(abc.ABC):
         self, graphs: Any, numbers: Optional[np.ndarray] = None
     ) -> Iterator[np.ndarray]:
         """Yields the model's scores of each graph; arguments as `scores`."""
-
-    @staticmethod
-    @abc.abstractmethod
-    def table(
-        store: splits.PackedSplit, wanted: Optional[Sequence[str]] = None
-    ) -> boosting.Table:
-        """All that trees may see of a split, or the columns of these names."""
 
     def scores(
         self, graphs: Any, numbers: Optional[np.ndarray] = None

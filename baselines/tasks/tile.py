@@ -19,7 +19,6 @@ from baselines.tiles import graphs as graphs_lib
 from baselines.tiles import scoring
 from baselines.training import loop
 from baselines.training import losses
-from baselines.training import trees as trees_lib
 
 # Slices that are scored before compiling would have been.
 _FEW_ITEMS = 16
@@ -33,20 +32,12 @@ class Tiles(task.Task):
 
     config_class = config_lib.TileConfig
     unit = 'kernel'
-    configs_at_once = 1 << 16
+    models = staticmethod(registry.tile_models)
+    model_noun = 'model'
+    example_graph = staticmethod(graphs_lib.example_graph)
+    table = tile_table.FlatTable
     program_of = staticmethod(families.program_of_kernel)
-
-    @staticmethod
-    def make_model(name, kwargs, models_file, num_configs, num_ops, normalizer):
-        model_class = _model_class(name, models_file)
-        graph = graphs_lib.example_graph(normalizer)
-        return registry.construct(
-            model_class,
-            num_configs,
-            num_ops,
-            kwargs,
-            lambda model: model.forward(graph, 2),
-        )
+    configs_at_once = 1 << 16
 
     def scaled(self, store, training=False):
         """The kernels of a split, `TileGraphs`."""
@@ -62,22 +53,10 @@ class Tiles(task.Task):
             self._scorer = scoring.TileScorer(self.model, graphs, not once)
         return (s for _, s in self._scorer.of(graphs).score_all(numbers))
 
-    @staticmethod
-    def table(store, wanted=None):
-        """The kernel's and the configuration's columns, `tile_table.FlatTable`."""
-        return tile_table.FlatTable(store, wanted)
-
     def labels(self, store, number):
         """Runtimes of a kernel divided by their normalisers, float64."""
-        rows = slice(*store.config_offsets[number : number + 2])
-        return np.asarray(store.config_runtime[rows]) / np.asarray(
-            store.config_runtime_normalizers[rows]
-        )
-
-
-def _model_class(name: str, models_file: registry.Own) -> type:
-    known = {**registry.tile_models(models_file), trees_lib.NAME: trees_lib.Trees}
-    return registry.resolve(name, known, 'model')
+        runtimes = store.part('config_runtime', number)
+        return runtimes / store.part('config_runtime_normalizers', number)
 
 
 class Training(Tiles, training.Training):
@@ -86,11 +65,8 @@ class Training(Tiles, training.Training):
     temperature = losses.TILE_TEMPERATURE
     unpack = staticmethod(graphs_lib.unpack)
 
-    def check_model(self):
+    def check_model(self, model_class):
         config = self.config
-        if config.model == trees_lib.NAME:
-            return
-        model_class = _model_class(config.model, self.own.models)
         if getattr(model_class, 'wants_estimate', False) and not config.estimate:
             raise ValueError(
                 f'--model={config.model} corrects an analytical estimate, which is '

@@ -88,7 +88,8 @@ class Training(task.Task):
         self.config = self.options = config_lib.checked(config)
         self.own = own or Own(models=config.models_file)
         self.collection = config.collection
-        self.check_model()
+        if config.model != trees_lib.NAME:
+            self.check_model(self.model_class(config.model, self.own.models))
         if config.model == trees_lib.NAME or config.trees:
             trees_lib.check_installed(
                 '--trees' if config.trees else f'--model={trees_lib.NAME}'
@@ -213,9 +214,8 @@ class Training(task.Task):
 
     # What differs between tiles and layouts.
 
-    @abc.abstractmethod
-    def check_model(self) -> None:
-        """Raises ValueError unless there is --model, and the flags suit it."""
+    def check_model(self, model_class: type) -> None:
+        """Raises ValueError unless the flags suit the model."""
 
     @abc.abstractmethod
     def feature_options(self) -> Dict[str, Any]:

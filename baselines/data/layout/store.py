@@ -8,6 +8,7 @@ dictionary of distinct vectors; equal configurations share a row.  What depends
 on a vector alone (scaling, embedding) is done on the dictionary, once.
 """
 
+import os
 from typing import Callable, Optional, Sequence, Union
 
 import numpy as np
@@ -139,3 +140,21 @@ class LayoutStore(splits.PackedSplit):
             node_splits=fields.pop('node_splits')[None],
             **fields,
         )
+
+
+def pack_alone(
+    record: layout_records.LayoutRecord, folder: str, name: str = 'split'
+) -> LayoutStore:
+    """Packs one program in a folder for a while, as a split of some name.
+
+    Raises:
+        ValueError: the record is not valid.
+    """
+    split = os.path.join(folder, name)
+    file = os.path.join(split, f'{record.graph_id}.npz')
+    try:
+        layout_records.write_layout(file, record)
+    except ValueError as error:
+        # Our file is no business of the user's.
+        raise ValueError(str(error).replace(f'{file}: ', '')) from None
+    return LayoutStore.open(split, os.path.join(folder, 'cache'), progress=False)
