@@ -41,10 +41,6 @@ class Options:
     overwrite: bool = False
 
 
-class _Skip(Exception):
-    """The rules pass a module over; the text says why."""
-
-
 class _OutputError(Exception):
     """The output is at fault, not the input."""
 
@@ -60,17 +56,12 @@ def extract_file(path: str, options: Options) -> outcomes.Outcome:
     outcome.files = 1
     outcome.modules = len(raw.modules)
     for tuning in raw.modules:
-        # Raw text may hold control characters; repr shows them harmlessly.
-        shown = repr(tuning.module.name)
         try:
-            _extract_module(raw, tuning, options, outcome)
-        except _Skip as reason:
-            outcome.skipped.setdefault(str(reason), []).append(shown)
+            with outcome.noting(path, tuning.module.name):
+                _extract_module(raw, tuning, options, outcome)
         except _OutputError as error:
             outcome.fatal = text.one_line(error, options.output)
             return outcome
-        except ValueError as error:
-            outcome.failed.append(text.one_line(error, f'{path}: module {shown}'))
     outcome.by_file[path] = outcome.written + outcome.existing
     if not (outcome.written or outcome.existing or outcome.failed):
         reasons = text.reasons(outcome.skipped)
@@ -84,18 +75,18 @@ def _extract_module(
     if raw.kind == reading.TILE:
         reason = tile.why_unusable(tuning)
         if reason:
-            raise _Skip(reason)
+            raise outcomes.Skip(reason)
     stem = raw_lib.graph_id(tuning)
     target = os.path.join(options.output, f'{stem}.npz')
     if stem in outcome.written:
-        raise _Skip('name and fingerprint of an earlier module')
+        raise outcomes.Skip('name and fingerprint of an earlier module')
     if not options.overwrite and os.path.lexists(target):
         _check_variant(target, options)
         outcome.existing.append(stem)
         return
     nodes = graph.extract_graph(tuning.module, options.pad, options.extra)
     if not len(nodes.node_opcode):
-        raise _Skip('no instructions')
+        raise outcomes.Skip('no instructions')
     notes = [f'module {tuning.module.name!r}: {w}' for w in nodes.warnings]
     if raw.kind == reading.TILE:
         configs: Any = tile.extract_configs(tuning, options.pad)
@@ -109,7 +100,7 @@ def _extract_module(
             )
         write, record_of = layout_records.write_layout, raw_lib.layout_record
     if len(configs.config_runtime) < 2:
-        raise _Skip('only 1 usable run, so nothing to rank')
+        raise outcomes.Skip('only 1 usable run, so nothing to rank')
     try:
         write(target, record_of(stem, nodes, configs, options.extra))
     except OSError as error:

@@ -1,15 +1,17 @@
 """The job of `tpugraphs extract`: raw files in, npz files out, a summary."""
 
 import dataclasses
+import functools
 import os
 import re
 import sys
-from typing import List, Optional
+from typing import Any, Dict, Iterable, List, Optional
+import uuid
 
 import tqdm
 
+from baselines import bulk
 from baselines import files
-from baselines.extraction import beam
 from baselines.extraction import extractor
 from baselines.extraction import outcomes
 from baselines.extraction import splitting
@@ -24,7 +26,7 @@ _LEFTOVERS = re.compile(r'\..+\.npz\.\w{8}')
 def extract(
     inputs: List[str],
     options: extractor.Options,
-    runner: Optional[str] = None,
+    runner: str = '',
     beam_options: str = '',
     shares: str = '',
     by: str = splitting.BY[0],
@@ -34,7 +36,8 @@ def extract(
     Args:
         inputs: files, folders and globs, as in `reading.find_files`.
         options: how; `output` may begin with `~`.
-        runner: name of an installed Beam runner, for all files through Beam.
+        runner: name of an installed Beam runner, for all files through Beam; its
+            workers see the inputs and the output.
         beam_options: command-line options for it, in one string.
         shares: of train, valid and test, such as '80/10/10'; '' for one folder.
         by: what stays together, see `splitting`.
@@ -59,7 +62,7 @@ def extract(
         splitting.gather(output)
     total = outcomes.Outcome()
     if runner or len(paths) > _MANY_FILES:
-        found = iter(beam.extract_files(paths, options, runner, beam_options))
+        found = _through_beam(paths, options, runner, beam_options)
     else:
         bar = tqdm.tqdm(paths, desc='extract', unit='file', disable=None)
         found = (extractor.extract_file(path, options) for path in bar)
@@ -76,6 +79,21 @@ def extract(
     if parts and os.path.isdir(output):
         print(splitting.split(output, parts, by, total.by_file))
     return 1 if total.failed else 0
+
+
+def _through_beam(
+    paths: List[str], options: extractor.Options, runner: str, beam_options: str
+) -> Iterable[outcomes.Outcome]:
+    folder = os.path.join(options.output, f'.outcomes_{uuid.uuid4().hex}')
+    work = functools.partial(_extract_file, options=dataclasses.asdict(options))
+    found = bulk.each(work, paths, folder, runner, beam_options, 'extract')
+    return [outcomes.Outcome(**outcome) for outcome in found]
+
+
+def _extract_file(path: str, options: Dict[str, Any]) -> Dict[str, Any]:
+    """Extracts one file, on a worker."""
+    outcome = extractor.extract_file(path, extractor.Options(**options))
+    return dataclasses.asdict(outcome)
 
 
 def _first_kind(paths: List[str]) -> Optional[str]:

@@ -1,10 +1,15 @@
 """What became of raw files, counted and told."""
 
 import collections
+import contextlib
 import dataclasses
-from typing import Dict, List
+from typing import Dict, Iterator, List
 
 from baselines import text
+
+
+class Skip(Exception):
+    """A module is passed over; the text says why."""
 
 
 @dataclasses.dataclass
@@ -43,6 +48,18 @@ class Outcome:
         """Why there is nothing to rank: the first error, or what was passed over."""
         nothing = f'nothing to rank: {text.reasons(self.skipped)}'
         return self.failed[0] if self.failed else nothing
+
+    @contextlib.contextmanager
+    def noting(self, path: str, module: str) -> Iterator[None]:
+        """Notes that a module of a file is passed over (`Skip`), or is wrong."""
+        # Raw text may hold control characters; repr shows them harmlessly.
+        shown = repr(module)
+        try:
+            yield
+        except Skip as reason:
+            self.skipped.setdefault(str(reason), []).append(shown)
+        except ValueError as error:
+            self.failed.append(text.one_line(error, f'{path}: module {shown}'))
 
     def add(self, other: 'Outcome') -> None:
         """Adds the counts and names of another to this one."""

@@ -8,7 +8,6 @@ for ranked in rank_files(['kernels.pb'], predictor, outcome):
 
 import dataclasses
 import difflib
-import functools
 import os
 import re
 import tempfile
@@ -36,10 +35,6 @@ from baselines.tasks import task
 # Kernels are scored together, for every group costs a second of compiling.
 # Features of so many nodes take 600 MB, of configurations 100 MB.
 _GROUP_ROWS = 1 << 20
-
-
-class _Skip(Exception):
-    """There is nothing to rank in a module; the text says why."""
 
 
 # A file and one of its modules.
@@ -101,11 +96,10 @@ def _rank_tiles(
     group: List[Tuple[records.TileRecord, Dict[str, Any]]] = []
     rows = 0
     for path, tuning in modules:
-        found = _guarded(_tile_module, path, tuning, predictor, outcome)
-        if not found:
-            continue
-        group.append(found)
-        rows += found[0].num_nodes + found[0].num_configs
+        with outcome.noting(path, tuning.module.name):
+            record, about = _tile_module(path, tuning, predictor, outcome)
+            group.append((record, about))
+            rows += record.num_nodes + record.num_configs
         if rows >= _GROUP_ROWS:
             yield from _scored_tiles(group, predictor)
             group, rows = [], 0
@@ -119,7 +113,7 @@ def _tile_module(
     """Returns a kernel, and what `Ranked.from_scores` wants to know of it."""
     reason = hlo_tile.why_no_candidates(tuning)
     if reason:
-        raise _Skip(reason)
+        raise outcomes.Skip(reason)
     nodes, named = _graph(tuning, predictor, outcome)
     configs = hlo_tile.extract_candidates(tuning, predictor.variant.pad)
     record = raw_lib.tile_record(raw_lib.graph_id(tuning), nodes, configs, named)
@@ -150,13 +144,9 @@ def _rank_layouts(
     for path, tuning in modules:
         # Configurations are packed in a file, and mapped as they are scored.
         with tempfile.TemporaryDirectory(prefix='tpugraphs_rank_') as folder:
-            found = _guarded(
-                functools.partial(_layout_module, folder),
-                path,
-                tuning,
-                predictor,
-                outcome,
-            )
+            found = None
+            with outcome.noting(path, tuning.module.name):
+                found = _layout_module(folder, path, tuning, predictor, outcome)
             if found:
                 store, about = found
                 ((_, scores),) = predictor.score(store)
@@ -174,7 +164,7 @@ def _layout_module(
     nodes, named = _graph(tuning, predictor, outcome)
     configs = hlo_layout.extract_candidates(tuning, len(nodes.node_opcode))
     if len(configs.run_index) < 2:
-        raise _Skip('only one run without error mark')
+        raise outcomes.Skip('only one run without error mark')
     record = raw_lib.layout_record(raw_lib.graph_id(tuning), nodes, configs, named)
     ids, default = configs.node_config_ids.tolist(), None
     if configs.default is not None:
@@ -205,7 +195,7 @@ def _graph(
     named = variant.feature_names is not None
     nodes = graph.extract_graph(tuning.module, variant.pad, named)
     if not len(nodes.node_opcode):
-        raise _Skip('no instructions')
+        raise outcomes.Skip('no instructions')
     new = nodes.node_opcode >= predictor.num_ops
     instructions = graph.list_instructions(tuning.module)
     for row in np.flatnonzero(new | (nodes.node_opcode == schema.UNKNOWN_OPCODE)):
@@ -227,19 +217,6 @@ def _about(path: str, record, configs, in_json, in_words) -> Dict[str, Any]:
         runtimes=configs.config_runtime,
         default=configs.default,
     )
-
-
-def _guarded(work, path: str, tuning: Any, predictor, outcome: outcomes.Outcome):
-    """Returns what `work` does, or None where a module cannot be ranked."""
-    # Raw text may hold control characters; repr shows them harmlessly.
-    shown = repr(tuning.module.name)
-    try:
-        return work(path, tuning, predictor, outcome)
-    except _Skip as reason:
-        outcome.skipped.setdefault(str(reason), []).append(shown)
-    except ValueError as error:
-        outcome.failed.append(text.one_line(error, f'{path}: module {shown}'))
-    return None
 
 
 def _modules(

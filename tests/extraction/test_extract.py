@@ -13,8 +13,8 @@ from baselines import commands
 from baselines.data import raw as raw_lib
 from baselines.data.layout import records as layout_records
 from baselines.data.tile import records
-from baselines.extraction import beam
 from baselines.extraction import extractor
+from baselines.extraction import jobs
 from baselines.extraction import outcomes
 from baselines.hlo import reading
 from tests.helpers import hlo_modules
@@ -410,7 +410,7 @@ def test_many_files_go_through_beam_by_themselves(raw, tmp_path, monkeypatch):
         taken.append((len(paths), runner, beam_options))
         return []
 
-    monkeypatch.setattr(beam, 'extract_files', instead)
+    monkeypatch.setattr(jobs, '_through_beam', instead)
     _extract(*many[:64], tmp_path / 'out')
     assert not taken
     _extract(*many, tmp_path / 'out')
