@@ -95,13 +95,17 @@ def check_kwargs(model_class: type, kwargs: Mapping[str, Any]) -> None:
         ValueError: it has no such keyword; names the nearest.
     """
     names = options(model_class)
-    if names is None:
-        return
-    for name in kwargs:
-        if name not in names:
+    if names is not None:
+        check_options(model_class.__name__, kwargs, names)
+
+
+def check_options(model: str, given: Iterable[str], known: Sequence[str]) -> None:
+    """Raises ValueError for an option that a model does not have."""
+    for name in given:
+        if name not in known:
             raise ValueError(
-                f'--model_kwargs_json: {model_class.__name__} has no option '
-                f'{name!r}{suggest(name, names)}'
+                f'--model_kwargs_json: {model} has no option {name!r}'
+                f'{suggest(name, known)}'
             )
 
 

@@ -52,20 +52,9 @@ def run(args: argparse.Namespace) -> None:
     """Writes the ranking and prints the measurements."""
     command_line.check_beam_arguments(args)
     command_line.start_tensorflow()
-    from baselines.tasks import prediction
     from baselines.tasks import reports
 
-    reports.average_runs(
-        args.dirs,
-        prediction.data_options(args),
-        args.models_file,
-        args.split,
-        args.output,
-        by=args.by,
-        weights=args.weights,
-        per_program=args.evaluate,
-        json_file=args.json,
-    )
+    reports.average_runs(args)
 
 
 if __name__ == '__main__':

@@ -43,18 +43,9 @@ def run(args: argparse.Namespace) -> None:
     """Prints the measurements of each run."""
     command_line.check_beam_arguments(args)
     command_line.start_tensorflow()
-    from baselines.tasks import prediction
     from baselines.tasks import reports
 
-    options = prediction.data_options(args), args.models_file, args.split
-    if args.compare:
-        reports.compare_runs(
-            *args.compare, *options, as_json=args.json, output=args.output
-        )
-    else:
-        reports.evaluate_runs(
-            args.dirs, *options, as_json=args.json, output=args.output
-        )
+    (reports.compare_runs if args.compare else reports.evaluate_runs)(args)
 
 
 if __name__ == '__main__':

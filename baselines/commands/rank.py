@@ -76,20 +76,9 @@ def run(args: argparse.Namespace) -> int:
     if args.top is not None and args.top < 0:
         raise ValueError(f'--top is {args.top}; it counts rows')
     command_line.start_tensorflow()
-    from baselines.tasks import prediction
     from baselines.tasks import reports
 
-    return reports.rank_modules(
-        args.modules,
-        args.dir,
-        prediction.DataOptions(args.data_root, args.cache_dir),
-        args.models_file,
-        module=args.module,
-        top=args.top,
-        output=args.output,
-        as_json=args.json,
-        candidates_file=args.candidates,
-    )
+    return reports.rank_modules(args)
 
 
 if __name__ == '__main__':

@@ -50,7 +50,6 @@ _NS_PER_TILE = 250.0
 
 _OUTPUT_BOUNDS = schema.TILE.block('output_bounds')
 _KERNEL_BOUNDS = schema.TILE.block('kernel_bounds')
-# Rows at once: few enough for what is computed of them to stay in cache.
 _CHUNK = 1 << 10
 
 
@@ -73,17 +72,14 @@ def estimate(
     Raises:
         ValueError: `configs` has fewer than 24 columns.
     """
-    if configs.shape[-1] < len(schema.TILE):
-        raise ValueError(
-            f'config_feat has {configs.shape[-1]} columns, but --estimate reads '
-            f'the {len(schema.TILE)} published ones'
-        )
-    out = np.empty((len(configs), len(NAMES)), np.float32)
-    for start in range(0, len(configs), _CHUNK):
-        rows = slice(start, start + _CHUNK)
-        raw = configs[rows].astype(np.float64)
-        out[rows] = _estimate(facts.rows(kernels[rows]), raw)
-    return out
+    facts_lib.require('config_feat', configs, schema.TILE, 'estimate')
+    return facts_lib.by_chunks(
+        lambda some, raw: _estimate(facts.rows(some), raw.astype(np.float64)),
+        len(NAMES),
+        _CHUNK,
+        kernels,
+        configs,
+    )
 
 
 def _estimate(facts: facts_lib.KernelFacts, configs: np.ndarray) -> np.ndarray:

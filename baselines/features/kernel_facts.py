@@ -8,7 +8,7 @@ of its trips.  Which one does what is read off shapes and opcodes alone
 """
 
 import dataclasses
-from typing import Sequence, Tuple
+from typing import Callable, Sequence, Tuple
 
 import numpy as np
 
@@ -79,17 +79,40 @@ class KernelFacts:
         Raises:
             ValueError: node_feat does not have the 140 published columns.
         """
-        if store.node_feat.shape[1] < len(schema.NODE):
-            raise ValueError(
-                f'{store.source}: node_feat has {store.node_feat.shape[1]} '
-                f'columns, but --estimate reads the {len(schema.NODE)} published ones'
-            )
+        require(f'{store.source}: node_feat', store.node_feat, schema.NODE, 'estimate')
         return _Reader(store).facts()
 
     def rows(self, kernels: np.ndarray) -> 'KernelFacts':
         """Returns the facts of some kernels, repeated as they are."""
         names = [field.name for field in dataclasses.fields(self)]
         return KernelFacts(**{name: getattr(self, name)[kernels] for name in names})
+
+
+def require(what: str, array: np.ndarray, columns: schema.Columns, flag: str) -> None:
+    """Raises ValueError unless the published columns, which a flag reads, are there."""
+    if array.shape[-1] < len(columns):
+        raise ValueError(
+            f'{what} has {array.shape[-1]} columns, but --{flag} reads the '
+            f'{len(columns)} published ones'
+        )
+
+
+def by_chunks(
+    compute: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    width: int,
+    size: int,
+    kernels: np.ndarray,
+    configs: np.ndarray,
+) -> np.ndarray:
+    """Computes float32 [rows, width] of [rows] kernels and configurations.
+
+    So many rows at once that what is computed of them stays in cache.
+    """
+    out = np.empty((len(configs), width), np.float32)
+    for start in range(0, len(configs), size):
+        rows = slice(start, start + size)
+        out[rows] = compute(kernels[rows], configs[rows])
+    return out
 
 
 class _Reader:

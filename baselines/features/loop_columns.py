@@ -103,11 +103,7 @@ class LoopColumns:
             float32 [rows, len(NAMES)]; logarithms, but for what is yes or no and
             numbers of dimensions.
         """
-        out = np.empty((len(configs), len(NAMES)), np.float32)
-        for start in range(0, len(configs), _CHUNK):
-            rows = slice(start, start + _CHUNK)
-            out[rows] = self._rows(kernels[rows], configs[rows])
-        return out
+        return kernel_facts.by_chunks(self._rows, len(NAMES), _CHUNK, kernels, configs)
 
     def _rows(self, kernels: np.ndarray, configs: np.ndarray) -> np.ndarray:
         blocks = {

@@ -96,18 +96,11 @@ class TileColumns:
         Raises:
             ValueError: `configs` has fewer than 24 columns.
         """
-        if configs.shape[-1] < len(schema.TILE):
-            raise ValueError(
-                f'config_feat has {configs.shape[-1]} columns, but --tile_columns '
-                f'reads the {len(schema.TILE)} published ones'
-            )
-        out = np.empty((len(configs), len(NAMES)), np.float32)
-        for start in range(0, len(configs), _CHUNK):
-            rows = slice(start, start + _CHUNK)
-            self._fill(out[rows], kernels[rows], configs[rows].astype(np.float64))
-        return out
+        facts_lib.require('config_feat', configs, schema.TILE, 'tile_columns')
+        return facts_lib.by_chunks(self._rows, len(NAMES), _CHUNK, kernels, configs)
 
-    def _fill(self, out, g, configs) -> None:
+    def _rows(self, g: np.ndarray, configs: np.ndarray) -> np.ndarray:
+        configs = configs.astype(np.float64)
         units, unit = self._units[g], self._unit[g]
         bounds = np.take_along_axis(configs[:, _OUTPUT_BOUNDS], self._order[g], axis=1)
         bounds = np.where(self._exists[g], bounds, 0)
@@ -131,24 +124,10 @@ class TileColumns:
         log_trips = np.log(all_trips)
         log_waste = log_tile + log_trips[:, :_RANK] - self._log_sizes[g]
         has_depth = self._summed[0][g].any(axis=1, keepdims=True)
-        at = 0
-        for block in (
-            log_tile,
-            log_trips,
-            np.where(self._exists[g], log_waste, 0),
-            np.where(has_depth, np.log(padded_depth / depth)[:, np.newaxis], 0),
-            np.log(np.stack(tiles_summed, axis=1)),
-            np.log(self._share[g] + (1 - self._share[g]) * all_trips),
-        ):
-            out[:, at : at + block.shape[1]] = block
-            at += block.shape[1]
         elements = log_tile.sum(axis=1)
-        out[:, at] = elements
-        out[:, at + 1] = elements - np.log(self._loop_elements[g])
         # A piece goes on into the next dimension where all faster are whole.
         whole = np.cumprod(trips == 1, axis=1)
         inside = np.concatenate([np.ones((len(g), 1)), whole[:, :-1]], axis=1)
-        out[:, at + 2] = (log_tile * inside).sum(axis=1)
         # From the innermost loop outwards: sums, then the fastest dimension.
         follows = self._follows[g]
         order = (_RANK + 1, _RANK, *range(_RANK))
@@ -159,4 +138,19 @@ class TileColumns:
             here = follows[:, :, loop]
             visits *= np.where(~here & moved, all_trips[:, [loop]], 1)
             moved |= here & several
-        out[:, at + 3] = np.log1p((self._bytes[g] * visits).sum(axis=1))
+        last = (
+            elements,
+            elements - np.log(self._loop_elements[g]),
+            (log_tile * inside).sum(axis=1),
+            np.log1p((self._bytes[g] * visits).sum(axis=1)),
+        )
+        blocks = (
+            log_tile,
+            log_trips,
+            np.where(self._exists[g], log_waste, 0),
+            np.where(has_depth, np.log(padded_depth / depth)[:, np.newaxis], 0),
+            np.log(np.stack(tiles_summed, axis=1)),
+            np.log(self._share[g] + (1 - self._share[g]) * all_trips),
+            np.stack(last, axis=1),
+        )
+        return np.concatenate(blocks, axis=1)

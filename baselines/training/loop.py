@@ -270,7 +270,7 @@ def fit(
             state.best_score, state.best_weights = score, trainer.model.get_weights()
     with progress.Progress(say, epochs, steps_per_epoch, done) as shown:
         for epoch in range(done, epochs):
-            if _stops(state, epoch, patience):
+            if state.best_weights and epoch - state.best_epoch > patience:
                 break
             started = time.monotonic()
             train_loss, train_opa = _train_epoch(trainer, chunks(epoch), epoch, shown)
@@ -302,13 +302,8 @@ def fit(
                 state.best_epoch, state.best_score, measure, patience if early else 0
             )
         )
-    if state.best_weights:
         trainer.set_weights(state.best_weights)
     return state
-
-
-def _stops(state: State, epoch: int, patience: int) -> bool:
-    return bool(state.best_weights) and epoch - state.best_epoch > patience
 
 
 def _train_epoch(trainer, chunks, epoch, shown):

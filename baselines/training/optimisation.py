@@ -36,27 +36,20 @@ class Optimiser:
         """The learning rate: a number, or a Keras schedule."""
         settings = self._settings
         warm = round(settings.warmup * self._total_steps)
-        if settings.schedule == 'constant' and not warm:
+        falls = settings.schedule == 'cosine'
+        if not falls and not warm:
             return settings.lr
-        if settings.schedule == 'constant':
-            # A wave that does not fall: alpha is its end, as a share of lr.
-            return self._wave(1, warm, alpha=1.0)
-        return self._wave(max(self._total_steps - warm, 1), warm, alpha=0.0)
-
-    def _wave(self, steps: int, warm: int, alpha: float):
         return tf.keras.optimizers.schedules.CosineDecay(
-            initial_learning_rate=0.0 if warm else self._settings.lr,
-            decay_steps=steps,
-            alpha=alpha,
-            warmup_target=self._settings.lr if warm else None,
+            initial_learning_rate=0.0 if warm else settings.lr,
+            decay_steps=max(self._total_steps - warm, 1) if falls else 1,
+            alpha=0.0 if falls else 1.0,  # where it ends, as a share of lr
+            warmup_target=settings.lr if warm else None,
             warmup_steps=warm,
         )
 
     def adam(self) -> tf.keras.optimizers.legacy.Optimizer:
         """Adam without the decay, which `decay` applies."""
-        clip = {'variable': 'clipnorm', 'global': 'global_clipnorm'}[
-            self._settings.clip
-        ]
+        clip = 'global_clipnorm' if self._settings.clip == 'global' else 'clipnorm'
         # The legacy class updates a variable in one fused operation; the newer
         # one in ten, and small models are bounded by the number of operations.
         return tf.keras.optimizers.legacy.Adam(

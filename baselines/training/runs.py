@@ -244,7 +244,15 @@ def read_weights(run: Run, model: tf.keras.Model) -> None:
     wanted = [list(v.shape) for v in model.variables]
     if stored != wanted:
         raise ValueError(_difference(run, stored, wanted))
-    _check_digest(run, model)
+    _note_version(run)
+    if isinstance(run.info.get('digest'), dict):
+        return _check_digest(run, 'weights', weights.digest(model))
+    print(
+        f'note: {run.model_dir}: its run file has no digest (the published code '
+        'and older versions write none), so whether it belongs to these '
+        'weights cannot be checked',
+        file=sys.stderr,
+    )
 
 
 def read_part(run: Run, part: Part) -> None:
@@ -255,16 +263,17 @@ def read_part(run: Run, part: Part) -> None:
             that were saved together.
     """
     part.read(run.model_dir)
+    _check_digest(run, part.kind, part.digest())
+
+
+def _check_digest(run: Run, kind: str, digest: str) -> None:
+    """Makes sure that a model directory and a run file were saved together."""
     stored = run.info.get('digest')
-    if not isinstance(stored, dict) or stored.get(part.kind) != part.digest():
+    if not isinstance(stored, dict) or stored.get(kind) != digest:
         raise ValueError(
-            f'{run.model_dir} does not hold the {part.kind} that '
-            f'{run_file(run.model_dir)} was saved with; copy both again'
+            f'{run.model_dir} does not hold the {kind} that {run_file(run.model_dir)} '
+            'was saved with; copy both again'
         )
-    _check_settings(run, stored)
-
-
-def _check_settings(run: Run, stored: Dict[str, Any]) -> None:
     if stored.get('settings') != _settings_digest(run.info):
         raise ValueError(
             f'{run_file(run.model_dir)} was changed since it was saved; copy it again'
@@ -278,8 +287,8 @@ def _settings_digest(info: Dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
 
-def _check_digest(run: Run, model: tf.keras.Model) -> None:
-    """Makes sure that a model directory and a run file were saved together."""
+def _note_version(run: Run) -> None:
+    """Says where a run was trained with another version of TensorFlow."""
     versions = run.info.get('versions')
     trained_with = versions.get('tensorflow') if isinstance(versions, dict) else None
     if (
@@ -292,21 +301,6 @@ def _check_digest(run: Run, model: tf.keras.Model) -> None:
             f'is {tf.__version__}',
             file=sys.stderr,
         )
-    stored = run.info.get('digest')
-    if not isinstance(stored, dict):
-        print(
-            f'note: {run.model_dir}: its run file has no digest (the published code '
-            'and older versions write none), so whether it belongs to these '
-            'weights cannot be checked',
-            file=sys.stderr,
-        )
-        return
-    if stored.get('weights') != weights.digest(model):
-        raise ValueError(
-            f'{run.model_dir} does not hold the weights that {run_file(run.model_dir)} '
-            'was saved with; copy both again'
-        )
-    _check_settings(run, stored)
 
 
 def _difference(run, stored, wanted) -> str:

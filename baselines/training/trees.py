@@ -96,12 +96,7 @@ class Options:
             ValueError: there is no such option, or it is out of range.
         """
         names = [field.name for field in dataclasses.fields(cls)]
-        for name in kwargs:
-            if name not in names:
-                raise ValueError(
-                    f'--model_kwargs_json: {NAME} has no option {name!r}'
-                    f'{registry.suggest(name, names)}'
-                )
+        registry.check_options(NAME, kwargs, names)
         return cls(**kwargs)
 
 
