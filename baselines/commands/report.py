@@ -2,12 +2,15 @@
 
   tpugraphs report latest --output=report.html
   tpugraphs report 'wide*' latest
+  tpugraphs report ~/out/tpugraphs_sweep/tile_xla
 
 Several runs of one collection stand side by side: learning curves; errors program by
 program, with intervals and beside random choice; the slowdown of trying k
 configurations, for layouts tau against the noise ceiling; score differences against
-runtime ratios; the best, median and worst graph; and the settings.  The file needs
-no network, and reads on a phone, in print, light and dark.
+runtime ratios; the best, median and worst graph; and the settings.  The --out_dir of
+a sweep stands for the runs of its best trial, and is shown: the best trials, scores in
+their order, how much each setting matters, and what was ended early or failed.  The
+file needs no network, and reads on a phone, in print, light and dark.
 """
 
 import argparse
@@ -29,16 +32,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Measures the runs and writes the report."""
+    from baselines.sweeps import results
+
+    names, sweeps = results.of_folders(args.dirs)
     command_line.start_tensorflow()
     from baselines.tasks import prediction
     from baselines.tasks import report
 
     report.write(
-        args.dirs,
+        names,
         prediction.data_options(args),
         args.models_file,
         args.split,
         args.output,
+        sweeps,
     )
 
 

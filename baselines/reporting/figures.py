@@ -209,7 +209,7 @@ def programs(runs: Sequence[Run], key: str, title: str) -> svg.Picture:
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.set_xlabel(title)
         axes.grid(axis='y', visible=False)
-        _legend(axes)
+        legend(axes)
 
     words = []
     for run in runs:
@@ -281,7 +281,7 @@ def slowdowns(runs: Sequence[Run]) -> svg.Picture:
         _ratios(axes, max(max(chance), *(line.max() for line in lines)), least=1)
         axes.set_xlabel('k, configurations tried')
         axes.set_ylabel('slowdown@k')
-        _legend(axes)
+        legend(axes)
 
     words = [
         f'{name}: '
@@ -412,10 +412,11 @@ def _epochs(axes, title: str) -> None:
     axes.set_xlabel('epoch')
     axes.set_ylabel(title)
     axes.xaxis.set_major_locator(ticker.MaxNLocator(6, integer=True))
-    _legend(axes)
+    legend(axes)
 
 
-def _legend(axes) -> None:
+def legend(axes) -> None:
+    """A legend above the picture, if there is more than one thing to tell apart."""
     handles, labels = axes.get_legend_handles_labels()
     if len(handles) > 1:
         # Runs before what they are compared with.

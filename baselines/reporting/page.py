@@ -2,13 +2,15 @@
 
 import json
 import os
-from typing import Any, Dict, List, NamedTuple, Sequence
+import types
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
 from baselines import files
 from baselines import text
 from baselines.finished import differences
 from baselines.ranking import metrics
 from baselines.reporting import figures
+from baselines.reporting import search
 from baselines.reporting import svg
 
 _LONGEST = 300  # letters of a setting
@@ -20,15 +22,19 @@ class Section(NamedTuple):
     Attributes:
         title: of the section.
         words: what its pictures show, plain text.
-        pictures: at least one.
+        pictures: at least one, but where there are tables.
+        tables: by title, rows of equal length, of which the first is the head.
     """
 
     title: str
     words: str
     pictures: List[svg.Picture]
+    tables: Mapping[str, List[List[str]]] = types.MappingProxyType({})
 
 
-def write(path: str, runs: Sequence[figures.Run]) -> None:
+def write(
+    path: str, runs: Sequence[figures.Run], sweeps: Sequence[Dict[str, Any]] = ()
+) -> None:
     """Writes a report of runs of one collection.
 
     All that comes from run files and data is escaped, and the page forbids itself
@@ -37,6 +43,7 @@ def write(path: str, runs: Sequence[figures.Run]) -> None:
     Args:
         path: the HTML file.
         runs: measured.
+        sweeps: what `tpugraphs sweep show --json` says of each.
 
     Raises:
         ValueError: jinja2 is not installed.
@@ -56,7 +63,7 @@ def write(path: str, runs: Sequence[figures.Run]) -> None:
         lstrip_blocks=True,
     )
     sections, number = [], 0
-    for section in _sections(runs):
+    for section in [*map(_of_sweep, sweeps), *_sections(runs)]:
         pictures = []
         for picture in section.pictures:
             number += 1
@@ -74,6 +81,15 @@ def write(path: str, runs: Sequence[figures.Run]) -> None:
     )
     with files.write_atomically(path, encoding='utf-8') as stream:
         stream.write(page)
+
+
+def _of_sweep(found: Dict[str, Any]) -> Section:
+    return Section(
+        f'Sweep: {text.printable(found["study"])}',
+        search.words(found),
+        search.pictures(found),
+        search.tables(found),
+    )
 
 
 def _sections(runs: Sequence[figures.Run]) -> List[Section]:

@@ -2,7 +2,7 @@
 
 import json
 import os
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Sequence, Tuple
 
 from baselines import files
 from baselines import text
@@ -32,16 +32,29 @@ _SHOWN = 10
 
 def line(trial: Any) -> str:
     """One line on a trial that has ended."""
+    seconds = trial.user_attrs.get(study_lib.SECONDS, 0)
+    return (
+        f'trial {trial.number:4d}  {_score(trial):6}  {seconds:5.0f} s  '
+        f'{_ending(trial)}  {drawn(trial)}'
+    )
+
+
+def _ending(trial: Any) -> str:
     ended = _ENDED.get(trial.state.name, trial.state.name.lower())
     if trial.state.name == 'FAIL':
         ended += f': {trial.user_attrs.get(study_lib.REASON, "unknown")}'
     elif trial.state.name == 'PRUNED':
         ended += f' after step {trial.last_step}'
-    seconds = trial.user_attrs.get(study_lib.SECONDS, 0)
-    return (
-        f'trial {trial.number:4d}  {_score(trial):6}  {seconds:5.0f} s  {ended}  '
-        f'{drawn(trial)}'
-    )
+    return ended
+
+
+def endings(study: study_lib.Study) -> Dict[str, List[int]]:
+    """Trials that were ended early, then those that failed, by how they ended."""
+    found: Dict[str, List[int]] = {}
+    for state in ('PRUNED', 'FAIL'):
+        for trial in study.of_state(state):
+            found.setdefault(_ending(trial), []).append(trial.number)
+    return found
 
 
 def drawn(trial: Any) -> str:
@@ -109,6 +122,7 @@ def summary(study: study_lib.Study) -> Dict[str, Any]:
           study, collection, seeds, folds: what it is.
           best: as `recipe`.
           importances: share of each setting.
+          endings: numbers of the trials that were ended early or failed, by why.
           trials: number, state, score, settings, reason, folder, runs, seconds.
     """
     definition = study.definition
@@ -119,6 +133,7 @@ def summary(study: study_lib.Study) -> Dict[str, Any]:
         'folds': definition.folds,
         'best': recipe(study),
         'importances': study.importances(),
+        'endings': endings(study),
         'trials': [
             {
                 'number': trial.number,
@@ -138,6 +153,41 @@ def summary(study: study_lib.Study) -> Dict[str, Any]:
             for trial in study.trials()
         ],
     }
+
+
+def of_folders(names: Sequence[str]) -> Tuple[List[str], List[Dict[str, Any]]]:
+    """Tells runs from sweeps, of which the best trial's runs are taken.
+
+    Args:
+        names: of runs, or folders with the journal of a sweep.
+
+    Returns:
+        Names of runs; `summary` of each sweep.
+
+    Raises:
+        ValueError: a sweep cannot be read, or none of its trials is complete.
+    """
+    runs: List[str] = []
+    found = []
+    for name in names:
+        storage = study_lib.default_storage(name)
+        if not os.path.isfile(storage):
+            runs.append(name)
+            continue
+        study = study_lib.Study(storage)
+        best = study.best()
+        if best is None:
+            raise ValueError(
+                f'{name}: no trial of this sweep is complete, so it has no run; '
+                f'`tpugraphs sweep show --out_dir {name}` says what there is'
+            )
+        folder = os.path.join(
+            os.path.dirname(storage), best.user_attrs[study_lib.FOLDER]
+        )
+        models = best.user_attrs[study_lib.RUNS]
+        runs += [os.path.join(folder, run['model']) for run in models]
+        found.append(summary(study))
+    return runs, found
 
 
 def table(study: study_lib.Study) -> List[str]:
@@ -165,10 +215,6 @@ def table(study: study_lib.Study) -> List[str]:
     if importances:
         shares = [f'{name} {share:.2f}' for name, share in importances.items()]
         lines += ['', f'importance: {text.listed(shares, 8)}']
-    reasons: Dict[str, List[str]] = {}
-    for trial in study.of_state('FAIL'):
-        why = trial.user_attrs.get(study_lib.REASON, 'unknown')
-        reasons.setdefault(why, []).append(str(trial.number))
-    for why, numbers in reasons.items():
-        lines.append(f'failed: {why} (trial {text.listed(numbers)})')
+    for why, numbers in endings(study).items():
+        lines.append(f'{why} (trial {text.listed(list(map(str, numbers)))})')
     return lines

@@ -1,6 +1,6 @@
 """Runs, measured and written as an HTML report."""
 
-from typing import List, Sequence
+from typing import Any, Dict, List, Sequence
 
 from baselines import files
 from baselines.reporting import figures
@@ -16,6 +16,7 @@ def write(
     models_file: str,
     split: str,
     output: str,
+    sweeps: Sequence[Dict[str, Any]] = (),
 ) -> None:
     """Measures runs and writes their report; prints where it is.
 
@@ -25,6 +26,7 @@ def write(
         models_file: a models.py beside ours.
         split: whose graphs.
         output: the HTML file.
+        sweeps: what is said of them beside the runs, see `page.write`.
 
     Raises:
         ValueError: the runs are of different collections; one of them or the data
@@ -45,5 +47,5 @@ def write(
         summary, results = predict.measure_graphs(predictor, split)
         name = labels[model_dir].name
         measured.append(figures.Run(name, predictor.run, summary, results))
-    page.write(output, measured)
+    page.write(output, measured, sweeps)
     print(f'report: {files.expand(output)}')

@@ -181,6 +181,46 @@ def test_layouts_have_a_ceiling(layouts):
     assert 'perfect model' in found.text and 'What differs' not in found.text
 
 
+def test_a_sweep_stands_before_its_runs(tmp_path):
+    def trial(number, state, score, **settings):
+        told = {'number': number, 'state': state, 'score': score, 'seconds': 90}
+        return {**told, 'settings': settings}
+
+    sweep = {
+        'study': _EVIL,
+        'collection': 'tile:xla',
+        'seeds': 1,
+        'folds': 3,
+        'importances': {'lr': 0.75, _EVIL: 0.25},
+        'endings': {'pruned after step 3': [1], f'failed: {_EVIL}': [2]},
+        'trials': [
+            trial(0, 'complete', 0.5, lr=0.25, model=''),
+            trial(1, 'pruned', 0.125, lr=0.5),
+            trial(2, 'failed', None, lr=0.5),
+            trial(3, 'complete', 0.75, lr=0.125, model=_EVIL),
+            trial(4, 'running', None, lr=0.5),
+        ],
+    }
+    path = tmp_path / 'sweep.html'
+    page.write(str(path), [_run('MLP', 'tile', _kernels(0))], [sweep])
+    found = _Page(path)
+    assert found.tags['svg'] == 2 + 2 + 2 + 1 + 1 + 3
+    history, importance = found.alts[:2]
+    assert history.startswith('Scatter plot of OPA by trial of the sweep: the first')
+    assert ', 0, reached 0.5000, the best, 3, 0.7500; ended early: 1.' in history
+    assert 'matters: lr 0.75, ' in importance
+    for words in (
+        '5 trials on tile:xla, each trained with 1 seed on each of 3 folds: 2 complete',
+        'Best trials trial score minutes lr model 3 0.7500 1.5 0.125 ',
+        ' 0 0.5000 1.5 0.25 - ',
+        'Ended early, or failed how trials pruned after step 3 1 failed: ',
+    ):
+        assert words in found.text
+    only = {**sweep, 'trials': sweep['trials'][:1], 'importances': {}, 'endings': {}}
+    page.write(str(path), [_run('MLP', 'tile', _kernels(0))], [only])
+    assert _Page(path).tags['svg'] == 1 + 9 and 'failed' not in _Page(path).text
+
+
 def test_strange_curves_are_no_error(tmp_path):
     curve = {'val_opa': [None, 'x', 0.5, 0.25], 'train_loss': 7, 'val_loss': [None]}
     odd = _run('odd', 'tile', _kernels(0), train_curve=curve, best_epoch='last')

@@ -190,7 +190,25 @@ def test_the_best_settings_become_a_recipe(study, tmp_path, capsys):
     assert found['found_by']['score'] == 0.8
     summary = results.summary(study)
     assert [t['state'] for t in summary['trials']] == ['complete'] * 2 + ['failed']
+    assert summary['endings'] == {'failed: out of memory': [2]}
     lines = results.table(study)
     assert lines[0] == ('s: 3 trials on tile:xla, 1 seed: 2 complete, 1 failed')
     assert lines[-1] == 'failed: out of memory (trial 2)'
     assert [line.split()[0] for line in lines[4:6]] == ['0.8000', '0.3000']
+
+
+def test_the_folder_of_a_sweep_stands_for_the_runs_of_its_best_trial(tmp_path):
+    study = study_lib.Study(study_lib.default_storage(tmp_path), 's', _DEFINITION)
+    with pytest.raises(ValueError, match='no trial of this sweep is complete'):
+        results.of_folders([str(tmp_path)])
+    for number, value in enumerate((0.8, 0.3)):
+        trial, _ = _claim(study, 2)
+        attrs = {
+            study_lib.FOLDER: study_lib.folder_of(number),
+            study_lib.RUNS: [{'model': 'model_a'}, {'model': 'model_b'}],
+        }
+        study.finish(trial, 'COMPLETE', value, **attrs)
+    runs, [found] = results.of_folders(['latest', str(tmp_path)])
+    best = tmp_path / 'trial_0000'
+    assert runs == ['latest', str(best / 'model_a'), str(best / 'model_b')]
+    assert found['study'] == 's' and found['trials'][0]['score'] == 0.8
