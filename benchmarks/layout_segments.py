@@ -118,7 +118,7 @@ def train(args, mode: str, cut: str, seed: int):
         data = prediction.DataOptions(sample_data=True)
         store = predict.load_predictor(model_dir, data).open_split('train')
     sampler = layout_sampling.ConfigSampler(store, settings.sampling, unique=True)
-    counts = sampler.counts[sampler.with_at_least(settings.configs)]
+    counts = sampler.counts[sampler.counts >= settings.configs]
     return {
         'val': error['val']['kendall_tau'],
         'test': error['test']['kendall_tau'],

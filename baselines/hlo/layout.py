@@ -14,27 +14,16 @@ _MAX_BYTES = 16 << 30
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class LayoutConfigs:
-    """The usable runs of a program: c runs of k configurable nodes.
+class LayoutConfigs(runs.Configs):
+    """The usable runs of a program, of k configurable nodes.
 
     Attributes:
         node_config_ids: int64 [k], node numbers.
         node_config_feat: float32 [c, k, 18]; -1 where an entry is absent.
-        config_runtime: int64 [c], nanoseconds; 0 for a candidate that was not
-            measured.
-        normalizer: time of the first usable default run, if there is one.
-        default: the default among the c (first measured, else first); or None.
-        run_index: int64 [c], the position of each among all runs.
-        dropped: run counts by reason.
     """
 
     node_config_ids: np.ndarray
     node_config_feat: np.ndarray
-    config_runtime: np.ndarray
-    normalizer: Optional[int]
-    default: Optional[int]
-    run_index: np.ndarray
-    dropped: Dict[str, int]
 
 
 def extract_configs(tuning: Any, num_nodes: int) -> LayoutConfigs:

@@ -1,8 +1,30 @@
 """What the runs of both kinds of tuned modules have in common."""
 
-from typing import Any, Dict, Sequence, Tuple
+import dataclasses
+from typing import Any, Dict, Optional, Sequence, Tuple
 
 import numpy as np
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Configs:
+    """The usable runs of a module, c of them, in stored order.
+
+    Attributes:
+        config_runtime: int64 [c], nanoseconds; 0 for a candidate that was not
+            measured.
+        normalizer: time of the first usable default run, nanoseconds; None where
+            no default was measured.
+        default: the default among the c (first measured, else first); or None.
+        run_index: int64 [c], the position of each among all runs.
+        dropped: run counts by reason.
+    """
+
+    config_runtime: np.ndarray
+    normalizer: Optional[int]
+    default: Optional[int]
+    run_index: np.ndarray
+    dropped: Dict[str, int]
 
 
 def time_of(run: Any) -> int:

@@ -19,28 +19,16 @@ MAX_CONFIGS = 10_000_000
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class TileConfigs:
-    """The usable runs of a kernel, c of them, in stored order.
+class TileConfigs(runs.Configs):
+    """The usable runs of a kernel.
 
     Attributes:
         config_feat: float32 [c, 24].
-        config_runtime: int64 [c], nanoseconds; 0 for a candidate that was not
-            measured.
-        normalizer: time of the first usable default run, nanoseconds; None
-            for candidates of which no default was measured.
-        default: the default among the c (first measured, else first); or None.
-        run_index: int64 [c], the position of each among all runs.
         feature_names: the 24 column names.
-        dropped: run counts by reason: 'error', 'no time'.
     """
 
     config_feat: np.ndarray
-    config_runtime: np.ndarray
-    normalizer: Optional[int]
-    default: Optional[int]
-    run_index: np.ndarray
     feature_names: Tuple[str, ...]
-    dropped: dict
 
 
 def why_unusable(tuning: Any) -> Optional[str]:

@@ -7,6 +7,7 @@ import numpy as np
 
 from baselines import text
 from baselines.inspection import contents
+from baselines.inspection import structural_hash
 
 _BAR = 30
 _TOP_OPCODES = 15
@@ -82,14 +83,10 @@ def duplicates(content: contents.Content) -> Tuple[int, int, Optional[float]]:
         The number of distinct configurations; how many repeat an earlier one;
         the largest ratio of runtimes between equal ones (None if not known).
     """
-    rows = np.ascontiguousarray(content.config_rows)
-    if not rows.shape[1]:
-        groups = np.zeros(len(rows), np.int64)
-    else:
-        keys = rows.view(np.dtype((np.void, rows.strides[0]))).ravel()
-        groups = np.unique(keys, return_inverse=True)[1]
+    first = structural_hash.first_equal(content.config_rows)
+    groups = np.unique(first, return_inverse=True)[1]
     distinct = int(groups.max()) + 1
-    repeated = len(rows) - distinct
+    repeated = len(groups) - distinct
     if not repeated or not content.runtimes.all():
         return distinct, repeated, None
     fastest = np.full(distinct, np.iinfo(np.int64).max)

@@ -18,7 +18,6 @@ def equal_segments(num_nodes: int, keep_nodes: int) -> np.ndarray:
     Example:
         equal_segments(10, 4)    # [[0, 4], [4, 8], [8, 10]]
     """
-    _check(keep_nodes)
     if keep_nodes < 0:
         return np.array([[0, num_nodes]])
     first = np.arange(0, num_nodes, keep_nodes)
@@ -41,7 +40,6 @@ def split_segments(node_splits: np.ndarray, keep_nodes: int) -> np.ndarray:
     Example:
         split_segments([0, 2, 4, 13], 4)   # [[0, 4], [4, 8], [8, 12], [12, 13]]
     """
-    _check(keep_nodes)
     splits = np.unique(np.asarray(node_splits).reshape(-1))
     if keep_nodes < 0 or len(splits) < 2:
         return np.array([[0, splits[-1]]])
@@ -70,8 +68,3 @@ def draw_segments(
     counts = np.array([len(segments) for segments in choices])
     drawn = rng.integers(0, counts)
     return np.stack([s[i] for s, i in zip(choices, drawn)]).astype(np.int64)
-
-
-def _check(keep_nodes: int) -> None:
-    if keep_nodes == 0:
-        raise ValueError('keep_nodes is at least 1, or -1 for whole programs')

@@ -25,3 +25,8 @@ def multiply(matrix: Matrix, x: tf.Tensor, num_rows) -> tf.Tensor:
 def where(mask: tf.Tensor) -> tf.Tensor:
     """Positions at which a mask [n] is true: int32."""
     return tf.cast(tf.where(mask)[:, 0], tf.int32)
+
+
+def marked(numbers: tf.Tensor, size) -> tf.Tensor:
+    """bool [size], true at some numbers: the reverse of `where`."""
+    return tf.math.unsorted_segment_sum(tf.ones_like(numbers), numbers, size) > 0

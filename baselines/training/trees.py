@@ -144,7 +144,7 @@ class Trees:
         self._booster: Any = None
 
     def fit(
-        self, train: Rows, valid: Optional[Rows], seed: int, threads: int = 0
+        self, train: Rows, valid: Optional[Rows], seed: int
     ) -> Dict[str, List[float]]:
         """Grows trees; stops when validation does not get better.
 
@@ -152,7 +152,6 @@ class Trees:
             train: at least two rows.
             valid: what says when to stop; None for no validation.
             seed: the same one gives the same trees.
-            threads: of LightGBM; 0: as many as there are cores.
 
         Returns:
             The mean squared errors `train_loss` and `val_loss` by tree.
@@ -189,7 +188,7 @@ class Trees:
                 'bin_construct_sample_cnt': 50_000,
                 'deterministic': True,
                 'force_row_wise': True,
-                'num_threads': threads,
+                'num_threads': 0,  # as many as there are cores
                 'seed': seed,
                 'verbose': -1,
             },

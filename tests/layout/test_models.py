@@ -234,8 +234,3 @@ def test_segments_are_drawn_evenly_and_repeatably():
     assert counts.min() > 240
     again = segments.draw_segments(np.random.default_rng(0), choices)
     np.testing.assert_array_equal(again, drawn[0])
-
-
-def test_a_segment_has_nodes():
-    with pytest.raises(ValueError, match='keep_nodes is at least 1, or -1'):
-        segments.equal_segments(10, 0)

@@ -20,8 +20,6 @@ import numpy as np
 
 from baselines.data.layout import store as layout_store
 
-STRATEGIES = ('skewed', 'uniform', 'stratified')
-
 
 class Drawn(NamedTuple):
     """Configurations drawn from B graphs.
@@ -52,7 +50,7 @@ class ConfigSampler:
 
         Args:
             store: the split.
-            strategy: one of STRATEGIES.
+            strategy: 'skewed', 'uniform' or 'stratified'.
             unique: draw different configurations: one of every group of equal
                 ones, labelled with the mean of their runtimes.
             max_configs: the most candidates per graph; None means all.  If
@@ -62,16 +60,7 @@ class ConfigSampler:
                 fills up from the middle with repetitions, which shifts the
                 distribution of runtimes that the model sees.
             seed: chooses that subset.
-
-        Raises:
-            ValueError: the strategy is unknown, or max_configs below 2.
         """
-        if strategy not in STRATEGIES:
-            raise ValueError(
-                f'sampling strategy {strategy!r}: it is one of {", ".join(STRATEGIES)}'
-            )
-        if max_configs is not None and max_configs < 2:
-            raise ValueError(f'max_configs is {max_configs}: ranking needs at least 2')
         self._store = store
         self._strategy = strategy
         self._unique = unique
@@ -85,10 +74,6 @@ class ConfigSampler:
         store, most = self._store, self._max_configs
         counts = store.group_counts if self._unique else store.config_counts
         return counts if most is None else np.minimum(counts, most)
-
-    def with_at_least(self, k: int) -> np.ndarray:
-        """Returns int64 indices of graphs with so many candidates."""
-        return np.flatnonzero(self.counts >= k)
 
     def candidates(self, graph: int) -> np.ndarray:
         """Returns int64 [n], the configurations drawn from, fastest first.
@@ -112,8 +97,6 @@ class ConfigSampler:
             ValueError: a graph has fewer than `k` candidates or, unless
                 sampling is uniform, no runtimes.
         """
-        if k < 1:
-            raise ValueError(f'cannot draw {k} configurations: draw at least 1')
         configs = np.empty((len(graphs), k), np.int64)
         runtimes = np.empty((len(graphs), k))
         for row, graph in enumerate(graphs):

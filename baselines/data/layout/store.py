@@ -9,7 +9,7 @@ on a vector alone (scaling, embedding) is done on the dictionary, once.
 """
 
 import os
-from typing import Callable, Optional, Sequence, Union
+from typing import Optional, Sequence, Union
 
 import numpy as np
 
@@ -82,33 +82,21 @@ class LayoutStore(splits.PackedSplit):
         codes = self.part('config_codes', graph).view(f'<u{self.code_width[graph]}')
         return codes[: shape[0] * shape[1]].reshape(shape)
 
-    def config_features(
-        self,
-        graph: int,
-        configs: Configs,
-        *,
-        scale: Optional[Callable[[np.ndarray], np.ndarray]] = None,
-        nodes_first: bool = False,
-    ) -> np.ndarray:
+    def config_features(self, graph: int, configs: Configs) -> np.ndarray:
         """Returns the features of some configurations, as in the file, as a new array.
 
         Args:
             graph: the graph's index.
             configs: numbers of its configurations, in any order; a slice.
-            scale: applied to the distinct vectors [d, 18] before they are
-                spread, such as `normalizer.configs`; its width is the result's.
-            nodes_first: whether the node axis comes first, as models want it.
 
         Returns:
-            float32 [len(configs), k, 18], or [k, len(configs), 18].
+            float32 [len(configs), k, 18].
 
         Raises:
             IndexError: there is no such graph or configuration.
         """
         codes = self.group_codes(graph)[self.part('config_group', graph)[configs]]
-        vectors = self.vectors(graph)
-        table = np.asarray(vectors if scale is None else scale(vectors), np.float32)
-        return np.take(table, codes.T if nodes_first else codes, axis=0)
+        return np.take(self.vectors(graph).astype(np.float32), codes, axis=0)
 
     def relative_noise(self, graphs: Optional[Sequence[int]] = None) -> float:
         """Returns how much a runtime varies when it is measured again.

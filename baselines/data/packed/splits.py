@@ -98,7 +98,7 @@ class PackedSplit:
             cache_dir: where packed splits are kept; one for all splits is fine.
             skip_bad_files: leave damaged files out, with a warning for each,
                 instead of stopping at the first.
-            limit: only the first so many files by name; None means all.
+            limit: only the first so many files by name, at least 1; None means all.
             progress: show a bar while packing, if stderr is a terminal.
 
         Raises:
@@ -106,8 +106,6 @@ class PackedSplit:
                 files do not agree in width, padding or names.
             OSError: the cache cannot be written, or a file cannot be read.
         """
-        if limit is not None and limit < 1:
-            raise ValueError(f'limit is {limit}: a split has at least one file')
         split_dir = files.expand(split_dir)
         listing = _list_split(split_dir, cls.packer, limit)
         packer = cls.packer(split_dir, listing, skip_bad_files, progress)

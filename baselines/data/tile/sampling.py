@@ -20,11 +20,9 @@ def draw_configs(rng: np.random.Generator, counts: np.ndarray, k: int) -> np.nda
         int64 [B, k]; the entries of row i differ and lie in [0, counts[i]).
 
     Raises:
-        ValueError: a kernel has fewer than `k`, or `k` is below 1.
+        ValueError: a kernel has fewer than `k`.
     """
     counts = np.asarray(counts, np.int64)
-    if k < 1:
-        raise ValueError(f'cannot draw {k} configurations: draw at least 1')
     if (counts < k).any():
         raise ValueError(
             f'cannot draw {k} different configurations of a kernel with '

@@ -40,6 +40,11 @@ class Arrays(NamedTuple):
     roles: tf.Tensor  # float32 [n, 3, 2], batch and features of each array
     window: tf.Tensor  # float32 [n], its positions
 
+    def size_of(self, node: tf.Tensor, array: int, role: int) -> tf.Tensor:
+        """Of node[i] the dimension that node i has as an array's role: float32 [n]."""
+        place = tf.cast(self.roles[:, array, role], tf.int32)
+        return tf.reduce_sum(tf.gather(self.dims, node) * tf.one_hot(place, RANK), 1)
+
 
 def make_arrays(op: tf.Tensor, columns: Mapping[str, tf.Tensor]) -> Arrays:
     """Works out arrays.

@@ -17,7 +17,6 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from baselines.layout.zoo import effects
-from baselines.layout.zoo.arrays import RANK
 from baselines.layout.zoo.arrays import has_opcode
 
 _COLUMNS, _SUBLANES, _LEAST_ROWS = 128.0, 8.0, 32.0
@@ -57,10 +56,7 @@ def find(arrays, operands, chosen: tf.Tensor, member: tf.Tensor) -> Products:
     elements = arrays.elements
     first, second = (operand.node for operand in operands)
 
-    def size(node, array, role):
-        place = tf.cast(arrays.roles[:, array, role], tf.int32)
-        return tf.reduce_sum(tf.gather(arrays.dims, node) * tf.one_hot(place, RANK), 1)
-
+    size = arrays.size_of
     itself = tf.range(tf.size(elements))
     pixels = elements / tf.maximum(size(itself, 0, 0) * size(itself, 0, 1), 1.0)
     window = tf.maximum(arrays.window, 1.0)

@@ -86,7 +86,7 @@ def spread(arrays: Arrays, chosen: tf.Tensor, edges: Edges, hops: int) -> Origin
     """
     n = tf.size(arrays.op)
     node, consumer, producer = tf.range(n), *edges
-    is_chosen = _mask(chosen, n)
+    is_chosen = sparse.marked(chosen, n)
     row_major = has_opcode(arrays.op, *_ROW_MAJOR)
     anyhow = has_opcode(arrays.op, *_MADE_ANYHOW)
     settled = is_chosen | row_major | anyhow
@@ -139,12 +139,8 @@ def operands(arrays: Arrays, edges: Edges) -> List[Operand]:
         for one, edge in zip(exists, (first, second))
     ]
 
-    def batch(of, array):
-        place = tf.cast(arrays.roles[:, array, 0], tf.int32)
-        return tf.reduce_sum(tf.gather(arrays.dims, of) * tf.one_hot(place, RANK), 1)
-
-    wanted = batch(tf.range(n), 0)
-    fits = [tf.equal(batch(node, 1), wanted) for node in nodes]
+    wanted = arrays.size_of(tf.range(n), 0, 0)
+    fits = [tf.equal(arrays.size_of(node, 1, 0), wanted) for node in nodes]
     swap = has_opcode(arrays.op, 'convolution') & exists[1] & fits[1]
     swap &= tf.logical_not(fits[0])
     return [
@@ -170,7 +166,7 @@ def meetings(arrays: Arrays, chosen, origin: Origin, edges: Edges) -> Copies:
     n = tf.size(arrays.op)
     source, target = origin.of(producer), origin.of(consumer)
     size = tf.gather(arrays.bytes, producer)
-    elsewhere = tf.logical_not(tf.gather(_mask(chosen, n), consumer))
+    elsewhere = tf.logical_not(tf.gather(sparse.marked(chosen, n), consumer))
     alike = tf.equal(tf.gather(arrays.rank, consumer), tf.gather(arrays.rank, producer))
     alike &= tf.reduce_all(tf.equal(source.dims, target.dims), 1) & elsewhere
     plain = tf.reduce_all(tf.equal(source.dims, tf.range(RANK)), 1) & elsewhere
@@ -227,12 +223,3 @@ def followers(arrays: Arrays, origin: Origin, kinds: tf.Tensor) -> tf.Tensor:
     follows = tf.not_equal(origin.node, tf.range(n)) & (origin.node >= 0)
     work = tf.where(follows, arrays.elements, 0.0)[:, tf.newaxis] * kinds
     return tf.math.unsorted_segment_sum(work, tf.where(follows, origin.node, 0), n)
-
-
-def _mask(numbers: tf.Tensor, size) -> tf.Tensor:
-    """bool [size], true at some numbers."""
-    return tf.tensor_scatter_nd_update(
-        tf.zeros([size], tf.bool),
-        numbers[:, tf.newaxis],
-        tf.ones(tf.shape(numbers), tf.bool),
-    )

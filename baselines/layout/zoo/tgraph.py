@@ -170,10 +170,10 @@ def _pruned(graph: tfgnn.GraphTensor, chosen: tf.Tensor):
     ops, feed = graph.node_sets['op'], graph.edge_sets['feed'].adjacency
     ends = [tf.cast(feed[end], tf.int32) for end in (tfgnn.SOURCE, tfgnn.TARGET)]
     total = tf.shape(ops['op'])[0]
-    near = _marked(chosen, total)
+    near = sparse.marked(chosen, total)
     for end, other in (ends, ends[::-1]):
-        reached = tf.boolean_mask(other, tf.gather(_marked(chosen, total), end))
-        near |= _marked(reached, total)
+        reached = tf.boolean_mask(other, tf.gather(sparse.marked(chosen, total), end))
+        near |= sparse.marked(reached, total)
     kept = sparse.where(near)
     inside = tf.gather(near, ends[0]) & tf.gather(near, ends[1])
     consumer, producer = (
@@ -191,11 +191,6 @@ def _pruned(graph: tfgnn.GraphTensor, chosen: tf.Tensor):
         program,
         tf.ensure_shape(sizes, [batch, 1, 1]),
     )
-
-
-def _marked(numbers: tf.Tensor, total) -> tf.Tensor:
-    """bool [total], true at some numbers."""
-    return tf.math.unsorted_segment_sum(tf.ones_like(numbers), numbers, total) > 0
 
 
 def _mean_over(rows, cols, count) -> sparse.Matrix:
