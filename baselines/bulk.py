@@ -71,7 +71,7 @@ def each(
         local = runner == LOCAL and not beam_options
         with _quiet(local) as terminal, _progress(folder, len(jobs), title, terminal):
             _run(work, jobs, folder, runner, _options(runner, beam_options, len(jobs)))
-        return [_read(folder, number) for number, _ in jobs]
+        return [_read(_path(folder, number)) for number, _ in jobs]
     except (Exception, SystemExit) as error:  # argparse exits for a wrong option
         first = text.one_line(error)
         raise ValueError(
@@ -129,8 +129,8 @@ def _do(job: Tuple[int, Any], work: Callable[[Any], Any], folder: str) -> None:
             json.dump(work(item), stream)
 
 
-def _read(folder: str, number: int) -> Any:
-    with open(_path(folder, number), encoding='utf-8') as stream:
+def _read(path: str) -> Any:
+    with open(path, encoding='utf-8') as stream:
         return json.load(stream)
 
 
@@ -148,22 +148,21 @@ def _quiet(local: bool) -> Iterator[Any]:
     Yields:
         A stream to the real stderr.
     """
-    level = logging.getLogger().level
-    logging.getLogger().setLevel(logging.ERROR)
-    if not local:
-        try:
+    logger = logging.getLogger()
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        if not local:
             yield sys.stderr
-        finally:
-            logging.getLogger().setLevel(level)
-        return
-    terminal = os.dup(2)
-    with tempfile.TemporaryFile() as kept, open(terminal, 'w') as stream:
-        os.dup2(kept.fileno(), 2)
-        try:
-            yield stream
-        finally:
-            os.dup2(terminal, 2)
-            logging.getLogger().setLevel(level)
+            return
+        with tempfile.TemporaryFile() as kept, open(os.dup(2), 'w') as terminal:
+            os.dup2(kept.fileno(), 2)
+            try:
+                yield terminal
+            finally:
+                os.dup2(terminal.fileno(), 2)
+    finally:
+        logger.setLevel(level)
 
 
 @contextlib.contextmanager

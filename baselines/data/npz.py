@@ -238,12 +238,10 @@ def read_header(
         ValueError: no header, pickled objects, or a shape of another size.
     """
     version = np.lib.format.read_magic(stream)
-    if version == (1, 0):
-        shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-    elif version == (2, 0):
-        shape, fortran, dtype = np.lib.format.read_array_header_2_0(stream)
-    else:
+    if version not in ((1, 0), (2, 0)):
         raise ValueError(f'npy version {version} is not known')
+    read = getattr(np.lib.format, f'read_array_header_{version[0]}_0')
+    shape, fortran, dtype = read(stream)
     if dtype.hasobject:
         raise FieldError(
             f'{path}: {key} holds pickled Python objects, which are never '

@@ -68,13 +68,13 @@ class Variant:
                 used = normalizer.get(f'{part}_used')
                 width = len(used) if isinstance(used, list) else width
             fields[name] = info.get(name, width)
-            if not _is_number(fields[name]) or fields[name] < 1:
+            if type(fields[name]) is not int or fields[name] < 1:
                 raise ValueError(
                     f"the run file's {name} should be a number of columns, "
                     f'not {fields[name]!r}'
                 )
         fields['pad'] = info.get('pad', cls.pad)
-        if not _is_number(fields['pad']) or fields['pad'] not in (0, -1):
+        if type(fields['pad']) is not int or fields['pad'] not in (0, -1):
             raise ValueError(
                 f"the run file's pad should be 0 or -1, not {fields['pad']!r}"
             )
@@ -127,10 +127,6 @@ class Variant:
                 raise ValueError(
                     f'{source}: {name}: {difference} in what {than}; {_ADVICE}'
                 )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _difference(

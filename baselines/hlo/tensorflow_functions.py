@@ -46,7 +46,7 @@ def module_from_tf(fn: Callable, *args: Any, stage: str = 'hlo', **kwargs: Any) 
     """
     if stage not in _STAGES:
         raise ValueError(f'stage is {stage!r}; there are {" and ".join(_STAGES)}')
-    import tensorflow as tf  # pylint: disable=import-outside-toplevel
+    import tensorflow as tf
 
     # Bare of fn's own signature, whose defaults TensorFlow would ask for.
     @tf.function(jit_compile=True)

@@ -96,7 +96,6 @@ def _spread(wanted: np.ndarray, room: Sequence[float]) -> np.ndarray:
     sizes = np.asarray(room)
     offsets = np.cumsum(sizes) * 2 - sizes
     # Without the offsets, the places only have to ascend.
-    # pylint: disable=import-outside-toplevel
     from scipy import optimize
 
     return optimize.isotonic_regression(wanted - offsets).x + offsets

@@ -61,7 +61,6 @@ def draw(content: contents.Content, path: str) -> None:
         OSError: the file cannot be written.
     """
     # matplotlib takes half a second to import.
-    # pylint: disable=import-outside-toplevel
     from matplotlib import figure
     from matplotlib.backends import backend_agg
 

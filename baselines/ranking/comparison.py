@@ -8,8 +8,6 @@ from baselines import text
 from baselines.ranking import metrics
 from baselines.ranking import report
 
-_CONFIDENCE = 0.95
-
 
 def format_runs(summaries: Mapping[str, Mapping[str, Any]]) -> str:
     """Lays out a line for each run, and mean and spread of those that repeat one.
@@ -72,8 +70,8 @@ def format_ensemble(result: Mapping[str, Any]) -> str:
     for name, gains in gains_over:
         for title, field in (
             (f'gain over {name}', 'gain'),
-            (f'  {_CONFIDENCE:.0%} interval, from', 'low'),
-            (f'  {_CONFIDENCE:.0%} interval, to', 'high'),
+            (f'  {metrics.CONFIDENCE:.0%} interval, from', 'low'),
+            (f'  {metrics.CONFIDENCE:.0%} interval, to', 'high'),
         ):
             cells = [text.cell(gains[m.key][field], '+.3f') for m in measures]
             rows.append([title, *cells])

@@ -56,7 +56,6 @@ def ranks(scores: ArrayLike) -> np.ndarray:
         where there is no difference.
     """
     # It takes half a second to import, and help needs no more than `WAYS`.
-    # pylint: disable=import-outside-toplevel
     from scipy import stats
 
     places = stats.rankdata(scores) - 1

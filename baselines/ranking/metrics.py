@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 Graph = Tuple[ArrayLike, ArrayLike]
 
+CONFIDENCE = 0.95  # of intervals
 _RESAMPLES = 9999
 # Resamples drawn at once hold at most this many values (8 bytes each).
 _BOOTSTRAP_CELLS = 4_000_000
@@ -174,7 +175,7 @@ def random_top_k_error(runtimes: ArrayLike, k: int) -> float:
 
 
 def bootstrap_interval(
-    values: ArrayLike, confidence: float = 0.95, seed: int = 0
+    values: ArrayLike, confidence: float = CONFIDENCE, seed: int = 0
 ) -> Tuple[float, float]:
     """Confidence interval of the mean over graphs, by BCa bootstrap.
 
@@ -221,7 +222,7 @@ def bootstrap_interval(
 def grouped_interval(
     values: Sequence[float],
     groups: Sequence[str],
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     seed: int = 0,
 ) -> Tuple[float, float]:
     """Confidence interval of a mean over graphs that come in groups.

@@ -9,7 +9,6 @@ from baselines.ranking import metrics
 from baselines.ranking import report
 
 NOT_SEEN = 'no difference seen'
-_CONFIDENCE = 0.95
 _SIGNIFICANT = 0.05
 _FEWEST = 6  # programs: all six gaining has p = 2 / 2**6 = 0.03, all five 0.06
 _Results = Sequence[report.GraphResult]
@@ -109,7 +108,7 @@ def _paired(
 def _interval(pairs: _Pairs) -> Dict[str, Any]:
     if not len(pairs.gain):
         return {'gain': None, 'low': None, 'high': None}
-    low, high = metrics.grouped_interval(pairs.gain, pairs.groups, _CONFIDENCE)
+    low, high = metrics.grouped_interval(pairs.gain, pairs.groups)
     low, high = (None, None) if np.isnan(low) else (low, high)
     return {'gain': float(pairs.gain.mean()), 'low': low, 'high': high}
 
@@ -138,8 +137,8 @@ def format_test(result: Mapping[str, Any]) -> str:
     """Lays out what `tasks.compare.compare` returns, a row per measure."""
     task, found = result['task'], result['measures']
     sides = [result['a'], result['b']]
-    head = ['', 'A', 'B', 'gain of A', f'{_CONFIDENCE:.0%} over programs', 'won', 'p']
-    rows = [[*head, '']]
+    interval = f'{metrics.CONFIDENCE:.0%} over programs'
+    rows = [['', 'A', 'B', 'gain of A', interval, 'won', 'p', '']]
     for measure in metrics.MEASURES[task]:
         one = found[measure.key]
         low, high = (text.cell(one[name], '+.3f') for name in ('low', 'high'))

@@ -15,8 +15,6 @@ from baselines.data import families
 from baselines.ranking import metrics
 from baselines.ranking import noise
 
-_CONFIDENCE = 0.95
-
 
 class GraphResult(NamedTuple):
     """One graph, scored and measured.
@@ -99,7 +97,7 @@ def summarise(task_name: str, results: Sequence[GraphResult]) -> Dict[str, Any]:
         rows[row['group']].append(row)
     return {
         'task': task_name,
-        'confidence': _CONFIDENCE,
+        'confidence': metrics.CONFIDENCE,
         'interval_over': f'{_TASKS[task_name].group}s',
         'overall': _group(
             measures, [r for some in rows.values() for r in some], 'group'
@@ -198,9 +196,9 @@ def _mean_of(pairs: np.ndarray, drawn: np.ndarray) -> Dict[str, Any]:
         return dict(mean=None, low=None, high=None, random=None, graphs=0)
     mean, random = pairs.mean(axis=0)
     if len(set(drawn)) == len(drawn):
-        low, high = metrics.bootstrap_interval(pairs[:, 0], _CONFIDENCE)
+        low, high = metrics.bootstrap_interval(pairs[:, 0])
     else:
-        low, high = metrics.grouped_interval(pairs[:, 0], drawn, _CONFIDENCE)
+        low, high = metrics.grouped_interval(pairs[:, 0], drawn)
     known = not math.isnan(low)
     return {
         'mean': float(mean),

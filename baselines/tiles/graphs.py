@@ -83,9 +83,14 @@ def unpack(
     edge_sizes = tf.ensure_shape(packed['edge_sizes'][item], [batch])
     per_kernel = configs or packed['configs_per_kernel'][item]
     num_configs = batch * per_kernel
-    nodes = _piece(packed['node_start'][item], tf.reduce_sum(node_sizes))
-    edges = _piece(packed['edge_start'][item], tf.reduce_sum(edge_sizes))
-    rows = _piece(packed['config_start'][item], num_configs)
+
+    def piece(start, size):
+        begin = packed[start][item]
+        return slice(begin, begin + size)
+
+    nodes = piece('node_start', tf.reduce_sum(node_sizes))
+    edges = piece('edge_start', tf.reduce_sum(edge_sizes))
+    rows = piece('config_start', num_configs)
     runtimes = packed['runtimes'][rows]
     normalizers = packed['normalizers'][rows]
     edge = packed['edges'][edges]
@@ -133,10 +138,6 @@ def unpack(
     return graph, labels
 
 
-def _piece(start, size) -> slice:
-    return slice(start, start + size)
-
-
 def _edge_set(source, source_index, target, target_index, sizes):
     return tfgnn.EdgeSet.from_fields(
         sizes=sizes,
@@ -173,23 +174,21 @@ class TileGraphs:
 
     Node features are scaled once and kept (the real training split's take
     37 MB); configurations stay memory-mapped and are scaled as they are drawn.
+
+    Attributes:
+        store: the split.
     """
 
     def __init__(
         self, store: store_lib.TileStore, normalizer: normalizer_lib.Normalizer
     ):
-        self._store = store
+        self.store = store
         self._normalizer = normalizer
         self._op = np.asarray(store.node_opcode, np.int32)
         self._feats = normalizer.nodes(store.node_feat)
         self._edges = np.asarray(store.edge_index)
         self._ids = np.array([s.encode() for s in store.graph_ids], object)
         self._table = tile_table.TileTable(store, normalizer.table_parts)
-
-    @property
-    def store(self) -> store_lib.TileStore:
-        """The split."""
-        return self._store
 
     def signature(self, batch: int) -> Dict[str, tf.TensorSpec]:
         """The types of what this packs."""
@@ -206,7 +205,7 @@ class TileGraphs:
             kernels: int64 [items, b], numbers of kernels in the split.
             configs: int64 [items, b, c], configurations drawn of each.
         """
-        rows = self._store.config_offsets[kernels][..., np.newaxis] + configs
+        rows = self.store.config_offsets[kernels][..., np.newaxis] + configs
         per_kernel = np.full(len(kernels), configs.shape[-1], np.int32)
         return self._pack(kernels, rows.reshape(-1), per_kernel)
 
@@ -223,7 +222,7 @@ class TileGraphs:
             Items of one kernel each, whose configurations, end to end, are
             those of `kernels` in stored order.
         """
-        store = self._store
+        store = self.store
         counts = store.config_counts[kernels]
         slices = np.ones_like(counts)
         if cells is not None:
@@ -247,7 +246,7 @@ class TileGraphs:
             configs: list of int64 arrays, the configurations of each.
         """
         sizes = np.array([len(c) for c in configs], np.int32)
-        rows = np.repeat(self._store.config_offsets[kernels], sizes)
+        rows = np.repeat(self.store.config_offsets[kernels], sizes)
         rows = rows + np.concatenate(configs)
         return self._pack(kernels[:, np.newaxis], rows, sizes)
 
@@ -259,7 +258,7 @@ class TileGraphs:
         group_of_item: Optional[np.ndarray] = None,
     ) -> Packed:
         """Packs items; `group_of_item` lets several share one row of kernels."""
-        store = self._store
+        store = self.store
         groups, batch = kernels.shape
         flat = kernels.reshape(-1)
         node_sizes = np.diff(store.node_offsets)[flat]
@@ -293,7 +292,7 @@ class TileGraphs:
 
     def _configs(self, rows: np.ndarray) -> np.ndarray:
         """Scaled configuration features, the table's columns last."""
-        raw = self._store.config_feat[rows]
+        raw = self.store.config_feat[rows]
         scaled = self._normalizer.configs(raw)
         if not self._table.parts:
             return scaled

@@ -59,7 +59,6 @@ class Events:
     ) -> None:
         """Writes the settings, as hparams, and the final errors by split; closes."""
         # Half a second that only who asked for it should wait.
-        # pylint: disable=import-outside-toplevel
         from tensorboard.plugins.hparams import api
 
         with self._writer.as_default():

@@ -1,7 +1,7 @@
 """Packs the files of a split, one after the other, into columns.
 
-What a file holds is a collection's business (`packing`, `layout_packing`); here
-is what happens when files are damaged, or do not fit together.
+What a file holds is a collection's business; here is what happens when files are
+damaged, or do not fit together.
 """
 
 import abc
