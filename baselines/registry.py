@@ -60,7 +60,7 @@ def suggest(name: str, choices: Iterable[str]) -> str:
 def nearest(name: str, choices: Iterable[str]) -> Optional[str]:
     """The choice that was probably meant."""
     by_lower = {choice.lower(): choice for choice in sorted(choices)}
-    near = difflib.get_close_matches(name.lower(), by_lower, 1, cutoff=0.4)
+    near = difflib.get_close_matches(name.lower(), by_lower, 1)
     return by_lower[near[0]] if near else None
 
 

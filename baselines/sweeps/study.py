@@ -85,7 +85,8 @@ def open_storage(storage: str) -> Any:
         ValueError: it cannot be reached, or is of another version of Optuna.
     """
     module = optuna()
-    with _named(storage):
+    with _named(storage), warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # Redis is called experimental
         if storage.startswith('redis'):
             backend = module.storages.journal.JournalRedisBackend(storage)
             return module.storages.JournalStorage(backend)

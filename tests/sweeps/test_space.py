@@ -82,6 +82,7 @@ def test_defaults_are_tried_first_where_they_can_be_drawn():
     'changes, message',
     [
         ({'lrr': 1}, "there is no setting 'lrr'; did you mean 'lr'?"),
+        ({'learnig_rate': 1}, "there is no setting 'learnig_rate'; There are: av"),
         ({'fold': '1/2'}, 'fold is not for a space: use --folds'),
         ({'lr': {'low': 1, 'hihg': 2}}, r"\[lr\] has no 'hihg'; did you mean 'high'?"),
         ({'lr': {'low': 1}}, r'\[lr\] needs low and high, or choices'),

@@ -202,3 +202,21 @@ def test_a_killed_worker_loses_one_trial(tmp_path, monkeypatch, capsys):
     assert [t.number for t in trials if study_lib.INSTEAD_OF in t.user_attrs]
     assert len(trials) == 8
     assert {t.state.name for t in trials} <= {'COMPLETE', 'PRUNED'}
+
+
+@pytest.mark.parametrize(
+    'options, words',
+    [
+        ({'trials': 2, 'folds': 3}, '--trials=2 are fewer than --folds=3: '),
+        ({'folds': 1}, '--folds should be 2 or more, or 0, not 1'),
+        ({'trials': 0}, '--trials should be at least 1, not 0'),
+        ({'seeds': 0}, '--seeds should be at least 1, not 0'),
+        ({'workers': -1}, '--workers should be at least 1, not -1'),
+        ({'minutes': -1.0}, '--minutes should be at least 0, not -1.0'),
+    ],
+)
+def test_numbers_that_make_no_sweep(options, words, tmp_path):
+    base = config.TileConfig(out_dir=str(tmp_path / 'out'))
+    with pytest.raises(ValueError, match=words):
+        jobs.sweep(base, jobs.Options(**options))
+    assert not (tmp_path / 'out').exists()
