@@ -209,13 +209,7 @@ def to_toml(settings: Mapping[str, Any]) -> str:
 
 
 def help_text(doc: str, own: Sequence[Any], name: str = '') -> str:
-    """What --help shows.
-
-    Args:
-        doc: of the script.
-        own: its absl flags.
-        name: how it is called.
-    """
+    """What --help shows, of a script's docstring, its own absl flags and its name."""
     name = name or f'python {sys.argv[0]}'
     lines = [f'usage: {name} [--flag=value ...]\n', doc.strip(), '']
     by_name = {flag.name: flag for flag in own}

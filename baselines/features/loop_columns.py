@@ -78,12 +78,7 @@ def fits(store: splits.PackedSplit) -> bool:
 
 
 class LoopColumns:
-    """The columns of a split's configurations.
-
-    Args:
-        store: the split.
-        facts: not needed.
-    """
+    """The columns of a split's configurations; facts of kernels are not needed."""
 
     def __init__(self, store: splits.PackedSplit, facts: kernel_facts.KernelFacts):
         del facts

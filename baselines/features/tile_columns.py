@@ -49,11 +49,7 @@ _CHUNK = 1 << 11
 
 
 class TileColumns:
-    """The columns of kernels' configurations.
-
-    Args:
-        facts: of G kernels.
-    """
+    """The columns of G kernels' configurations, from facts of the kernels."""
 
     def __init__(self, facts: facts_lib.KernelFacts):
         units = facts.loop_units

@@ -73,11 +73,7 @@ def from_defaults(run: run_files.Run) -> Dict[str, Any]:
 
 
 def labels(runs: Sequence[run_files.Run]) -> List[Label]:
-    """Names runs by what tells them apart from the others.
-
-    Args:
-        runs: at least one, all different.
-    """
+    """Names different runs, at least one, by what tells them apart from the others."""
     by_collection: Dict[str, List[run_files.Run]] = {}
     for run in runs:
         by_collection.setdefault(collection_of(run), []).append(run)

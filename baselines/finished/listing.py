@@ -47,11 +47,7 @@ SORTS = ('when', 'model', 'collection', 'score', 'minutes')
 
 
 def rows(folders: Sequence[str]) -> List[Row]:
-    """Reads the runs in folders; a damaged run file is named on stderr.
-
-    Args:
-        folders: that trainings wrote to.
-    """
+    """Reads the runs in some folders; a damaged run file is named on stderr."""
     found = []
     for folder in dict.fromkeys(map(files.expand, folders)):
         for model_dir in run_files.list_dirs(folder):
@@ -92,12 +88,7 @@ def best_score(run: run_files.Run) -> Any:
 
 
 def ordered(found: Sequence[Row], by: str) -> List[Row]:
-    """Sorts rows; scores the best first, all else the smallest first.
-
-    Args:
-        found: from `rows`.
-        by: one of `SORTS`.
-    """
+    """Sorts rows by one of `SORTS`; scores the best first, all else the smallest."""
     sign = -1 if by == 'score' else 1
 
     def key(one: Row):

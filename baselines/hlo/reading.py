@@ -124,9 +124,7 @@ def read_tuning(path: str, kind: Optional[str] = None) -> RawFile:
 def read_modules(path: str, kind: str) -> RawFile:
     """Reads modules whose runs do not matter: tuning data, or one HloModuleProto.
 
-    Args:
-        path: the file.
-        kind: 'tile' or 'layout', of the result.
+    The result is of the given kind.
 
     Raises:
         ValueError: the file holds none of these messages; names it.
@@ -188,11 +186,7 @@ def _kind_inside(data: bytes, start: int, stop: int) -> Optional[str]:
 
 
 def _fits_memory(data: bytes, descriptor: Any) -> bool:
-    """Whether parsing takes no more memory than files of that size need.
-
-    Args:
-        data: the bytes of a message.
-        descriptor: of that message.
+    """Whether parsing a message takes no more memory than files of that size need.
 
     Raises:
         _WireError: they are no message.

@@ -10,11 +10,7 @@ _BOUNDS = ('output', 'kernel', 'input')
 
 
 def tile_json(run: Any) -> Dict[str, List[int]]:
-    """Returns e.g. {'output_bounds': [8, 128], 'kernel_bounds': [256], ...}.
-
-    Args:
-        run: a ConfigProfile with tile sizes.
-    """
+    """Returns e.g. {'output_bounds': [8, 128], ...} of a ConfigProfile with tiles."""
     sizes = run.op_config.tile_size_config
     found = {
         f'{name}_bounds': list(getattr(sizes, f'{name}_bounds')) for name in _BOUNDS
@@ -41,11 +37,7 @@ def tile_row_json(row: np.ndarray, pad: int = 0) -> Dict[str, List[int]]:
 
 
 def tile_words(bounds: Dict[str, Sequence[int]]) -> str:
-    """Returns e.g. `output 8x128, kernel 256, input -`; `-` is an empty list.
-
-    Args:
-        bounds: from `tile_json`.
-    """
+    """Returns e.g. `output 8x128, kernel 256, input -` of `tile_json`; `-` is empty."""
     return ', '.join(
         f'{name[: -len("_bounds")]} {_joined(sizes, "x") or "-"}'
         for name, sizes in bounds.items()
@@ -90,11 +82,7 @@ def layout_row_json(rows: np.ndarray, nodes: Sequence[int]) -> Dict[str, Any]:
 
 
 def layout_words(found: Dict[str, Any]) -> str:
-    """Returns e.g. `12: output {1,0} input {0,1}; 15: output {}`.
-
-    Args:
-        found: from `layout_json`.
-    """
+    """Returns e.g. `12: output {1,0} input {0,1}; 15: output {}` of `layout_json`."""
     return (
         '; '.join(
             f'{number}: '

@@ -137,11 +137,7 @@ class Structure:
         return int(max(cells)), int(max(messages, default=0))
 
     def cells(self, codes: np.ndarray, states: Sequence[States]) -> Dict[str, Any]:
-        """Lists the cells and what passes between them.
-
-        Args:
-            codes: as for `states`.
-            states: what that returned.
+        """Lists the cells of `codes` and their `states`, and what passes between them.
 
         Returns:
             `codes`: [cells of layer 0], the code of each.  `layers`: per layer

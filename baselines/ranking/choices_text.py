@@ -10,12 +10,7 @@ _MAX_WORDS = 100
 
 
 def module_table(ranked: choices.Ranked, top: int) -> str:
-    """Returns a heading, the first `top` configurations, and the default.
-
-    Args:
-        ranked: a module.
-        top: rows, at least 1.
-    """
+    """Returns a heading, the first `top` configurations, and the default."""
     rows = list(range(min(top, len(ranked.scores))))
     cells = [['rank', 'run', 'score', 'runtime', 'slowdown', 'configuration']]
     cells += [_row(ranked, position) for position in rows]
@@ -63,11 +58,7 @@ def _costs(found: Optional[choices.Figures]) -> List[str]:
 
 
 def summary_table(summary: Dict[str, Any]) -> str:
-    """Returns the closing lines over all modules.
-
-    Args:
-        summary: from `choices.Summary.to_json`.
-    """
+    """Returns the closing lines over all modules, of `choices.Summary.to_json`."""
     measured, default = summary['measured_modules'], summary['default']
     lines = [
         f'{text.count(summary["modules"], "module")} with '
@@ -97,12 +88,7 @@ def summary_table(summary: Dict[str, Any]) -> str:
 
 
 def remarks(skipped: Dict[str, List[str]], opcodes: Dict[str, int]) -> List[str]:
-    """Returns lines about what was left out or not known.
-
-    Args:
-        skipped: reason -> modules.
-        opcodes: opcode -> nodes with it.
-    """
+    """Returns lines about modules left out by reason, and nodes of unknown opcodes."""
     lines = [
         f'skipped: {text.reasons({reason: names})}' for reason, names in skipped.items()
     ]

@@ -47,11 +47,7 @@ def _runs_table(collection: str, summaries: Mapping[str, Any]) -> str:
 
 
 def format_ensemble(result: Mapping[str, Any]) -> str:
-    """Lays out the members, the ensemble, and what it gains.
-
-    Args:
-        result: from `tasks.ensemble.measure`.
-    """
+    """Lays out the members, the ensemble, and its gains: `tasks.ensemble.measure`."""
     summary, members = result['ensemble'], result['members']
     measures = metrics.MEASURES[summary['task']]
     mean = 'mean of the members'

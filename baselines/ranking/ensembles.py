@@ -16,10 +16,7 @@ WAYS = ('scores', 'ranks', 'standard')
 
 
 def min_max(scores: ArrayLike) -> np.ndarray:
-    """Maps scores to [0, 1]: (s - min) / (max - min).
-
-    Args:
-        scores: [c], lower = predicted faster.
+    """Maps scores [c] to [0, 1]: (s - min) / (max - min).
 
     Returns:
         float64 [c]; all 0 where all scores are equal.
@@ -30,10 +27,7 @@ def min_max(scores: ArrayLike) -> np.ndarray:
 
 
 def standard(scores: ArrayLike) -> np.ndarray:
-    """Maps scores to mean 0 and standard deviation 1.
-
-    Args:
-        scores: [c], lower = predicted faster.
+    """Maps scores [c] to mean 0 and standard deviation 1.
 
     Returns:
         float64 [c]; all 0 where all scores are equal.
@@ -46,10 +40,7 @@ def standard(scores: ArrayLike) -> np.ndarray:
 
 
 def ranks(scores: ArrayLike) -> np.ndarray:
-    """Maps scores to their places: 0 for the lowest, 1 for the highest.
-
-    Args:
-        scores: [c], lower = predicted faster.
+    """Maps scores [c] to their places: 0 for the lowest, 1 for the highest.
 
     Returns:
         float64 [c]; equal scores share the mean of their places, and all are 0

@@ -100,13 +100,10 @@ def merge_into_template(
 
 
 def in_order_of_collections(prediction_rows: Sequence[submission.Row]) -> Merged:
-    """Puts predictions into the form of a submission, without a template.
+    """Puts predictions, joined, into the form of a submission, without a template.
 
     For data whose IDs are not Kaggle's.  Tile kernels get five indices, as in
     `merge_into_template`.
-
-    Args:
-        prediction_rows: from `join_predictions`.
 
     Returns:
         A `Merged` with the same rows, by collection in the order of Kaggle's

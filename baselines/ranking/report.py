@@ -232,13 +232,10 @@ def to_json(summary: Dict[str, Any]) -> str:
 
 
 def format_table(summary: Dict[str, Any]) -> str:
-    """Lays a summary out as plain text of at most 100 columns.
+    """Lays out what `summarise` returned as plain text of at most 100 columns.
 
     A row per program (layout: per graph), sorted by name; then all graphs
     together, the bootstrap interval of that mean, and random choice.
-
-    Args:
-        summary: from `summarise`.
 
     Returns:
         Lines without a newline at the end.

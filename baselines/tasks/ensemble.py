@@ -139,12 +139,7 @@ def results_of(
 
 
 def measure(scored: Scored, averaged: Sequence[np.ndarray], by: str) -> Dict[str, Any]:
-    """Measures the ensemble and each run, and compares them graph by graph.
-
-    Args:
-        scored: from `score`; runtimes are known.
-        averaged: from `average`.
-        by: how.
+    """Measures the averaged scores and each run, and compares them graph by graph.
 
     Returns:
         A dict:

@@ -56,12 +56,7 @@ class DataOptions:
     beam_options: str = ''
 
     def resolved(self, run: runs.Run, defaults: Any) -> 'DataOptions':
-        """Fills in what was left to the run.
-
-        Args:
-            run: the run to predict with.
-            defaults: the config class of its collection.
-        """
+        """Fills in what was left to the run, or to its config class, the defaults."""
         changes: Dict[str, Any] = {}
         trained_on = run.args.get('data_root')
         packaged = ('sample_data', 'measured_data')

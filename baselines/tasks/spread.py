@@ -66,11 +66,7 @@ def scores(predictor: Any, store: splits.PackedSplit) -> List[np.ndarray]:
 
 
 def cut(counts: np.ndarray, most: int) -> List[int]:
-    """Cuts graphs into parts of at most so many configurations, or of one graph.
-
-    Args:
-        counts: int [graphs], configurations of each.
-        most: of a part.
+    """Cuts graphs into parts of at most `most` configurations, or of one graph.
 
     Returns:
         Where parts begin, and the number of graphs.

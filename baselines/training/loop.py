@@ -182,11 +182,7 @@ class Trainer:
 
 
 def count_ordered_pairs(labels: tf.Tensor, scores: tf.Tensor):
-    """Counts pairs with y_i > y_j, and those of them with s_i > s_j.
-
-    Args:
-        labels: float32 [lists, n].
-        scores: float32 [lists, n].
+    """Counts pairs with y_i > y_j, and those of them with s_i > s_j: [lists, n] each.
 
     Returns:
         (correct, total), float32 scalars.  Equal scores count as wrong.

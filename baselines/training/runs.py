@@ -316,11 +316,7 @@ def _difference(run, stored, wanted) -> str:
 
 
 class Checkpoint:
-    """The state of an unfinished training, in one file, replaced atomically.
-
-    Args:
-        path: the file.
-    """
+    """The state of an unfinished training, in one file, replaced atomically."""
 
     def __init__(self, path: str):
         self.path = files.expand(path)

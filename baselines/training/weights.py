@@ -91,10 +91,6 @@ def limited(model_dir: str, options: Mapping[str, Any]) -> Iterator[None]:
 def read(model_dir: str, model: tf.keras.Model) -> List[List[int]]:
     """Copies weights into a built model, by position, if all shapes agree.
 
-    Args:
-        model_dir: the directory of the checkpoint.
-        model: called once.
-
     Returns:
         The shapes of the stored variables.
 

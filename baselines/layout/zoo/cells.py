@@ -117,10 +117,7 @@ class Messages:
     def attend(self, own, other, values) -> tf.Tensor:
         """Goes on by a layer; attention over sources, targets and itself.
 
-        Args:
-            own: float32 [cells, heads].
-            other: float32 [cells, heads].
-            values: float32 [cells, heads, d].
+        `own` and `other` are float32 [cells, heads], values [cells, heads, d].
         """
         self._layer += 1
         own = self.here(own)

@@ -59,12 +59,7 @@ class Layered(physical.PhysicalModel):
         raise NotImplementedError
 
     def _messages(self, kernels, x, messages):
-        """What a layer adds before the activation.
-
-        Args:
-            kernels: of `_kernels`.
-            x: float32 [cells, h].
-            messages: a `cells.Messages`.
+        """What a layer of these kernels adds to x [cells, h] before the activation.
 
         Returns:
             x and the messages, where the layer ends.
