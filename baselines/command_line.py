@@ -6,7 +6,6 @@ is a defect of ours and keeps its traceback.
 """
 
 import argparse
-import dataclasses
 import os
 import shlex
 import shutil
@@ -73,7 +72,6 @@ def add_run_arguments(
     Returns:
         Where options can be added that may be in place of --dir.
     """
-    defaults = {f.name: f.default for f in dataclasses.fields(config.TileConfig)}
     wanted = {'nargs': '+', 'metavar': 'RUN', 'help': f'runs: each {finding.FORMS}'}
     which: Any = parser
     if positional:
@@ -91,18 +89,14 @@ def add_run_arguments(
         '--data_root',
         default='',
         help='folder with the splits (default: where the run was trained, if '
-        f'that is there, else {defaults["data_root"]})',
+        f'that is there, else {config.TileConfig.data_root})',
     )
     parser.add_argument(
         '--cache_dir',
         default='',
         help='where packed splits are kept (default: ~/data/tpugraphs/cache)',
     )
-    parser.add_argument(
-        '--models_file',
-        default='',
-        help=config.help_of(config.TileConfig, 'models_file'),
-    )
+    add_models_file(parser)
     parser.add_argument(
         '--memory_budget',
         type=int,
@@ -125,6 +119,12 @@ def add_run_arguments(
         )
     add_beam_arguments(parser)
     return which
+
+
+def add_models_file(parser: argparse.ArgumentParser) -> None:
+    """Declares where a command finds models beside ours."""
+    about = config.help_of(config.TileConfig, 'models_file')
+    parser.add_argument('--models_file', default='', help=about)
 
 
 def add_beam_arguments(parser: argparse.ArgumentParser) -> None:

@@ -18,7 +18,6 @@ on.
 """
 
 import argparse
-import dataclasses
 import math
 import sys
 
@@ -82,18 +81,14 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.passes < 0:
         raise ValueError(f'--passes is {args.passes}; it counts passes')
-    options = collection.Options(
+    options = commands.options(
+        collection.Options,
+        args,
         output=files.expand(output),
-        task=args.task,
-        configs=args.configs,
-        minutes=args.minutes,
-        seed=args.seed,
         split=collection.parse_split(args.split),
-        resume=args.resume,
         limits=arguments.limits(args),
+        passes=(args.passes,) * 2 if args.passes else collection.Options.passes,
     )
-    if args.passes:
-        options = dataclasses.replace(options, passes=(args.passes, args.passes))
     command_line.start_tensorflow()
     if args.builtin:
         return collection.run(list(builtin.table()), options, builtin.load)

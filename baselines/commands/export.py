@@ -12,7 +12,6 @@ import sys
 
 from baselines import command_line
 from baselines import commands
-from baselines import config
 from baselines.finished import finding
 
 
@@ -20,11 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     parser.add_argument('run', metavar='RUN', help=f'the run: {finding.FORMS}')
     parser.add_argument('output', metavar='OUT', help='a new folder')
-    parser.add_argument(
-        '--models_file',
-        default='',
-        help=config.help_of(config.TileConfig, 'models_file'),
-    )
+    command_line.add_models_file(parser)
 
 
 def run(args: argparse.Namespace) -> None:

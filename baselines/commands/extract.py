@@ -82,9 +82,7 @@ def run(args: argparse.Namespace) -> int:
     from baselines.extraction import jobs
 
     command_line.check_beam_arguments(args)
-    options = extractor.Options(
-        args.output, args.kind, args.pad, args.extra, args.overwrite
-    )
+    options = commands.options(extractor.Options, args)
     return jobs.extract(
         args.inputs, options, args.runner, args.beam_options, args.split, args.by
     )

@@ -57,11 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--module', metavar='NAME', help='rank only the module of that name'
     )
-    parser.add_argument(
-        '--models_file',
-        default='',
-        help=config.help_of(config.TileConfig, 'models_file'),
-    )
+    command_line.add_models_file(parser)
     for name in ('data_root', 'cache_dir'):
         parser.add_argument(
             f'--{name}',

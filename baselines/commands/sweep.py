@@ -78,21 +78,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     name = next(n for n in collections.NAMES if n.startswith(args.what))
     base = arguments.settings_of(args, name, f'{_OUT}/{name.replace(":", "_")}')
-    return jobs.sweep(
-        base,
-        jobs.Options(
-            space=args.space,
-            storage=args.storage,
-            study=args.study,
-            trials=args.trials,
-            seeds=args.seeds,
-            folds=args.folds,
-            workers=args.workers,
-            minutes=args.minutes,
-            memory_gb=args.memory_gb,
-            pruning=not args.no_pruning,
-        ),
-    )
+    pruning = not args.no_pruning
+    return jobs.sweep(base, commands.options(jobs.Options, args, pruning=pruning))
 
 
 if __name__ == '__main__':

@@ -86,15 +86,12 @@ def run(args: argparse.Namespace) -> int:
     command_line.start_tensorflow()
     from baselines.tasks import tune
 
-    options = tune.Options(
+    options = commands.options(
+        tune.Options,
+        args,
         output=files.expand(args.output),
         model_dir=args.dir,
-        task=args.task,
-        measure=args.measure,
-        candidates=args.candidates,
         minutes=args.budget_minutes,
-        online=args.online,
-        seed=args.seed,
         limits=limits,
     )
     return tune.report(args.program, options, args.json)

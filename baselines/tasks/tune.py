@@ -143,13 +143,6 @@ def _scorer(options: Options) -> Callable[[Any], np.ndarray]:
     return score
 
 
-def write_json(results: Sequence[tuning.Tuned], path: str) -> None:
-    """Writes what was found; see the command's help."""
-    content = {'kernels': [dataclasses.asdict(result) for result in results]}
-    with files.write_atomically(path, encoding='utf-8') as stream:
-        json.dump(content, stream, indent=1)
-
-
 def table(results: Sequence[tuning.Tuned]) -> List[str]:
     """Returns the lines of a table of results."""
     rows = [['kernel', 'default us', 'best us', 'speed-up', '95 %', 'claimed']]
@@ -173,6 +166,8 @@ def report(source: str, options: Options, path: str) -> int:
     for line in table(results):
         print(line)
     if path:
-        write_json(results, files.expand(path))
+        content = {'kernels': [dataclasses.asdict(result) for result in results]}
+        with files.write_atomically(path, encoding='utf-8') as stream:
+            json.dump(content, stream, indent=1)
         print(f'written: {files.expand(path)}')
     return 0
