@@ -108,12 +108,8 @@ class Normalizer:
             fields.update(
                 {f'{part}_used': low != high, f'{part}_min': low, f'{part}_max': high}
             )
-        asked = {
-            'tile_columns': tile_columns,
-            'loop_columns': loop_columns,
-            'estimate': estimate,
-        }
-        parts = [name for name, on in asked.items() if on]
+        asked = zip(tile_table.PARTS, (tile_columns, loop_columns, estimate))
+        parts = [name for name, on in asked if on]
         if parts:
             ranges = tile_table.TileTable(store, parts).value_range(graphs)
             for part, (low, high) in ranges.items():
@@ -123,12 +119,12 @@ class Normalizer:
     @property
     def num_node_features(self) -> int:
         """Number of node columns that are kept."""
-        return len(self._scales['node'][0])
+        return len(self.scales['node'][0])
 
     @property
     def num_config_features(self) -> int:
         """Number of configuration columns that are kept, with those of the table."""
-        return len(self._scales['config'][0]) + len(self._table_scale[0])
+        return len(self.scales['config'][0]) + len(self._table_scale[0])
 
     @property
     def table_parts(self) -> Tuple[str, ...]:
@@ -205,13 +201,9 @@ class Normalizer:
                 fields.update(_table_range(described, part))
         return cls(**fields)
 
-    def scale(self, part: str) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Numbers of the kept columns of 'node' or 'config', minima and ranges."""
-        return self._scales[part]
-
     @functools.cached_property
-    def _scales(self) -> Dict[str, Tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Per part: numbers of the kept columns, their minima and ranges."""
+    def scales(self) -> Dict[str, Tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Of 'node' and 'config' the kept columns' numbers, minima and ranges."""
         scales = {}
         for part in _PARTS:
             used = np.flatnonzero(getattr(self, f'{part}_used'))
@@ -243,7 +235,7 @@ class Normalizer:
             )
         if not self.expansion.is_published:
             features = self.expansion.columns(part, features)
-        used, low, span = self._scales[part]
+        used, low, span = self.scales[part]
         scaled = np.take(features, used, axis=-1).astype(np.float32, copy=False)
         scaled -= low
         scaled /= span

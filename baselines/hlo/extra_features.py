@@ -44,8 +44,7 @@ def add_extra(
     for field, (prefix, list_fields, fields) in _DIMENSION_NUMBERS.items():
         present = gather.Present(instructions, field)
         for name in list_fields:
-            numbers = present.lists(lambda m, n=name: getattr(m, n)[:])
-            out.add_list(f'{prefix}_{name}', numbers, 4)
+            out.add_list(f'{prefix}_{name}', present.lists(name), 4)
         for name in fields:
             out.add(f'{prefix}_{name}', present.scalars(name))
     sizes = gather.lists(instructions, 'gather_slice_sizes')
@@ -58,10 +57,10 @@ def add_extra(
         name = f'comparison_direction_is_{direction.lower()}'
         out.add(name, directions == direction)
     paddings = gather.Present(instructions, 'padding_config')
-    interior = paddings.lists(lambda p: [d.interior_padding for d in p.dimensions])
+    interior = paddings.of_each('interior_padding')
     out.add_list('padding_config_interior_padding', interior, 6, aggregates=True)
     convolutions = gather.Present(instructions, 'convolution_dimension_numbers')
-    spatial = convolutions.lists(lambda c: c.output_spatial_dimensions[:])
+    spatial = convolutions.lists('output_spatial_dimensions')
     out.add_list('convolution_dim_numbers_output_spatial_dims', spatial, 4)
     out.add('tuple_index', gather.scalars(instructions, 'tuple_index'))
 

@@ -4,7 +4,7 @@ Attribute access is what reading a protobuf in Python costs, so every field is
 read once per message and all arithmetic is left to numpy.
 """
 
-from typing import Any, Callable, List, Sequence
+from typing import Any, List, Sequence
 
 import numpy as np
 
@@ -48,10 +48,17 @@ class Present:
         out[self.rows] = scalars(self.messages, field)
         return out
 
-    def lists(self, entries: Callable[..., List[int]]) -> ragged.Ragged:
-        """Returns a list of each sub-message, empty where it is absent."""
-        found = ragged.Ragged.of([entries(m) for m in self.messages])
-        return found.spread(self._size, self.rows)
+    def lists(self, field: str) -> ragged.Ragged:
+        """Returns a repeated integer field, empty where the sub-message is absent."""
+        return self._spread([getattr(m, field)[:] for m in self.messages])
+
+    def of_each(self, field: str, part: str = 'dimensions') -> ragged.Ragged:
+        """Returns a field of each part of the sub-messages; of themselves for ''."""
+        parts = [getattr(m, part) if part else m for m in self.messages]
+        return self._spread([[getattr(d, field) for d in some] for some in parts])
+
+    def _spread(self, rows: List[List[int]]) -> ragged.Ragged:
+        return ragged.Ragged.of(rows).spread(self._size, self.rows)
 
 
 def _is_repeated(instructions: Sequence[Any], field: str) -> bool:

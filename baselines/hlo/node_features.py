@@ -85,8 +85,8 @@ def _add_shape(out: columns.Columns, instructions: Sequence[Any]) -> None:
 def _add_window(out: columns.Columns, instructions: Sequence[Any]) -> None:
     windows = gather.Present(instructions, 'window')
     for field in _WINDOW_FIELDS:
-        out.add_list(f'window_{field}', _of_each(windows, field), schema.RANK, True)
-    reversals = _of_each(windows, 'window_reversal')
+        out.add_list(f'window_{field}', windows.of_each(field), schema.RANK, True)
+    reversals = windows.of_each('window_reversal')
     out.add_list('window_window_reversal', reversals, schema.RANK)
     true_count = reversals.sums()
     out.add('window_window_reversal_true_count', true_count)
@@ -98,8 +98,7 @@ def _add_convolution(out: columns.Columns, instructions: Sequence[Any]) -> None:
     for field in _CONVOLUTION_FIELDS:
         name = f'convolution_dim_numbers_{field.replace("dimension", "dim")}'
         if field.endswith('s'):
-            spatial = convolutions.lists(lambda c, f=field: getattr(c, f)[:])
-            out.add_list(name, spatial, 4)
+            out.add_list(name, convolutions.lists(field), 4)
         else:
             out.add(name, convolutions.scalars(field))
 
@@ -107,8 +106,7 @@ def _add_convolution(out: columns.Columns, instructions: Sequence[Any]) -> None:
 def _add_slices(out: columns.Columns, instructions: Sequence[Any]) -> None:
     slices = gather.Present(instructions, 'slice_dimensions')
     for field in ('start', 'stride', 'limit'):
-        numbers = slices.lists(lambda s, f=field: [getattr(d, f) for d in s])
-        out.add_list(f'slice_dims_{field}', numbers, 2, aggregates=True)
+        out.add_list(f'slice_dims_{field}', slices.of_each(field, ''), 2, True)
     sizes = gather.lists(instructions, 'dynamic_slice_sizes')
     out.add_list('dynamic_slice_sizes', sizes, 2, aggregates=True)
 
@@ -116,9 +114,4 @@ def _add_slices(out: columns.Columns, instructions: Sequence[Any]) -> None:
 def _add_padding(out: columns.Columns, instructions: Sequence[Any]) -> None:
     paddings = gather.Present(instructions, 'padding_config')
     for field in ('edge_padding_low', 'edge_padding_high'):
-        out.add_list(f'padding_config_{field}', _of_each(paddings, field), 2, True)
-
-
-def _of_each(found: gather.Present, field: str) -> ragged.Ragged:
-    """A field of each dimension of the sub-messages."""
-    return found.lists(lambda m: [getattr(d, field) for d in m.dimensions])
+        out.add_list(f'padding_config_{field}', paddings.of_each(field), 2, True)

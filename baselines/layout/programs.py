@@ -37,11 +37,8 @@ class StoredPrograms(Sequence):
     Node features are scaled when a program is first asked for, and kept; codes
     stay memory-mapped.
 
-    Attributes:
-        store: the split.
-
     Args:
-        store: the split.
+        store: the split; also an attribute.
         normalizer: scales features.
         mean_runtimes: give equal configurations the mean of their runtimes, as
             training wants it, in place of each its own.

@@ -217,6 +217,6 @@ def scaled(
     if getattr(expansion, f'{part}_signlog'):
         columns[0] = tf.sign(raw) * tf.math.log1p(tf.abs(raw))
         columns[2:] = [tf.math.log1p(quotient) for quotient in columns[2:]]
-    used, low, span = normalizer.scale(part)
+    used, low, span = normalizer.scales[part]
     kept = tf.gather(tf.concat(columns, axis=-1), used.astype(np.int32), axis=-1)
     return (kept - low) / span

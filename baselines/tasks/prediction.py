@@ -114,17 +114,15 @@ class Predictor(task.Task):
     """A run, ready to score.
 
     Attributes:
-        run: the run.
         variant: what the columns meant that it was trained on.
         num_ops: it knows the opcodes below this number.
-        models_file: what is beside our models.
         split: the one that was opened last.
 
     Args:
-        run: the run.
+        run: the run; also an attribute.
         data: where graphs come from.
-        models_file: a models.py, or classes, beside ours.  The one that the run file
-            names is not run: the file may come from a stranger.
+        models_file: likewise; a models.py, or classes, beside ours.  The one that
+            the run file names is not run: the file may come from a stranger.
 
     Raises:
         ValueError: the run is incomplete or does not fit the model's code.

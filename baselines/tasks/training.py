@@ -59,7 +59,6 @@ class Training(task.Task):
     """Opens the data and makes the model; `run` trains it.
 
     Attributes:
-        config: the settings.
         stores: the splits, by name.
         graphs: the same, scaled.
         packer: packs batches of training graphs.
@@ -72,8 +71,8 @@ class Training(task.Task):
         unpack: (packed, step, batch, configs) -> (graph, labels).
 
     Args:
-        config: the settings.
-        own: models and losses of the user's.
+        config: the settings; also an attribute.
+        own: models and losses of the user's; likewise.
 
     Raises:
         ValueError: the settings or the data are unusable; says why.

@@ -27,7 +27,6 @@ class Devices:
         rank: number of this process among those of the training.
 
     Attributes:
-        strategy: the same.
         replicas: their number, in all processes.
         local: their number in this process.
         is_chief: whether this process validates and writes files.

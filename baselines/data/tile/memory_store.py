@@ -4,7 +4,6 @@ from typing import Sequence
 
 import numpy as np
 
-from baselines.data.packed import packer
 from baselines.data.tile import records
 from baselines.data.tile import store
 
@@ -27,11 +26,11 @@ def tile_store(source: str, kernels: Sequence[records.TileRecord]) -> store.Tile
         sizes = [len(getattr(kernel, key)) for kernel in kernels]
         arrays[f'{what}_offsets'] = np.cumsum([0, *sizes], dtype=np.int64)
     for part in ('node', 'config'):
-        found = [packer.extremes(part, getattr(k, f'{part}_feat')) for k in kernels]
-        for key in found[0]:
-            arrays[key] = np.concatenate([extremes[key] for extremes in found])
-    opcodes = [kernel.node_opcode.max() for kernel in kernels]
-    arrays['max_opcode'] = np.array(opcodes, np.int32)
+        features, first = arrays[f'{part}_feat'], arrays[f'{part}_offsets'][:-1]
+        arrays[f'{part}_min'] = np.minimum.reduceat(features, first)
+        arrays[f'{part}_max'] = np.maximum.reduceat(features, first)
+    first = arrays['node_offsets'][:-1]
+    arrays['max_opcode'] = np.maximum.reduceat(arrays['node_opcode'], first)
     manifest = {
         'graph_ids': [kernel.graph_id for kernel in kernels],
         'has_runtimes': bool(arrays['config_runtime'].any()),
