@@ -59,6 +59,25 @@ def refuse_arguments(argv: Sequence[str]) -> None:
         sys.exit(f'error: {argv[1]!r} is not a flag; see {argv[0]} --help')
 
 
+def option(parser: Any, flag: str, default: Any, about: str, **rules: Any) -> None:
+    """Declares an option of its default's type; --help says what that is.
+
+    Args:
+        parser: of the command, or a group of it.
+        flag: its name.
+        default: '' goes without saying.
+        about: what it is.
+        **rules: as for `add_argument`.
+    """
+    about += ' (default: %(default)s)' if default != '' else ''
+    parser.add_argument(flag, type=type(default), default=default, help=about, **rules)
+
+
+def switch(parser: Any, flag: str, about: str) -> None:
+    """Declares an option without a value."""
+    parser.add_argument(flag, action='store_true', help=about)
+
+
 def add_run_arguments(
     parser: argparse.ArgumentParser, split: str = 'test', positional: bool = False
 ) -> Any:
@@ -79,44 +98,24 @@ def add_run_arguments(
     else:
         which = parser.add_mutually_exclusive_group(required=True)
         which.add_argument('--dir', '--dirs', dest='dirs', **wanted)
-    parser.add_argument(
-        '--split',
-        default=split,
-        choices=('train', 'valid', 'test'),
-        help='which kernels (default: %(default)s)',
-    )
-    parser.add_argument(
+    splits = ('train', 'valid', 'test')
+    option(parser, '--split', split, 'which kernels', choices=splits)
+    option(
+        parser,
         '--data_root',
-        default='',
-        help='folder with the splits (default: where the run was trained, if '
+        '',
+        'folder with the splits (default: where the run was trained, if '
         f'that is there, else {config.TileConfig.data_root})',
     )
-    parser.add_argument(
-        '--cache_dir',
-        default='',
-        help='where packed splits are kept (default: ~/data/tpugraphs/cache)',
-    )
+    where = 'where packed splits are kept (default: ~/data/tpugraphs/cache)'
+    option(parser, '--cache_dir', '', where)
     add_models_file(parser)
-    parser.add_argument(
-        '--memory_budget',
-        type=int,
-        metavar='MB',
-        default=config.LayoutConfig.memory_budget,
-        help='layout: '
-        f'{config.help_of(config.LayoutConfig, "memory_budget")} '
-        '(default: %(default)s)',
-    )
-    parser.add_argument(
-        '--toy_data',
-        action='store_true',
-        help='use only the first few files of each split',
-    )
+    about = f'layout: {config.help_of(config.LayoutConfig, "memory_budget")}'
+    most = config.LayoutConfig.memory_budget
+    option(parser, '--memory_budget', most, about, metavar='MB')
+    switch(parser, '--toy_data', 'use only the first few files of each split')
     for name in ('sample_data', 'measured_data', 'skip_bad_files'):
-        parser.add_argument(
-            f'--{name}',
-            action='store_true',
-            help=config.help_of(config.TileConfig, name),
-        )
+        switch(parser, f'--{name}', config.help_of(config.TileConfig, name))
     add_beam_arguments(parser)
     return which
 
@@ -124,20 +123,20 @@ def add_run_arguments(
 def add_models_file(parser: argparse.ArgumentParser) -> None:
     """Declares where a command finds models beside ours."""
     about = config.help_of(config.TileConfig, 'models_file')
-    parser.add_argument('--models_file', default='', help=about)
+    option(parser, '--models_file', '', about)
 
 
 def add_beam_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares with which Apache Beam runner a command works."""
-    parser.add_argument(
+    option(
+        parser,
         '--runner',
-        default='',
-        help='work with this Apache Beam runner, such as DirectRunner (all cores) or '
+        '',
+        'work with this Apache Beam runner, such as DirectRunner (all cores) or '
         'DaskRunner (docs/clusters.md)',
     )
-    parser.add_argument(
-        '--beam_options', default='', help='options for the Beam runner, in one string'
-    )
+    about = 'options for the Beam runner, in one string'
+    option(parser, '--beam_options', '', about)
 
 
 def check_beam_arguments(args: argparse.Namespace) -> None:

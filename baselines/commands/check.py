@@ -12,6 +12,7 @@ were packed before there were checksums are named as well; they are not used.
 import argparse
 import sys
 
+from baselines import command_line
 from baselines import commands
 from baselines import files
 from baselines import text
@@ -19,11 +20,8 @@ from baselines import text
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    parser.add_argument(
-        '--cache_dir',
-        default='~/data/tpugraphs/cache',
-        help='where packed splits are kept (default: %(default)s)',
-    )
+    where = '~/data/tpugraphs/cache'
+    command_line.option(parser, '--cache_dir', where, 'where packed splits are kept')
 
 
 def run(args: argparse.Namespace) -> int:

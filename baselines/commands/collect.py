@@ -36,27 +36,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar='PROGRAM... OUT',
         help='FILE.py:FUNCTION or FILE.pb, any number; and the output folder',
     )
-    parser.add_argument(
-        '--builtin', action='store_true', help='measure the built-in programs'
-    )
-    parser.add_argument(
-        '--configs',
-        type=int,
-        default=60,
-        metavar='N',
-        help='configurations of a kernel or program (default: %(default)s)',
-    )
+    command_line.switch(parser, '--builtin', 'measure the built-in programs')
+    about = 'configurations of a kernel or program'
+    command_line.option(parser, '--configs', 60, about, metavar='N')
     parser.add_argument(
         '--minutes', type=float, default=math.inf, metavar='M', help='stop after'
     )
-    parser.add_argument(
-        '--split',
-        default='80/10/10',
-        help='shares of train/valid/test, or none (default: %(default)s)',
-    )
-    parser.add_argument(
-        '--resume', action='store_true', help='go on with what is in the folder'
-    )
+    about = 'shares of train/valid/test, or none'
+    command_line.option(parser, '--split', '80/10/10', about)
+    command_line.switch(parser, '--resume', 'go on with what is in the folder')
     parser.add_argument(
         '--passes',
         type=int,

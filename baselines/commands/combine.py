@@ -23,6 +23,7 @@ under the published flags.
 import argparse
 import sys
 
+from baselines import command_line
 from baselines import commands
 
 
@@ -36,22 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'may be in two of them',
     )
     template = parser.add_mutually_exclusive_group()
-    template.add_argument(
-        '--sample',
-        default='',
-        metavar='CSV',
-        help='the template: sample_submission.csv or an earlier submission',
-    )
-    template.add_argument(
-        '--no_template',
-        action='store_true',
-        help='write the predicted rows alone, collection by collection',
-    )
-    parser.add_argument(
-        '--output',
-        default='submission.csv',
-        help='the CSV to write (default: %(default)s)',
-    )
+    about = 'the template: sample_submission.csv or an earlier submission'
+    command_line.option(template, '--sample', '', about, metavar='CSV')
+    about = 'write the predicted rows alone, collection by collection'
+    command_line.switch(template, '--no_template', about)
+    command_line.option(parser, '--output', 'submission.csv', 'the CSV to write')
 
 
 def run(args: argparse.Namespace) -> None:

@@ -27,6 +27,7 @@ data in the same format.
 import argparse
 import sys
 
+from baselines import command_line
 from baselines import commands
 
 
@@ -41,21 +42,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='which ones, separated by commas, or "all" (default: %(default)s); '
         f'there are {", ".join(collections.NAMES)}',
     )
-    parser.add_argument(
-        '--data_dir',
-        default='~/data/tpugraphs',
-        help='where the data goes (default: %(default)s)',
-    )
-    parser.add_argument(
-        '--base_url',
-        default=download.BASE_URL,
-        help='where the archives are, for a mirror (default: %(default)s)',
-    )
-    parser.add_argument(
-        '--keep_archives',
-        action='store_true',
-        help='keep the .tar files in <data_dir>/archives after unpacking',
-    )
+    about = 'where the data goes'
+    command_line.option(parser, '--data_dir', '~/data/tpugraphs', about)
+    about = 'where the archives are, for a mirror'
+    command_line.option(parser, '--base_url', download.BASE_URL, about)
+    about = 'keep the .tar files in <data_dir>/archives after unpacking'
+    command_line.switch(parser, '--keep_archives', about)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -22,12 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from baselines.ranking import ensembles
 
     command_line.add_run_arguments(parser)
-    parser.add_argument(
-        '--by',
-        default='scores',
-        choices=ensembles.WAYS,
-        help='what is averaged (default: %(default)s)',
-    )
+    ways = ensembles.WAYS
+    command_line.option(parser, '--by', 'scores', 'what is averaged', choices=ways)
     parser.add_argument(
         '--weights',
         nargs='+',
@@ -35,16 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar='WEIGHT',
         help='one for each run (default: all alike)',
     )
-    parser.add_argument(
-        '--output',
-        default='predictions_ensemble.csv',
-        help='the CSV to write (default: %(default)s)',
-    )
-    parser.add_argument(
-        '--evaluate',
-        action='store_true',
-        help='measure per program, too; runtimes must be known',
-    )
+    output = 'predictions_ensemble.csv'
+    command_line.option(parser, '--output', output, 'the CSV to write')
+    about = 'measure per program, too; runtimes must be known'
+    command_line.switch(parser, '--evaluate', about)
     parser.add_argument('--json', help='write all measurements to this file')
 
 

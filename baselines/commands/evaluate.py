@@ -33,9 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar=('A', 'B'),
         help='test whether run A is better than run B, or the runs of a pattern each',
     )
-    parser.add_argument(
-        '--json', action='store_true', help='print JSON in place of the table'
-    )
+    command_line.switch(parser, '--json', 'print JSON in place of the table')
     parser.add_argument('--output', help='also write the JSON to this file')
 
 

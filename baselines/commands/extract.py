@@ -45,33 +45,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=reading.KINDS,
         help='collection of the raw files (default: that of the first file)',
     )
-    parser.add_argument(
+    command_line.option(
+        parser,
         '--pad',
-        type=int,
+        0,
+        'what absent list entries hold; published: 0, but dimension 0 looks the same',
         choices=(0, -1),
-        default=0,
-        help='what absent list entries hold; published: 0, but dimension 0 '
-        'looks the same (default: %(default)s)',
     )
-    parser.add_argument(
+    command_line.switch(
+        parser,
         '--extra',
-        action='store_true',
-        help='add columns that the published 140 leave out; their names go '
+        'add columns that the published 140 leave out; their names go '
         'into the npz (docs/raw-files.md)',
     )
-    parser.add_argument('--overwrite', action='store_true', help='replace files in OUT')
-    parser.add_argument(
-        '--split',
-        default='',
-        metavar='SHARES',
-        help='cut into OUT/train, OUT/valid and OUT/test, such as 80/10/10',
-    )
-    parser.add_argument(
+    command_line.switch(parser, '--overwrite', 'replace files in OUT')
+    about = 'cut into OUT/train, OUT/valid and OUT/test, such as 80/10/10'
+    command_line.option(parser, '--split', '', about, metavar='SHARES')
+    command_line.option(
+        parser,
         '--by',
+        splitting.BY[0],
+        'what stays together in a split: a program (the name without its '
+        'fingerprint), a raw file, or nothing but a module',
         choices=splitting.BY,
-        default=splitting.BY[0],
-        help='what stays together in a split: a program (the name without its '
-        'fingerprint), a raw file, or nothing but a module (default: %(default)s)',
     )
     command_line.add_beam_arguments(parser)
 

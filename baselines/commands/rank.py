@@ -42,9 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='configurations to print of each module; 0 prints the summary '
         'alone (default: 10, with --json all)',
     )
-    parser.add_argument(
-        '--json', action='store_true', help='print JSON in place of tables'
-    )
+    command_line.switch(parser, '--json', 'print JSON in place of tables')
     parser.add_argument(
         '--candidates',
         metavar='FILE.json',
@@ -59,12 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     command_line.add_models_file(parser)
     for name in ('data_root', 'cache_dir'):
-        parser.add_argument(
-            f'--{name}',
-            default='',
-            help=f'{config.help_of(config.TileConfig, name)} Needed for runs '
-            'of the published code only, which do not hold their normaliser',
-        )
+        about = config.help_of(config.TileConfig, name)
+        about += ' Needed for runs of the published code only, which do not hold '
+        command_line.option(parser, f'--{name}', '', f'{about}their normaliser')
 
 
 def run(args: argparse.Namespace) -> int:

@@ -23,11 +23,8 @@ from baselines import commands
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     command_line.add_run_arguments(parser, split='valid', positional=True)
-    parser.add_argument(
-        '--output',
-        default='report.html',
-        help='the HTML file to write (default: %(default)s)',
-    )
+    output = 'report.html'
+    command_line.option(parser, '--output', output, 'the HTML file to write')
 
 
 def run(args: argparse.Namespace) -> None:

@@ -14,6 +14,7 @@ import argparse
 import json
 import sys
 
+from baselines import command_line
 from baselines import commands
 
 
@@ -28,15 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar='FOLDER',
         help='folders of runs (default: those that trainings write to)',
     )
-    parser.add_argument(
-        '--sort',
-        default='when',
-        choices=listing.SORTS,
-        help='what the lines are ordered by (default: %(default)s)',
-    )
-    parser.add_argument(
-        '--json', action='store_true', help='print JSON in place of the table'
-    )
+    about = 'what the lines are ordered by'
+    command_line.option(parser, '--sort', 'when', about, choices=listing.SORTS)
+    command_line.switch(parser, '--json', 'print JSON in place of the table')
 
 
 def run(args: argparse.Namespace) -> None:

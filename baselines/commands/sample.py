@@ -26,6 +26,7 @@ import dataclasses
 import sys
 from typing import Dict
 
+from baselines import command_line
 from baselines import commands
 from baselines import files
 
@@ -81,11 +82,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar='FILE.pb',
         help='tile: write the test kernels, and these alone, to a raw file',
     )
-    parser.add_argument(
-        '--hide_test_runtimes',
-        action='store_true',
-        help='write runtimes 0 (and normalisers 1) to test files, as published',
-    )
+    about = 'write runtimes 0 (and normalisers 1) to test files, as published'
+    command_line.switch(parser, '--hide_test_runtimes', about)
 
 
 def run(args: argparse.Namespace) -> None:

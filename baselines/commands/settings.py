@@ -11,6 +11,7 @@ training alone, are left out.
 import argparse
 import sys
 
+from baselines import command_line
 from baselines import commands
 
 
@@ -21,9 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--dir', required=True, metavar='RUN', help=f'a run: {finding.FORMS}'
     )
-    parser.add_argument(
-        '--all', action='store_true', help='print also what is as by default'
-    )
+    command_line.switch(parser, '--all', 'print also what is as by default')
 
 
 def run(args: argparse.Namespace) -> None:

@@ -15,6 +15,7 @@ docs/sweeps.md.
 import argparse
 import sys
 
+from baselines import command_line
 from baselines import commands
 
 _OUT = '~/out/tpugraphs_sweep'
@@ -31,16 +32,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=('tile', 'layout', *collections.NAMES, 'show'),
         help=f'tile, layout, {", ".join(collections.NAMES)}; or show: what was found',
     )
-    parser.add_argument('--space', default='', help='what is searched, a TOML file')
-    parser.add_argument(
+    command_line.option(parser, '--space', '', 'what is searched, a TOML file')
+    command_line.option(
+        parser,
         '--storage',
-        default='',
-        help='a journal file, or the URL of a database such as sqlite:///sweep.db '
+        '',
+        'a journal file, or the URL of a database such as sqlite:///sweep.db '
         '(default: sweep.journal in --out_dir)',
     )
-    parser.add_argument(
-        '--study', default='', help="its name there (default: the collection's)"
-    )
+    about = "its name there (default: the collection's)"
+    command_line.option(parser, '--study', '', about)
     numbers = {
         'trials': (40, 'trials that the sweep is to have, of all who join'),
         'seeds': (1, 'trainings of each trial with different seeds, averaged'),
@@ -48,19 +49,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'workers': (1, 'processes on this machine; they divide its cores'),
     }
     for name, (default, words) in numbers.items():
-        parser.add_argument(
-            f'--{name}', type=int, default=default, help=f'{words} (default: {default})'
-        )
+        command_line.option(parser, f'--{name}', default, words)
     parser.add_argument(
         '--minutes', type=float, default=0, help='most minutes of a trial'
     )
     parser.add_argument(
         '--memory_gb', type=float, default=0, help='most memory of a trial'
     )
-    parser.add_argument(
-        '--no_pruning', action='store_true', help='train every trial to its end'
-    )
-    parser.add_argument('--json', action='store_true', help='show: print JSON')
+    command_line.switch(parser, '--no_pruning', 'train every trial to its end')
+    command_line.switch(parser, '--json', 'show: print JSON')
     arguments.add_settings(parser)
 
 

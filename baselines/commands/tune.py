@@ -32,26 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'program', metavar='PROGRAM', help='FILE.py:FUNCTION or FILE.pb'
     )
-    parser.add_argument(
-        '--dir',
-        default='',
-        metavar='RUN',
-        help=f'the run of the model that proposes: {finding.FORMS}',
-    )
-    parser.add_argument(
-        '--measure',
-        type=int,
-        default=10,
-        metavar='N',
-        help='configurations to measure of each kernel (default: %(default)s)',
-    )
-    parser.add_argument(
-        '--candidates',
-        type=int,
-        default=1000,
-        metavar='N',
-        help='configurations to choose from (default: %(default)s)',
-    )
+    about = f'the run of the model that proposes: {finding.FORMS}'
+    command_line.option(parser, '--dir', '', about, metavar='RUN')
+    about = 'configurations to measure of each kernel'
+    command_line.option(parser, '--measure', 10, about, metavar='N')
+    about = 'configurations to choose from'
+    command_line.option(parser, '--candidates', 1000, about, metavar='N')
     parser.add_argument(
         '--budget-minutes',
         type=float,
@@ -64,13 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         help='learn in rounds from what was measured (default: with --dir)',
     )
-    parser.add_argument('--json', default='', metavar='FILE', help='write results')
-    parser.add_argument(
-        '--output',
-        default='tuned',
-        metavar='FOLDER',
-        help='where the HLO modules go (default: %(default)s)',
-    )
+    command_line.option(parser, '--json', '', 'write results', metavar='FILE')
+    about = 'where the HLO modules go'
+    command_line.option(parser, '--output', 'tuned', about, metavar='FOLDER')
     arguments.add(parser)
 
 
