@@ -83,11 +83,8 @@ def extract_candidates(tuning: Any, pad: int = 0) -> TileConfigs:
     module is one for which `why_no_candidates` is None.
 
     Raises:
-        ValueError: there is nothing to rank, or more than MAX_CONFIGS.
+        ValueError: there are more than MAX_CONFIGS.
     """
-    reason = why_no_candidates(tuning)
-    if reason:
-        raise ValueError(f'module {tuning.module.name!r} has {reason}')
     return _extract(tuning, _candidates(tuning), pad)
 
 

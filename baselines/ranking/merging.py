@@ -76,11 +76,11 @@ def merge_into_template(
         A `Merged` with one row per template row, in the template's order.
 
     Raises:
-        ValueError: predictions for IDs that the template lacks, a repeated ID,
-            or a layout row that ranks fewer configurations than the template.
+        ValueError: predictions for IDs that the template lacks, or a layout row
+            that ranks fewer configurations than the template.
     """
-    template = _by_id(template_rows, 'the template')
-    predictions = _by_id(prediction_rows, 'the predictions')
+    template = {row.id: row for row in template_rows}
+    predictions = {row.id: row for row in prediction_rows}
     unknown = [i for i in predictions if i not in template]
     if unknown:
         raise ValueError(
@@ -108,11 +108,7 @@ def in_order_of_collections(prediction_rows: Sequence[submission.Row]) -> Merged
     Returns:
         A `Merged` with the same rows, by collection in the order of Kaggle's
         template and within one as they are.
-
-    Raises:
-        ValueError: a repeated ID.
     """
-    _by_id(prediction_rows, 'the predictions')
     rows: List[submission.Row] = []
     notes = []
     for name in collections_lib.in_kaggle_order():
@@ -120,14 +116,6 @@ def in_order_of_collections(prediction_rows: Sequence[submission.Row]) -> Merged
         rows.extend(_five(row) if row.is_tile else row for row in some)
         notes.append(f'{name}: {len(some)} predicted')
     return Merged(rows, len(rows), notes, [])
-
-
-def _by_id(rows: Sequence[submission.Row], where: str) -> Dict[str, submission.Row]:
-    counts = collections.Counter(row.id for row in rows)
-    repeated = [i for i, count in counts.items() if count > 1]
-    if repeated:
-        raise ValueError(f'IDs repeated in {where}: {_first(repeated)}')
-    return {row.id: row for row in rows}
 
 
 def _fitted(

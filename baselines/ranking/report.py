@@ -77,18 +77,14 @@ def summarise(task_name: str, results: Sequence[GraphResult]) -> Dict[str, Any]:
         tau of constant scores counts 0.  Whatever is not defined is None.
 
     Raises:
-        ValueError: no result, a graph twice, or what `metrics` refuses, with
+        ValueError: no result, or what `metrics` refuses, with
             the graph's id.
     """
     if not results:
         raise ValueError('nothing to summarise: no graph was scored')
     measures, group_of = metrics.MEASURES[task_name], _TASKS[task_name].group_of
     rows: Dict[str, List[Dict[str, Any]]] = collections.defaultdict(list)
-    seen = set()
     for result in results:
-        if result.graph_id in seen:
-            raise ValueError(f'{result.graph_id} was scored twice')
-        seen.add(result.graph_id)
         try:
             row = _measured(measures, result)
         except ValueError as error:

@@ -75,12 +75,6 @@ def test_unknown_ids_are_named():
 
 
 def test_repeated_ids_are_named():
-    with pytest.raises(ValueError, match='repeated in the template: tile:xla:a'):
-        merging.merge_into_template(_KAGGLE + _KAGGLE[:1], _KAGGLE[:1])
-    with pytest.raises(ValueError, match='repeated in the predictions: tile:xla:b'):
-        merging.merge_into_template(_KAGGLE, [_KAGGLE[1]] * 2)
-    with pytest.raises(ValueError, match='repeated in the predictions: tile:xla:b'):
-        merging.in_order_of_collections([_KAGGLE[1]] * 2)
     with pytest.raises(
         ValueError, match='tile:xla:b is predicted in both one.csv and two.csv'
     ):

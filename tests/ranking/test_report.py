@@ -132,7 +132,6 @@ def test_graph_without_hash_is_its_own_program():
     'results, message',
     [
         ([], 'no graph was scored'),
-        ([_RIGHT, _RIGHT], 'conv.4x4_bb22 was scored twice'),
         ([GraphResult('a_1', [1.0], [0])], 'a_1: runtime 0 is 0: must be positive'),
         ([GraphResult('a_1', [np.nan], [1])], 'a_1: score 0 is nan'),
         ([GraphResult('a_1', [1.0], [1, 2])], 'a_1: 1 scores for 2 runtimes'),

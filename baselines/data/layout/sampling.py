@@ -91,35 +91,24 @@ class ConfigSampler:
         Args:
             rng: the source of randomness; the same state draws the same.
             graphs: indices of graphs; one that is there twice is drawn twice.
-            k: how many, at least 1.
+            k: how many, at least 1; of each graph there are so many.
 
         Raises:
-            ValueError: a graph has fewer than `k` candidates or, unless
-                sampling is uniform, no runtimes.
+            ValueError: a graph has no runtimes, and sampling is not uniform.
         """
         configs = np.empty((len(graphs), k), np.int64)
         runtimes = np.empty((len(graphs), k))
         for row, graph in enumerate(graphs):
             order, labels = self._order(graph), self._labels(graph)
-            self._check(graph, len(order), labels[0], k)
+            if not labels[0] and self._strategy != 'uniform':
+                raise ValueError(
+                    f'{self._store.graph_ids[graph]}: {self._strategy} sampling needs '
+                    'runtimes, and its are not published; draw uniformly'
+                )
             chosen = order[_positions(rng, self._strategy, len(order), k)]
             runtimes[row] = labels[chosen]
             configs[row] = self._first(graph)[chosen] if self._unique else chosen
         return Drawn(configs, runtimes)
-
-    def _check(self, graph: int, count: int, label: float, k: int) -> None:
-        name = self._store.graph_ids[graph]
-        if count < k:
-            kind = 'different ' if self._unique else ''
-            raise ValueError(
-                f'{name}: cannot draw {k} of {count} {kind}configurations; draw '
-                'fewer with --configs, or leave the graph out'
-            )
-        if not label and self._strategy != 'uniform':
-            raise ValueError(
-                f'{name}: {self._strategy} sampling needs runtimes, and its are '
-                'not published; draw uniformly'
-            )
 
     def _labels(self, graph: int) -> np.ndarray:
         """Returns [n], runtimes of a graph's configurations or groups."""
