@@ -5,7 +5,7 @@ what it was trained on, so that nothing else is handed to it by mistake.
 """
 
 import dataclasses
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, Iterator, Optional, Tuple
 
 from baselines.data.packed import splits
 from baselines.hlo import schema
@@ -108,25 +108,21 @@ class Variant:
         Raises:
             ValueError: they differ; says in what.
         """
+        for difference in self._differences(found):
+            raise ValueError(f'{source}: {difference} in what {than}; {_ADVICE}')
+
+    def _differences(self, found: 'Variant') -> Iterator[str]:
         if found.pad != self.pad:
-            raise ValueError(
-                f'{source}: absent entries are {found.pad} (--pad='
-                f'{found.pad}), but {self.pad} in what {than}; {_ADVICE}'
-            )
+            yield f'absent entries are {found.pad} (--pad={found.pad}), but {self.pad}'
         for part in _PARTS:
             name = f'{part}_features'
             width, expected = getattr(found, name), getattr(self, name)
             if width != expected:
-                raise ValueError(
-                    f'{source}: {part}_feat has {width} columns, but '
-                    f'{expected} in what {than}; {_ADVICE}'
-                )
+                yield f'{part}_feat has {width} columns, but {expected}'
         for name in _NAMES:
             difference = _difference(getattr(found, name), getattr(self, name))
             if difference:
-                raise ValueError(
-                    f'{source}: {name}: {difference} in what {than}; {_ADVICE}'
-                )
+                yield f'{name}: {difference}'
 
 
 def _difference(

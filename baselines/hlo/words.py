@@ -83,17 +83,11 @@ def layout_row_json(rows: np.ndarray, nodes: Sequence[int]) -> Dict[str, Any]:
 
 def layout_words(found: Dict[str, Any]) -> str:
     """Returns e.g. `12: output {1,0} input {0,1}; 15: output {}` of `layout_json`."""
-    return (
-        '; '.join(
-            f'{number}: '
-            + (
-                ' '.join(f'{n} {{{_joined(dims, ",")}}}' for n, dims in arrays.items())
-                or '-'
-            )
-            for number, arrays in found['layouts'].items()
-        )
-        or 'as the default'
-    )
+    nodes = []
+    for number, arrays in found['layouts'].items():
+        layouts = [f'{name} {{{_joined(dims, ",")}}}' for name, dims in arrays.items()]
+        nodes.append(f'{number}: {" ".join(layouts) or "-"}')
+    return '; '.join(nodes) or 'as the default'
 
 
 def _joined(numbers: Sequence[int], separator: str) -> str:

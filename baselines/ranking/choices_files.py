@@ -20,19 +20,14 @@ class _Csv:
 
     def __init__(self, stream: IO[str], model_dir: str, top: Optional[int] = None):
         self._top = top
-        self._rows = csv.writer(stream, lineterminator='\n')
-        self._rows.writerow(_COLUMNS)
+        self._rows = csv.DictWriter(stream, _COLUMNS, lineterminator='\n')
+        self._rows.writeheader()
 
     def add(self, ranked: choices.Ranked) -> None:
+        of_module = {'source': ranked.source, 'module': ranked.module}
         for row in _configurations(ranked, self._top):
-            cells = [row.get(name) for name in _COLUMNS[2:]]
-            self._rows.writerow(
-                [
-                    ranked.source,
-                    ranked.module,
-                    *(int(cell) if isinstance(cell, bool) else cell for cell in cells),
-                ]
-            )
+            row['is_default'] = int(row['is_default'])
+            self._rows.writerow({**of_module, **row})
 
     def finish(self, summary: Dict[str, Any]) -> None:
         pass

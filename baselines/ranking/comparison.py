@@ -29,7 +29,7 @@ def format_runs(summaries: Mapping[str, Mapping[str, Any]]) -> str:
 def _runs_table(collection: str, summaries: Mapping[str, Any]) -> str:
     task = next(iter(summaries.values()))['task']
     measures = metrics.MEASURES[task]
-    rows = [[collection, report.graph_noun(task), *(m.title for m in measures)]]
+    rows = [[collection, report.TASKS[task].graph, *(m.title for m in measures)]]
     by_group: Dict[str, List[Any]] = {}
     for summary in summaries.values():
         graphs = f'{summary["overall"]["graphs"]:,}'

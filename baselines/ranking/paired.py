@@ -92,7 +92,9 @@ class _Pairs(NamedTuple):
 def _paired(
     task: str, ours: Sequence[_Results], theirs: Sequence[_Results]
 ) -> Iterator[_Pairs]:
-    groups = np.array([report.group_of(task, result.graph_id) for result in ours[0]])
+    groups = np.array(
+        [report.TASKS[task].group_of(result.graph_id) for result in ours[0]]
+    )
     mine = [report.per_graph(task, results) for results in ours]
     others = [report.per_graph(task, results) for results in theirs]
     for measure in metrics.MEASURES[task]:
@@ -157,7 +159,7 @@ def format_test(result: Mapping[str, Any]) -> str:
     lines = [
         *(f'{name}: {", ".join(side["names"])}' for name, side in zip('AB', sides)),
         f'{result["split"]} of {result["collection"]}: '
-        f'{result["graphs"]:,} {report.graph_noun(task)} of '
+        f'{result["graphs"]:,} {report.TASKS[task].graph} of '
         f'{text.count(result["programs"], "program")}',
         '',
         *text.table(rows, '<>>>>>><', rules=[1]),

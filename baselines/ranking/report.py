@@ -33,15 +33,17 @@ class GraphResult(NamedTuple):
     configurations: Optional[np.ndarray] = None
 
 
-class _Task(NamedTuple):
-    graph: str  # what a graph is called
-    group: str  # what a row of the table is
+class Task(NamedTuple):
+    """What graphs and groups of them are called, and which group a graph is of."""
+
+    graph: str
+    group: str
     group_of: Callable[[str], str]
 
 
-_TASKS = {
-    'tile': _Task('kernels', 'program', families.program_of_kernel),
-    'layout': _Task('graphs', 'graph', str),
+TASKS = {
+    'tile': Task('kernels', 'program', families.program_of_kernel),
+    'layout': Task('graphs', 'graph', str),
 }
 
 
@@ -82,7 +84,7 @@ def summarise(task_name: str, results: Sequence[GraphResult]) -> Dict[str, Any]:
     """
     if not results:
         raise ValueError('nothing to summarise: no graph was scored')
-    measures, group_of = metrics.MEASURES[task_name], _TASKS[task_name].group_of
+    measures, group_of = metrics.MEASURES[task_name], TASKS[task_name].group_of
     rows: Dict[str, List[Dict[str, Any]]] = collections.defaultdict(list)
     for result in results:
         try:
@@ -94,7 +96,7 @@ def summarise(task_name: str, results: Sequence[GraphResult]) -> Dict[str, Any]:
     return {
         'task': task_name,
         'confidence': metrics.CONFIDENCE,
-        'interval_over': f'{_TASKS[task_name].group}s',
+        'interval_over': f'{TASKS[task_name].group}s',
         'overall': _group(
             measures, [r for some in rows.values() for r in some], 'group'
         ),
@@ -119,16 +121,6 @@ def final_error(task_name: str, results: Sequence[GraphResult]) -> Dict[str, flo
     rows = [[m.of_graph(r.scores, r.runtimes) for m in kept] for r in results]
     means = np.nan_to_num(rows).mean(axis=0)
     return {m.final: float(mean) for m, mean in zip(kept, means)}
-
-
-def graph_noun(task_name: str) -> str:
-    """Returns what graphs are called: 'kernels' or 'graphs'."""
-    return _TASKS[task_name].graph
-
-
-def group_of(task_name: str, graph_id: str) -> str:
-    """Returns the group that a graph is counted in: a kernel's program."""
-    return _TASKS[task_name].group_of(graph_id)
 
 
 def per_graph(task_name: str, results: Sequence[GraphResult]) -> Dict[str, np.ndarray]:
@@ -236,7 +228,7 @@ def format_table(summary: Dict[str, Any]) -> str:
     Returns:
         Lines without a newline at the end.
     """
-    task, overall = _TASKS[summary['task']], summary['overall']
+    task, overall = TASKS[summary['task']], summary['overall']
     measures = metrics.MEASURES[summary['task']]
 
     noisy = overall.get('noise')

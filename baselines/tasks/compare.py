@@ -50,7 +50,7 @@ def compare(
     results = ensemble.results_of(scored, scored.scores)
     first, second = results[: len(sides[0])], results[len(sides[0]) :]
     task = scored.first.collection.task
-    programs = {report.group_of(task, name) for name in scored.store.graph_ids}
+    programs = {report.TASKS[task].group_of(name) for name in scored.store.graph_ids}
     return {
         'task': task,
         'collection': scored.first.collection.name,

@@ -44,12 +44,9 @@ def rank(
     outcome = outcomes.Outcome()
     if hasattr(what, 'computations'):
         found = _rank_module(predictor, what, candidates, outcome)
-    elif isinstance(what, (str, os.PathLike)):
-        return rank(predictor, [what], candidates)
-    elif isinstance(what, tuple(_RECORDS.values())):
-        found = [_rank_record(predictor, what, candidates)]
     else:
-        items = list(what)
+        alone = isinstance(what, (str, os.PathLike, *_RECORDS.values()))
+        items = [what] if alone else list(what)
         if items and all(isinstance(item, (str, os.PathLike)) for item in items):
             paths = reading.find_files([os.fspath(item) for item in items])
             found = list(
@@ -119,10 +116,10 @@ def _rank_record(predictor, record, candidates) -> choices.Ranked:
         )
     if candidates is not None:
         record = with_configs(record, candidates)
-    in_json = {reading.TILE: _tile_json, reading.LAYOUT: _layout_json}[kind]
-    in_words = {reading.TILE: words.tile_words, reading.LAYOUT: words.layout_words}[
-        kind
-    ]
+    in_json, in_words = {
+        reading.TILE: (_tile_json, words.tile_words),
+        reading.LAYOUT: (_layout_json, words.layout_words),
+    }[kind]
     return choices.Ranked.from_scores(
         predictor.score_record(record),
         module=record.graph_id,

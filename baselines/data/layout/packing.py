@@ -15,7 +15,7 @@ from baselines.data.layout import records as layout_records
 from baselines.data.packed import columns
 from baselines.data.packed import packer as split_packing
 
-_ARRAYS = (
+ARRAYS = (
     *('node_feat', 'node_opcode', 'edge_index'),
     *('node_config_ids', 'config_runtime'),
 )
@@ -65,7 +65,7 @@ class LayoutPacker(split_packing.SplitPacker):
         self, writer: columns.PackedWriter, record: EncodedProgram
     ) -> Dict[str, int]:
         configs = record.configs
-        arrays = {key: getattr(record, key) for key in _ARRAYS}
+        arrays = {key: getattr(record, key) for key in ARRAYS}
         arrays['node_splits'] = record.node_splits[0]
         arrays['config_group'] = configs.group
         arrays['config_vectors'] = configs.vectors

@@ -19,11 +19,6 @@ from baselines.data.packed import splits
 
 Configs = Union[slice, Sequence[int], np.ndarray]
 
-_RECORD_COLUMNS = (
-    *('node_feat', 'node_opcode', 'edge_index', 'node_config_ids'),
-    *('config_runtime', 'node_splits'),
-)
-
 
 class LayoutStore(splits.PackedSplit):
     """The programs of a split as packed arrays; made by `open`.
@@ -121,7 +116,7 @@ class LayoutStore(splits.PackedSplit):
         Raises:
             IndexError: there is no such graph or configuration.
         """
-        fields = self._fields(graph, _RECORD_COLUMNS)
+        fields = self._fields(graph, (*layout_packing.ARRAYS, 'node_splits'))
         return layout_records.LayoutRecord(
             node_config_feat=self.config_features(graph, configs),
             config_runtime=fields.pop('config_runtime')[configs],
