@@ -107,7 +107,7 @@ def main():
 
         store = memory_store.tile_store(record.graph_id, [record])
         scorer = scoring.TileScorer(predictor.model, predictor.scaled(store))
-        return next(scorer.score_all())[1]
+        return next(scorer.score_all())
 
     np.testing.assert_array_equal(plain(), resident)
     cold = timed(plain, args.repeats)

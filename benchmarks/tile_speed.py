@@ -136,7 +136,7 @@ def measure(name: str, folder: str, args):
     scorer = scoring.TileScorer(model, graphs)
 
     def our_scores():
-        return np.concatenate([scores for _, scores in scorer.score_all()])
+        return np.concatenate(list(scorer.score_all()))
 
     expected, found = plain_scores(), our_scores()
     difference = float(np.abs(found - expected).max() / np.abs(expected).max())

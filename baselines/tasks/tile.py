@@ -51,7 +51,7 @@ class Tiles(task.Task):
             little = cells <= _FEW_ITEMS * graphs_lib.CELLS_PER_ITEM
             once = self.scores_once and little and len(graphs.store) <= _FEW_ITEMS
             self._scorer = scoring.TileScorer(self.model, graphs, not once)
-        return (s for _, s in self._scorer.of(graphs).score_all(numbers))
+        return self._scorer.of(graphs).score_all(numbers)
 
     def labels(self, store, number):
         """Runtimes of a kernel divided by their normalisers, float64."""
@@ -117,7 +117,7 @@ class Training(Tiles, training.Training):
         scorer = scoring.TileScorer(self.model, self.graphs['valid'])
         self._scorer = scorer
         kernels = np.arange(len(chosen))
-        return lambda: [s for _, s in scorer.score_chosen(kernels, chosen)]
+        return lambda: scorer.score_chosen(kernels, chosen)
 
     def words(self, count, configs):
         return f'{count:,} kernels with {configs:,} configurations'

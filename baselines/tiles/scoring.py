@@ -7,7 +7,7 @@ number of configurations.
 """
 
 import copy
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional
 
 import numpy as np
 import tensorflow as tf
@@ -95,16 +95,11 @@ class TileScorer:
         other._graphs = graphs
         return other
 
-    def score_all(
-        self, kernels: Optional[np.ndarray] = None
-    ) -> Iterator[Tuple[int, np.ndarray]]:
-        """Scores every configuration of kernels, in order.
+    def score_all(self, kernels: Optional[np.ndarray] = None) -> Iterator[np.ndarray]:
+        """Yields the scores, float32 [configurations], of each of some kernels.
 
         Args:
             kernels: numbers of the kernels in the split; None means all.
-
-        Yields:
-            (number of the kernel, scores float32 [its configurations]).
 
         Raises:
             ValueError: a score is not finite.
@@ -123,7 +118,7 @@ class TileScorer:
 
     def score_chosen(
         self, kernels: np.ndarray, configs: List[np.ndarray]
-    ) -> Iterator[Tuple[int, np.ndarray]]:
+    ) -> Iterator[np.ndarray]:
         """Scores some configurations of each kernel; yields as `score_all`.
 
         A model that compares configurations sees those of a kernel together.
@@ -132,19 +127,16 @@ class TileScorer:
         scores = self._score(self._graphs.chosen_items(kernels, configs))
         yield from self._by_kernel(kernels, scores.numpy(), sizes)
 
-    def _score_lists(self, kernels: np.ndarray) -> Iterator[Tuple[int, np.ndarray]]:
+    def _score_lists(self, kernels: np.ndarray) -> Iterator[np.ndarray]:
         """Means over several ways of cutting configurations into lists."""
         counts = self._graphs.store.config_counts[kernels]
         lists = [lists_lib.list_cuts(int(count)) for count in counts]
-        scored = (
-            scores
-            for _, scores in self.score_chosen(
-                np.repeat(kernels, [len(cuts) for cuts in lists]),
-                [chosen for cuts in lists for chosen in cuts],
-            )
+        scored = self.score_chosen(
+            np.repeat(kernels, [len(cuts) for cuts in lists]),
+            [chosen for cuts in lists for chosen in cuts],
         )
-        for kernel, count, cuts in zip(kernels, counts, lists):
-            yield int(kernel), lists_lib.mean_scores(int(count), cuts, scored)
+        for count, cuts in zip(counts, lists):
+            yield lists_lib.mean_scores(int(count), cuts, scored)
 
     def _by_kernel(self, kernels, scores, sizes):
         pieces = np.split(scores, np.cumsum(sizes)[:-1])
@@ -155,7 +147,7 @@ class TileScorer:
                     f'the model gives {name} a score that is not finite; '
                     'its weights or the features of this kernel are unusable'
                 )
-            yield int(kernel), piece
+            yield piece
 
     def _compiled(self, parallel_items: int):
         return tf.function(
