@@ -15,7 +15,7 @@ import os
 import struct
 import tokenize
 import typing
-from typing import BinaryIO, Dict, Iterator, Mapping, Optional, Tuple, Union
+from typing import BinaryIO, Dict, Iterable, Iterator, Mapping, Optional, Tuple, Union
 import zipfile
 import zlib
 
@@ -194,10 +194,7 @@ def check_arrays(
         if key not in arrays:
             if field.optional:
                 continue
-            raise FieldError(
-                f'{path}: the array {key} is missing (there: '
-                f'{", ".join(sorted(arrays)) or "nothing"})'
-            )
+            raise missing(path, key, arrays)
         array = arrays[key]
         if array.dtype.kind not in field.kinds:
             raise FieldError(
@@ -208,6 +205,12 @@ def check_arrays(
         _check_range(path, key, array, field, lengths)
         checked[key] = _converted(path, key, array, field.dtype)
     return checked
+
+
+def missing(path: str, key: str, there: Iterable[str]) -> FieldError:
+    """The error of a file without an array; `there` are those that it has."""
+    names = ', '.join(sorted(there)) or 'nothing'
+    return FieldError(f'{path}: the array {key} is missing (there: {names})')
 
 
 def write_arrays(path: str, arrays: Mapping[str, np.ndarray]) -> None:

@@ -112,8 +112,5 @@ def _member_info(path: str, key: str, archive: zipfile.ZipFile) -> zipfile.ZipIn
     try:
         return archive.getinfo(f'{key}.npy')
     except KeyError:
-        there = sorted(os.path.splitext(name)[0] for name in archive.namelist())
-        raise npz.FieldError(
-            f'{path}: the array {key} is missing (there: '
-            f'{", ".join(there) or "nothing"})'
-        ) from None
+        there = [os.path.splitext(name)[0] for name in archive.namelist()]
+        raise npz.missing(path, key, there) from None

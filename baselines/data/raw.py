@@ -19,11 +19,11 @@ _MAX_NAME = 180
 def graph_id(tuning: Any) -> str:
     """Returns `<module name>_<fingerprint in hex>` of a ModuleTuningData.
 
-    Whatever is not a letter, digit, `_` or `-` becomes `_`, as in the
-    published names.  A module without a fingerprint gets a hash of its bytes,
-    so that two programs of one name are not taken for one.
+    The name is made safe, as the published names are.  A module without a
+    fingerprint gets a hash of its bytes, so that two programs of one name are not
+    taken for one.
     """
-    name = re.sub(r'[^A-Za-z0-9_-]', '_', tuning.module.name)[:_MAX_NAME]
+    name = safe_name(tuning.module.name)[:_MAX_NAME]
     if not name or name.startswith('-'):
         name = 'module' + name
     fingerprint = tuning.fingerprint
@@ -31,6 +31,11 @@ def graph_id(tuning: Any) -> str:
         content = tuning.module.SerializeToString(deterministic=True)
         fingerprint = int.from_bytes(hashlib.sha256(content).digest()[:8], 'big')
     return f'{name}_{fingerprint:016x}'
+
+
+def safe_name(name: str) -> str:
+    """Returns a name in which all but letters, digits, `_` and `-` has become `_`."""
+    return re.sub(r'[^A-Za-z0-9_-]', '_', name)
 
 
 def tile_record(

@@ -147,8 +147,6 @@ def signlog(values: np.ndarray) -> np.ndarray:
 
 def _is_ascending(value: Any) -> bool:
     """Whether these are column numbers, each once."""
-    if not isinstance(value, (list, tuple)) or not all(
-        isinstance(v, int) and not isinstance(v, bool) for v in value
-    ):
+    if not isinstance(value, (list, tuple)) or any(type(v) is not int for v in value):
         return False
     return all(0 <= a < b for a, b in zip(value, [*value[1:], _MOST_COLUMNS]))

@@ -9,7 +9,6 @@ for ranked in rank_files(['kernels.pb'], predictor, outcome):
 import dataclasses
 import difflib
 import os
-import re
 import tempfile
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
@@ -259,8 +258,7 @@ def _modules(
 
 def _is_called(tuning: Any, wanted: str) -> bool:
     name = tuning.module.name
-    safe = re.sub(r'[^A-Za-z0-9_-]', '_', name)
-    return wanted in (name, safe, raw_lib.graph_id(tuning))
+    return wanted in (name, raw_lib.safe_name(name), raw_lib.graph_id(tuning))
 
 
 def _check_kind(raw: reading.RawFile, kind: str) -> None:
