@@ -86,14 +86,6 @@ class Training(Tiles, training.Training):
             and loop_columns.fits(self.stores['train']),
         }
 
-    def drawable(self, store):
-        """All of a kernel's configurations can be drawn."""
-        return store.config_counts
-
-    def inputs(self, graphs):
-        """Kernels are packed from the split itself."""
-        return graphs
-
     def steps_of(self, count, batch):
         """What does not fill a batch is left out, as published.
 

@@ -220,13 +220,13 @@ class Training(task.Task):
     def feature_options(self) -> Dict[str, Any]:
         """What the flags ask of `Normalizer.fit`."""
 
-    @abc.abstractmethod
     def drawable(self, store: splits.PackedSplit) -> np.ndarray:
         """How many configurations can be drawn of each graph: int64 [graphs]."""
+        return store.config_counts
 
-    @abc.abstractmethod
     def inputs(self, graphs: Any) -> Any:
         """What packs batches of scaled graphs; has `signature(batch)`."""
+        return graphs
 
     @abc.abstractmethod
     def steps_of(self, count: int, batch: int) -> int:
