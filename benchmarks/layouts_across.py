@@ -10,10 +10,11 @@ docs/simulated-data-layout.md) and measured on the test programs of these and of
 real ones that it never saw: --real is a folder with <search>/<split>/<program>.npz.
 `formula` is PaddedSAGE without a training, `strong` the recipe.
 
-With --adapt models are trained on some configurations of unet3d, a fifth of them to
-validate on, and tested on all others; equal configurations are on one side.
-`adapted` has begun with the weights of its run on `roofline` (--init_from); an epoch
-is one step, --steps in all.
+With --adapt models are trained on some configurations of a real program (--program),
+a fifth of them to validate on, and tested on all others; equal configurations are on
+one side.  `adapted` has begun with the weights of its run on `roofline`
+(--init_from); an epoch is one step, --steps in all.  Those of the most configurations
+are tested on the other real program, too.
 
 Figures are Kendall's tau, the mean over programs, plus or minus the standard
 deviation over seeds; on real programs also over different configurations, each with
@@ -50,7 +51,6 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _BOOKS = ('roofline', 'products', 'drawn')
 _SOURCES = ('drawn', 'roofline')
 _REAL = ('default/train/unet3d', 'random/valid/unet_3d.4x4.bf16')
-_ADAPTED = 'unet3d'
 _SIZES = (25, 50, 100, 400)
 _BEGUN = 'roofline'
 
@@ -63,7 +63,7 @@ class Row(NamedTuple):
     Attributes:
         name: in the table.
         settings: of `LayoutConfig`.
-        adapts: whether it stands in the table of --adapt.
+        adapts: whether it can start with other weights.
     """
 
     name: str
@@ -87,7 +87,7 @@ def rows(epochs: int) -> List[Row]:
     tgraph['model_kwargs_json'] = '{"hidden_dim": 64, "feature_dropout": 0.2}'
     return [
         Row('formula', formula, adapts=False),
-        Row('Trees', {**plain, 'model': 'Trees'}),
+        Row('Trees', {**plain, 'model': 'Trees'}, adapts=False),
         Row('ResModel', {**plain, 'model': 'ResModel', 'lr': 1e-3}),
         Row('TGraph', {**plain, 'model': 'TGraph', **tgraph}),
         Row('HybridSAGE', {**plain, 'model': 'HybridSAGE'}),
@@ -107,8 +107,10 @@ def main() -> int:
     parser.add_argument('--rows', nargs='+', help='only these')
     parser.add_argument('--sources', nargs='+', choices=_SOURCES, default=_SOURCES)
     parser.add_argument('--adapt', action='store_true', help='train on real programs')
+    programs = [os.path.basename(name) for name in _REAL]
+    parser.add_argument('--program', choices=programs, default=programs[0])
     parser.add_argument('--sizes', nargs='+', type=int, default=_SIZES)
-    parser.add_argument('--steps', type=int, default=400, help='of --adapt')
+    parser.add_argument('--steps', type=int, default=1200, help='of --adapt')
     parser.add_argument('--table', action='store_true', help='train nothing')
     args = parser.parse_args()
     command_line.start_tensorflow()
@@ -116,7 +118,8 @@ def main() -> int:
     chosen = [r for r in rows(args.epochs) if not args.rows or r.name in args.rows]
     real = _real_programs(args)
     if args.adapt:
-        print(_adaptation(args, [row for row in chosen if row.adapts], real[_ADAPTED]))
+        _simulate(args.work, _BEGUN)
+        print(_adaptation(args, chosen, real))
         return 0
     for book in _BOOKS:
         _simulate(args.work, book)
@@ -258,10 +261,12 @@ def _real_programs(args) -> Dict[str, List[str]]:
     return found
 
 
-def _draw(path: str, root: str, count: int, seed: int) -> None:
-    """Writes `count` configurations to train and valid, the others to test."""
-    if os.path.exists(os.path.join(root, 'test')):
-        return
+def _draw(path: str, root: str, count: int, seed: int) -> int:
+    """Writes `count` configurations to train and valid, the others to test.
+
+    Returns:
+        How many different ones there are to train on.
+    """
     record = records.read_layout(path)
     flat = record.node_config_feat.reshape(record.num_configs, -1)
     group = np.unique(flat, axis=0, return_inverse=True)[1].reshape(-1)
@@ -271,6 +276,9 @@ def _draw(path: str, root: str, count: int, seed: int) -> None:
     for i in (1, 2):  # no group on two sides
         while group[order[bounds[i]]] == group[order[bounds[i] - 1]]:
             bounds[i] += 1
+    different = len(np.unique(group[order[: bounds[1]]]))
+    if os.path.exists(os.path.join(root, 'test')):
+        return different
     for i, split in enumerate(('train', 'valid', 'test')):
         part = np.sort(order[bounds[i] : bounds[i + 1]])
         kept = {
@@ -282,35 +290,39 @@ def _draw(path: str, root: str, count: int, seed: int) -> None:
             os.path.join(root, split, os.path.basename(path)),
             records.LayoutRecord(**{**vars(record), **kept}),
         )
+    return different
 
 
 # Tables -------------------------------------------------------------------------
 
 
-def _adaptation(args, chosen: Sequence[Row], folders: Sequence[str]) -> str:
+def _adaptation(args, chosen: Sequence[Row], real: Mapping[str, List[str]]) -> str:
     """Tau on the other configurations of a real program, by how many were seen."""
-    [path] = glob.glob(os.path.join(folders[0], '*.npz'))
+    [path] = glob.glob(os.path.join(real[args.program][0], '*.npz'))
+    others = {name: where for name, where in real.items() if name != args.program}
     found: Dict[str, List[Taus]] = {}
     for seed in args.seeds:
         for size in args.sizes:
-            source = f'{_ADAPTED}-{size}-{seed}'
-            _draw(
-                path, os.path.join(args.work, 'data', source, 'xla/random'), size, seed
-            )
+            source = f'{args.program}-{size}-{seed}'
+            root = os.path.join(args.work, 'data', source, 'xla/random')
+            different = _draw(path, root, size, seed)
             targets = {str(size): [_split(args.work, source, 'test')]}
-            alone = {'epochs': args.steps, 'early_stop': args.steps, 'batch': 1}
-            alone['configs'] = min(size // 3, 64)
+            if size == max(args.sizes):
+                targets.update(others)
+            alone = {'batch': 1, 'configs': min(different, 64)}
+            steps = {'epochs': args.steps, 'early_stop': args.steps}
             for row in chosen:
-                one = row._replace(settings={**row.settings, **alone})
+                more = {**alone, **(steps if row.name != 'formula' else {})}
+                one = row._replace(settings={**row.settings, **more})
                 begun = {row.name: ''}
-                if row.name != 'Trees':
+                if row.adapts:
                     first = Run(args, row, _BEGUN, seed).model_dir()
                     begun[f'{row.name}, adapted'] = first
                 for name, init_from in begun.items():
                     taus = Run(args, one, source, seed, init_from).taus(targets)
                     found.setdefault(name, [{} for _ in args.seeds])
                     found[name][args.seeds.index(seed)].update(taus)
-    return _table(found, [str(size) for size in args.sizes])
+    return _table(found, [*map(str, args.sizes), *others])
 
 
 def _table(results: Mapping[str, Sequence[Taus]], targets: Sequence[str]) -> str:
