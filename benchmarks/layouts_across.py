@@ -273,7 +273,8 @@ def _draw(path: str, root: str, count: int, seed: int) -> int:
     order = np.random.default_rng(seed).permutation(group.max() + 1)[group]
     order = np.argsort(order, kind='stable')
     bounds = [0, count - count // 5, count, len(order)]
-    for i in (1, 2):  # no group on two sides
+    for i in (1, 2):  # no group on two sides, and something to rank
+        bounds[i] = max(bounds[i], bounds[i - 1] + 2)
         while group[order[bounds[i]]] == group[order[bounds[i] - 1]]:
             bounds[i] += 1
     different = len(np.unique(group[order[: bounds[1]]]))
@@ -340,7 +341,8 @@ def _shown(values: Sequence[Any], target: str) -> str:
     known = [value for value in values if value is not None]
     if not known:
         return '-'
-    parts = list(zip(*known))[: 2 if 'unet' in target else 1]
+    real = 'unet' in target or target.isdigit()
+    parts = list(zip(*known))[: 2 if real else 1]
     return ' / '.join(_with_spread(part) for part in parts)
 
 
