@@ -1,5 +1,7 @@
 """Pieces of different lengths that lie end to end in one array."""
 
+from typing import List
+
 import numpy as np
 
 
@@ -12,3 +14,14 @@ def ranges(first: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Concatenates the ranges `first` .. `first + sizes`: int64 [sum of sizes]."""
     offset = first - (np.cumsum(sizes) - sizes)
     return np.arange(sizes.sum()) + np.repeat(offset, sizes)
+
+
+def groups(sizes: np.ndarray, most: int) -> List[np.ndarray]:
+    """Cuts pieces into runs of about `most` elements: int64 numbers of the pieces.
+
+    Behind its first piece a run has `most` elements at most; there is no empty run.
+    """
+    if not len(sizes):
+        return []
+    run = (np.cumsum(sizes) - 1) // most
+    return np.split(np.arange(len(sizes)), np.flatnonzero(np.diff(run)) + 1)

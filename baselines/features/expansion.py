@@ -43,14 +43,9 @@ class Expansion:
     def of_tiles(cls, features: str, mod128: bool) -> 'Expansion':
         """Returns what --features and --mod128 ask for, of kernels."""
         signlog = features == 'signlog'
-        if not mod128:
-            return cls(signlog, signlog)
-        return cls(
-            signlog,
-            signlog,
-            _positions(schema.NODE, _NODE_LISTS),
-            _positions(schema.TILE, schema.TILE_LISTS),
-        )
+        lists = (schema.NODE, _NODE_LISTS), (schema.TILE, schema.TILE_LISTS)
+        sizes = [_positions(*some) for some in lists] if mod128 else []
+        return cls(signlog, signlog, *sizes)
 
     @classmethod
     def of_layouts(cls, features: str, mod128: bool) -> 'Expansion':

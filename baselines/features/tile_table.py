@@ -161,25 +161,17 @@ class FlatTable:
         self._table = TileTable(store, parts)
         kernel_names, kernels = _of_kernels(store)
         known = [own, self._table.names, kernel_names]
-        self.names: List[str] = [name for some in known for name in some]
-        if wanted is not None:
-            place = {name: i for i, name in enumerate(self.names)}
-            for name in wanted:
-                if name not in place:
-                    raise ValueError(
-                        f'{store.source}: there is no column {name[:40]!r}, which the '
-                        'trees look at'
-                    )
-            self.names = list(wanted)
-            used = np.array([place[name] for name in wanted])
-        else:
-            used = np.arange(len(self.names))
-        ends = np.cumsum([0, *map(len, known)])
-        self._places, self._columns = [], []
-        for start, end in zip(ends, ends[1:]):
-            inside = np.flatnonzero((used >= start) & (used < end))
-            self._places.append(inside)
-            self._columns.append(used[inside] - start)
+        place = {n: (i, c) for i, some in enumerate(known) for c, n in enumerate(some)}
+        self.names: List[str] = list(place if wanted is None else wanted)
+        for name in self.names:
+            if name not in place:
+                raise ValueError(
+                    f'{store.source}: there is no column {name[:40]!r}, which the '
+                    'trees look at'
+                )
+        part, column = np.array([place[name] for name in self.names]).reshape(-1, 2).T
+        self._places = [np.flatnonzero(part == i) for i in range(len(known))]
+        self._columns = [column[inside] for inside in self._places]
         self._kernels = kernels[:, self._columns.pop()]
 
     @property

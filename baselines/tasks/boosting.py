@@ -6,6 +6,7 @@ from typing import Any, Dict, Iterator, List, Optional, Protocol, Sequence
 import numpy as np
 from scipy import stats
 
+from baselines.data import ragged
 from baselines.data.packed import splits
 from baselines.training import loop
 from baselines.training import trees as trees_lib
@@ -94,12 +95,8 @@ class Boosting:
             labels = self._job.labels(store, graph)[some]
             targets.append(_normal_scores(labels) if by_rank else _centred(labels))
         rows = np.repeat(graphs, shares), np.concatenate(configs)
-        columns = [
-            table.rows(*(part[start : start + _ROWS] for part in rows))
-            for start in range(0, len(rows[0]), _ROWS)
-        ]
         return trees_lib.Rows(
-            np.concatenate(columns),
+            np.concatenate(list(_slices(table, *rows))),
             np.concatenate(targets),
             np.repeat(shares**-0.5, shares),
         )
@@ -117,20 +114,22 @@ def scores(
     """
     if numbers is None:
         numbers = np.arange(len(table.counts))
-    offsets = np.concatenate([[0], np.cumsum(table.counts[numbers])])
-    kept: List[np.ndarray] = []
-    graph = 0
-    for start in range(0, int(offsets[-1]), _ROWS):
-        rows = np.arange(start, min(start + _ROWS, offsets[-1]))
-        graphs = np.searchsorted(offsets, rows, 'right') - 1
-        found = trees.predict(table.rows(numbers[graphs], rows - offsets[graphs]))
-        while graph < len(numbers) and offsets[graph + 1] <= start + len(rows):
-            place = offsets[graph + 1] - start
-            kept.append(found[max(offsets[graph] - start, 0) : place])
-            yield np.concatenate(kept).astype(np.float32)
-            kept, graph = [], graph + 1
-        if graph < len(numbers):
-            kept.append(found[max(offsets[graph] - start, 0) :])
+    for group in ragged.groups(table.counts[numbers], _ROWS):
+        some = numbers[group]
+        sizes = table.counts[some]
+        rows = np.repeat(some, sizes), ragged.ranges(np.zeros_like(sizes), sizes)
+        found = [trees.predict(columns) for columns in _slices(table, *rows)]
+        found = np.concatenate(found).astype(np.float32)
+        yield from np.split(found, np.cumsum(sizes)[:-1])
+
+
+def _slices(
+    table: Table, graphs: np.ndarray, configs: np.ndarray
+) -> Iterator[np.ndarray]:
+    """Yields rows of a table, not too many at once."""
+    for start in range(0, len(graphs), _ROWS):
+        rows = slice(start, start + _ROWS)
+        yield table.rows(graphs[rows], configs[rows])
 
 
 def _centred(labels: np.ndarray) -> np.ndarray:

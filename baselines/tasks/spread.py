@@ -18,6 +18,7 @@ import numpy as np
 
 from baselines import bulk
 from baselines import files
+from baselines.data import ragged
 from baselines.data.packed import splits
 
 
@@ -50,8 +51,8 @@ def scores(predictor: Any, store: splits.PackedSplit) -> List[np.ndarray]:
         'fingerprint': store.fingerprint,
     }
     folder = os.path.join(data.cache_dir, f'scores_{_key(predictor, what)}')
-    parts = cut(store.config_counts, predictor.configs_at_once)
-    items = [[int(first), int(end)] for first, end in zip(parts, parts[1:])]
+    parts = ragged.groups(store.config_counts, predictor.configs_at_once)
+    items = [[int(part[0]), int(part[-1]) + 1] for part in parts]
     work = functools.partial(score_part, what=what, folder=folder)
     title = f'ranking {os.path.basename(store.source)}'
     names = bulk.each(
@@ -63,21 +64,6 @@ def scores(predictor: Any, store: splits.PackedSplit) -> List[np.ndarray]:
         found += np.split(content, np.cumsum(store.config_counts[first : end - 1]))
     shutil.rmtree(folder, ignore_errors=True)
     return found
-
-
-def cut(counts: np.ndarray, most: int) -> List[int]:
-    """Cuts graphs into parts of at most `most` configurations, or of one graph.
-
-    Returns:
-        Where parts begin, and the number of graphs.
-    """
-    starts, size = [0], 0
-    for number, count in enumerate(counts):
-        if size and size + count > most:
-            starts.append(number)
-            size = 0
-        size += count
-    return [*starts, len(counts)]
 
 
 def score_part(part: List[int], what: Dict[str, Any], folder: str) -> str:

@@ -9,7 +9,7 @@ and a compiled loop cuts one item after another out of them (`unpack`):
     graph, labels = unpack(packed, 0, batch=10)          # GraphTensor, labels
 """
 
-from typing import Dict, Iterator, Optional, Tuple
+from typing import Dict, Optional, Tuple
 
 import numpy as np
 import tensorflow as tf
@@ -298,14 +298,3 @@ class TileGraphs:
             return scaled
         columns = self._normalizer.table(self._table.rows(rows, raw))
         return np.concatenate([scaled, columns], axis=1)
-
-
-def split_by_configs(
-    store: store_lib.TileStore, kernels: np.ndarray, most: int
-) -> Iterator[np.ndarray]:
-    """Cuts `kernels` into runs of about `most` configurations each."""
-    if not len(kernels):
-        return
-    ends = np.cumsum(store.config_counts[kernels])
-    group = (ends - 1) // max(most, 1)
-    yield from np.split(kernels, np.flatnonzero(np.diff(group)) + 1)

@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from baselines.data import config_lists as lists_lib
+from baselines.data import ragged
 from baselines.tiles import graphs as graphs_lib
 
 # Configurations handed to TensorFlow at once; 24 scaled columns of so many
@@ -107,14 +108,14 @@ class TileScorer:
         store = self._graphs.store
         if kernels is None:
             kernels = np.arange(store.num_graphs)
-        for group in graphs_lib.split_by_configs(store, kernels, _CONFIGS_PER_GROUP):
+        counts = store.config_counts[kernels]
+        for some in ragged.groups(counts, _CONFIGS_PER_GROUP):
+            group = kernels[some]
             if self._in_lists:
                 yield from self._score_lists(group)
                 continue
             scores = self._score(self._graphs.scoring_items(group, self._cells))
-            yield from self._by_kernel(
-                group, scores.numpy(), store.config_counts[group]
-            )
+            yield from self._by_kernel(group, scores.numpy(), counts[some])
 
     def score_chosen(
         self, kernels: np.ndarray, configs: List[np.ndarray]

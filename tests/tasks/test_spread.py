@@ -2,7 +2,6 @@
 
 import time
 
-import numpy as np
 import pytest
 
 from baselines import bulk
@@ -12,13 +11,6 @@ from tests.helpers import tile_runs
 from tests.helpers.processes import command
 
 _IN_MEMORY = ('--runner=DirectRunner', '--beam_options=--direct_running_mode=in_memory')
-
-
-def test_parts_have_a_number_of_configurations_or_one_graph():
-    counts = np.array([3, 4, 9, 1, 1, 5, 2])
-    assert spread.cut(counts, 7) == [0, 2, 3, 6, 7]
-    assert spread.cut(counts, 1) == [0, 1, 2, 3, 4, 5, 6, 7]
-    assert spread.cut(counts, 99) == [0, 7]
 
 
 @pytest.fixture(scope='module')

@@ -283,22 +283,6 @@ def test_chosen_items_hold_the_chosen_configurations(split):
         np.testing.assert_allclose(labels, expected_labels, rtol=1e-6)
 
 
-@hypothesis.given(kernels=_CHOICES, most=st.integers(1, 100))
-def test_groups_are_bounded_and_in_order(split, kernels, most):
-    store = split.graphs.store
-    groups = list(graphs_lib.split_by_configs(store, kernels, most))
-    np.testing.assert_array_equal(np.concatenate(groups), kernels)
-    for group in groups:
-        # A kernel is never divided, so the first may stand over.
-        assert len(group)
-        assert store.config_counts[group[1:]].sum() <= most
-
-
-def test_no_kernels_make_no_group(split):
-    nothing = np.array([], np.int64)
-    assert not list(graphs_lib.split_by_configs(split.graphs.store, nothing, 100))
-
-
 def test_example_graph_fits_the_normaliser():
     normalizer = normalizer_lib.Normalizer(
         node_used=np.array([True, False, True]),
