@@ -1,7 +1,8 @@
 """Which configurations to measure next, after some were measured.
 
 A Gaussian process over the sizes of tiles (or orders of dimensions) that takes a
-model's scores as its mean: where times contradict the model, the model gives in.
+model's scores as its mean: where times contradict the model, the model gives in, and
+where they rank no more as it does than by chance, it is not asked any more.
 Asked for is what promises the largest expected improvement (Jones et al., 1998).
 
 benchmarks/measured_tuning.py --share says what it is worth, and how the numbers
@@ -12,6 +13,8 @@ from typing import Collection, Dict, List, Optional
 
 import numpy as np
 import scipy.stats
+
+from baselines.measuring import timing
 
 # Log times over the default's: what to expect of a configuration, how far it may
 # lie from that, and how far one measurement from the next.
@@ -52,9 +55,13 @@ class Surrogate:
             count: how many at most.
         """
         numbers, times = list(known), list(known.values())
+        prior = self._mean
+        # Two times agree with every other ranking.
+        if len(known) > 2 and timing.kendall_tau(prior[numbers], np.array(times)) <= 0:
+            prior = np.full_like(prior, _MEAN)
         left = len(self._columns) - len({*known, *excluded})
         for _ in range(min(count, left)):
-            mean, spread = self._posterior(numbers, np.array(times))
+            mean, spread = self._posterior(prior, numbers, np.array(times))
             better = (min(times) - mean) / spread
             gain = better * scipy.stats.norm.cdf(better) + scipy.stats.norm.pdf(better)
             gain *= spread
@@ -63,7 +70,7 @@ class Surrogate:
             times.append(mean[numbers[-1]])
         return numbers[len(known) :]
 
-    def _posterior(self, numbers: List[int], times: np.ndarray):
+    def _posterior(self, prior: np.ndarray, numbers: List[int], times: np.ndarray):
         """Returns what is expected of each configuration, and how surely."""
         there = self._columns[numbers]
         distances = self._columns[:, None] - there[None]
@@ -71,6 +78,6 @@ class Surrogate:
         shared = _SPREAD**2 * (1 + far) * np.exp(-far)  # Matérn, 3/2
         inner = shared[numbers] + _NOISE**2 * np.eye(len(numbers))
         solved = np.linalg.solve(inner, shared.T)
-        mean = self._mean + (times - self._mean[numbers]) @ solved
+        mean = prior + (times - prior[numbers]) @ solved
         variance = _SPREAD**2 - (shared.T * solved).sum(0)
         return mean, np.sqrt(np.maximum(variance, 1e-12))

@@ -133,7 +133,8 @@ def _scorer(options: Options) -> Callable[[Any], np.ndarray]:
 
     def score(module: Any) -> np.ndarray:
         outcome = outcomes.Outcome()
-        ranked = list(rank.rank_modules([(path, module)], predictor, outcome))
+        named = [(module.module.name, module)]
+        ranked = list(rank.rank_modules(named, predictor, outcome))
         for problem in (*outcome.failed, *outcome.skipped):
             raise ValueError(problem)
         scores = np.zeros(len(module.runs))

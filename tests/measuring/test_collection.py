@@ -11,30 +11,21 @@ import numpy as np
 import pytest
 
 from baselines.data.tile import records
-from baselines.measuring import building
 from baselines.measuring import collection
 from baselines.measuring import programs
 from baselines.measuring import selftest
 from baselines.measuring import session as session_lib
 from baselines.measuring import timing
+from tests.helpers.measured_programs import pointwise
 
 pytest.importorskip('jaxlib', reason='jaxlib is not installed (the extra [measure])')
 
 QUICK = timing.Protocol(least=2, most=2)
 
 
-def scaled(rows, columns, opcode='negate'):
-    """A program of one kernel."""
-    module = building.Module('program')
-    entry = module.computation('entry')
-    x = entry.parameter(building.shape_of('f32', [rows, columns]))
-    entry.add(opcode, x.shape, [x])
-    return module.finish(entry)
-
-
 def deadly(rows, columns):
     """A module on which XLA ends its process (a failed CHECK)."""
-    module = scaled(rows, columns)
+    module = pointwise(rows, columns)
     flags = module.computations[-1].instructions[0].parameter_replication
     flags.replicated_at_leaf_buffers.extend([True, False, True])
     return module
@@ -50,7 +41,7 @@ def journal(tmp_path):
 
 
 def test_a_crash_is_blamed_on_one_configuration(journal):
-    modules = [scaled(64, 64), scaled(64, 64), deadly(64, 64), scaled(64, 64)]
+    modules = [pointwise(64, 64), pointwise(64, 64), deadly(64, 64), pointwise(64, 64)]
     modules = [module.SerializeToString() for module in modules]
     with session_lib.Session(journal) as session:
         measured = session.measure('k', modules, inputs(64, 64), 0, QUICK)
@@ -66,9 +57,9 @@ def test_a_crash_is_blamed_on_one_configuration(journal):
 
 
 def test_what_is_wrong_does_not_compile_or_has_another_result(journal):
-    broken = scaled(64, 64)
+    broken = pointwise(64, 64)
     broken.computations[-1].instructions[1].opcode = 'no-such-thing'
-    modules = [scaled(64, 64), scaled(64, 64, 'abs'), broken, scaled(64, 64)]
+    modules = [pointwise(64, 64), pointwise(64, 64, 'abs'), broken, pointwise(64, 64)]
     modules = [module.SerializeToString() for module in modules]
     with session_lib.Session(journal) as session:
         measured = session.measure('k', modules, inputs(64, 64), 0, QUICK)
@@ -105,14 +96,14 @@ def test_a_worker_that_takes_too_long_is_ended(journal):
     limits = session_lib.Limits(seconds=0.01)
     with pytest.raises(ValueError, match='the worker does not start'):
         with session_lib.Session(journal, limits) as session:
-            session.optimise(scaled(64, 64).SerializeToString())
+            session.optimise(pointwise(64, 64).SerializeToString())
 
 
 SIZES = {'a': (128, 64), 'b': (64, 160), 'c': (96, 96)}
 
 
 def load(name):
-    return programs.Program(name, scaled(*SIZES[name], 'exponential'))
+    return programs.Program(name, pointwise(*SIZES[name], 'exponential'))
 
 
 def options(tmp_path, **changes):
@@ -192,7 +183,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path, monkeypatch, capsys):
 
 
 def test_a_worker_that_is_killed_is_replaced(journal):
-    module = scaled(512, 512).SerializeToString()
+    module = pointwise(512, 512).SerializeToString()
     protocol = timing.Protocol(least=40, most=40)
     with session_lib.Session(journal) as session:
         session.optimise(module)

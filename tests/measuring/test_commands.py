@@ -7,19 +7,14 @@ import pytest
 
 from baselines import commands
 from baselines.measuring import backend
-from baselines.measuring import building
+from tests.helpers import measured_programs
 
 
 @pytest.fixture
 def program(tmp_path):
     """A file with a module of one kernel."""
-    module = building.Module('program')
-    entry = module.computation('entry')
-    x = entry.parameter(building.shape_of('f32', [96, 128]))
-    entry.add('exponential', x.shape, [x])
-    path = tmp_path / 'mine.pb'
-    path.write_bytes(module.finish(entry).SerializeToString())
-    return str(path)
+    module = measured_programs.pointwise(96, 128, 'exponential')
+    return measured_programs.write(tmp_path / 'mine.pb', module)
 
 
 @pytest.mark.slow

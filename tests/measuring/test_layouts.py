@@ -4,29 +4,14 @@ import numpy as np
 import pytest
 
 from baselines.measuring import backend as backend_lib
-from baselines.measuring import building
 from baselines.measuring import layouts
+from tests.helpers import measured_programs
 
 pytest.importorskip('jaxlib', reason='jaxlib is not installed (the extra [measure])')
 
 
-def program():
-    """dot, reshape, identity reshape, and a small dot: two configurable nodes."""
-    module = building.Module('program')
-    entry = module.computation('entry')
-    x = entry.parameter(building.shape_of('f32', [64, 128]))
-    y = entry.parameter(building.shape_of('f32', [128, 96]))
-    dot = entry.add('dot', building.shape_of('f32', [64, 96]), [x, y])
-    dot.dot_dimension_numbers.lhs_contracting_dimensions.append(1)
-    dot.dot_dimension_numbers.rhs_contracting_dimensions.append(0)
-    split = entry.add('reshape', building.shape_of('f32', [8, 8, 96]), [dot])
-    same = entry.add('reshape', split.shape, [split])
-    entry.add('exponential', split.shape, [same])
-    return module.finish(entry)
-
-
 def test_small_nodes_and_identity_reshapes_are_left_out():
-    assert layouts.configurable(program()) == [2, 3]
+    assert layouts.configurable(measured_programs.product()) == [2, 3]
 
 
 def test_the_default_is_first_and_half_is_near_it():
@@ -38,7 +23,7 @@ def test_the_default_is_first_and_half_is_near_it():
 
 
 def test_constraints_make_copies_and_change_no_result():
-    module, backend = program(), backend_lib.Backend()
+    module, backend = measured_programs.product(), backend_lib.Backend()
     orders = [((0, 1), (0, 1), None), ((0, 2, 1), None)]
     other = layouts.constrained(module, [2, 3], orders)
     rng = np.random.default_rng(0)

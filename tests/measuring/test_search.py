@@ -1,8 +1,14 @@
 """What to measure next."""
 
+import json
+import os
+
 import numpy as np
 
+from baselines.measuring import packaged
 from baselines.measuring import search
+from baselines.measuring import tiles
+from baselines.measuring import tiling
 
 
 def test_what_was_measured_is_not_proposed_again():
@@ -35,3 +41,34 @@ def test_ten_measurements_find_a_valley_that_scores_know_nothing_of():
         ranks.append((times < min(known.values())).sum())
     # The best of 11 drawn at random is in place 400 / 12 = 33 on average.
     assert np.mean(ranks) < 15
+
+
+def test_a_model_that_times_contradict_is_not_asked():
+    # All are alike but for their scores; 7 has the best one.
+    scores = np.array([0.0, 7, 6, 5, 4, 3, 2, 1])
+    surrogate = search.Surrogate(np.zeros((8, 1)), scores)
+    assert surrogate.propose({0: 0.0, 1: 0.2, 2: 0.1}, [], 1) == [7]
+    # Of three pairs, two are the other way round; without a model 3 comes first.
+    assert surrogate.propose({0: 0.0, 1: -0.1, 2: -0.2}, [], 1) == [3]
+    # A single time beside the default's says nothing.
+    assert surrogate.propose({0: 0.0, 1: -0.1}, [], 1) == [7]
+
+
+def test_the_worst_of_models_costs_little_of_recorded_gains(tmp_path):
+    """Scores that call the slowest the best, on the shipped kernels with gains."""
+    root = packaged.folder('tile', str(tmp_path))
+    with open(os.path.join(root, 'measured.json'), encoding='utf-8') as stream:
+        kernels = json.load(stream)['kernels'].values()
+    shares = []
+    for kernel in kernels:
+        times = np.log(np.min(kernel['passes'], 0))
+        times -= times[0]
+        if times.min() > -np.log(2):
+            continue
+        drawn = [(tuple(c['output']), tuple(c['kernel'])) for c in kernel['configs']]
+        columns = tiles.columns([tiling.Tiles(*sizes) for sizes in drawn])
+        surrogate, known = search.Surrogate(columns, -times), {0: 0.0}
+        for count in (4, 3, 3):
+            known.update((i, times[i]) for i in surrogate.propose(known, [], count))
+        shares.append(min(known.values()) / times.min())
+    assert len(shares) > 20 and np.mean(shares) > 0.8

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from baselines.measuring import backend as backend_lib
-from baselines.measuring import building
 from baselines.measuring import session as session_lib
 from baselines.measuring import tiles
 from baselines.measuring import timing
 from baselines.measuring import tuning
+from tests.helpers import measured_programs
 
 
 def ratio(speedup, low, high):
@@ -63,11 +63,8 @@ def test_of_equals_none_is_claimed():
 
 def test_a_kernel_is_tuned(tmp_path):
     pytest.importorskip('jaxlib', reason='jaxlib is not installed ([measure])')
-    module = building.Module('program')
-    entry = module.computation('entry')
-    x = entry.parameter(building.shape_of('f32', [64, 48]))
-    entry.add('negate', x.shape, [x])
-    item = tiles.TileItem('program_00', module.finish(entry), 'negate')
+    module = measured_programs.pointwise(64, 48)
+    item = tiles.TileItem('program_00', module, 'negate')
     batch = item.batch(np.random.default_rng(0), 12)
     asked = []
 

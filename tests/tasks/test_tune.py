@@ -5,27 +5,15 @@ import json
 import pytest
 
 from baselines import commands
-from baselines.measuring import building
 from tests.helpers import made_runs
+from tests.helpers import measured_programs
 
 pytest.importorskip('jaxlib', reason='jaxlib is not installed (the extra [measure])')
 
 
 @pytest.fixture
 def program(tmp_path):
-    """A product and a reshape: one kernel, two nodes with layouts."""
-    module = building.Module('program')
-    entry = module.computation('entry')
-    x = entry.parameter(building.shape_of('f32', [64, 128]))
-    y = entry.parameter(building.shape_of('f32', [128, 96]))
-    dot = entry.add('dot', building.shape_of('f32', [64, 96]), [x, y])
-    dot.dot_dimension_numbers.lhs_contracting_dimensions.append(1)
-    dot.dot_dimension_numbers.rhs_contracting_dimensions.append(0)
-    split = entry.add('reshape', building.shape_of('f32', [8, 8, 96]), [dot])
-    entry.add('exponential', split.shape, [split])
-    path = tmp_path / 'mine.pb'
-    path.write_bytes(module.finish(entry).SerializeToString())
-    return str(path)
+    return measured_programs.write(tmp_path / 'mine.pb', measured_programs.product())
 
 
 @pytest.mark.slow
@@ -43,3 +31,19 @@ def test_a_model_proposes_and_the_clock_disposes(task, program, tmp_path, capsys
     words[words.index(task)] = other
     assert commands.run('tune', words) == 1
     assert f'a model of {task}s; give one of {other}s' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    'names, told',
+    [
+        (None, 'mine: node_feat has 140 columns, but 303 in what the model was'),
+        (['mine'] * 303, "mine: feature_names: column 0 is 'is_root', but 'mine'"),
+    ],
+)
+def test_a_model_of_other_columns_is_refused(names, told, program, tmp_path, capsys):
+    model_dir = str(made_runs.make_tile_run(tmp_path, extra=True, feature_names=names))
+    output = str(tmp_path / 'tuned')
+    words = [program, '--dir', model_dir, '--output', output, '--candidates', '4']
+    assert commands.run('tune', words) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f'error: {told}')

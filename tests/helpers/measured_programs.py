@@ -1,0 +1,34 @@
+"""Small programs to measure, as HloModuleProtos."""
+
+from baselines.measuring import building
+
+
+def pointwise(rows, columns, opcode='negate'):
+    """One operation on float32 [rows, columns]: one kernel."""
+    module = building.Module('program')
+    entry = module.computation('entry')
+    x = entry.parameter(building.shape_of('f32', [rows, columns]))
+    entry.add(opcode, x.shape, [x])
+    return module.finish(entry)
+
+
+def product():
+    """dot, reshape, identity reshape, exponential: one kernel, of which two nodes
+    (2 and 3) have layouts to choose."""
+    module = building.Module('program')
+    entry = module.computation('entry')
+    x = entry.parameter(building.shape_of('f32', [64, 128]))
+    y = entry.parameter(building.shape_of('f32', [128, 96]))
+    dot = entry.add('dot', building.shape_of('f32', [64, 96]), [x, y])
+    dot.dot_dimension_numbers.lhs_contracting_dimensions.append(1)
+    dot.dot_dimension_numbers.rhs_contracting_dimensions.append(0)
+    split = entry.add('reshape', building.shape_of('f32', [8, 8, 96]), [dot])
+    same = entry.add('reshape', split.shape, [split])
+    entry.add('exponential', split.shape, [same])
+    return module.finish(entry)
+
+
+def write(path, module):
+    """Writes a module; returns the path as text."""
+    path.write_bytes(module.SerializeToString())
+    return str(path)
