@@ -38,6 +38,8 @@ def step_of(
     rule = _elementwise if kernels.is_elementwise(value) else _RULES.get(value.opcode)
     if rule is None:
         raise extents.Whole(f'{value.opcode} is computed whole')
+    if reduced is None:
+        reduced = extents.whole(reduced_sizes(value, shapes))
     return rule(scope, value, shapes, region, reduced)
 
 
@@ -224,15 +226,12 @@ def _merged(scope, tiled) -> extents.Extent:
 def _reduce(scope, value, shapes, region, reduced) -> extents.Step:
     if len(shapes) != 2:
         raise extents.Whole('reduce of several arrays')
-    operand, kept = [], iter(region)
-    for dim, size in enumerate(shapes[0].dimensions):
-        if dim not in value.dimensions:
-            operand.append(next(kept))
-        elif reduced is None:
-            operand.append(extents.Extent(0, size))
-        else:
-            operand.append(reduced[list(value.dimensions).index(dim)])
-    return extents.Step([tuple(operand), None])
+    kept, parts = iter(region), dict(zip(value.dimensions, reduced))
+    operand = tuple(
+        parts[dim] if dim in parts else next(kept)
+        for dim in range(len(shapes[0].dimensions))
+    )
+    return extents.Step([operand, None])
 
 
 def _dot(scope, value, shapes, region, reduced) -> extents.Step:
@@ -243,18 +242,12 @@ def _dot(scope, value, shapes, region, reduced) -> extents.Step:
     )
     regions, place = [], len(numbers.lhs_batch_dimensions)
     for shape, (contracting, batch) in zip(shapes, sides):
-        operand = []
-        for dim, size in enumerate(shape.dimensions):
-            if dim in batch:
-                operand.append(region[list(batch).index(dim)])
-            elif dim not in contracting:
-                operand.append(region[place])
+        parts = {**dict(zip(batch, region)), **dict(zip(contracting, reduced))}
+        for dim in range(len(shape.dimensions)):
+            if dim not in parts:
+                parts[dim] = region[place]
                 place += 1
-            elif reduced is None:
-                operand.append(extents.Extent(0, size))
-            else:
-                operand.append(reduced[list(contracting).index(dim)])
-        regions.append(tuple(operand))
+        regions.append(tuple(parts[dim] for dim in sorted(parts)))
     return extents.Step(regions)
 
 

@@ -1,6 +1,6 @@
 """What windows need: convolutions with their halo, and pooling."""
 
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, List, Tuple
 
 from baselines.measuring import building
 from baselines.measuring import extents
@@ -12,7 +12,7 @@ def windowed(
     extent: extents.Extent,
     result: int,
     size: int,
-) -> Tuple[extents.Extent, Optional[Tuple[int, int, int]], Dict[str, int]]:
+) -> Tuple[extents.Extent, Tuple[int, int, int], Dict[str, int]]:
     """Returns what a window needs for an extent of one result dimension.
 
     Args:
@@ -23,17 +23,29 @@ def windowed(
 
     Returns:
         The extent of the operand, the padding (low, high, interior) that it needs
-        before, if any, and what changes in the window.
+        before, and what changes in the window.
     """
     if extents.covers(extent, result):
-        return extents.Extent(0, size), None, {}
+        return extents.Extent(0, size), (0, 0, 0), {}
     reach = (window.size - 1) * max(window.window_dilation, 1) + 1
     stride = max(window.stride, 1)
     part = extent.times(scope, stride, (extent.size - 1) * stride + reach)
     interior = max(window.base_dilation, 1) - 1
     edges = (window.padding_low, window.padding_high, interior)
     changed = {'padding_low': 0, 'padding_high': 0, 'base_dilation': 1}
-    return part, edges if any(edges) else None, changed
+    return part, edges, changed
+
+
+def _change(copy: Any, changes: List[Dict[str, int]]) -> None:
+    """Sets fields of an instruction's window dimensions."""
+    for window, changed in zip(copy.window.dimensions, changes):
+        for name, number in changed.items():
+            setattr(window, name, number)
+
+
+def _pads(edges: List[Tuple[int, int, int]]) -> Dict[int, List[Tuple[int, int, int]]]:
+    """Returns the paddings of a `Step` whose first operand needs these."""
+    return {0: edges} if any(map(any, edges)) else {}
 
 
 def reduce_window(scope, value, shapes, region, reduced) -> extents.Step:
@@ -49,16 +61,9 @@ def reduce_window(scope, value, shapes, region, reduced) -> extents.Step:
             shapes[0].dimensions,
         )
     ]
-    edges = [pad or (0, 0, 0) for _, pad, _ in found]
-    pads = {0: edges} if any(map(any, edges)) else {}
-
-    def edit(copy):
-        for window, (_, _, changed) in zip(copy.window.dimensions, found):
-            for name, number in changed.items():
-                setattr(window, name, number)
-
-    operand = tuple(part for part, _, _ in found)
-    return extents.Step([operand, None], edit=edit, pads=pads)
+    operand, edges, changes = map(list, zip(*found))
+    edit = lambda copy: _change(copy, changes)
+    return extents.Step([tuple(operand), None], edit=edit, pads=_pads(edges))
 
 
 def convolution(scope, value, shapes, region, reduced) -> extents.Step:
@@ -72,6 +77,7 @@ def convolution(scope, value, shapes, region, reduced) -> extents.Step:
     feature = region[numbers.output_feature_dimension]
     many = not extents.covers(feature, dims[numbers.output_feature_dimension])
     groups_ = max(value.feature_group_count, 1)
+    inner = taps[numbers.kernel_input_feature_dimension].size
     if value.batch_group_count > 1:
         if many or not extents.covers(batch, dims[numbers.output_batch_dimension]):
             raise extents.Whole('convolution of batch groups')
@@ -84,7 +90,6 @@ def convolution(scope, value, shapes, region, reduced) -> extents.Step:
             if not feature.divides(each):
                 raise extents.Whole('convolution across feature groups')
             groups_ = feature.size // each
-            inner = shapes[1].dimensions[numbers.kernel_input_feature_dimension]
             image[numbers.input_feature_dimension] = feature.over(scope, each, 0).times(
                 scope, inner, groups_ * inner
             )
@@ -94,21 +99,16 @@ def convolution(scope, value, shapes, region, reduced) -> extents.Step:
         numbers.input_spatial_dimensions,
         numbers.output_spatial_dimensions,
     ):
-        part, edge, changed = windowed(
+        image[source], edges[source], changed = windowed(
             scope, window, region[result], dims[result], shapes[0].dimensions[source]
         )
-        image[source] = part
-        edges[source] = edge or (0, 0, 0)
         changes.append(changed)
-    if reduced is not None:
+    if not extents.covers(reduced[-1], inner):
         image[numbers.input_feature_dimension] = reduced[-1]
         taps[numbers.kernel_input_feature_dimension] = reduced[-1]
 
     def edit(copy):
         copy.feature_group_count = groups_
-        for window, changed in zip(copy.window.dimensions, changes):
-            for name, number in changed.items():
-                setattr(window, name, number)
+        _change(copy, changes)
 
-    pads = {0: edges} if any(map(any, edges)) else {}
-    return extents.Step([tuple(image), tuple(taps)], edit=edit, pads=pads)
+    return extents.Step([tuple(image), tuple(taps)], edit=edit, pads=_pads(edges))

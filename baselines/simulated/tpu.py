@@ -64,18 +64,10 @@ BYTES = {kind.name: kind.bytes for kind in schema.ELEMENT_TYPES}
 
 # Vector operations per register; what is not here takes 1.
 SLOTS = {
-    'convert': 2.0,
-    'concatenate': 2.0,
-    'pad': 2.0,
-    'divide': 6.0,
-    'sqrt': 6.0,
-    'rsqrt': 5.0,
-    'exponential': 8.0,
-    'log': 8.0,
-    'tanh': 10.0,
-    'logistic': 12.0,
+    'convert': 2.0, 'concatenate': 2.0, 'pad': 2.0, 'divide': 6.0, 'sqrt': 6.0,
+    'rsqrt': 5.0, 'exponential': 8.0, 'log': 8.0, 'tanh': 10.0, 'logistic': 12.0,
     'power': 20.0,
-}
+}  # fmt: skip
 LANE_SHUFFLE = 14.0  # 7 rotations and additions across 128 lanes
 SUBLANE_SHUFFLE = 6.0  # 3 across 8 sublanes
 

@@ -26,11 +26,9 @@ def transformer(tf, batch, length, width, heads):
         return x + tf.matmul(hidden, down)
 
     return run, [
-        (batch, length, width),
-        *[(width, width)] * 4,
-        (width, width * 4),
+        (batch, length, width), *[(width, width)] * 4, (width, width * 4),
         (width * 4, width),
-    ]
+    ]  # fmt: skip
 
 
 def mixer(tf, batch, patches, width):
@@ -49,12 +47,9 @@ def mixer(tf, batch, patches, width):
         return tf.reduce_mean(x, 1), x
 
     return run, [
-        (batch, patches, width),
-        (patches, patches * 2),
-        (patches * 2, patches),
-        (width, width * 2),
-        (width * 2, width),
-    ]
+        (batch, patches, width), (patches, patches * 2), (patches * 2, patches),
+        (width, width * 2), (width * 2, width),
+    ]  # fmt: skip
 
 
 def lstm(tf, batch, steps, width):
@@ -73,12 +68,9 @@ def lstm(tf, batch, steps, width):
         return h, tf.reduce_sum(tf.square(projected), 0)
 
     return run, [
-        (batch, steps, width),
-        (width, width * 4),
-        (width, width * 4),
-        (width * 4,),
+        (batch, steps, width), (width, width * 4), (width, width * 4), (width * 4,),
         (batch, width),
-    ]
+    ]  # fmt: skip
 
 
 def gru(tf, batch, steps, width):
@@ -96,11 +88,8 @@ def gru(tf, batch, steps, width):
         return h, tf.reduce_max(x, 0), tf.nn.log_softmax(h)
 
     return run, [
-        (steps, batch, width),
-        (width, width * 3),
-        (width, width * 3),
-        (batch, width),
-    ]
+        (steps, batch, width), (width, width * 3), (width, width * 3), (batch, width),
+    ]  # fmt: skip
 
 
 def training(tf, batch, width, hidden):
@@ -140,13 +129,9 @@ def recommender(tf, users, rows, width):
         return score, tf.reduce_max(products, -1), tf.norm(b, axis=-1)
 
     return run, [
-        (rows, width),
-        (rows, width),
-        (users, 'int'),
-        (users, 16, 'int'),
-        (width * 3, 256),
-        (256, 32),
-    ]
+        (rows, width), (rows, width), (users, 'int'), (users, 16, 'int'),
+        (width * 3, 256), (256, 32),
+    ]  # fmt: skip
 
 
 TABLE = {

@@ -15,13 +15,9 @@ def convnet(tf, batch, size, width):
 
     last = (size // 8) ** 2 * width * 2
     return run, [
-        (batch, size, size, 4),
-        (3, 3, 4, width),
-        (3, 3, width, width * 2),
-        (3, 3, width * 2, width * 2),
-        (last, 128),
-        (128,),
-    ]
+        (batch, size, size, 4), (3, 3, 4, width), (3, 3, width, width * 2),
+        (3, 3, width * 2, width * 2), (last, 128), (128,),
+    ]  # fmt: skip
 
 
 def depthwise(tf, batch, size, width):
@@ -39,16 +35,10 @@ def depthwise(tf, batch, size, width):
         return tf.reduce_mean(x, [1, 2]), tf.reduce_max(x, [1, 2])
 
     return run, [
-        (batch, size, size, width),
-        (3, 3, width, 1),
-        (1, 1, width, width * 2),
-        (5, 5, width * 2, 1),
-        (1, 1, width * 2, width * 2),
-        (width,),
-        (width,),
-        (width * 2,),
-        (width * 2,),
-    ]
+        (batch, size, size, width), (3, 3, width, 1), (1, 1, width, width * 2),
+        (5, 5, width * 2, 1), (1, 1, width * 2, width * 2), (width,), (width,),
+        (width * 2,), (width * 2,),
+    ]  # fmt: skip
 
 
 def residual(tf, batch, size, width):
@@ -69,12 +59,9 @@ def residual(tf, batch, size, width):
         return tf.transpose(y, [0, 3, 1, 2])
 
     return run, [
-        (batch, size, size, width),
-        (3, 3, width, width),
-        (3, 3, width, width),
-        (width, width),
-        (width, width),
-    ]
+        (batch, size, size, width), (3, 3, width, width), (3, 3, width, width),
+        (width, width), (width, width),
+    ]  # fmt: skip
 
 
 def resize(tf, batch, size, channels):
@@ -94,11 +81,8 @@ def resize(tf, batch, size, channels):
         return (grey - mean) * 1.5 + blurred, tf.sqrt(edges + 1e-3), planes
 
     return run, [
-        (batch, size, size, channels),
-        (size * 2, size),
-        (size * 2, size),
-        (channels,),
-    ]
+        (batch, size, size, channels), (size * 2, size), (size * 2, size), (channels,),
+    ]  # fmt: skip
 
 
 def autoencoder(tf, batch, size, width):
@@ -114,12 +98,9 @@ def autoencoder(tf, batch, size, width):
         return out, tf.reduce_mean(tf.square(out - x), [1, 2, 3])
 
     return run, [
-        (batch, size, size, 3),
-        (4, 4, 3, width),
-        (4, 4, width, width * 2),
-        (4, 4, width, width * 2),
-        (4, 4, 3, width * 2),
-    ]
+        (batch, size, size, 3), (4, 4, 3, width), (4, 4, width, width * 2),
+        (4, 4, width, width * 2), (4, 4, 3, width * 2),
+    ]  # fmt: skip
 
 
 def stencil(tf, rows, columns):

@@ -68,14 +68,9 @@ def graph(tf, nodes, edges, width):
         return logits, messages, z, tf.reduce_max(z, 0)
 
     return run, [
-        (nodes, width),
-        (nodes, nodes),
-        (edges, 'int'),
-        (edges, 'int'),
-        (width, width),
-        (width * 2, width),
-        (width, width),
-    ]
+        (nodes, width), (nodes, nodes), (edges, 'int'), (edges, 'int'), (width, width),
+        (width * 2, width), (width, width),
+    ]  # fmt: skip
 
 
 def signal(tf, batch, length, taps):
@@ -92,12 +87,9 @@ def signal(tf, batch, length, taps):
         return decibels, smooth, energy, tf.transpose(power, [0, 2, 1])
 
     return run, [
-        (batch, length),
-        (taps,),
-        (taps, taps // 2),
-        (taps, taps // 2),
+        (batch, length), (taps,), (taps, taps // 2), (taps, taps // 2),
         (5, taps // 2, 32),
-    ]
+    ]  # fmt: skip
 
 
 def layout(tf, rows, columns, depth):
@@ -114,10 +106,8 @@ def layout(tf, rows, columns, depth):
         return swapped, turned, flat, halves, minor, major
 
     return run, [
-        (rows, columns, depth),
-        (rows * 8, columns * 8),
-        (columns * 8, rows * 8),
-    ]
+        (rows, columns, depth), (rows * 8, columns * 8), (columns * 8, rows * 8),
+    ]  # fmt: skip
 
 
 TABLE = {

@@ -98,12 +98,6 @@ def slots_of(node: int, instruction: Instruction) -> List[Slot]:
     return slots
 
 
-def vector(slot: Slot, choice: int) -> List[int]:
-    """Returns the six values that a configuration has for a slot."""
-    listed = slot.layouts[choice][: slot.written]
-    return [*listed, *[-1] * (WIDTH - len(listed))]
-
-
 def _usual(dims: Tuple[int, ...], layouts: Sequence[Layout]) -> int:
     """Of the layouts that keep the last dimension fastest, the least padded."""
     kept = [l for l in layouts if l[0] == len(dims) - 1]

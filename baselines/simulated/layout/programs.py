@@ -8,6 +8,7 @@ Every name begins with `sim_` and spells out all parameters; which split a
 program belongs to follows from its name alone, so that no program can be in two.
 """
 
+import functools
 import hashlib
 from typing import Callable, Dict, List, NamedTuple, Tuple
 
@@ -95,55 +96,46 @@ def draw_programs(source: str, split: str, count: int, seed: int) -> List[Progra
     return list(found.values())
 
 
+# What sizes are drawn from; a transformer's width is of one head.
+_IMAGES = dict(
+    stages=(2, 3, 4), depth=(1, 2, 3, 4), batch=(4, 8, 16, 32, 64, 128),
+    side=(32, 48, 56, 64), width=(24, 32, 48, 64, 96),
+)  # fmt: skip
+_TOKENS = dict(
+    depth=(2, 3, 4, 6, 8), batch=(4, 8, 16, 32), length=(32, 64, 100, 128, 192),
+    heads=(2, 4, 6, 8, 12), width=(32, 48, 64), words=(4000, 8000, 16000),
+)  # fmt: skip
+_SIZES: Dict[str, Dict[str, Tuple[int, ...]]] = {
+    'recurrent': dict(
+        layers=(2, 3, 4, 5, 6), batch=(8, 16, 20, 64, 128), length=(16, 24, 35, 50),
+        hidden=(128, 200, 256, 384, 512), words=(1000, 4000, 8000, 10000)),
+    'convnet': _IMAGES,
+    'bottleneck': _IMAGES,
+    'pyramid': dict(
+        levels=(2, 3, 4), depth=(1, 2, 3), batch=(2, 4, 8, 16), side=(64, 96, 128),
+        width=(16, 24, 32, 48)),
+    'mixer': dict(
+        depth=(2, 4, 6, 8), batch=(8, 16, 32, 64), patches=(64, 100, 144, 196),
+        width=(96, 192, 256, 384, 512), tokens=(48, 64, 96, 128, 192)),
+    'transformer': _TOKENS,
+    'decoder': _TOKENS,
+    'albert': _TOKENS,
+}  # fmt: skip
+
+
 def _draw(rng: np.random.Generator, family: str) -> Program:
-    def pick(*values):
-        return int(values[rng.integers(len(values))])
+    def pick(values):
+        return values[rng.integers(len(values))]
 
     training = bool(rng.random() < 0.6)
-    if family == 'recurrent':
-        sizes = dict(
-            layers=pick(2, 3, 4, 5, 6),
-            batch=pick(8, 16, 20, 64, 128),
-            length=pick(16, 24, 35, 50),
-            hidden=pick(128, 200, 256, 384, 512),
-            words=pick(1000, 4000, 8000, 10000),
-        )
-    elif family in ('convnet', 'bottleneck'):
-        sizes = dict(
-            stages=pick(2, 3, 4),
-            depth=pick(1, 2, 3, 4),
-            batch=pick(4, 8, 16, 32, 64, 128),
-            side=pick(32, 48, 56, 64),
-            width=pick(24, 32, 48, 64, 96),
-        )
-    elif family == 'pyramid':
-        sizes = dict(
-            levels=pick(2, 3, 4),
-            depth=pick(1, 2, 3),
-            batch=pick(2, 4, 8, 16),
-            side=pick(64, 96, 128),
-            width=pick(16, 24, 32, 48),
-        )
-    elif family == 'mixer':
-        sizes = dict(
-            depth=pick(2, 4, 6, 8),
-            batch=pick(8, 16, 32, 64),
-            patches=pick(64, 100, 144, 196),
-            width=pick(96, 192, 256, 384, 512),
-            tokens=pick(48, 64, 96, 128, 192),
-        )
-    else:
-        heads = pick(2, 4, 6, 8, 12)
-        sizes = dict(
-            depth=pick(2, 3, 4, 6, 8),
-            batch=pick(4, 8, 16, 32),
-            length=pick(32, 64, 100, 128, 192),
-            heads=heads,
-            width=heads * pick(32, 48, 64),
-            words=pick(4000, 8000, 16000),
-        )
-    optimizer = ('momentum', 'adam')[rng.integers(2)]
-    dtype = ('f32', 'f32', 'bf16')[rng.integers(3)]
+    sizes = dict(_SIZES[family])
+    # Heads come first, so that a seed gives the same programs as ever.
+    for name in sorted(sizes, key=lambda name: name != 'heads'):
+        sizes[name] = pick(sizes[name])
+    if 'heads' in sizes:
+        sizes['width'] *= sizes['heads']
+    optimizer = pick(('momentum', 'adam'))
+    dtype = pick(('f32', 'f32', 'bf16'))
     return Program(family, training, optimizer, dtype, tuple(sizes.items()))
 
 
@@ -157,10 +149,6 @@ def _convnet(net, stages, depth, batch, side, width, bottleneck=False):
             stride = 2 if stage and not block else 1
             x = layers.residual_block(net, x, width << stage, stride, bottleneck)
     return layers.dense(net, _mean(net, x, [1, 2]), 1000)
-
-
-def _bottleneck(net, **sizes):
-    return _convnet(net, bottleneck=True, **sizes)
 
 
 def _pyramid(net, levels, depth, batch, side, width):
@@ -205,10 +193,6 @@ def _transformer(net, depth, batch, length, heads, width, words, decoder=False):
     return layers.dense(net, _mean(net, x, [1]), 1000)
 
 
-def _decoder(net, **sizes):
-    return _transformer(net, decoder=True, **sizes)
-
-
 def _albert(net, depth, batch, length, heads, width, words):
     """A transformer with narrow embeddings."""
     x = layers.dense(net, layers.embedding(net, batch, length, words, 128), width)
@@ -227,9 +211,9 @@ def _recurrent(net, layers_, batch, length, hidden, words):
 
 _NETWORKS: Dict[str, Callable] = {
     'albert': _albert,
-    'bottleneck': _bottleneck,
+    'bottleneck': functools.partial(_convnet, bottleneck=True),
     'convnet': _convnet,
-    'decoder': _decoder,
+    'decoder': functools.partial(_transformer, decoder=True),
     'mixer': _mixer,
     'pyramid': _pyramid,
     'recurrent': lambda net, layers, **sizes: _recurrent(net, layers, **sizes),

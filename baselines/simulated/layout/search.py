@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List
 
 import numpy as np
 
-from baselines.simulated.layout.layouts import WIDTH, Slot, vector
+from baselines.simulated.layout.layouts import WIDTH, Slot
 
 SEARCHES = ('random', 'default')
 
@@ -101,8 +101,9 @@ def features(slots: List[Slot], choices: np.ndarray) -> np.ndarray:
     most = max(len(s.layouts) for s in slots)
     table = np.full((len(slots), most, WIDTH), -1, np.int8)
     for i, slot in enumerate(slots):
-        for choice in range(len(slot.layouts)):
-            table[i, choice] = vector(slot, choice)
+        for choice, layout in enumerate(slot.layouts):
+            listed = layout[: slot.written]
+            table[i, choice, : len(listed)] = listed
     nodes = np.array([s.node for s in slots])
     tensors = np.array([s.tensor for s in slots])
     found = np.full((len(choices), nodes[-1] + 1, 3, WIDTH), -1, np.int8)

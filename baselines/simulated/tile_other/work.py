@@ -207,30 +207,12 @@ class Job(workload.Work):
         machine = self._machine
         side = machine.matrix_side
         left, right = (op.shape for op in product.operands)
-        out = product.shape
-        part = traffic.physical(tiling.part(out), out)
-        weights = tiling.part(right)
-        window = np.ones(len(part))
-        if product.opcode == 'dot':
-            batch = part[:, 2:].prod(axis=1)
-            rows, columns = part[:, 1], part[:, 0]
-            depth_axis = self._space.contracted[-1]
-            depth = np.minimum(
-                tiling.tiles[:, depth_axis], self._space.sizes[depth_axis]
-            )
-            right_turned = right.axes[right.layout[0]].axis == depth_axis
-            left_turned = left.axes[left.layout[0]].axis != depth_axis
-        else:
-            numbers = product.convolution
-            batch = np.ones(len(part))
-            window = weights[:, list(numbers.kernel_spatial)].prod(axis=1)
-            depth = weights[:, numbers.kernel_input]
-            columns = part[:, 0]
-            rows = part[:, 2:].prod(axis=1) * (
-                -(-part[:, 1] // tpu.SUBLANES) * tpu.SUBLANES
-            )
-            right_turned = right.layout[0] == numbers.kernel_input
-            left_turned = left.layout[0] != numbers.input_feature
+        rows, depth, columns, repeats = workload.product_sizes(product, tiling)
+        is_dot, one = product.opcode == 'dot', np.ones(len(rows))
+        batch, window = (repeats, one) if is_dot else (one, repeats)
+        summed = self._space.contracted[-1]
+        left_turned = left.axes[left.layout[0]].axis != summed
+        right_turned = right.axes[right.layout[0]].axis == summed
         # Narrow inputs: several window positions side by side in one pass.
         folded = np.clip(side // np.maximum(depth, 1), 1, window)
         positions = np.ceil(window / folded)
