@@ -15,6 +15,7 @@ families: every other pass is what is measured, and the rest judge.  Settings of
 """
 
 import argparse
+import collections
 import dataclasses
 import json
 import os
@@ -27,8 +28,8 @@ import numpy as np
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from baselines import command_line
-from baselines.hlo import protos
 from baselines.measuring import builtin
+from baselines.measuring import collection
 from baselines.measuring import machine
 from baselines.measuring import packaged
 from baselines.measuring import programs
@@ -74,9 +75,8 @@ def false_claims(count: int, seed: int, limits: session_lib.Limits) -> None:
         with session_lib.Session(os.path.join(folder, 'journal'), limits) as session:
             for name in rng.permutation(list(builtin.table())):
                 program = builtin.load(str(name))
-                content = session.optimise(program.module.SerializeToString())
-                module = protos.protos().HloModuleProto.FromString(content)
-                items = tiles.items_of(module, program.name, set(), {})
+                skipped = collections.Counter()
+                items = collection.items_of(program, 'tile', session, set(), skipped)
                 item = items[rng.integers(len(items))]
                 found = _of_copies(item, session, seed)
                 claimed += found.claimed

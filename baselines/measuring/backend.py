@@ -6,7 +6,6 @@ outputs = program.run(program.place(arrays))
 """
 
 import importlib.metadata
-import os
 import re
 from typing import Any, List, Sequence
 
@@ -16,6 +15,17 @@ INSTALL = 'pip install -e .[measure]'
 
 # What makes times comparable: one thread.
 FLAGS = '--xla_cpu_multi_thread_eigen=false'
+
+# What a worker is started with.
+VARIABLES = {
+    'XLA_FLAGS': FLAGS,
+    'OMP_NUM_THREADS': '1',
+    'TF_CPP_MIN_LOG_LEVEL': '3',
+    # Freed memory is kept: page faults of every new output would be timed.
+    'MALLOC_MMAP_THRESHOLD_': str(4 << 30),
+    'MALLOC_TRIM_THRESHOLD_': str(16 << 30),
+    'MALLOC_TOP_PAD_': str(64 << 20),
+}
 
 # Passes that put calls of a library, or two operations, in place of one.
 _REWRITERS = 'tree_reduction_rewriter,onednn-matmul-rewriter'
@@ -39,20 +49,6 @@ def require() -> None:
         raise ValueError(
             f'measuring needs jaxlib, which is not installed; run {INSTALL}'
         )
-
-
-def environment() -> dict:
-    """Returns the environment variables that a worker is started with."""
-    return {
-        **os.environ,
-        'XLA_FLAGS': FLAGS,
-        'OMP_NUM_THREADS': '1',
-        'TF_CPP_MIN_LOG_LEVEL': '3',
-        # Freed memory is kept: page faults of every new output would be timed.
-        'MALLOC_MMAP_THRESHOLD_': str(4 << 30),
-        'MALLOC_TRIM_THRESHOLD_': str(16 << 30),
-        'MALLOC_TOP_PAD_': str(64 << 20),
-    }
 
 
 class Program:

@@ -14,17 +14,7 @@ import os
 import resource
 import sys
 import time
-from typing import (
-    Any,
-    Callable,
-    Counter,
-    Dict,
-    Iterator,
-    List,
-    Optional,
-    Sequence,
-    Tuple,
-)
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 import tqdm
@@ -47,6 +37,9 @@ LEAST_TAU = 0.6
 SPLITS = ('train', 'valid', 'test')
 # Where the splits of a collection are below its folder, as trainings expect it.
 FOLDERS = {'tile': '', 'layout': 'xla/random'}
+
+
+_Reasons = collections.Counter  # reason -> how many
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,11 +65,6 @@ class Options:
         """Seconds that are left."""
         return self.began + self.minutes * 60 - time.monotonic()
 
-    @property
-    def clock(self) -> str:
-        """See `timing.Protocol`."""
-        return 'wall' if self.limits.platform == 'gpu' else 'cpu'
-
 
 @dataclasses.dataclass
 class Report:
@@ -87,9 +75,13 @@ class Report:
     noisy: int = 0  # of the kernels, those that are marked and set apart
     left: int = 0  # kernels that time did not suffice for
     # reason -> how many kernels or instructions
-    skipped: Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    skipped: collections.Counter[str] = dataclasses.field(
+        default_factory=collections.Counter
+    )
     # reason -> how many configurations
-    dropped: Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    dropped: collections.Counter[str] = dataclasses.field(
+        default_factory=collections.Counter
+    )
     # programs that could not be used, a line each
     failed: List[str] = dataclasses.field(default_factory=list)
     # Kendall's tau between halves of the passes, of each kernel
@@ -190,7 +182,6 @@ def collect(
 
 def _plan(sources, load, options, session, report) -> list:
     """Returns what is to be measured."""
-    items_of = {'tile': tiles.items_of, 'layout': layouts.items_of}[options.task]
     found, seen, names = [], set(), set()
     for number, source in enumerate(sources):
         if options.left < 0:
@@ -203,17 +194,32 @@ def _plan(sources, load, options, session, report) -> list:
             if program.name in names:
                 raise ValueError(f'two programs are called {program.name!r}')
             names.add(program.name)
-            module = program.module
-            if options.task == 'tile':
-                content = session.optimise(module.SerializeToString())
-                module = protos.protos().HloModuleProto.FromString(content)
-            found += items_of(module, program.name, seen, report.skipped)
+            found += items_of(program, options.task, session, seen, report.skipped)
         except (ValueError, OSError, session_lib.WorkerError) as error:
             text = str(error)
             report.failed.append(text if source in text else f'{source}: {text}')
     if not found and report.failed:
         raise ValueError(report.failed[0])
     return found
+
+
+def items_of(
+    program: programs_lib.Program,
+    task: str,
+    session: session_lib.Session,
+    seen: set,
+    skipped: _Reasons,
+) -> list:
+    """Returns what of a program can be measured; see `tiles.items_of`.
+
+    Raises:
+        session_lib.WorkerError: XLA cannot compile it.
+    """
+    if task == 'layout':
+        return layouts.items_of(program.module, program.name, seen, skipped)
+    content = session.optimise(program.module.SerializeToString())
+    module = protos.protos().HloModuleProto.FromString(content)
+    return tiles.items_of(module, program.name, seen, skipped)
 
 
 def assign_splits(
@@ -286,7 +292,7 @@ def _measure(item, split, options, session, folder, report, seconds) -> None:
     digest = int(hashlib.sha256(item.name.encode()).hexdigest()[:8], 16)
     rng = np.random.default_rng([options.seed, digest])
     batch = item.batch(rng, options.configs)
-    protocol = timing.Protocol(*options.passes, *seconds, clock=options.clock)
+    protocol = timing.Protocol(*options.passes, *seconds, clock=options.limits.clock)
     modules = [batch.module(i) for i in range(len(batch.described))]
     skip = folder.crashed.get(item.name, ())
     try:
@@ -410,7 +416,7 @@ class _Folder:
             'collection': self._about,
             'machine': machine.describe(options.limits.core),
             'protocol': {
-                'clock': options.clock,
+                'clock': options.limits.clock,
                 'runs': timing.RUNS,
                 'least_passes': options.passes[0],
                 'most_passes': options.passes[1],

@@ -54,7 +54,7 @@ class Unsupported(Exception):
 
 def cut(
     module: Any, program: str, least_elements: int = 1
-) -> Tuple[List[Kernel], Dict[str, int]]:
+) -> Tuple[List[Kernel], collections.Counter[str]]:
     """Returns the distinct kernels of an optimised module, in its order.
 
     Args:
@@ -66,7 +66,7 @@ def cut(
         The kernels, and how many instructions were passed over, by reason.
     """
     found: Dict[str, Kernel] = {}
-    skipped: Dict[str, int] = collections.Counter()
+    skipped: collections.Counter[str] = collections.Counter()
     for computation in _running(module):
         for pieces in _groups(module, computation):
             try:
@@ -84,7 +84,7 @@ def cut(
             proto.name = program
             name = f'{program}_{digest}'
             found.setdefault(name, Kernel(name, proto, pieces[-1].name))
-    return list(found.values()), dict(skipped)
+    return list(found.values()), skipped
 
 
 def entry_of(module: Any) -> Any:

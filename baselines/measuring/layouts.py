@@ -5,6 +5,7 @@ of dimensions for its output and operands, or leaves it to XLA.  What is given i
 written into the program as a LayoutConstraint, which XLA keeps to by copying.
 """
 
+import collections
 import dataclasses
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
@@ -102,12 +103,12 @@ class LayoutItem(kernels.Kernel):
 
 
 def items_of(
-    module: Any, program: str, seen: set, skipped: Dict[str, int]
+    module: Any, program: str, seen: set, skipped: collections.Counter[str]
 ) -> List[LayoutItem]:
     """Returns a program as the only item; none, if it has nothing to configure."""
     nodes = configurable(module)
     if not nodes:
-        skipped['nothing to configure'] = skipped.get('nothing to configure', 0) + 1
+        skipped['nothing to configure'] += 1
         return []
     return [LayoutItem(program, module, module.name, nodes)]
 

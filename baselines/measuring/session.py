@@ -9,7 +9,6 @@ import dataclasses
 import json
 import multiprocessing
 import os
-import pathlib
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from typing import Any, Dict, List, Optional, Sequence
 
 import numpy as np
 
+from baselines import command_line
 from baselines import files
 from baselines.measuring import backend
 from baselines.measuring import selftest
@@ -58,6 +58,11 @@ class Limits:
     memory_gb: float = 12  # of memory
     seconds: float = 600  # that one compilation, or all passes, may take
     platform: str = 'cpu'  # 'cpu' or 'gpu'
+
+    @property
+    def clock(self) -> str:
+        """See `timing.Protocol`."""
+        return 'wall' if self.platform == 'gpu' else 'cpu'
 
 
 class Session:
@@ -186,17 +191,13 @@ class Session:
         raise _Died(died)
 
     def _start(self) -> None:
-        environment = backend.environment()
-        root = str(pathlib.Path(__file__).parents[2])
-        known = environment.get('PYTHONPATH')
-        environment['PYTHONPATH'] = os.pathsep.join(filter(None, [root, known]))
         self._pipe, theirs = multiprocessing.Pipe()
         self._process = subprocess.Popen(
             [sys.executable, '-m', 'baselines.measuring.worker', str(theirs.fileno())],
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=self._log,
-            env=environment,
+            env={**command_line.environment(), **backend.VARIABLES},
             pass_fds=[theirs.fileno()],
             start_new_session=True,  # Ctrl-C is ours to handle
         )

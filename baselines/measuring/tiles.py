@@ -1,5 +1,6 @@
 """Kernels and their tile configurations as things to measure, and as records."""
 
+import collections
 import dataclasses
 from typing import Any, Callable, Dict, List, Sequence
 
@@ -99,7 +100,7 @@ def timed(tuning: Any, times: Any) -> Any:
 
 
 def items_of(
-    module: Any, program: str, seen: set, skipped: Dict[str, int]
+    module: Any, program: str, seen: set, skipped: collections.Counter[str]
 ) -> List[TileItem]:
     """Returns the kernels of an optimised module that can be tiled.
 
@@ -110,21 +111,17 @@ def items_of(
         skipped: counts what is left out, by reason.
     """
     found, reasons = kernels.cut(module, program, LEAST_ELEMENTS)
-    for reason, count in reasons.items():
-        skipped[reason] = skipped.get(reason, 0) + count
+    skipped.update(reasons)
     items = []
     for kernel in found:
         digest = kernel.name.rpartition('_')[2]
         plan = tiling.Plan(kernel.module)
         output, reduced = plan.tileable()
-        reason = ''
         if digest in seen:
-            reason = 'kernel of another program too'
+            skipped['kernel of another program too'] += 1
         elif not any(output + reduced):
-            reason = f'nothing to tile: {plan.root.opcode}'
-        seen.add(digest)
-        if reason:
-            skipped[reason] = skipped.get(reason, 0) + 1
+            skipped[f'nothing to tile: {plan.root.opcode}'] += 1
         else:
             items.append(TileItem(kernel.name, kernel.module, kernel.origin))
+        seen.add(digest)
     return items

@@ -6,7 +6,6 @@ Each trial is a process of its own, so whatever becomes of it, the next one star
 import dataclasses
 import json
 import os
-import pathlib
 import select
 import signal
 import subprocess
@@ -134,7 +133,7 @@ class _Attempt:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env=environment(),
+                env=command_line.environment(),
                 start_new_session=True,  # Ctrl-C is ours to handle
             )
         patience = 0.0
@@ -250,16 +249,9 @@ def start(order: Order) -> subprocess.Popen:
     """Starts a process that works on an order."""
     return subprocess.Popen(
         [sys.executable, '-m', 'baselines.sweeps.worker', json.dumps(vars(order))],
-        env=environment(),
+        env=command_line.environment(),
         stdin=subprocess.DEVNULL,
     )
-
-
-def environment() -> Dict[str, str]:
-    """The variables of a process that imports this package."""
-    root = str(pathlib.Path(__file__).resolve().parents[2])
-    known = os.environ.get('PYTHONPATH')
-    return {**os.environ, 'PYTHONPATH': os.pathsep.join(filter(None, [root, known]))}
 
 
 def main(argv: Optional[List[str]] = None) -> int:

@@ -1,5 +1,6 @@
 """Programs in, faster configurations out: a model proposes, the clock disposes."""
 
+import collections
 import dataclasses
 import json
 import os
@@ -13,16 +14,13 @@ import tqdm
 from baselines import files
 from baselines import text
 from baselines.extraction import outcomes
-from baselines.hlo import protos
-from baselines.measuring import layouts
+from baselines.measuring import collection
 from baselines.measuring import programs as programs_lib
 from baselines.measuring import search
 from baselines.measuring import session as session_lib
-from baselines.measuring import tiles
 from baselines.measuring import tuning
 
 _ROUNDS = 3
-_ITEMS = {'tile': tiles.items_of, 'layout': layouts.items_of}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,20 +90,17 @@ def _tune(item, score, options, session) -> tuning.Tuned:
         options.measure,
         options.seed,
         rounds=_ROUNDS if online else 1,
-        clock='wall' if options.limits.platform == 'gpu' else 'cpu',
+        clock=options.limits.clock,
     )
     return tuning.write_modules(found, batch, options.output)
 
 
 def _items(program, options, session) -> List[Any]:
-    module, skipped = program.module, {}
-    if options.task == 'tile':
-        try:
-            content = session.optimise(module.SerializeToString())
-        except session_lib.WorkerError as error:
-            raise ValueError(f'XLA cannot compile {program.name}: {error}') from error
-        module = protos.protos().HloModuleProto.FromString(content)
-    items = _ITEMS[options.task](module, program.name, set(), skipped)
+    skipped: collections.Counter[str] = collections.Counter()
+    try:
+        items = collection.items_of(program, options.task, session, set(), skipped)
+    except session_lib.WorkerError as error:
+        raise ValueError(f'XLA cannot compile {program.name}: {error}') from error
     if not items:
         why = ', '.join(f'{n} {reason}' for reason, n in skipped.items())
         raise ValueError(f'{program.name}: nothing to tune ({why or "no kernels"})')
