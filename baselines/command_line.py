@@ -7,11 +7,10 @@ is a defect of ours and keeps its traceback.
 
 import argparse
 import os
-import pathlib
 import shlex
 import shutil
 import sys
-from typing import Any, Callable, Dict, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence
 
 from baselines import config
 from baselines import text
@@ -52,13 +51,6 @@ def start_tensorflow() -> None:
         threading.set_intra_op_parallelism_threads(max(1, cores // 2))
     if not os.environ.get('TF_NUM_INTEROP_THREADS'):
         threading.set_inter_op_parallelism_threads(cores)
-
-
-def environment() -> Dict[str, str]:
-    """Returns the variables of a process that is to import this package."""
-    root = str(pathlib.Path(__file__).resolve().parents[1])
-    known = os.environ.get('PYTHONPATH')
-    return {**os.environ, 'PYTHONPATH': os.pathsep.join(filter(None, [root, known]))}
 
 
 def refuse_arguments(argv: Sequence[str]) -> None:

@@ -5,12 +5,13 @@ import contextlib
 import errno
 import fcntl
 import os
+import pathlib
 import shutil
 import socket
 import stat
 import tempfile
 import time
-from typing import IO, BinaryIO, Iterator, Optional, Pattern
+from typing import IO, BinaryIO, Dict, Iterator, Optional, Pattern
 
 
 def expand(path: str) -> str:
@@ -207,3 +208,10 @@ def _sync_folder(folder: str) -> None:
     """Makes a rename durable; a no-op where folders cannot be synced."""
     with contextlib.suppress(OSError), _opened(os.path.realpath(folder)) as handle:
         os.fsync(handle)
+
+
+def environment() -> Dict[str, str]:
+    """Returns the variables of a process that is to import this package."""
+    root = str(pathlib.Path(__file__).resolve().parents[1])
+    known = os.environ.get('PYTHONPATH')
+    return {**os.environ, 'PYTHONPATH': os.pathsep.join(filter(None, [root, known]))}

@@ -74,14 +74,8 @@ class Report:
     configs: int = 0  # configurations in them
     noisy: int = 0  # of the kernels, those that are marked and set apart
     left: int = 0  # kernels that time did not suffice for
-    # reason -> how many kernels or instructions
-    skipped: collections.Counter[str] = dataclasses.field(
-        default_factory=collections.Counter
-    )
-    # reason -> how many configurations
-    dropped: collections.Counter[str] = dataclasses.field(
-        default_factory=collections.Counter
-    )
+    skipped: _Reasons = dataclasses.field(default_factory=_Reasons)  # kernels
+    dropped: _Reasons = dataclasses.field(default_factory=_Reasons)  # configurations
     # programs that could not be used, a line each
     failed: List[str] = dataclasses.field(default_factory=list)
     # Kendall's tau between halves of the passes, of each kernel

@@ -16,7 +16,6 @@ from typing import Any, Dict, List, Optional, Sequence
 
 import numpy as np
 
-from baselines import command_line
 from baselines import files
 from baselines.measuring import backend
 from baselines.measuring import selftest
@@ -197,7 +196,7 @@ class Session:
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=self._log,
-            env={**command_line.environment(), **backend.VARIABLES},
+            env={**files.environment(), **backend.VARIABLES},
             pass_fds=[theirs.fileno()],
             start_new_session=True,  # Ctrl-C is ours to handle
         )

@@ -133,7 +133,7 @@ class _Attempt:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env=command_line.environment(),
+                env=files.environment(),
                 start_new_session=True,  # Ctrl-C is ours to handle
             )
         patience = 0.0
@@ -249,7 +249,7 @@ def start(order: Order) -> subprocess.Popen:
     """Starts a process that works on an order."""
     return subprocess.Popen(
         [sys.executable, '-m', 'baselines.sweeps.worker', json.dumps(vars(order))],
-        env=command_line.environment(),
+        env=files.environment(),
         stdin=subprocess.DEVNULL,
     )
 
