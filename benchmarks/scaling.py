@@ -1,23 +1,26 @@
-"""Seconds, bytes and memory of each job at 1, 2, 4 and 8 times the size, and what they
-add up to for collections that are larger.
+"""Core seconds, bytes and memory of each job at 1, 2, 4 and 8 times the size, and what
+they add up to for collections that are larger.
 
-    python benchmarks/scaling.py            # simulated data; some minutes
+    python benchmarks/scaling.py            # simulated data; 17 minutes on busy cores
     python benchmarks/scaling.py --record   # and keep the figures
 
-A job is linear if a unit of it costs the same at every size, up to what starting it
-costs.  What it costs at the largest size goes into the plan of docs/scaling.md, whose
-formulas are `plan`.
+A job is linear if a unit of it costs the same at every size.  Twice the size is every
+graph twice, under two names, so that what differs is the number and not the graphs;
+whether layouts cost in proportion to nodes is seen from small and large programs.
+What a unit costs at the largest size goes into the plan of docs/scaling.md, whose
+formulas are `plan`.  Seconds are those of the process on its cores.
 """
 
 import argparse
 import itertools
+import math
 import os
 import pathlib
 import resource
 import sys
 import tempfile
 import time
-from typing import Dict, List
+from typing import Any, Dict, List, Sequence
 
 import numpy as np
 
@@ -33,12 +36,13 @@ from baselines import text
 # the plan does not hold.
 _TOLERANCE = 1.25
 _SIZES = (1, 2, 4, 8)
-# Graphs at size 1, and configurations of each.
-_GRAPHS = {'tile': 50, 'layout': 2}
-_LAYOUT_CONFIGS = 400
-_FILES, _RUNS = 100, 300
+# Graphs at size 1, and configurations of each program.
+_GRAPHS = {'tile': 50, 'layout': 6}
+_CONFIGS = {'few': 500, 'layout': 4000}
+_FILES, _RUNS = 200, 300
+_SUBFOLDERS = {'tile': '', 'layout': 'xla/random'}
 _MODELS = {'tile': 'EarlyJoinSAGE', 'layout': 'ResModel'}
-_STEPS = 40
+_EPOCHS = 2  # of the largest size; as many steps at the others
 
 # TpuGraphs, arXiv:2308.13490: pairs, graphs to train on, and nodes of a graph (of
 # layouts: of the nlp collections, which have 95 % of the pairs).
@@ -50,6 +54,7 @@ _BATCH = {'tile': 10, 'layout': 2}
 # again at 1/3 of them: 1/9 + (1/3) (1/3 - 1/9) + (1/9) (1 - 1/3).
 _SWEPT = 1 / 9 + (1 / 3) * (1 / 3 - 1 / 9) + (1 / 9) * (1 - 1 / 3)
 _TRIALS = 60
+_CORES = 16  # of a machine
 
 
 def measure_extraction(size: int) -> Dict[str, float]:
@@ -62,87 +67,111 @@ def measure_extraction(size: int) -> Dict[str, float]:
         raw = pathlib.Path(folder, 'raw')
         clusters.make(raw, _FILES * size)
         options = extractor.Options(os.path.join(folder, 'out'), 'tile')
-        began = time.perf_counter()
+        began = time.process_time()
         for path in sorted(raw.iterdir()):
             extractor.extract_file(str(path), options)
-        seconds = time.perf_counter() - began
+        seconds = time.process_time() - began
     return {'extract_us_per_run': seconds / (_FILES * size * _RUNS) * 1e6}
 
 
-def measure_training(task: str, size: int) -> Dict[str, float]:
-    """Packs, trains and scores simulated graphs, of `size` times the number."""
-    command_line.start_tensorflow()
-    from baselines import config
+def simulate(folder: pathlib.Path) -> Dict[str, List[pathlib.Path]]:
+    """Writes kernels, and the same programs with many and with few configurations.
+
+    Returns:
+        By name, the files of train, in the order of their nodes.
+    """
     from baselines.simulated.layout import dataset as programs
     from baselines.simulated.tile import dataset as kernels
+
+    made: Dict[str, Any] = {'tile': kernels.Kernels(_GRAPHS['tile'], 2, 2)}
+    for name, count in _CONFIGS.items():
+        made[name] = programs.Programs(
+            _GRAPHS['layout'], 1, 1, configs_min=count, configs_max=count
+        )
+    found = {}
+    for name, data in made.items():
+        data.write(str(folder / name), progress=False)
+        train = folder / name / _SUBFOLDERS.get(name, 'xla/random') / 'train'
+        found[name] = sorted(train.iterdir(), key=_nodes)
+    return found
+
+
+def _nodes(path: pathlib.Path) -> int:
+    with np.load(path) as content:
+        return len(content['node_opcode'])
+
+
+def measure_training(
+    task: str, graphs: Sequence[pathlib.Path], size: int
+) -> Dict[str, float]:
+    """Packs, trains on and scores `size` copies of graphs."""
+    command_line.start_tensorflow()
+    from baselines import config
     from baselines.tasks import layout
+    from baselines.tasks import opening
     from baselines.tasks import tile
 
-    count = _GRAPHS[task] * size
-    with tempfile.TemporaryDirectory() as folder:
-        data, cache = os.path.join(folder, 'data'), os.path.join(folder, 'cache')
-        places = dict(data_root=data, cache_dir=cache, out_dir=folder, epochs=1)
+    with tempfile.TemporaryDirectory(dir=graphs[0].parents[1]) as folder:
+        data, cache = pathlib.Path(folder, 'data'), os.path.join(folder, 'cache')
+        root = data / _SUBFOLDERS[task]
+        (root / 'train').mkdir(parents=True)
+        for path, copy in itertools.product(graphs, range(size)):
+            os.link(path, root / 'train' / f'{copy}_{path.name}')
+        for split in ('valid', 'test'):
+            (root / split).symlink_to(graphs[0].parents[1] / split)
+        began = time.process_time()
+        opening.STORES[task].open(str(root / 'train'), cache)
+        packing = time.process_time() - began
+        packed = sum(p.stat().st_size for p in pathlib.Path(cache).rglob('*.*'))
+
+        places = dict(data_root=str(data), cache_dir=cache, out_dir=folder)
         if task == 'tile':
-            kernels.Kernels(count, 2, 2).write(data, progress=False)
-            made = config.TileConfig(model=_MODELS[task], **places)
-            kind = tile.Training
+            training = tile.Training(config.TileConfig(model=_MODELS[task], **places))
         else:
-            configs = dict(configs_min=_LAYOUT_CONFIGS, configs_max=_LAYOUT_CONFIGS)
-            programs.Programs(count, 1, 1, **configs).write(data, progress=False)
-            made = config.LayoutConfig(
-                model=_MODELS[task], batch=_BATCH[task], keep_nodes=1000, **places
+            training = layout.Training(
+                config.LayoutConfig(
+                    model=_MODELS[task], batch=_BATCH[task], keep_nodes=1000, **places
+                )
             )
-            kind = layout.Training
-        began = time.perf_counter()
-        training = kind(made)
-        opened = time.perf_counter() - began
         train = training.stores['train']
         pairs = int(train.config_counts.sum())
-        packed = sum(p.stat().st_size for p in pathlib.Path(cache).rglob('*.*'))
-        # A second time the split is packed: what is left is opening it and a model.
-        began = time.perf_counter()
-        training = kind(made)
-        again = time.perf_counter() - began
         descent = training.learners[0]
         epoch = descent._epochs()
-        taken, seconds = -1, 0.0  # the first chunk, of 0, compiles
-        for chunk in itertools.chain.from_iterable(map(epoch, range(1000))):
-            began = time.perf_counter()
-            descent.trainer.run_chunk(chunk.packed, chunk.steps)
-            if taken >= 0:
-                seconds += time.perf_counter() - began
-                taken += chunk.steps
-            else:
-                taken = 0
-            if taken >= _STEPS:
-                break
+        steps, seconds = 0, 0.0
+        for number in range(1 + _EPOCHS * _SIZES[-1] // size):
+            for chunk in epoch(number):
+                began = time.process_time()
+                descent.trainer.run_chunk(chunk.packed, chunk.steps)
+                if number:  # the first compiles
+                    seconds += time.process_time() - began
+                    steps += chunk.steps
         list(training.scores(training.graphs['valid']))
-        began = time.perf_counter()
+        began = time.process_time()
         # Others may have opcodes that the model has not been made for.
         chosen = training.scores(training.graphs['train'], training.chosen)
         scored = sum(map(len, chosen))
-        scoring = time.perf_counter() - began
+        scoring = time.process_time() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {
         f'{task}_pairs': pairs,
         f'{task}_nodes_per_graph': float(np.diff(train.node_offsets).mean()),
-        f'{task}_pack_us_per_pair': max(opened - again, 0.0) / pairs * 1e6,
+        f'{task}_pack_us_per_pair': packing / pairs * 1e6,
         f'{task}_packed_bytes_per_pair': packed / pairs,
-        f'{task}_step_ms': seconds / taken * 1e3,
+        f'{task}_step_ms': seconds / steps * 1e3,
         f'{task}_score_us_per_pair': scoring / scored * 1e6,
         f'{task}_peak_mb': peak,
     }
 
 
 def plan(costs: Dict[str, float], times: float, epochs: int) -> List[List[str]]:
-    """What `times` TpuGraphs costs on one core: rows of task, job, and how much.
+    """What `times` TpuGraphs costs: rows of task, job, core hours, machines.
 
     Extracting, packing and scoring pass over every pair once.  A training takes a step
     for each batch of its graphs in every epoch, whatever their configurations are.
     Layouts are measured on smaller programs: packing, steps and scores are taken to
-    grow with the nodes.
+    grow with the nodes.  What a program costs beside its pairs is left out.
     """
-    rows = []
+    rows = [['', 'job', 'core hours', f'in a day, {_CORES} cores each']]
     for task, pairs in _PAIRS.items():
         pairs *= times
         larger = 1.0
@@ -150,22 +179,48 @@ def plan(costs: Dict[str, float], times: float, epochs: int) -> List[List[str]]:
             larger = _NODES[task] / costs['layout_nodes_per_graph']
         steps = epochs * times * _TRAINED_ON[task] / _BATCH[task]
         training = costs[f'{task}_step_ms'] * larger * steps / 1e3
-        hours = {
-            'pack': costs[f'{task}_pack_us_per_pair'] * larger * pairs / 1e6,
-            f'train {epochs} epochs': training,
-            f'sweep of {_TRIALS} trials': training * _TRIALS * _SWEPT,
-            'score every pair': costs[f'{task}_score_us_per_pair']
-            * larger
-            * pairs
-            / 1e6,
+        passes = {'pack': 'pack_us_per_pair', 'score every pair': 'score_us_per_pair'}
+        seconds = {
+            job: costs[f'{task}_{unit}'] * larger * pairs / 1e6
+            for job, unit in passes.items()
         }
+        seconds[f'train {epochs} epochs'] = training
+        seconds[f'sweep of {_TRIALS} trials'] = training * _TRIALS * _SWEPT
         if task == 'tile':
-            hours = {'extract': costs['extract_us_per_run'] * pairs / 1e6, **hours}
-        for job, seconds in hours.items():
-            rows.append([task, job, f'{seconds / 3600:,.1f} h'])
+            seconds['extract'] = costs['extract_us_per_run'] * pairs / 1e6
+        for job, total in seconds.items():
+            hours = total / 3600
+            machines = f'{math.ceil(hours / 24 / _CORES):,}'
+            if job.startswith(('train', 'pack')):  # not divided: docs/scaling.md
+                machines = f'1 core, {hours / 24:,.1f} days'
+            rows.append([task, job, f'{hours:,.1f}', machines])
         size = costs[f'{task}_packed_bytes_per_pair'] * larger * pairs / 1e9
-        rows.append([task, 'packed splits on disk', f'{size:,.1f} GB'])
+        rows.append([task, 'packed splits on disk', f'{size:,.1f} GB', ''])
     return rows
+
+
+def marginal(few: Dict[str, float], many: Dict[str, float]) -> Dict[str, float]:
+    """What a pair costs without its share of the program: the slope between both."""
+    pairs = many['layout_pairs'] - few['layout_pairs']
+    return {
+        name: (many[name] * many['layout_pairs'] - few[name] * few['layout_pairs'])
+        / pairs
+        for name in few
+        if name.endswith('_per_pair')
+    }
+
+
+def compared(columns: Dict[str, Dict[str, float]], names: Sequence[str]) -> str:
+    """A table of figures side by side; marks those that grow, last by first."""
+    rows = [['', *columns, 'last / first']]
+    for name in names:
+        values = [figures[name] for figures in columns.values()]
+        ratio = values[-1] / values[0]
+        is_unit = not name.endswith(('_pairs', '_graph'))
+        grows = ' grows' if is_unit and ratio > _TOLERANCE else ''
+        shown = [f'{v:,}' if isinstance(v, int) else f'{v:,.3g}' for v in values]
+        rows.append([name, *shown, f'{ratio:.2f}{grows}'])
+    return '\n'.join(text.table(rows, '<' + '>' * len(columns) + '<', rules=[1]))
 
 
 def main() -> int:
@@ -174,31 +229,44 @@ def main() -> int:
     parser.add_argument('--epochs', type=int, default=100)
     parser.add_argument('--record', action='store_true', help='keep the figures')
     args = parser.parse_args()
-    found = []
-    for size in _SIZES:
-        figures = results.alone(measure_extraction, size)
-        for task in _GRAPHS:
-            figures.update(results.alone(measure_training, task, size))
-        found.append(figures)
-        print(f'size {size}: done', flush=True)
-    rows = [['a unit costs', *(f'x {size}' for size in _SIZES), 'last / first']]
-    for name in found[0]:
-        values = [figures[name] for figures in found]
-        ratio = values[-1] / values[0] if values[0] else float('nan')
-        is_unit = not name.endswith('_pairs')
-        grows = is_unit and not ratio <= _TOLERANCE
-        rows.append(
-            [
-                name,
-                *(f'{value:,.3g}' if is_unit else f'{value:,}' for value in values),
-                f'{ratio:.2f}' + (' grows' if grows else ''),
-            ]
-        )
-    print('\n'.join(text.table(rows, '<>', rules=[1])))
+    sizes, halves = {}, {}
+    with tempfile.TemporaryDirectory() as folder:
+        graphs = simulate(pathlib.Path(folder))
+        for size in _SIZES:
+            figures = results.alone(measure_extraction, size)
+            for task in _GRAPHS:
+                found = results.alone(measure_training, task, graphs[task], size)
+                figures.update(found)
+            sizes[f'x {size}'] = figures
+            print(f'size {size}: done', flush=True)
+        middle = len(graphs['layout']) // 2
+        parts = {'small': graphs['layout'][:middle], 'large': graphs['layout'][middle:]}
+        for name, some in parts.items():
+            figures = results.alone(measure_training, 'layout', some, 1)
+            thousands = figures['layout_nodes_per_graph'] / 1000
+            halves[name] = {
+                'layout_nodes_per_graph': figures['layout_nodes_per_graph'],
+                **{
+                    f'{unit} per 1,000 nodes': figures[unit] / thousands
+                    for unit in figures
+                    if unit.endswith(('_us_per_pair', '_bytes_per_pair', '_step_ms'))
+                },
+            }
+        few = results.alone(measure_training, 'layout', graphs['few'], 1)
+    many = sizes[f'x {_SIZES[0]}']
+    largest = sizes[f'x {_SIZES[-1]}']
+    print(compared(sizes, list(largest)))
+    print('\nprograms of few and of many nodes')
+    print(compared(halves, list(halves['small'])))
+    print('\nthe same programs with few and with many configurations')
+    costs = {**largest, **marginal(few, many)}
+    columns = {'few': few, 'many': many, 'a pair alone': costs}
+    print(compared(columns, [name for name in few if name.endswith('_per_pair')]))
     for times in (1, 100):
-        print(f'\n{times} x TpuGraphs, hours on one core')
-        print('\n'.join(text.table(plan(found[-1], times, args.epochs), '<<>')))
-    results.show(found[-1], args.record)
+        print(f'\n{times} x TpuGraphs')
+        print('\n'.join(text.table(plan(costs, times, args.epochs), '<<>>')))
+    alone = {f'{name}_alone': value for name, value in marginal(few, many).items()}
+    results.show({**largest, **alone}, args.record)
     return 0
 
 
