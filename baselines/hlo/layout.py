@@ -2,7 +2,7 @@
 
 import collections
 import dataclasses
-from typing import Any, Callable, Counter, Dict, List, Optional, Tuple
+from typing import Any, Counter, Dict, List, Optional, Tuple
 
 import numpy as np
 
@@ -41,7 +41,7 @@ def extract_configs(tuning: Any, num_nodes: int) -> LayoutConfigs:
             nodes; the configurable nodes do not fit the graph; there is
             nothing usable.
     """
-    return _extract(tuning, num_nodes, _why_dropped, _check_time)
+    return _extract(tuning, num_nodes, measured=True)
 
 
 def extract_candidates(tuning: Any, num_nodes: int) -> LayoutConfigs:
@@ -49,12 +49,10 @@ def extract_candidates(tuning: Any, num_nodes: int) -> LayoutConfigs:
 
     Arguments and errors as in `extract_configs`, but runs need no measurement.
     """
-    return _extract(tuning, num_nodes, _why_no_candidate, lambda index, run: None)
+    return _extract(tuning, num_nodes, measured=False)
 
 
-def _extract(
-    tuning: Any, num_nodes: int, why_dropped: Callable, check: Callable
-) -> LayoutConfigs:
+def _extract(tuning: Any, num_nodes: int, measured: bool) -> LayoutConfigs:
     ids = np.array(tuning.config_index_to_node, np.uint64)
     if len(ids) and ids.max() >= num_nodes:
         raise ValueError(
@@ -64,7 +62,7 @@ def _extract(
     usable: List[Tuple[int, Any]] = []
     dropped: Counter[str] = collections.Counter()
     for index, run in enumerate(tuning.runs):
-        reason = why_dropped(run)
+        reason = _why_dropped(run, measured)
         if reason:
             dropped[reason] += 1
         else:
@@ -77,7 +75,10 @@ def _extract(
             'config_index_to_node is empty: no node has a layout to choose'
         )
     for index, run in usable:
-        check(index, run)
+        if measured and runs.time_of(run) <= 0:
+            raise ValueError(
+                f'run {index} took {runs.time_of(run)} ns; a usable run takes time'
+            )
         _check_run(index, run, len(ids))
     return LayoutConfigs(
         node_config_ids=ids.astype(np.int64),
@@ -87,23 +88,12 @@ def _extract(
     )
 
 
-def _why_no_candidate(run: Any) -> Optional[str]:
+def _why_dropped(run: Any, measured: bool) -> Optional[str]:
     if not run.HasField('module_config'):
         return 'without module configuration'
-    return 'error' if run.error else None
-
-
-def _why_dropped(run: Any) -> Optional[str]:
-    reason = _why_no_candidate(run)
-    if not reason and not run.HasField('profile'):
-        reason = 'without profile'
-    return reason
-
-
-def _check_time(index: int, run: Any) -> None:
-    time = runs.time_of(run)
-    if time <= 0:
-        raise ValueError(f'run {index} took {time} ns; a usable run takes time')
+    if run.error:
+        return 'error'
+    return 'without profile' if measured and not run.HasField('profile') else None
 
 
 def _check_run(index: int, run: Any, num_configurable: int) -> None:

@@ -115,15 +115,14 @@ def _nodes(inputs: _Inputs, predictor: prediction.Predictor) -> Dict[str, tf.Ten
 
 
 def _tile_scores(predictor: prediction.Predictor) -> Callable[[_Inputs], tf.Tensor]:
-    scorer = scoring.TileScorer.untraced(predictor.model)
+    most = scoring.cells_per_item(predictor.model)
 
     def score(inputs: _Inputs) -> tf.Tensor:
         nodes, edges = (
-            tf.shape(inputs['node_opcode'])[0],
-            tf.shape(inputs['edge_index']),
+            tf.shape(inputs[name])[0] for name in ('node_opcode', 'edge_index')
         )
         configs = tf.shape(inputs['config_feat'])[0]
-        items = scorer.slices(nodes, configs)
+        items = -(-configs // tf.maximum(most // nodes, 1)) if most else tf.constant(1)
         share, rest = configs // items, configs % items
         sizes = share + tf.cast(tf.range(items) < rest, tf.int32)
         same = tf.zeros([items], tf.int32)
@@ -138,11 +137,11 @@ def _tile_scores(predictor: prediction.Predictor) -> Callable[[_Inputs], tf.Tens
             'edge_start': same,
             'config_start': tf.cumsum(sizes, exclusive=True),
             'node_sizes': tf.fill([items, 1], nodes),
-            'edge_sizes': tf.fill([items, 1], edges[0]),
+            'edge_sizes': tf.fill([items, 1], edges),
             'configs_per_kernel': sizes,
             'tile_ids': tf.fill([items, 1], ''),
         }
-        return scorer.score_packed(packed)
+        return scoring.score_items(predictor.model, packed)
 
     return score
 

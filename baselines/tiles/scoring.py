@@ -52,7 +52,8 @@ class TileScorer:
         compiled: bool = True,
     ):
         self._graphs = graphs
-        self._take(model)
+        self._model = model
+        self._in_lists = getattr(model, 'scores_depend_on_list', False)
         if not compiled:
             self._score = self._score_one_by_one
             return
@@ -65,30 +66,6 @@ class TileScorer:
         else:
             if _runs(traced, _NOT_SIDE_BY_SIDE):
                 self._score = self._compiled(parallel_items=1)
-
-    def _take(self, model: tf.keras.Model) -> None:
-        self._forward = model.forward
-        self._in_lists = getattr(model, 'scores_depend_on_list', False)
-        self._cells = (
-            graphs_lib.CELLS_PER_ITEM if getattr(model, 'joins_early', True) else None
-        )
-
-    @classmethod
-    def untraced(cls, model: tf.keras.Model) -> 'TileScorer':
-        """One for `slices` and `score_packed` alone, to be traced by its user."""
-        scorer = cls.__new__(cls)
-        scorer._take(model)
-        return scorer
-
-    def slices(self, nodes: tf.Tensor, configs: tf.Tensor) -> tf.Tensor:
-        """In how many items a kernel is scored, see `TileGraphs.scoring_items`."""
-        if self._cells is None:
-            return tf.constant(1)
-        return -(-configs // tf.maximum(self._cells // nodes, 1))
-
-    def score_packed(self, packed: Dict[str, tf.Tensor]) -> tf.Tensor:
-        """Scores packed items, one after the other: float32 [configurations]."""
-        return self._score_items(packed, parallel_items=1)
 
     def of(self, graphs: graphs_lib.TileGraphs) -> 'TileScorer':
         """The same scorer for other kernels with as many columns; not compiled anew."""
@@ -114,7 +91,8 @@ class TileScorer:
             if self._in_lists:
                 yield from self._score_lists(group)
                 continue
-            scores = self._score(self._graphs.scoring_items(group, self._cells))
+            cells = cells_per_item(self._model)
+            scores = self._score(self._graphs.scoring_items(group, cells))
             yield from self._by_kernel(group, scores.numpy(), counts[some])
 
     def score_chosen(
@@ -152,7 +130,7 @@ class TileScorer:
 
     def _compiled(self, parallel_items: int):
         return tf.function(
-            lambda packed: self._score_items(packed, parallel_items),
+            lambda packed: score_items(self._model, packed, parallel_items),
             input_signature=[self._graphs.signature(batch=1)],
         )
 
@@ -161,30 +139,35 @@ class TileScorer:
         rows = []
         for item, configs in enumerate(packed['configs_per_kernel'].tolist()):
             graph, _ = graphs_lib.unpack(tensors, item, 1, configs)
-            rows.append(tf.reshape(self._forward(graph, configs), [-1]))
+            rows.append(tf.reshape(self._model.forward(graph, configs), [-1]))
         return tf.concat(rows, 0)
 
-    def _score_items(
-        self, packed: Dict[str, tf.Tensor], parallel_items: int
-    ) -> tf.Tensor:
-        items = tf.shape(packed['configs_per_kernel'])[0]
 
-        def score(item, scores):
-            graph, _ = graphs_lib.unpack(packed, item, batch=1)
-            configs = packed['configs_per_kernel'][item]
-            row = tf.reshape(self._forward(graph, configs), [-1])
-            return item + 1, scores.write(item, row)
+def cells_per_item(model: tf.keras.Model) -> Optional[int]:
+    """Most nodes x configurations that a model scores together; None: no limit."""
+    return graphs_lib.CELLS_PER_ITEM if getattr(model, 'joins_early', True) else None
 
-        scores = tf.TensorArray(
-            tf.float32, items, infer_shape=False, element_shape=[None]
-        )
-        _, scores = tf.while_loop(
-            lambda item, _: item < items,
-            score,
-            (tf.constant(0), scores),
-            parallel_iterations=parallel_items,
-        )
-        return scores.concat()
+
+def score_items(
+    model: tf.keras.Model, packed: Dict[str, tf.Tensor], parallel_items: int = 1
+) -> tf.Tensor:
+    """Scores packed items of a kernel each, in a loop: float32 [configurations]."""
+    items = tf.shape(packed['configs_per_kernel'])[0]
+
+    def score(item, scores):
+        graph, _ = graphs_lib.unpack(packed, item, batch=1)
+        configs = packed['configs_per_kernel'][item]
+        row = tf.reshape(model.forward(graph, configs), [-1])
+        return item + 1, scores.write(item, row)
+
+    scores = tf.TensorArray(tf.float32, items, infer_shape=False, element_shape=[None])
+    _, scores = tf.while_loop(
+        lambda item, _: item < items,
+        score,
+        (tf.constant(0), scores),
+        parallel_iterations=parallel_items,
+    )
+    return scores.concat()
 
 
 def _runs(function, operation: str) -> bool:
