@@ -290,7 +290,7 @@ def scored(
     if not with_trees:
         predictor.trees = None
     store = memory_store.tile_store('measured', [k.record for k in kernels])
-    return [[np.asarray(scores)] for _, scores in predictor.score(store)]
+    return [[np.asarray(scores)] for scores in predictor.score(store)]
 
 
 if __name__ == '__main__':

@@ -227,7 +227,7 @@ def _trained(work, row, source, seed, place) -> Callable[[Kernels], np.ndarray]:
     def score(kernels: Kernels) -> np.ndarray:
         data = prediction.DataOptions(kernels.root, os.path.join(work, 'cache'))
         predictor = predict.load_predictor(model_dir, data)
-        return np.concatenate([scores for _, scores in predictor.score(kernels.store)])
+        return np.concatenate(list(predictor.score(kernels.store)))
 
     return score
 

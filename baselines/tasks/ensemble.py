@@ -1,6 +1,5 @@
 """Several runs of a collection as one model: their scores, averaged."""
 
-import functools
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
@@ -99,7 +98,7 @@ def score(
                 f'{first_store.source}, and their graphs differ; name one '
                 '--data_root, or --split=test for runs of several folds'
             )
-        scores.append([found for _, found in predictor.score(store)])
+        scores.append(list(predictor.score(store)))
     return Scored(predictors, first_store, split, scores)
 
 
@@ -122,10 +121,7 @@ def write(scored: Scored, averaged: Sequence[np.ndarray], output: str) -> int:
     Raises:
         OSError: it cannot be written.
     """
-    rows = [
-        scored.first.row(graph_id, scores)
-        for graph_id, scores in zip(scored.store.graph_ids, averaged)
-    ]
+    rows = scored.first.rows(scored.store, averaged)
     submission.write_predictions(output, rows)
     return len(rows)
 
@@ -134,8 +130,7 @@ def results_of(
     scored: Scored, scores: Sequence[Sequence[np.ndarray]]
 ) -> List[List[report.GraphResult]]:
     """The graphs of the split with the scores of each of several models."""
-    result = functools.partial(scored.first.result, scored.store)
-    return [[result(i, some) for i, some in enumerate(model)] for model in scores]
+    return [scored.first.results(scored.store, model) for model in scores]
 
 
 def measure(scored: Scored, averaged: Sequence[np.ndarray], by: str) -> Dict[str, Any]:

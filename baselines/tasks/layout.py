@@ -164,5 +164,5 @@ class Predictor(Layouts, prediction.Predictor):
         self.check_graph(record.graph_id, found, record.node_opcode.max())
         if self.trees is not None:  # they read a table of a packed split
             with tempfile.TemporaryDirectory(prefix='tpugraphs_score_') as folder:
-                return next(self.score(store_lib.pack_alone(record, folder)))[1]
+                return next(self.score(store_lib.pack_alone(record, folder)))
         return self._scorer.score(programs_lib.of_record(record, self.normalizer))

@@ -104,10 +104,8 @@ def write_predictions(
     written = []
     predictors = load_predictors(model_dirs, data, models_file).values()
     for predictor in predictors:
-        rows = [
-            predictor.row(name, scores)
-            for name, scores in predictor.score(predictor.open_split(split))
-        ]
+        store = predictor.open_split(split)
+        rows = predictor.rows(store, predictor.score(store))
         path = files.expand(output)
         if len(predictors) > 1:
             stem, ending = os.path.splitext(path)
@@ -147,10 +145,7 @@ def measure_graphs(
     """The same, and each graph with its scores and runtimes."""
     store = predictor.open_split(split)
     check_runtimes(store)
-    results = [
-        predictor.result(store, number, scores)
-        for number, (_, scores) in enumerate(predictor.score(store))
-    ]
+    results = predictor.results(store, predictor.score(store))
     summary = predictor.summarise(results)
     return {**describe(predictor.run, store, split), **summary}, results
 

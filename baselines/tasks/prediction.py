@@ -198,17 +198,17 @@ class Predictor(task.Task):
         """Measures scored graphs."""
         return report.summarise(self.collection.task, results)
 
-    def score(self, store: splits.PackedSplit) -> Iterator[Tuple[str, np.ndarray]]:
-        """Yields (graph id, scores [configurations]); lower is faster.
+    def score(self, store: splits.PackedSplit) -> Iterator[np.ndarray]:
+        """Yields the scores of each graph's configurations; lower is faster.
 
         Raises:
             ValueError: the data is of another kind than the training data.
         """
         self.check(store)
         if getattr(self.options, 'runner', ''):
-            yield from zip(store.graph_ids, spread.scores(self, store))
+            yield from spread.scores(self, store)
             return
-        scored = zip(store.graph_ids, self.scores(self.scaled(store)))
+        scored = self.scores(self.scaled(store))
         title = f'ranking {os.path.basename(store.source)}'
         with self.checked(store):
             yield from task.with_bar(scored, store.num_graphs, title, self.unit)

@@ -131,7 +131,7 @@ def _scored_tiles(group, predictor) -> Iterator[choices.Ranked]:
     if len(sources) > 1:
         source += f' and {len(sources) - 1} more'
     store = memory_store.tile_store(source, [record for record, _ in group])
-    for (_, scores), (_, about) in zip(predictor.score(store), group):
+    for scores, (_, about) in zip(predictor.score(store), group):
         yield choices.Ranked.from_scores(scores, **about)
 
 
@@ -148,7 +148,7 @@ def _rank_layouts(
                 found = _layout_module(folder, path, tuning, predictor, outcome)
             if found:
                 store, about = found
-                ((_, scores),) = predictor.score(store)
+                [scores] = predictor.score(store)
                 yield choices.Ranked.from_scores(scores, **about)
 
 

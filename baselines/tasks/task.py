@@ -4,7 +4,7 @@ import abc
 import contextlib
 import importlib
 import types
-from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Sequence
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -155,21 +155,29 @@ class Task(abc.ABC):
         """
         return None
 
-    def result(
-        self, store: splits.PackedSplit, number: int, scores: np.ndarray
-    ) -> report.GraphResult:
-        """A graph with its scores and what was measured of it."""
-        return report.GraphResult(
-            store.graph_ids[number],
-            scores,
-            self.labels(store, number),
-            self.configurations(store, number),
-        )
+    def results(
+        self, store: splits.PackedSplit, scored: Iterable[np.ndarray]
+    ) -> List[report.GraphResult]:
+        """The graphs of a split with their scores and what was measured of them."""
+        return [
+            report.GraphResult(
+                store.graph_ids[number],
+                scores,
+                self.labels(store, number),
+                self.configurations(store, number),
+            )
+            for number, scores in enumerate(scored)
+        ]
 
-    def row(self, graph_id: str, scores: np.ndarray) -> submission.Row:
-        """A graph's row of the CSV."""
-        order = metrics.best_first(scores)
-        return submission.make_row(self.collection.name, graph_id, order)
+    def rows(
+        self, store: splits.PackedSplit, scored: Iterable[np.ndarray]
+    ) -> List[submission.Row]:
+        """The rows of the CSV, of the graphs of a split."""
+        name = self.collection.name
+        return [
+            submission.make_row(name, graph_id, metrics.best_first(scores))
+            for graph_id, scores in zip(store.graph_ids, scored)
+        ]
 
 
 def kind_of(collection: collections.Collection) -> types.ModuleType:

@@ -123,4 +123,4 @@ class Predictor(Tiles, prediction.Predictor):
 
     def score_record(self, record):
         store = memory_store.tile_store(record.graph_id, [record])
-        return next(self.score(store))[1]
+        return next(self.score(store))

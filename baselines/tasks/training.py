@@ -270,8 +270,7 @@ class Training(task.Task):
         for split, errors in final_error.items():
             if errors:
                 print(f'{split} {self.error_words(errors)}')
-        ids = self.stores['test'].graph_ids
-        rows = [self.row(graph_id, scores) for graph_id, scores in zip(ids, scored)]
+        rows = self.rows(self.stores['test'], scored)
         config, stores = self.config, self.stores
         return {
             # The data root in full: predictions may be made from another folder.
@@ -297,10 +296,7 @@ class Training(task.Task):
         return list(task.with_bar(scores, count, title, self.unit))
 
     def _final_error(self, split, scored) -> Dict[str, float]:
-        store = self.stores[split]
-        results = [
-            self.result(store, number, scores) for number, scores in enumerate(scored)
-        ]
+        results = self.results(self.stores[split], scored)
         return report.final_error(self.collection.task, results)
 
     def _write_ranking(self, run: runs.Run) -> None:

@@ -63,7 +63,8 @@ def test_extract_train_evaluate_and_rank_real_kernels(tmp_path, capsys):
     checked = 0
     for split in ('train', 'valid', 'test'):
         store = predictor.open_split(split)
-        for kernel, (name, scores) in enumerate(predictor.score(store)):
+        named = zip(store.graph_ids, predictor.score(store))
+        for kernel, (name, scores) in enumerate(named):
             order = metrics.best_first(scores)
             configs = ranked.pop(name)
             # Errors are left out of the npz, so rows are fewer than runs.

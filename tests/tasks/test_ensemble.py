@@ -324,10 +324,11 @@ def test_an_ensemble_ranks_by_the_mean(plain, data, run_command, tmp_path, capsy
     assert run_command('ensemble', '--dirs', *plain, '--output', output) == 0
     # The test split has no runtimes: nothing is measured.
     assert capsys.readouterr().out == f'{output}: 3 rows\n'
-    scores = [
-        dict(p.score(p.open_split('test')))
-        for p in (predict.load_predictor(d, data, _CODE) for d in plain)
-    ]
+    scores = []
+    for model_dir in plain:
+        predictor = predict.load_predictor(model_dir, data, _CODE)
+        store = predictor.open_split('test')
+        scores.append(dict(zip(store.graph_ids, predictor.score(store))))
     for graph_id, order in _rows(output).items():
         one, two = (s[graph_id.rpartition(':')[2]] for s in scores)
         mean = (ensembles.min_max(one) + ensembles.min_max(two)) / 2

@@ -91,7 +91,7 @@ def test_raw_files_are_ranked_with_them(tmp_path, capsys):
         'here', made_runs.kernel_records([made_runs.FIRST], 0, False)
     )
     predictor = predict.load_predictor(model_dir, prediction.DataOptions('x', 'x'))
-    ((_, scores),) = predictor.score(store)
+    [scores] = predictor.score(store)
     assert len(set(scores)) == 3
     rows = capsys.readouterr().out.splitlines()[2:5]
     assert [int(row.split()[1]) for row in rows] == np.argsort(scores).tolist()

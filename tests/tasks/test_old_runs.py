@@ -31,7 +31,7 @@ def test_scores_are_those_of_the_version_that_trained(tmp_path, task, split, gra
         data_root=str(tmp_path / 'data'), cache_dir=str(tmp_path / 'cache')
     )
     predictor = predict.load_predictor(str(_OLD / task / 'model_0'), data, '')
-    [(_, scores)] = predictor.score(predictor.open_split('test'))
+    [scores] = predictor.score(predictor.open_split('test'))
     with np.load(_OLD / task / 'scores.npz') as stored:
         wanted = stored['scores']
     # A different CPU adds in another order: some 2^-23 of the terms, which are

@@ -160,7 +160,7 @@ def test_beside_a_graph_model_the_mean_of_both(tmp_path):
         data = prediction.DataOptions(cache_dir=str(tmp_path / 'cache'))
         found = predict.load_predictor(str(model_dir), data, flags['models_file'])
         store = found.open_split('test')
-        return found, store, [each for _, each in found.score(store)]
+        return found, store, list(found.score(store))
 
     predictor, store, together = scores(both)
     table = predictor.table(store, predictor.trees.used)
