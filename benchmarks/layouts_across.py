@@ -273,9 +273,12 @@ def _draw(path: str, root: str, count: int, seed: int) -> int:
     order = np.random.default_rng(seed).permutation(group.max() + 1)[group]
     order = np.argsort(order, kind='stable')
     bounds = [0, count - count // 5, count, len(order)]
-    for i in (1, 2):  # no group on two sides, and something to rank
-        bounds[i] = max(bounds[i], bounds[i - 1] + 2)
-        while group[order[bounds[i]]] == group[order[bounds[i] - 1]]:
+    for i in (1, 2):  # no group on two sides, and something to rank on each
+        bounds[i] = max(bounds[i], bounds[i - 1] + 1)
+        while (
+            group[order[bounds[i]]] == group[order[bounds[i] - 1]]
+            or len(np.unique(group[order[bounds[i - 1] : bounds[i]]])) < 3
+        ):
             bounds[i] += 1
     different = len(np.unique(group[order[: bounds[1]]]))
     if os.path.exists(os.path.join(root, 'test')):
