@@ -12,7 +12,6 @@ Wall time, the median and the least of --repeats, and the time that all cores wo
 together, which hardly changes on a busy machine.
 """
 
-import argparse
 import dataclasses
 import os
 import pathlib
@@ -27,6 +26,8 @@ import numpy as np
 ROOT = pathlib.Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+
+import results  # noqa: E402
 
 from baselines.data.tile import memory_store  # noqa: E402
 from baselines.simulated.tile import generate  # noqa: E402
@@ -83,7 +84,7 @@ def show(name, walls, unit, worked=()):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = results.parser(__doc__)
     parser.add_argument('--dir', default='latest', help='a run of a tile model')
     parser.add_argument('--repeats', type=int, default=7)
     args = parser.parse_args()

@@ -8,7 +8,6 @@ run, in one process, with the DirectRunner on all cores, and on two Dask workers
 this machine, of which one is killed in the middle.  All have to write the same bytes.
 """
 
-import argparse
 import hashlib
 import os
 import pathlib
@@ -86,12 +85,11 @@ def killing(workers, count, after: int):
 
 def main() -> None:
     """Runs everything, and prints seconds and digests."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = results.parser(__doc__, record=True)
     parser.add_argument('--folder', required=True)
     parser.add_argument('--dir', required=True, help='a run of a tile model')
     parser.add_argument('--files', type=int, default=2000)
     parser.add_argument('--cache_dir', default='')
-    parser.add_argument('--record', action='store_true')
     args = parser.parse_args()
     folder = pathlib.Path(args.folder).expanduser().absolute()
     shutil.rmtree(folder / 'work', ignore_errors=True)
@@ -125,18 +123,12 @@ def main() -> None:
     direct = predict('direct', '--runner=DirectRunner')
     timed('predict_direct', csv['direct'], direct)
     with dask_cluster.cluster(work) as (address, workers):
-        options = (
-            '--runner=DaskRunner',
-            f'--beam_options=--dask_client_address={address}',
-        )
+        options = dask_options(address)
         out = work / 'dask'
         killing(workers, lambda: len(list(out.glob('*.npz'))), args.files // 4)
         timed('extract_dask', out, command('extract', raw, out, *options))
     with dask_cluster.cluster(work) as (address, workers):
-        options = (
-            '--runner=DaskRunner',
-            f'--beam_options=--dask_client_address={address}',
-        )
+        options = dask_options(address)
         cache = pathlib.Path(
             args.cache_dir or '~/data/tpugraphs/cache/tile'
         ).expanduser()

@@ -8,7 +8,6 @@ new ids, and its runs.  Every figure comes from a process of its own; peak memor
 is that of the whole process.  Times are the best of three.
 """
 
-import argparse
 import os
 import resource
 import sys
@@ -113,15 +112,12 @@ def _peak_mb() -> float:
 
 def main() -> None:
     """Measures and prints."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = results.parser(__doc__, record=True)
     parser.add_argument(
         '--folder',
         default=_SHARED,
         help='has module_tuning_data_layout.pb and op_tuning_data.pb',
     )
-    parser.add_argument('--record', action='store_true', help='keep the figures')
     args = parser.parse_args()
     program = os.path.join(args.folder, 'module_tuning_data_layout.pb')
     kernels = os.path.join(args.folder, 'op_tuning_data.pb')

@@ -14,14 +14,15 @@ after how many epochs a drawn configuration is drawn again on average: that is
 the age at which a table would be read.
 """
 
-import argparse
+import json
 import os
 import statistics
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+import results
 
 from baselines import command_line
 from baselines import config
@@ -31,16 +32,13 @@ _MODES = ('fullgraph', 'dropout', 'backpropdropout')
 
 def main() -> int:
     """Trains each way and prints a table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = results.parser(__doc__, record=True)
     parser.add_argument('--source', default='xla', choices=('xla', 'nlp'))
     parser.add_argument('--search', default='random', choices=('random', 'default'))
     parser.add_argument('--keep_nodes', type=int, default=500)
     parser.add_argument('--epochs', type=int, default=100)
     parser.add_argument('--lr', type=float, default=0.01)
     parser.add_argument('--seeds', nargs='+', type=int, default=[0])
-    parser.add_argument('--record', action='store_true', help='keep the figures')
     args = parser.parse_args()
     command_line.start_tensorflow()
     print(
@@ -73,22 +71,15 @@ def main() -> int:
                 )
             ]
     if args.record:
-        import results
-
         results.record(rows)
     return 0
 
 
 def train(args, mode: str, cut: str, seed: int):
     """One training; returns taus, seconds, and the mean age of a table."""
-    import contextlib
-    import io
-    import json
-
     from baselines.data.layout import sampling as layout_sampling
     from baselines.tasks import predict
     from baselines.tasks import prediction
-    from baselines.tasks import train
     from baselines.training import runs
 
     with tempfile.TemporaryDirectory() as out_dir:
@@ -110,10 +101,7 @@ def train(args, mode: str, cut: str, seed: int):
             out_dir=out_dir,
             test_mode='metrics',
         )
-        start = time.process_time()
-        with contextlib.redirect_stdout(io.StringIO()):
-            model_dir = train.train(settings)
-        seconds = time.process_time() - start
+        model_dir, seconds = results.train(settings)
         error = runs.load(model_dir).info['final_error']
         data = prediction.DataOptions(sample_data=True)
         store = predict.load_predictor(model_dir, data).open_split('train')

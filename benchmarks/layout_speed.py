@@ -19,7 +19,6 @@ many as can be; `--vectors 64` gives every node 64.  Seconds of CPU stand beside
 those of the clock.
 """
 
-import argparse
 import dataclasses
 import os
 import resource
@@ -31,6 +30,8 @@ import time
 import numpy as np
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+import results
 
 from baselines import command_line
 
@@ -232,14 +233,11 @@ def stress(rng, args):
 
 def main() -> int:
     """Measures and prints."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = results.parser(__doc__, record=True)
     parser.add_argument('--what', nargs='+', default=_PARTS, choices=_PARTS)
     parser.add_argument('--vectors', type=int, default=8, help='layouts per node')
     parser.add_argument('--budget', type=int, default=1024, help='MB for scoring')
     parser.add_argument('--repeats', type=int, default=5)
-    parser.add_argument('--record', action='store_true', help='keep the figures')
     args = parser.parse_args()
     command_line.start_tensorflow()
     rows = []
@@ -247,8 +245,6 @@ def main() -> int:
         measure = {'score': score, 'train': train, 'stress': stress}[what]
         rows += measure(np.random.default_rng(0), args)
     if args.record:
-        import results
-
         results.record(rows)
     return 0
 

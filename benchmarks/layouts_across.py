@@ -21,7 +21,6 @@ deviation over seeds; on real programs also over different configurations, each 
 its mean runtime, after the slash.  What is in --work is not trained again.
 """
 
-import argparse
 import contextlib
 import glob
 import io
@@ -29,14 +28,13 @@ import json
 import os
 import shutil
 import statistics
-import subprocess
 import sys
-import time
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 import numpy as np
+import results
 
 from baselines import command_line
 from baselines import config
@@ -47,7 +45,6 @@ from baselines.data.layout import store as store_lib
 from baselines.measuring import packaged
 from baselines.ranking import metrics
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _BOOKS = ('roofline', 'products', 'drawn')
 _SOURCES = ('drawn', 'roofline')
 _REAL = ('default/train/unet3d', 'random/valid/unet_3d.4x4.bf16')
@@ -97,9 +94,7 @@ def rows(epochs: int) -> List[Row]:
 
 def main() -> int:
     """Makes the data, trains what is missing, and prints a table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = results.parser(__doc__)
     parser.add_argument('--work', default='~/out/layouts_across')
     parser.add_argument('--real', default='', help='folder of measured programs')
     parser.add_argument('--seeds', nargs='+', type=int, default=[0, 1, 2])
@@ -167,12 +162,8 @@ class Run:
         done = glob.glob(os.path.join(self._out, 'model_*'))
         if done or self._args.table:
             return done[0] if done else ''
-        from baselines.tasks import train
-
-        start = time.process_time()
-        with contextlib.redirect_stdout(io.StringIO()):
-            model_dir = train.train(self._settings)
-        self._keep({'seconds': [time.process_time() - start]})
+        model_dir, seconds = results.train(self._settings)
+        self._keep({'seconds': [seconds]})
         return model_dir
 
     def taus(self, targets: Mapping[str, Sequence[str]]) -> Taus:
@@ -236,13 +227,7 @@ def _split(work: str, source: str, split: str) -> str:
 
 def _simulate(work: str, book: str) -> None:
     root = os.path.join(work, 'data', book)
-    if not os.path.exists(root):
-        command = ['--collection', 'layout', '--rules', book, '--output', root]
-        subprocess.run(
-            [sys.executable, '-m', 'baselines.commands.sample', *command],
-            check=True,
-            cwd=_ROOT,
-        )
+    results.sample(root, '--collection', 'layout', '--rules', book)
 
 
 def _real_programs(args) -> Dict[str, List[str]]:

@@ -31,6 +31,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 import leaderboard_training
+import results as results_lib
 import tile_simulated
 import tqdm
 
@@ -160,9 +161,7 @@ def main() -> int:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = results_lib.parser(__doc__, record=True)
     parser.add_argument('--task', choices=('tiles', 'layout'), default='tiles')
     parser.add_argument(
         '--collections', nargs='+', choices=_COLLECTIONS, default=_COLLECTIONS
@@ -182,7 +181,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         '--table', action='store_true', help='train nothing: table what is there'
     )
-    parser.add_argument('--record', action='store_true', help='keep the figures')
     return parser.parse_args()
 
 
@@ -288,8 +286,6 @@ def _table(args, title: str, rows: Sequence[Row]) -> str:
         if (ensemble := _ensemble(args, rows, count))
     ]
     if args.record:
-        import results as results_lib
-
         results_lib.record(kept)
     body = [cells for _, cells in sorted(lines, key=lambda line: line[0])]
     text = [] if title == 'tiles' else [f'`{title}`', '']

@@ -12,7 +12,6 @@ configurations the first ten are measured (in one half of the passes), and the
 speed-up of the best over the untiled kernel is that of the other half.
 """
 
-import argparse
 import glob
 import json
 import os
@@ -23,6 +22,8 @@ from typing import Any, Dict, List, NamedTuple, Sequence
 import numpy as np
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+import results
 
 from baselines import command_line
 from baselines import files
@@ -50,9 +51,7 @@ class Kernel(NamedTuple):
 
 def main() -> int:
     """Trains, scores and prints a table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = results.parser(__doc__)
     parser.add_argument('--data', default='', help='a collection (default: shipped)')
     parser.add_argument('--work', default='/tmp/tpugraphs_measured')
     parser.add_argument('--folds', type=int, default=5)

@@ -27,6 +27,8 @@ import numpy as np
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+import results
+
 from baselines import command_line
 from baselines.measuring import builtin
 from baselines.measuring import collection
@@ -45,9 +47,7 @@ _CANDIDATES = 10
 
 def main() -> int:
     """Measures and prints."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = results.parser(__doc__)
     parser.add_argument('--null', type=int, default=0, metavar='KERNELS')
     parser.add_argument('--examples', action='store_true')
     parser.add_argument('--dir', default='')

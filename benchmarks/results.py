@@ -1,33 +1,57 @@
 """Measures in a fresh process; keeps figures in results.csv, with command,
 machine and commit."""
 
+import argparse
+import contextlib
 import csv
 import datetime
+import io
 import multiprocessing
 import os
 import pathlib
-import platform
 import shlex
 import subprocess
 import sys
-from typing import Callable, Dict, Iterable, Tuple
+import time
+from typing import Any, Callable, Dict, Iterable, Tuple
 
 _FILE = pathlib.Path(__file__).with_name('results.csv')
 _ROOT = _FILE.resolve().parents[1]
 _COLUMNS = ('date', 'commit', 'machine', 'command', 'metric', 'value', 'unit')
 
 
+def parser(about: str, record: bool = False) -> argparse.ArgumentParser:
+    """Returns the parser of a script; `record` gives it --record."""
+    found = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    if record:
+        found.add_argument('--record', action='store_true', help='keep the figures')
+    return found
+
+
+def sample(root: str, *words: str) -> None:
+    """Writes simulated data with `tpugraphs sample`, unless they are there."""
+    if not os.path.exists(root):
+        command = [sys.executable, '-m', 'baselines.commands.sample', *words]
+        subprocess.run([*command, '--output', root], check=True, cwd=_ROOT)
+
+
+def train(settings: Any) -> Tuple[str, float]:
+    """Trains in silence; returns the model's folder, and seconds of CPU."""
+    from baselines.tasks import train as train_lib
+
+    start = time.process_time()
+    with contextlib.redirect_stdout(io.StringIO()):
+        model_dir = train_lib.train(settings)
+    return model_dir, time.process_time() - start
+
+
 def machine() -> str:
     """Describes this machine in a few words."""
-    model = platform.processor() or platform.machine()
-    try:
-        for line in open('/proc/cpuinfo', encoding='utf-8'):
-            if line.startswith('model name'):
-                model = line.split(':', 1)[1].strip()
-                break
-    except OSError:
-        pass
-    return f'{model}, {os.cpu_count()} cores'
+    from baselines.measuring import machine as machine_lib
+
+    return f'{machine_lib.describe(-1)["cpu"]}, {os.cpu_count()} cores'
 
 
 def alone(function: Callable, *args):

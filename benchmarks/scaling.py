@@ -11,7 +11,6 @@ What a unit costs at the largest size goes into the plan of docs/scaling.md, who
 formulas are `plan`.  Seconds are those of the process on its cores.
 """
 
-import argparse
 import itertools
 import math
 import os
@@ -225,9 +224,8 @@ def compared(columns: Dict[str, Dict[str, float]], names: Sequence[str]) -> str:
 
 def main() -> int:
     """Measures, checks that costs are linear, and prints the plan."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = results.parser(__doc__, record=True)
     parser.add_argument('--epochs', type=int, default=100)
-    parser.add_argument('--record', action='store_true', help='keep the figures')
     args = parser.parse_args()
     sizes, halves = {}, {}
     with tempfile.TemporaryDirectory() as folder:

@@ -10,7 +10,6 @@ over the same public figures: how well two formulas agree says little about
 real kernels.
 """
 
-import argparse
 import os
 import sys
 import time
@@ -19,6 +18,8 @@ import numpy as np
 from scipy import stats
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+import results
 
 from baselines import command_line
 from baselines import config
@@ -32,9 +33,7 @@ _MEASURES = ('Spearman', 'OPA', 'top-1 error', 'top-5 error')
 
 def main() -> int:
     """Measures and prints."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = results.parser(__doc__, record=True)
     parser.add_argument('--data_root', default=config.TileConfig.data_root)
     parser.add_argument('--cache_dir', default=config.TileConfig.cache_dir)
     parser.add_argument('--sample_data', action='store_true')
@@ -46,7 +45,6 @@ def main() -> int:
         help='kernels with fewer configurations are left out',
     )
     parser.add_argument('--kernels', action='store_true', help='a row for each')
-    parser.add_argument('--record', action='store_true', help='keep the figures')
     args = parser.parse_args()
     root = args.data_root
     if args.sample_data:
@@ -73,8 +71,6 @@ def main() -> int:
         ]
         rows.append((f'estimate alone: {kind} {split}', speed, 'configurations/s'))
     if args.record:
-        import results
-
         results.record(rows)
     return 0
 

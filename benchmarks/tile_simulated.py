@@ -8,16 +8,14 @@ and test programs are not in the training split.  The data are simulated: the
 figures say how models compare on it, not what they reach on real kernels.
 """
 
-import argparse
-import contextlib
-import io
 import os
 import statistics
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+import results
 
 from baselines import command_line
 from baselines import config
@@ -28,13 +26,10 @@ _MEASURES = ('top_1_error', 'top_5_error', 'top_10_error', 'opa')
 
 def main() -> int:
     """Trains, measures and prints."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = results.parser(__doc__, record=True)
     parser.add_argument('--models', nargs='+', default=_MODELS)
     parser.add_argument('--seeds', nargs='+', type=int, default=[0])
     parser.add_argument('--epochs', type=int, default=config.TileConfig.epochs)
-    parser.add_argument('--record', action='store_true', help='keep the figures')
     args = parser.parse_args()
     command_line.start_tensorflow()
     print(
@@ -62,8 +57,6 @@ def main() -> int:
     cells = [f'{chance[m]:.3f}' for m in _MEASURES]
     print(f'| random choice | {" | ".join(cells)} | {chance["test"]:.3f} | |')
     if args.record:
-        import results
-
         results.record(rows)
     return 0
 
@@ -80,16 +73,13 @@ def train_and_measure(model: str, seed: int, epochs: int):
     """One training; errors on unseen programs, and those of random choice."""
     from baselines.tasks import predict
     from baselines.tasks import prediction
-    from baselines.tasks import train
 
     with tempfile.TemporaryDirectory() as out_dir:
         settings = config.TileConfig(
             model=model, seed=seed, epochs=epochs, out_dir=out_dir, sample_data=True
         )
-        start = time.process_time()
-        with contextlib.redirect_stdout(io.StringIO()):
-            model_dir = train.train(settings)
-        found = {'seconds': time.process_time() - start, 'random': {}}
+        model_dir, seconds = results.train(settings)
+        found = {'seconds': seconds, 'random': {}}
         data = prediction.DataOptions('', settings.cache_dir)
         for split in ('valid', 'test'):
             overall = predict.evaluate(model_dir, data, split=split)['overall']

@@ -10,7 +10,6 @@ sampling and packing included, after a first epoch.  The plain path makes one
 eager call per kernel (per step) with the same weights.
 """
 
-import argparse
 import os
 import statistics
 import sys
@@ -18,6 +17,8 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+import results
 
 from baselines import command_line
 
@@ -71,12 +72,9 @@ def best_and_median(work, repeats: int):
 
 def main() -> int:
     """Measures and prints."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = results.parser(__doc__, record=True)
     parser.add_argument('--models', nargs='+', default=_MODELS, choices=_MODELS)
     parser.add_argument('--repeats', type=int, default=7)
-    parser.add_argument('--record', action='store_true', help='keep the figures')
     args = parser.parse_args()
     command_line.start_tensorflow()
     with tempfile.TemporaryDirectory() as folder:
@@ -84,8 +82,6 @@ def main() -> int:
         rows = [row for name in args.models for row in measure(name, folder, args)]
     rows += machine_limits(args.repeats)
     if args.record:
-        import results
-
         results.record(rows)
     return 0
 

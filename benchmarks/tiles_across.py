@@ -17,7 +17,6 @@ the paired difference, kernel by kernel, of scores averaged over seeds, with its
 Everything here is SIMULATED.  What is in --work is not trained again.
 """
 
-import argparse
 import json
 import os
 import shutil
@@ -28,6 +27,7 @@ from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 import numpy as np
+import results
 
 from baselines import command_line
 from baselines import files
@@ -135,9 +135,7 @@ class Kernels:
 
 def main() -> int:
     """Simulates, trains what is missing, and prints the tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = results.parser(__doc__)
     parser.add_argument('--work', default='~/out/across')
     parser.add_argument('--seeds', nargs='+', type=int, default=[0, 1, 2])
     parser.add_argument('--kernels', type=int, default=600, help='of each train split')
@@ -148,7 +146,9 @@ def main() -> int:
     command_line.start_tensorflow()
     work = files.expand(args.work)
     for simulator in _SIMULATORS:
-        _simulate(work, simulator, args.kernels)
+        root = os.path.join(work, 'data', simulator)
+        sizes = ['--train', str(args.kernels), '--valid', '100', '--test', '100']
+        results.sample(root, '--collection', simulator, *sizes)
     rows = (*ROWS, *ABLATIONS) if args.ablations else ROWS
     rows = [row for row in rows if not args.rows or row.name in args.rows]
     if not args.table:
@@ -160,18 +160,6 @@ def main() -> int:
         for source in (target, *(s for s in _SIMULATORS if s != target)):
             print(_table(work, rows, args.seeds, source, target))
     return 0
-
-
-def _simulate(work: str, simulator: str, kernels: int) -> None:
-    root = os.path.join(work, 'data', simulator)
-    if not os.path.exists(root):
-        command = ['--collection', simulator, '--output', root]
-        sizes = ['--train', str(kernels), '--valid', '100', '--test', '100']
-        subprocess.run(
-            [sys.executable, '-m', 'baselines.commands.sample', *command, *sizes],
-            check=True,
-            cwd=_ROOT,
-        )
 
 
 # Scores ----------------------------------------------------------------------
