@@ -97,6 +97,11 @@ def register_bytes(tensor: Tensor) -> int:
     return LANES * SUBLANES * BYTES[tensor.dtype]
 
 
+def tile_bytes(tensor: Tensor, tiling: Tiling) -> np.ndarray:
+    """Returns the bytes of a full tile, in whole registers, float64 [c]."""
+    return registers(tensor, tiling) * register_bytes(tensor)
+
+
 def contiguous_runs(tensor: Tensor, tiling: Tiling) -> np.ndarray:
     """Returns the contiguous pieces of HBM that a tile consists of, float64 [c].
 

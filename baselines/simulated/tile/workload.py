@@ -72,6 +72,25 @@ class Work:
         """Vector operations per register of an instruction's result."""
         raise NotImplementedError
 
+    def _combining(
+        self, reduce: Instruction, tiling: traffic.Tiling, *costs: float
+    ) -> np.ndarray:
+        """What combining the registers of a reduction's tile costs, float64 [c].
+
+        Args:
+            reduce: the instruction.
+            tiling: of the kernel.
+            *costs: of each register that is left, and more where the fastest, and
+                the second fastest dimension is reduced.
+        """
+        source, (each, across_lanes, across_sublanes) = reduce.operands[0].shape, costs
+        units = traffic.units(source, tiling)
+        gone = [p for p, d in enumerate(source.layout) if d in reduce.dimensions]
+        units[:, gone] = 1
+        each += across_lanes * (0 in gone)
+        each += across_sublanes * (1 in gone)
+        return units.prod(axis=1).astype(np.float64) * each
+
 
 class Workload(Work):
     """Work of one kernel per tile."""
@@ -95,10 +114,7 @@ class Workload(Work):
     def vector_memory(self, tiling: traffic.Tiling) -> Tuple[np.ndarray, np.ndarray]:
         """Returns bytes needed with one and with two buffers, float64 [c] each."""
         moved, kept = (
-            sum(
-                traffic.registers(t, tiling) * traffic.register_bytes(t)
-                for t in tensors
-            )
+            sum(traffic.tile_bytes(t, tiling) for t in tensors)
             for tensors in ((*self.operands, *self.results), self.kept)
         )
         return moved + kept, 2 * moved + kept
@@ -121,7 +137,10 @@ class Workload(Work):
                 visits = tiling.visits(traffic.axes_of(view))
                 slots += visits * traffic.mean_registers(view, tiling) * per_register
         for reduce in self.reductions:
-            slots += self._reduction_slots(reduce, tiling)
+            visits = tiling.visits(traffic.axes_of(reduce.operands[0].shape))
+            # The running result: load, combine, store.
+            shuffles = tpu.LANE_SHUFFLE, tpu.SUBLANE_SHUFFLE
+            slots += visits * self._combining(reduce, tiling, 3.0, *shuffles)
         if self.products:
             again = tiling.visits(self.space.contracted) > 1
             for product in self.products:
@@ -129,17 +148,6 @@ class Workload(Work):
                 out = traffic.registers(product.shape, tiling)
                 slots += np.where(again, 3.0 * tiling.trips * out, 0.0)
         return slots / chip.slots_per_cycle
-
-    def _reduction_slots(self, reduce: Instruction, tiling: traffic.Tiling):
-        source = reduce.operands[0].shape
-        units = traffic.units(source, tiling)
-        gone = [p for p, d in enumerate(source.layout) if d in reduce.dimensions]
-        units[:, gone] = 1
-        left = units.prod(axis=1).astype(np.float64)
-        per_register = 3.0  # the running result: load, combine, store
-        per_register += tpu.LANE_SHUFFLE if 0 in gone else 0.0
-        per_register += tpu.SUBLANE_SHUFFLE if 1 in gone else 0.0
-        return tiling.visits(traffic.axes_of(source)) * left * per_register
 
     def matrix_cycles(self, tiling: traffic.Tiling, chip: tpu.Chip = tpu.TPU_V3):
         """Returns the cycles of all matrix products, float64 [c]."""

@@ -73,9 +73,9 @@ class Job(workload.Work):
             if self._is_resident(view):
                 fixed += _padded_bytes(view)
             else:
-                moved += _tile_bytes(view, tiling)
+                moved += traffic.tile_bytes(view, tiling)
         for view in self.kept:
-            fixed += _tile_bytes(view, tiling)
+            fixed += traffic.tile_bytes(view, tiling)
         return moved + fixed, 2 * moved + fixed
 
     def runtime_ns(self, tiles: np.ndarray) -> np.ndarray:
@@ -136,7 +136,7 @@ class Job(workload.Work):
         if self._is_resident(view) and view in self.operands:
             moved = np.full(len(tiling.tiles), _padded_bytes(view))
             return machine.dma_ns + moved / machine.hbm_bytes_per_ns
-        run = _tile_bytes(view, tiling) / traffic.contiguous_runs(view, tiling)
+        run = traffic.tile_bytes(view, tiling) / traffic.contiguous_runs(view, tiling)
         rate = machine.hbm_bytes_per_ns * run / (run + machine.burst_bytes)
         units, whole = traffic.units(view, tiling), traffic.whole_units(view)
         if len(whole) > 1:
@@ -183,24 +183,9 @@ class Job(workload.Work):
         cycles = slots / machine.slots_per_cycle
         chain = computed(main) / row * self._depth * machine.latency_cycles
         code = np.maximum(self._code * row - machine.code_limit, 0.0)
-        return (
-            np.maximum(cycles, chain)
-            + code * machine.code_cycles
-            + self._sum_cycles(tiling)
-        )
-
-    def _sum_cycles(self, tiling: traffic.Tiling) -> np.ndarray:
-        machine, cycles = self._machine, np.zeros(len(tiling.tiles))
-        for sum_ in self.reductions:
-            source = sum_.operands[0].shape
-            units = traffic.units(source, tiling).astype(np.float64)
-            gone = [p for p, d in enumerate(source.layout) if d in sum_.dimensions]
-            units[:, gone] = 1.0
-            each = 2.0
-            each += machine.lane_cycles if 0 in gone else 0.0
-            each += machine.sublane_cycles if 1 in gone else 0.0
-            cycles += units.prod(axis=1) * each
-        return cycles
+        costs = 2.0, machine.lane_cycles, machine.sublane_cycles
+        sums = sum(self._combining(each, tiling, *costs) for each in self.reductions)
+        return np.maximum(cycles, chain) + code * machine.code_cycles + sums
 
     def _product_cycles(self, product: Instruction, tiling: traffic.Tiling):
         """Cycles of the matrix units, and operations to add up, per step."""
@@ -233,11 +218,6 @@ class Job(workload.Work):
         registers = np.ceil(rows / tpu.SUBLANES) * np.ceil(columns / tpu.LANES)
         pops = batch * registers * positions * deep * precision + shifts
         return batch * positions * precision * once, pops
-
-
-def _tile_bytes(view: Tensor, tiling: traffic.Tiling) -> np.ndarray:
-    """Bytes of a full tile, in whole registers, float64 [c]."""
-    return traffic.registers(view, tiling) * traffic.register_bytes(view)
 
 
 def _padded_bytes(view: Tensor) -> float:
