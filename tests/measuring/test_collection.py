@@ -220,7 +220,8 @@ def test_minutes_are_kept(tmp_path):
     changes = dict(passes=(1 << 30, 1 << 30), configs=40, minutes=0.1)
     with pytest.raises(ValueError, match='too little time|spent on compiling'):
         collect(tmp_path, 'a', **changes)
-    assert 5.4 < time.monotonic() - began < 10  # 6 s, on a machine that others use
+    # 6 s, on a machine that others use; without the limit it would never end.
+    assert 5.4 < time.monotonic() - began < 30
     with pytest.raises(ValueError, match='spent on compiling 0 of 1 programs'):
         collect(tmp_path, 'a', minutes=1e-9)
 
