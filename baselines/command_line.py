@@ -161,8 +161,12 @@ def guarded(work: Callable[[], Optional[int]]) -> int:
         # The reader (`head`, a pager) has left; nothing is wrong.
         _discard_output()
         return 141
-    except (ValueError, OSError) as error:
-        if os.environ.get('TPUGRAPHS_DEBUG'):
+    except Exception as error:
+        if text.is_interrupt(error):
+            print('\ninterrupted', file=sys.stderr)
+            return 130
+        is_users = isinstance(error, (ValueError, OSError))
+        if not is_users or os.environ.get('TPUGRAPHS_DEBUG'):
             raise
         message = text.one_line(error)
         print(f'error: {message}', file=sys.stderr)

@@ -54,6 +54,13 @@ def wrapped(words: str, indent: int = 0) -> str:
     )
 
 
+def is_interrupt(error: Optional[BaseException]) -> bool:
+    """Whether Ctrl-C led to an error: a library may fail as it cleans up after it."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
+
+
 def cell(value: Optional[float], show: str) -> str:
     """Returns a value in a format, or '-' where it is not defined."""
     return '-' if value is None else format(value, show)

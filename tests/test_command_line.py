@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -79,6 +80,17 @@ def test_our_own_defects_keep_their_traceback(error):
 def test_ctrl_c(capsys):
     code = command_line.guarded(lambda: signal.raise_signal(signal.SIGINT))
     assert code == 130
+    assert capsys.readouterr() == ('', '\ninterrupted\n')
+
+
+def test_ctrl_c_and_a_library_that_fails_as_it_cleans_up(capsys):
+    def work():
+        try:
+            signal.raise_signal(signal.SIGINT)
+        finally:
+            threading.Lock().release()
+
+    assert command_line.guarded(work) == 130
     assert capsys.readouterr() == ('', '\ninterrupted\n')
 
 

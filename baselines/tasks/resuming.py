@@ -60,9 +60,9 @@ class Unfinished:
         self._lock.enter_context(files.locked(lock, refusal))
         return self
 
-    def __exit__(self, kind, *unused_error) -> None:
+    def __exit__(self, unused_kind, error, unused_traceback) -> None:
         self._lock.close()
-        if kind is KeyboardInterrupt and self._keeps:
+        if text.is_interrupt(error) and self._keeps:
             # Ctrl-C may have come as the file took its name: it alone knows.
             kept = self._checkpoint.read()
             if kept is not None:

@@ -58,22 +58,22 @@ class _Stop(Exception):
     """A stand-in for whatever ends a process."""
 
 
-def stop_after(monkeypatch, epochs, train, stop_with=_Stop):
-    """Calls `train`, and stops it when the state after an epoch was kept.
+def stop_after(monkeypatch, epochs, train, error=_Stop, seen=_Stop):
+    """Calls `train`, and stops it with an error when the state of an epoch was kept.
 
     Returns:
-        What `train` raised.
+        What `train` raised, which is `seen`.
     """
     write = runs.Checkpoint.write
 
     def stop(self, arrays, described):
         write(self, arrays, described)
         if len(described['curve']['epoch']) == epochs:
-            raise stop_with
+            raise error
 
     with monkeypatch.context() as patch:
         patch.setattr(runs.Checkpoint, 'write', stop)
-        with pytest.raises(stop_with) as caught:
+        with pytest.raises(seen) as caught:
             train()
     return caught.value
 

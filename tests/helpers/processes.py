@@ -50,12 +50,12 @@ def train_with_interruptions(out_dir, script, *flags):
     flags = [*flags, f'--out_dir={out_dir}', '--early_stop=100000']
     interrupted = start(script, *flags, '--epochs=100000')
     _, stderr = _end(interrupted, out_dir, signal.SIGINT, after=2)
-    assert interrupted.returncode == 130
+    assert interrupted.returncode == 130, stderr
     assert [name[:11] for name in listing(out_dir)] == ['unfinished_']
     first = len(_kept(out_dir)['epoch'])
     # The command that was given, and --resume.
     said, go_on = stderr.lstrip('\n').split('; go on with: ')
-    assert said == f'kept {first} epochs'
+    assert said == f'kept {first} epochs', stderr
     assert shlex.split(go_on) == [*interrupted.args, '--resume']
 
     killed = start(script, *flags, '--epochs=100000', '--resume')
@@ -69,7 +69,7 @@ def train_with_interruptions(out_dir, script, *flags):
 
     resumed = start(script, *flags, f'--epochs={second + 1}', '--resume')
     stdout, stderr = resumed.communicate(timeout=120)
-    assert resumed.returncode == 0 and stderr == ''
+    assert resumed.returncode == 0 and stderr == '', stderr
     assert f'resuming after epoch {second}\n' in stdout
     assert _epochs(stdout) == 1
     model_dir = next(out_dir.glob('model_*'))

@@ -79,10 +79,18 @@ def test_same_seed_and_resumed_runs_are_the_same(root, tmp_path, monkeypatch):
         assert len(list(tmp_path.glob(kind))) == 3
 
 
-def test_ctrl_c_as_the_state_takes_its_name(root, tmp_path, monkeypatch):
+@pytest.mark.parametrize('cleaning_up', [None, RuntimeError()])
+def test_ctrl_c_as_the_state_takes_its_name(root, tmp_path, monkeypatch, cleaning_up):
     changes = dict(tile_runs.TINY, epochs=3, out_dir=str(tmp_path))
+    error = KeyboardInterrupt()
+    if cleaning_up is not None:  # what was interrupted fails once more
+        cleaning_up.__context__, error = error, cleaning_up
     said = finished_runs.stop_after(
-        monkeypatch, 2, lambda: tile_runs.train(root, **changes), KeyboardInterrupt
+        monkeypatch,
+        2,
+        lambda: tile_runs.train(root, **changes),
+        error,
+        KeyboardInterrupt,
     )
     assert str(said) == 'kept 2 epochs'
     _, printed = tile_runs.train(root, **changes, resume=True)
