@@ -70,9 +70,10 @@ def write(
             pictures.append(picture._replace(svg=svg.numbered(picture.svg, number)))
         sections.append(section._replace(pictures=pictures))
     first = runs[0].summary
+    measured_on = dict.fromkeys(os.path.dirname(r.summary['data']) for r in runs)
     page = environment.get_template('page.html').render(
         title=f'{text.count(len(runs), "run")} of {first["collection"]}',
-        data=text.printable(f'{first["split"]} of {os.path.dirname(first["data"])}'),
+        data=text.printable(f'{first["split"]} of {"; ".join(measured_on)}'),
         collection=first['collection'],
         results=_results(runs),
         sections=sections,

@@ -202,9 +202,12 @@ def test_a_sweep_stands_before_its_runs(tmp_path):
         ],
     }
     path = tmp_path / 'sweep.html'
-    page.write(str(path), [_run('MLP', 'tile', _kernels(0))], [sweep])
+    runs = [_run('MLP', 'tile', _kernels(0)) for _ in range(2)]
+    runs[1].summary['data'] = '/data, valid of fold 2/valid'
+    page.write(str(path), runs, [sweep])
     found = _Page(path)
-    assert found.tags['svg'] == 2 + 2 + 2 + 1 + 1 + 3
+    assert found.tags['svg'] == 2 + 2 + 2 + 1 + 2 + 2 * 3
+    assert 'Measured on valid of /data; /data, valid of fold 2.' in found.text
     history, importance = found.alts[:2]
     assert history.startswith('Scatter plot of OPA by trial of the sweep: the first')
     assert ', 0, reached 0.5000, the best, 3, 0.7500; ended early: 1.' in history
