@@ -4,7 +4,6 @@ import time
 from typing import Any, Dict, Iterator, List, Optional, Protocol, Sequence
 
 import numpy as np
-from scipy import stats
 
 from baselines.data import ragged
 from baselines.data.packed import splits
@@ -140,6 +139,8 @@ def _centred(labels: np.ndarray) -> np.ndarray:
 
 def _normal_scores(labels: np.ndarray) -> np.ndarray:
     """The normal distribution's quantile at each rank; equal labels share a rank."""
+    from scipy import stats  # half a second, of each `rank`
+
     return stats.norm.ppf((stats.rankdata(labels) - 0.5) / len(labels))
 
 

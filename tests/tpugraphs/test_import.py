@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from tests.helpers import places
 import tpugraphs
 
@@ -25,6 +27,24 @@ def test_the_import_is_quiet_and_waits_for_nothing():
         f'{tpugraphs.__version__}\n',
         '',
     )
+
+
+_RANKING = """
+import sys
+import baselines.tasks.predict, baselines.tasks.rank
+print({'scipy.stats', 'lightgbm', 'apache_beam', 'matplotlib'} & set(sys.modules))
+"""
+
+
+@pytest.mark.slow  # imports TensorFlow
+def test_ranking_waits_for_nothing_that_it_does_not_need():
+    done = subprocess.run(
+        [sys.executable, '-c', _RANKING],
+        cwd=places.ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == 'set()\n', done.stderr
 
 
 def test_every_public_name_is_there_and_described():
