@@ -40,7 +40,6 @@ _SMALLER = {
     ),
     r'commands\.sample|tpugraphs sample': ('--train=4', '--valid=2', '--test=2'),
 }
-_FEW = dict(train=6, valid=3, test=3)
 
 
 def _found(table, words):
@@ -133,18 +132,18 @@ def _shell(tmp_path_factory):
             smaller,
         )
         patch.setenv('HOME', str(shell.home))
-        few = functools.partial(kernels.Kernels, **_FEW, configs_mean=30)
-        patch.setitem(opening.SIMULATED, 'tile', few)
-        few = functools.partial(
-            programs.Programs, **_FEW, configs_min=20, configs_max=40
-        )
-        patch.setitem(opening.SIMULATED, 'layout', few)
-        # What `tpugraphs download` would bring.
         data = shell.home / 'data/tpugraphs/npz'
-        kernels.Kernels(**_FEW).write(str(data / 'tile/xla'), progress=False)
-        programs.Programs(**_FEW, configs_min=20, configs_max=40).write(
-            str(data / 'layout'), progress=False
-        )
+        (data / 'tile').mkdir(parents=True)
+        few = {
+            'tile': functools.partial(kernels.Kernels, 6, 3, 3, configs_mean=30),
+            'layout': functools.partial(
+                programs.Programs, 2, 1, 1, configs_min=20, configs_max=40
+            ),
+        }
+        for task, place in (('tile', 'tile/xla'), ('layout', 'layout')):
+            patch.setitem(opening.SIMULATED, task, few[task])
+            # What `tpugraphs download` would bring.
+            (data / place).symlink_to(few[task]().ensure(progress=False))
         # `latest` is there, whichever document is tested.
         shell.paste(documents.Block('', 0, 'sh', 'tpugraphs train tile --sample_data'))
         yield shell
