@@ -152,18 +152,17 @@ def guarded(work: Callable[[], Optional[int]]) -> int:
         code = work() or 0
         _flush_output()
         return code
-    except KeyboardInterrupt as stop:
-        # A training says what it kept; Ctrl-C itself says nothing.
-        said = f'{stop}; go on with: {this_command("--resume")}'
-        print(f'\n{said if stop.args else "interrupted"}', file=sys.stderr)
-        return 130
     except BrokenPipeError:
         # The reader (`head`, a pager) has left; nothing is wrong.
         _discard_output()
         return 141
-    except Exception as error:
+    except (KeyboardInterrupt, Exception) as error:
         if text.is_interrupt(error):
-            print('\ninterrupted', file=sys.stderr)
+            said = 'interrupted'
+            if isinstance(error, KeyboardInterrupt) and error.args:
+                # A training says what it kept; Ctrl-C itself says nothing.
+                said = f'{error}; go on with: {this_command("--resume")}'
+            print(f'\n{said}', file=sys.stderr)
             return 130
         is_users = isinstance(error, (ValueError, OSError))
         if not is_users or os.environ.get('TPUGRAPHS_DEBUG'):

@@ -57,9 +57,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     command_line.add_models_file(parser)
     for name in ('data_root', 'cache_dir'):
-        about = config.help_of(config.TileConfig, name)
-        about += ' Needed for runs of the published code only, which do not hold '
-        command_line.option(parser, f'--{name}', '', f'{about}their normaliser')
+        command_line.option(
+            parser,
+            f'--{name}',
+            '',
+            f'{config.help_of(config.TileConfig, name)} Needed for runs of the '
+            'published code only, which do not hold their normaliser',
+        )
 
 
 def run(args: argparse.Namespace) -> int:
