@@ -53,15 +53,16 @@ class Boosting:
         job, config = self._job, self._job.config
         rng = np.random.default_rng([config.seed, 2**31])
         train = job.stores['train']
-        names = job.table(train).names
-        most = min(self._options.rows, _CELLS // len(names))
-        some = self._drawn(rng, train, job.chosen, most)
+        table = job.table(train)
+        most = min(self._options.rows, _CELLS // len(table.names))
+        some = self._drawn(rng, train, table, job.chosen, most)
         valid = job.stores['valid']
         checked = None
         if valid.has_runtimes:
             most = config.validation_configs * valid.num_graphs
-            checked = self._drawn(rng, valid, np.arange(valid.num_graphs), most)
-        found = trees_lib.Trees(names, self._options)
+            every = np.arange(valid.num_graphs)
+            checked = self._drawn(rng, valid, job.table(valid), every, most)
+        found = trees_lib.Trees(table.names, self._options)
         started = time.monotonic()
         losses = found.fit(some, checked, config.seed)
         job.trees = found
@@ -74,7 +75,12 @@ class Boosting:
         return {'train_curve': curve, 'best_epoch': found.count - 1}
 
     def _drawn(
-        self, rng: np.random.Generator, store: splits.PackedSplit, graphs, most: int
+        self,
+        rng: np.random.Generator,
+        store: splits.PackedSplit,
+        table: Table,
+        graphs: np.ndarray,
+        most: int,
     ) -> trees_lib.Rows:
         """Draws evenly from graphs: columns, and what to predict of them.
 
@@ -85,7 +91,6 @@ class Boosting:
         Large graphs count more than small ones, but less than by their number of
         configurations: by its square root.
         """
-        table = self._job.table(store)
         counts = table.counts[graphs]
         shares = np.minimum(counts, _share(counts, most))
         configs = [rng.permutation(c)[:s] for c, s in zip(counts, shares)]
