@@ -68,25 +68,25 @@ def tensor(dtype: str, dims: Sequence[int], axes=None, layout=None) -> Tensor:
 
 
 class Window(NamedTuple):
-    """One spatial dimension of a convolution's window."""
+    """One spatial dimension of a convolution's window, as HLO names its fields."""
 
     size: int
     stride: int = 1
-    low: int = 0
-    high: int = 0
+    padding_low: int = 0
+    padding_high: int = 0
 
 
 class ConvolutionDims(NamedTuple):
-    """Dimension numbers: input (batch, feature, spatial), kernel, output."""
+    """Dimension numbers: input (batch, feature, spatial), kernel, output; as HLO's."""
 
-    input_batch: int
-    input_feature: int
-    input_spatial: Tuple[int, ...]
-    kernel_input: int
-    kernel_output: int
-    kernel_spatial: Tuple[int, ...]
-    output_batch: int
-    output_feature: int
+    input_batch_dimension: int
+    input_feature_dimension: int
+    input_spatial_dimensions: Tuple[int, ...]
+    kernel_input_feature_dimension: int
+    kernel_output_feature_dimension: int
+    kernel_spatial_dimensions: Tuple[int, ...]
+    output_batch_dimension: int
+    output_feature_dimension: int
 
 
 @dataclasses.dataclass(eq=False)

@@ -61,50 +61,44 @@ def module_of(computations: Sequence[Computation], name: str) -> Any:
         ids[id(computation)] = number
         for instruction in computation.instructions:
             ids[id(instruction)] = len(ids) + 1
-            _fill(added.instructions.add(), instruction, ids)
+            added.instructions.add(**_fields(instruction, ids))
         added.root_id = ids[id(computation.root)]
     module.entry_computation_id = len(computations)
     module.entry_computation_name = module.computations[-1].name
     return module
 
 
-def _fill(proto: Any, instruction: Instruction, ids: Dict[int, int]) -> None:
-    proto.id = ids[id(instruction)]
-    proto.name = f'{instruction.opcode}.{proto.id}'
-    proto.opcode = instruction.opcode
-    shape = instruction.shape
-    proto.shape.element_type = _TYPES[shape.dtype]
-    proto.shape.dimensions.extend(shape.dims)
-    proto.shape.layout.minor_to_major.extend(shape.layout)
-    for _ in range(instruction.tuple_size):
-        proto.shape.tuple_shapes.add()
-    proto.operand_ids.extend(ids[id(operand)] for operand in instruction.operands)
-    proto.called_computation_ids.extend(ids[id(call)] for call in instruction.calls)
-    proto.dimensions.extend(instruction.dimensions)
-    proto.parameter_number = instruction.parameter_number
-    for one in instruction.window:
-        proto.window.dimensions.add(
-            size=one.size,
-            stride=one.stride,
-            padding_low=one.low,
-            padding_high=one.high,
-            window_dilation=1,
-            base_dilation=1,
-        )
-    for start, limit, stride in instruction.slices:
-        proto.slice_dimensions.add(start=start, limit=limit, stride=stride)
-    for low, high in instruction.padding:
-        added = proto.padding_config.dimensions.add()
-        added.edge_padding_low, added.edge_padding_high = low, high
-    numbers = instruction.convolution
-    if numbers:
-        proto.feature_group_count = proto.batch_group_count = 1
-        dims = proto.convolution_dimension_numbers
-        dims.input_batch_dimension = numbers.input_batch
-        dims.input_feature_dimension = numbers.input_feature
-        dims.input_spatial_dimensions.extend(numbers.input_spatial)
-        dims.kernel_input_feature_dimension = numbers.kernel_input
-        dims.kernel_output_feature_dimension = numbers.kernel_output
-        dims.kernel_spatial_dimensions.extend(numbers.kernel_spatial)
-        dims.output_batch_dimension = numbers.output_batch
-        dims.output_feature_dimension = numbers.output_feature
+def _fields(instruction: Instruction, ids: Dict[int, int]) -> Dict[str, Any]:
+    """Returns the fields of an HloInstructionProto."""
+    shape, number = instruction.shape, ids[id(instruction)]
+    numbers, groups = instruction.convolution, 1 if instruction.convolution else None
+    dilation = {'window_dilation': 1, 'base_dilation': 1}
+    windows = [{**one._asdict(), **dilation} for one in instruction.window]
+    padding = [
+        {'edge_padding_low': low, 'edge_padding_high': high}
+        for low, high in instruction.padding
+    ]
+    return {
+        'id': number,
+        'name': f'{instruction.opcode}.{number}',
+        'opcode': instruction.opcode,
+        'shape': {
+            'element_type': _TYPES[shape.dtype],
+            'dimensions': shape.dims,
+            'layout': {'minor_to_major': shape.layout},
+            'tuple_shapes': [{}] * instruction.tuple_size,
+        },
+        'operand_ids': [ids[id(operand)] for operand in instruction.operands],
+        'called_computation_ids': [ids[id(call)] for call in instruction.calls],
+        'dimensions': instruction.dimensions,
+        'parameter_number': instruction.parameter_number,
+        'window': {'dimensions': windows} if windows else None,
+        'slice_dimensions': [
+            {'start': start, 'limit': limit, 'stride': stride}
+            for start, limit, stride in instruction.slices
+        ],
+        'padding_config': {'dimensions': padding} if padding else None,
+        'feature_group_count': groups,
+        'batch_group_count': groups,
+        'convolution_dimension_numbers': numbers._asdict() if numbers else None,
+    }

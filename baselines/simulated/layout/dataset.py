@@ -1,8 +1,9 @@
 """Folders of simulated whole programs in the published layout, whole or not at all."""
 
 import dataclasses
+import itertools
 import os
-from typing import ClassVar, Dict, Iterator, NamedTuple, Tuple
+from typing import ClassVar, Dict, NamedTuple, Tuple
 
 import numpy as np
 
@@ -75,45 +76,39 @@ class Programs(folders.Dataset):
         return '\n'.join(lines)
 
     def _fill(self, folder: str, progress: bool) -> Dict[str, Summary]:
-        spreads: Dict[str, list] = {f'{s}:{r}': [] for s in SOURCES for r in SEARCHES}
-        totals = {name: np.zeros(3, np.int64) for name in spreads}
-        for name, record in self._records(folder, progress):
-            distinct = len({row.tobytes() for row in record.node_config_feat})
-            count = record.num_configs
-            totals[name] += (record.num_nodes, count, count - distinct)
-            spreads[name].append(
-                record.config_runtime.max() / record.config_runtime.min()
-            )
-        return {
-            name: Summary(len(found), *totals[name].tolist(), float(np.median(found)))
-            for name, found in spreads.items()
-        }
-
-    def _records(
-        self, folder: str, progress: bool
-    ) -> Iterator[Tuple[str, layout_records.LayoutRecord]]:
-        """Makes and writes all files, and hands out each with its runtimes."""
+        rows: Dict[str, list] = {f'{s}:{r}': [] for s in SOURCES for r in SEARCHES}
         total = len(SOURCES) * (self.train + self.valid + self.test)
         configs = self.configs_min, self.configs_max
+        for parts in itertools.product(SOURCES, SEARCHES, SPLITS):
+            os.makedirs(os.path.join(folder, *parts))
         with self._bar(total, 'programs', progress) as bar:
-            for source in SOURCES:
-                for searched in SEARCHES:
-                    for split in SPLITS:
-                        os.makedirs(os.path.join(folder, source, searched, split))
-                for split in SPLITS:
-                    count = getattr(self, split)
-                    for program in draw_programs(source, split, count, self.seed):
-                        compiled = CompiledProgram(program, self.seed, self.rules)
-                        for searched in SEARCHES:
-                            # As in xla:random, where nearly all of the duplicates
-                            # are in a few programs.
-                            kind = source, searched, program.family
-                            repeats = kind == ('xla', 'random', 'recurrent')
-                            record = compiled.record(searched, configs, repeats)
-                            path = os.path.join(
-                                folder, source, searched, split, f'{program.name}.npz'
-                            )
-                            shown = self._published(record, split)
-                            layout_records.write_layout(path, shown)
-                            yield f'{source}:{searched}', record
-                        bar.update()
+            for source, split in itertools.product(SOURCES, SPLITS):
+                count = getattr(self, split)
+                for program in draw_programs(source, split, count, self.seed):
+                    compiled = CompiledProgram(program, self.seed, self.rules)
+                    for searched in SEARCHES:
+                        # As in xla:random, where nearly all of the duplicates are in
+                        # a few programs.
+                        kind = source, searched, program.family
+                        repeats = kind == ('xla', 'random', 'recurrent')
+                        record = compiled.record(searched, configs, repeats)
+                        place = source, searched, split, f'{program.name}.npz'
+                        shown = self._published(record, split)
+                        layout_records.write_layout(os.path.join(folder, *place), shown)
+                        rows[f'{source}:{searched}'].append(_described(record))
+                    bar.update()
+        return {
+            name: Summary(
+                len(found),
+                *np.sum(found, axis=0)[:3].astype(int),
+                np.median(found, 0)[3],
+            )
+            for name, found in rows.items()
+        }
+
+
+def _described(record: layout_records.LayoutRecord) -> Tuple[int, int, int, float]:
+    """Nodes, configurations, how many of these repeat another, and their spread."""
+    count, runtimes = record.num_configs, record.config_runtime
+    distinct = len({row.tobytes() for row in record.node_config_feat})
+    return record.num_nodes, count, count - distinct, runtimes.max() / runtimes.min()

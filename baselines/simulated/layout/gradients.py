@@ -6,6 +6,8 @@ gradients, the way training graphs come about in the real programs.
 
 from typing import Callable, Dict, List, Sequence
 
+import numpy as np
+
 from baselines.simulated.hlo import ConvolutionDims, Instruction, Window
 from baselines.simulated.layout.ops import Net
 
@@ -57,29 +59,13 @@ def gradients(
     return [found[id(w)] for w in wanted]
 
 
-# A rule yields what each operand of `node` gets, in their order, of its gradient `g`;
-# those after the last one that it yields get nothing.
-
-
-def _add(net, node, g):
-    for _ in node.operands:
-        yield g
+# A rule gives what each operand of `node` gets, in their order, of its gradient `g`;
+# those after the last one that it gives get nothing.
 
 
 def _subtract(net, node, g):
     yield g
     yield net.op('negate', g)
-
-
-def _maximum(net, node, g):
-    seen = net.op('compare', *node.operands)
-    yield net.op('select', seen, g, net.fill(g))
-
-
-def _multiply(net, node, g):
-    x, y = node.operands
-    yield net.op('multiply', g, y)
-    yield net.op('multiply', g, x)
 
 
 def _divide(net, node, g):
@@ -93,11 +79,6 @@ def _select(net, node, g):
     yield None
     yield net.op('select', seen, g, net.fill(g))
     yield net.op('select', seen, net.fill(g), g)
-
-
-def _rsqrt(net, node, g):
-    cube = net.op('divide', node, node.operands[0])
-    yield net.scaled(net.op('multiply', g, cube))
 
 
 def _squash(net, node, g):
@@ -120,10 +101,6 @@ def _reduce(net, node, g):
         seen = net.op('compare', x, net.along(node, x, kept))
         wide = net.op('select', seen, wide, net.fill(wide))
     yield wide
-
-
-def _transpose(net, node, g):
-    yield net.transpose(g, [node.dimensions.index(d) for d in sorted(node.dimensions)])
 
 
 def _slice(net, node, g):
@@ -170,16 +147,16 @@ def _convolution(net, node, g):
     g = _spread(net, g, x, node.window)
     _, height, width, _ = x.shape.dims
     turned = net.here.add('reverse', kernel.shape, kernel, dimensions=(0, 1))
-    back = [Window(w.size, 1, w.size - 1 - w.low, w.low) for w in node.window]
+    padding = [(w.padding_low, w.size - 1 - w.padding_low) for w in node.window]
+    back = [
+        Window(w.size, 1, high, low) for w, (low, high) in zip(node.window, padding)
+    ]
     numbers = ConvolutionDims(0, 3, (1, 2), 3, 2, (0, 1), 0, 3)
     roles = 'mssn', 'mssk', 'wwnk'
     yield net.convolve(g, turned, numbers, x.shape.dims, back, roles)
     # The kernel's gradient slides the images over each other: batch is summed,
     # the input's features stand where the batch stood.
-    across = [
-        Window(size, 1, w.low, w.size - 1 - w.low)
-        for size, w in zip((height, width), node.window)
-    ]
+    across = [Window(size, 1, *ends) for size, ends in zip((height, width), padding)]
     numbers = ConvolutionDims(3, 0, (1, 2), 0, 3, (1, 2), 2, 3)
     roles = 'ssmn', 'kssm', 'kwwn'
     yield net.convolve(x, g, numbers, kernel.shape.dims, across, roles)
@@ -196,7 +173,7 @@ def _spread(net, g, x, window) -> Instruction:
 
 
 _RULES: Dict[str, Callable] = {
-    'add': _add,
+    'add': lambda net, node, g: [g] * len(node.operands),
     'broadcast': _broadcast,
     'concatenate': _concatenate,
     'convert': lambda net, node, g: [net.here.convert(g, node.operands[0].shape.dtype)],
@@ -207,16 +184,22 @@ _RULES: Dict[str, Callable] = {
     'gather': _gather,
     'log': lambda net, node, g: [net.op('divide', g, node.operands[0])],
     'logistic': _squash,
-    'maximum': _maximum,
-    'multiply': _multiply,
+    'maximum': lambda net, node, g: [
+        net.op('select', net.op('compare', *node.operands), g, net.fill(g))
+    ],
+    'multiply': lambda net, node, g: (
+        net.op('multiply', g, other) for other in reversed(node.operands)
+    ),
     'negate': lambda net, node, g: [net.op('negate', g)],
     'reduce': _reduce,
     'reduce-window': _pool,
     'reshape': lambda net, node, g: [net.reshape(g, node.operands[0].shape.dims)],
-    'rsqrt': _rsqrt,
+    'rsqrt': lambda net, node, g: [
+        net.scaled(net.op('multiply', g, net.op('divide', node, node.operands[0])))
+    ],
     'select': _select,
     'slice': _slice,
     'subtract': _subtract,
     'tanh': _squash,
-    'transpose': _transpose,
+    'transpose': lambda net, node, g: [net.transpose(g, np.argsort(node.dimensions))],
 }

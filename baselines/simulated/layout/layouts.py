@@ -60,15 +60,17 @@ def is_bitcast(
 ) -> bool:
     """Returns whether a reshape, from layout a to b, leaves the memory as it is.
 
-    Dimensions that are split or merged must lie together in memory, slowest
-    first, everything else in the same order on both sides; and the registers
-    must keep their content: same size of the fastest dimension, and of the
-    second, where that is not a multiple of 8.
+    All elements must keep their place, and the registers their content: same size
+    of the fastest dimension, and of the second, where that is not a multiple of 8.
     """
-    groups = _groups(source, target)
-    before = _order(source, a, [members for members, _ in groups])
-    after = _order(target, b, [members for _, members in groups])
-    if before is None or before != after:
+    # An array in name only; numpy knows which reshapes need no copy.
+    memory = np.lib.stride_tricks.as_strided(np.empty(1), source, _strides(source, a))
+    try:
+        memory.shape = target
+    except AttributeError:
+        return False
+    places = zip(target, memory.strides, _strides(target, b))
+    if any(size > 1 and found != wanted for size, found, wanted in places):
         return False
     fastest, seconds = zip(_two_fastest(source, a), _two_fastest(target, b))
     if fastest[0] != fastest[1]:
@@ -123,38 +125,11 @@ def _candidates(dims: Tuple[int, ...], roles: str) -> Tuple[Layout, ...]:
     return tuple(sorted(kept, key=lambda l: (l != usual, found[l], l))[:MAX_CANDIDATES])
 
 
-def _groups(source: Sequence[int], target: Sequence[int]):
-    """Splits both sides into the smallest runs of dimensions with equal products."""
-    groups, i, j = [], 0, 0
-    while i < len(source) and j < len(target):
-        left, right = [i], [j]
-        a, b = source[i], target[j]
-        i, j = i + 1, j + 1
-        while a != b:
-            if a < b:
-                a, left, i = a * source[i], [*left, i], i + 1
-            else:
-                b, right, j = b * target[j], [*right, j], j + 1
-        groups.append((left, right))
-    return groups
+def _strides(dims: Tuple[int, ...], layout: Layout) -> Tuple[int, ...]:
+    steps = np.cumprod([1, *(dims[d] for d in layout)])
+    return tuple(int(steps[layout.index(d)]) for d in range(len(dims)))
 
 
 def _two_fastest(dims, layout):
     sizes = [dims[d] for d in layout if dims[d] > 1]
     return (*sizes, 1, 1)[:2]
-
-
-def _order(dims, layout, groups):
-    """Numbers of the groups, slowest first; None where one is torn apart."""
-    place = {d: g for g, members in enumerate(groups) for d in members}
-    slowest_first = [d for d in reversed(layout) if dims[d] > 1]
-    order = []
-    for before, d in zip([None, *slowest_first], slowest_first):
-        if before is not None and place[d] == place[before]:
-            if d < before:
-                return None
-        elif place[d] in order:
-            return None
-        else:
-            order.append(place[d])
-    return order

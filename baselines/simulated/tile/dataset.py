@@ -2,11 +2,13 @@
 
 import dataclasses
 import os
-from typing import ClassVar, Iterator, NamedTuple
+import types
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from baselines import files
+from baselines.data.collections import SPLITS
 from baselines.data.tile import records
 from baselines.hlo import protos
 from baselines.simulated import folders
@@ -34,6 +36,7 @@ class Kernels(folders.Dataset):
     configs_mean: float = 577.0  # configurations per kernel, about, on average
 
     collection: ClassVar[str] = 'tile'
+    generator: ClassVar[types.ModuleType] = generate
     version: ClassVar[int] = generate.GENERATOR_VERSION
     default_root: ClassVar[str] = '~/data/tpugraphs/sample/npz/tile/xla'
     about: ClassVar[str] = (
@@ -61,11 +64,6 @@ class Kernels(folders.Dataset):
             f'{summary.median_to_best:.2f}, worst / best {summary.worst_to_best:.1f}'
         )
 
-    def _kernel(self, split: str, index: int) -> records.TileRecord:
-        return generate.generate_kernel(
-            split, index, seed=self.seed, configs_mean=self.configs_mean
-        )
-
     def write_raw(self, path: str) -> str:
         """Writes the test kernels as one raw file (.pb); says what it is.
 
@@ -84,24 +82,20 @@ class Kernels(folders.Dataset):
         return f'SIMULATED kernels in {path}: {self.test}, {len(content):,} bytes'
 
     def _fill(self, folder: str, progress: bool) -> Summary:
-        spreads, nodes, configs = [], 0, 0
-        for record in self._records(folder, progress):
-            runtimes = record.config_runtime
-            spreads.append((np.median(runtimes), runtimes.max()) / runtimes.min())
-            nodes += record.num_nodes
-            configs += record.num_configs
-        median, worst = np.median(spreads, axis=0)
-        return Summary(len(spreads), nodes, configs, float(median), float(worst))
-
-    def _records(self, folder: str, progress: bool) -> Iterator[records.TileRecord]:
-        """Makes and writes all kernels, and hands out each with its runtimes."""
-        counts = {'train': self.train, 'valid': self.valid, 'test': self.test}
-        with self._bar(sum(counts.values()), 'kernels', progress) as bar:
-            for split, count in counts.items():
+        rows = []
+        with self._bar(self.train + self.valid + self.test, 'kernels', progress) as bar:
+            for split in SPLITS:
                 os.makedirs(os.path.join(folder, split))
-                for index in range(count):
-                    record = self._kernel(split, index)
+                for index in range(getattr(self, split)):
+                    record = self.generator.generate_kernel(
+                        split, index, seed=self.seed, configs_mean=self.configs_mean
+                    )
                     path = os.path.join(folder, split, f'{record.graph_id}.npz')
                     records.write_tile(path, self._published(record, split))
+                    slow = record.config_runtime / record.config_runtime.min()
+                    described = record.num_nodes, record.num_configs
+                    rows.append((*described, np.median(slow), slow.max()))
                     bar.update()
-                    yield record
+        nodes, configs, medians, worst = np.transpose(rows)
+        spreads = float(np.median(medians)), float(np.median(worst))
+        return Summary(len(rows), int(nodes.sum()), int(configs.sum()), *spreads)

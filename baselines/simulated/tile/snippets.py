@@ -1,7 +1,7 @@
 """Short element-wise sequences that simulated fusions are made of.
 
-Each takes a computation, a value in it and a random generator, appends what it
-needs (parameters too) and returns the new value, of the same shape.
+Most are programs of a stack machine, whose operations take what was pushed last
+first: `x constant maximum` is max(constant, x).
 """
 
 from typing import Callable, Dict
@@ -10,7 +10,38 @@ import numpy as np
 
 from baselines.simulated.hlo import Computation, Instruction, Tensor
 
+# Takes a computation, a value in it and a random generator, appends what it needs
+# (parameters too) and returns the new value, of the same shape.
 Snippet = Callable[[Computation, Instruction, np.random.Generator], Instruction]
+
+_OPERANDS = {
+    'exponential': 1, 'logistic': 1, 'rsqrt': 1, 'sqrt': 1, 'tanh': 1,
+    'add': 2, 'divide': 2, 'maximum': 2, 'minimum': 2, 'multiply': 2, 'subtract': 2,
+}  # fmt: skip
+_PROGRAMS = {
+    'relu': 'x constant maximum',
+    'residual': 'x second add',
+    'bias': 'x features add',
+    'scale': 'x constant multiply',
+    'scale_shift': 'x features multiply features add',
+    # (x - mean) * rsqrt(variance + epsilon) per feature, as in batch norm; the same
+    # per row, as in layer norm
+    'normalise': 'x features subtract features constant add rsqrt multiply',
+    'normalise_rows': 'x rows subtract rows multiply',
+    # of a softmax: exp(x - maximum of the row), and division by the row's sum
+    'exponentials': 'x rows subtract exponential',
+    'divide_rows': 'x rows divide',
+    # x / 2 * (1 + tanh(a * (x + b * x^3)))
+    'gelu': 'x x multiply x multiply constant multiply x add constant multiply '
+    'constant swap tanh swap add x constant multiply multiply',
+    'swish': 'x logistic x multiply',
+    'clip': 'x constant maximum constant minimum',
+    'square': 'x x multiply',
+    'mask_bias': 'x plane add',
+    # moves a stored average towards x; x / (sqrt(stored) + epsilon), as in Adam
+    'momentum': 'stored constant multiply x constant multiply swap add',
+    'root_divide': 'x stored sqrt constant add divide',
+}
 
 
 def load(body: Computation, shape: Tensor) -> Instruction:
@@ -19,17 +50,38 @@ def load(body: Computation, shape: Tensor) -> Instruction:
     return body.convert(given, 'f32') if shape.dtype == 'bf16' else given
 
 
-def _features(x: Instruction) -> list:
-    return [len(x.shape.dims) - 1]
+def _run(program: str) -> Snippet:
+    """Returns the snippet that a program of the stack machine stands for."""
+
+    def snippet(body, x, rng):
+        rank = len(x.shape.dims)
+        pushes = {
+            'x': lambda: x,
+            'constant': lambda: body.constant(x.shape),
+            # vectors over some dimensions; `plane` over those of attention masks
+            'features': lambda: body.vector(x.shape, [rank - 1]),
+            'rows': lambda: body.vector(x.shape, range(rank - 1)),
+            'plane': lambda: body.vector(x.shape, range(max(rank - 2, 0), rank)),
+            'stored': lambda: load(body, x.shape),
+            'second': lambda: load(body, x.shape.typed(_second_type(rng))),
+        }
+        stack = []
+        for word in program.split():
+            if word == 'swap':
+                stack[-2:] = stack[:-3:-1]
+            elif word in pushes:
+                stack.append(pushes[word]())
+            else:
+                operands = [stack.pop() for _ in range(_OPERANDS[word])]
+                stack.append(body.op(word, *operands))
+        return stack[0]
+
+    return snippet
 
 
-def _rows(x: Instruction) -> list:
-    return list(range(len(x.shape.dims) - 1))
-
-
-def relu(body, x, rng):
-    """max(0, x)."""
-    return body.op('maximum', body.constant(x.shape), x)
+def _second_type(rng: np.random.Generator) -> str:
+    """Draws how a second operand is stored: mostly f32."""
+    return 'bf16' if rng.random() < 0.3 else 'f32'
 
 
 def relu_grad(body, x, rng):
@@ -37,67 +89,6 @@ def relu_grad(body, x, rng):
     zero = body.constant(x.shape)
     seen = load(body, x.shape)
     return body.op('select', body.op('compare', seen, zero), x, zero)
-
-
-def residual(body, x, rng):
-    """Adds a second operand of the same shape."""
-    return body.op('add', load(body, x.shape.typed(stored(rng))), x)
-
-
-def bias(body, x, rng):
-    """Adds a vector over the last dimension."""
-    return body.op('add', body.vector(x.shape, _features(x)), x)
-
-
-def scale(body, x, rng):
-    """Multiplies by a constant."""
-    return body.op('multiply', body.constant(x.shape), x)
-
-
-def scale_shift(body, x, rng):
-    """Multiplies by a vector over the last dimension and adds another."""
-    x = body.op('multiply', body.vector(x.shape, _features(x)), x)
-    return body.op('add', body.vector(x.shape, _features(x)), x)
-
-
-def normalise(body, x, rng):
-    """(x - mean) * rsqrt(variance + epsilon) per feature, as in batch norm."""
-    x = body.op('subtract', body.vector(x.shape, _features(x)), x)
-    variance = body.vector(x.shape, _features(x))
-    variance = body.op('add', body.constant(x.shape), variance)
-    return body.op('multiply', body.op('rsqrt', variance), x)
-
-
-def normalise_rows(body, x, rng):
-    """The same per row, as in layer norm."""
-    x = body.op('subtract', body.vector(x.shape, _rows(x)), x)
-    return body.op('multiply', body.vector(x.shape, _rows(x)), x)
-
-
-def exponentials(body, x, rng):
-    """exp(x - maximum of the row): the first half of a softmax."""
-    x = body.op('subtract', body.vector(x.shape, _rows(x)), x)
-    return body.op('exponential', x)
-
-
-def divide_rows(body, x, rng):
-    """Divides by one number per row: the second half of a softmax."""
-    return body.op('divide', body.vector(x.shape, _rows(x)), x)
-
-
-def gelu(body, x, rng):
-    """x / 2 * (1 + tanh(a * (x + b * x^3)))."""
-    cube = body.op('multiply', x, body.op('multiply', x, x))
-    inner = body.op('add', x, body.op('multiply', body.constant(x.shape), cube))
-    inner = body.op('multiply', body.constant(x.shape), inner)
-    outer = body.op('add', body.constant(x.shape), body.op('tanh', inner))
-    half = body.op('multiply', body.constant(x.shape), x)
-    return body.op('multiply', half, outer)
-
-
-def swish(body, x, rng):
-    """x * logistic(x)."""
-    return body.op('multiply', x, body.op('logistic', x))
 
 
 def dropout(body, x, rng):
@@ -110,57 +101,18 @@ def dropout(body, x, rng):
 
 def one_hot_difference(body, x, rng):
     """x - one_hot(label of the row): the gradient of a cross entropy."""
-    labels = body.vector(x.shape, _rows(x), 's32')
-    place = body.add('iota', x.shape.typed('s32'), dimensions=tuple(_features(x)))
+    last = len(x.shape.dims) - 1
+    labels = body.vector(x.shape, range(last), 's32')
+    place = body.add('iota', x.shape.typed('s32'), dimensions=(last,))
     here = body.op('compare', labels, place)
     one, zero = body.constant(x.shape), body.constant(x.shape)
     return body.op('subtract', body.op('select', here, one, zero), x)
 
 
-def clip(body, x, rng):
-    """Between two constants."""
-    x = body.op('maximum', body.constant(x.shape), x)
-    return body.op('minimum', body.constant(x.shape), x)
-
-
-def square(body, x, rng):
-    """x * x."""
-    return body.op('multiply', x, x)
-
-
-def mask_bias(body, x, rng):
-    """Adds what depends on the last two dimensions only (attention masks)."""
-    rank = len(x.shape.dims)
-    return body.op('add', body.vector(x.shape, range(max(rank - 2, 0), rank)), x)
-
-
-def momentum(body, x, rng):
-    """Moves a stored average towards x."""
-    average = load(body, x.shape)
-    average = body.op('multiply', body.constant(x.shape), average)
-    return body.op('add', average, body.op('multiply', body.constant(x.shape), x))
-
-
-def root_divide(body, x, rng):
-    """x / (sqrt(stored) + epsilon): a step of Adam."""
-    below = body.op('sqrt', load(body, x.shape))
-    below = body.op('add', body.constant(x.shape), below)
-    return body.op('divide', below, x)
-
-
-def stored(rng: np.random.Generator) -> str:
-    """Draws how a second operand is stored: mostly f32."""
-    return 'bf16' if rng.random() < 0.3 else 'f32'
-
-
 SNIPPETS: Dict[str, Snippet] = {
-    f.__name__: f
-    for f in (
-        relu, relu_grad, residual, bias, scale, scale_shift, normalise, normalise_rows,
-        exponentials, divide_rows, gelu, swish, dropout, one_hot_difference, clip,
-        square, mask_bias, momentum, root_divide,
-    )
-}  # fmt: skip
+    **{name: _run(program) for name, program in _PROGRAMS.items()},
+    **{f.__name__: f for f in (relu_grad, dropout, one_hot_difference)},
+}
 
 
 def chain(

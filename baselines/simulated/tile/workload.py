@@ -188,8 +188,8 @@ def product_sizes(product: Instruction, tiling: traffic.Tiling) -> Tuple:
         others = part[:, 1]
     else:
         numbers = product.convolution
-        repeats = weights[:, list(numbers.kernel_spatial)].prod(axis=1)
-        depth = weights[:, numbers.kernel_input]
+        repeats = weights[:, list(numbers.kernel_spatial_dimensions)].prod(axis=1)
+        depth = weights[:, numbers.kernel_input_feature_dimension]
         sublanes = -(-part[:, 1] // tpu.SUBLANES) * tpu.SUBLANES
         others = part[:, 2:].prod(axis=1) * sublanes
     return others, depth, part[:, 0], repeats

@@ -1,9 +1,9 @@
 """Folders of the second simulator's kernels; they look like the first one's."""
 
 import dataclasses
+import types
 from typing import ClassVar
 
-from baselines.data.tile import records
 from baselines.simulated.tile import dataset
 from baselines.simulated.tile_other import generate
 
@@ -17,6 +17,7 @@ class Kernels(dataset.Kernels):
     test: int = 100
 
     collection: ClassVar[str] = 'tile_other'
+    generator: ClassVar[types.ModuleType] = generate
     version: ClassVar[int] = generate.GENERATOR_VERSION
     default_root: ClassVar[str] = '~/data/tpugraphs/sample_other/npz/tile/xla'
     about: ClassVar[str] = (
@@ -24,8 +25,3 @@ class Kernels(dataset.Kernels):
         'with sim_other_), and every runtime comes from a drawn machine that works\n'
         'tile by tile, plus 0.4 % noise.'
     )
-
-    def _kernel(self, split: str, index: int) -> records.TileRecord:
-        return generate.generate_kernel(
-            split, index, seed=self.seed, configs_mean=self.configs_mean
-        )
