@@ -6,6 +6,7 @@ is a defect of ours and keeps its traceback.
 """
 
 import argparse
+import math
 import os
 import shlex
 import shutil
@@ -65,12 +66,15 @@ def option(parser: Any, flag: str, default: Any, about: str, **rules: Any) -> No
     Args:
         parser: of the command, or a group of it.
         flag: its name.
-        default: '' goes without saying.
-        about: what it is.
+        default: '' and infinity go without saying; a type stands for None.
+        about: what it is; it may speak of the default in other words.
         **rules: as for `add_argument`.
     """
-    about += ' (default: %(default)s)' if default != '' else ''
-    parser.add_argument(flag, type=type(default), default=default, help=about, **rules)
+    kind = default if isinstance(default, type) else type(default)
+    default = None if kind is default else default
+    if default not in (None, '', math.inf) and 'default: ' not in about:
+        about = f'{about} (default: %(default)s)'.strip()
+    parser.add_argument(flag, type=kind, default=default, help=about, **rules)
 
 
 def switch(parser: Any, flag: str, about: str) -> None:
@@ -100,12 +104,9 @@ def add_run_arguments(
         which.add_argument('--dir', '--dirs', dest='dirs', **wanted)
     splits = ('train', 'valid', 'test')
     option(parser, '--split', split, 'which kernels', choices=splits)
+    about = 'folder with the splits (default: where the run was trained, if that is '
     option(
-        parser,
-        '--data_root',
-        '',
-        'folder with the splits (default: where the run was trained, if '
-        f'that is there, else {config.TileConfig.data_root})',
+        parser, '--data_root', '', f'{about}there, else {config.TileConfig.data_root})'
     )
     where = 'where packed splits are kept (default: ~/data/tpugraphs/cache)'
     option(parser, '--cache_dir', '', where)
@@ -128,13 +129,8 @@ def add_models_file(parser: argparse.ArgumentParser) -> None:
 
 def add_beam_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares with which Apache Beam runner a command works."""
-    option(
-        parser,
-        '--runner',
-        '',
-        'work with this Apache Beam runner, such as DirectRunner (all cores) or '
-        'DaskRunner (docs/clusters.md)',
-    )
+    about = 'work with this Apache Beam runner, such as DirectRunner (all cores) or '
+    option(parser, '--runner', '', f'{about}DaskRunner (docs/clusters.md)')
     about = 'options for the Beam runner, in one string'
     option(parser, '--beam_options', '', about)
 

@@ -39,20 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.switch(parser, '--builtin', 'measure the built-in programs')
     about = 'configurations of a kernel or program'
     command_line.option(parser, '--configs', 60, about, metavar='N')
-    parser.add_argument(
-        '--minutes', type=float, default=math.inf, metavar='M', help='stop after'
-    )
+    command_line.option(parser, '--minutes', math.inf, 'stop after', metavar='M')
     about = 'shares of train/valid/test, or none'
     command_line.option(parser, '--split', '80/10/10', about)
     command_line.switch(parser, '--resume', 'go on with what is in the folder')
-    parser.add_argument(
-        '--passes',
-        type=int,
-        default=0,
-        metavar='N',
-        help='passes over the configurations, exactly (default: 15 to 45, until '
-        'halves agree)',
-    )
+    about = 'passes over the configurations, exactly (default: 15 to 45, until '
+    command_line.option(parser, '--passes', 0, f'{about}halves agree)', metavar='N')
     arguments.add(parser)
 
 

@@ -40,35 +40,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='raw files, folders (searched for *.pb) or globs',
     )
     parser.add_argument('output', metavar='OUT', help='folder of the npz files')
-    parser.add_argument(
-        '--kind',
-        choices=reading.KINDS,
-        help='collection of the raw files (default: that of the first file)',
+    about = 'collection of the raw files (default: that of the first file)'
+    command_line.option(parser, '--kind', str, about, choices=reading.KINDS)
+    about = (
+        'what absent list entries hold; published: 0, but dimension 0 looks the same'
     )
-    command_line.option(
-        parser,
-        '--pad',
-        0,
-        'what absent list entries hold; published: 0, but dimension 0 looks the same',
-        choices=(0, -1),
-    )
-    command_line.switch(
-        parser,
-        '--extra',
-        'add columns that the published 140 leave out; their names go '
-        'into the npz (docs/raw-files.md)',
-    )
+    command_line.option(parser, '--pad', 0, about, choices=(0, -1))
+    about = 'add columns that the published 140 leave out; their names go into the npz'
+    command_line.switch(parser, '--extra', f'{about} (docs/raw-files.md)')
     command_line.switch(parser, '--overwrite', 'replace files in OUT')
     about = 'cut into OUT/train, OUT/valid and OUT/test, such as 80/10/10'
     command_line.option(parser, '--split', '', about, metavar='SHARES')
-    command_line.option(
-        parser,
-        '--by',
-        splitting.BY[0],
-        'what stays together in a split: a program (the name without its '
-        'fingerprint), a raw file, or nothing but a module',
-        choices=splitting.BY,
-    )
+    about = 'what stays together in a split: a program (the name without its '
+    about += 'fingerprint), a raw file, or nothing but a module'
+    command_line.option(parser, '--by', splitting.BY[0], about, choices=splitting.BY)
     command_line.add_beam_arguments(parser)
 
 

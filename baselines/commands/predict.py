@@ -21,12 +21,9 @@ from baselines import commands
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     command_line.add_run_arguments(parser)
-    parser.add_argument(
-        '--output',
-        default='predictions_output_model.csv',
-        help='the CSV to write (default: %(default)s); with several runs the '
-        'hash goes into the name',
-    )
+    about = 'the CSV to write (default: %(default)s); with several runs the '
+    output = 'predictions_output_model.csv'
+    command_line.option(parser, '--output', output, f'{about}hash goes into the name')
 
 
 def run(args: argparse.Namespace) -> None:

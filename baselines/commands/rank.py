@@ -17,6 +17,7 @@ Features are extracted as the model's training data was (--pad, --extra).
 """
 
 import argparse
+import functools
 import sys
 
 from baselines import command_line
@@ -33,37 +34,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar='MODULE.pb',
         help='raw files, folders (searched for *.pb) or globs',
     )
-    parser.add_argument(
-        '--dir', required=True, metavar='RUN', help=f'the run: {finding.FORMS}'
-    )
-    parser.add_argument(
-        '--top',
-        type=int,
-        help='configurations to print of each module; 0 prints the summary '
-        'alone (default: 10, with --json all)',
-    )
+    option = functools.partial(command_line.option, parser)
+    option('--dir', str, f'the run: {finding.FORMS}', required=True, metavar='RUN')
+    about = 'configurations to print of each module; 0 prints the summary alone '
+    option('--top', int, f'{about}(default: 10, with --json all)')
     command_line.switch(parser, '--json', 'print JSON in place of tables')
-    parser.add_argument(
-        '--candidates',
-        metavar='FILE.json',
-        help='rank these configurations in place of the runs in the files, which '
-        'may then be HloModuleProtos: [{"output_bounds": [8, 128]}, ...]',
-    )
-    parser.add_argument(
-        '--output', metavar='FILE', help='write everything to FILE, *.csv or *.json'
-    )
-    parser.add_argument(
-        '--module', metavar='NAME', help='rank only the module of that name'
-    )
+    about = 'rank these configurations in place of the runs in the files, which may '
+    about += 'then be HloModuleProtos: [{"output_bounds": [8, 128]}, ...]'
+    option('--candidates', str, about, metavar='FILE.json')
+    about = 'write everything to FILE, *.csv or *.json'
+    option('--output', str, about, metavar='FILE')
+    option('--module', str, 'rank only the module of that name', metavar='NAME')
     command_line.add_models_file(parser)
+    needed = 'Needed for runs of the published code only, which do not hold their '
     for name in ('data_root', 'cache_dir'):
-        command_line.option(
-            parser,
-            f'--{name}',
-            '',
-            f'{config.help_of(config.TileConfig, name)} Needed for runs of the '
-            'published code only, which do not hold their normaliser',
-        )
+        about = config.help_of(config.TileConfig, name)
+        option(f'--{name}', '', f'{about} {needed}normaliser')
 
 
 def run(args: argparse.Namespace) -> int:

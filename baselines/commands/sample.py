@@ -23,65 +23,42 @@ machine); a raw file as a compiler would write it; whole programs with layouts:
 
 import argparse
 import dataclasses
+import functools
 import sys
 from typing import Dict
 
 from baselines import command_line
 from baselines import commands
 from baselines import files
+from baselines.data.collections import SPLITS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's options; what is left out is the collection's default."""
     datasets = _datasets()
     tile, layout = datasets['tile'](), datasets['layout']()
-    parser.add_argument(
-        '--collection',
-        choices=tuple(datasets),
-        default='tile',
-        help='kernels with tile sizes, the same of another simulator, or programs '
-        'with layouts (default: %(default)s)',
-    )
-    parser.add_argument(
-        '--output',
-        help='folder to write; older simulated data there are replaced, all else '
-        'is refused (default: '
-        + '; '.join(f'{key}: {d.default_root}' for key, d in datasets.items())
-        + ')',
-    )
-    for split in ('train', 'valid', 'test'):
-        parser.add_argument(
-            f'--{split}',
-            type=int,
-            metavar='N',
-            help=f'kernels in the {split} split (default: {getattr(tile, split)}); '
-            f'layout: programs, of xla and nlp each ({getattr(layout, split)})',
-        )
-    parser.add_argument(
-        '--seed', type=int, help=f'same seed, same arrays (default: {tile.seed})'
-    )
-    parser.add_argument(
-        '--configs_mean',
-        type=float,
-        help='tile: configurations per kernel on average, about '
-        f'(default: {tile.configs_mean:g})',
-    )
-    for end, words in (('min', 'fewest'), ('max', 'most')):
-        parser.add_argument(
-            f'--configs_{end}',
-            type=int,
-            help=f'layout: {words} configurations of a program '
-            f'(default: {getattr(layout, "configs_" + end)})',
-        )
-    parser.add_argument(
-        '--rules',
-        help=f'layout: roofline, products or drawn costs (default: {layout.rules})',
-    )
-    parser.add_argument(
-        '--raw',
-        metavar='FILE.pb',
-        help='tile: write the test kernels, and these alone, to a raw file',
-    )
+    option = functools.partial(command_line.option, parser)
+    about = 'kernels with tile sizes, the same of another simulator, or programs with '
+    option('--collection', 'tile', f'{about}layouts', choices=tuple(datasets))
+    roots = '; '.join(f'{key}: {d.default_root}' for key, d in datasets.items())
+    about = 'folder to write; older simulated data there are replaced, all else is '
+    option('--output', str, f'{about}refused (default: {roots})')
+    for split in SPLITS:
+        about = f'kernels in the {split} split (default: {getattr(tile, split)}); '
+        about += f'layout: programs, of xla and nlp each ({getattr(layout, split)})'
+        option(f'--{split}', int, about, metavar='N')
+    option('--seed', int, f'same seed, same arrays (default: {tile.seed})')
+    for name, kind, words in (
+        ('configs_mean', float, 'tile: configurations per kernel on average, about'),
+        ('configs_min', int, 'layout: fewest configurations of a program'),
+        ('configs_max', int, 'layout: most configurations of a program'),
+        ('rules', str, 'layout: roofline, products or drawn costs'),
+    ):
+        default = getattr(tile if words.startswith('tile') else layout, name)
+        shown = f'{default:g}' if kind is float else default
+        option(f'--{name}', kind, f'{words} (default: {shown})')
+    about = 'tile: write the test kernels, and these alone, to a raw file'
+    option('--raw', str, about, metavar='FILE.pb')
     about = 'write runtimes 0 (and normalisers 1) to test files, as published'
     command_line.switch(parser, '--hide_test_runtimes', about)
 

@@ -19,9 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     from baselines.finished import finding
 
-    parser.add_argument(
-        '--dir', required=True, metavar='RUN', help=f'a run: {finding.FORMS}'
-    )
+    rules = {'required': True, 'metavar': 'RUN'}
+    command_line.option(parser, '--dir', str, f'a run: {finding.FORMS}', **rules)
     command_line.switch(parser, '--all', 'print also what is as by default')
 
 

@@ -12,6 +12,7 @@ their runtimes differ is noise that no model can explain.
 import argparse
 import sys
 
+from baselines import command_line
 from baselines import commands
 
 
@@ -20,15 +21,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from baselines.inspection import plot
 
     parser.add_argument('file', metavar='FILE', help='a .pb or .npz file')
-    parser.add_argument(
-        '--module', help='the module to show: its name or number (from 0)'
-    )
-    parser.add_argument(
-        '--plot',
-        metavar='OUT.png',
-        help=f'draw the graph (up to {plot.MAX_NODES} nodes) and the runtimes; also '
-        '.svg, .pdf',
-    )
+    about = 'the module to show: its name or number (from 0)'
+    command_line.option(parser, '--module', str, about)
+    about = f'draw the graph (up to {plot.MAX_NODES} nodes) and the runtimes; also '
+    command_line.option(parser, '--plot', str, f'{about}.svg, .pdf', metavar='OUT.png')
 
 
 def run(args: argparse.Namespace) -> None:

@@ -13,6 +13,7 @@ docs/sweeps.md.
 """
 
 import argparse
+import dataclasses
 import sys
 
 from baselines import command_line
@@ -25,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     from baselines.data import collections
     from baselines.sweeps import arguments
+    from baselines.sweeps import jobs
 
     parser.add_argument(
         'what',
@@ -32,30 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=('tile', 'layout', *collections.NAMES, 'show'),
         help=f'tile, layout, {", ".join(collections.NAMES)}; or show: what was found',
     )
-    command_line.option(parser, '--space', '', 'what is searched, a TOML file')
-    command_line.option(
-        parser,
-        '--storage',
-        '',
-        'a journal file, or the URL of a database such as sqlite:///sweep.db '
-        '(default: sweep.journal in --out_dir)',
-    )
-    about = "its name there (default: the collection's)"
-    command_line.option(parser, '--study', '', about)
-    numbers = {
-        'trials': (40, 'trials that the sweep is to have, of all who join'),
-        'seeds': (1, 'trainings of each trial with different seeds, averaged'),
-        'folds': (0, 'folds of cross-validation, averaged; 0: the splits as they are'),
-        'workers': (1, 'processes on this machine; they divide its cores'),
-    }
-    for name, (default, words) in numbers.items():
-        command_line.option(parser, f'--{name}', default, words)
-    parser.add_argument(
-        '--minutes', type=float, default=0, help='most minutes of a trial'
-    )
-    parser.add_argument(
-        '--memory_gb', type=float, default=0, help='most memory of a trial'
-    )
+    for field in dataclasses.fields(jobs.Options):
+        if field.metadata:
+            about = field.metadata['help']
+            command_line.option(parser, f'--{field.name}', field.default, about)
     command_line.switch(parser, '--no_pruning', 'train every trial to its end')
     command_line.switch(parser, '--json', 'show: print JSON')
     arguments.add_settings(parser)

@@ -29,22 +29,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     from baselines.measuring import arguments
 
-    parser.add_argument(
-        'program', metavar='PROGRAM', help='FILE.py:FUNCTION or FILE.pb'
-    )
+    about = 'FILE.py:FUNCTION or FILE.pb'
+    parser.add_argument('program', metavar='PROGRAM', help=about)
     about = f'the run of the model that proposes: {finding.FORMS}'
     command_line.option(parser, '--dir', '', about, metavar='RUN')
     about = 'configurations to measure of each kernel'
     command_line.option(parser, '--measure', 10, about, metavar='N')
     about = 'configurations to choose from'
     command_line.option(parser, '--candidates', 1000, about, metavar='N')
-    parser.add_argument(
-        '--budget-minutes',
-        type=float,
-        default=math.inf,
-        metavar='M',
-        help='begin no kernel after that',
-    )
+    about = 'begin no kernel after that'
+    command_line.option(parser, '--budget-minutes', math.inf, about, metavar='M')
     parser.add_argument(
         '--online',
         action=argparse.BooleanOptionalAction,

@@ -2,6 +2,7 @@
 
 import argparse
 
+from baselines import command_line
 from baselines.measuring import backend
 from baselines.measuring import machine
 from baselines.measuring import session
@@ -9,25 +10,11 @@ from baselines.measuring import session
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    parser.add_argument(
-        '--task',
-        default='tile',
-        choices=('tile', 'layout'),
-        help='what is configured (default: %(default)s)',
-    )
-    parser.add_argument('--seed', type=int, default=0, help='(default: %(default)s)')
-    parser.add_argument(
-        '--platform',
-        default='cpu',
-        choices=('cpu', 'gpu'),
-        help='what to measure on (default: %(default)s)',
-    )
-    parser.add_argument(
-        '--core',
-        type=int,
-        default=-1,
-        help='the core to measure on (default: the last)',
-    )
+    option, tasks = command_line.option, ('tile', 'layout')
+    option(parser, '--task', 'tile', 'what is configured', choices=tasks)
+    option(parser, '--seed', 0, '')
+    option(parser, '--platform', 'cpu', 'what to measure on', choices=('cpu', 'gpu'))
+    option(parser, '--core', -1, 'the core to measure on (default: the last)')
 
 
 def limits(args: argparse.Namespace) -> session.Limits:

@@ -20,19 +20,29 @@ _MOST_STARTS = 4
 _PLACES = ('data_root', 'cache_dir', 'out_dir', 'results_csv', 'memory_budget')
 
 
+def _option(default: Any, about: str) -> Any:
+    return dataclasses.field(default=default, metadata={'help': about})
+
+
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """How to search."""
+    """How to search; what has a help text is an option of the command."""
 
-    space: str = ''  # a TOML file; '' for the one that ships
-    storage: str = ''  # URL or journal file; '' for the one in the --out_dir
-    study: str = ''  # its name in the storage; '' for the collection's
-    trials: int = 40  # that the sweep is to have
-    seeds: int = 1  # trainings of each trial with different seeds
-    folds: int = 0  # of cross-validation; 0 for the published splits
-    workers: int = 1  # processes on this machine
-    minutes: float = 0  # that a trial may take; 0 for any
-    memory_gb: float = 0  # that a trial may take; 0 for any
+    space: str = _option('', 'what is searched, a TOML file')
+    storage: str = _option(
+        '',
+        'a journal file, or the URL of a database such as sqlite:///sweep.db '
+        '(default: sweep.journal in --out_dir)',
+    )
+    study: str = _option('', "its name there (default: the collection's)")
+    trials: int = _option(40, 'trials that the sweep is to have, of all who join')
+    seeds: int = _option(1, 'trainings of each trial with different seeds, averaged')
+    folds: int = _option(
+        0, 'folds of cross-validation, averaged; 0: the splits as they are'
+    )
+    workers: int = _option(1, 'processes on this machine; they divide its cores')
+    minutes: float = _option(0.0, 'most minutes of a trial (default: any)')
+    memory_gb: float = _option(0.0, 'most memory of a trial (default: any)')
     pruning: bool = True  # whether bad trials are ended early
 
 

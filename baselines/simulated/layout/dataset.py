@@ -97,14 +97,12 @@ class Programs(folders.Dataset):
                         layout_records.write_layout(os.path.join(folder, *place), shown)
                         rows[f'{source}:{searched}'].append(_described(record))
                     bar.update()
-        return {
-            name: Summary(
-                len(found),
-                *np.sum(found, axis=0)[:3].astype(int),
-                np.median(found, 0)[3],
-            )
-            for name, found in rows.items()
-        }
+        found = {}
+        for name, some in rows.items():
+            totals = np.sum(some, axis=0)[:3].astype(int)
+            spread = float(np.median(some, axis=0)[3])
+            found[name] = Summary(len(some), *totals, spread)
+        return found
 
 
 def _described(record: layout_records.LayoutRecord) -> Tuple[int, int, int, float]:
