@@ -105,9 +105,8 @@ def add_run_arguments(
     splits = ('train', 'valid', 'test')
     option(parser, '--split', split, 'which kernels', choices=splits)
     about = 'folder with the splits (default: where the run was trained, if that is '
-    option(
-        parser, '--data_root', '', f'{about}there, else {config.TileConfig.data_root})'
-    )
+    about += f'there, else {config.TileConfig.data_root})'
+    option(parser, '--data_root', '', about)
     where = 'where packed splits are kept (default: ~/data/tpugraphs/cache)'
     option(parser, '--cache_dir', '', where)
     add_models_file(parser)

@@ -36,10 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from baselines.data import collections
     from baselines.data import download
 
-    about = (
-        'which ones, separated by commas, or "all" (default: %(default)s); there are '
-    )
-    about += ', '.join(collections.NAMES)
+    about = 'which ones, separated by commas, or "all" (default: %(default)s); '
+    about += f'there are {", ".join(collections.NAMES)}'
     command_line.option(parser, '--collection', 'tile:xla', about)
     about = 'where the data goes'
     command_line.option(parser, '--data_dir', '~/data/tpugraphs', about)
