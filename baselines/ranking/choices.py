@@ -82,27 +82,18 @@ class Ranked:
         return int(times.min()) if len(times) else None
 
 
-@dataclasses.dataclass(frozen=True)
-class Figures:
-    """What the choices of a module cost; ratios of measured times.
+def figures(ranked: Ranked) -> Optional[Dict[str, Any]]:
+    """Measures what the choices of a module cost, as ratios of measured times.
 
-    Attributes:
-        slowdown: k -> the fastest of the k ranked first / the fastest of all,
+    Returns:
+        None if fewer than two runtimes are known; or
+          slowdown: k -> the fastest of the k ranked first / the fastest of all,
             both among those measured; at least 1.
-        random: k -> the same, expected of k configurations drawn at random.
-        default: the compiler's default / the fastest; None if not measured.
-        against_default: the model's first choice / the default; below 1 the
+          random: k -> the same, expected of k configurations drawn at random.
+          default: the compiler's default / the fastest; None if not measured.
+          against_default: the model's first choice / the default; below 1 the
             model is better.
     """
-
-    slowdown: Dict[int, float]
-    random: Dict[int, float]
-    default: Optional[float]
-    against_default: Optional[float]
-
-
-def figures(ranked: Ranked) -> Optional[Figures]:
-    """Measures a ranking; None if fewer than two runtimes are known."""
     known = np.flatnonzero(ranked.runtimes > 0)
     if len(known) < 2:
         return None
@@ -110,12 +101,12 @@ def figures(ranked: Ranked) -> Optional[Figures]:
     default = None
     if ranked.default is not None:
         default = int(ranked.runtimes[ranked.default]) or None
-    return Figures(
-        slowdown={k: metrics.slowdown(scores, times, k) for k in TOP_K},
-        random={k: 1 + metrics.random_top_k_error(times, k) for k in TOP_K},
-        default=default and float(default / times.min()),
-        against_default=default and float(times[0] / default),
-    )
+    return {
+        'slowdown': {k: metrics.slowdown(scores, times, k) for k in TOP_K},
+        'random': {k: 1 + metrics.random_top_k_error(times, k) for k in TOP_K},
+        'default': default and float(default / times.min()),
+        'against_default': default and float(times[0] / default),
+    }
 
 
 class Summary:
@@ -129,7 +120,7 @@ class Summary:
     def __init__(self):
         self.modules = 0
         self.configurations = 0
-        self._figures: List[Figures] = []
+        self._figures: List[Dict[str, Any]] = []
 
     def add(self, ranked: Ranked) -> None:
         """Adds a module."""
@@ -152,14 +143,13 @@ class Summary:
             `same`, `slower`.
         """
         found = self._figures
-        against = np.array(
-            [f.against_default for f in found if f.against_default], np.float64
-        )
+        known = [f for f in found if f['against_default']]
+        against = np.array([f['against_default'] for f in known])
         default = None
         if len(against):
             default = {
                 'modules': len(against),
-                'slowdown': float(np.mean([f.default for f in found if f.default])),
+                'slowdown': float(np.mean([f['default'] for f in known])),
                 'ratio': float(np.exp(np.log(against).mean())),
                 'faster': int((against < 1).sum()),
                 'same': int((against == 1).sum()),
@@ -169,13 +159,11 @@ class Summary:
             'modules': self.modules,
             'configurations': self.configurations,
             'measured_modules': len(found),
-            'slowdown': _means([f.slowdown for f in found]),
-            'random': _means([f.random for f in found]),
+            **{
+                name: found
+                and {str(k): float(np.mean([f[name][k] for f in found])) for k in TOP_K}
+                or None
+                for name in ('slowdown', 'random')
+            },
             'default': default,
         }
-
-
-def _means(rows: List[Dict[int, float]]) -> Optional[Dict[str, float]]:
-    if not rows:
-        return None
-    return {str(k): float(np.mean([row[k] for row in rows])) for k in TOP_K}

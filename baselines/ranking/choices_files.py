@@ -2,7 +2,6 @@
 
 import contextlib
 import csv
-import dataclasses
 import json
 import os
 from typing import IO, Any, Dict, Iterator, Optional
@@ -42,12 +41,11 @@ class _Json:
         self._comma = ''
 
     def add(self, ranked: choices.Ranked) -> None:
-        found = choices.figures(ranked)
         described = {
             'source': ranked.source,
             'module': ranked.module,
             'nodes': ranked.nodes,
-            'figures': found and dataclasses.asdict(found),
+            'figures': choices.figures(ranked),
             'configurations': [
                 {**row, **ranked.as_json(row['run_index'])}
                 for row in _configurations(ranked, self._top)

@@ -47,13 +47,14 @@ def _row(ranked: choices.Ranked, position: int) -> List[str]:
     ]
 
 
-def _costs(found: Optional[choices.Figures]) -> List[str]:
+def _costs(found: Optional[Dict[str, Any]]) -> List[str]:
     if not found:
         return []
-    best = ' / '.join(f'{found.slowdown[k]:.3f}' for k in choices.TOP_K)
+    best = ' / '.join(f'{found["slowdown"][k]:.3f}' for k in choices.TOP_K)
     line = f'  best of the first 1 / 5 / 10: {best} x the fastest'
-    if found.against_default:
-        line += f"; the first takes {found.against_default:.3f} x the default's time"
+    if found['against_default']:
+        ratio = f'{found["against_default"]:.3f}'
+        line += f"; the first takes {ratio} x the default's time"
     return [line]
 
 

@@ -174,9 +174,7 @@ def random_top_k_error(runtimes: ArrayLike, k: int) -> float:
     return float(np.diff(runtimes) @ beyond / runtimes[0])
 
 
-def bootstrap_interval(
-    values: ArrayLike, confidence: float = CONFIDENCE, seed: int = 0
-) -> Tuple[float, float]:
+def bootstrap_interval(values: ArrayLike) -> Tuple[float, float]:
     """Confidence interval of the mean over graphs, by BCa bootstrap.
 
     Says how far the mean could move with other graphs of the same kind; it
@@ -184,23 +182,18 @@ def bootstrap_interval(
 
     Args:
         values: [n], one figure per graph, none NaN.
-        confidence: e.g. 0.95.
-        seed: the same seed gives the same interval.
 
     Returns:
-        (low, high); both NaN for a single graph, which says nothing about
-        others.
+        (low, high), the same every time; both NaN for a single graph, which says
+        nothing about others.
 
     Raises:
-        ValueError: no value, one that is not finite, or `confidence` not
-            between 0 and 1.
+        ValueError: no value, or one that is not finite.
     """
     values = np.asarray(values, np.float64)
     if values.ndim != 1 or not values.size:
         raise ValueError(f'values have shape {values.shape}: give [n], n >= 1')
     _refuse(~np.isfinite(values), values, 'value', 'must be finite')
-    if not 0 < confidence < 1:
-        raise ValueError(f'confidence is {confidence}: must lie between 0 and 1')
     if len(values) == 1:
         return float('nan'), float('nan')
     if values.min() == values.max():
@@ -212,18 +205,15 @@ def bootstrap_interval(
         np.mean,
         n_resamples=_RESAMPLES,
         batch=max(1, _BOOTSTRAP_CELLS // len(values)),
-        confidence_level=confidence,
+        confidence_level=CONFIDENCE,
         method='BCa',
-        random_state=np.random.default_rng(seed),
+        random_state=np.random.default_rng(0),
     ).confidence_interval
     return float(low), float(high)
 
 
 def grouped_interval(
-    values: Sequence[float],
-    groups: Sequence[str],
-    confidence: float = CONFIDENCE,
-    seed: int = 0,
+    values: Sequence[float], groups: Sequence[str]
 ) -> Tuple[float, float]:
     """Confidence interval of a mean over graphs that come in groups.
 
@@ -234,20 +224,19 @@ def grouped_interval(
     Args:
         values: [n], one figure per graph, none NaN.
         groups: the group of each graph.
-        confidence: e.g. 0.95.
-        seed: the same seed gives the same interval.
 
     Returns:
-        (low, high); both NaN for a single group, which says nothing of others.
+        (low, high), the same every time; both NaN for a single group, which says
+        nothing of others.
     """
     _, members = np.unique(np.asarray(groups), return_inverse=True)
     sums, sizes = np.bincount(members, values), np.bincount(members)
     if len(sizes) == 1:
         return float('nan'), float('nan')
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     drawn = rng.integers(0, len(sizes), (_RESAMPLES, len(sizes)))
     means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
-    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
+    low, high = np.quantile(means, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return float(low), float(high)
 
 

@@ -37,9 +37,7 @@ class Noise(NamedTuple):
     tau_ceiling: Optional[float]
 
 
-def of_graph(
-    runtimes: np.ndarray, configurations: np.ndarray, seed: int = 0
-) -> Optional[Noise]:
+def of_graph(runtimes: np.ndarray, configurations: np.ndarray) -> Optional[Noise]:
     """Measures the noise of a graph, and simulates a perfect model.
 
     The spread of measured runtimes is that of true ones and of noise together,
@@ -54,7 +52,6 @@ def of_graph(
     Args:
         runtimes: [c], positive.
         configurations: [c], equal numbers for equal configurations.
-        seed: of the simulation; the same gives the same.
 
     Returns:
         None where fewer than two measurements repeat another.
@@ -67,7 +64,7 @@ def of_graph(
     repeats = len(logs) - len(sizes)
     if repeats < 2:
         return None
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     means = np.bincount(group, logs) / sizes
     std = float(np.sqrt(((logs - means[group]) ** 2).sum() / repeats))
     again = np.flatnonzero(sizes[group] > 1)

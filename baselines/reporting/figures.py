@@ -55,7 +55,7 @@ def curves(runs: Sequence[Run]) -> List[svg.Picture]:
             for number, (run, values) in enumerate(zip(runs, scores)):
                 epochs = np.arange(1, len(values) + 1)
                 hue = svg.colour(number)
-                axes.plot(epochs, values, color=hue, label=_short(run.name))
+                axes.plot(epochs, values, color=hue, label=short(run.name))
                 best = _best_epoch(run, values)
                 if best is not None:
                     axes.plot([best + 1], [values[best]], '*', color=hue, markersize=12)
@@ -79,7 +79,7 @@ def curves(runs: Sequence[Run]) -> List[svg.Picture]:
         def draw_losses(axes):
             for number, (run, pair) in enumerate(zip(runs, losses)):
                 for values, style, label in zip(
-                    pair, ('-', '--'), (_short(run.name), None)
+                    pair, ('-', '--'), (short(run.name), None)
                 ):
                     axes.plot(
                         np.arange(1, len(values) + 1),
@@ -163,49 +163,41 @@ def programs(runs: Sequence[Run], key: str, title: str) -> svg.Picture:
     names, cut = _worst_first(runs, key)
     tau = key == 'kendall_tau'
 
+    def column(run, field, of=key):
+        found = [(_group_of(run, name).get(of) or {}).get(field) for name in names]
+        return np.array(found, np.float64)
+
     def draw(axes):
         step = 0.7 / len(runs)
         for number, run in enumerate(runs):
-            rows, values, low, high = [], [], [], []
-            for place, name in enumerate(names):
-                found = _group_of(run, name).get(key) or {}
-                if found.get('mean') is None:
-                    continue
-                rows.append(place + (number - (len(runs) - 1) / 2) * step)
-                values.append(found['mean'])
-                ends = found['low'], found['high']
-                low.append(found['mean'] - ends[0] if ends[0] is not None else 0)
-                high.append(ends[1] - found['mean'] if ends[1] is not None else 0)
+            values, low, high = (column(run, name) for name in ('mean', 'low', 'high'))
+            rows = np.arange(len(names)) + (number - (len(runs) - 1) / 2) * step
+            known = ~np.isnan(values)
             axes.errorbar(
-                values,
-                rows,
-                xerr=np.maximum([low, high], 0),
+                values[known],
+                rows[known],
+                xerr=np.fmax([values - low, high - values], 0)[:, known],
                 fmt=svg.marker(number),
                 color=svg.colour(number),
                 elinewidth=1.2,
-                label=_short(run.name),
+                label=short(run.name),
             )
-        chance = [(_group_of(runs[0], name).get(key) or {}) for name in names]
-        marks = [(one.get('random'), place) for place, one in enumerate(chance)]
-        marks = [pair for pair in marks if pair[0] is not None]
-        _ticks(axes, marks, 'at random', svg.FAINT, 'x')
+        marks = [(column(runs[0], 'random'), 'at random', svg.FAINT, 'x')]
         if tau:
-            for field, label, sign in (
-                ('tau_twice', 'two measurements', '>'),
-                ('tau_ceiling', 'perfect model', '|'),
+            for field, label, sign in zip(
+                ('tau_twice', 'tau_ceiling'), _LIMITS[1:], '>|'
             ):
-                limits = [_group_of(runs[0], name).get('noise') for name in names]
-                marks = [
-                    (one[field], place)
-                    for place, one in enumerate(limits)
-                    if one and one[field] is not None
-                ]
-                _ticks(axes, marks, label, svg.INK, sign)
+                marks.append((column(runs[0], field, 'noise'), label, svg.INK, sign))
+        for values, label, hue, sign in marks:
+            if not np.isnan(values).all():
+                rows = np.arange(len(names))
+                style = {'color': hue, 'label': label, 'markersize': 7, 'zorder': 1}
+                axes.plot(values, rows, sign, **style)
         most = axes.get_xlim()[1]
         if not tau and key != 'opa' and most > 1:  # a few take many times as long
             axes.set_xscale('function', functions=(np.log1p, np.expm1))
             _steps(axes.set_xticks, 0, most)
-        axes.set_yticks(range(len(names)), [_short(name) for name in names])
+        axes.set_yticks(range(len(names)), [short(name) for name in names])
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.set_xlabel(title)
         axes.grid(axis='y', visible=False)
@@ -272,7 +264,7 @@ def slowdowns(runs: Sequence[Run]) -> svg.Picture:
                 line,
                 marker=svg.marker(number),
                 color=svg.colour(number),
-                label=_short(run.name),
+                label=short(run.name),
             )
         axes.plot(points, chance, '--', color=svg.FAINT, label='at random')
         axes.set_xscale('log')
@@ -400,12 +392,6 @@ def _with_interval(found: Dict[str, Any]) -> str:
     return f'{words}, random {text.cell(found["random"], ".3f")}'
 
 
-def _ticks(axes, marks, label: str, hue: str, sign: str) -> None:
-    if marks:
-        x, y = zip(*marks)
-        axes.plot(x, y, sign, color=hue, label=label, markersize=7, zorder=1)
-
-
 def _epochs(axes, title: str) -> None:
     from matplotlib import ticker
 
@@ -451,6 +437,6 @@ def _steps(set_ticks, least: float, most: float) -> None:
     set_ticks(ticks, [f'{tick:g}' for tick in ticks])
 
 
-def _short(name: str, width: int = 24) -> str:
+def short(name: str) -> str:
     """A name for a legend: two of them fit into the width of a picture."""
-    return text.shortened(text.printable(name), width)
+    return text.shortened(text.printable(name), 24)

@@ -94,7 +94,7 @@ def _history(found: Dict[str, Any]) -> svg.Picture:
 
 def _importance(found: Dict[str, Any]) -> svg.Picture:
     shares = list(found['importances'].items())[:_SHOWN]
-    names = [text.shortened(text.printable(name), 24) for name, _ in shares]
+    names = [figures.short(name) for name, _ in shares]
 
     def draw(axes):
         axes.barh(names, [share for _, share in shares], color=svg.colour(0))

@@ -36,22 +36,22 @@ def test_everything_follows_the_scores_and_ties_stay_in_order():
 def test_figures():
     # First choice 20, default 25, fastest 10; at random 55/3 on average.
     found = choices.figures(_ranked([3, 1, 2], [25, 20, 10]))
-    assert found.slowdown == {1: 2.0, 5: 1.0, 10: 1.0}
-    assert found.random[1] == pytest.approx(55 / 3 / 10)
-    assert found.random[5] == 1.0
-    assert found.default == 2.5
-    assert found.against_default == 0.8
+    assert found['slowdown'] == {1: 2.0, 5: 1.0, 10: 1.0}
+    assert found['random'][1] == pytest.approx(55 / 3 / 10)
+    assert found['random'][5] == 1.0
+    assert found['default'] == 2.5
+    assert found['against_default'] == 0.8
 
 
 def test_figures_are_over_what_was_measured():
     # The first choice was not measured; 30 is the first that was.
     ranked = _ranked([1, 2, 3, 4], [0, 30, 10, 0], default=0)
     found = choices.figures(ranked)
-    assert found.slowdown[1] == 3.0
-    assert found.default is None and found.against_default is None
+    assert found['slowdown'][1] == 3.0
+    assert found['default'] is None and found['against_default'] is None
     assert ranked.fastest == 10
     assert choices.figures(_ranked([1, 2], [0, 5])) is None
-    assert choices.figures(_ranked([1, 2], [5, 6], default=None)).default is None
+    assert choices.figures(_ranked([1, 2], [5, 6], default=None))['default'] is None
     assert _ranked([1, 2], [0, 0]).fastest is None
 
 
