@@ -1,9 +1,13 @@
 """Settings of a training: one declaration gives flag, default, help, checks, JSON,
 and is what the code uses.  `command_line` makes the flags."""
 
+import ast
 import dataclasses
+import functools
 import hashlib
+import inspect
 import json
+import sys
 from typing import Any, Collection, Dict, Mapping, TypeVar
 
 from baselines import recipes
@@ -14,17 +18,17 @@ _AnyConfig = TypeVar('_AnyConfig', bound='_Config')
 _TYPES = {bool: 'true or false', int: 'a whole number', float: 'a number', str: 'text'}
 
 
-def _setting(default: Any, help_text: Any, **rules) -> Any:
-    """Declares a setting.
+def _setting(default: Any, **rules) -> Any:
+    """Declares a setting; the text below it is the help of the flag.
 
     Args:
         default: its value, of the flag's type.
-        help_text: of the flag; a function is called when it is wanted.
         **rules: what values are accepted: `choices`; `low`, `high` or `above`,
             and `also`, one more.  `shapes=False`: it does not change the model,
-            so that a run may be resumed with another value.
+            so that a run may be resumed with another value.  `help`: in place of
+            the text, a function that is called when it is wanted.
     """
-    return dataclasses.field(default=default, metadata={'help': help_text, **rules})
+    return dataclasses.field(default=default, metadata=rules)
 
 
 def _instead(base: Any, name: str, default: Any) -> Any:
@@ -51,144 +55,88 @@ def _toy_files(collection: str) -> str:
 class Optimisation:
     """How weights move; see `training.optimisation`, which does it."""
 
-    lr: float = _setting(
-        1e-3, 'Learning rate of Adam; with a schedule, the highest.', above=0
-    )
-    clip_norm: float = _setting(
-        1e-3, 'Gradients are clipped to this L2 norm, see --clip.', above=0
-    )
-    clip: str = _setting(
-        'variable',
-        "What --clip_norm limits: each variable's gradient, or with "
-        'global that of all together.',
-        choices=('variable', 'global'),
-    )
-    weight_decay: float = _setting(
-        0.0,
-        'Above 0 Adam becomes AdamW: matrices shrink by this times the '
-        'learning rate at every step.',
-        low=0,
-    )
-    schedule: str = _setting(
-        'constant',
-        'Learning rate over the --epochs: constant, or cosine, which falls to 0.',
-        choices=('constant', 'cosine'),
-    )
-    warmup: float = _setting(
-        0.0,
-        'Share of the training in which the learning rate climbs from 0.',
-        low=0,
-        high=1,
-    )
-    averaging: str = _setting(
-        '',
-        'Validate and keep averaged weights: ema:0.999 is a moving average '
-        'with that decay per step, swa:0.75 the mean since that share of the '
-        'training.',
-    )
+    lr: float = _setting(1e-3, above=0)
+    """Learning rate of Adam; with a schedule, the highest."""
+    clip_norm: float = _setting(1e-3, above=0)
+    """Gradients are clipped to this L2 norm, see --clip."""
+    clip: str = _setting('variable', choices=('variable', 'global'))
+    """What --clip_norm limits: each variable's gradient, or with global that of all
+    together."""
+    weight_decay: float = _setting(0.0, low=0)
+    """Above 0 Adam becomes AdamW: matrices shrink by this times the learning rate at
+    every step."""
+    schedule: str = _setting('constant', choices=('constant', 'cosine'))
+    """Learning rate over the --epochs: constant, or cosine, which falls to 0."""
+    warmup: float = _setting(0.0, low=0, high=1)
+    """Share of the training in which the learning rate climbs from 0."""
+    averaging: str = ''
+    """Validate and keep averaged weights: ema:0.999 is a moving average with that decay
+    per step, swa:0.75 the mean since that share of the training."""
 
 
 @dataclasses.dataclass(frozen=True)
 class _Config(Optimisation):
     """Settings that all trainings have."""
 
-    model_kwargs_json: str = _setting(
-        '{}', 'Keyword arguments of the model as JSON: \'{"num_gnns": 2}\'.'
-    )
-    models_file: str = _setting(
-        '', 'A models.py of yours, whose models are added to ours; its code is run.'
-    )
-    trees: bool = _setting(
-        False,
-        'Also grow gradient-boosted trees, and score with the mean of both '
-        '(docs/models.md); needs LightGBM: pip install -e .[trees].',
-    )
-    init_from: str = _setting(
-        '',
-        "Start from the weights of another run of the same model, and keep that run's "
-        'scaling of features; named as in --dir.',
-    )
-    sample_data: bool = _setting(
-        False, 'Use simulated data, made on first use, in place of --data_root.'
-    )
-    measured_data: bool = _setting(
-        False,
-        'Use runtimes measured on a CPU, which come with the package, in place of '
-        '--data_root.',
-    )
-    skip_bad_files: bool = _setting(
-        False, 'Leave damaged files out, naming them, instead of stopping.'
-    )
-    cache_dir: str = _setting('', 'Where packed splits are kept.', shapes=False)
-    out_dir: str = _setting(
-        '', 'Where model_<hash>, run_<hash>.jsonz and the results CSV go.', shapes=False
-    )
-    tensorboard: bool = _setting(
-        False,
-        'Also write curves and settings for TensorBoard, to '
-        '<out_dir>/tensorboard/<hash>.',
-        shapes=False,
-    )
+    model_kwargs_json: str = '{}'
+    """Keyword arguments of the model as JSON: '{"num_gnns": 2}'."""
+    models_file: str = ''
+    """A models.py of yours, whose models are added to ours; its code is run."""
+    trees: bool = False
+    """Also grow gradient-boosted trees, and score with the mean of both
+    (docs/models.md); needs LightGBM: pip install -e .[trees]."""
+    init_from: str = ''
+    """Start from the weights of another run of the same model, and keep that run's
+    scaling of features; named as in --dir."""
+    sample_data: bool = False
+    """Use simulated data, made on first use, in place of --data_root."""
+    measured_data: bool = False
+    """Use runtimes measured on a CPU, which come with the package, in place of
+    --data_root."""
+    skip_bad_files: bool = False
+    """Leave damaged files out, naming them, instead of stopping."""
+    cache_dir: str = _setting('', shapes=False)
+    """Where packed splits are kept."""
+    out_dir: str = _setting('', shapes=False)
+    """Where model_<hash>, run_<hash>.jsonz and the results CSV go."""
+    tensorboard: bool = _setting(False, shapes=False)
+    """Also write curves and settings for TensorBoard, to
+    <out_dir>/tensorboard/<hash>."""
     test_mode: str = _setting(
-        'predictions',
-        'predictions: rank the test split.  metrics: also '
-        'measure the error on it, where its runtimes are known.',
-        choices=('predictions', 'metrics'),
-        shapes=False,
+        'predictions', choices=('predictions', 'metrics'), shapes=False
     )
-    epochs: int = _setting(100, 'Most epochs.', low=1, shapes=False)
-    early_stop: int = _setting(
-        20,
-        'Stop after so many epochs without a better validation score.',
-        low=1,
-        shapes=False,
-    )
-    losses: str = _setting('ListMLELoss:1,MSE:0.02', _losses)
-    fold: str = _setting(
-        '',
-        'Cross-validation: 2/5 joins train and valid, cuts them into 5 folds '
-        'by program, validates on the second and trains on the others.',
-    )
-    family_temperature: float = _setting(
-        1.0,
-        'A family of n graphs gets a share of each epoch proportional to n '
-        'to this power: 1, each graph once; 0, all families equally often.',
-        low=0,
-        high=1,
-    )
-    features: str = _setting(
-        'minmax',
-        'What of columns is scaled to [0, 1]: minmax, the values, as '
-        'published; signlog, sign(x) log(1 + |x|) of them.',
-        choices=('minmax', 'signlog'),
-    )
-    mod128: bool = _setting(
-        False, 'Show sizes of dimensions also modulo 128 and divided by 128.'
-    )
-    seed: int = _setting(
-        0, 'The same seed gives the same run on the same machine.', low=0
-    )
-    resume: bool = _setting(
-        False,
-        'Go on with an interrupted run of the same settings, if there '
-        'is one in --out_dir.',
-        shapes=False,
-    )
-    strategy: str = _setting(
-        '',
-        'One training on several devices: mirrored, all GPUs of this machine; workers, '
-        'the processes of TF_CONFIG (docs/clusters.md).',
-        choices=('', 'mirrored', 'workers'),
-        shapes=False,
-    )
-    recipe: str = _setting(
-        '',
-        'strong: the settings that did best on the simulated data of this '
-        'collection, in place of the defaults; flags that are given win.  Or a file: '
-        'what `tpugraphs sweep` found.',
-        shapes=False,
-    )
-    run_id: str = _setting('', 'A label of yours, kept in the run file.')
+    """predictions: rank the test split. metrics: also measure the error on it, where
+    its runtimes are known."""
+    epochs: int = _setting(100, low=1, shapes=False)
+    """Most epochs."""
+    early_stop: int = _setting(20, low=1, shapes=False)
+    """Stop after so many epochs without a better validation score."""
+    losses: str = _setting('ListMLELoss:1,MSE:0.02', help=_losses)
+    fold: str = ''
+    """Cross-validation: 2/5 joins train and valid, cuts them into 5 folds by program,
+    validates on the second and trains on the others."""
+    family_temperature: float = _setting(1.0, low=0, high=1)
+    """A family of n graphs gets a share of each epoch proportional to n to this power:
+    1, each graph once; 0, all families equally often."""
+    features: str = _setting('minmax', choices=('minmax', 'signlog'))
+    """What of columns is scaled to [0, 1]: minmax, the values, as published; signlog,
+    sign(x) log(1 + |x|) of them."""
+    mod128: bool = False
+    """Show sizes of dimensions also modulo 128 and divided by 128."""
+    seed: int = _setting(0, low=0)
+    """The same seed gives the same run on the same machine."""
+    resume: bool = _setting(False, shapes=False)
+    """Go on with an interrupted run of the same settings, if there is one in
+    --out_dir."""
+    strategy: str = _setting('', choices=('', 'mirrored', 'workers'), shapes=False)
+    """One training on several devices: mirrored, all GPUs of this machine; workers, the
+    processes of TF_CONFIG (docs/clusters.md)."""
+    recipe: str = _setting('', shapes=False)
+    """strong: the settings that did best on the simulated data of this collection, in
+    place of the defaults; flags that are given win. Or a file: what `tpugraphs sweep`
+    found."""
+    run_id: str = ''
+    """A label of yours, kept in the run file."""
 
     @property
     def collection(self) -> collections.Collection:
@@ -204,148 +152,110 @@ class _Config(Optimisation):
 class TileConfig(_Config):
     """Settings of `tiles_train.py`; the flags have these names and defaults."""
 
-    model: str = _setting(
-        'EarlyJoinSAGE', 'Name of the model, a class in baselines/tiles/models.py.'
-    )
-    data_root: str = _setting(
-        '~/data/tpugraphs/npz/tile/xla',
-        'Folder with the splits train, valid and test of .npz files.',
-        shapes=False,
-    )
-    toy_data: bool = _setting(False, _toy_files('tile:xla'))
+    model: str = 'EarlyJoinSAGE'
+    """Name of the model, a class in baselines/tiles/models.py."""
+    data_root: str = _setting('~/data/tpugraphs/npz/tile/xla', shapes=False)
+    """Folder with the splits train, valid and test of .npz files."""
+    toy_data: bool = _setting(False, help=lambda: _toy_files('tile:xla'))
     cache_dir: str = _instead(_Config, 'cache_dir', '~/data/tpugraphs/cache/tile')
     out_dir: str = _instead(_Config, 'out_dir', '~/out/tpugraphs_tiles')
-    results_csv: str = _setting(
-        '',
-        'Where the ranking of the test kernels goes; by default '
-        '<out_dir>/results_<time in ms>.csv.',
-        shapes=False,
-    )
-    early_stop_steps: int = _setting(
-        5000,
-        'Fewest steps without a better score before --early_stop counts: with few '
-        'kernels an epoch is short.  0: epochs alone.',
-        low=0,
-        shapes=False,
-    )
-    eval_every: int = _setting(5, 'Deprecated: every epoch is validated.', shapes=False)
-    tile_columns: bool = _setting(
-        False, 'Add columns that relate tiles to arrays (docs/features.md).'
-    )
-    loop_columns: bool = _setting(
-        False,
-        'Add columns of tiles in elements, as `collect` has them on CPUs '
-        '(docs/features.md); a recipe adds them where they fit.',
-    )
-    estimate: bool = _setting(
-        False,
-        'Add an analytical estimate of each configuration as columns, '
-        'its logarithmic time last (docs/features.md).',
-    )
-    configs: int = _setting(
-        10,
-        'Configurations drawn per kernel and step; kernels with fewer are '
-        'not trained on.',
-        low=2,
-    )
-    batch: int = _setting(10, 'Kernels per step.', low=1)
-    validate_batches: int = _setting(
-        -1, 'Validate on the first so many batches of kernels; -1: on all.'
-    )
-    validation_configs: int = _setting(
-        100,
-        'Most configurations per kernel in the validation after each '
-        'epoch; always the same ones, so that epochs can be compared.',
-        low=2,
-    )
+    results_csv: str = _setting('', shapes=False)
+    """Where the ranking of the test kernels goes; by default <out_dir>/results_<time in
+    ms>.csv."""
+    early_stop_steps: int = _setting(5000, low=0, shapes=False)
+    """Fewest steps without a better score before --early_stop counts: with few kernels
+    an epoch is short. 0: epochs alone."""
+    eval_every: int = _setting(5, shapes=False)
+    """Deprecated: every epoch is validated."""
+    tile_columns: bool = False
+    """Add columns that relate tiles to arrays (docs/features.md)."""
+    loop_columns: bool = False
+    """Add columns of tiles in elements, as `collect` has them on CPUs
+    (docs/features.md); a recipe adds them where they fit."""
+    estimate: bool = False
+    """Add an analytical estimate of each configuration as columns, its logarithmic time
+    last (docs/features.md)."""
+    configs: int = _setting(10, low=2)
+    """Configurations drawn per kernel and step; kernels with fewer are not trained
+    on."""
+    batch: int = _setting(10, low=1)
+    """Kernels per step."""
+    validate_batches: int = -1
+    """Validate on the first so many batches of kernels; -1: on all."""
+    validation_configs: int = _setting(100, low=2)
+    """Most configurations per kernel in the validation after each epoch; always the
+    same ones, so that epochs can be compared."""
 
 
 @dataclasses.dataclass(frozen=True)
 class LayoutConfig(_Config):
     """Settings of `layout_train.py`; the flags have these names and defaults."""
 
-    model: str = _setting(
-        'ResModel', 'Name of the model, a class in baselines/layout (docs/models.md).'
-    )
-    source: str = _setting(
-        'xla', 'Which programs: xla or nlp.', choices=collections.choices('source')
-    )
-    search: str = _setting(
-        'random',
-        'How their configurations were found: random or default (by a genetic search).',
-        choices=collections.choices('search'),
-    )
-    data_root: str = _setting(
-        '~/data/tpugraphs/npz/layout',
-        'Folder with <source>/<search>/{train,valid,test}/*.npz.',
-        shapes=False,
-    )
-    toy_data: bool = _setting(False, _toy_files('layout:xla:random'))
+    model: str = 'ResModel'
+    """Name of the model, a class in baselines/layout (docs/models.md)."""
+    source: str = _setting('xla', choices=collections.choices('source'))
+    """Which programs: xla or nlp."""
+    search: str = _setting('random', choices=collections.choices('search'))
+    """How their configurations were found: random or default (by a genetic search)."""
+    data_root: str = _setting('~/data/tpugraphs/npz/layout', shapes=False)
+    """Folder with <source>/<search>/{train,valid,test}/*.npz."""
+    toy_data: bool = _setting(False, help=lambda: _toy_files('layout:xla:random'))
     cache_dir: str = _instead(_Config, 'cache_dir', '~/data/tpugraphs/cache/layout')
     out_dir: str = _instead(_Config, 'out_dir', '~/out/tpugraphs_layout')
-    results_csv: str = _setting(
-        '',
-        'Where the ranking of the test programs goes; by default '
-        '<out_dir>/results_<time in ms>_<source>_<search>.csv.',
-        shapes=False,
-    )
+    results_csv: str = _setting('', shapes=False)
+    """Where the ranking of the test programs goes; by default <out_dir>/results_<time
+    in ms>_<source>_<search>.csv."""
     epochs: int = _instead(_Config, 'epochs', 50)
     early_stop: int = _instead(_Config, 'early_stop', 25)
     losses: str = _instead(_Config, 'losses', 'ListMLELoss')
     clip_norm: float = _instead(Optimisation, 'clip_norm', 1e-2)
-    configs: int = _setting(
-        16,
-        'Configurations drawn per program and step; programs with fewer '
-        'different ones are not trained on.',
-        low=2,
-    )
-    max_configs: int = _setting(
-        -1,
-        'Draw from at most so many configurations per program, a uniform '
-        'subset; -1: from all.',
-        low=2,
-        also=-1,
-    )
-    sampling: str = _setting(
-        'skewed',
-        'How they are drawn: skewed to fast ones as published, '
-        'uniform, or stratified by runtime.',
-        choices=('skewed', 'uniform', 'stratified'),
-    )
-    keep_nodes: int = _setting(
-        5000,
-        'Nodes of a program that a step passes gradients through; -1: all of them.',
-        low=1,
-        also=-1,
-    )
-    segments: str = _setting(
-        'equal',
-        'How programs are cut into segments of --keep_nodes: equal, '
-        'as published, or splits, between computations.',
-        choices=('equal', 'splits'),
-    )
-    batch: int = _setting(8, 'Programs per step.', low=1)
-    validate_batches: int = _setting(
-        10, 'Validate on the first so many batches of programs; -1: on all.'
-    )
-    validation_configs: int = _setting(
-        1000,
-        'Most configurations per program in the validation after each '
-        'epoch, as in the published evaluation; always the same ones.',
-        low=2,
-    )
-    memory_budget: int = _setting(
-        1024,
-        'Megabytes that scoring may take for what it computes.',
-        low=16,
-        shapes=False,
-    )
+    configs: int = _setting(16, low=2)
+    """Configurations drawn per program and step; programs with fewer different ones are
+    not trained on."""
+    max_configs: int = _setting(-1, low=2, also=-1)
+    """Draw from at most so many configurations per program, a uniform subset; -1: from
+    all."""
+    sampling: str = _setting('skewed', choices=('skewed', 'uniform', 'stratified'))
+    """How they are drawn: skewed to fast ones as published, uniform, or stratified by
+    runtime."""
+    keep_nodes: int = _setting(5000, low=1, also=-1)
+    """Nodes of a program that a step passes gradients through; -1: all of them."""
+    segments: str = _setting('equal', choices=('equal', 'splits'))
+    """How programs are cut into segments of --keep_nodes: equal, as published, or
+    splits, between computations."""
+    batch: int = _setting(8, low=1)
+    """Programs per step."""
+    validate_batches: int = 10
+    """Validate on the first so many batches of programs; -1: on all."""
+    validation_configs: int = _setting(1000, low=2)
+    """Most configurations per program in the validation after each epoch, as in the
+    published evaluation; always the same ones."""
+    memory_budget: int = _setting(1024, low=16, shapes=False)
+    """Megabytes that scoring may take for what it computes."""
 
 
-def help_of(config_class: type, name: str) -> str:
+def help_of(config_class: Any, name: str) -> str:
     """Returns the help text of one setting."""
-    text = {f.name: f.metadata['help'] for f in dataclasses.fields(config_class)}[name]
-    return text() if callable(text) else text
+    rules = config_class.__dataclass_fields__[name].metadata
+    if 'help' in rules:
+        return rules['help']()
+    found = [_texts().get(one.__name__, {}) for one in config_class.__mro__]
+    return next(texts[name] for texts in found if name in texts)
+
+
+@functools.lru_cache(maxsize=None)
+def _texts() -> Dict[str, Dict[str, str]]:
+    """What stands below the settings, in a line each, by class and name."""
+    module: Any = ast.parse(inspect.getsource(sys.modules[__name__]))
+    return {
+        node.name: {
+            field.target.id: ' '.join(ast.literal_eval(text.value).split())
+            for field, text in zip(node.body, node.body[1:])
+            if hasattr(field, 'target') and isinstance(text, ast.Expr)
+        }
+        for node in module.body
+        if isinstance(node, ast.ClassDef)
+    }
 
 
 def checked(config: _AnyConfig) -> _AnyConfig:

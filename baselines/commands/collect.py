@@ -18,6 +18,7 @@ on.
 """
 
 import argparse
+import functools
 import math
 import sys
 
@@ -30,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     from baselines.measuring import arguments
 
+    option = functools.partial(command_line.option, parser)
     parser.add_argument(
         'programs',
         nargs='+',
@@ -38,14 +40,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     command_line.switch(parser, '--builtin', 'measure the built-in programs')
     about = 'configurations of a kernel or program'
-    command_line.option(parser, '--configs', 60, about, metavar='N')
-    command_line.option(parser, '--minutes', math.inf, 'stop after', metavar='M')
+    option('--configs', 60, about, metavar='N')
+    option('--minutes', math.inf, 'stop after', metavar='M')
     about = 'shares of train/valid/test, or none'
-    command_line.option(parser, '--split', '80/10/10', about)
+    option('--split', '80/10/10', about)
     command_line.switch(parser, '--resume', 'go on with what is in the folder')
     about = 'passes over the configurations, exactly (default: 15 to 45, until '
-    command_line.option(parser, '--passes', 0, f'{about}halves agree)', metavar='N')
-    arguments.add(parser)
+    option('--passes', 0, f'{about}halves agree)', metavar='N')
+    arguments.add(option)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -16,6 +16,7 @@ results, so that anyone can time them.
 """
 
 import argparse
+import functools
 import math
 import sys
 
@@ -29,25 +30,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     from baselines.measuring import arguments
 
+    option = functools.partial(command_line.option, parser)
     about = 'FILE.py:FUNCTION or FILE.pb'
     parser.add_argument('program', metavar='PROGRAM', help=about)
     about = f'the run of the model that proposes: {finding.FORMS}'
-    command_line.option(parser, '--dir', '', about, metavar='RUN')
+    option('--dir', '', about, metavar='RUN')
     about = 'configurations to measure of each kernel'
-    command_line.option(parser, '--measure', 10, about, metavar='N')
+    option('--measure', 10, about, metavar='N')
     about = 'configurations to choose from'
-    command_line.option(parser, '--candidates', 1000, about, metavar='N')
+    option('--candidates', 1000, about, metavar='N')
     about = 'begin no kernel after that'
-    command_line.option(parser, '--budget-minutes', math.inf, about, metavar='M')
+    option('--budget-minutes', math.inf, about, metavar='M')
     parser.add_argument(
         '--online',
         action=argparse.BooleanOptionalAction,
         help='learn in rounds from what was measured (default: with --dir)',
     )
-    command_line.option(parser, '--json', '', 'write results', metavar='FILE')
+    option('--json', '', 'write results', metavar='FILE')
     about = 'where the HLO modules go'
-    command_line.option(parser, '--output', 'tuned', about, metavar='FOLDER')
-    arguments.add(parser)
+    option('--output', 'tuned', about, metavar='FOLDER')
+    arguments.add(option)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -100,11 +100,13 @@ class _Attempt:
         attrs = {study_lib.FOLDER: self._folder}
         try:
             ended = self._train()
-        except Failed as why:
-            ended, attrs[study_lib.REASON] = 'FAIL', str(why)
-        except KeyboardInterrupt:
-            self._study.give_back(self._trial, 'interrupted')
-            raise
+        except (KeyboardInterrupt, Exception) as error:
+            if text.is_interrupt(error):
+                self._study.give_back(self._trial, 'interrupted')
+                raise
+            if not isinstance(error, Failed):
+                raise
+            ended, attrs[study_lib.REASON] = 'FAIL', str(error)
         value = None
         if ended == 'COMPLETE':
             value = sum(self._finished) / len(self._finished)

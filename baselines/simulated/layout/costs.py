@@ -112,11 +112,6 @@ def reduce_ns(
     return roofline_ns(moved, slots=slots)
 
 
-def gather_ns(tensor: Tensor, layout: Layout) -> float:
-    """Returns the time to read and write what was gathered (or scattered to)."""
-    return roofline_ns(2 * stored_bytes(tensor, layout))
-
-
 def random_ns(tensor: Tensor, layout: Layout) -> float:
     """Returns the time of random numbers, 20 slots per register; they are fused."""
     return roofline_ns(0, slots=RANDOM_SLOTS * registers(tensor.dims, layout))

@@ -176,15 +176,11 @@ class _Pricing:
             return self._transposed(node)
         if opcode == 'reduce':
             return self._reduced(node)
-        if opcode in _WHOLE:
-            for operand in node.operands:
-                self._want(operand, None)
-            self._add((usual,), lambda l: costs.gather_ns(shape, l))
-            return usual
-        main = self._followed(node) or usual
+        whole = opcode in _WHOLE
+        main = usual if whole else self._followed(node) or usual
         for operand in node.operands:
-            if len(operand.shape.dims) == len(shape.dims):
-                self._want(operand, main)
+            if whole or len(operand.shape.dims) == len(shape.dims):
+                self._want(operand, None if whole else main)
         if opcode in ELEMENTWISE:
             moved = [o.shape.dtype for o in node.operands if self._in_memory(o)]
             moved += [shape.dtype] if self._in_memory(node) else []
@@ -287,7 +283,7 @@ def _moved(node: Instruction, layout: Layout) -> float:
     same_rank = [
         o.shape for o in node.operands if len(o.shape.dims) == len(node.shape.dims)
     ]
-    if node.opcode in ('slice', 'dynamic-slice'):
+    if node.opcode in _WHOLE | {'slice', 'dynamic-slice'}:
         return 2 * costs.stored_bytes(node.shape, layout)
     if node.opcode == 'dynamic-update-slice':
         return 2 * costs.stored_bytes(same_rank[1], layout)
