@@ -10,6 +10,7 @@ import argparse
 import dataclasses
 import importlib
 import pkgutil
+import sys
 import types
 from typing import Any, List, Optional, Sequence
 
@@ -55,3 +56,8 @@ def run(name: str, argv: Optional[Sequence[str]] = None) -> int:
     """Parses `argv` (None: the process's) for a command, runs it; the exit code."""
     args = parser(name).parse_args(argv)
     return command_line.guarded(lambda: load(name).run(args))
+
+
+def main(name: str) -> None:
+    """Runs a command, and ends the process with its exit code."""
+    sys.exit(run(name))

@@ -10,7 +10,6 @@ were packed before there were checksums are named as well; they are not used.
 """
 
 import argparse
-import sys
 
 from baselines import command_line
 from baselines import commands
@@ -36,4 +35,4 @@ def run(args: argparse.Namespace) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(commands.run('check'))
+    commands.main('check')

@@ -20,7 +20,6 @@ on.
 import argparse
 import functools
 import math
-import sys
 
 from baselines import command_line
 from baselines import commands
@@ -78,4 +77,4 @@ def run(args: argparse.Namespace) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(commands.run('collect'))
+    commands.main('collect')

@@ -21,7 +21,6 @@ under the published flags.
 """
 
 import argparse
-import sys
 
 from baselines import command_line
 from baselines import commands
@@ -55,4 +54,4 @@ def run(args: argparse.Namespace) -> None:
 
 
 if __name__ == '__main__':
-    sys.exit(commands.run('combine'))
+    commands.main('combine')

@@ -10,7 +10,6 @@ tile` and `tpugraphs train layout`; where no flag fits, it completes files.
 
 import argparse
 import dataclasses
-import sys
 from typing import Dict, List
 
 from baselines import commands
@@ -94,4 +93,4 @@ def _fish() -> str:
 
 
 if __name__ == '__main__':
-    sys.exit(commands.run('completion'))
+    commands.main('completion')

@@ -25,7 +25,6 @@ data in the same format.
 """
 
 import argparse
-import sys
 
 from baselines import command_line
 from baselines import commands
@@ -69,4 +68,4 @@ def _told(counts) -> str:
 
 
 if __name__ == '__main__':
-    sys.exit(commands.run('download'))
+    commands.main('download')

@@ -11,7 +11,6 @@ with an interval from drawing programs at random.  --evaluate prints what
 """
 
 import argparse
-import sys
 
 from baselines import command_line
 from baselines import commands
@@ -48,4 +47,4 @@ def run(args: argparse.Namespace) -> None:
 
 
 if __name__ == '__main__':
-    sys.exit(commands.run('ensemble'))
+    commands.main('ensemble')

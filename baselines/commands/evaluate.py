@@ -18,7 +18,6 @@ pattern stands for the runs of one model with several seeds.
 """
 
 import argparse
-import sys
 
 from baselines import command_line
 from baselines import commands
@@ -47,4 +46,4 @@ def run(args: argparse.Namespace) -> None:
 
 
 if __name__ == '__main__':
-    sys.exit(commands.run('evaluate'))
+    commands.main('evaluate')

@@ -8,7 +8,6 @@ that serves it needs neither this package nor TF-GNN: docs/serving.md.
 """
 
 import argparse
-import sys
 
 from baselines import command_line
 from baselines import commands
@@ -41,4 +40,4 @@ def run(args: argparse.Namespace) -> None:
 
 
 if __name__ == '__main__':
-    sys.exit(commands.run('export'))
+    commands.main('export')

@@ -22,7 +22,6 @@ folders (docs/clusters.md):
 """
 
 import argparse
-import sys
 
 from baselines import command_line
 from baselines import commands
@@ -70,4 +69,4 @@ def run(args: argparse.Namespace) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(commands.run('extract'))
+    commands.main('extract')

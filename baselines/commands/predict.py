@@ -12,7 +12,6 @@ configurations, or per program, its id and all configurations, best first.
 """
 
 import argparse
-import sys
 
 from baselines import command_line
 from baselines import commands
@@ -43,4 +42,4 @@ def run(args: argparse.Namespace) -> None:
 
 
 if __name__ == '__main__':
-    sys.exit(commands.run('predict'))
+    commands.main('predict')

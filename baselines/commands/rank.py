@@ -18,7 +18,6 @@ Features are extracted as the model's training data was (--pad, --extra).
 
 import argparse
 import functools
-import sys
 
 from baselines import command_line
 from baselines import commands
@@ -63,4 +62,4 @@ def run(args: argparse.Namespace) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(commands.run('rank'))
+    commands.main('rank')

@@ -14,7 +14,6 @@ file needs no network, and reads on a phone, in print, light and dark.
 """
 
 import argparse
-import sys
 
 from baselines import command_line
 from baselines import commands
@@ -47,4 +46,4 @@ def run(args: argparse.Namespace) -> None:
 
 
 if __name__ == '__main__':
-    sys.exit(commands.run('report'))
+    commands.main('report')

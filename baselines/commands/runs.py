@@ -12,7 +12,6 @@ layouts Kendall's tau; `tpugraphs evaluate` measures runs on whole splits.
 
 import argparse
 import json
-import sys
 
 from baselines import command_line
 from baselines import commands
@@ -50,4 +49,4 @@ def run(args: argparse.Namespace) -> None:
 
 
 if __name__ == '__main__':
-    sys.exit(commands.run('runs'))
+    commands.main('runs')

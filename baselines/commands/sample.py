@@ -24,7 +24,6 @@ machine); a raw file as a compiler would write it; whole programs with layouts:
 import argparse
 import dataclasses
 import functools
-import sys
 from typing import Dict
 
 from baselines import command_line
@@ -91,4 +90,4 @@ def _datasets() -> Dict[str, type]:
 
 
 if __name__ == '__main__':
-    sys.exit(commands.run('sample'))
+    commands.main('sample')

@@ -9,7 +9,6 @@ training alone, are left out.
 """
 
 import argparse
-import sys
 
 from baselines import command_line
 from baselines import commands
@@ -36,4 +35,4 @@ def run(args: argparse.Namespace) -> None:
 
 
 if __name__ == '__main__':
-    sys.exit(commands.run('settings'))
+    commands.main('settings')

@@ -10,7 +10,6 @@ their runtimes differ is noise that no model can explain.
 """
 
 import argparse
-import sys
 
 from baselines import command_line
 from baselines import commands
@@ -35,4 +34,4 @@ def run(args: argparse.Namespace) -> None:
 
 
 if __name__ == '__main__':
-    sys.exit(commands.run('show'))
+    commands.main('show')

@@ -14,7 +14,6 @@ docs/sweeps.md.
 
 import argparse
 import dataclasses
-import sys
 
 from baselines import command_line
 from baselines import commands
@@ -62,4 +61,4 @@ def run(args: argparse.Namespace) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(commands.run('sweep'))
+    commands.main('sweep')

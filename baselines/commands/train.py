@@ -9,7 +9,6 @@ layout_train.py: they take the same flags, which --help after the word lists.
 """
 
 import argparse
-import sys
 
 from baselines import commands
 from baselines import config
@@ -36,4 +35,4 @@ def run(args: argparse.Namespace) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(commands.run('train'))
+    commands.main('train')

@@ -18,7 +18,6 @@ results, so that anyone can time them.
 import argparse
 import functools
 import math
-import sys
 
 from baselines import command_line
 from baselines import commands
@@ -76,4 +75,4 @@ def run(args: argparse.Namespace) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(commands.run('tune'))
+    commands.main('tune')

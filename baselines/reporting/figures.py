@@ -39,64 +39,38 @@ def curves(runs: Sequence[Run]) -> List[svg.Picture]:
     """Validation score and losses over epochs; nothing of runs without curves."""
     by_tau = any('val_tau' in run.run.curve for run in runs)
     key, title = ('val_tau', "Kendall's tau") if by_tau else ('val_opa', 'OPA')
-    scores = [_numbers(run.run.curve.get(key)) for run in runs]
+    scores = [[_numbers(run.run.curve.get(key))] for run in runs]
+    losses = [
+        [_numbers(run.run.curve.get(name)) for name in ('train_loss', 'val_loss')]
+        for run in runs
+    ]
     found = []
-    if any(np.isfinite(values).any() for values in scores):
-        words = []
-        for run, values in zip(runs, scores):
-            best = _best_epoch(run, values)
-            if best is not None:
-                words.append(
-                    f'{run.name}: {len(values)} epochs, best {values[best]:.3f} at '
-                    f'epoch {best + 1}'
-                )
-
-        def draw_scores(axes):
-            for number, (run, values) in enumerate(zip(runs, scores)):
-                epochs = np.arange(1, len(values) + 1)
-                hue = svg.colour(number)
-                axes.plot(epochs, values, color=hue, label=short(run.name))
-                best = _best_epoch(run, values)
-                if best is not None:
-                    axes.plot([best + 1], [values[best]], '*', color=hue, markersize=12)
-            _epochs(axes, f'{title}, validation')
-
+    if _is_known(scores):
+        best = [_best_epoch(run, values) for run, [values] in zip(runs, scores)]
+        words = [
+            f'{run.name}: {len(values)} epochs, best {values[at]:.3f} at epoch {at + 1}'
+            for run, [values], at in zip(runs, scores, best)
+            if at is not None
+        ]
         found.append(
             svg.picture(
-                draw_scores,
+                lambda axes: _by_epoch(
+                    axes, runs, scores, f'{title}, validation', best
+                ),
                 f'Line chart of {title} on validation configurations by epoch. '
                 f'{"; ".join(words)}.',
                 f'{title} on the validation configurations by epoch. Stars: the best '
                 'epoch, whose weights the run has.',
             )
         )
-    losses = [
-        [_numbers(run.run.curve.get(name)) for name in ('train_loss', 'val_loss')]
-        for run in runs
-    ]
-    if any(np.isfinite(values).any() for pair in losses for values in pair):
-
-        def draw_losses(axes):
-            for number, (run, pair) in enumerate(zip(runs, losses)):
-                for values, style, label in zip(
-                    pair, ('-', '--'), (short(run.name), None)
-                ):
-                    axes.plot(
-                        np.arange(1, len(values) + 1),
-                        values,
-                        style,
-                        color=svg.colour(number),
-                        label=label,
-                    )
-            _epochs(axes, 'loss')
-
+    if _is_known(losses):
         words = [
             f'{run.name}: training {_ends(pair[0])}, validation {_ends(pair[1])}'
             for run, pair in zip(runs, losses)
         ]
         found.append(
             svg.picture(
-                draw_losses,
+                lambda axes: _by_epoch(axes, runs, losses, 'loss'),
                 f'Line chart of losses by epoch, from first to last. '
                 f'{"; ".join(words)}.',
                 'Loss by epoch: solid in training, dashed on validation. Losses of '
@@ -104,6 +78,28 @@ def curves(runs: Sequence[Run]) -> List[svg.Picture]:
             )
         )
     return found
+
+
+def _is_known(curves_of_runs: Sequence[Sequence[np.ndarray]]) -> bool:
+    return any(np.isfinite(one).any() for some in curves_of_runs for one in some)
+
+
+def _by_epoch(axes, runs, curves_of_runs, title: str, best: Sequence = ()) -> None:
+    """Draws the curves of each run, solid and dashed, and a star at the best epoch."""
+    from matplotlib import ticker
+
+    for number, (run, some) in enumerate(zip(runs, curves_of_runs)):
+        hue = svg.colour(number)
+        for values, style, label in zip(some, ('-', '--'), (short(run.name), None)):
+            epochs = np.arange(1, len(values) + 1)
+            axes.plot(epochs, values, style, color=hue, label=label)
+        if best and best[number] is not None:
+            place = [best[number] + 1], [some[0][best[number]]]
+            axes.plot(*place, '*', color=hue, markersize=12)
+    axes.set_xlabel('epoch')
+    axes.set_ylabel(title)
+    axes.xaxis.set_major_locator(ticker.MaxNLocator(6, integer=True))
+    legend(axes)
 
 
 def rankings(number: int, run: Run) -> List[svg.Picture]:
@@ -242,20 +238,17 @@ def slowdowns(runs: Sequence[Run]) -> svg.Picture:
     """Best of the k ranked first over the best of all, by k."""
     most = max(len(one.runtimes) for run in runs for one in run.results)
     points = [k for k in (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000) if k <= most]
-    lines = []
-    for run in runs:
-        paths = []
-        for one in run.results:
-            order = metrics.best_first(one.scores)
-            path = np.minimum.accumulate(np.asarray(one.runtimes, float)[order])
-            paths.append([path[min(k, len(path)) - 1] / path[-1] for k in points])
-        lines.append(np.mean(paths, axis=0))
-    chance = [
-        np.mean(
-            [1 + metrics.random_top_k_error(o.runtimes, k) for o in runs[0].results]
-        )
-        for k in points
-    ]
+
+    def path(one: report.GraphResult) -> np.ndarray:
+        order = metrics.best_first(one.scores)
+        best = np.minimum.accumulate(np.asarray(one.runtimes, float)[order])
+        return best[np.minimum(points, len(best)) - 1] / best[-1]
+
+    def random(one: report.GraphResult) -> List[float]:
+        return [1 + metrics.random_top_k_error(one.runtimes, k) for k in points]
+
+    lines = [np.mean([path(one) for one in run.results], axis=0) for run in runs]
+    chance = np.mean([random(one) for one in runs[0].results], axis=0)
 
     def draw(axes):
         for number, (run, line) in enumerate(zip(runs, lines)):
@@ -270,21 +263,15 @@ def slowdowns(runs: Sequence[Run]) -> svg.Picture:
         axes.set_xscale('log')
         axes.set_xticks(points, [f'{k:,}' for k in points], rotation=45)
         axes.minorticks_off()
-        _ratios(axes, max(max(chance), *(line.max() for line in lines)), least=1)
+        _ratios(axes, np.max([chance, *lines]), least=1)
         axes.set_xlabel('k, configurations tried')
         axes.set_ylabel('slowdown@k')
         legend(axes)
 
-    words = [
-        f'{name}: '
-        + ', '.join(
-            f'{line[i]:.3f} at k = {k}' for i, k in enumerate(points) if k in _KS
-        )
-        for name, line in [
-            *((r.name, l) for r, l in zip(runs, lines)),
-            ('random', chance),
-        ]
-    ]
+    words = []
+    for name, line in zip([*(run.name for run in runs), 'random'], [*lines, chance]):
+        at = [f'{x:.3f} at k = {k}' for x, k in zip(line, points) if k in _KS]
+        words.append(f'{name}: {", ".join(at)}')
     return svg.picture(
         draw,
         f'Line chart of slowdown by the number of configurations tried. '
@@ -390,15 +377,6 @@ def _with_interval(found: Dict[str, Any]) -> str:
     if found['low'] is not None:
         words += f' ({found["low"]:.3f} to {found["high"]:.3f})'
     return f'{words}, random {text.cell(found["random"], ".3f")}'
-
-
-def _epochs(axes, title: str) -> None:
-    from matplotlib import ticker
-
-    axes.set_xlabel('epoch')
-    axes.set_ylabel(title)
-    axes.xaxis.set_major_locator(ticker.MaxNLocator(6, integer=True))
-    legend(axes)
 
 
 def legend(axes) -> None:

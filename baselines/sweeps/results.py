@@ -2,7 +2,7 @@
 
 import json
 import os
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from baselines import files
 from baselines import text
@@ -11,36 +11,33 @@ from baselines.sweeps import study as study_lib
 from baselines.sweeps import trial as trial_lib
 
 # What a recipe leaves to who uses it: data, places and what belongs to one run.
-_NOT_IN_RECIPES = {
-    'data_root',
-    'sample_data',
-    'measured_data',
-    'toy_data',
-    'skip_bad_files',
-    'source',
-    'search',
-    'cache_dir',
-    'out_dir',
-    'seed',
-    'run_id',
-    'recipe',
-    'test_mode',
-}
+_NOT_IN_RECIPES = (
+    'data_root sample_data measured_data toy_data skip_bad_files source search '
+    'cache_dir out_dir seed run_id recipe test_mode'
+).split()
 _ENDED = {'COMPLETE': 'complete', 'PRUNED': 'pruned', 'FAIL': 'failed'}
 _SHOWN = 10
+_SHOWN_ATTRIBUTES = 'reason', 'folder', 'runs', 'seconds'
 
 
 def line(trial: Any) -> str:
     """One line on a trial that has ended."""
-    seconds = trial.user_attrs.get(study_lib.SECONDS, 0)
-    return (
-        f'trial {trial.number:4d}  {_score(trial):6}  {seconds:5.0f} s  '
-        f'{_ending(trial)}  {drawn(trial)}'
-    )
+    seconds = f'{trial.user_attrs.get(study_lib.SECONDS, 0):5.0f} s'
+    score = f'{text.cell(_score(trial), ".4f"):6}'
+    begin = f'trial {trial.number:4d}  {score}  {seconds}'
+    return f'{begin}  {_ending(trial)}  {drawn(trial)}'
+
+
+def _state(trial: Any) -> str:
+    return _ENDED.get(trial.state.name, trial.state.name.lower())
+
+
+def _score(trial: Any) -> Optional[float]:
+    return None if trial.state.name == 'FAIL' else trial.value
 
 
 def _ending(trial: Any) -> str:
-    ended = _ENDED.get(trial.state.name, trial.state.name.lower())
+    ended = _state(trial)
     if trial.state.name == 'FAIL':
         ended += f': {trial.user_attrs.get(study_lib.REASON, "unknown")}'
     elif trial.state.name == 'PRUNED':
@@ -63,10 +60,6 @@ def drawn(trial: Any) -> str:
         f'{name}={value:.3g}' if isinstance(value, float) else f'{name}={value}'
         for name, value in trial.params.items()
     )
-
-
-def _score(trial: Any) -> str:
-    return text.cell(None if trial.state.name == 'FAIL' else trial.value, '.4f')
 
 
 def recipe(study: study_lib.Study) -> Dict[str, Any]:
@@ -137,18 +130,10 @@ def summary(study: study_lib.Study) -> Dict[str, Any]:
         'trials': [
             {
                 'number': trial.number,
-                'state': _ENDED.get(trial.state.name, trial.state.name.lower()),
-                'score': None if trial.state.name == 'FAIL' else trial.value,
+                'state': _state(trial),
+                'score': _score(trial),
                 'settings': trial.params,
-                **{
-                    name: trial.user_attrs.get(name)
-                    for name in (
-                        study_lib.REASON,
-                        study_lib.FOLDER,
-                        study_lib.RUNS,
-                        study_lib.SECONDS,
-                    )
-                },
+                **{name: trial.user_attrs.get(name) for name in _SHOWN_ATTRIBUTES},
             }
             for trial in study.trials()
         ],

@@ -62,13 +62,13 @@ class Draft(Fusion):
 
     def chain(self, x: Instruction, nodes: int, names: str = '') -> Instruction:
         """Appends snippets of these names, or else of those that the program likes."""
-        chosen = names.split() or self._program.snippets
+        chosen = (names or self._program.snippets).split()
         return snippets.chain(self.body, x, self._rng, chosen, nodes)
 
     def operand(self, shape: Tensor, nodes: int, names: str = '') -> Instruction:
         """Adds a producer fusion that ends in an operand of a product."""
         inner = Computation()
-        chosen = names.split() or self._program.snippets
+        chosen = (names or self._program.snippets).split()
         x = snippets.load(inner, shape)
         x = snippets.chain(inner, x, self._rng, chosen, nodes)
         if len(inner.instructions) == 1:

@@ -4,7 +4,7 @@ Most are programs of a stack machine, whose operations take what was pushed last
 first: `x constant maximum` is max(constant, x).
 """
 
-from typing import Callable, Dict
+from typing import Callable, Dict, Sequence
 
 import numpy as np
 
@@ -119,7 +119,7 @@ def chain(
     body: Computation,
     x: Instruction,
     rng: np.random.Generator,
-    names: tuple,
+    names: Sequence[str],
     nodes: int,
 ) -> Instruction:
     """Appends random snippets to `x` until the computation has `nodes` instructions."""

@@ -9,10 +9,10 @@ from baselines.simulated.tile.programs import Program, weighted
 
 _COUNTS = {'train': 30, 'valid': 8, 'test': 10}
 
-_SNIPPETS = tuple(
+_SNIPPETS = (
     'relu residual bias scale scale_shift gelu swish dropout clip square mask_bias '
-    'momentum root_divide divide_rows normalise_rows exponentials'.split()
-)
+    'momentum root_divide divide_rows normalise_rows exponentials'
+).split()
 _POINTWISE = (
     'gated 2, pointwise 3, normalise_whole 2, sum_middle 2, sum_all_but_first 1, '
     'sum_last 2, split_heads 2, step 1, lone_copy 1, flip 1, table 1'
@@ -48,7 +48,7 @@ def _common(name: str, split: str, rng) -> Dict[str, Any]:
         'layout': {},
         'dtype': 'bf16' if rng.random() < 0.4 else 'f32',
         'permuted': float(rng.choice([0.0, 0.0, 0.5])),
-        'snippets': tuple(_SNIPPETS[i] for i in sorted(chosen)),
+        'snippets': ' '.join(_SNIPPETS[i] for i in sorted(chosen)),
     }
 
 
