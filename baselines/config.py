@@ -299,8 +299,7 @@ def typed(
     found = {}
     for name, value in values.items():
         if name not in defaults:
-            near = registry.nearest(name, defaults)
-            meant = f'; did you mean {near!r}?' if near else ''
+            meant = registry.meant(name, defaults)
             raise ValueError(f'there is no {noun} {name!r}{meant}')
         kind: type = type(defaults[name])
         if name == 'model_kwargs_json' and isinstance(value, dict):

@@ -52,16 +52,14 @@ def resolve(name: str, choices: Mapping[str, Any], what: str) -> Any:
 def suggest(name: str, choices: Iterable[str]) -> str:
     """The end of a message about an unknown name."""
     choices = sorted(choices)
-    near = nearest(name, choices)
-    meant = f'; did you mean {near!r}?' if near else ';'
-    return f'{meant} There are: {", ".join(choices)}'
+    return f'{meant(name, choices) or ";"} There are: {", ".join(choices)}'
 
 
-def nearest(name: str, choices: Iterable[str]) -> Optional[str]:
-    """The choice that was probably meant."""
+def meant(name: str, choices: Iterable[str]) -> str:
+    """Names the choice that was probably meant, if there is one."""
     by_lower = {choice.lower(): choice for choice in sorted(choices)}
     near = difflib.get_close_matches(name.lower(), by_lower, 1)
-    return by_lower[near[0]] if near else None
+    return f'; did you mean {by_lower[near[0]]!r}?' if near else ''
 
 
 def declared(module: str, decorator: str) -> Dict[str, str]:

@@ -19,8 +19,7 @@ def main() -> int:
     code = command_line.guarded(_list)
     if code or name in ('-h', '--help', 'help'):
         return code
-    near = registry.nearest(name, commands.names())
-    meant = f'; did you mean {near!r}?' if near else ''
+    meant = registry.meant(name, commands.names())
     print(f'\nerror: no command is called {name!r}{meant}', file=sys.stderr)
     return 2
 

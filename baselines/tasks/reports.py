@@ -134,22 +134,21 @@ def rank_modules(args: argparse.Namespace) -> int:
     predictor = predict.load_predictor(args.dir, data, args.models_file)
     predictor.scores_once = True
     model_dir = predictor.run.model_dir
-    content = io.StringIO()
-    printed = choices_files.writer_to(content, model_dir, '.json', args.top)
+    content, writers = io.StringIO(), []
     shown = 10 if args.top is None else args.top
+    if args.json:
+        shown = 0
+        writers = [choices_files.writer_to(content, model_dir, '.json', args.top)]
     outcome, summary = outcomes.Outcome(), choices.Summary()
     with contextlib.ExitStack() as stack:
-        written = args.output and stack.enter_context(
-            choices_files.writer(args.output, model_dir)
-        )
+        if args.output:
+            written = choices_files.writer(args.output, model_dir)
+            writers.append(stack.enter_context(written))
         found = rank.rank_files(paths, predictor, outcome, args.module, candidates)
         for ranked in found:
-            summary.add(ranked)
-            if written:
-                written.add(ranked)
-            if args.json:
-                printed.add(ranked)
-            elif shown:
+            for each in (summary, *writers):
+                each.add(ranked)
+            if shown:
                 # A progress bar may be there, on the same terminal.
                 tqdm.tqdm.write(choices_text.module_table(ranked, shown) + '\n')
         if not summary.modules:
@@ -157,13 +156,12 @@ def rank_modules(args: argparse.Namespace) -> int:
             *others, last = outcome.failed or [nothing]
             _print_errors(others)
             raise ValueError(last)
-        if written:
-            written.finish(summary.to_json())
+        for writer in writers:
+            writer.finish(summary.to_json())
     _print_errors(outcome.failed)
     lines = choices_text.remarks(outcome.skipped, outcome.unknown_opcodes)
     lines += [f'written: {files.expand(args.output)}'] if args.output else []
     if args.json:
-        printed.finish(summary.to_json())
         print(content.getvalue(), end='')
     else:
         print(choices_text.summary_table(summary.to_json()))

@@ -1,6 +1,7 @@
 """Kinds of kernels of the second simulator: (vocabulary, rng, nodes) -> Kernel."""
 
-from typing import Callable, Dict
+import functools
+from typing import Callable, Dict, Sequence
 
 import numpy as np
 
@@ -80,19 +81,14 @@ def _sum(program: Program, rng, nodes: int, dims_of: Callable) -> Kernel:
     return draft.kernel(shape, reduced=tuple(dims))
 
 
-def sum_middle(program: Program, rng, nodes: int) -> Kernel:
-    """Sums over the second dimension: tokens, positions."""
-    return _sum(program, rng, nodes, lambda rank: [1] if rank > 2 else [0])
-
-
-def sum_all_but_first(program: Program, rng, nodes: int) -> Kernel:
-    """A number per example: losses, norms."""
-    return _sum(program, rng, nodes, lambda rank: list(range(1, rank)))
-
-
-def sum_last(program: Program, rng, nodes: int) -> Kernel:
-    """A number per row: maxima and sums of a softmax."""
-    return _sum(program, rng, nodes, lambda rank: [rank - 1])
+_SUMS: Dict[str, Callable[[int], Sequence[int]]] = {
+    # over the second dimension: tokens, positions
+    'sum_middle': lambda rank: [1] if rank > 2 else [0],
+    # a number per example: losses, norms
+    'sum_all_but_first': lambda rank: range(1, rank),
+    # a number per row: maxima and sums of a softmax
+    'sum_last': lambda rank: [rank - 1],
+}
 
 
 def pool(program: Program, rng, nodes: int) -> Kernel:
@@ -233,8 +229,10 @@ def mix_values(program: Program, rng, nodes: int) -> Kernel:
 KINDS: Dict[str, Callable[[Program, np.random.Generator, int], Kernel]] = {
     kind.__name__: kind
     for kind in (
-        gated, pointwise, normalise_whole, sum_middle, sum_all_but_first, sum_last,
-        pool, split_heads, step, lone_copy, flip, table, project, weight_gradient,
-        convolve, mix_values,
+        gated, pointwise, normalise_whole, pool, split_heads, step, lone_copy, flip,
+        table, project, weight_gradient, convolve, mix_values,
     )
 }  # fmt: skip
+KINDS.update(
+    {name: functools.partial(_sum, dims_of=dims) for name, dims in _SUMS.items()}
+)
