@@ -227,12 +227,9 @@ def mix_values(program: Program, rng, nodes: int) -> Kernel:
 
 
 KINDS: Dict[str, Callable[[Program, np.random.Generator, int], Kernel]] = {
-    kind.__name__: kind
-    for kind in (
+    **{name: functools.partial(_sum, dims_of=dims) for name, dims in _SUMS.items()},
+    **{kind.__name__: kind for kind in (
         gated, pointwise, normalise_whole, pool, split_heads, step, lone_copy, flip,
         table, project, weight_gradient, convolve, mix_values,
-    )
+    )},
 }  # fmt: skip
-KINDS.update(
-    {name: functools.partial(_sum, dims_of=dims) for name, dims in _SUMS.items()}
-)
