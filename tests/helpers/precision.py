@@ -1,8 +1,8 @@
 """How precise the scores of trained models are, and in what they are computed.
 
-A process of its own scores with one thread or many, or in float64:
+A process of its own scores with four threads, and in float64:
 
-  python -m tests.helpers.precision THREADS float64 tile FOLDER
+  python -m tests.helpers.precision tile FOLDER
 """
 
 import functools
@@ -10,7 +10,6 @@ import importlib
 import pathlib
 import subprocess
 import sys
-import types
 from typing import Dict, Iterable
 
 import numpy as np
@@ -25,7 +24,7 @@ from baselines.training import losses
 from tests.helpers import places
 
 # Graphs that are compared, and configurations of each.
-GRAPHS, CONFIGS = 3, 100
+GRAPHS, CONFIGS = 2, 100
 _NUM_OPS = 256
 
 
@@ -47,7 +46,6 @@ class Models:
         )
         columns = dict(estimate=True, tile_columns=True) if kind == 'tile' else {}
         self._task.normalizer = normalizer_lib.Normalizer.fit(self._store, **columns)
-        self._task.options = types.SimpleNamespace(memory_budget=16)
         self._graphs = self._task.scaled(self._store)
         if kind == 'tile':
             self._pack, self._unpack = self._graphs.training_items, tile_graphs.unpack
@@ -71,9 +69,9 @@ class Models:
             np.savez(path, *[variable.numpy() for variable in model.variables])
         return model
 
-    def _train(self, model: tf.keras.Model, steps: int = 10) -> None:
+    def _train(self, model: tf.keras.Model, steps: int = 3) -> None:
         loss = losses.CombinedLoss('ListMLELoss', temperature=1)
-        adam = tf.keras.optimizers.legacy.Adam(1e-3, global_clipnorm=1.0)
+        adam = tf.keras.optimizers.legacy.Adam(3e-3, global_clipnorm=1.0)
         rng = np.random.default_rng(0)
         for step in range(steps):
             chosen = np.sort(rng.choice(CONFIGS, 16, replace=False))
@@ -100,40 +98,31 @@ class Models:
         """All graphs merged into one."""
         return model(self._batch(range(GRAPHS), np.arange(CONFIGS))[0]).numpy()
 
-    def in_slices(self, model: tf.keras.Model) -> np.ndarray:
-        """As predictions are made."""
-        self._task.model = model
-        vars(self._task).pop('_scorer', None)
-        scores = list(self._task.scores(self._graphs))[:GRAPHS]
-        return np.stack([row[:CONFIGS] for row in scores])
-
-    @functools.lru_cache(maxsize=None)
-    def elsewhere(self, threads: int, dtype: str) -> Dict[str, np.ndarray]:
-        """`alone` by name, in a process with so many threads.
+    def elsewhere(self, dtype: str) -> Dict[str, np.ndarray]:
+        """`alone` by name, of a process with four threads.
 
         In float64 without the models that cannot be evaluated so.
         """
+        with np.load(self._elsewhere() / f'{dtype}.npz') as stored:
+            return {name: stored[name] for name in stored.files}
+
+    @functools.lru_cache(maxsize=None)
+    def _elsewhere(self) -> pathlib.Path:
         for name in names(self._kind):
             if not (self._folder / f'{name}.npz').exists():
                 self.load(name)
         done = subprocess.run(
-            [sys.executable, '-m', __name__, str(threads), dtype]
-            + [self._kind, str(self._folder)],
+            [sys.executable, '-m', __name__, self._kind, str(self._folder)],
             cwd=places.ROOT,
             capture_output=True,
             text=True,
             timeout=900,
         )
         assert done.returncode == 0, done.stderr
-        with np.load(self._folder / _scores_file(threads, dtype)) as stored:
-            return {name: stored[name] for name in stored.files}
+        return self._folder
 
 
 SUBFOLDERS = {'tile': 'valid', 'layout': 'xla/random/valid'}
-
-
-def _scores_file(threads: int, dtype: str) -> str:
-    return f'scores_{threads}_{dtype}.npz'
 
 
 def names(kind: str):
@@ -151,12 +140,9 @@ class Suite:
         ways = {
             'alone': models.alone(model),
             'in a batch': models.in_a_batch(model),
-            'on one thread': models.elsewhere(1, 'float32')[name],
-            'on four threads': models.elsewhere(4, 'float32')[name],
+            'on four threads': models.elsewhere('float32')[name],
         }
-        if not getattr(model, 'scores_depend_on_list', False):
-            ways['in slices'] = models.in_slices(model)
-        exact = models.elsewhere(1, 'float64').get(name, ways['alone'])
+        exact = models.elsewhere('float64').get(name, ways['alone'])
         spread = np.ptp(exact, axis=1, keepdims=True)
         assert spread.min() > 0, 'nothing was learnt'
         for way, scores in ways.items():
@@ -170,21 +156,22 @@ def changed_pairs(scores: np.ndarray, exact: np.ndarray) -> float:
     return float((above * wanted < 0).mean())
 
 
-def _main(threads: str, dtype: str, kind: str, folder: str) -> None:
-    tf.config.threading.set_intra_op_parallelism_threads(int(threads))
-    tf.config.threading.set_inter_op_parallelism_threads(int(threads))
-    if dtype == 'float64':
-        _use_float64()
-    models = Models(kind, pathlib.Path(folder))
-    found = {}
-    for name in names(kind):
-        try:
-            found[name] = models.alone(models.load(name))
-        except (TypeError, ValueError, tf.errors.InvalidArgumentError) as error:
-            if dtype != 'float64':
-                raise
-            print(f'{name}: {error}', file=sys.stderr)
-    np.savez(pathlib.Path(folder) / _scores_file(int(threads), dtype), **found)
+def _main(kind: str, folder: str) -> None:
+    tf.config.threading.set_intra_op_parallelism_threads(4)
+    tf.config.threading.set_inter_op_parallelism_threads(4)
+    for dtype in ('float32', 'float64'):
+        if dtype == 'float64':
+            _use_float64()
+        models = Models(kind, pathlib.Path(folder))
+        found = {}
+        for name in names(kind):
+            try:
+                found[name] = models.alone(models.load(name))
+            except (TypeError, ValueError, tf.errors.InvalidArgumentError) as error:
+                if dtype == 'float32':
+                    raise
+                print(f'{name}: {error}', file=sys.stderr)
+        np.savez(pathlib.Path(folder) / f'{dtype}.npz', **found)
 
 
 def _use_float64() -> None:
