@@ -1,9 +1,11 @@
 """What all tests share."""
 
+import collections
 import os
 import signal
 
 import hypothesis
+import pytest
 
 import baselines  # noqa: F401  chooses Keras before a test imports TensorFlow
 
@@ -19,7 +21,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes says more about the machine than about the code.
-hypothesis.settings.register_profile('house', deadline=None)
+hypothesis.settings.register_profile('house', deadline=None, max_examples=50)
 hypothesis.settings.register_profile('fast', deadline=None, max_examples=20)
 
 
@@ -27,3 +29,26 @@ def pytest_configure(config):
     """Fewer examples where only the fast tests are asked for."""
     fast = config.getoption('markexpr') == 'not slow'
     hypothesis.settings.load_profile('fast' if fast else 'house')
+
+
+def pytest_collection_modifyitems(items):
+    """Files of slow tests first: at the end no worker waits for a long one."""
+    count = collections.Counter(item.path for item in items)
+    slow = collections.Counter(
+        item.path for item in items if item.get_closest_marker('slow')
+    )
+    items.sort(
+        key=lambda item: (-slow[item.path] / count[item.path], -count[item.path])
+    )
+
+
+@pytest.fixture(scope='module')
+def weights_alone():
+    """Has trainings in this process save weights alone; the plain way to save."""
+    from baselines.training import runs
+    from tests.helpers import finished_runs
+
+    plain = runs._save_model
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, '_save_model', finished_runs.save_weights)
+        yield plain

@@ -9,7 +9,10 @@ import pytest
 from baselines.simulated.layout import dataset as programs
 from baselines.simulated.tile import dataset as kernels
 from baselines.tasks import opening
+from baselines.training import runs
 from tests.helpers import documents
+from tests.helpers import finished_runs
+from tests.helpers import layout_runs
 
 _DOCUMENTS = documents.documents()
 _SHELL = [b for d in _DOCUMENTS for b in documents.blocks(d) if b.language == 'sh']
@@ -40,6 +43,9 @@ _SMALLER = {
     ),
     r'commands\.sample|tpugraphs sample': ('--train=4', '--valid=2', '--test=2'),
 }
+
+
+_RESNET = ('--model=ResModel', f'--model_kwargs_json={layout_runs.SMALL}')
 
 
 def _found(table, words):
@@ -120,9 +126,10 @@ def _shell(tmp_path_factory):
 
     def smaller(words):
         added = [*(_found(_SMALLER, words) or ())]
-        tiles = {'tiles_train.py', 'tile'} & set(words[:3])
-        if '--toy_data' in added and tiles and '--model=' not in ' '.join(words):
-            added.append('--model=MLP')  # the quickest to compile
+        if '--toy_data' in added and '--model' not in ' '.join(words):
+            tiles = {'tiles_train.py', 'tile'} & set(words[:3])
+            # The quickest to compile.
+            added += ['--model=MLP'] if tiles else _RESNET
         return added
 
     with pytest.MonkeyPatch.context() as patch:
@@ -132,6 +139,7 @@ def _shell(tmp_path_factory):
             smaller,
         )
         patch.setenv('HOME', str(shell.home))
+        patch.setattr(runs, '_save_model', finished_runs.save_weights)
         data = shell.home / 'data/tpugraphs/npz'
         (data / 'tile').mkdir(parents=True)
         few = {

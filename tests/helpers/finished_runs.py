@@ -19,6 +19,11 @@ def quietly(train, settings):
     return pathlib.Path(model_dir), printed.getvalue()
 
 
+def save_weights(model, path):
+    """All that prediction reads; a whole SavedModel takes seconds to write."""
+    tf.train.Checkpoint(variables=model.variables).write(f'{path}/variables/variables')
+
+
 def info_of(model_dir):
     """The run file's object."""
     with gzip.open(runs.run_file(str(model_dir))) as stream:

@@ -18,6 +18,7 @@ from baselines.tasks import layout
 from baselines.tasks import tile
 from baselines.training import runs
 from baselines.training import weights
+from tests.helpers import finished_runs
 from tests.helpers import hlo_modules
 from tests.helpers.hlo_modules import tile_run
 
@@ -79,11 +80,8 @@ def make_tile_run(
 
 
 def _write_run(folder, model, info):
-    # All that prediction reads; a whole SavedModel takes seconds to write.
     model_dir = f'{folder}/model_{runs.new_hash()}'
-    tf.train.Checkpoint(variables=model.variables).write(
-        f'{model_dir}/variables/variables'
-    )
+    finished_runs.save_weights(model, model_dir)
     with gzip.open(runs.run_file(model_dir), 'wt') as stream:
         json.dump(runs.signed(info, weights.digest(model)), stream)
     return model_dir

@@ -12,7 +12,7 @@ from tests.helpers import layout_runs
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
 
 
 @pytest.fixture(name='layouts', scope='module')

@@ -13,9 +13,9 @@ from baselines.training import runs
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
 
-_RESNET = dict(model='ResModel', models_file='')
+_RESNET = dict(model='ResModel')
 
 
 @pytest.fixture(name='source', scope='module')
@@ -53,11 +53,7 @@ def test_weights_and_scaling_are_those_of_the_source(source, root):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-9)
     assert then.normalizer.to_json() == first.normalizer.to_json()
     assert then.run.args['init_from'] == str(source)
-    # Without it the new data's scaling, and random weights.
-    alone, _ = layout_runs.train(root, epochs=1, lr=1e-12, seed=1, **_RESNET)
-    found, then = _weights(alone, root)
-    assert any(np.abs(a - b).max() > 1e-3 for a, b in zip(wanted, found))
-    assert then.normalizer.to_json() != first.normalizer.to_json()
+    assert then.normalizer.node_max.max() < 5000  # as in the new data
 
 
 @pytest.mark.parametrize(
@@ -70,7 +66,7 @@ def test_weights_and_scaling_are_those_of_the_source(source, root):
         ),
         (
             {'model_kwargs_json': '{"num_gnns": 2}'},
-            'has --model_kwargs_json={}, not {"num_gnns": 2}; pass the same',
+            f'has --model_kwargs_json={layout_runs.SMALL}, not {{"num_gnns": 2}}; pass',
         ),
         ({'features': 'signlog'}, 'has --features=minmax, not signlog; pass the same'),
         ({'mod128': True}, 'has --mod128=False, not True; pass the same'),
