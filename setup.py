@@ -57,10 +57,8 @@ setuptools.setup(
     extras_require={
         'test': [
             'pytest',
-            'pytest-xdist',
+            'pytest-xdist>=3.7',
             'hypothesis',
-            'nbclient',  # runs the notebooks of examples/
-            'ipykernel',
             'lightgbm>=4',
             f'tensorflow-ranking==0.5.5; {_OLD}',
             *_SWEEP,
