@@ -20,7 +20,7 @@ _SHARED = hlo_modules.SHARED
 
 @pytest.mark.slow
 @pytest.mark.skipif(not _SHARED.is_dir(), reason=hlo_modules.NO_SHARED)
-def test_extract_train_evaluate_and_rank_real_kernels(tmp_path, capsys):
+def test_extract_train_evaluate_and_rank_real_kernels(tmp_path, capsys, weights_alone):
     source = _SHARED / 'op_tuning_data.pb'
     extracted = tmp_path / 'all'
     assert commands.run('extract', [str(source), str(extracted), '--pad=-1']) == 0

@@ -9,9 +9,11 @@ import sys
 import pytest
 
 from baselines import commands
+from tests.helpers import finished_runs
 from tests.helpers import places
 from tests.helpers import processes
 from tests.helpers import tile_records
+from tests.helpers import tile_runs
 from tests.helpers import tiny_models
 
 pytestmark = pytest.mark.slow
@@ -27,26 +29,28 @@ def _splits(tmp_path_factory):
 
 
 def test_ctrl_c_and_kill_lose_an_epoch_at_most(splits, tmp_path):
-    out_dir = tmp_path / 'out'
-    flags = [
+    kept = processes.interrupt_and_kill(
+        tmp_path / 'out',
+        'tiles_train.py',
         f'--models_file={tiny_models.__file__}',
         f'--cache_dir={tmp_path / "cache"}',
-    ]
-    model_dir = processes.train_with_interruptions(
-        out_dir, 'tiles_train.py', *flags, '--model=Tiny', f'--data_root={splits}'
+        '--model=Tiny',
+        f'--data_root={splits}',
     )
-
-    # And from the directory alone, as quietly.
-    ranking = tmp_path / 'ranking.csv'
-    predicted = processes.start(
-        'tiles_gen_predictions_csv.py',
-        f'--dir={model_dir}/',
-        f'--output={ranking}',
-        *flags,
+    done = len(kept['epoch'])
+    model_dir, printed = tile_runs.train(
+        tmp_path,
+        **tile_runs.TINY,
+        data_root=str(splits),
+        early_stop=100000,
+        epochs=done + 1,
+        resume=True,
     )
-    _, stderr = predicted.communicate(timeout=60)
-    assert predicted.returncode == 0 and stderr == ''
-    assert ranking.read_text() == next(out_dir.glob('results_*')).read_text()
+    assert f'resuming after epoch {done}\n' in printed
+    curve = finished_runs.info_of(model_dir)['train_curve']
+    assert curve['epoch'] == list(range(done + 1))
+    assert {name: values[:done] for name, values in curve.items()} == kept
+    assert not list(model_dir.parent.glob('unfinished_*'))
 
 
 def _no_model(folder):
