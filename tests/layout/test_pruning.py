@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from baselines.layout import graphs
 from baselines.layout import models
-from baselines.layout import pruned
 from baselines.layout import pruning
 from baselines.layout import scoring
 from tests.helpers import layout_programs
@@ -93,7 +92,6 @@ def test_cells_exchange_messages_in_their_states():
 @pytest.mark.parametrize(
     'options, plain',
     [
-        ({}, {}),
         ({'num_gnns': 1, 'mlp_layers': 1}, {'num_gnns': 1, 'mlp_layers': 1}),
         (
             {'num_gnns': 3, 'adj_normalization': 'asym', 'hidden_dim': 8},
@@ -124,18 +122,20 @@ def test_scores_are_those_of_the_plain_formula(options, plain):
         layout_programs.assert_close(scores, wanted)
 
 
-@pytest.mark.slow
-def test_program_without_configurable_nodes_scores_the_same_everywhere():
-    program = layout_programs.random_program(0, configurable=0)
+@pytest.fixture(scope='module')
+def whole():
+    """A model and its scorer, which is compiled once for all programs."""
     model = models.ResModel(4, 10)
-    scores = scoring.LayoutScorer(model).score(program)
+    return model, scoring.LayoutScorer(model)
+
+
+@pytest.mark.slow
+def test_program_without_configurable_nodes_scores_the_same_everywhere(whole):
+    program = layout_programs.random_program(0, configurable=0)
+    model, scorer = whole
+    scores = scorer.score(program)
     assert scores.shape == (30,)
     layout_programs.assert_close(scores, layout_programs.plain_scores(model, program))
-
-
-@pytest.fixture(scope='module')
-def scorer():
-    return pruned.PrunedScorer(models.ResModel(4, 10))
 
 
 @pytest.mark.slow
@@ -149,36 +149,37 @@ def scorer():
     st.integers(1, 20),
 )
 def test_scores_of_any_program_are_those_of_the_plain_formula(
-    scorer, seed, nodes, share, edges, configs, vectors
+    whole, seed, nodes, share, edges, configs, vectors
 ):
+    model, scorer = whole
     program = layout_programs.random_program(
         seed, nodes, int(share * nodes), configs, vectors, edges
     )
     scores = scorer.score(program)
-    wanted = layout_programs.plain_scores(scorer._model, program)
+    wanted = layout_programs.plain_scores(model, program)
     layout_programs.assert_close(scores, wanted)
 
 
 @pytest.mark.slow
-def test_scores_do_not_depend_on_the_memory_budget():
+def test_scores_do_not_depend_on_the_memory_budget(whole):
     program = layout_programs.random_program(1, nodes=200, configs=100)
-    model = models.ResModel(4, 10)
-    whole = scoring.LayoutScorer(model).score(program)
+    model, scorer = whole
+    wanted = scorer.score(program)
     pieces = scoring.LayoutScorer(model, memory_budget=200_000).score(program)
     single = scoring.LayoutScorer(model, memory_budget=1).score(program)
-    layout_programs.assert_close(pieces, whole)
-    layout_programs.assert_close(single, whole)
+    layout_programs.assert_close(pieces, wanted)
+    layout_programs.assert_close(single, wanted)
 
 
 @pytest.mark.slow
-def test_equal_configurations_are_scored_once():
+def test_equal_configurations_are_scored_once(whole):
     program = layout_programs.random_program(2, configs=4)
     program = dataclasses.replace(
         program, group=np.array([3, 0, 0, 1, 2]), runtimes=np.ones(5)
     )
-    model = models.ResModel(4, 10)
-    for scorer in scoring.LayoutScorer(model), scoring.LayoutScorer(_Other(model)):
-        scores = scorer.score(program)
+    model, scorer = whole
+    for each in scorer, scoring.LayoutScorer(_Other(model)):
+        scores = each.score(program)
         wanted = layout_programs.plain_scores(model, program)[program.group]
         layout_programs.assert_close(scores, wanted)
 
@@ -205,19 +206,20 @@ def test_a_model_that_replaces_forward_is_scored_with_it():
 
     assert scoring.shows_parts(Wider(4, 10))
     assert not scoring.shows_parts(Negated(4, 10))
-    model = Negated(4, 10)
+    small = {'num_gnns': 1, 'mlp_layers': 1}
+    model = Negated(4, 10, **small)
     program = layout_programs.random_program(3, configs=70)
     scores = scoring.LayoutScorer(model).score(program)
-    wanted = -layout_programs.plain_scores(model, program)
+    wanted = -layout_programs.plain_scores(model, program, **small)
     layout_programs.assert_close(scores, wanted)
 
 
 @pytest.mark.slow
-def test_scores_that_are_not_finite_are_an_error():
+def test_scores_that_are_not_finite_are_an_error(whole):
     program = layout_programs.random_program(4)
     program = dataclasses.replace(program, feats=program.feats * np.inf)
     with pytest.raises(ValueError, match='gives random_4 a score that is not'):
-        scoring.LayoutScorer(models.ResModel(4, 10)).score(program)
+        whole[1].score(program)
 
 
 _REAL = places.SHARED / 'npz/layout/xla/random/test/main_10904.npz'

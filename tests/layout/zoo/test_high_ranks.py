@@ -7,11 +7,12 @@ import tensorflow as tf
 from baselines import registry
 from baselines.data.layout import store as store_lib
 from baselines.features import normalizer as normalizer_lib
-from baselines.layout import scoring
+from baselines.layout import graphs
 from baselines.layout.zoo import effects
 from baselines.tasks import layout
 from tests.helpers import conformance
 from tests.helpers import layout_files
+from tests.helpers import layout_programs
 
 
 def test_a_dimension_beyond_the_sixth_is_no_place():
@@ -42,5 +43,5 @@ def _task(tmp_path_factory):
 def test_every_model_scores_them(task, name):
     task, program = task
     model = task.make_model(name, {}, '', 12, 120, task.normalizer)
-    score = scoring.SlicedScorer(model, memory_budget=1 << 24).score
-    assert np.isfinite(score(program)).all()
+    graph, _ = graphs.unpack(layout_programs.pack(program), 0, 1)
+    assert np.isfinite(model.forward(graph, program.num_configs)).all()
