@@ -37,8 +37,10 @@ def sizes(size: int, whole_only: bool, divisors_only: bool = False) -> List[int]
 def draw(plan: tiling.Plan, rng: np.random.Generator, count: int) -> List[tiling.Tiles]:
     """Returns distinct configurations of a kernel; the untiled one is the first.
 
-    Of few possible ones all are taken, of many `count` are drawn, with every
-    second dimension left whole, since tiles of all dimensions are mostly small.
+    Of few possible ones all are taken, of many `count` are drawn. Every second
+    dimension is left whole, since tiles of all dimensions are mostly small. Every
+    fifth has size one: XLA drops such dimensions and then has another kernel to
+    compile (of a convolution of one pixel a product).
 
     Args:
         plan: of the kernel.
@@ -64,8 +66,12 @@ def draw(plan: tiling.Plan, rng: np.random.Generator, count: int) -> List[tiling
     for _ in range(50 * count):
         if len(found) == count:
             break
+        kinds = rng.random(len(choices))
         drawn = tiles(
-            [s[-1] if rng.random() < 0.5 else s[rng.integers(len(s))] for s in choices]
+            [
+                s[-1] if kind < 0.5 else s[0 if kind < 0.7 else rng.integers(len(s))]
+                for s, kind in zip(choices, kinds)
+            ]
         )
         if fits(plan, drawn):
             found[drawn] = None

@@ -1,8 +1,10 @@
 """Programs: what cannot be measured is said in one line."""
 
+import itertools
 import os
 import textwrap
 
+import numpy as np
 import pytest
 
 from baselines.hlo import protos
@@ -125,6 +127,36 @@ def fused():
     other.layout.minor_to_major[:] = [0, 1]
     entry.add('copy', other, [value])
     return module.finish(entry)
+
+
+def elementwise(*dims):
+    """The plan of tanh of an array."""
+    module = building.Module('program')
+    entry = module.computation('entry')
+    shape = building.shape_of('f32', list(dims))
+    entry.add('tanh', shape, [entry.parameter(shape)])
+    return tiling.Plan(module.finish(entry))
+
+
+def test_few_possible_configurations_are_all_taken():
+    drawn = candidates.draw(elementwise(4, 3), np.random.default_rng(0), 12)
+    # 1, 2, 4 by 1, 2, 3; the untiled one is first, and once.
+    assert drawn[0] == tiling.Tiles((4, 3), ())
+    assert sorted(tiles.output for tiles in drawn) == sorted(
+        itertools.product([1, 2, 4], [1, 2, 3])
+    )
+
+
+def test_of_many_configurations_half_the_sizes_are_whole_and_a_fifth_is_one():
+    # Sizes 1 to 64, 1 to 8 and 1 to 2. Whole ones have .5 and a share of .3:
+    whole = [0.5 + 0.3 / 7, 0.5 + 0.3 / 4, 0.5 + 0.3 / 2]
+    untiled = np.prod(whole)  # is not drawn again
+    plan, rng = elementwise(64, 8, 2), np.random.default_rng(0)
+    first = [candidates.draw(plan, rng, 2)[1].output[0] for _ in range(300)]
+    for size, share in ((64, whole[0] - untiled), (1, 0.2 + 0.3 / 7)):
+        share /= 1 - untiled
+        deviation = np.sqrt(share * (1 - share) / 300)
+        assert abs(np.mean(np.equal(first, size)) - share) < 4 * deviation
 
 
 def test_a_module_is_cut_into_kernels():

@@ -134,6 +134,73 @@ def recommender(tf, users, rows, width):
     ]  # fmt: skip
 
 
+def decoder(tf, batch, length, width, heads):
+    """Causal attention with turned positions, after keys and values of before."""
+    depth = width // heads
+
+    def split(x):
+        return tf.reshape(x, [batch, length, heads, depth])
+
+    def turned(x, cosines, sines):
+        low, high = tf.split(x, 2, -1)
+        rotated = tf.concat([-high, low], -1)
+        return x * cosines[:, None] + rotated * sines[:, None]
+
+    def run(x, qkv, out, cosines, sines, mask, old_keys, old_values):
+        flat = tf.matmul(tf.reshape(x, [-1, width]), qkv)
+        q, k, v = (split(part) for part in tf.split(flat, 3, -1))
+        q, k = turned(q, cosines, sines), turned(k, cosines, sines)
+        keys = tf.concat([old_keys, k], 1)
+        values = tf.concat([old_values, v], 1)
+        logits = tf.einsum('bqhd,bkhd->bhqk', q, keys) * depth**-0.5 + mask
+        weights = tf.nn.softmax(logits)
+        mixed = tf.einsum('bhqk,bkhd->bqhd', weights, values)
+        y = tf.matmul(tf.reshape(mixed, [-1, width]), out)
+        return y, keys, values, tf.reduce_mean(weights, [0, 1])
+
+    before = (batch, length, heads, depth)
+    return run, [
+        (batch, length, width), (width, width * 3), (width, width), (length, depth),
+        (length, depth), (length, length * 2), before, before,
+    ]  # fmt: skip
+
+
+def experts(tf, tokens, width, hidden, count):
+    """A mixture of experts, all of them asked, and how evenly they are used."""
+
+    def run(x, gate, up, down):
+        gates = tf.nn.softmax(tf.matmul(x, gate))
+        y = tf.nn.silu(tf.einsum('nd,edh->enh', x, up))
+        y = tf.einsum('enh,ehd->end', y, down)
+        mixed = tf.reduce_sum(y * tf.transpose(gates)[:, :, None], 0)
+        power = tf.reduce_sum(tf.square(y), [1, 2])
+        return mixed + x, tf.reduce_mean(gates, 0), power
+
+    return run, [
+        (tokens, width), (width, count), (count, width, hidden), (count, hidden, width),
+    ]  # fmt: skip
+
+
+def contrastive(tf, batch, width, inner):
+    """Two towers, all similarities, and soft maxima both ways."""
+
+    def tower(x, w1, w2):
+        y = tf.matmul(tf.nn.gelu(tf.matmul(x, w1), approximate=True), w2)
+        return y * tf.math.rsqrt(tf.reduce_sum(tf.square(y), -1, keepdims=True) + 1e-6)
+
+    def run(a, b, a1, a2, b1, b2):
+        logits = tf.matmul(tower(a, a1, a2), tower(b, b1, b2), transpose_b=True) * 20.0
+        rows = tf.nn.log_softmax(logits)
+        columns = tf.nn.log_softmax(tf.transpose(logits))
+        both = rows + tf.transpose(columns)
+        hardest = tf.reduce_max(logits, 0) - tf.reduce_min(logits, 0)
+        return tf.linalg.diag_part(both), both, columns, hardest
+
+    return run, [
+        (batch, width), (batch, width), *[(width, inner), (inner, inner)] * 2,
+    ]  # fmt: skip
+
+
 TABLE = {
     'transformer_batch_2': (transformer, dict(batch=2, length=96, width=128, heads=4)),
     'transformer_batch_4': (transformer, dict(batch=4, length=48, width=96, heads=2)),
@@ -147,4 +214,10 @@ TABLE = {
     'training_batch_48': (training, dict(batch=48, width=384, hidden=320)),
     'recommender_small': (recommender, dict(users=256, rows=2000, width=48)),
     'recommender_large': (recommender, dict(users=768, rows=6000, width=24)),
+    'decoder_batch_2': (decoder, dict(batch=2, length=96, width=128, heads=4)),
+    'decoder_batch_6': (decoder, dict(batch=6, length=40, width=96, heads=6)),
+    'experts_small': (experts, dict(tokens=128, width=96, hidden=128, count=4)),
+    'experts_large': (experts, dict(tokens=256, width=48, hidden=96, count=8)),
+    'contrastive_small': (contrastive, dict(batch=256, width=128, inner=96)),
+    'contrastive_large': (contrastive, dict(batch=512, width=64, inner=48)),
 }

@@ -122,6 +122,88 @@ def stencil(tf, rows, columns):
     return run, [(rows, columns)] * 3
 
 
+def inverted(tf, batch, size, width):
+    """An inverted residual block: wide depthwise convolutions, one with a stride."""
+
+    def run(x, up, d1, mid, d2, down):
+        y = tf.nn.relu6(tf.nn.conv2d(x, up, 1, 'SAME'))
+        y = tf.nn.relu6(tf.nn.depthwise_conv2d(y, d1, [1, 2, 2, 1], 'SAME'))
+        y = tf.nn.conv2d(y, mid, 1, 'SAME')
+        z = tf.nn.depthwise_conv2d(y, d2, [1, 1, 1, 1], 'SAME')
+        z = tf.nn.conv2d(tf.nn.swish(z), down, 1, 'SAME')
+        return y + z, tf.reduce_mean(z, [1, 2])
+
+    return run, [
+        (batch, size, size, width), (1, 1, width, width * 4), (3, 3, width * 4, 1),
+        (1, 1, width * 4, width), (3, 3, width, 1), (1, 1, width, width),
+    ]  # fmt: skip
+
+
+def pyramid(tf, batch, size, width):
+    """Depthwise convolutions with holes of three sizes, joined, and a gate."""
+
+    def run(x, d1, d2, d3, point, gate):
+        parts = []
+        for kernel, rate in ((d1, 1), (d2, 2), (d3, 4)):
+            y = tf.nn.depthwise_conv2d(
+                x, kernel, [1, 1, 1, 1], 'SAME', dilations=[rate, rate]
+            )
+            parts.append(tf.nn.relu(y))
+        joined = tf.concat(parts, -1)
+        y = tf.nn.conv2d(joined, point, 1, 'SAME')
+        scale = tf.sigmoid(tf.matmul(tf.reduce_mean(joined, [1, 2]), gate))
+        return y * scale[:, None, None], tf.reduce_max(joined, [1, 2])
+
+    return run, [
+        (batch, size, size, width), *[(3, 3, width, 1)] * 3,
+        (1, 1, width * 3, width), (width * 3, width),
+    ]  # fmt: skip
+
+
+def inception(tf, batch, size, width):
+    """Branches of convolutions of three sizes and a pooling, joined by channel."""
+
+    def run(x, a, b1, b2, c1, c2, d):
+        pooled = tf.nn.max_pool2d(x, 3, 1, 'SAME')
+        branches = [
+            tf.nn.conv2d(x, a, 1, 'SAME'),
+            tf.nn.conv2d(tf.nn.relu(tf.nn.conv2d(x, b1, 1, 'SAME')), b2, 1, 'SAME'),
+            tf.nn.conv2d(tf.nn.relu(tf.nn.conv2d(x, c1, 1, 'SAME')), c2, 1, 'SAME'),
+            tf.nn.conv2d(pooled, d, 1, 'SAME'),
+        ]
+        y = tf.nn.relu(tf.concat(branches, -1))
+        return tf.nn.avg_pool2d(y, 2, 2, 'VALID'), tf.transpose(y, [0, 3, 1, 2])
+
+    return run, [
+        (batch, size, size, width), (1, 1, width, width), (1, 1, width, width // 2),
+        (3, 3, width // 2, width), (1, 1, width, width // 4),
+        (5, 5, width // 4, width // 2), (1, 1, width, width // 2),
+    ]  # fmt: skip
+
+
+def shuffle(tf, batch, size, width):
+    """Two halves of the channels, one convolved by depth, dealt out in turn."""
+    half = width // 2
+
+    def deal(x):
+        x = tf.reshape(x, [batch, size, size, 2, half])
+        return tf.reshape(tf.transpose(x, [0, 1, 2, 4, 3]), [batch, size, size, width])
+
+    def run(x, p1, d1, p2):
+        for _ in range(2):
+            kept, y = x[..., :half], x[..., half:]
+            y = tf.nn.relu(tf.nn.conv2d(y, p1, 1, 'SAME'))
+            y = tf.nn.depthwise_conv2d(y, d1, [1, 1, 1, 1], 'SAME')
+            y = tf.nn.relu(tf.nn.conv2d(y, p2, 1, 'SAME'))
+            x = deal(tf.concat([kept, y], -1))
+        return x, tf.reduce_mean(tf.square(x), 0)
+
+    return run, [
+        (batch, size, size, width), (1, 1, half, half), (3, 3, half, 1),
+        (1, 1, half, half),
+    ]  # fmt: skip
+
+
 TABLE = {
     'convnet_batch_4': (convnet, dict(batch=4, size=32, width=16)),
     'convnet_batch_16': (convnet, dict(batch=16, size=24, width=8)),
@@ -133,6 +215,14 @@ TABLE = {
     'resize_batch_6': (resize, dict(batch=6, size=36, channels=8)),
     'autoencoder_batch_4': (autoencoder, dict(batch=4, size=32, width=12)),
     'autoencoder_batch_12': (autoencoder, dict(batch=12, size=16, width=24)),
+    'inverted_batch_1': (inverted, dict(batch=1, size=48, width=16)),
+    'inverted_batch_6': (inverted, dict(batch=6, size=20, width=24)),
+    'pyramid_batch_2': (pyramid, dict(batch=2, size=32, width=32)),
+    'pyramid_batch_4': (pyramid, dict(batch=4, size=24, width=20)),
+    'inception_batch_2': (inception, dict(batch=2, size=28, width=48)),
+    'inception_batch_8': (inception, dict(batch=8, size=16, width=32)),
+    'shuffle_batch_2': (shuffle, dict(batch=2, size=28, width=64)),
+    'shuffle_batch_6': (shuffle, dict(batch=6, size=24, width=24)),
     'stencil_wide': (stencil, dict(rows=192, columns=768)),
     'stencil_tall': (stencil, dict(rows=640, columns=320)),
 }

@@ -110,6 +110,98 @@ def layout(tf, rows, columns, depth):
     ]  # fmt: skip
 
 
+def particles(tf, count, others):
+    """Forces between particles, from the differences of all pairs."""
+
+    def run(x, y, masses, velocity):
+        apart = y[None] - x[:, None]
+        squared = tf.reduce_sum(tf.square(apart), -1) + 1e-2
+        strength = masses * tf.math.rsqrt(squared) / squared
+        force = tf.reduce_sum(apart * strength[:, :, None], 1)
+        back = tf.reduce_sum(apart * strength[:, :, None], 0)
+        potential = tf.reduce_sum(masses * tf.math.rsqrt(squared), 1)
+        return velocity + 0.01 * force, back, potential, tf.reduce_min(squared, 0)
+
+    return run, [(count, 3), (others, 3), (others,), (count, 3)]
+
+
+def options(tf, paths, steps):
+    """Prices of options: by drawn paths, and by the formula for many strikes."""
+
+    def run(normals, rates, spots, strikes):
+        growth = tf.exp(normals * 0.2 + rates)
+        last = tf.exp(tf.reduce_sum(normals, 0) * 0.2)
+        payoff = tf.nn.relu(spots[:, None] * last - strikes[:, None])
+        price = tf.reduce_mean(payoff, 1)
+        ratio = tf.math.log(tf.abs(spots[:, None] / strikes[None]) + 1e-3) / 0.2
+        formula = 0.5 * (1.0 + tf.math.tanh(ratio + 0.04 * ratio * ratio * ratio))
+        path = tf.reduce_mean(growth, 1)
+        highest = tf.reduce_max(growth, 0)
+        return price, formula * spots[:, None], path, highest, tf.transpose(growth)
+
+    return run, [(steps, paths), (steps, 1), (96,), (96,)]
+
+
+def quantisation(tf, rows, columns, width):
+    """Arrays to eight bits and back, by row and by column, and what that loses."""
+
+    def levels(x, axis):
+        scale = tf.reduce_max(tf.abs(x), axis, keepdims=True) / 127.0 + 1e-9
+        steps = tf.clip_by_value(tf.round(x / scale), -128.0, 127.0)
+        return tf.cast(steps, tf.int32), scale
+
+    def run(x, w):
+        by_column, scale = levels(x, 0)
+        by_row, row_scale = levels(x, 1)
+        restored = tf.cast(by_column, tf.float32) * scale
+        product = tf.matmul(tf.cast(by_row, tf.float32), w) * row_scale
+        lost = tf.reduce_sum(tf.square(x - restored), 0)
+        return by_column, product, lost, tf.reduce_sum(by_row, 0)
+
+    return run, [(rows, columns), (columns, width)]
+
+
+def wavelet(tf, batch, rows, columns):
+    """Two levels of a Haar transform along both axes, shrunk and joined again."""
+
+    def halves(x, axis):
+        at = [slice(None)] * 3
+        even, odd = list(at), list(at)
+        even[axis], odd[axis] = slice(0, None, 2), slice(1, None, 2)
+        low, high = x[tuple(even)] + x[tuple(odd)], x[tuple(even)] - x[tuple(odd)]
+        return low * 0.7071, high * 0.7071
+
+    def run(x):
+        low, high = halves(x, 1)
+        first, second = halves(low, 2)
+        third, fourth = halves(high, 2)
+        joined = tf.concat(
+            [tf.concat([first, second], 2), tf.concat([third, fourth], 2)], 1
+        )
+        shrunk = tf.sign(joined) * tf.nn.relu(tf.abs(joined) - 0.1)
+        tiny, rest = halves(first, 1)
+        energy = tf.reduce_sum(tf.square(shrunk), 0)
+        return shrunk, tf.concat([tiny, rest], 2), energy, tf.transpose(x, [2, 1, 0])
+
+    return run, [(batch, rows, columns)]
+
+
+def classes(tf, rows, count, width):
+    """Sums by class through one-hot rows, cross-entropy, confusion."""
+
+    def run(x, logits, numbers, guesses):
+        hot = tf.one_hot(numbers, count)
+        other = tf.one_hot(guesses, count)
+        sums = tf.matmul(hot, x, transpose_a=True)
+        centres = sums / (tf.reduce_sum(hot, 0)[:, None] + 1.0)
+        loss = -tf.reduce_sum(tf.nn.log_softmax(logits) * hot, 1)
+        near = x - tf.gather(centres, numbers)
+        confusion = tf.matmul(hot, other, transpose_a=True)
+        return centres, loss, tf.square(near), confusion, tf.reduce_max(logits, 0)
+
+    return run, [(rows, width), (rows, count), (rows, 'int'), (rows, 'int')]
+
+
 TABLE = {
     'statistics_tall': (statistics, dict(rows=1024, columns=96)),
     'statistics_wide': (statistics, dict(rows=160, columns=512)),
@@ -123,4 +215,14 @@ TABLE = {
     'signal_batch_16': (signal, dict(batch=16, length=4096, taps=64)),
     'layout_small': (layout, dict(rows=32, columns=48, depth=64)),
     'layout_large': (layout, dict(rows=48, columns=40, depth=96)),
+    'particles_small': (particles, dict(count=256, others=192)),
+    'particles_large': (particles, dict(count=512, others=320)),
+    'options_few': (options, dict(paths=2048, steps=48)),
+    'options_many': (options, dict(paths=8192, steps=24)),
+    'quantisation_tall': (quantisation, dict(rows=1536, columns=128, width=64)),
+    'quantisation_wide': (quantisation, dict(rows=256, columns=640, width=96)),
+    'wavelet_batch_4': (wavelet, dict(batch=4, rows=128, columns=192)),
+    'wavelet_batch_12': (wavelet, dict(batch=12, rows=96, columns=64)),
+    'classes_few': (classes, dict(rows=2048, count=24, width=64)),
+    'classes_many': (classes, dict(rows=768, count=192, width=96)),
 }
