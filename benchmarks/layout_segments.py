@@ -105,7 +105,7 @@ def train(args, mode: str, cut: str, seed: int):
         error = runs.load(model_dir).info['final_error']
         data = prediction.DataOptions(sample_data=True)
         store = predict.load_predictor(model_dir, data).open_split('train')
-    sampler = layout_sampling.ConfigSampler(store, settings.sampling, unique=True)
+    sampler = layout_sampling.ConfigSampler(store, settings.sampling)
     counts = sampler.counts[sampler.counts >= settings.configs]
     return {
         'val': error['val']['kendall_tau'],

@@ -1,7 +1,7 @@
 """One array of an npz file, block by block, for arrays larger than memory.
 
     with npz_stream.open_array('graph.npz', 'node_config_feat', 1 << 34) as array:
-        for block in array.blocks():        # [rows, ...], about 1 MB each
+        for block in array.blocks:          # [rows, ...], about 1 MB each
             ...
 
 A thread unpacks the next block while the caller works on this one.
@@ -11,8 +11,7 @@ from concurrent import futures
 import contextlib
 import math
 import os
-from typing import BinaryIO, Iterator
-import zipfile
+from typing import Callable, Iterator, NamedTuple, Tuple
 
 import numpy as np
 
@@ -24,65 +23,19 @@ _BLOCK_BYTES = 1 << 20
 _FORTRAN_BYTES = 256 << 20
 
 
-class StreamedArray:
+class StreamedArray(NamedTuple):
     """An array in an open npz file.
 
     Attributes:
-        shape: tuple of int.
+        shape: of all of it.
         dtype: as the file has it.
+        blocks: all rows in order, once; there is at least one axis.  Each is
+            [rows, *shape[1:]], at least one row, read-only.
     """
 
-    def __init__(self, path: str, key: str, member: BinaryIO, size: int):
-        """Reads the header; made by `open_array`."""
-        self._path = path
-        self._key = key
-        self._member = member
-        self.shape, self._fortran, self.dtype = npz.read_header(path, key, member, size)
-
-    def blocks(self) -> Iterator[np.ndarray]:
-        """Yields all rows in order, once; there is at least one axis.
-
-        Yields:
-            [rows, *shape[1:]], at least one row, read-only.
-
-        Raises:
-            ValueError: the array ends early, or its checksum is wrong.
-        """
-        row_shape = self.shape[1:]
-        row_bytes = math.prod(row_shape) * self.dtype.itemsize
-        if not row_bytes or not self.shape[0]:
-            return
-        if self._fortran:
-            yield self._read_fortran()
-            return
-        rows = max(1, _BLOCK_BYTES // row_bytes)
-        starts = range(0, self.shape[0], rows)
-        counts = [min(rows, self.shape[0] - start) for start in starts]
-        with futures.ThreadPoolExecutor(1) as pool:
-            upcoming = pool.submit(self._read, counts[0] * row_bytes)
-            for i, count in enumerate(counts):
-                content = upcoming.result()
-                if i + 1 < len(counts):
-                    upcoming = pool.submit(self._read, counts[i + 1] * row_bytes)
-                yield np.frombuffer(content, self.dtype).reshape(count, *row_shape)
-
-    def _read(self, size: int) -> bytes:
-        with npz.explain_damage(self._path):
-            content = self._member.read(size)
-            if len(content) != size:
-                raise EOFError(f'{self._key} ends early')
-            return content
-
-    def _read_fortran(self) -> np.ndarray:
-        size = math.prod(self.shape) * self.dtype.itemsize
-        if size > _FORTRAN_BYTES:
-            raise npz.FieldError(
-                f'{self._path}: {self._key} is in Fortran order and, with '
-                f'{size:,} bytes, too large for that; save it again with '
-                'numpy.ascontiguousarray'
-            )
-        array = np.frombuffer(self._read(size), self.dtype)
-        return array.reshape(self.shape, order='F')
+    shape: Tuple[int, ...]
+    dtype: np.dtype
+    blocks: Iterator[np.ndarray]
 
 
 @contextlib.contextmanager
@@ -97,20 +50,58 @@ def open_array(path: str, key: str, max_bytes: int) -> Iterator[StreamedArray]:
     with contextlib.ExitStack() as stack:
         with npz.explain_damage(path):
             archive = stack.enter_context(npz.open_archive(path, max_bytes))
-            info = _member_info(path, key, archive)
-            if info.file_size > max_bytes:
+            names = archive.namelist()
+            if f'{key}.npy' not in names:
+                there = [os.path.splitext(name)[0] for name in names]
+                raise npz.missing(path, key, there)
+            size = archive.getinfo(f'{key}.npy').file_size
+            if size > max_bytes:
                 raise npz.FieldError(
-                    f'{path}: {key} claims {info.file_size:,} bytes, more than '
-                    f'the {max_bytes:,} that such a file may have'
+                    f'{path}: {key} claims {size:,} bytes, more than the '
+                    f'{max_bytes:,} that such a file may have'
                 )
-            member = stack.enter_context(archive.open(info))
-            array = StreamedArray(path, key, member, info.file_size)
-        yield array
+            member = stack.enter_context(archive.open(f'{key}.npy'))
+            shape, fortran, dtype = npz.read_header(path, key, member, size)
+
+        def read(size: int) -> bytes:
+            with npz.explain_damage(path):
+                content = member.read(size)
+                if len(content) != size:
+                    raise EOFError(f'{key} ends early')
+                return content
+
+        blocks = _blocks(shape, dtype, read)
+        if fortran and math.prod(shape):
+            blocks = _whole(f'{path}: {key}', shape, dtype, read)
+        # Closed before the file is, as a thread reads ahead.
+        with contextlib.closing(blocks):
+            yield StreamedArray(shape, dtype, blocks)
 
 
-def _member_info(path: str, key: str, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
-    try:
-        return archive.getinfo(f'{key}.npy')
-    except KeyError:
-        there = [os.path.splitext(name)[0] for name in archive.namelist()]
-        raise npz.missing(path, key, there) from None
+def _blocks(
+    shape: Tuple[int, ...], dtype: np.dtype, read: Callable[[int], bytes]
+) -> Iterator[np.ndarray]:
+    row_bytes = math.prod(shape[1:]) * dtype.itemsize
+    if not row_bytes or not shape[0]:
+        return
+    rows = max(1, _BLOCK_BYTES // row_bytes)
+    counts = [min(rows, shape[0] - start) for start in range(0, shape[0], rows)]
+    with futures.ThreadPoolExecutor(1) as pool:
+        upcoming = pool.submit(read, counts[0] * row_bytes)
+        for count, following in zip(counts, [*counts[1:], 0]):
+            content = upcoming.result()
+            if following:
+                upcoming = pool.submit(read, following * row_bytes)
+            yield np.frombuffer(content, dtype).reshape(count, *shape[1:])
+
+
+def _whole(
+    place: str, shape: Tuple[int, ...], dtype: np.dtype, read: Callable[[int], bytes]
+) -> Iterator[np.ndarray]:
+    size = math.prod(shape) * dtype.itemsize
+    if size > _FORTRAN_BYTES:
+        raise npz.FieldError(
+            f'{place} is in Fortran order and, with {size:,} bytes, too large for '
+            'that; save it again with numpy.ascontiguousarray'
+        )
+    yield np.frombuffer(read(size), dtype).reshape(shape, order='F')

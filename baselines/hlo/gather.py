@@ -4,7 +4,7 @@ Attribute access is what reading a protobuf in Python costs, so every field is
 read once per message and all arithmetic is left to numpy.
 """
 
-from typing import Any, List, Sequence
+from typing import Any, Dict, Sequence, Tuple
 
 import numpy as np
 
@@ -21,48 +21,52 @@ def lists(messages: Sequence[Any], field: str) -> ragged.Ragged:
     return ragged.Ragged.of([getattr(m, field)[:] for m in messages])
 
 
-class Present:
-    """The few instructions that have a certain sub-message.
+class Fields:
+    """Integer fields of n instructions and of their sub-messages, by path.
 
-    Asking each instruction once whether it has one is much cheaper than
-    reading all the fields of an absent one.
+        fields.scalars('convolution_dimension_numbers.input_batch_dimension')
+        fields.lists('shape.dimensions')            # a repeated field
+        fields.lists('window.dimensions[].size')    # of each of repeated messages
 
-    Args:
-        instructions: n instructions.
-        field: the sub-message; repeated fields count when they are not empty.
+    Asking each instruction once whether it has a sub-message is much cheaper
+    than reading all the fields of an absent one.
     """
 
-    def __init__(self, instructions: Sequence[Any], field: str):
-        self._size = len(instructions)
-        repeated = _is_repeated(instructions, field)
-        self.rows: List[int] = [
-            row
-            for row, i in enumerate(instructions)
-            if (len(getattr(i, field)) if repeated else i.HasField(field))
-        ]
-        self.messages = [getattr(instructions[row], field) for row in self.rows]
+    def __init__(self, instructions: Sequence[Any]):
+        self.instructions = instructions
+        self._known: Dict[str, Tuple[np.ndarray, Sequence[Any]]] = {
+            '': (np.arange(len(instructions)), instructions)
+        }
 
-    def scalars(self, field: str) -> np.ndarray:
-        """Returns an integer field, 0 where the sub-message is absent."""
-        out = np.zeros(self._size, np.int64)
-        out[self.rows] = scalars(self.messages, field)
+    def scalars(self, path: str) -> np.ndarray:
+        """Returns an integer field, int64 [n]; 0 where its sub-message is absent."""
+        way, _, field = path.rpartition('.')
+        rows, messages = self.present(way)
+        out = np.zeros(len(self.instructions), np.int64)
+        out[rows] = scalars(messages, field)
         return out
 
-    def lists(self, field: str) -> ragged.Ragged:
-        """Returns a repeated integer field, empty where the sub-message is absent."""
-        return self._spread([getattr(m, field)[:] for m in self.messages])
+    def lists(self, path: str) -> ragged.Ragged:
+        """Returns lists of integers, empty where their sub-message is absent."""
+        way, _, field = path.rpartition('.')
+        rows, messages = self.present(way)
+        if way.endswith('[]'):
+            found = ragged.Ragged.of([getattr(m, field) for m in ms] for ms in messages)
+        else:
+            found = lists(messages, field)
+        return found.spread(len(self.instructions), rows)
 
-    def of_each(self, field: str, part: str = 'dimensions') -> ragged.Ragged:
-        """Returns a field of each part of the sub-messages; of themselves for ''."""
-        parts = [getattr(m, part) if part else m for m in self.messages]
-        return self._spread([[getattr(d, field) for d in some] for some in parts])
-
-    def _spread(self, rows: List[List[int]]) -> ragged.Ragged:
-        return ragged.Ragged.of(rows).spread(self._size, self.rows)
-
-
-def _is_repeated(instructions: Sequence[Any], field: str) -> bool:
-    if not instructions:
-        return False
-    described = instructions[0].DESCRIPTOR.fields_by_name[field]
-    return described.label == described.LABEL_REPEATED
+    def present(self, way: str) -> Tuple[np.ndarray, Sequence[Any]]:
+        """Returns the rows that have a sub-message (behind '[]': some), and these."""
+        if way not in self._known:
+            above, _, field = way.rpartition('.')
+            name = field.replace('[]', '')
+            has = len if name != field else None
+            found = [
+                (row, getattr(m, name))
+                for row, m in zip(*self.present(above))
+                if (has(getattr(m, name)) if has else m.HasField(name))
+            ]
+            rows = np.fromiter((row for row, _ in found), np.int64, len(found))
+            self._known[way] = rows, [m for _, m in found]
+        return self._known[way]

@@ -46,72 +46,44 @@ def node_features(
     Returns:
         The column names, and float32 [n, number of names].
     """
-    out = columns.Columns(pad)
-
-    def add_scalars(field):
-        out.add(field, gather.scalars(instructions, field))
-
+    out, fields = columns.Columns(pad), gather.Fields(instructions)
     out.add('is_root', is_root)
     out.add('element_size_in_bits', np.zeros(len(instructions), np.int64))
-    _add_shape(out, instructions)
-    add_scalars('parameter_number')
-    out.add_list('dimensions', gather.lists(instructions, 'dimensions'), schema.RANK)
-    _add_window(out, instructions)
-    _add_convolution(out, instructions)
-    add_scalars('feature_group_count')
-    add_scalars('batch_group_count')
-    _add_slices(out, instructions)
-    _add_padding(out, instructions)
-    add_scalars('is_stable')
-    minor_to_major = ragged.Ragged.of(
-        [i.shape.layout.minor_to_major[:] for i in instructions]
+    out.add_types('shape_element_type', fields.scalars('shape.element_type'))
+    out.add_list(
+        'shape_dimensions', fields.lists('shape.dimensions'), schema.RANK, True
     )
-    out.add_list('layout_minor_to_major', minor_to_major, schema.RANK)
-    if extra:
-        extra_features.add_extra(out, instructions, operands)
-    return out.finish()
-
-
-def _add_shape(out: columns.Columns, instructions: Sequence[Any]) -> None:
-    shapes = [i.shape for i in instructions]
-    types = gather.scalars(shapes, 'element_type')
-    out.add_types('shape_element_type', types)
-    dimensions = gather.lists(shapes, 'dimensions')
-    out.add_list('shape_dimensions', dimensions, schema.RANK, aggregates=True)
-    tuples = np.fromiter((len(s.tuple_shapes) for s in shapes), np.int64, len(shapes))
-    out.add('shape_tuple_shapes_size', tuples)
-
-
-def _add_window(out: columns.Columns, instructions: Sequence[Any]) -> None:
-    windows = gather.Present(instructions, 'window')
+    parts = fields.lists('shape.tuple_shapes[].element_type')
+    out.add('shape_tuple_shapes_size', parts.lengths)
+    out.add('parameter_number', fields.scalars('parameter_number'))
+    out.add_list('dimensions', fields.lists('dimensions'), schema.RANK)
     for field in _WINDOW_FIELDS:
-        out.add_list(f'window_{field}', windows.of_each(field), schema.RANK, True)
-    reversals = windows.of_each('window_reversal')
+        sizes = fields.lists(f'window.dimensions[].{field}')
+        out.add_list(f'window_{field}', sizes, schema.RANK, True)
+    reversals = fields.lists('window.dimensions[].window_reversal')
     out.add_list('window_window_reversal', reversals, schema.RANK)
-    true_count = reversals.sums()
-    out.add('window_window_reversal_true_count', true_count)
-    out.add('window_window_reversal_false_count', reversals.lengths - true_count)
-
-
-def _add_convolution(out: columns.Columns, instructions: Sequence[Any]) -> None:
-    convolutions = gather.Present(instructions, 'convolution_dimension_numbers')
+    out.add('window_window_reversal_true_count', reversals.sums())
+    false_count = reversals.lengths - reversals.sums()
+    out.add('window_window_reversal_false_count', false_count)
     for field in _CONVOLUTION_FIELDS:
         name = f'convolution_dim_numbers_{field.replace("dimension", "dim")}'
+        path = f'convolution_dimension_numbers.{field}'
         if field.endswith('s'):
-            out.add_list(name, convolutions.lists(field), 4)
+            out.add_list(name, fields.lists(path), 4)
         else:
-            out.add(name, convolutions.scalars(field))
-
-
-def _add_slices(out: columns.Columns, instructions: Sequence[Any]) -> None:
-    slices = gather.Present(instructions, 'slice_dimensions')
+            out.add(name, fields.scalars(path))
+    for field in ('feature_group_count', 'batch_group_count'):
+        out.add(field, fields.scalars(field))
     for field in ('start', 'stride', 'limit'):
-        out.add_list(f'slice_dims_{field}', slices.of_each(field, ''), 2, True)
-    sizes = gather.lists(instructions, 'dynamic_slice_sizes')
-    out.add_list('dynamic_slice_sizes', sizes, 2, aggregates=True)
-
-
-def _add_padding(out: columns.Columns, instructions: Sequence[Any]) -> None:
-    paddings = gather.Present(instructions, 'padding_config')
+        cuts = fields.lists(f'slice_dimensions[].{field}')
+        out.add_list(f'slice_dims_{field}', cuts, 2, True)
+    out.add_list('dynamic_slice_sizes', fields.lists('dynamic_slice_sizes'), 2, True)
     for field in ('edge_padding_low', 'edge_padding_high'):
-        out.add_list(f'padding_config_{field}', paddings.of_each(field), 2, True)
+        edges = fields.lists(f'padding_config.dimensions[].{field}')
+        out.add_list(f'padding_config_{field}', edges, 2, True)
+    out.add('is_stable', fields.scalars('is_stable'))
+    minor_to_major = fields.lists('shape.layout.minor_to_major')
+    out.add_list('layout_minor_to_major', minor_to_major, schema.RANK)
+    if extra:
+        extra_features.add_extra(out, fields, operands)
+    return out.finish()

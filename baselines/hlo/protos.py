@@ -21,36 +21,23 @@ from google.protobuf import message_factory
 
 _XLA_FILES = ('xla/xla_data.proto', 'xla/service/hlo.proto')
 
-# Wire format of the tuning data (docs/raw-files.md):
-# message -> (number, name, type, repeated?, member of the oneof `config`?).
+# Wire format of the tuning data (docs/raw-files.md): the fields of each message,
+# numbered from 1; `*` is repeated, `|` a member of the oneof `config`.
 _PACKAGE = 'tpu_graphs'
 _SCALARS = ('uint64', 'int64', 'int32', 'bool')
 _MESSAGES = {
-    'TuningData': ((1, 'modules', 'ModuleTuningData', True, False),),
-    'ModuleTuningData': (
-        (1, 'module', 'xla.HloModuleProto', False, False),
-        (2, 'fingerprint', 'uint64', False, False),
-        (3, 'runs', 'ConfigProfile', True, False),
-        (4, 'config_index_to_node', 'uint64', True, False),
-    ),
-    'ConfigProfile': (
-        (1, 'op_config', 'HloOpConfig', False, True),
-        (2, 'module_config', 'HloModuleConfig', False, True),
-        (3, 'error', 'bool', False, False),
-        (4, 'profile', 'xla.ExecutionProfile', False, False),
-        (5, 'is_default', 'bool', False, False),
-    ),
-    'HloOpConfig': ((1, 'tile_size_config', 'TileSizeConfig', False, False),),
-    'TileSizeConfig': (
-        (1, 'kernel_bounds', 'int64', True, False),
-        (2, 'output_bounds', 'int64', True, False),
-        (3, 'input_bounds', 'int64', True, False),
-        (4, 'iteration_bounds', 'int64', True, False),
-    ),
-    'HloModuleConfig': ((1, 'layout_config', 'LayoutConfig', False, False),),
-    'LayoutConfig': ((1, 'nodes', 'NodeLayoutConfig', True, False),),
-    'NodeLayoutConfig': ((1, 'tensors', 'TensorLayoutConfig', True, False),),
-    'TensorLayoutConfig': ((1, 'dims', 'int32', True, False),),
+    'TuningData': 'ModuleTuningData* modules',
+    'ModuleTuningData': 'xla.HloModuleProto module, uint64 fingerprint, '
+    'ConfigProfile* runs, uint64* config_index_to_node',
+    'ConfigProfile': 'HloOpConfig| op_config, HloModuleConfig| module_config, '
+    'bool error, xla.ExecutionProfile profile, bool is_default',
+    'HloOpConfig': 'TileSizeConfig tile_size_config',
+    'TileSizeConfig': 'int64* kernel_bounds, int64* output_bounds, '
+    'int64* input_bounds, int64* iteration_bounds',
+    'HloModuleConfig': 'LayoutConfig layout_config',
+    'LayoutConfig': 'NodeLayoutConfig* nodes',
+    'NodeLayoutConfig': 'TensorLayoutConfig* tensors',
+    'TensorLayoutConfig': 'int32* dims',
 }
 
 
@@ -112,15 +99,18 @@ def _tuning_file(dependencies) -> descriptor_pb2.FileDescriptorProto:
     )
     for name, fields in _MESSAGES.items():
         described = file.message_type.add(name=name)
-        for number, field, kind, repeated, in_oneof in fields:
+        for number, words in enumerate(fields.split(', '), 1):
+            marked, field = words.split()
+            kind = marked.rstrip('*|')
             added = described.field.add(name=field, number=number)
+            repeated = marked.endswith('*')
             added.label = kinds.LABEL_REPEATED if repeated else kinds.LABEL_OPTIONAL
             if kind in _SCALARS:
                 added.type = kinds.Type.Value(f'TYPE_{kind.upper()}')
             else:
                 added.type = kinds.TYPE_MESSAGE
                 added.type_name = f'.{kind}' if '.' in kind else f'.{_PACKAGE}.{kind}'
-            if in_oneof:
+            if marked.endswith('|'):
                 if not described.oneof_decl:
                     described.oneof_decl.add(name='config')
                 added.oneof_index = 0

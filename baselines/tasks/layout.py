@@ -99,7 +99,6 @@ class Training(Layouts, training.Training):
         self._sampler = sampling.ConfigSampler(
             store,
             config.sampling,
-            unique=True,
             max_configs=config.max_configs if config.max_configs > 0 else None,
             seed=config.seed,
         )

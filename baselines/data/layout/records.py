@@ -129,19 +129,15 @@ def open_configs(
                 f'{expected}: config_runtime has {expected[0]} entries, '
                 f'node_config_ids {nodes}, and a layout {columns} columns'
             )
-        # Closed before the file is, as a thread reads ahead.
-        with contextlib.closing(array.blocks()) as blocks:
-            yield _checked_blocks(path, blocks)
 
+        def checked():
+            first = 0
+            for block in array.blocks:
+                check_config_values(path, block, first)
+                yield first, block
+                first += len(block)
 
-def _checked_blocks(
-    path: str, blocks: Iterator[np.ndarray]
-) -> Iterator[Tuple[int, np.ndarray]]:
-    first = 0
-    for block in blocks:
-        check_config_values(path, block, first)
-        yield first, block
-        first += len(block)
+        yield checked()
 
 
 def check_config_values(path: str, features: np.ndarray, first: int = 0) -> None:

@@ -1,8 +1,10 @@
-"""Draws configurations of layout graphs, each at most once.
+"""Draws different configurations of layout graphs, each at most once.
 
-    sampler = ConfigSampler(store, 'skewed', unique=True)
+    sampler = ConfigSampler(store, 'skewed')
     drawn = sampler.draw(np.random.default_rng(0), graphs=[3, 8], k=16)
     store.config_features(3, drawn.configs[0])     # with drawn.runtimes[0]
+
+Of a group of equal configurations the first stands for all.
 
 Strategies, for n candidates ordered by runtime:
 
@@ -26,8 +28,8 @@ class Drawn(NamedTuple):
 
     Attributes:
         configs: int64 [B, k], numbers of configurations within their graphs.
-        runtimes: float64 [B, k], their labels in nanoseconds: means over all
-            measurements with `unique`, else the configuration's own.
+        runtimes: float64 [B, k], nanoseconds: the mean over all measurements of
+            each.
     """
 
     configs: np.ndarray
@@ -42,7 +44,6 @@ class ConfigSampler:
         store: layout_store.LayoutStore,
         strategy: str = 'skewed',
         *,
-        unique: bool = False,
         max_configs: Optional[int] = None,
         seed: int = 0,
     ):
@@ -51,8 +52,6 @@ class ConfigSampler:
         Args:
             store: the split.
             strategy: 'skewed', 'uniform' or 'stratified'.
-            unique: draw different configurations: one of every group of equal
-                ones, labelled with the mean of their runtimes.
             max_configs: the most candidates per graph; None means all.  If
                 there are more, a uniform subset is chosen, the same every time,
                 so what is learned from it holds for all.  The published
@@ -63,27 +62,31 @@ class ConfigSampler:
         """
         self._store = store
         self._strategy = strategy
-        self._unique = unique
         self._max_configs = max_configs
         self._seed = seed
-        self._orders: Dict[int, np.ndarray] = {}
+        self._candidates: Dict[int, np.ndarray] = {}
 
     @property
     def counts(self) -> np.ndarray:
         """int64 [G]: how many candidates each graph has."""
-        store, most = self._store, self._max_configs
-        counts = store.group_counts if self._unique else store.config_counts
+        counts, most = self._store.group_counts, self._max_configs
         return counts if most is None else np.minimum(counts, most)
 
     def candidates(self, graph: int) -> np.ndarray:
-        """Returns int64 [n], the configurations drawn from, fastest first.
+        """Returns int64 [n], the groups drawn from, fastest first.
 
         Of equally fast ones the earlier comes first.
         """
-        chosen = self._order(graph)
-        if not self._unique:
-            return chosen
-        return self._first(graph)[chosen].astype(np.int64)
+        graph, most = int(graph), self._max_configs
+        if graph not in self._candidates:
+            order = np.argsort(self._store.part('group_runtime', graph), kind='stable')
+            if most is not None and len(order) > most:
+                # Of its own, so that it does not depend on who asks first.
+                rng = np.random.default_rng([self._seed, graph])
+                kept = rng.choice(len(order), most, replace=False, shuffle=False)
+                order = order[np.sort(kept)]
+            self._candidates[graph] = order
+        return self._candidates[graph]
 
     def draw(self, rng: np.random.Generator, graphs: Sequence[int], k: int) -> Drawn:
         """Draws `k` candidates of each graph, none twice, in random order.
@@ -99,39 +102,17 @@ class ConfigSampler:
         configs = np.empty((len(graphs), k), np.int64)
         runtimes = np.empty((len(graphs), k))
         for row, graph in enumerate(graphs):
-            order, labels = self._order(graph), self._labels(graph)
+            among = self.candidates(graph)
+            labels = self._store.part('group_runtime', graph)
             if not labels[0] and self._strategy != 'uniform':
                 raise ValueError(
                     f'{self._store.graph_ids[graph]}: {self._strategy} sampling needs '
                     'runtimes, and its are not published; draw uniformly'
                 )
-            chosen = order[_positions(rng, self._strategy, len(order), k)]
+            chosen = among[_positions(rng, self._strategy, len(among), k)]
             runtimes[row] = labels[chosen]
-            configs[row] = self._first(graph)[chosen] if self._unique else chosen
+            configs[row] = self._store.part('group_first', graph)[chosen]
         return Drawn(configs, runtimes)
-
-    def _labels(self, graph: int) -> np.ndarray:
-        """Returns [n], runtimes of a graph's configurations or groups."""
-        return self._store.part(
-            'group_runtime' if self._unique else 'config_runtime', graph
-        )
-
-    def _first(self, graph: int) -> np.ndarray:
-        return self._store.part('group_first', graph)
-
-    def _order(self, graph: int) -> np.ndarray:
-        """Returns candidates as numbers of configurations or groups."""
-        graph = int(graph)
-        if graph not in self._orders:
-            order = np.argsort(self._labels(graph), kind='stable')
-            if self._max_configs is not None and len(order) > self._max_configs:
-                # Of its own, so that it does not depend on who asks first.
-                rng = np.random.default_rng([self._seed, graph])
-                most = self._max_configs
-                kept = rng.choice(len(order), most, replace=False, shuffle=False)
-                order = order[np.sort(kept)]
-            self._orders[graph] = order
-        return self._orders[graph]
 
 
 def _positions(

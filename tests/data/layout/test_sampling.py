@@ -58,16 +58,13 @@ def _shared_store(tmp_path_factory):
 
 @given(
     strategy=st.sampled_from(_STRATEGIES),
-    unique=st.booleans(),
     k=st.integers(1, 7),
     cap=st.sampled_from([None, 7, 10, 1000]),
     graphs=st.lists(st.integers(0, 2), max_size=5),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_none_twice_and_labels_are_right(store, strategy, unique, k, cap, graphs, seed):
-    sampler = layout_sampling.ConfigSampler(
-        store, strategy, unique=unique, max_configs=cap
-    )
+def test_none_twice_and_labels_are_right(store, strategy, k, cap, graphs, seed):
+    sampler = layout_sampling.ConfigSampler(store, strategy, max_configs=cap)
     draws = [sampler.draw(np.random.default_rng(seed), graphs, k) for _ in range(2)]
     configs, runtimes = draws[0]
     np.testing.assert_array_equal(configs, draws[1].configs)
@@ -75,12 +72,10 @@ def test_none_twice_and_labels_are_right(store, strategy, unique, k, cap, graphs
     assert configs.shape == runtimes.shape == (len(graphs), k)
     assert configs.dtype == np.int64 and runtimes.dtype == np.float64
     for graph, row, labels in zip(graphs, configs, runtimes):
-        assert set(row) <= set(sampler.candidates(graph))
+        first = store.part('group_first', graph)
+        assert set(row) <= set(first[sampler.candidates(graph)])
         assert len(set(row)) == k
         record = store.record(graph)
-        if not unique:
-            np.testing.assert_array_equal(labels, record.config_runtime[row])
-            continue
         features = record.node_config_feat
         assert len(np.unique(features[row], axis=0)) == k
         for config, label in zip(row, labels):
@@ -98,12 +93,12 @@ def test_draws_move_on(store):
 
 def test_candidates_are_ordered_by_runtime(tmp_path):
     store = _store(tmp_path, [(3, 40), (1, 10), (3, 20), (2, 25), (1, 16)])
-    every = layout_sampling.ConfigSampler(store)
-    assert every.candidates(0).tolist() == [1, 4, 2, 3, 0]
-    # Means: 3 -> 30, 1 -> 13, 2 -> 25; each stands where it is first.
-    unique = layout_sampling.ConfigSampler(store, unique=True)
-    assert unique.candidates(0).tolist() == [1, 3, 0]
-    assert every.counts.tolist() == [5] and unique.counts.tolist() == [3]
+    # Means: 3 -> 30, 1 -> 13, 2 -> 25; groups are numbered as they first appear.
+    sampler = layout_sampling.ConfigSampler(store)
+    assert sampler.candidates(0).tolist() == [1, 2, 0]
+    assert sampler.counts.tolist() == [3]
+    drawn = sampler.draw(np.random.default_rng(0), [0], 3)
+    assert dict(zip(drawn.configs[0], drawn.runtimes[0])) == {0: 30, 1: 13, 3: 25}
 
 
 def _chi_square(found, shares):
@@ -187,7 +182,7 @@ def test_cap_is_a_fixed_uniform_subset(store):
         kept = sampler.candidates(0)
         assert len(set(kept)) == 5
         np.testing.assert_array_equal(kept, sampler.candidates(0))
-        assert (np.diff(store.config_runtime[:50][kept]) > 0).all()
+        assert (np.diff(store.part('group_runtime', 0)[kept]) > 0).all()
         chosen.extend(kept)
     # 2,000 choices of 50: 40 each; the quantile is 85.35 for 49 degrees of
     # freedom, and choices without replacement vary less.
@@ -206,27 +201,25 @@ def test_cap_is_a_fixed_uniform_subset(store):
 
 
 def test_cap_above_the_number_keeps_all(store):
-    sampler = layout_sampling.ConfigSampler(store, max_configs=60, unique=True)
+    sampler = layout_sampling.ConfigSampler(store, max_configs=60)
     assert sampler.counts.tolist() == [50, 7, 60]
     assert sorted(sampler.candidates(1)) == list(range(7))
 
 
 def test_without_runtimes(tmp_path):
     store = _store(tmp_path, _distinct(6), is_test=True)
-    for unique in (False, True):
-        drawn = layout_sampling.ConfigSampler(store, 'uniform', unique=unique).draw(
-            np.random.default_rng(0), [0], 6
-        )
-        assert sorted(drawn.configs[0]) == list(range(6))
-        assert not drawn.runtimes.any()
-        for strategy in ('skewed', 'stratified'):
-            with pytest.raises(
-                ValueError,
-                match=f'^g0: {strategy} sampling needs runtimes, .* draw uniformly',
-            ):
-                layout_sampling.ConfigSampler(store, strategy, unique=unique).draw(
-                    np.random.default_rng(0), [0], 2
-                )
+    sampler = layout_sampling.ConfigSampler(store, 'uniform')
+    drawn = sampler.draw(np.random.default_rng(0), [0], 6)
+    assert sorted(drawn.configs[0]) == list(range(6))
+    assert not drawn.runtimes.any()
+    for strategy in ('skewed', 'stratified'):
+        with pytest.raises(
+            ValueError,
+            match=f'^g0: {strategy} sampling needs runtimes, .* draw uniformly',
+        ):
+            layout_sampling.ConfigSampler(store, strategy).draw(
+                np.random.default_rng(0), [0], 2
+            )
 
 
 def test_there_is_no_such_graph(store):
