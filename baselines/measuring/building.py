@@ -159,10 +159,6 @@ class Computation:
         self._parameters.append(value)
         return value
 
-    def set_parameters(self, values: Sequence[Any]) -> None:
-        """Says which instructions are the parameters, in any order."""
-        self._parameters = sorted(values, key=lambda value: value.parameter_number)
-
     def add(
         self,
         opcode: str,

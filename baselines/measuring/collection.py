@@ -20,6 +20,8 @@ import numpy as np
 import tqdm
 
 from baselines import files
+from baselines import text
+from baselines.data import collections as collections_lib
 from baselines.data import families
 from baselines.hlo import protos
 from baselines.measuring import layouts
@@ -34,7 +36,6 @@ SIDECAR = 'measured.json'
 # Where kernels go whose halves of the passes rank differently.
 NOISY = 'noisy'
 LEAST_TAU = 0.6
-SPLITS = ('train', 'valid', 'test')
 # Where the splits of a collection are below its folder, as trainings expect it.
 FOLDERS = {'tile': '', 'layout': 'xla/random'}
 
@@ -134,7 +135,9 @@ def run(
     """Collects, says what came of it, and returns an exit code."""
     try:
         report = collect(sources, options, load)
-    except KeyboardInterrupt:
+    except BaseException as error:
+        if not text.is_interrupt(error):
+            raise
         print(f'\nstopped; --resume goes on with {options.output}', file=sys.stderr)
         return 130
     for line in report.lines(options.output):
@@ -190,8 +193,8 @@ def _plan(sources, load, options, session, report) -> list:
             names.add(program.name)
             found += items_of(program, options.task, session, seen, report.skipped)
         except (ValueError, OSError, session_lib.WorkerError) as error:
-            text = str(error)
-            report.failed.append(text if source in text else f'{source}: {text}')
+            said = str(error)
+            report.failed.append(said if source in said else f'{source}: {said}')
     if not found and report.failed:
         raise ValueError(report.failed[0])
     return found
@@ -233,7 +236,7 @@ def assign_splits(
         return {name: '' for name, _ in items}
     for unit_of in (lambda _, p: families.family(p), lambda _, p: p, lambda n, _: n):
         units = list(dict.fromkeys(unit_of(*item) for item in items))
-        if len(units) >= len(SPLITS):
+        if len(units) >= len(collections_lib.SPLITS):
             break
     count = len(units)
     # One unit at least for valid and test, if they have a share.
@@ -243,8 +246,8 @@ def assign_splits(
     ]
     ends = np.cumsum([max(count - sum(others), min(count, 1)), *others])
     order = np.random.default_rng(seed).permutation(count)
-    of = {units[i]: SPLITS[int((ends <= at).sum())] for at, i in enumerate(order)}
-    return {name: of[unit_of(name, program)] for name, program in items}
+    place = {units[i]: int((ends <= at).sum()) for at, i in enumerate(order)}
+    return {n: collections_lib.SPLITS[place[unit_of(n, p)]] for n, p in items}
 
 
 def _measure_all(items, options, session, folder, report) -> None:
@@ -391,9 +394,9 @@ class _Folder:
             session_lib.note(self.journal, {'collection': self._about})
         return self
 
-    def __exit__(self, kind: Any, *_: Any) -> None:
+    def __exit__(self, _: Any, error: Optional[BaseException], *__: Any) -> None:
         """Writes measured.json; a folder without a kernel is left as it was."""
-        if self._new and not self.records and kind is not KeyboardInterrupt:
+        if self._new and not self.records and not text.is_interrupt(error):
             os.unlink(self.journal)
             with contextlib.suppress(OSError):
                 os.rmdir(self._options.output)

@@ -7,15 +7,16 @@ known.  Arithmetic on numbers costs nothing; on scalars it adds instructions.
 import dataclasses
 import math
 import operator
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 from baselines.measuring import building
 
-# Of opcodes: what they do, and the number with which they do nothing.
+# Of opcodes: what they do to a start, the number with which they do nothing, and
+# what they do to a divisor of the start.
 _ARITHMETIC = {
-    'add': (operator.add, 0),
-    'multiply': (operator.mul, 1),
-    'divide': (operator.floordiv, 1),
+    'add': (operator.add, 0, math.gcd),
+    'multiply': (operator.mul, 1, operator.mul),
+    'divide': (operator.floordiv, 1, operator.floordiv),
 }
 
 
@@ -25,32 +26,35 @@ class Extent:
 
     start: Union[int, Any]  # a number or an s32 scalar
     size: int  # how many elements
-    step: int = 0  # a number that divides `start`; 0 where start is 0
+    step: int = 0  # a number that divides `start`, where that is a scalar
+
+    def __post_init__(self):
+        if isinstance(self.start, int):
+            object.__setattr__(self, 'step', abs(self.start))
 
     def key(self) -> Tuple[Any, int]:
         """Returns what tells this extent from others of one computation."""
         number = self.start if isinstance(self.start, int) else ('at', self.start.id)
         return number, self.size
 
-    def plus(self, scope: building.Computation, number: int) -> 'Extent':
-        """Returns the extent moved by a number."""
-        return self._moved(scope, 'add', number, self.size, math.gcd(self.step, number))
+    def moved(
+        self, scope: building.Computation, opcode: str, number: int, size: int
+    ) -> 'Extent':
+        """Returns an extent of some size whose start is computed from this one's.
 
-    def times(self, scope: building.Computation, number: int, size: int) -> 'Extent':
-        """Returns the extent whose start is so many times this start."""
-        return self._moved(scope, 'multiply', number, size, self.step * number)
-
-    def over(self, scope: building.Computation, number: int, size: int) -> 'Extent':
-        """Returns the extent whose start is this start by a divisor of `step`."""
-        return self._moved(scope, 'divide', number, size, self.step // number)
-
-    def _moved(self, scope, opcode, number, size, step) -> 'Extent':
-        work, idle = _ARITHMETIC[opcode]
+        Args:
+            scope: where arithmetic on starts goes.
+            opcode: 'add', 'multiply' or 'divide'.
+            number: the second operand; to divide by, a divisor of `step`.
+            size: of the extent.
+        """
+        work, idle, divisor = _ARITHMETIC[opcode]
         if isinstance(self.start, int):
-            return of_number(work(self.start, number), size)
-        if number == idle:
-            return Extent(self.start, size, step)
-        return Extent(_scalar(scope, opcode, self.start, number), size, step)
+            return Extent(work(self.start, number), size)
+        start = self.start
+        if number != idle:
+            start = _scalar(scope, opcode, start, number)
+        return Extent(start, size, divisor(self.step, number))
 
     def divides(self, number: int) -> bool:
         """Whether start and size are multiples of a number."""
@@ -60,11 +64,6 @@ class Extent:
 Region = Tuple[Extent, ...]
 
 
-def of_number(start: int, size: int) -> Extent:
-    """Returns an extent that starts at a number."""
-    return Extent(start, size, abs(start))
-
-
 def whole(dims: Sequence[int]) -> Region:
     """Returns the region that is the whole array."""
     return tuple(Extent(0, size) for size in dims)
@@ -72,12 +71,7 @@ def whole(dims: Sequence[int]) -> Region:
 
 def is_whole(region: Sequence[Extent], dims: Sequence[int]) -> bool:
     """Whether a region is all of an array of such dimensions."""
-    return all(covers(extent, size) for extent, size in zip(region, dims))
-
-
-def covers(extent: Extent, size: int) -> bool:
-    """Whether an extent is all of a dimension."""
-    return extent.size == size
+    return sizes_of(region) == list(dims)
 
 
 def seen(scope: building.Computation, region: Region) -> Region:
@@ -92,10 +86,9 @@ def seen(scope: building.Computation, region: Region) -> Region:
 
 def take(scope: building.Computation, value: Any, region: Optional[Region]) -> Any:
     """Adds the slice of `value` that a region is; nothing if it is whole."""
-    dims = list(value.shape.dimensions)
-    if region is None or is_whole(region, dims):
+    if region is None or is_whole(region, value.shape.dimensions):
         return value
-    sizes = [extent.size for extent in region]
+    sizes = sizes_of(region)
     shape = building.shape_of(value.shape.element_type, sizes)
     if all(isinstance(extent.start, int) for extent in region):
         made = scope.add('slice', shape, [value])
@@ -172,7 +165,7 @@ def reversed_extent(scope: building.Computation, extent: Extent, size: int) -> E
     """Returns where an extent of a reversed dimension comes from."""
     end = size - extent.size
     if isinstance(extent.start, int):
-        return of_number(end - extent.start, extent.size)
+        return Extent(end - extent.start, extent.size)
     operands = [scope.constant('s32', end), extent.start]
     start = scope.add('subtract', building.shape_of('s32', []), operands)
     return Extent(start, extent.size, math.gcd(extent.step, end))
@@ -201,13 +194,11 @@ class Step:
     edit: Callable[[Any], None] = lambda copy: None
     # the part of the result that was asked for; None means all
     rest: Optional[Region] = None
-    # operand -> (low, high, interior) per dimension; it is padded whole before its
-    # region is taken
-    pads: Dict[int, List[Tuple[int, int, int]]] = dataclasses.field(
-        default_factory=dict
-    )
+    # (low, high, interior) per dimension of the first operand; it is padded whole
+    # before its region is taken
+    edges: Sequence[Tuple[int, int, int]] = ()
 
 
-def sizes_of(region: Region) -> List[int]:
+def sizes_of(region: Sequence[Extent]) -> List[int]:
     """Returns the dimensions of a region."""
     return [extent.size for extent in region]

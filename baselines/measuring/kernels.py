@@ -131,17 +131,14 @@ def _groups(module: Any, computation: Any) -> List[List[Any]]:
             continue
         group[instruction.id] = [instruction]
         first = by_id.get(next(iter(instruction.operand_ids), None))
-        if first is None or len(users[first.id]) > 1 or first.id not in group:
+        if first is None or len(group.get(first.id, ())) != 1:
             continue
-        if first.id == computation.root_id or len(group[first.id]) > 1:
+        if first.id == computation.root_id or len(users[first.id]) > 1:
             continue
-        if instruction.opcode == 'reduce' and _pointwise(first, bodies):
-            joined = True
-        else:
-            same = list(first.shape.dimensions) == list(instruction.shape.dimensions)
-            product = first.opcode in ('dot', 'convolution')
-            joined = product and same and _pointwise(instruction, bodies)
-        if joined:
+        summed = instruction.opcode == 'reduce' and _pointwise(first, bodies)
+        same = list(first.shape.dimensions) == list(instruction.shape.dimensions)
+        product = first.opcode in ('dot', 'convolution') and same
+        if summed or product and _pointwise(instruction, bodies):
             group[instruction.id] = [*group.pop(first.id), instruction]
     return list(group.values())
 
@@ -199,11 +196,6 @@ def _inverse(order: Sequence[int]) -> List[int]:
     return [order.index(d) for d in range(len(order))]
 
 
-def _physical(shape: Any) -> Any:
-    order = major_to_minor(shape)
-    return building.shape_of(shape.element_type, [shape.dimensions[d] for d in order])
-
-
 class _RowMajor:
     """Rewrites instructions so that every array is row-major.
 
@@ -231,7 +223,8 @@ class _RowMajor:
 
     def write(self, value: Any, outside: bool) -> None:
         """Adds an instruction; one from outside becomes a parameter."""
-        shape = _physical(value.shape)
+        sizes = [value.shape.dimensions[d] for d in major_to_minor(value.shape)]
+        shape = building.shape_of(value.shape.element_type, sizes)
         small = building.elements(value.shape) <= _MOST_CONSTANT
         self._shapes[value.id] = value.shape
         if value.opcode == 'constant' and small:
@@ -268,9 +261,7 @@ class _RowMajor:
             place = _inverse(major_to_minor(value.shape))
             source = major_to_minor(before[0])
             dims = [place[value.dimensions[d]] for d in source]
-            return self._entry.add(
-                'broadcast', shape, operands, like=value, dimensions=dims
-            )
+            return self._entry.add(opcode, shape, operands, value, dimensions=dims)
         if opcode == 'reduce' and len(operands) == 2:
             return self._reduce(value, shape, operands, before[0])
         return self._logical(value, shape, operands, before)

@@ -59,16 +59,12 @@ def reduced_sizes(value: Any, shapes: Sequence[Any]) -> List[int]:
     return []
 
 
-def reducible(value: Any) -> List[bool]:
-    """Returns along which of `reduced_sizes` partial results can be added up."""
-    if value.opcode == 'reduce':
-        return [len(value.operand_ids) == 2] * len(value.dimensions)
-    if value.opcode == 'dot':
-        return [True] * len(value.dot_dimension_numbers.lhs_contracting_dimensions)
+def reducible(value: Any, place: int) -> bool:
+    """Whether partial results along one of `reduced_sizes` can be added up."""
     if value.opcode == 'convolution':
         groups = max(value.feature_group_count, value.batch_group_count)
-        return [False] * len(value.window.dimensions) + [groups <= 1]
-    return []
+        return place == len(value.window.dimensions) and groups <= 1
+    return value.opcode == 'dot' or len(value.operand_ids) == 2
 
 
 def _elementwise(scope, value, shapes, region, reduced) -> extents.Step:
@@ -98,7 +94,7 @@ def _transpose(scope, value, shapes, region, reduced) -> extents.Step:
 def _reverse(scope, value, shapes, region, reduced) -> extents.Step:
     operand = tuple(
         extents.reversed_extent(scope, extent, size)
-        if dim in value.dimensions and not extents.covers(extent, size)
+        if dim in value.dimensions and extent.size != size
         else extent
         for dim, (extent, size) in enumerate(zip(region, shapes[0].dimensions))
     )
@@ -109,8 +105,8 @@ def _slice(scope, value, shapes, region, reduced) -> extents.Step:
     operand, cuts = [], []
     for extent, cut in zip(region, value.slice_dimensions):
         span = (extent.size - 1) * cut.stride + 1
-        scaled = extent.times(scope, cut.stride, span)
-        operand.append(scaled.plus(scope, cut.start))
+        scaled = extent.moved(scope, 'multiply', cut.stride, span)
+        operand.append(scaled.moved(scope, 'add', cut.start, span))
         cuts.append((span, cut.stride))
 
     def edit(copy):
@@ -132,7 +128,7 @@ def _pad(scope, value, shapes, region, reduced) -> extents.Step:
         padded = edge.edge_padding_low or edge.edge_padding_high
         if not (padded or edge.interior_padding):
             operand.append(extent)
-        elif extents.covers(extent, result):
+        elif extent.size == result:
             operand.append(extents.Extent(0, size))
         else:
             raise extents.Whole('pad along a tiled dimension')
@@ -147,7 +143,7 @@ def _concatenate(scope, value, shapes, region, reduced) -> extents.Step:
         total += size
         regions.append(_with(region, joined, extents.Extent(0, size)))
     made = extents.sizes_of(_with(region, joined, extents.Extent(0, total)))
-    if extents.covers(region[joined], total):
+    if region[joined].size == total:
         return extents.Step(regions, made)
     rest = _with(extents.whole(made), joined, region[joined])
     return extents.Step(regions, made, rest=rest)
@@ -190,37 +186,31 @@ def groups(
     return found
 
 
-def _reshaped(scope, sizes, wanted) -> List[extents.Extent]:
+def _reshaped(scope, sizes, wanted) -> _Region:
     """Returns the extents of a group's operand dimensions."""
-    if all(extents.covers(extent, size) for extent, size in wanted):
-        return list(extents.whole(sizes))
+    if all(extent.size == size for extent, size in wanted):
+        return extents.whole(sizes)
     long = [i for i, size in enumerate(sizes) if size > 1]
     tiled = [(extent, size) for extent, size in wanted if size > 1]
     if len(long) == 1:
-        return _filled(sizes, long[0], _merged(scope, tiled))
+        return _with(extents.whole(sizes), long[0], _merged(scope, tiled))
     if len(tiled) == 1 and long:
         extent = tiled[0][0]
         inner = math.prod(sizes[long[0] + 1 :])
         if extent.divides(inner):
-            part = extent.over(scope, inner, extent.size // inner)
-            return _filled(sizes, long[0], part)
+            part = extent.moved(scope, 'divide', inner, extent.size // inner)
+            return _with(extents.whole(sizes), long[0], part)
     raise extents.Whole('reshape across tiles')
-
-
-def _filled(sizes, place, extent) -> List[extents.Extent]:
-    operand = list(extents.whole(sizes))
-    operand[place] = extent
-    return operand
 
 
 def _merged(scope, tiled) -> extents.Extent:
     """Returns the extent of a dimension that was split into several."""
-    cut = [i for i, (e, size) in enumerate(tiled) if not extents.covers(e, size)]
+    cut = [i for i, (extent, size) in enumerate(tiled) if extent.size != size]
     if len(cut) != 1 or any(size > 1 for _, size in tiled[: cut[0]]):
         raise extents.Whole('reshape across tiles')
     inner = math.prod(size for _, size in tiled[cut[0] + 1 :])
     extent = tiled[cut[0]][0]
-    return extent.times(scope, inner, extent.size * inner)
+    return extent.moved(scope, 'multiply', inner, extent.size * inner)
 
 
 def _reduce(scope, value, shapes, region, reduced) -> extents.Step:
@@ -257,7 +247,7 @@ def _gather(scope, value, shapes, region, reduced) -> extents.Step:
     slices = list(value.gather_slice_sizes)
     kept = [d for d in range(len(slices)) if d not in numbers.collapsed_slice_dims]
     for dim, place in zip(kept, numbers.offset_dims):
-        if extents.covers(region[place], slices[dim]):
+        if region[place].size == slices[dim]:
             continue
         if dim in numbers.start_index_map or slices[dim] != operand[dim].size:
             raise extents.Whole('gather along a tiled dimension')

@@ -123,9 +123,8 @@ class Plan:
             output.append(size > 1 and self._works(Tiles(tuple(tiles), self.reduced)))
         reduced = [False] * len(self.reduced)
         if self.combiner():
-            possible = propagation.reducible(self.reduction)
             for dim, size in enumerate(self.reduced):
-                if possible[dim] and size > 1:
+                if size > 1 and propagation.reducible(self.reduction, dim):
                     tiles = [*self.reduced]
                     tiles[dim] = 1
                     reduced[dim] = self._works(Tiles(self.output, tuple(tiles)))
@@ -171,13 +170,10 @@ class _Tiler:
         self._module = building.Module(plan.module.name, plan.module)
         self._entry = self._module.computation('entry')
         self._parameters = {
-            value.id: self._entry.add(
-                'parameter', value.shape, parameter_number=value.parameter_number
-            )
+            value.id: self._entry.parameter(value.shape)
             for value in plan.entry.instructions
             if value.opcode == 'parameter'
         }
-        self._entry.set_parameters(self._parameters.values())
         self._whole: List[str] = []
         self._taken: Dict[int, Tuple[int, ...]] = {}
 
@@ -212,12 +208,14 @@ class _Tiler:
     def _compute(self, scope, value, region) -> Any:
         dims = value.shape.dimensions
         if value.opcode == 'parameter':
-            return self._slice(scope, value, region)
+            self._note(value, region)
+            return extents.take(scope, scope.use(self._parameters[value.id]), region)
         if value.opcode == 'constant':
             made = scope.add('constant', value.shape, like=value)
             return extents.take(scope, made, region)
-        if scope.parent and extents.is_whole(region, dims) and self._worth(value):
-            # The same in every round.
+        worth = self._plan.computed[value.id] and value.opcode != 'broadcast'
+        if scope.parent and extents.is_whole(region, dims) and worth:
+            # The same in every round: kept in memory, rather than made in parts.
             return scope.use(self._emit(self._entry, value, region))
         if value.opcode == 'iota':
             return self._iota(scope, value, region)
@@ -225,14 +223,6 @@ class _Tiler:
         if parts and value is self._plan.reduction:
             return self._accumulate(scope, value, region)
         return self._step(scope, value, region)
-
-    def _worth(self, value) -> bool:
-        """Whether to keep a whole array in memory rather than to make parts."""
-        return self._plan.computed[value.id] and value.opcode != 'broadcast'
-
-    def _slice(self, scope, value, region) -> Any:
-        self._note(value, region)
-        return extents.take(scope, scope.use(self._parameters[value.id]), region)
 
     def _note(self, operand, region) -> None:
         """Remembers the largest tile of a parameter."""
@@ -252,19 +242,16 @@ class _Tiler:
         try:
             step = propagation.step_of(scope, value, shapes, region, reduced)
         except extents.Whole:
-            if scope.parent is None and extents.is_whole(
-                region, value.shape.dimensions
-            ):
-                step = extents.Step([None] * len(shapes), list(value.shape.dimensions))
-            else:
+            if scope.parent or not extents.is_whole(region, value.shape.dimensions):
                 return self._take_whole(scope, value, region)
+            step = extents.Step([None] * len(shapes))
         operands = []
         for place, number in enumerate(value.operand_ids):
             operand, part = plan.values[number], step.regions[place]
             if place == 1 and start is not None:
                 operands.append(start)
-            elif place in step.pads:
-                padded = self._padded(value, operand, step.pads[place])
+            elif place == 0 and any(map(any, step.edges)):
+                padded = self._padded(value, operand, step.edges)
                 self._note(operand, part)
                 operands.append(extents.take(scope, scope.use(padded), part))
             else:
@@ -318,7 +305,7 @@ class _Tiler:
     def _iota(self, scope, value, region) -> Any:
         [dim] = value.dimensions
         kind = value.shape.element_type
-        shape = building.shape_of(kind, [extent.size for extent in region])
+        shape = building.shape_of(kind, extents.sizes_of(region))
         made = scope.add('iota', shape, like=value)
         start = region[dim].start
         if isinstance(start, int) and not start:
@@ -334,7 +321,7 @@ class _Tiler:
         plan, tiles = self._plan, self._tiles.kernel
         opcode = plan.combiner()
         kind = value.shape.element_type
-        shape = building.shape_of(kind, [extent.size for extent in region])
+        shape = building.shape_of(kind, extents.sizes_of(region))
         own = value.opcode == 'reduce'
         if own:
             first = self._emit(scope, plan.values[value.operand_ids[1]], ())

@@ -25,11 +25,11 @@ def windowed(
         The extent of the operand, the padding (low, high, interior) that it needs
         before, and what changes in the window.
     """
-    if extents.covers(extent, result):
+    if extent.size == result:
         return extents.Extent(0, size), (0, 0, 0), {}
     reach = (window.size - 1) * max(window.window_dilation, 1) + 1
     stride = max(window.stride, 1)
-    part = extent.times(scope, stride, (extent.size - 1) * stride + reach)
+    part = extent.moved(scope, 'multiply', stride, (extent.size - 1) * stride + reach)
     interior = max(window.base_dilation, 1) - 1
     edges = (window.padding_low, window.padding_high, interior)
     changed = {'padding_low': 0, 'padding_high': 0, 'base_dilation': 1}
@@ -41,11 +41,6 @@ def _change(copy: Any, changes: List[Dict[str, int]]) -> None:
     for window, changed in zip(copy.window.dimensions, changes):
         for name, number in changed.items():
             setattr(window, name, number)
-
-
-def _pads(edges: List[Tuple[int, int, int]]) -> Dict[int, List[Tuple[int, int, int]]]:
-    """Returns the paddings of a `Step` whose first operand needs these."""
-    return {0: edges} if any(map(any, edges)) else {}
 
 
 def reduce_window(scope, value, shapes, region, reduced) -> extents.Step:
@@ -63,7 +58,7 @@ def reduce_window(scope, value, shapes, region, reduced) -> extents.Step:
     ]
     operand, edges, changes = map(list, zip(*found))
     edit = lambda copy: _change(copy, changes)
-    return extents.Step([tuple(operand), None], edit=edit, pads=_pads(edges))
+    return extents.Step([tuple(operand), None], edit=edit, edges=edges)
 
 
 def convolution(scope, value, shapes, region, reduced) -> extents.Step:
@@ -75,11 +70,11 @@ def convolution(scope, value, shapes, region, reduced) -> extents.Step:
     dims = list(value.shape.dimensions)
     batch = region[numbers.output_batch_dimension]
     feature = region[numbers.output_feature_dimension]
-    many = not extents.covers(feature, dims[numbers.output_feature_dimension])
+    many = feature.size != dims[numbers.output_feature_dimension]
     groups_ = max(value.feature_group_count, 1)
     inner = taps[numbers.kernel_input_feature_dimension].size
     if value.batch_group_count > 1:
-        if many or not extents.covers(batch, dims[numbers.output_batch_dimension]):
+        if many or batch.size != dims[numbers.output_batch_dimension]:
             raise extents.Whole('convolution of batch groups')
     else:
         image[numbers.input_batch_dimension] = batch
@@ -90,9 +85,9 @@ def convolution(scope, value, shapes, region, reduced) -> extents.Step:
             if not feature.divides(each):
                 raise extents.Whole('convolution across feature groups')
             groups_ = feature.size // each
-            image[numbers.input_feature_dimension] = feature.over(scope, each, 0).times(
-                scope, inner, groups_ * inner
-            )
+            first = feature.moved(scope, 'divide', each, groups_)
+            first = first.moved(scope, 'multiply', inner, groups_ * inner)
+            image[numbers.input_feature_dimension] = first
     changes = []
     for window, source, result in zip(
         value.window.dimensions,
@@ -103,7 +98,7 @@ def convolution(scope, value, shapes, region, reduced) -> extents.Step:
             scope, window, region[result], dims[result], shapes[0].dimensions[source]
         )
         changes.append(changed)
-    if not extents.covers(reduced[-1], inner):
+    if reduced[-1].size != inner:
         image[numbers.input_feature_dimension] = reduced[-1]
         taps[numbers.kernel_input_feature_dimension] = reduced[-1]
 
@@ -111,4 +106,4 @@ def convolution(scope, value, shapes, region, reduced) -> extents.Step:
         copy.feature_group_count = groups_
         _change(copy, changes)
 
-    return extents.Step([tuple(image), tuple(taps)], edit=edit, pads=_pads(edges))
+    return extents.Step([tuple(image), tuple(taps)], edit=edit, edges=edges)

@@ -6,6 +6,7 @@ other end of a pipe: (method of `Worker`, arguments) -> ('done', result) or
 it says ('compile', number), and the last one is the culprit.
 """
 
+import functools
 from multiprocessing import connection
 import os
 import re
@@ -132,7 +133,7 @@ class Worker:
                     continue
                 seen.add(body)
             buffers = buffers or program.place(arrays)
-            run = _runner(program, buffers)
+            run = functools.partial(program.run, buffers)
             outputs = [np.asarray(output) for output in program.run(buffers)]
             taken = timing.once(run)
             if expected is None:
@@ -150,10 +151,6 @@ class Worker:
             list(runs.values()), protocol, rng, lambda: os.getppid() != parent, began
         )
         return [place for place in runs if place < len(modules)], passes, dropped
-
-
-def _runner(program: backend_lib.Program, buffers: list) -> Callable[[], Any]:
-    return lambda: program.run(buffers)
 
 
 def _array(rng, type: str, dims: List[int], high: int = 2) -> np.ndarray:

@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 
+from baselines.data import collections
 from baselines.data.tile import records
 from baselines.measuring import collection
 from baselines.measuring import programs
@@ -235,7 +236,7 @@ def test_splits_keep_families_together():
     # One program: its kernels are divided.
     items = [(f'k{i}', 'one') for i in range(10)]
     found = list(collection.assign_splits(items, (80, 10, 10), 0).values())
-    assert [found.count(s) for s in collection.SPLITS] == [8, 1, 1]
+    assert [found.count(s) for s in collections.SPLITS] == [8, 1, 1]
     assert set(collection.assign_splits(items, None, 0).values()) == {''}
 
 

@@ -7,6 +7,7 @@ import zipfile
 import numpy as np
 import pytest
 
+from baselines.data import collections
 from baselines.data import families
 from baselines.data.layout import records as layout_records
 from baselines.data.tile import records
@@ -32,7 +33,7 @@ def test_the_tile_collection_is_what_was_promised(tmp_path):
     for kernel in kept.values():
         family = families.family(kernel['program'])
         assert sides.setdefault(family, kernel['split']) == kernel['split']
-    assert set(sides.values()) == set(collection.SPLITS)
+    assert set(sides.values()) == set(collections.SPLITS)
 
 
 def test_the_layout_collection_ships_too(tmp_path):
@@ -40,7 +41,7 @@ def test_the_layout_collection_ships_too(tmp_path):
     about = json.load(open(os.path.join(root, collection.SIDECAR)))['kernels']
     kept = [kernel for kernel in about.values() if not kernel['noisy']]
     assert len(kept) >= 14
-    assert {kernel['split'] for kernel in kept} == set(collection.SPLITS)
+    assert {kernel['split'] for kernel in kept} == set(collections.SPLITS)
     for kernel in kept:
         record = layout_records.read_layout(os.path.join(root, kernel['file']))
         assert len(record.config_runtime) == len(kernel['configs'])
