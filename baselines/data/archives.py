@@ -25,12 +25,6 @@ _MAX_HEADER = 1 << 20
 _DAMAGE = (tarfile.TarError, ValueError, OverflowError, EOFError, RecursionError)
 
 
-class _Member(NamedTuple):
-    name: str  # without folders
-    start: int  # of its bytes in the archive
-    size: int
-
-
 class Unpacked(NamedTuple):
     """What `unpack` did: numbers of files.
 
@@ -66,16 +60,16 @@ def unpack(path: str, root: str, folder: str) -> Unpacked:
         members, ignored = _checked_members(archive, path, folder)
         target = os.path.join(root, *folder.split('/'))
         missing = [
-            member
-            for member in members
-            if not os.path.lexists(os.path.join(target, member.name))
+            (name, info)
+            for name, info in members
+            if not os.path.lexists(os.path.join(target, name))
         ]
-        require_room(root, sum(member.size for member in missing), f'unpack {path}')
+        require_room(root, sum(info.size for _, info in missing), f'unpack {path}')
         bar = tqdm.tqdm(
             missing, desc=f'unpacking {folder}', unit=' files', disable=None
         )
-        for member in bar:
-            _copy(archive, member, os.path.join(target, member.name))
+        for name, info in bar:
+            _copy(archive, info, os.path.join(target, name))
     return Unpacked(len(missing), len(members) - len(missing), ignored)
 
 
@@ -110,8 +104,8 @@ def require_room(folder: str, needed: int, purpose: str) -> None:
 
 def _checked_members(
     archive: BinaryIO, path: str, folder: str
-) -> Tuple[List[_Member], int]:
-    """Returns the .npz files, and how many other files are beside them."""
+) -> Tuple[List[Tuple[str, tarfile.TarInfo]], int]:
+    """Returns the .npz files, by name, and how many other files are beside them."""
     length = os.fstat(archive.fileno()).st_size
     members, seen, ignored, end = [], set(), 0, 0
     try:
@@ -125,7 +119,7 @@ def _checked_members(
                 if len(seen) >= _MAX_FILES:
                     raise ValueError(f'it holds more than {_MAX_FILES:,} files')
                 if _NAME.fullmatch(name):
-                    members.append(_Member(name, info.offset_data, info.size))
+                    members.append((name, info))
                 elif name:
                     ignored += 1
                 seen |= {name} - {''}
@@ -171,9 +165,9 @@ def _name_in(info: tarfile.TarInfo, folder: str) -> str:
     return stem
 
 
-def _copy(archive: BinaryIO, member: _Member, target: str) -> None:
-    archive.seek(member.start)
-    left = member.size
+def _copy(archive: BinaryIO, info: tarfile.TarInfo, target: str) -> None:
+    archive.seek(info.offset_data)
+    left = info.size
     with files.write_atomically(target, 'wb') as out:
         while left:
             piece = archive.read(min(left, _COPY_BYTES))

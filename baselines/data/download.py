@@ -12,12 +12,12 @@ In `<data_dir>/archives/` there are, for one archive:
     <name>.json           the number of files unpacked
 """
 
-import contextlib
 import fcntl
 import glob
 import http.client
 import json
 import os
+import pathlib
 import queue
 import re
 import socket
@@ -112,7 +112,8 @@ def download(
     root = files.expand(data_dir)
     beside = os.path.join(root, 'archives', split.name)
     target = os.path.join(root, *split.folder.split('/'))
-    if _files_in(target) >= _read_json(f'{beside}.json').get('files', float('inf')):
+    there = len(glob.glob(os.path.join(glob.escape(target), '*.npz')))
+    if there >= _read_json(f'{beside}.json').get('files', float('inf')):
         return split
     archive = f'{beside}.tar'
     if not os.path.exists(archive):
@@ -126,8 +127,7 @@ def download(
     with files.write_atomically(f'{beside}.json') as out:
         json.dump({'files': counts.written + counts.kept}, out)
     if not keep_archive:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(archive)
+        pathlib.Path(archive).unlink(missing_ok=True)
     return split._replace(counts=counts)
 
 
@@ -173,8 +173,7 @@ def fetch(url: str, path: str) -> None:
         out.flush()
         os.fsync(out.fileno())
         os.replace(f'{path}.part', path)
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(f'{path}.part.json')
+    pathlib.Path(f'{path}.part.json').unlink(missing_ok=True)
 
 
 def _receive(url: str, out: BinaryIO, note: str) -> bool:
@@ -313,7 +312,3 @@ def _read_json(path: str) -> Dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _files_in(folder: str) -> int:
-    return len(glob.glob(os.path.join(glob.escape(folder), '*.npz')))

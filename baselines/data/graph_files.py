@@ -5,6 +5,7 @@ any width are accepted; what comes out has one dtype per array, and nobody check
 again.
 """
 
+import dataclasses
 import os
 from typing import Any, Callable, Dict, Mapping
 
@@ -29,10 +30,22 @@ OPTIONAL: Mapping[str, npz.Field] = {
 }
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class GraphRecord:
-    """What records of both collections have: one graph and its configurations."""
+    """What records of both collections have: one graph and its configurations.
 
+    Attributes:
+        graph_id: the file's stem.
+        node_feat: float32 [n, F].
+        node_opcode: int32 [n].
+        edge_index: int32 [m, 2], rows (consumer, producer) of node numbers.
+        config_runtime: int64 [c], nanoseconds; all 0 where not published.
+    """
+
+    graph_id: str
+    node_feat: np.ndarray
     node_opcode: np.ndarray
+    edge_index: np.ndarray
     config_runtime: np.ndarray
 
     @property

@@ -42,7 +42,7 @@ class Variant:
             store.node_min.shape[1],
             store.config_min.shape[1],
             store.feature_names,
-            getattr(store, 'config_feature_names', None),
+            store.config_feature_names,
         )
 
     @classmethod
@@ -61,9 +61,8 @@ class Variant:
         """
         fields: Dict[str, Any] = {}
         normalizer = info.get('normalizer')
-        published = {'node': cls.node_features, 'config': config_features}
-        for part in _PARTS:
-            name, width = f'{part}_features', published[part]
+        for part, width in zip(_PARTS, (cls.node_features, config_features)):
+            name = f'{part}_features'
             if isinstance(normalizer, dict):
                 used = normalizer.get(f'{part}_used')
                 width = len(used) if isinstance(used, list) else width

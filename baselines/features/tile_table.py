@@ -24,12 +24,12 @@ from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
-from baselines.data import ragged
 from baselines.data.packed import splits
 from baselines.features import estimate as estimate_lib
 from baselines.features import kernel_facts
 from baselines.features import loop_columns
 from baselines.features import tile_columns as tile_columns_lib
+from baselines.hlo import ragged
 from baselines.hlo import schema
 
 # Configurations of each kernel that `value_range` looks at.

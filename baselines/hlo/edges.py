@@ -17,15 +17,11 @@ class Edges:
     Attributes:
         canonical: int64 [m, 2], distinct rows sorted by consumer and producer:
             the order of the released dataset.
-        insertion: int64 [m', 2], as the published `extract_graph_features`
-            returns them: for each node its distinct operands by instruction
-            id, then the roots of the computations that it calls.
         operands: each node's operands as node numbers, in stored order.
         warnings: what was put right, in words.
     """
 
     canonical: np.ndarray
-    insertion: np.ndarray
     operands: ragged.Ragged
     warnings: Tuple[str, ...]
 
@@ -54,31 +50,22 @@ def find_edges(module: Any, instructions: Sequence[Any], ids: np.ndarray) -> Edg
     message = 'the called computation has root id {}, which' + missing
     check(callers, roots < 0, root_ids, message)
 
-    # Stable sorts: by instruction id within a consumer, repeats dropped.
-    order = np.lexsort((operand_ids.flat, consumers))
-    operand_rows = np.stack([consumers, operands], axis=1)[order]
-    sorted_ids = operand_ids.flat[order]
-    first = np.ones(len(order), bool)
-    first[1:] = (np.diff(consumers[order]) != 0) | (np.diff(sorted_ids) != 0)
-    call_rows = np.stack([callers, roots], axis=1)
-    rows = np.concatenate([operand_rows[first], call_rows])
-    insertion = rows[np.argsort(rows[:, 0], kind='stable')]
-
-    users, used = insertion.T
+    # A row as one number.  An operand that is there twice is one edge.
+    size = max(len(instructions), 1)
+    found = [np.unique(consumers * size + operands), callers * size + roots]
+    distinct, counts = np.unique(np.concatenate(found), return_counts=True)
+    canonical = np.stack(np.divmod(distinct, size), axis=1)
+    users, used = canonical.T
     check(users, users == used, used, 'it uses itself (node {})')
-    canonical = insertion[np.lexsort((used, users))]
-    repeated = np.zeros(len(canonical), bool)
-    repeated[1:] = (np.diff(canonical, axis=0) == 0).all(axis=1)
     warnings: Tuple[str, ...] = ()
-    if repeated.any():
-        place = _place(module, int(canonical[repeated][0, 0]))
+    if (counts > 1).any():
+        place = _place(module, int(users[counts > 1][0]))
         warnings = (
-            f'{np.count_nonzero(repeated)} repeated edges kept once, the first '
+            f'{(counts - 1).sum()} repeated edges kept once, the first '
             f'at {place} (one computation called twice, or also an operand)',
         )
     return Edges(
-        canonical=canonical[~repeated],
-        insertion=insertion,
+        canonical=canonical,
         operands=ragged.Ragged(operands, operand_ids.lengths),
         warnings=warnings,
     )

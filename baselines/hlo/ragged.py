@@ -1,4 +1,4 @@
-"""Lists of different lengths, one per row, and the columns made of them.
+"""Lists of different lengths, end to end in one array, and columns made of them.
 
 Numbers stay int64 with wrap-around, as in C++, and go to float32 in one step:
 by way of float64 some values above 2^53 would be rounded twice.
@@ -40,22 +40,16 @@ class Ragged:
         """The row of every element, int64 [total]."""
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
-    def spread(self, size: int, rows: Sequence[int]) -> 'Ragged':
+    def spread(self, size: int, rows: np.ndarray) -> 'Ragged':
         """Returns `size` rows: these at the (ascending) `rows`, else empty."""
         lengths = np.zeros(size, np.int64)
-        lengths[np.asarray(rows, np.int64)] = self.lengths
+        lengths[rows] = self.lengths
         return Ragged(self.flat, lengths)
 
     def take(self, rows: np.ndarray) -> 'Ragged':
         """Returns the given rows one by one; empty where a number is below 0."""
-        present = rows >= 0
-        lengths = np.where(present, self.lengths[rows], 0)
-        ends = np.cumsum(lengths)
-        # Position within its row, then where that row begins.
-        within = np.arange(lengths.sum()) - np.repeat(ends - lengths, lengths)
-        return Ragged(
-            self.flat[np.repeat(self.starts[rows], lengths) + within], lengths
-        )
+        lengths = np.where(rows >= 0, self.lengths[rows], 0)
+        return Ragged(self.flat[ranges(self.starts[rows], lengths)], lengths)
 
     def head(self, width: int, pad: int) -> np.ndarray:
         """First `width` elements of each row, `pad` where there are fewer.
@@ -86,3 +80,25 @@ class Ragged:
             # each segment.
             out[present] = reduceat(self.flat, self.starts[present])
         return out
+
+
+def starts(sizes: np.ndarray) -> np.ndarray:
+    """Where each piece begins: int32 [pieces], from int [pieces] lengths."""
+    return (np.cumsum(sizes) - sizes).astype(np.int32)
+
+
+def ranges(first: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Concatenates the ranges `first` .. `first + sizes`: int64 [sum of sizes]."""
+    offset = first - (np.cumsum(sizes) - sizes)
+    return np.arange(sizes.sum()) + np.repeat(offset, sizes)
+
+
+def groups(sizes: np.ndarray, most: int) -> List[np.ndarray]:
+    """Cuts pieces into runs of about `most` elements: int64 numbers of the pieces.
+
+    Behind its first piece a run has `most` elements at most; there is no empty run.
+    """
+    if not len(sizes):
+        return []
+    run = (np.cumsum(sizes) - 1) // most
+    return np.split(np.arange(len(sizes)), np.flatnonzero(np.diff(run)) + 1)

@@ -19,8 +19,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_gnn as tfgnn
 
-from baselines.data import ragged
 from baselines.features import normalizer as normalizer_lib
+from baselines.hlo import ragged
 
 # Arrays of some items; b programs in each.  See `packed_signature`.
 Packed = Dict[str, np.ndarray]

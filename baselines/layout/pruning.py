@@ -21,7 +21,7 @@ from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 import numpy as np
 import scipy.sparse
 
-from baselines.data import ragged
+from baselines.hlo import ragged
 
 
 class Entries(NamedTuple):

@@ -97,11 +97,6 @@ class Session:
         self.restart()
         self._log.close()
 
-    @property
-    def pid(self) -> Optional[int]:
-        """The worker's process id, if it runs."""
-        return self._process.pid if self._process else None
-
     def restart(self) -> None:
         """Ends the worker; the next request starts a new one."""
         if self._process is not None:

@@ -5,8 +5,8 @@ from typing import Any, Dict, Iterator, List, Optional, Protocol, Sequence
 
 import numpy as np
 
-from baselines.data import ragged
 from baselines.data.packed import splits
+from baselines.hlo import ragged
 from baselines.training import loop
 from baselines.training import trees as trees_lib
 

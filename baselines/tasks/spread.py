@@ -18,8 +18,8 @@ import numpy as np
 
 from baselines import bulk
 from baselines import files
-from baselines.data import ragged
 from baselines.data.packed import splits
+from baselines.hlo import ragged
 
 
 def scores(predictor: Any, store: splits.PackedSplit) -> List[np.ndarray]:

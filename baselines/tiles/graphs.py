@@ -15,10 +15,10 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_gnn as tfgnn
 
-from baselines.data import ragged
 from baselines.data.tile import store as store_lib
 from baselines.features import normalizer as normalizer_lib
 from baselines.features import tile_table
+from baselines.hlo import ragged
 
 # Arrays of some items; b kernels in each.  See `packed_signature`.
 Packed = Dict[str, np.ndarray]

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from baselines.data import config_lists as lists_lib
-from baselines.data import ragged
+from baselines.hlo import ragged
 from baselines.tiles import graphs as graphs_lib
 
 # Configurations handed to TensorFlow at once; 24 scaled columns of so many

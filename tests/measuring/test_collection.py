@@ -188,10 +188,10 @@ def test_a_worker_that_is_killed_is_replaced(journal):
     protocol = timing.Protocol(least=40, most=40)
     with session_lib.Session(journal) as session:
         session.optimise(module)
-        first = session.pid
+        first = session._process.pid
         threading.Timer(0.3, os.kill, (first, signal.SIGKILL)).start()
         measured = session.measure('k', [module] * 9, inputs(512, 512), 0, protocol)
-        assert session.pid != first
+        assert session._process.pid != first
     # Killed while it compiles, one configuration is blamed; while it runs, none.
     assert len(measured.kept) + len(measured.dropped) == 9
     assert len(measured.dropped) <= 1 and measured.passes.shape[0] == 40

@@ -58,8 +58,7 @@ class LayoutPacker(split_packing.SplitPacker):
     noun = 'program'
     version = 1
 
-    def _read(self, path: str, advance: Callable[[float], Any]) -> EncodedProgram:
-        return read_encoded(path, advance)
+    _read = staticmethod(read_encoded)
 
     def _append(
         self, writer: columns.PackedWriter, record: EncodedProgram

@@ -43,25 +43,16 @@ class LayoutRecord(graph_files.GraphRecord):
     """A program and its layout configurations.
 
     Attributes:
-        graph_id: the file's stem.
-        node_feat: float32 [n, F].
-        node_opcode: int32 [n].
-        edge_index: int32 [m, 2], rows (consumer, producer) of node numbers.
         node_config_ids: int64 [k], numbers of the configurable nodes.
         node_config_feat: float32 [c, k, 18]; -1 where an entry is absent.
-        config_runtime: int64 [c], nanoseconds; all 0 where not published.
         node_splits: int64 [1, s], 0 and the ends of the segments.
         pad: what absent list entries hold in node_feat, 0 or -1.
         feature_names: of the F columns, where the file names them.
+        Those of `GraphRecord`.
     """
 
-    graph_id: str
-    node_feat: np.ndarray
-    node_opcode: np.ndarray
-    edge_index: np.ndarray
     node_config_ids: np.ndarray
     node_config_feat: np.ndarray
-    config_runtime: np.ndarray
     node_splits: np.ndarray
     pad: int = 0
     feature_names: Optional[Tuple[str, ...]] = None

@@ -108,18 +108,15 @@ class LayoutStore(splits.PackedSplit):
             squares += (free * relative**2).sum()
         return float(np.sqrt(squares / degrees)) if degrees else float('nan')
 
-    def record(
-        self, graph: int, configs: Configs = slice(None)
-    ) -> layout_records.LayoutRecord:
+    def record(self, graph: int) -> layout_records.LayoutRecord:
         """Returns a graph as its file has it; mind the size of its features.
 
         Raises:
-            IndexError: there is no such graph or configuration.
+            IndexError: there is no such graph.
         """
         fields = self._fields(graph, (*layout_packing.ARRAYS, 'node_splits'))
         return layout_records.LayoutRecord(
-            node_config_feat=self.config_features(graph, configs),
-            config_runtime=fields.pop('config_runtime')[configs],
+            node_config_feat=self.config_features(graph, slice(None)),
             node_splits=fields.pop('node_splits')[None],
             **fields,
         )

@@ -38,6 +38,7 @@ class PackedSplit:
         max_opcode: int32 [G].
         pad: what absent list entries hold, 0 or -1.
         feature_names: tuple of F names, or None.
+        config_feature_names: tuple of K names, or None.
         has_runtimes: whether any runtime is published.
         skipped: list of (file name, reason) of damaged files left out.
         fingerprint: hex digest of ids and contents; the same on every machine.
@@ -76,7 +77,9 @@ class PackedSplit:
             setattr(self, name, np.asarray(arrays[name]))
         self.graph_ids: List[str] = manifest['graph_ids']
         self.pad: int = manifest['pad']
-        self.feature_names = as_tuple(manifest['feature_names'])
+        self.feature_names = _as_tuple(manifest['feature_names'])
+        names = manifest.get('config_feature_names')  # of tiles alone
+        self.config_feature_names = _as_tuple(names)
         self.has_runtimes: bool = manifest['has_runtimes']
         self.skipped = [tuple(entry) for entry in manifest['skipped']]
         self.fingerprint: str = manifest['fingerprint']
@@ -185,7 +188,7 @@ class PackedSplit:
         return np.flatnonzero(self.config_counts >= min_configs)
 
 
-def as_tuple(names: Optional[List[str]]) -> Optional[Tuple[str, ...]]:
+def _as_tuple(names: Optional[List[str]]) -> Optional[Tuple[str, ...]]:
     """Returns a manifest's list as tuple; None stays None."""
     return None if names is None else tuple(names)
 

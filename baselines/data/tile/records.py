@@ -31,24 +31,15 @@ class TileRecord(graph_files.GraphRecord):
     """A kernel and its tile configurations.
 
     Attributes:
-        graph_id: the file's stem.
-        node_feat: float32 [n, F].
-        node_opcode: int32 [n].
-        edge_index: int32 [m, 2], rows (consumer, producer) of node numbers.
         config_feat: float32 [c, K].
-        config_runtime: int64 [c], nanoseconds; all 0 where not published.
         config_runtime_normalizers: int64 [c]; label = runtime / normaliser.
         pad: what absent tile dimensions hold in config_feat, 0 or -1.
         feature_names: of the F columns, where the file names them.
         config_feature_names: of the K columns, where the file names them.
+        Those of `GraphRecord`.
     """
 
-    graph_id: str
-    node_feat: np.ndarray
-    node_opcode: np.ndarray
-    edge_index: np.ndarray
     config_feat: np.ndarray
-    config_runtime: np.ndarray
     config_runtime_normalizers: np.ndarray
     pad: int = 0
     feature_names: Optional[Tuple[str, ...]] = None

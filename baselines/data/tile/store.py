@@ -8,9 +8,7 @@ All kernels lie end to end in a few long arrays, so a batch is built from ranges
 in a few vectorised operations, and a step touches only the rows it draws.
 """
 
-from typing import Any, Callable, Dict, Mapping
-
-import numpy as np
+from typing import Any, Callable, Dict
 
 from baselines.data.packed import columns
 from baselines.data.packed import packer
@@ -61,7 +59,6 @@ class TileStore(splits.PackedSplit):
     Attributes:
         config_feat: float32 [C, K].
         config_runtime_normalizers: int64 [C].
-        config_feature_names: tuple of K names, or None.
         Those of `PackedSplit`.
     """
 
@@ -71,12 +68,6 @@ class TileStore(splits.PackedSplit):
         'config_feat': 'config',
         'config_runtime_normalizers': 'config',
     }
-
-    def __init__(
-        self, source: str, manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
-    ):
-        super().__init__(source, manifest, arrays)
-        self.config_feature_names = splits.as_tuple(manifest['config_feature_names'])
 
     def record(self, index: int) -> records.TileRecord:
         """Returns kernel `index` as views into the packed arrays; see `rows`."""

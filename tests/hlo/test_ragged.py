@@ -4,7 +4,7 @@ import hypothesis
 from hypothesis import strategies as st
 import numpy as np
 
-from baselines.data import ragged
+from baselines.hlo import ragged
 
 
 def _groups(sizes, most):
