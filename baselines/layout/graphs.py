@@ -21,8 +21,9 @@ import tensorflow_gnn as tfgnn
 
 from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import ragged
+from baselines.tiles import graphs as tile_graphs
 
-# Arrays of some items; b programs in each.  See `packed_signature`.
+# Arrays of some items; b programs in each.  See `LayoutGraphs.signature`.
 Packed = Dict[str, np.ndarray]
 
 # A label is a runtime in nanoseconds divided by this, as published.
@@ -69,53 +70,13 @@ class Program:
         return len(self.group)
 
 
-def packed_signature(
-    node_features: int, config_features: int, batch: int
-) -> Dict[str, tf.TensorSpec]:
-    """The types of packed items, for `tf.function(input_signature=...)`.
-
-    Args:
-        node_features: width of the scaled node features, f.
-        config_features: width of the scaled configuration features, q.
-        batch: programs in each item, b.
-
-    Returns:
-        Specs by name.  Ragged pieces lie end to end, and `*_start` says where
-        each item's piece begins: `op` int32 [nodes], `feats` float32
-        [nodes, f], `edges` int32 [edges, 2] and `config_ops` int32
-        [configurable], both numbered within their item, `codes` int32
-        [configurable, c], rows of `vectors` float32 [vectors, q].  Per item
-        and program `node_sizes`, `edge_sizes`, `config_sizes` (configurable
-        nodes) and `segments` (first node, end; in the program's numbers)
-        int32, `runtimes` float32 [items, b, c], `graph_ids` string.
-    """
-    spec = tf.TensorSpec
-    return {
-        'op': spec([None], tf.int32),
-        'feats': spec([None, node_features], tf.float32),
-        'edges': spec([None, 2], tf.int32),
-        'config_ops': spec([None], tf.int32),
-        'codes': spec([None, None], tf.int32),
-        'vectors': spec([None, config_features], tf.float32),
-        'node_start': spec([None], tf.int32),
-        'edge_start': spec([None], tf.int32),
-        'config_start': spec([None], tf.int32),
-        'node_sizes': spec([None, batch], tf.int32),
-        'edge_sizes': spec([None, batch], tf.int32),
-        'config_sizes': spec([None, batch], tf.int32),
-        'segments': spec([None, batch, 2], tf.int32),
-        'runtimes': spec([None, batch, None], tf.float32),
-        'graph_ids': spec([None, batch], tf.string),
-    }
-
-
 def unpack(
     packed: Dict[str, tf.Tensor], item, batch: int, configs: Optional[int] = None
 ) -> Tuple[tfgnn.GraphTensor, tf.Tensor]:
     """Cuts one item out of packed arrays; runs eagerly or in a tf.function.
 
     Args:
-        packed: tensors as described by `packed_signature`.
+        packed: tensors as described by `LayoutGraphs.signature`.
         item: which one, an int or scalar int32 tensor.
         batch: programs in each item; static, as models read it from the shape.
         configs: configurations per program where they are static.
@@ -219,13 +180,7 @@ def _edge_set(source, source_index, target, target_index, sizes, kept=None):
         sizes = _count(kept, sizes, sizes.shape[0])
         source_index = tf.boolean_mask(source_index, kept)
         target_index = tf.boolean_mask(target_index, kept)
-    return tfgnn.EdgeSet.from_fields(
-        sizes=sizes,
-        features={},
-        adjacency=tfgnn.Adjacency.from_indices(
-            source=(source, source_index), target=(target, target_index)
-        ),
-    )
+    return tile_graphs.edge_set(source, source_index, target, target_index, sizes)
 
 
 def example_graph(normalizer: normalizer_lib.Normalizer) -> tfgnn.GraphTensor:
@@ -260,9 +215,39 @@ class LayoutGraphs:
         self.programs = programs
 
     def signature(self, batch: int) -> Dict[str, tf.TensorSpec]:
-        """The types of what this packs."""
-        first = self.programs[0]
-        return packed_signature(first.feats.shape[1], first.vectors.shape[1], batch)
+        """The types of packed items, for `tf.function(input_signature=...)`.
+
+        Args:
+            batch: programs in each item, b.
+
+        Returns:
+            Specs by name.  Ragged pieces lie end to end, and `*_start` says where
+            each item's piece begins: `op` int32 [nodes], scaled `feats` float32
+            [nodes, f], `edges` int32 [edges, 2] and `config_ops` int32
+            [configurable], both numbered within their item, `codes` int32
+            [configurable, c], rows of scaled `vectors` float32 [vectors, q].  Per
+            item and program `node_sizes`, `edge_sizes`, `config_sizes`
+            (configurable nodes) and `segments` (first node, end; in the program's
+            numbers) int32, `runtimes` float32 [items, b, c], `graph_ids` string.
+        """
+        spec, first = tf.TensorSpec, self.programs[0]
+        return {
+            'op': spec([None], tf.int32),
+            'feats': spec([None, first.feats.shape[1]], tf.float32),
+            'edges': spec([None, 2], tf.int32),
+            'config_ops': spec([None], tf.int32),
+            'codes': spec([None, None], tf.int32),
+            'vectors': spec([None, first.vectors.shape[1]], tf.float32),
+            'node_start': spec([None], tf.int32),
+            'edge_start': spec([None], tf.int32),
+            'config_start': spec([None], tf.int32),
+            'node_sizes': spec([None, batch], tf.int32),
+            'edge_sizes': spec([None, batch], tf.int32),
+            'config_sizes': spec([None, batch], tf.int32),
+            'segments': spec([None, batch, 2], tf.int32),
+            'runtimes': spec([None, batch, None], tf.float32),
+            'graph_ids': spec([None, batch], tf.string),
+        }
 
     def items(
         self,

@@ -20,48 +20,12 @@ from baselines.features import normalizer as normalizer_lib
 from baselines.features import tile_table
 from baselines.hlo import ragged
 
-# Arrays of some items; b kernels in each.  See `packed_signature`.
+# Arrays of some items; b kernels in each.  See `TileGraphs.signature`.
 Packed = Dict[str, np.ndarray]
 
 # A kernel's configurations are scored in slices of about this many (node,
 # configuration) cells, so that what a model computes stays in cache.
 CELLS_PER_ITEM = 8192
-
-
-def packed_signature(
-    node_features: int, config_features: int, batch: int
-) -> Dict[str, tf.TensorSpec]:
-    """The types of packed items, for `tf.function(input_signature=...)`.
-
-    Args:
-        node_features: width of the scaled node features, f.
-        config_features: width of the scaled configuration features, k.
-        batch: kernels in each item, b.
-
-    Returns:
-        Specs by name.  Ragged pieces lie end to end, and `*_start` says where
-        each item's piece begins: `op` int32 [nodes], `feats` float32
-        [nodes, f], `edges` int32 [edges, 2] numbered within their item,
-        `config_feats` float32 [configs, k], `runtimes` and `normalizers`
-        float32 [configs]; `node_sizes` and `edge_sizes` int32 [items, b];
-        `configs_per_kernel` int32 [items]; `tile_ids` string [items, b].
-    """
-    spec = tf.TensorSpec
-    return {
-        'op': spec([None], tf.int32),
-        'feats': spec([None, node_features], tf.float32),
-        'edges': spec([None, 2], tf.int32),
-        'config_feats': spec([None, config_features], tf.float32),
-        'runtimes': spec([None], tf.float32),
-        'normalizers': spec([None], tf.float32),
-        'node_start': spec([None], tf.int32),
-        'edge_start': spec([None], tf.int32),
-        'config_start': spec([None], tf.int32),
-        'node_sizes': spec([None, batch], tf.int32),
-        'edge_sizes': spec([None, batch], tf.int32),
-        'configs_per_kernel': spec([None], tf.int32),
-        'tile_ids': spec([None, batch], tf.string),
-    }
 
 
 def unpack(
@@ -70,7 +34,7 @@ def unpack(
     """Cuts one item out of packed arrays; runs eagerly or in a tf.function.
 
     Args:
-        packed: tensors as described by `packed_signature`.
+        packed: tensors as described by `TileGraphs.signature`.
         item: which one, an int or scalar int32 tensor.
         batch: kernels in each item; static, as models read it from the shape.
         configs: configurations per kernel where they are static.
@@ -82,6 +46,7 @@ def unpack(
     node_sizes = tf.ensure_shape(packed['node_sizes'][item], [batch])
     edge_sizes = tf.ensure_shape(packed['edge_sizes'][item], [batch])
     per_kernel = configs or packed['configs_per_kernel'][item]
+    config_sizes = tf.ensure_shape(tf.fill([batch], per_kernel), [batch])
     num_configs = batch * per_kernel
 
     def piece(start, size):
@@ -102,7 +67,7 @@ def unpack(
                 features={'op': packed['op'][nodes], 'feats': packed['feats'][nodes]},
             ),
             'config': tfgnn.NodeSet.from_fields(
-                sizes=tf.ensure_shape(tf.fill([batch], per_kernel), [batch]),
+                sizes=config_sizes,
                 features={
                     'feats': packed['config_feats'][rows],
                     'runtimes': runtimes,
@@ -117,20 +82,20 @@ def unpack(
             ),
         },
         edge_sets={
-            'feed': _edge_set('op', edge[:, 0], 'op', edge[:, 1], edge_sizes),
-            'g_op': _edge_set(
+            'feed': edge_set('op', edge[:, 0], 'op', edge[:, 1], edge_sizes),
+            'g_op': edge_set(
                 'g',
                 tf.repeat(kernels, node_sizes),
                 'op',
                 tf.range(tf.reduce_sum(node_sizes)),
                 node_sizes,
             ),
-            'g_config': _edge_set(
+            'g_config': edge_set(
                 'g',
                 tf.repeat(kernels, per_kernel),
                 'config',
                 tf.range(num_configs),
-                tf.ensure_shape(tf.fill([batch], per_kernel), [batch]),
+                config_sizes,
             ),
         },
     )
@@ -138,7 +103,8 @@ def unpack(
     return graph, labels
 
 
-def _edge_set(source, source_index, target, target_index, sizes):
+def edge_set(source, source_index, target, target_index, sizes) -> tfgnn.EdgeSet:
+    """An edge set: names of node sets, numbers in them, edges of each graph."""
     return tfgnn.EdgeSet.from_fields(
         sizes=sizes,
         features={},
@@ -191,12 +157,35 @@ class TileGraphs:
         self._table = tile_table.TileTable(store, normalizer.table_parts)
 
     def signature(self, batch: int) -> Dict[str, tf.TensorSpec]:
-        """The types of what this packs."""
-        return packed_signature(
-            self._normalizer.num_node_features,
-            self._normalizer.num_config_features,
-            batch,
-        )
+        """The types of packed items, for `tf.function(input_signature=...)`.
+
+        Args:
+            batch: kernels in each item, b.
+
+        Returns:
+            Specs by name.  Ragged pieces lie end to end, and `*_start` says where
+            each item's piece begins: `op` int32 [nodes], scaled `feats` float32
+            [nodes, f], `edges` int32 [edges, 2] numbered within their item, scaled
+            `config_feats` float32 [configs, k], `runtimes` and `normalizers`
+            float32 [configs]; `node_sizes` and `edge_sizes` int32 [items, b];
+            `configs_per_kernel` int32 [items]; `tile_ids` string [items, b].
+        """
+        spec, normalizer = tf.TensorSpec, self._normalizer
+        return {
+            'op': spec([None], tf.int32),
+            'feats': spec([None, normalizer.num_node_features], tf.float32),
+            'edges': spec([None, 2], tf.int32),
+            'config_feats': spec([None, normalizer.num_config_features], tf.float32),
+            'runtimes': spec([None], tf.float32),
+            'normalizers': spec([None], tf.float32),
+            'node_start': spec([None], tf.int32),
+            'edge_start': spec([None], tf.int32),
+            'config_start': spec([None], tf.int32),
+            'node_sizes': spec([None, batch], tf.int32),
+            'edge_sizes': spec([None, batch], tf.int32),
+            'configs_per_kernel': spec([None], tf.int32),
+            'tile_ids': spec([None, batch], tf.string),
+        }
 
     def training_items(self, kernels: np.ndarray, configs: np.ndarray) -> Packed:
         """Packs batches with some configurations of each kernel.

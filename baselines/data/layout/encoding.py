@@ -62,9 +62,7 @@ class ConfigEncoder:
         self._order = np.zeros(0, np.int64)
         self._codes = np.empty((configs, nodes), _CODE_TYPES[0])
         self._hashes = np.empty(configs, np.uint64)
-        # Odd factors of a configuration's hash; any would do, these are random.
-        factors = np.random.default_rng(0).integers(0, 2**64, nodes, np.uint64)
-        self._multipliers = factors | np.uint64(1)
+        self._multipliers = _multipliers(nodes)
 
     def add(self, features: np.ndarray) -> None:
         """Encodes the next configurations.
@@ -169,6 +167,11 @@ def _by_appearance(values: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
     number = np.empty(len(order), np.int64)
     number[order] = np.arange(len(order))
     return first[order], number[inverse.reshape(-1)]
+
+
+def _multipliers(nodes: int) -> np.ndarray:
+    """Odd factors of a configuration's hash; any would do, these are random."""
+    return np.random.default_rng(0).integers(0, 2**64, nodes, np.uint64) | np.uint64(1)
 
 
 def _pack(features: np.ndarray) -> np.ndarray:
