@@ -53,7 +53,7 @@ def extract_graph(module: Any, pad: int = 0, extra: bool = False) -> Graph:
     Args:
         module: the HloModuleProto.
         pad: what absent list entries hold, 0 (as published) or -1.
-        extra: appends the columns of `extra_features` to the 140.
+        extra: appends the further columns to the 140.
 
     Raises:
         ValueError: an instruction uses itself, or something that is not there;

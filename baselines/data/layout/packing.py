@@ -58,7 +58,8 @@ class LayoutPacker(split_packing.SplitPacker):
     noun = 'program'
     version = 1
 
-    _read = staticmethod(read_encoded)
+    def _read(self, path: str, advance: Callable[[float], Any]) -> EncodedProgram:
+        return read_encoded(path, advance)
 
     def _append(
         self, writer: columns.PackedWriter, record: EncodedProgram
