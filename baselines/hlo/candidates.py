@@ -63,7 +63,9 @@ def tuning_data(tuning: Any, candidates: Sequence[Any], kind: str) -> Any:
                 raise ValueError(f'it should be an object, not {candidate!r}')
             run = found.runs.add(is_default=bool(candidate.get('is_default')))
             if kind == reading.TILE:
-                _set_tile(run, candidate)
+                sizes = run.op_config.tile_size_config
+                for name, bounds in bounds_of(candidate).items():
+                    getattr(sizes, name).extend(bounds)
             else:
                 layouts = candidate.get('layouts')
                 if not isinstance(layouts, dict) or not layouts:
@@ -90,12 +92,6 @@ def bounds_of(candidate: Mapping[str, Any]) -> Dict[str, List[int]]:
     for name, bounds in found.items():
         _check(name, bounds, reading.TILE)
     return found
-
-
-def _set_tile(run: Any, candidate: Mapping[str, Any]) -> None:
-    sizes = run.op_config.tile_size_config
-    for name, bounds in bounds_of(candidate).items():
-        getattr(sizes, name).extend(bounds)
 
 
 def _set_layouts(run: Any, layouts: Sequence[Any]) -> None:

@@ -45,14 +45,6 @@ def shape_of(kind: Union[str, int], dims: Sequence[int]) -> Any:
     return shape
 
 
-def tuple_of(shapes: Sequence[Any]) -> Any:
-    """Returns the ShapeProto of a tuple."""
-    shape = protos.protos().HloInstructionProto().shape
-    shape.element_type = _TUPLE
-    shape.tuple_shapes.extend(shapes)
-    return shape
-
-
 def is_array(shape: Any) -> bool:
     """Whether it is an array that can be measured, of fixed size."""
     return shape.element_type in NUMPY_TYPES and not any(shape.is_dynamic_dimension)
@@ -234,8 +226,9 @@ class Computation:
 
     def close(self, counter: Any, carried: Sequence[Any]) -> Any:
         """Ends the body of a loop; returns the shape of the loop's state."""
-        shape = tuple_of([element.shape for element in self._elements])
-        self._state.shape.CopyFrom(shape)
+        shape = self._state.shape
+        shape.element_type = _TUPLE
+        shape.tuple_shapes.extend(element.shape for element in self._elements)
         following = self.add('add', counter.shape, [counter, self.constant('s32', 1)])
         passed = self._elements[1 + len(carried) :]
         self.add('tuple', shape, [following, *carried, *passed])

@@ -104,14 +104,6 @@ def take(scope: building.Computation, value: Any, region: Optional[Region]) -> A
     )
 
 
-def put(scope: building.Computation, value: Any, tile: Any, region: Region) -> Any:
-    """Adds `value` with a tile written over a region of it."""
-    if is_whole(region, value.shape.dimensions):
-        return tile
-    operands = [value, tile, *starts(scope, region)]
-    return scope.add('dynamic-update-slice', value.shape, operands)
-
-
 def starts(scope: building.Computation, region: Region) -> Sequence[Any]:
     """Returns the starts of a region as scalars."""
     return [

@@ -190,7 +190,9 @@ class _Tiler:
             def body(scope, counter, carried):
                 region = extents.tile_of(scope, counter, plan.output, tiles.output)
                 made = self._emit(scope, plan.root, region)
-                return [extents.put(scope, carried[0], made, region)]
+                operands = [carried[0], made, *extents.starts(scope, region)]
+                shape = plan.root.shape
+                return [scope.add('dynamic-update-slice', shape, operands)]
 
             [result] = building.loop(self._entry, trips, [empty], body)
         module = self._module.finish(self._entry, result)

@@ -14,7 +14,6 @@ Sums, transposes and diagonal scalings are folded into one list of entries
 before the product, so an expression costs one pass over its edges.
 """
 
-import abc
 from typing import NamedTuple, Optional, Tuple, Union
 
 import tensorflow as tf
@@ -34,21 +33,18 @@ class _Entries(NamedTuple):
         return _Entries(self.cols, self.rows, self.values)
 
 
-class Multiplier(abc.ABC):
-    """A matrix known by what it does to a tensor."""
+class Multiplier:
+    """A matrix known by what it does to a tensor.
 
-    @property
-    @abc.abstractmethod
-    def shape(self) -> Tuple[_Size, _Size]:
-        """(rows, columns), each an int or a scalar int32 tensor."""
+    Attributes:
+        shape: (rows, columns), each an int or a scalar int32 tensor.
+        entries: the matrix as coordinates; None where it has to be applied in
+            steps.
+    """
 
-    @abc.abstractmethod
-    def _entries(self) -> Optional[_Entries]:
-        """The matrix as coordinates; None where it has to be applied in steps."""
-
-    def _apply(self, x: tf.Tensor) -> tf.Tensor:
-        """The product with a matrix [columns, d], where entries are None."""
-        raise NotImplementedError(type(self).__name__)
+    def __init__(self, shape: Tuple[_Size, _Size], entries: Optional[_Entries]):
+        self.shape = shape
+        self.entries = entries
 
     def __matmul__(self, x: tf.Tensor) -> tf.Tensor:
         """Multiplies along the first axis: [columns, ...] -> [rows, ...]."""
@@ -63,9 +59,8 @@ class Multiplier(abc.ABC):
         return y
 
     def _times(self, x: tf.Tensor) -> tf.Tensor:
-        entries = self._entries()
-        if entries is None:
-            return self._apply(x)
+        """The product with a matrix [columns, d]."""
+        entries = self.entries
         return tf.raw_ops.SparseTensorDenseMatMul(
             a_indices=tf.stack([entries.rows, entries.cols], axis=1),
             a_values=tf.cast(entries.values, x.dtype),
@@ -78,7 +73,7 @@ class Multiplier(abc.ABC):
 
     def transpose(self) -> 'Multiplier':
         """The transposed matrix."""
-        return Transpose(self)
+        return Multiplier(self.shape[::-1], self.entries.transposed())
 
     def add_eye(self, diag_weight: float = 1.0) -> 'Multiplier':
         """The (square) matrix plus `diag_weight` times the identity."""
@@ -135,20 +130,14 @@ class AdjacencyMultiplier(Multiplier):
 
     def __init__(self, graph: tfgnn.GraphTensor, edge_set_name: str):
         adjacency = graph.edge_sets[edge_set_name].adjacency
-        self._rows = tf.cast(adjacency[tfgnn.TARGET], tf.int32)
-        self._cols = tf.cast(adjacency[tfgnn.SOURCE], tf.int32)
-        self._shape = (
+        rows = tf.cast(adjacency[tfgnn.TARGET], tf.int32)
+        cols = tf.cast(adjacency[tfgnn.SOURCE], tf.int32)
+        shape = (
             _num_nodes(graph, adjacency.node_set_name(tfgnn.TARGET)),
             _num_nodes(graph, adjacency.node_set_name(tfgnn.SOURCE)),
         )
-
-    @property
-    def shape(self):
-        return self._shape
-
-    def _entries(self):
-        ones = tf.ones(tf.shape(self._rows), tf.float32)
-        return _Entries(self._rows, self._cols, ones)
+        ones = tf.ones(tf.shape(rows), tf.float32)
+        super().__init__(shape, _Entries(rows, cols, ones))
 
 
 def _num_nodes(graph: tfgnn.GraphTensor, node_set_name: str) -> tf.Tensor:
@@ -160,18 +149,12 @@ class DiagMatrix(Multiplier):
 
     def __init__(self, diagonal: tf.Tensor):
         self._diagonal = tf.convert_to_tensor(diagonal)
-
-    @property
-    def shape(self):
         size = tf.shape(self._diagonal)[0]
-        return (size, size)
+        index = tf.range(size)
+        super().__init__((size, size), _Entries(index, index, self._diagonal))
 
     def transpose(self):
         return self
-
-    def _entries(self):
-        index = tf.range(tf.shape(self._diagonal)[0])
-        return _Entries(index, index, self._diagonal)
 
     def _times(self, x):
         return self._diagonal[:, tf.newaxis] * x
@@ -182,26 +165,9 @@ class DiagMatrix(Multiplier):
         return entries._replace(values=factors * entries.values)
 
 
-class Transpose(Multiplier):
-    """The transpose of a multiplier."""
-
-    def __init__(self, matrix: Multiplier):
-        self._matrix = matrix
-
-    @property
-    def shape(self):
-        return self._matrix.shape[::-1]
-
-    def transpose(self):
-        return self._matrix
-
-    def _entries(self):
-        entries = self._matrix._entries()
-        return None if entries is None else entries.transposed()
-
-    def _apply(self, x):
-        # Only a sum or product has no entries; both know their transpose.
-        return self._matrix.transpose()._times(x)
+def Transpose(matrix: Multiplier) -> Multiplier:
+    """The transpose of a multiplier; a class in the published file."""
+    return matrix.transpose()
 
 
 class Sum(Multiplier):
@@ -209,21 +175,18 @@ class Sum(Multiplier):
 
     def __init__(self, *terms: Multiplier):
         self._terms = terms
-
-    @property
-    def shape(self):
-        return self._terms[0].shape
+        parts = [term.entries for term in terms]
+        entries = None
+        if all(part is not None for part in parts):
+            entries = _Entries(*[tf.concat(column, 0) for column in zip(*parts)])
+        super().__init__(terms[0].shape, entries)
 
     def transpose(self):
         return Sum(*[term.transpose() for term in self._terms])
 
-    def _entries(self):
-        parts = [term._entries() for term in self._terms]
-        if any(part is None for part in parts):
-            return None
-        return _Entries(*[tf.concat(column, 0) for column in zip(*parts)])
-
-    def _apply(self, x):
+    def _times(self, x):
+        if self.entries is not None:
+            return super()._times(x)
         return tf.add_n([term._times(x) for term in self._terms])
 
 
@@ -232,15 +195,13 @@ class Product(Multiplier):
 
     def __init__(self, *factors: Multiplier):
         self._factors = factors
-
-    @property
-    def shape(self):
-        return (self._factors[0].shape[0], self._factors[-1].shape[1])
+        shape = (factors[0].shape[0], factors[-1].shape[1])
+        super().__init__(shape, self._folded())
 
     def transpose(self):
         return Product(*[f.transpose() for f in reversed(self._factors)])
 
-    def _entries(self):
+    def _folded(self) -> Optional[_Entries]:
         # Diagonal factors fold into the one that is not; two general sparse
         # factors are multiplied one after the other instead.
         general = [
@@ -249,7 +210,7 @@ class Product(Multiplier):
         if len(general) > 1:
             return None
         middle = general[0] if general else len(self._factors) - 1
-        entries = self._factors[middle]._entries()
+        entries = self._factors[middle].entries
         if entries is None:
             return None
         for left in reversed(self._factors[:middle]):
@@ -258,7 +219,9 @@ class Product(Multiplier):
             entries = right.scale_rows(entries.transposed()).transposed()
         return entries
 
-    def _apply(self, x):
+    def _times(self, x):
+        if self.entries is not None:
+            return super()._times(x)
         for factor in reversed(self._factors):
             x = factor._times(x)
         return x
