@@ -2,14 +2,14 @@
 
 import hashlib
 import re
-from typing import Any, Dict
+from typing import Any, Dict, Union
 
 import numpy as np
 
 from baselines.data.layout import records as layout_records
 from baselines.data.tile import records
 from baselines.hlo import graph
-from baselines.hlo import layout
+from baselines.hlo import runs
 from baselines.hlo import tile
 
 # File systems allow 255 bytes; hash, ending and temporary names need some.
@@ -38,43 +38,33 @@ def safe_name(name: str) -> str:
     return re.sub(r'[^A-Za-z0-9_-]', '_', name)
 
 
-def tile_record(
-    name: str, nodes: graph.Graph, configs: tile.TileConfigs, named: bool
-) -> records.TileRecord:
-    """Returns a kernel as the npz files hold it.
+def record_of(
+    name: str, nodes: graph.Graph, configs: runs.Configs, named: bool
+) -> Union[records.TileRecord, layout_records.LayoutRecord]:
+    """Returns a kernel or program as the npz files hold it.
 
     With `named`, column names go in, as they do with extra columns.
     """
-    # Where no default run was measured there is nothing to divide by.
-    normalizer = configs.normalizer or 1
-    return records.TileRecord(
-        config_feat=configs.config_feat,
-        config_runtime=configs.config_runtime,
-        config_runtime_normalizers=np.full_like(configs.config_runtime, normalizer),
-        **_graph_fields(name, nodes, named),
-    )
-
-
-def layout_record(
-    name: str, nodes: graph.Graph, configs: layout.LayoutConfigs, named: bool
-) -> layout_records.LayoutRecord:
-    """Returns a program likewise."""
-    return layout_records.LayoutRecord(
-        node_config_ids=configs.node_config_ids,
-        node_config_feat=configs.node_config_feat,
-        config_runtime=configs.config_runtime,
-        node_splits=nodes.node_splits[None],
-        **_graph_fields(name, nodes, named),
-    )
-
-
-def _graph_fields(name: str, nodes: graph.Graph, named: bool) -> Dict[str, Any]:
-    """Returns what both kinds of records say about the graph."""
-    return dict(
+    fields: Dict[str, Any] = dict(
         graph_id=name,
         node_feat=nodes.node_feat,
         node_opcode=nodes.node_opcode,
         edge_index=nodes.edge_index,
+        config_runtime=configs.config_runtime,
         pad=nodes.pad,
         feature_names=nodes.feature_names if named else None,
+    )
+    if isinstance(configs, tile.TileConfigs):
+        # Where no default run was measured there is nothing to divide by.
+        normalizers = np.full_like(configs.config_runtime, configs.normalizer or 1)
+        return records.TileRecord(
+            config_feat=configs.config_feat,
+            config_runtime_normalizers=normalizers,
+            **fields,
+        )
+    return layout_records.LayoutRecord(
+        node_config_ids=configs.node_config_ids,
+        node_config_feat=configs.node_config_feat,
+        node_splits=nodes.node_splits[None],
+        **fields,
     )

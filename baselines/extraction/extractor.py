@@ -90,7 +90,7 @@ def _extract_module(
     notes = [f'module {tuning.module.name!r}: {w}' for w in nodes.warnings]
     if raw.kind == reading.TILE:
         configs: Any = tile.extract_configs(tuning, options.pad)
-        write, record_of = records.write_tile, raw_lib.tile_record
+        write: Any = records.write_tile
     else:
         configs = layout.extract_configs(tuning, len(nodes.node_opcode))
         if configs.normalizer is None:
@@ -98,11 +98,11 @@ def _extract_module(
                 f'module {tuning.module.name!r}: no usable default run; its '
                 'runs are kept, since layouts need no normaliser'
             )
-        write, record_of = layout_records.write_layout, raw_lib.layout_record
+        write = layout_records.write_layout
     if len(configs.config_runtime) < 2:
         raise outcomes.Skip('only 1 usable run, so nothing to rank')
     try:
-        write(target, record_of(stem, nodes, configs, options.extra))
+        write(target, raw_lib.record_of(stem, nodes, configs, options.extra))
     except OSError as error:
         raise _OutputError(str(error)) from error
     outcome.add(

@@ -26,7 +26,9 @@ class LayoutConfigs(runs.Configs):
     node_config_feat: np.ndarray
 
 
-def extract_configs(tuning: Any, num_nodes: int) -> LayoutConfigs:
+def extract_configs(
+    tuning: Any, num_nodes: int, measured: bool = True
+) -> LayoutConfigs:
     """Returns the usable runs of a program, in stored order.
 
     A run counts if it has a module configuration and a profile, and no error
@@ -35,24 +37,13 @@ def extract_configs(tuning: Any, num_nodes: int) -> LayoutConfigs:
     Args:
         tuning: a ModuleTuningData.
         num_nodes: number of nodes of its graph.
+        measured: whether runs need a profile; to be ranked, they do not.
 
     Raises:
         ValueError: a usable run took no time, or does not fit the configurable
             nodes; the configurable nodes do not fit the graph; there is
             nothing usable.
     """
-    return _extract(tuning, num_nodes, measured=True)
-
-
-def extract_candidates(tuning: Any, num_nodes: int) -> LayoutConfigs:
-    """Returns every run with layouts but those with the error mark.
-
-    Arguments and errors as in `extract_configs`, but runs need no measurement.
-    """
-    return _extract(tuning, num_nodes, measured=False)
-
-
-def _extract(tuning: Any, num_nodes: int, measured: bool) -> LayoutConfigs:
     ids = np.array(tuning.config_index_to_node, np.uint64)
     if len(ids) and ids.max() >= num_nodes:
         raise ValueError(

@@ -31,25 +31,27 @@ class TileConfigs(runs.Configs):
     feature_names: Tuple[str, ...]
 
 
-def why_unusable(tuning: Any) -> Optional[str]:
-    """Returns why the published extractor passes a ModuleTuningData over, or None."""
-    reason = _why_not_tiles(tuning)
-    if not reason and not any(run.is_default for _, run in _usable(tuning)):
-        reason = 'no usable default run'
-    return reason
+def why_unusable(tuning: Any, measured: bool = True) -> Optional[str]:
+    """Returns why the published extractor passes a ModuleTuningData over, or None.
 
-
-def _why_not_tiles(tuning: Any) -> Optional[str]:
+    Unless runs have to be `measured`: why it has nothing to rank.
+    """
     if len(tuning.runs) < 2:
         return f'{len(tuning.runs) or "no"} run{"s" * (not tuning.runs)}'
     if not tuning.HasField('module'):
         return 'no module'
     if not all(run.op_config.HasField('tile_size_config') for run in tuning.runs):
         return 'a run without tile sizes'
+    left = _usable(tuning, measured)
+    if measured:
+        there = any(run.is_default for _, run in left)
+        return None if there else 'no usable default run'
+    if len(left) < 2:
+        return f'{"only one" if left else "no"} run without error mark'
     return None
 
 
-def extract_configs(tuning: Any, pad: int = 0) -> TileConfigs:
+def extract_configs(tuning: Any, pad: int = 0, measured: bool = True) -> TileConfigs:
     """Returns the usable runs of a module.
 
     A run is dropped if it has the error mark or took at most 1 ns.
@@ -57,38 +59,16 @@ def extract_configs(tuning: Any, pad: int = 0) -> TileConfigs:
     Args:
         tuning: a ModuleTuningData for which `why_unusable` is None.
         pad: what absent entries of the bounds hold, 0 (as published) or -1.
+        measured: whether runs and their default have to be measured; to be
+            ranked, they need not.
 
     Raises:
         ValueError: the module is not usable, or has more than MAX_CONFIGS.
     """
-    reason = why_unusable(tuning)
+    reason = why_unusable(tuning) if measured else None
     if reason:
         raise ValueError(f'module {tuning.module.name!r} has {reason}')
-    return _extract(tuning, _usable(tuning), pad)
-
-
-def why_no_candidates(tuning: Any) -> Optional[str]:
-    """Returns why a ModuleTuningData has nothing to rank, or None."""
-    reason = _why_not_tiles(tuning)
-    left = len(_candidates(tuning))
-    if not reason and left < 2:
-        reason = f'{"only one" if left else "no"} run without error mark'
-    return reason
-
-
-def extract_candidates(tuning: Any, pad: int = 0) -> TileConfigs:
-    """Returns every run of a module but those with the error mark.
-
-    Unlike `extract_configs` it needs no default run and no measurements; the
-    module is one for which `why_no_candidates` is None.
-
-    Raises:
-        ValueError: there are more than MAX_CONFIGS.
-    """
-    return _extract(tuning, _candidates(tuning), pad)
-
-
-def _extract(tuning: Any, usable: list, pad: int) -> TileConfigs:
+    usable = _usable(tuning, measured)
     if len(usable) > MAX_CONFIGS:
         raise ValueError(
             f'module {tuning.module.name!r} has {len(usable):,} usable runs, '
@@ -137,14 +117,10 @@ def _columns(lists: Mapping[str, Sequence[Any]], pad: int) -> Tuple[Any, np.ndar
     return out.finish()
 
 
-def _usable(tuning: Any) -> list:
+def _usable(tuning: Any, measured: bool) -> list:
     """Returns (position, run) of the runs that count."""
     return [
         (index, run)
         for index, run in enumerate(tuning.runs)
-        if not run.error and runs.time_of(run) >= _MIN_TIME
+        if not run.error and (not measured or runs.time_of(run) >= _MIN_TIME)
     ]
-
-
-def _candidates(tuning: Any) -> list:
-    return [(i, run) for i, run in enumerate(tuning.runs) if not run.error]

@@ -98,7 +98,7 @@ class LayoutItem(kernels.Kernel):
         tuning = self.tuning(described, times)
         nodes = graph.extract_graph(tuning.module)
         configs = hlo_layout.extract_configs(tuning, len(nodes.node_opcode))
-        record = raw_lib.layout_record(self.name, nodes, configs, False)
+        record = raw_lib.record_of(self.name, nodes, configs, False)
         records.write_layout(path, record)
 
 

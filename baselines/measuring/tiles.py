@@ -78,7 +78,7 @@ class TileItem(kernels.Kernel):
         tuning = self.tuning(described, times)
         nodes = graph.extract_graph(tuning.module)
         configs = hlo_tile.extract_configs(tuning)
-        records.write_tile(path, raw_lib.tile_record(self.name, nodes, configs, False))
+        records.write_tile(path, raw_lib.record_of(self.name, nodes, configs, False))
 
 
 def columns(drawn: Sequence[tiling.Tiles]) -> np.ndarray:

@@ -110,12 +110,12 @@ def _tile_module(
     path: str, tuning: Any, predictor: prediction.Predictor, outcome: outcomes.Outcome
 ) -> Tuple[records.TileRecord, Dict[str, Any]]:
     """Returns a kernel, and what `Ranked.from_scores` wants to know of it."""
-    reason = hlo_tile.why_no_candidates(tuning)
+    reason = hlo_tile.why_unusable(tuning, measured=False)
     if reason:
         raise outcomes.Skip(reason)
     nodes, named = _graph(tuning, predictor, outcome)
-    configs = hlo_tile.extract_candidates(tuning, predictor.variant.pad)
-    record = raw_lib.tile_record(raw_lib.graph_id(tuning), nodes, configs, named)
+    configs = hlo_tile.extract_configs(tuning, predictor.variant.pad, measured=False)
+    record = raw_lib.record_of(raw_lib.graph_id(tuning), nodes, configs, named)
     return record, _about(
         path,
         record,
@@ -161,10 +161,10 @@ def _layout_module(
 ) -> Tuple[layout_store.LayoutStore, Dict[str, Any]]:
     """Returns a program, and what `Ranked.from_scores` wants to know of it."""
     nodes, named = _graph(tuning, predictor, outcome)
-    configs = hlo_layout.extract_candidates(tuning, len(nodes.node_opcode))
+    configs = hlo_layout.extract_configs(tuning, len(nodes.node_opcode), False)
     if len(configs.run_index) < 2:
         raise outcomes.Skip('only one run without error mark')
-    record = raw_lib.layout_record(raw_lib.graph_id(tuning), nodes, configs, named)
+    record = raw_lib.record_of(raw_lib.graph_id(tuning), nodes, configs, named)
     ids, default = configs.node_config_ids.tolist(), None
     if configs.default is not None:
         default = tuning.runs[int(configs.run_index[configs.default])]

@@ -41,10 +41,10 @@ SECOND = kernel('copy.2', [5, 5, 7, 9, 5, 6, 7, 8, 9, 7, 8, 4], 0xB)
 def kernel_records(modules, pad, extra):
     """Modules as records, with all candidates."""
     return [
-        raw_lib.tile_record(
+        raw_lib.record_of(
             raw_lib.graph_id(m),
             graph.extract_graph(m.module, pad, extra),
-            hlo_tile.extract_candidates(m, pad),
+            hlo_tile.extract_configs(m, pad, measured=False),
             extra,
         )
         for m in modules

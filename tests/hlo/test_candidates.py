@@ -35,7 +35,7 @@ def test_layouts_come_back_as_they_went_in():
     tuning = candidates.tuning_data(hlo_modules.tuning(), given, 'layout')
     assert list(tuning.config_index_to_node) == [0, 2]
     assert [words.layout_json(run, [0, 2]) for run in tuning.runs] == given
-    assert layout.extract_candidates(tuning, 3).node_config_feat.shape == (2, 2, 18)
+    assert layout.extract_configs(tuning, 3, False).node_config_feat.shape == (2, 2, 18)
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def test_too_many_runs_are_refused(monkeypatch):
 
 
 def test_candidates_need_no_measurement():
-    found = tile.extract_candidates(
+    found = tile.extract_configs(
         hlo_modules.tuning(
             runs=[
                 tile_run(0, kernel_bounds=[2]),
@@ -135,6 +135,7 @@ def test_candidates_need_no_measurement():
             ]
         ),
         pad=-1,
+        measured=False,
     )
     assert found.run_index.tolist() == [0, 2, 3, 4]
     assert found.config_runtime.tolist() == [0, 0, 0, 7]
@@ -153,7 +154,7 @@ def test_candidates_need_no_measurement():
     ],
 )
 def test_default_of_candidates_is_a_measured_one_if_there_is(runs, default, normalizer):
-    found = tile.extract_candidates(hlo_modules.tuning(runs=runs))
+    found = tile.extract_configs(hlo_modules.tuning(runs=runs), measured=False)
     assert (found.default, found.normalizer) == (default, normalizer)
 
 
@@ -177,4 +178,4 @@ def test_default_of_candidates_is_a_measured_one_if_there_is(runs, default, norm
     ],
 )
 def test_modules_with_nothing_to_rank(tuning, reason):
-    assert tile.why_no_candidates(tuning) == reason
+    assert tile.why_unusable(tuning, measured=False) == reason

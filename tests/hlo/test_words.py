@@ -80,7 +80,7 @@ def test_json():
 def test_rows_of_features_say_the_same(pad):
     run = hlo_modules.tile_run(output_bounds=[8, 128], kernel_bounds=[256])
     tuning = hlo_modules.tuning(runs=[run, run])
-    row = tile.extract_candidates(tuning, pad).config_feat[0]
+    row = tile.extract_configs(tuning, pad, measured=False).config_feat[0]
     assert words.tile_row_json(row, pad) == words.tile_json(tuning.runs[0])
     rows = np.full((1, 18), -1.0)
     rows[0, :2], rows[0, 6] = [1, 0], 0
