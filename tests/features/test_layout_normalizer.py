@@ -57,7 +57,7 @@ def test_rows_are_configurations_and_nodes(tmp_path):
     alone = normalizer.Normalizer.fit(store, graphs=[0])
     assert np.flatnonzero(alone.config_used).tolist() == [0]
     assert normalizer.num_ops((store, [0])) == 10
-    scaled = alone.configs(store.config_features(0, slice(None)))
+    scaled = alone.configs(store.record(0).node_config_feat)
     assert scaled.shape == (3, 2, 1) and scaled.dtype == np.float32
     assert scaled.ravel().tolist() == [0, 0, 0, 0, 0, 1]
     loaded = normalizer.Normalizer.from_json(json.loads(json.dumps(fitted.to_json())))
@@ -86,9 +86,7 @@ def test_golden(tmp_path):
             ('node_feat', fitted.nodes(stores[split].node_feat)),
             (
                 'node_config_feat',
-                fitted.configs(stores[split].config_features(0, slice(None))).reshape(
-                    -1, 9
-                ),
+                fitted.configs(stores[split].record(0).node_config_feat).reshape(-1, 9),
             ),
         ):
             np.testing.assert_allclose(

@@ -2,7 +2,7 @@
 
     sampler = ConfigSampler(store, 'skewed')
     drawn = sampler.draw(np.random.default_rng(0), graphs=[3, 8], k=16)
-    store.config_features(3, drawn.configs[0])     # with drawn.runtimes[0]
+    drawn.configs[0]    # of graph 3, with drawn.runtimes[0]
 
 Of a group of equal configurations the first stands for all.
 

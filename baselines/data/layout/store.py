@@ -1,7 +1,7 @@
 """A split of the layout collection, packed once and mapped ever after.
 
     store = LayoutStore.open('~/data/tpugraphs/npz/layout/xla/random/train', '~/cache')
-    store.config_features(7, [0, 5])        # graph 7: float32 [2, k, 18]
+    store.vectors(7)[store.group_codes(7)]  # graph 7: int8 [u, k, 18]
 
 A configuration is a row of codes, one per configurable node, into the graph's
 dictionary of distinct vectors; equal configurations share a row.  What depends
@@ -9,15 +9,13 @@ on a vector alone (scaling, embedding) is done on the dictionary, once.
 """
 
 import os
-from typing import Optional, Sequence, Union
+from typing import Optional, Sequence
 
 import numpy as np
 
 from baselines.data.layout import packing as layout_packing
 from baselines.data.layout import records as layout_records
 from baselines.data.packed import splits
-
-Configs = Union[slice, Sequence[int], np.ndarray]
 
 
 class LayoutStore(splits.PackedSplit):
@@ -77,22 +75,6 @@ class LayoutStore(splits.PackedSplit):
         codes = self.part('config_codes', graph).view(f'<u{self.code_width[graph]}')
         return codes[: shape[0] * shape[1]].reshape(shape)
 
-    def config_features(self, graph: int, configs: Configs) -> np.ndarray:
-        """Returns the features of some configurations, as in the file, as a new array.
-
-        Args:
-            graph: the graph's index.
-            configs: numbers of its configurations, in any order; a slice.
-
-        Returns:
-            float32 [len(configs), k, 18].
-
-        Raises:
-            IndexError: there is no such graph or configuration.
-        """
-        codes = self.group_codes(graph)[self.part('config_group', graph)[configs]]
-        return np.take(self.vectors(graph).astype(np.float32), codes, axis=0)
-
     def relative_noise(self, graphs: Optional[Sequence[int]] = None) -> float:
         """Returns how much a runtime varies when it is measured again.
 
@@ -115,8 +97,10 @@ class LayoutStore(splits.PackedSplit):
             IndexError: there is no such graph.
         """
         fields = self._fields(graph, (*layout_packing.ARRAYS, 'node_splits'))
+        vectors = self.vectors(graph).astype(np.float32)
+        codes = self.group_codes(graph)[self.part('config_group', graph)]
         return layout_records.LayoutRecord(
-            node_config_feat=self.config_features(graph, slice(None)),
+            node_config_feat=np.take(vectors, codes, axis=0),
             node_splits=fields.pop('node_splits')[None],
             **fields,
         )

@@ -126,20 +126,11 @@ def test_noise_without_repetitions_is_unknown(tmp_path):
     assert np.isnan(_open(tmp_path / 'train').relative_noise())
 
 
-def test_features_of_some_configurations(split):
+def test_there_is_no_such_graph(split):
     store = _open(split)
-    for graph in range(4):
-        expected = store.record(graph).node_config_feat
-        for chosen in ([3, 0, 3], np.array([9, 1]), slice(2, 8), slice(0, 0)):
-            found = store.config_features(graph, chosen)
-            assert found.dtype == np.float32 and found.flags.c_contiguous
-            assert found.flags.writeable
-            np.testing.assert_array_equal(found, expected[chosen])
-        with pytest.raises(IndexError):
-            store.config_features(graph, [int(store.config_counts[graph])])
     for graph in (4, -1):
         with pytest.raises(IndexError, match=f'graph {graph} of 4'):
-            store.config_features(graph, [0])
+            store.record(graph)
 
 
 def test_codes_of_all_widths_lie_side_by_side(tmp_path):
@@ -402,7 +393,7 @@ def test_a_large_file_takes_little_memory(tmp_path, save):
     store = _open(tmp_path / 'train')
     assert store.group_counts.tolist() == [1000]
     np.testing.assert_array_equal(
-        store.config_features(0, [999, 998]), features[[999, 998]]
+        store.record(0).node_config_feat[[999, 998]], features[[999, 998]]
     )
 
 
@@ -416,7 +407,7 @@ def test_real_program(tmp_path, split, configs, groups, vectors):
     path = str(_REAL / split / 'main_10904.npz')
     with np.load(path) as arrays:
         features, runtimes = arrays['node_config_feat'], arrays['config_runtime']
-    np.testing.assert_array_equal(store.config_features(0, slice(None)), features)
+    np.testing.assert_array_equal(store.record(0).node_config_feat, features)
     _assert_same(store.record(0), layout_records.read_layout(path))
     # Counted with numpy.unique over the file's rows.
     assert (store.config_counts[0], store.group_counts[0], len(store.vectors(0))) == (
