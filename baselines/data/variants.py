@@ -66,24 +66,16 @@ class Variant:
             if isinstance(normalizer, dict):
                 used = normalizer.get(f'{part}_used')
                 width = len(used) if isinstance(used, list) else width
-            fields[name] = info.get(name, width)
-            if type(fields[name]) is not int or fields[name] < 1:
-                raise ValueError(
-                    f"the run file's {name} should be a number of columns, "
-                    f'not {fields[name]!r}'
-                )
-        fields['pad'] = info.get('pad', cls.pad)
-        if type(fields['pad']) is not int or fields['pad'] not in (0, -1):
-            raise ValueError(
-                f"the run file's pad should be 0 or -1, not {fields['pad']!r}"
-            )
+            found = fields[name] = info.get(name, width)
+            counts = type(found) is int and found >= 1
+            _require(name, counts, f'a number of columns, not {found!r}')
+        pad = fields['pad'] = info.get('pad', cls.pad)
+        known = type(pad) is int and pad in (0, -1)
+        _require('pad', known, f'0 or -1, not {pad!r}')
         for name in _NAMES:
             names = info.get(name)
-            listed = names if isinstance(names, list) else [None]
-            if names is not None and not all(isinstance(n, str) for n in listed):
-                raise ValueError(
-                    f"the run file's {name} should be a list of names or null"
-                )
+            listed = isinstance(names, list) and all(isinstance(n, str) for n in names)
+            _require(name, listed or names is None, 'a list of names or null')
             fields[name] = names and tuple(names)
         return cls(**fields)
 
@@ -122,6 +114,11 @@ class Variant:
             difference = _difference(getattr(found, name), getattr(self, name))
             if difference:
                 yield f'{name}: {difference}'
+
+
+def _require(name: str, fits: bool, what: str) -> None:
+    if not fits:
+        raise ValueError(f"the run file's {name} should be {what}")
 
 
 def _difference(

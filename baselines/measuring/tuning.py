@@ -90,6 +90,17 @@ def tune(
     Raises:
         session_lib.WorkerError: the default cannot be measured.
     """
+
+    def timed(numbers: Sequence[int], seed: int, passes: int, **options: Any):
+        return session.measure(
+            item.name,
+            [batch.module(i) for i in (0, *numbers)],
+            batch.inputs,
+            seed,
+            timing.Protocol(passes, passes, clock=clock),
+            **options,
+        )
+
     known: Dict[int, float] = {0: 0.0}
     dropped: Dict[int, str] = {}
     for goal in np.cumsum(rounds_of(measure, rounds)).tolist():
@@ -100,27 +111,13 @@ def tune(
         order = list(propose({**known, **slow}, dropped, more))
         if not order:
             continue
-        found = session.measure(
-            item.name,
-            [batch.module(i) for i in (0, *order)],
-            batch.inputs,
-            seed,
-            timing.Protocol(_SEARCH_PASSES, _SEARCH_PASSES, clock=clock),
-            distinct=distinct,
-            most=wanted,
-        )
+        found = timed(order, seed, _SEARCH_PASSES, distinct=distinct, most=wanted)
         times = np.log(found.times / found.times[0])
         known.update((order[i - 1], t) for i, t in zip(found.kept, times) if i)
         dropped.update((order[i - 1], why) for i, why in found.dropped.items())
     finalists = sorted(list(known)[1:], key=known.get)[:_FINALISTS]
     session.restart()
-    found = session.measure(
-        item.name,
-        [batch.module(i) for i in (0, *finalists)],
-        batch.inputs,
-        seed + 1,
-        timing.Protocol(_FINAL_PASSES, _FINAL_PASSES, clock=clock),
-    )
+    found = timed(finalists, seed + 1, _FINAL_PASSES)
     reasons = collections.Counter(why.partition(':')[0] for why in dropped.values())
     measured = len(known) - 1
     return _judged(item.name, batch, found, [0, *finalists], measured, dict(reasons))
