@@ -8,7 +8,6 @@ import sys
 import numpy as np
 import pytest
 
-from baselines.data.layout import packing as layout_packing
 from baselines.data.layout import records as layout_records
 from baselines.data.layout import store as layout_store
 from tests.helpers import layout_files
@@ -198,7 +197,7 @@ def test_limit(split):
 def test_packed_once_and_anew_when_changed(split, monkeypatch):
     first = _open(split)
     with monkeypatch.context() as patch:
-        patch.setattr(layout_packing, 'read_encoded', None)
+        patch.setattr(layout_store, 'read_encoded', None)
         assert _open(split).fingerprint == first.fingerprint
     path = split / 'program_001.npz'
     changed = layout_files.make_program(
@@ -315,7 +314,6 @@ def _child(split, before=''):
     """Starts a process that opens the split; prints fingerprint and peak MB."""
     program = f"""
 import os, re, sys, time
-from baselines.data.layout import packing as layout_packing
 from baselines.data.layout import store as layout_store
 {before}
 store = layout_store.LayoutStore.open(sys.argv[1], sys.argv[2])
@@ -347,13 +345,13 @@ def test_killed_in_the_middle_of_packing(split):
     child = _child(
         split,
         before="""
-read = layout_packing.read_encoded
+read = layout_store.read_encoded
 def read_three(path, advance):
     if path.endswith('3.npz'):
         print('midway', flush=True)
         time.sleep(60)
     return read(path, advance)
-layout_packing.read_encoded = read_three
+layout_store.read_encoded = read_three
 """,
     )
     assert child.stdout.readline() == 'midway\n'
