@@ -32,17 +32,9 @@ def run(args: argparse.Namespace) -> None:
 
     names, sweeps = results.of_folders(args.dirs)
     command_line.start_tensorflow()
-    from baselines.tasks import prediction
-    from baselines.tasks import report
+    from baselines.tasks import reports
 
-    report.write(
-        names,
-        prediction.data_options(args),
-        args.models_file,
-        args.split,
-        args.output,
-        sweeps,
-    )
+    reports.draw_runs(args, names, sweeps)
 
 
 if __name__ == '__main__':

@@ -136,7 +136,7 @@ def _over_runs(name: str, values: np.ndarray) -> Dict[str, Any]:
 
 
 def format_test(result: Mapping[str, Any]) -> str:
-    """Lays out what `tasks.compare.compare` returns, a row per measure."""
+    """Lays out what `tasks.reports.compare_runs` finds, a row per measure."""
     task, found = result['task'], result['measures']
     sides = [result['a'], result['b']]
     interval = f'{metrics.CONFIDENCE:.0%} over programs'

@@ -1,4 +1,4 @@
-"""What `tpugraphs evaluate`, `ensemble` and `rank` print and write of finished runs.
+"""What `tpugraphs evaluate`, `ensemble`, `rank` and `report` say of finished runs.
 
 Each takes the options of its command as they were parsed.
 """
@@ -7,13 +7,14 @@ import argparse
 import contextlib
 import io
 import sys
-from typing import Any, Dict, Sequence
+from typing import Any, Dict, List, Sequence
 
 import tqdm
 
 from baselines import files
 from baselines import text
 from baselines.extraction import outcomes
+from baselines.finished import finding
 from baselines.hlo import candidates as candidates_lib
 from baselines.hlo import reading
 from baselines.ranking import choices
@@ -23,7 +24,6 @@ from baselines.ranking import comparison
 from baselines.ranking import ensembles
 from baselines.ranking import paired
 from baselines.ranking import report
-from baselines.tasks import compare
 from baselines.tasks import ensemble
 from baselines.tasks import predict
 from baselines.tasks import prediction
@@ -54,17 +54,87 @@ def evaluate_runs(args: argparse.Namespace) -> None:
 
 
 def compare_runs(args: argparse.Namespace) -> None:
-    """Prints whether one model is better than another.
+    """Prints whether one model is better than another, tested by program.
+
+    Each is a run, or several by a pattern that differ in their seeds.  The JSON is an
+    object: `task`, `collection`, `split`, `data`; `graphs` and `programs`, how many;
+    `a` and `b`, each with the `names` and `dirs` of its runs; `measures`, from
+    `paired.paired_test`.
 
     Raises:
-        ValueError: what `compare.compare` refuses.
+        ValueError: the two share a run; they are of different collections or would
+            score different graphs; a run or the data are unusable, or no runtime
+            is known.
         OSError: --output cannot be written.
     """
+    sides = [finding.find_all([name]) for name in args.compare]
+    shared = [model_dir for model_dir in sides[0] if model_dir in sides[1]]
+    if shared:
+        raise ValueError(
+            f'--compare: {shared[0]} is on both sides; name two different models'
+        )
     data = prediction.data_options(args)
-    found = compare.compare(*args.compare, data, args.models_file, args.split)
+    predictors = ensemble.load([*sides[0], *sides[1]], data, args.models_file)
+    labels = predict.labels_of(predictors)
+    scored = ensemble.score(predictors, args.split, must_measure=True)
+    results = ensemble.results_of(scored, scored.scores)
+    first, second = results[: len(sides[0])], results[len(sides[0]) :]
+    task = scored.first.collection.task
+    programs = {report.TASKS[task].group_of(name) for name in scored.store.graph_ids}
+    found = {
+        'task': task,
+        'collection': scored.first.collection.name,
+        'split': args.split,
+        'data': scored.store.source,
+        'graphs': scored.store.num_graphs,
+        'programs': len(programs),
+        **{
+            name: {'names': [labels[d].name for d in side], 'dirs': list(side)}
+            for name, side in zip('ab', sides)
+        },
+        'measures': paired.paired_test(task, first, second),
+    }
     if not args.json:
         print(paired.format_test(found))
     _tell_json(found, args)
+
+
+def draw_runs(
+    args: argparse.Namespace, names: Sequence[str], sweeps: Sequence[Dict[str, Any]]
+) -> None:
+    """Measures runs and writes their report as HTML; prints where it is.
+
+    Args:
+        args: the options.
+        names: of the runs, as `finding.find` takes them.
+        sweeps: what is said of them beside the runs, see `page.write`.
+
+    Raises:
+        ValueError: the runs are of different collections; one of them or the data
+            are unusable, or no runtime is known.
+        OSError: --output cannot be written.
+    """
+    # Only this needs markupsafe.
+    from baselines.reporting import figures
+    from baselines.reporting import page
+
+    runs.check_file_writable(args.output, 'output')
+    found = predict.find_runs(names)
+    collections = {prediction.collection_of(run).name for run in found.values()}
+    if len(collections) > 1:
+        raise ValueError(
+            f'a report is of one collection, not {" and ".join(sorted(collections))}'
+        )
+    data = prediction.data_options(args)
+    predictors = predict.load_predictors(list(found), data, args.models_file)
+    labels = predict.labels_of(predictors)
+    measured: List[figures.Run] = []
+    for model_dir, predictor in predictors.items():
+        summary, results = predict.measure_graphs(predictor, args.split)
+        name = labels[model_dir].name
+        measured.append(figures.Run(name, predictor.run, summary, results))
+    page.write(args.output, measured, sweeps)
+    print(f'report: {files.expand(args.output)}')
 
 
 def _tell_json(found: Dict[str, Any], args: argparse.Namespace) -> None:
