@@ -234,6 +234,10 @@ class LayoutConfig(_Config):
     """Megabytes that scoring may take for what it computes."""
 
 
+# By what they are of.
+CONFIGS: Dict[str, Any] = {'tile': TileConfig, 'layout': LayoutConfig}
+
+
 def help_of(config_class: Any, name: str) -> str:
     """Returns the help text of one setting."""
     rules = config_class.__dataclass_fields__[name].metadata

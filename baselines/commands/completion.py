@@ -13,6 +13,7 @@ import dataclasses
 from typing import Dict, List
 
 from baselines import commands
+from baselines import config
 
 _BASH = """\
 _tpugraphs() {{
@@ -54,7 +55,7 @@ def _words() -> Dict[str, List[str]]:
             if not action.option_strings:
                 words += action.choices or ()
         found[f'{name}:*'] = words
-    for task, kind in commands.load('train').TASKS.items():
+    for task, kind in config.CONFIGS.items():
         settings = [f'--{field.name}' for field in dataclasses.fields(kind)]
         found[f'train:{task}'] = ['--help', '--config', '--flagfile', *settings]
     return found

@@ -14,17 +14,21 @@ docs/sweeps.md.
 
 import argparse
 import dataclasses
+from typing import Any
 
 from baselines import command_line
 from baselines import commands
+from baselines import config
+from baselines import registry
+from baselines.data import collections
 
 _OUT = '~/out/tpugraphs_sweep'
+# What a sweep gives each training itself.
+_ITS_OWN = ('fold', 'results_csv', 'resume')
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    from baselines.data import collections
-    from baselines.sweeps import arguments
     from baselines.sweeps import jobs
 
     parser.add_argument(
@@ -39,13 +43,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             command_line.option(parser, f'--{field.name}', field.default, about)
     command_line.switch(parser, '--no_pruning', 'train every trial to its end')
     command_line.switch(parser, '--json', 'show: print JSON')
-    arguments.add_settings(parser)
+    group = parser.add_argument_group('settings that all trials share')
+    for config_class in config.CONFIGS.values():
+        for field in dataclasses.fields(config_class):
+            flag = f'--{field.name}'
+            if field.name in _ITS_OWN or flag in parser._option_string_actions:
+                continue
+            kind: Any = type(field.default)
+            options: Any = {'type': kind}
+            if kind is bool:
+                options = {'action': argparse.BooleanOptionalAction}
+            words = config.help_of(config_class, field.name).replace('%', '%%')
+            group.add_argument(flag, default=argparse.SUPPRESS, help=words, **options)
 
 
 def run(args: argparse.Namespace) -> int:
     """Searches, or shows."""
-    from baselines.data import collections
-    from baselines.sweeps import arguments
     from baselines.sweeps import jobs
     from baselines.sweeps import study
 
@@ -55,9 +68,28 @@ def run(args: argparse.Namespace) -> int:
         jobs.show(storage, args.study, args.json)
         return 0
     name = next(n for n in collections.NAMES if n.startswith(args.what))
-    base = arguments.settings_of(args, name, f'{_OUT}/{name.replace(":", "_")}')
+    base = _settings_of(args, name, f'{_OUT}/{name.replace(":", "_")}')
     pruning = not args.no_pruning
     return jobs.sweep(base, commands.options(jobs.Options, args, pruning=pruning))
+
+
+def _settings_of(args: argparse.Namespace, collection: str, out_dir: str) -> Any:
+    """Reads the settings for trainings on a collection, with their recipe."""
+    [found] = [c for c in collections.COLLECTIONS if c.name == collection]
+    config_class = config.CONFIGS[found.task]
+    names = {field.name for field in dataclasses.fields(config_class)}
+    every = {f.name for c in config.CONFIGS.values() for f in dataclasses.fields(c)}
+    given = {name: value for name, value in vars(args).items() if name in every}
+    for name in given:
+        if name not in names:
+            raise ValueError(
+                f'--{name} is not for {collection}{registry.suggest(name, names)}'
+            )
+        if found.flags.get(name, given[name]) != given[name]:
+            raise ValueError(f'--{name}={given[name]} is not {collection}')
+    given = {'out_dir': out_dir, **found.flags, **given}
+    settings = config.with_recipe(config_class(**given), given)
+    return dataclasses.replace(settings, recipe='')
 
 
 if __name__ == '__main__':

@@ -14,12 +14,10 @@ from baselines import commands
 from baselines import config
 from baselines import scripts
 
-TASKS = {'tile': config.TileConfig, 'layout': config.LayoutConfig}
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    parser.add_argument('task', choices=tuple(TASKS), help='what is ranked')
+    parser.add_argument('task', choices=tuple(config.CONFIGS), help='what is ranked')
     parser.add_argument(
         'flags',
         nargs=argparse.REMAINDER,
@@ -31,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Trains."""
     name = f'tpugraphs train {args.task}'
-    return scripts.train_command(TASKS[args.task], name, __doc__, args.flags)
+    return scripts.train_command(config.CONFIGS[args.task], name, __doc__, args.flags)
 
 
 if __name__ == '__main__':

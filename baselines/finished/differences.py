@@ -130,8 +130,8 @@ def _words(settings: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _defaults(run: run_files.Run) -> Dict[str, Any]:
-    layout = collection_of(run).startswith('layout')
-    return config.to_json((config.LayoutConfig if layout else config.TileConfig)())
+    task = collection_of(run).partition(':')[0] or 'tile'
+    return config.to_json(config.CONFIGS[task]())
 
 
 def _hashable(value: Any) -> str:

@@ -31,8 +31,7 @@ _MAGIC = re.compile(r'[*?[]')
 
 def default_folders() -> List[str]:
     """Where trainings write unless they are told otherwise."""
-    kinds = (config.TileConfig, config.LayoutConfig)
-    return [files.expand(kind.out_dir) for kind in kinds]
+    return [files.expand(kind.out_dir) for kind in config.CONFIGS.values()]
 
 
 def find(name: str) -> List[str]:

@@ -1,12 +1,13 @@
 """The jobs of `tpugraphs sweep`: search, and show what was found."""
 
+from concurrent import futures
 import dataclasses
 import json
 import os
 import signal
 import subprocess
-import time
-from typing import Any, Dict, List
+import threading
+from typing import Any, Dict, List, Sequence
 
 from baselines import config as config_lib
 from baselines.sweeps import results
@@ -94,7 +95,7 @@ def sweep(base: Any, options: Options) -> int:
         )
         for cores in shared_cores(options.workers)
     ]
-    code = Crew(orders).run()
+    code = run_workers(orders)
     print('\n'.join(results.table(study)))
     results.write_best(study, base.out_dir)
     if study.best():
@@ -150,40 +151,25 @@ def _told(base: Any) -> Dict[str, Any]:
     }
 
 
-class Crew:
-    """The workers on this machine."""
+def run_workers(orders: Sequence[worker.Order]) -> int:
+    """Waits until all workers have ended, starting those again that were killed."""
+    running: Dict[int, subprocess.Popen] = {}
+    ending = threading.Event()
 
-    def __init__(self, orders: List[worker.Order]):
-        self._orders = orders
-        self._starts = [0] * len(orders)
-        self._processes: Dict[int, subprocess.Popen] = {}
+    def keep(place: int) -> int:
+        for _ in range(_MOST_STARTS):
+            running[place] = worker.start(orders[place])
+            code = running[place].wait()
+            if code >= 0 or ending.is_set():
+                break
+            name = signal.Signals(-code).name
+            print(f'note: worker {place + 1} was ended by {name}')
+        return abs(code)
 
-    def run(self) -> int:
-        """Waits until all have ended, starting those again that were killed."""
-        code = 0
+    with futures.ThreadPoolExecutor(len(orders)) as pool:
         try:
-            for place in range(len(self._orders)):
-                self._start(place)
-            while self._processes:
-                time.sleep(0.2)
-                for place, process in list(self._processes.items()):
-                    if process.poll() is None:
-                        continue
-                    del self._processes[place]
-                    if process.returncode < 0:
-                        name = signal.Signals(-process.returncode).name
-                        print(f'note: worker {place + 1} was ended by {name}')
-                        if self._starts[place] < _MOST_STARTS:
-                            self._start(place)
-                            continue
-                    code = code or abs(process.returncode)
+            return max(pool.map(keep, range(len(orders))))
         finally:
-            for process in self._processes.values():
+            ending.set()
+            for process in running.values():
                 process.send_signal(signal.SIGINT)  # gives its trial back
-            for process in self._processes.values():
-                process.wait()
-        return code
-
-    def _start(self, place: int) -> None:
-        self._starts[place] += 1
-        self._processes[place] = worker.start(self._orders[place])

@@ -4,11 +4,11 @@ import json
 import os
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from baselines import config as config_lib
 from baselines import files
 from baselines import text
 from baselines.sweeps import space as space_lib
 from baselines.sweeps import study as study_lib
-from baselines.sweeps import trial as trial_lib
 
 # What a recipe leaves to who uses it: data, places and what belongs to one run.
 _NOT_IN_RECIPES = (
@@ -68,7 +68,7 @@ def recipe(study: study_lib.Study) -> Dict[str, Any]:
     if best is None:
         return {}
     task = definition.collection.partition(':')[0]
-    base = trial_lib.CONFIGS[task](**definition.settings)
+    base = config_lib.CONFIGS[task](**definition.settings)
     space = space_lib.of(definition.space, type(base))
     settings = {**definition.settings, **space.settings(best.params, base)}
     return {

@@ -17,8 +17,6 @@ from typing import Any, Callable, Dict, List
 from baselines import command_line
 from baselines import config as config_lib
 
-CONFIGS = {'tile': config_lib.TileConfig, 'layout': config_lib.LayoutConfig}
-
 
 class Stopped(Exception):
     """The worker has ended the trial early."""
@@ -58,7 +56,7 @@ def train(
     from baselines.training import runs as runs_lib
 
     for number, settings in enumerate(runs):
-        config = config_lib.checked(CONFIGS[task](**settings))
+        config = config_lib.checked(config_lib.CONFIGS[task](**settings))
 
         def after_epoch(state: Any, number: int = number) -> None:
             scores = score_of(state.curve)

@@ -14,6 +14,7 @@ import time
 from typing import Any, Dict, Iterator, List, Optional, Sequence
 
 from baselines import command_line
+from baselines import config as config_lib
 from baselines import files
 from baselines import text
 from baselines.sweeps import results
@@ -54,7 +55,7 @@ def work(order: Order) -> None:
         os.sched_setaffinity(0, order.cores)
     study = study_lib.Study(order.storage, order.name)
     task = study.definition.collection.partition(':')[0]
-    base = trial_lib.CONFIGS[task](**order.base)
+    base = config_lib.CONFIGS[task](**order.base)
     space = space_lib.of(study.definition.space, type(base))
     epochs = space.most_epochs(base)
     study.prune_from(epochs)

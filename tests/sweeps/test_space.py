@@ -7,7 +7,6 @@ import pytest
 from baselines import config
 from baselines.data import collections
 from baselines.sweeps import space
-from baselines.sweeps import trial
 
 
 class _Drawn:
@@ -136,7 +135,7 @@ def test_a_file_that_is_not_toml_is_named(tmp_path):
 @pytest.mark.parametrize('name', collections.NAMES)
 def test_every_collection_has_a_space_with_its_defaults(name):
     [collection] = [c for c in collections.COLLECTIONS if c.name == name]
-    config_class = trial.CONFIGS[collection.task]
+    config_class = config.CONFIGS[collection.task]
     base = dataclasses.replace(config_class(), **collection.flags)
     found = space.read(space.shipped(name), config_class)
     assert {'lr', 'model', 'batch'} <= set(found.defaults(base))

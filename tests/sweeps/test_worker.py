@@ -190,10 +190,8 @@ def test_a_killed_worker_loses_one_trial(tmp_path, monkeypatch, capsys):
 
     thread = threading.Thread(target=kill, daemon=True)
     thread.start()
-    crew = jobs.Crew(
-        [dataclasses.replace(order, cores=c) for c in jobs.shared_cores(2)]
-    )
-    assert crew.run() == 0
+    orders = [dataclasses.replace(order, cores=c) for c in jobs.shared_cores(2)]
+    assert jobs.run_workers(orders) == 0
     ended.set()
     thread.join()
     assert len(killed) == 1
