@@ -6,7 +6,7 @@ may be averaged.  Any other difference is named.
 
 import collections
 import json
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
 from baselines import config
 from baselines import recipes
@@ -113,20 +113,15 @@ def _labels(runs: Sequence[run_files.Run]) -> List[Label]:
 
 def words(settings: Mapping[str, Any]) -> str:
     """Settings as words: 'lr=.01 estimate configs=64'."""
-    return ' '.join(_words(settings))
-
-
-def _words(settings: Mapping[str, Any]) -> Iterable[str]:
+    found = []
     for name, value in settings.items():
-        if value is True:
-            yield name
-        elif value is False:
-            yield f'no {name}'
-        elif isinstance(value, float):
-            shown = f'{value:g}'
-            yield f'{name}={shown[1:] if shown.startswith("0.") else shown}'
+        if isinstance(value, bool):
+            found.append(name if value else f'no {name}')
         else:
-            yield f'{name}={value}'
+            shown = f'{value:g}' if isinstance(value, float) else str(value)
+            short = isinstance(value, float) and shown.startswith('0.')
+            found.append(f'{name}={shown[short:]}')
+    return ' '.join(found)
 
 
 def _defaults(run: run_files.Run) -> Dict[str, Any]:

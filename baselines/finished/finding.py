@@ -64,7 +64,7 @@ def find(name: str) -> List[str]:
         if folder and word != LATEST and not _MAGIC.search(word):
             raise ValueError(f'--dir: there is no directory {path}')
         raise ValueError(f'--dir: {nothing(folders, word)}')
-    runs.sort(key=_saved)
+    runs.sort(key=lambda model_dir: os.path.getmtime(run_files.run_file(model_dir)))
     found = _named(word, runs)
     if found:
         return found
@@ -181,7 +181,3 @@ def _listed(runs: Iterable[str]) -> str:
         if len(words) == 5:
             break
     return ', '.join(words)
-
-
-def _saved(model_dir: str) -> float:
-    return os.path.getmtime(run_files.run_file(model_dir))

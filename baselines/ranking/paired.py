@@ -1,6 +1,6 @@
 """Two models on the same graphs: how much better one is, and whether it is seen."""
 
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence
+from typing import Any, Dict, Iterator, Mapping, NamedTuple, Sequence
 
 import numpy as np
 
@@ -61,8 +61,8 @@ def paired_test(
     found = {}
     for pairs in _paired(task, ours, theirs):
         interval = _interval(pairs)
-        sums, sizes = _by_program(pairs)
-        gains = sums / sizes
+        _, members = np.unique(pairs.groups, return_inverse=True)
+        gains = np.bincount(members, pairs.gain) / np.bincount(members)  # of programs
         p = _signed_rank(gains)
         low, high = interval['low'], interval['high']
         seen = low is not None and low * high > 0 and p < _SIGNIFICANT
@@ -113,11 +113,6 @@ def _interval(pairs: _Pairs) -> Dict[str, Any]:
     low, high = metrics.grouped_interval(pairs.gain, pairs.groups)
     low, high = (None, None) if np.isnan(low) else (low, high)
     return {'gain': float(pairs.gain.mean()), 'low': low, 'high': high}
-
-
-def _by_program(pairs: _Pairs) -> List[np.ndarray]:
-    _, members = np.unique(pairs.groups, return_inverse=True)
-    return [np.bincount(members, pairs.gain), np.bincount(members)]
 
 
 def _signed_rank(gains: np.ndarray) -> float:

@@ -210,9 +210,15 @@ def _parameter(name: str, table: Dict[str, Any], config_class: type) -> Paramete
     for key in table:
         if key not in _RANGE:
             raise ValueError(f'[{name}] has no {key!r}{registry.suggest(key, _RANGE)}')
+    conditions = table.get('when', {})
+    if not isinstance(conditions, dict):
+        raise ValueError(
+            f'[{name}]: when should be a table such as {{ model = "MLP" }}, not '
+            f'{conditions!r}'
+        )
     when = {
         other: tuple(values) if isinstance(values, list) else (values,)
-        for other, values in _table(table.get('when', {}), name).items()
+        for other, values in conditions.items()
     }
     if 'choices' in table:
         choices = table['choices']
@@ -247,15 +253,6 @@ def _parameter(name: str, table: Dict[str, Any], config_class: type) -> Paramete
     if isinstance(low, int) and not isinstance(step, int):
         raise ValueError(f'[{name}]: step should be a whole number, not {step}')
     return Parameter(name, (), low, high, log, step, when)
-
-
-def _table(value: Any, name: str) -> Dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ValueError(
-            f'[{name}]: when should be a table such as {{ model = "MLP" }}, not '
-            f'{value!r}'
-        )
-    return value
 
 
 def _type_of(name: str, config_class: type) -> Any:

@@ -243,22 +243,21 @@ def _modules(
             continue
         title = f'reading {os.path.basename(path)} ({number}/{len(paths)})'
         for tuning in task.with_bar(raw.modules, len(raw.modules), title, 'module'):
-            if wanted is None or _is_called(tuning, wanted):
+            name = tuning.module.name
+            if (
+                wanted in (None, name, raw_lib.safe_name(name))
+                or raw_lib.graph_id(tuning) == wanted
+            ):
                 found = True
                 yield path, tuning
             else:
-                names.append(tuning.module.name)
+                names.append(name)
     if wanted is not None and not found and names:
         near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.3)
         raise ValueError(
             f'--module: none of {len(names)} modules is called {wanted!r}; '
             f'there is {(near or names)[0]!r}'
         )
-
-
-def _is_called(tuning: Any, wanted: str) -> bool:
-    name = tuning.module.name
-    return wanted in (name, raw_lib.safe_name(name), raw_lib.graph_id(tuning))
 
 
 def _check_kind(raw: reading.RawFile, kind: str) -> None:

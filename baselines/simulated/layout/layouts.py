@@ -7,7 +7,7 @@ padded to a multiple of 128 and the next one to a multiple of 8.
 
 import functools
 import itertools
-from typing import List, NamedTuple, Sequence, Tuple
+from typing import List, NamedTuple, Tuple
 
 import numpy as np
 
@@ -93,17 +93,14 @@ def slots_of(node: int, instruction: Instruction) -> List[Slot]:
         if isinstance(instruction, Product):
             roles = instruction.roles[t]
         layouts = _candidates(tensor.dims, roles)
-        image = instruction.opcode == 'convolution'
-        default = _usual(tensor.dims, layouts) if image else 0
-        written = 2 if image else len(roles)
+        default, written = 0, len(roles)
+        if instruction.opcode == 'convolution':
+            # Of the layouts that keep the last dimension fastest, the least padded.
+            kept = [l for l in layouts if l[0] == len(tensor.dims) - 1]
+            padded = [registers(tensor.dims, l) for l in kept]
+            default, written = layouts.index(kept[padded.index(min(padded))]), 2
         slots.append(Slot(node, t, layouts, default, written))
     return slots
-
-
-def _usual(dims: Tuple[int, ...], layouts: Sequence[Layout]) -> int:
-    """Of the layouts that keep the last dimension fastest, the least padded."""
-    kept = [l for l in layouts if l[0] == len(dims) - 1]
-    return layouts.index(min(kept, key=lambda l: registers(dims, l)))
 
 
 @functools.lru_cache(maxsize=None)

@@ -43,14 +43,11 @@ class Space(NamedTuple):
         listed = (*self.output_bounds, *self.kernel_bounds, *self.input_bounds)
         for axis, unit in listed:
             steps[axis] = max(steps[axis], unit)
+            size = self.sizes[axis]
             if axis in self.contracted and unit > 1:
-                steps[axis] = max(unit, _depth_step(self.sizes[axis]))
+                # The matrix unit sums over 128 at a time; short sums are cut finer.
+                steps[axis] = max(unit, LANES if size > LANES else min(32, size))
         return tuple(steps)
-
-
-def _depth_step(size: int) -> int:
-    """The matrix unit sums over 128 at a time; short sums are cut finer."""
-    return LANES if size > LANES else min(32, size)
 
 
 def bounds_of(tensor: Tensor) -> Bounds:

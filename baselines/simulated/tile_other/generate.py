@@ -6,7 +6,7 @@ import numpy as np
 
 from baselines.data.tile import records
 from baselines.simulated.tile import generate
-from baselines.simulated.tile.kernels import Kernel, pick
+from baselines.simulated.tile.kernels import pick
 from baselines.simulated.tile_other import kernels
 from baselines.simulated.tile_other import machine as machine_lib
 from baselines.simulated.tile_other import programs
@@ -29,7 +29,8 @@ def generate_kernel(
     machine = machine_lib.draw_machine(seed)
     rng = np.random.default_rng([seed, 4513, programs.SPLITS.index(split), index])
     while True:
-        kernel = _draw_kernel(program, rng)
+        nodes = min(3 + int(rng.gamma(2.0, 9.0)), 70)
+        kernel = kernels.KINDS[pick(rng, program.kinds)](program, rng, nodes)
         job = work.Job(kernel.computations, kernel.space, machine)
         drawn = configs_mean * rng.lognormal(-0.5, 1.0)
         wanted = int(np.clip(drawn, _MIN_CONFIGS, 5 * configs_mean))
@@ -39,11 +40,6 @@ def generate_kernel(
     runtimes, default = _measure(job, machine, chosen, rng)
     origin = 'other', seed, split, index
     return generate.record_of(program.name, origin, kernel, chosen, runtimes, default)
-
-
-def _draw_kernel(program: programs.Program, rng) -> Kernel:
-    nodes = 3 + int(rng.gamma(2.0, 9.0))
-    return kernels.KINDS[pick(rng, program.kinds)](program, rng, min(nodes, 70))
 
 
 def _draw_tiles(kernel, job, machine, rng, wanted: int) -> np.ndarray:
