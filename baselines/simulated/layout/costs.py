@@ -17,7 +17,7 @@ written at each function.  Bodies of loops run as often as the loop does.
 
 import functools
 import math
-from typing import Sequence, Tuple
+from typing import Tuple
 
 import numpy as np
 
@@ -126,9 +126,9 @@ def product_ns(
 ) -> np.ndarray:
     """Returns the times of a dot or convolution for all its layouts, float64.
 
-    The output's fastest dimension (c elements) lies along the columns of the
-    128 x 128 matrix unit.  With K summed elements, W window positions and P
-    products (batch times window positions) of r rows each:
+    The output's fastest dimension (c elements, of a role `m` or `n`) lies along the
+    columns of the 128 x 128 matrix unit.  With K summed elements, W window positions
+    and P products (batch times window positions) of r rows each:
 
         passes        = P * ceil(K / 128) * ceil(c / 128)
         matrix cycles = ceil(passes / 2) * max(r, 128) + 128
@@ -174,21 +174,15 @@ def product_ns(
         cycles_of = _folded_cycles if rules.folded else _matrix_cycles
         times[at] = roofline_ns(
             moved,
-            cycles_of(tensors[0], roles, layouts[0], size, rules),
+            cycles_of(tensors[0], layouts[0], size, rules),
             rules.turns * _turning_slots(tensors, roles, layouts, size),
         )
     return times
 
 
-def _columns(output: Tensor, roles: Sequence[str], layout: Layout, size) -> int:
-    """What lies along the columns; a batch is turned there afterwards."""
-    turned = roles[0][layout[0]] not in 'mn'
-    return size[0]['n'] if turned else output.dims[layout[0]]
-
-
-def _matrix_cycles(output, roles, layout, size, rules) -> float:
+def _matrix_cycles(output, layout, size, rules) -> float:
     del rules
-    columns = _columns(output, roles, layout, size)
+    columns = output.dims[layout[0]]
     rows = math.prod(output.dims) / (size[0]['b'] * columns)
     passes = size[0]['b'] * size[2]['w'] * -(-size[1]['k'] // 128)
     passes *= -(-columns // 128)
@@ -196,8 +190,8 @@ def _matrix_cycles(output, roles, layout, size, rules) -> float:
     return cycles + TPU_V3.matrix_side
 
 
-def _folded_cycles(output, roles, layout, size, rules) -> float:
-    columns = _columns(output, roles, layout, size)
+def _folded_cycles(output, layout, size, rules) -> float:
+    columns = output.dims[layout[0]]
     second = output.dims[layout[1]] if len(layout) > 1 else 1
     rows = -(-second // 8) * 8
     others = max(math.prod(output.dims) / (columns * second), 1.0)
@@ -212,14 +206,9 @@ def _folded_cycles(output, roles, layout, size, rules) -> float:
 
 
 def _turning_slots(tensors, roles, layouts, size) -> float:
-    columns_role = roles[0][layouts[0][0]]
     slots = 0.0
-    if columns_role not in 'mn':
-        # A result that lies otherwise is computed as usual and then turned.
-        columns_role = 'n'
-        slots = LANE_SHUFFLE * registers(tensors[0].dims, layouts[0])
     # First operand streams, second stays; the other way round for 'm'.
-    wanted = ('k', 'n') if columns_role == 'n' else ('m', 'k')
+    wanted = ('k', 'n') if roles[0][layouts[0][0]] == 'n' else ('m', 'k')
     for t, role in zip((1, 2), wanted):
         if roles[t][layouts[t][0]] != role:
             slots += LANE_SHUFFLE * registers(tensors[t].dims, layouts[t])
