@@ -17,7 +17,6 @@ from baselines.simulated.hlo import Computation
 from baselines.simulated.tile import kernels
 from baselines.simulated.tile import products
 from baselines.simulated.tile import tiles
-from baselines.simulated.tile import traffic
 from baselines.simulated.tile.programs import Program, programs
 from baselines.simulated.tile.workload import Workload
 
@@ -132,7 +131,7 @@ def draw_tiles(
     lean = max(2.2 - configs_mean / 1000.0, 0.2)
     wanted = MIN_CONFIGS + int((most - MIN_CONFIGS) * rng.random() ** lean)
     drawn = tiles.candidates(workload.space, rng, max(3 * wanted, 200))
-    _, twice = workload.vector_memory(traffic.Tiling(workload.space, drawn))
+    _, twice = workload.vector_memory(drawn)
     drawn = drawn[twice <= tpu.TPU_V3.vector_memory_bytes]
     order = np.argsort(rng.random(len(drawn)), kind='stable')
     return drawn[order[:wanted]]

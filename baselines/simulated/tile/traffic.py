@@ -97,6 +97,11 @@ def register_bytes(tensor: Tensor) -> int:
     return LANES * SUBLANES * BYTES[tensor.dtype]
 
 
+def padded_bytes(tensor: Tensor) -> float:
+    """Returns the bytes of the whole tensor, in whole registers."""
+    return float(whole_units(tensor).prod()) * register_bytes(tensor)
+
+
 def tile_bytes(tensor: Tensor, tiling: Tiling) -> np.ndarray:
     """Returns the bytes of a full tile, in whole registers, float64 [c]."""
     return registers(tensor, tiling) * register_bytes(tensor)

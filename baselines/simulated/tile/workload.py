@@ -25,8 +25,10 @@ class Work:
 
     Args:
         computations: the HLO module, callees first, entry last.
+        space: what it loops over.
 
     Attributes:
+        space: as given.
         operands: what is read from HBM.
         results: what is written there.
         kept: what stays in vector memory: results of producer fusions, and the
@@ -37,7 +39,8 @@ class Work:
             views that differ in that alone take the same registers.
     """
 
-    def __init__(self, computations: Sequence[Computation]):
+    def __init__(self, computations: Sequence[Computation], space: Space):
+        self.space = space
         self.operands = [p.shape for p in computations[-1].parameters]
         self.bodies = _bodies(computations[-1])
         root = self.bodies[0].root
@@ -72,6 +75,23 @@ class Work:
         """Vector operations per register of an instruction's result."""
         raise NotImplementedError
 
+    def _stays(self, view: Tensor) -> bool:
+        """Whether an operand or result is in vector memory as a whole, all the time."""
+        return False
+
+    def vector_memory(self, tiles: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+        """Returns bytes needed with one and with two buffers, float64 [c] each."""
+        tiling = traffic.Tiling(self.space, tiles)
+        moved, fixed = np.zeros(len(tiles)), np.zeros(len(tiles))
+        for view in (*self.operands, *self.results):
+            if self._stays(view):
+                fixed += traffic.padded_bytes(view)
+            else:
+                moved += traffic.tile_bytes(view, tiling)
+        for view in self.kept:
+            fixed += traffic.tile_bytes(view, tiling)
+        return moved + fixed, 2 * moved + fixed
+
     def _combining(
         self, reduce: Instruction, tiling: traffic.Tiling, *costs: float
     ) -> np.ndarray:
@@ -96,8 +116,7 @@ class Workload(Work):
     """Work of one kernel per tile."""
 
     def __init__(self, computations: Sequence[Computation], space: Space):
-        super().__init__(computations)
-        self.space = space
+        super().__init__(computations, space)
         for view in (*self.operands, *self.results):
             self._add(view, 1.0)  # loads and stores
 
@@ -110,14 +129,6 @@ class Workload(Work):
         # No bf16 arithmetic in the vector unit: unpack and pack.
         extra = 1.0 if instruction.shape.dtype == 'bf16' else 0.0
         return tpu.SLOTS.get(opcode, 1.0) + extra
-
-    def vector_memory(self, tiling: traffic.Tiling) -> Tuple[np.ndarray, np.ndarray]:
-        """Returns bytes needed with one and with two buffers, float64 [c] each."""
-        moved, kept = (
-            sum(traffic.tile_bytes(t, tiling) for t in tensors)
-            for tensors in ((*self.operands, *self.results), self.kept)
-        )
-        return moved + kept, 2 * moved + kept
 
     def transfers_ns(self, tiling: traffic.Tiling, chip: tpu.Chip = tpu.TPU_V3):
         """Returns time and number of all HBM transfers: ns, count; [c] each."""
@@ -161,7 +172,7 @@ class Workload(Work):
     def runtime_ns(self, tiles: np.ndarray, chip: tpu.Chip = tpu.TPU_V3):
         """Returns the simulated time of each tile [c, axes], ns, float64 [c]."""
         tiling = traffic.Tiling(self.space, tiles)
-        _, twice = self.vector_memory(tiling)
+        _, twice = self.vector_memory(tiles)
         overlap = np.where(twice <= chip.vector_memory_bytes, chip.overlap, 0.0)
         transfers, count = self.transfers_ns(tiling, chip)
         cycles = np.maximum(

@@ -62,7 +62,7 @@ def _draw_tiles(kernel, job, machine, rng, wanted: int) -> np.ndarray:
         count = np.where(way < 0.45, power, np.where(way < 0.85, part, free))
         columns.append(np.minimum(np.clip(count, 1, most).astype(int) * step, size))
     tiles = np.unique(np.stack(columns, axis=1).astype(np.int64), axis=0)
-    tiles = tiles[job.footprint(tiles)[0] <= machine.vector_memory_bytes]
+    tiles = tiles[job.vector_memory(tiles)[0] <= machine.vector_memory_bytes]
     trips = (-(-np.array(sizes) // np.maximum(tiles, 1))).prod(axis=1)
     tiles = tiles[trips <= 100_000] if len(tiles) else tiles
     return tiles[rng.permutation(len(tiles))[:wanted]]
@@ -73,6 +73,6 @@ def _measure(job, machine, tiles, rng) -> Tuple[np.ndarray, int]:
     exact = job.runtime_ns(tiles)
     noise = np.exp(machine.noise * np.clip(rng.standard_normal(len(tiles)), -3, 3))
     runtimes = np.maximum(np.rint(exact * noise), 2).astype(np.int64)
-    twice = job.footprint(tiles)[1]
+    twice = job.vector_memory(tiles)[1]
     fitting = np.where(twice <= machine.vector_memory_bytes, twice, -twice)
     return runtimes, int(np.argmax(fitting))

@@ -29,8 +29,8 @@ class Job(workload.Work):
         self, computations: Sequence[Computation], space: Space, machine: Machine
     ):
         self._code = 0
-        super().__init__(computations)
-        self._space, self._machine = space, machine
+        super().__init__(computations, space)
+        self._machine = machine
         self._live = max(_most_alive(body) for body in self.bodies)
         self._depth = max(_longest_chain(body) for body in self.bodies)
         self._loops = self._loop_order()
@@ -55,40 +55,27 @@ class Job(workload.Work):
     def _loop_order(self) -> Tuple[int, ...]:
         """Axes, outermost first: slowest dimensions outside, sums of products
         inside; of a product, the axes of its larger operand outside."""
-        inner = set(self._space.contracted)
-        order = [axis for axis, _ in self._space.output_bounds if axis not in inner]
+        inner = set(self.space.contracted)
+        order = [axis for axis, _ in self.space.output_bounds if axis not in inner]
         if self.products:
             left, right = (op.shape for op in self.products[-1].operands)
             size = [math.prod(t.dims) * tpu.BYTES[t.dtype] for t in (left, right)]
             larger = traffic.axes_of(right if size[1] > size[0] else left)
             shared = {*traffic.axes_of(left)} & {*traffic.axes_of(right)}
             order.sort(key=lambda axis: (axis not in shared, axis not in larger))
-        return (*order, *self._space.contracted)
-
-    def footprint(self, tiles: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
-        """Returns bytes with one and with two buffers, float64 [c] each."""
-        tiling = traffic.Tiling(self._space, tiles)
-        moved, fixed = np.zeros(len(tiles)), np.zeros(len(tiles))
-        for view in (*self.operands, *self.results):
-            if self._is_resident(view):
-                fixed += _padded_bytes(view)
-            else:
-                moved += traffic.tile_bytes(view, tiling)
-        for view in self.kept:
-            fixed += traffic.tile_bytes(view, tiling)
-        return moved + fixed, 2 * moved + fixed
+        return (*order, *self.space.contracted)
 
     def runtime_ns(self, tiles: np.ndarray) -> np.ndarray:
         """Returns the time of each tile [c, axes], ns, float64 [c]."""
         machine = self._machine
-        tiling = traffic.Tiling(self._space, tiles)
+        tiling = traffic.Tiling(self.space, tiles)
         trips = tiling.trips_per_axis
         running = np.cumprod(trips[:, self._loops], axis=1).astype(np.float64)
         steps = running[:, -1]
         loads = [(v, self._moved_ns(v, tiling)) for v in self.operands]
         stores = [(v, self._moved_ns(v, tiling)) for v in self.results]
         compute = self._compute_ns(tiling)
-        fits_twice = self.footprint(tiles)[1] <= machine.vector_memory_bytes
+        fits_twice = self.vector_memory(tiles)[1] <= machine.vector_memory_bytes
         first = sum(ns for _, ns in loads)
         last = sum(ns for _, ns in stores)
         # The first step, then those in which loop l is the outermost to tick.
@@ -109,12 +96,14 @@ class Job(workload.Work):
             )
         return machine.launch_ns + total + steps * machine.step_ns
 
-    def _is_resident(self, view: Tensor) -> bool:
-        return _padded_bytes(view) <= _RESIDENT * self._machine.vector_memory_bytes
+    def _stays(self, view: Tensor) -> bool:
+        return (
+            traffic.padded_bytes(view) <= _RESIDENT * self._machine.vector_memory_bytes
+        )
 
     def _moves(self, view: Tensor, level: int, trips: np.ndarray) -> np.ndarray:
         """Whether a tick of loop `level` changes the tensor's tile, bool [c]."""
-        if self._is_resident(view) and view in self.operands:
+        if self._stays(view) and view in self.operands:
             return np.zeros(len(trips), bool)
         inside = [a for a in self._loops[level:] if a in traffic.axes_of(view)]
         return (trips[:, inside] > 1).any(axis=1)
@@ -133,8 +122,8 @@ class Job(workload.Work):
     def _moved_ns(self, view: Tensor, tiling: traffic.Tiling) -> np.ndarray:
         """Time to move one tile of a tensor, on average over the tiles, [c]."""
         machine = self._machine
-        if self._is_resident(view) and view in self.operands:
-            moved = np.full(len(tiling.tiles), _padded_bytes(view))
+        if self._stays(view) and view in self.operands:
+            moved = np.full(len(tiling.tiles), traffic.padded_bytes(view))
             return machine.dma_ns + moved / machine.hbm_bytes_per_ns
         run = traffic.tile_bytes(view, tiling) / traffic.contiguous_runs(view, tiling)
         rate = machine.hbm_bytes_per_ns * run / (run + machine.burst_bytes)
@@ -195,7 +184,7 @@ class Job(workload.Work):
         rows, depth, columns, repeats = workload.product_sizes(product, tiling)
         is_dot, one = product.opcode == 'dot', np.ones(len(rows))
         batch, window = (repeats, one) if is_dot else (one, repeats)
-        summed = self._space.contracted[-1]
+        summed = self.space.contracted[-1]
         left_turned = left.axes[left.layout[0]].axis != summed
         right_turned = right.axes[right.layout[0]].axis == summed
         # Narrow inputs: several window positions side by side in one pass.
@@ -218,11 +207,6 @@ class Job(workload.Work):
         registers = np.ceil(rows / tpu.SUBLANES) * np.ceil(columns / tpu.LANES)
         pops = batch * registers * positions * deep * precision + shifts
         return batch * positions * precision * once, pops
-
-
-def _padded_bytes(view: Tensor) -> float:
-    """Bytes of the whole tensor, in whole registers."""
-    return float(traffic.whole_units(view).prod()) * traffic.register_bytes(view)
 
 
 def _most_alive(body: Computation) -> int:

@@ -21,7 +21,6 @@ from baselines.simulated.hlo import (
     Window,
     tensor,
 )
-from baselines.simulated.tile import traffic
 from baselines.simulated.tile.tiles import Space, bounds_of
 from baselines.simulated.tile.workload import Workload
 from tests.helpers import places
@@ -216,7 +215,7 @@ def compared():
         computations, space = build()
         workload = Workload(computations, space)
         tiles = tiles_of(space, record.config_feat)
-        _, memory = workload.vector_memory(traffic.Tiling(space, tiles))
+        _, memory = workload.vector_memory(tiles)
         found[name] = record.config_runtime, workload.runtime_ns(tiles), memory
     return found
 

@@ -53,7 +53,7 @@ def test_every_kind_makes_a_kernel_with_positive_times(kind):
     kernel = kernels.KINDS[kind](program, rng, 12)
     job = generate.work.Job(kernel.computations, kernel.space, figures)
     sizes = np.array([kernel.space.sizes])
-    once, twice = job.footprint(sizes)
+    once, twice = job.vector_memory(sizes)
     assert 0 < once <= twice
     assert np.isfinite(job.runtime_ns(sizes)) and job.runtime_ns(sizes) > 0
 
