@@ -222,8 +222,7 @@ class TestTimes:
 
     def test_buffers(self):
         workload = unary('tanh', tensor('f32', (16, 256)))
-        tiling = traffic.Tiling(workload.space, np.array([[16, 256], [8, 128]]))
-        once, twice = workload.vector_memory(tiling)
+        once, twice = workload.vector_memory(np.array([[16, 256], [8, 128]]))
         assert once.tolist() == [2 * 16384, 2 * 4096]
         assert twice.tolist() == [4 * 16384, 4 * 4096]
 
