@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> None:
     if args.raw:
         return print(wanted.write_raw(files.expand(args.raw)))
     root = files.expand(args.output or dataset.default_root)
-    print(wanted.describe(root, wanted.write(root)))
+    print(wanted.write(root))
 
 
 def _datasets() -> Dict[str, type]:

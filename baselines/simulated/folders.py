@@ -62,7 +62,7 @@ class Dataset(abc.ABC):
         if not self.train + self.valid + self.test:
             raise ValueError('no graphs asked for: set train, valid or test above 0')
 
-    def write(self, root: str, *, progress: bool = True) -> Any:
+    def write(self, root: str, *, progress: bool = True) -> str:
         """Writes the splits, a README.txt and a marker, whole or not at all.
 
         Args:
@@ -71,7 +71,7 @@ class Dataset(abc.ABC):
             progress: whether to show a bar (on stderr, if that is a terminal).
 
         Returns:
-            Totals, for `describe`.
+            What was written, in words.
 
         Raises:
             ValueError: `root` holds something else.
@@ -90,7 +90,7 @@ class Dataset(abc.ABC):
             test=_TEST_HIDDEN if self.hide_test_runtimes else _TEST_KNOWN,
         )
         try:
-            summary = self._fill(building, progress)
+            words = self._fill(building, progress)
             with files.write_atomically(os.path.join(building, 'README.txt')) as stream:
                 stream.write(readme)
             with files.write_atomically(os.path.join(building, MARKER)) as stream:
@@ -99,7 +99,7 @@ class Dataset(abc.ABC):
             _swap(building, root, self._marker())
         finally:
             shutil.rmtree(building, ignore_errors=True)
-        return summary
+        return f'SIMULATED data (no measurements) in {root}: {words}'
 
     def ensure(self, root: str = '', *, progress: bool = True) -> str:
         """Returns the folder, written if these data are not there yet.
@@ -128,12 +128,8 @@ class Dataset(abc.ABC):
         return dataclasses.replace(record, **changes)
 
     @abc.abstractmethod
-    def _fill(self, folder: str, progress: bool) -> Any:
-        """Writes the splits into an empty folder; returns totals."""
-
-    @abc.abstractmethod
-    def describe(self, root: str, summary: Any) -> str:
-        """Returns what `write` wrote, in words."""
+    def _fill(self, folder: str, progress: bool) -> str:
+        """Writes the splits into an empty folder; returns what that was, in words."""
 
     def _marker(self) -> Dict[str, Any]:
         return {

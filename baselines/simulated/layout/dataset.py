@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import os
-from typing import ClassVar, Dict, NamedTuple, Tuple
+from typing import ClassVar, Dict, Tuple
 
 import numpy as np
 
@@ -13,16 +13,6 @@ from baselines.simulated.layout import rules
 from baselines.simulated.layout.generate import GENERATOR_VERSION, CompiledProgram
 from baselines.simulated.layout.programs import SOURCES, SPLITS, draw_programs
 from baselines.simulated.layout.search import SEARCHES
-
-
-class Summary(NamedTuple):
-    """Totals over the files of one collection; the spread is their median."""
-
-    programs: int
-    nodes: int
-    configs: int
-    duplicates: int
-    worst_to_best: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,21 +51,7 @@ class Programs(folders.Dataset):
                 f'rules is {self.rules!r}: use one of {", ".join(rules.NAMES)}'
             )
 
-    def describe(self, root: str, summary: Dict[str, Summary]) -> str:
-        lines = [
-            f'SIMULATED data (no measurements) in {root}: of each source train '
-            f'{self.train}, valid {self.valid}, test {self.test} programs'
-        ]
-        for name, totals in summary.items():
-            lines.append(
-                f'{name:12} {totals.programs} programs, {totals.nodes:,} nodes, '
-                f'{totals.configs:,} configurations ({totals.duplicates:,} repeat '
-                f'another); worst / best {totals.worst_to_best:.2f}, median over '
-                'programs'
-            )
-        return '\n'.join(lines)
-
-    def _fill(self, folder: str, progress: bool) -> Dict[str, Summary]:
+    def _fill(self, folder: str, progress: bool) -> str:
         rows: Dict[str, list] = {f'{s}:{r}': [] for s in SOURCES for r in SEARCHES}
         total = len(SOURCES) * (self.train + self.valid + self.test)
         configs = self.configs_min, self.configs_max
@@ -97,12 +73,18 @@ class Programs(folders.Dataset):
                         layout_records.write_layout(os.path.join(folder, *place), shown)
                         rows[f'{source}:{searched}'].append(_described(record))
                     bar.update()
-        found = {}
+        lines = [
+            f'of each source train {self.train}, valid {self.valid}, test {self.test} '
+            'programs'
+        ]
         for name, some in rows.items():
-            totals = np.sum(some, axis=0)[:3].astype(int)
-            spread = float(np.median(some, axis=0)[3])
-            found[name] = Summary(len(some), *totals, spread)
-        return found
+            nodes, count, again, _ = np.sum(some, axis=0)
+            lines.append(
+                f'{name:12} {len(some)} programs, {nodes:,.0f} nodes, {count:,.0f} '
+                f'configurations ({again:,.0f} repeat another); worst / best '
+                f'{np.median(some, axis=0)[3]:.2f}, median over programs'
+            )
+        return '\n'.join(lines)
 
 
 def _described(record: layout_records.LayoutRecord) -> Tuple[int, int, int, float]:

@@ -3,7 +3,7 @@
 import dataclasses
 import os
 import types
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,16 +14,6 @@ from baselines.hlo import protos
 from baselines.simulated import folders
 from baselines.simulated import raw
 from baselines.simulated.tile import generate
-
-
-class Summary(NamedTuple):
-    """Totals of what was written; spreads are medians over its kernels."""
-
-    kernels: int
-    nodes: int
-    configs: int
-    median_to_best: float
-    worst_to_best: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,17 +43,6 @@ class Kernels(folders.Dataset):
                 f'configs_mean is {self.configs_mean:g}: use a number from 20 to 20000'
             )
 
-    def describe(self, root: str, summary: Summary) -> str:
-        return (
-            f'SIMULATED data (no measurements) in {root}: '
-            f'train {self.train}, valid {self.valid}, test {self.test} kernels\n'
-            f'{summary.kernels:,} kernels, {summary.configs:,} configurations '
-            f'({summary.configs / summary.kernels:.0f} per kernel), '
-            f'{summary.nodes / summary.kernels:.1f} nodes per kernel\n'
-            f'runtimes, median over kernels: median / best '
-            f'{summary.median_to_best:.2f}, worst / best {summary.worst_to_best:.1f}'
-        )
-
     def write_raw(self, path: str) -> str:
         """Writes the test kernels as one raw file (.pb); says what it is.
 
@@ -81,7 +60,7 @@ class Kernels(folders.Dataset):
             stream.write(content)
         return f'SIMULATED kernels in {path}: {self.test}, {len(content):,} bytes'
 
-    def _fill(self, folder: str, progress: bool) -> Summary:
+    def _fill(self, folder: str, progress: bool) -> str:
         rows = []
         with self._bar(self.train + self.valid + self.test, 'kernels', progress) as bar:
             for split in SPLITS:
@@ -97,5 +76,10 @@ class Kernels(folders.Dataset):
                     rows.append((*described, np.median(slow), slow.max()))
                     bar.update()
         nodes, configs, medians, worst = np.transpose(rows)
-        spreads = float(np.median(medians)), float(np.median(worst))
-        return Summary(len(rows), int(nodes.sum()), int(configs.sum()), *spreads)
+        return (
+            f'train {self.train}, valid {self.valid}, test {self.test} kernels\n'
+            f'{len(rows):,} kernels, {configs.sum():,.0f} configurations '
+            f'({configs.mean():.0f} per kernel), {nodes.mean():.1f} nodes per kernel\n'
+            f'runtimes, median over kernels: median / best {np.median(medians):.2f}, '
+            f'worst / best {np.median(worst):.1f}'
+        )
