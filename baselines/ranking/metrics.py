@@ -7,12 +7,13 @@ divided by their normalizers first).  Functions on several graphs take a list
 of such pairs.  Nothing here knows of models or files.
 """
 
-from typing import Callable, Dict, Iterable, List, NamedTuple, Sequence, Tuple
+from typing import Callable, Dict, Iterable, List, NamedTuple, Sequence, Tuple, Union
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 Graph = Tuple[ArrayLike, ArrayLike]
+Interval = Union[Tuple[float, float], Tuple[None, None]]
 
 CONFIDENCE = 0.95  # of intervals
 _RESAMPLES = 9999
@@ -174,7 +175,7 @@ def random_top_k_error(runtimes: ArrayLike, k: int) -> float:
     return float(np.diff(runtimes) @ beyond / runtimes[0])
 
 
-def bootstrap_interval(values: ArrayLike) -> Tuple[float, float]:
+def bootstrap_interval(values: ArrayLike) -> Interval:
     """Confidence interval of the mean over graphs, by BCa bootstrap.
 
     Says how far the mean could move with other graphs of the same kind; it
@@ -184,7 +185,7 @@ def bootstrap_interval(values: ArrayLike) -> Tuple[float, float]:
         values: [n], one figure per graph, none NaN.
 
     Returns:
-        (low, high), the same every time; both NaN for a single graph, which says
+        (low, high), the same every time; both None for a single graph, which says
         nothing about others.
 
     Raises:
@@ -195,7 +196,7 @@ def bootstrap_interval(values: ArrayLike) -> Tuple[float, float]:
         raise ValueError(f'values have shape {values.shape}: give [n], n >= 1')
     _refuse(~np.isfinite(values), values, 'value', 'must be finite')
     if len(values) == 1:
-        return float('nan'), float('nan')
+        return None, None
     if values.min() == values.max():
         return float(values[0]), float(values[0])
     from scipy import stats
@@ -212,9 +213,7 @@ def bootstrap_interval(values: ArrayLike) -> Tuple[float, float]:
     return float(low), float(high)
 
 
-def grouped_interval(
-    values: Sequence[float], groups: Sequence[str]
-) -> Tuple[float, float]:
+def grouped_interval(values: Sequence[float], groups: Sequence[str]) -> Interval:
     """Confidence interval of a mean over graphs that come in groups.
 
     Kernels of one program are alike, so they are not that many independent
@@ -226,13 +225,13 @@ def grouped_interval(
         groups: the group of each graph.
 
     Returns:
-        (low, high), the same every time; both NaN for a single group, which says
+        (low, high), the same every time; both None for a single group, which says
         nothing of others.
     """
     _, members = np.unique(np.asarray(groups), return_inverse=True)
     sums, sizes = np.bincount(members, values), np.bincount(members)
     if len(sizes) == 1:
-        return float('nan'), float('nan')
+        return None, None
     rng = np.random.default_rng(0)
     drawn = rng.integers(0, len(sizes), (_RESAMPLES, len(sizes)))
     means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)

@@ -111,7 +111,6 @@ def _interval(pairs: _Pairs) -> Dict[str, Any]:
     if not len(pairs.gain):
         return {'gain': None, 'low': None, 'high': None}
     low, high = metrics.grouped_interval(pairs.gain, pairs.groups)
-    low, high = (None, None) if np.isnan(low) else (low, high)
     return {'gain': float(pairs.gain.mean()), 'low': low, 'high': high}
 
 

@@ -5,7 +5,6 @@ One summary serves both tasks; `metrics.MEASURES` says what each reports.
 
 import collections
 import json
-import math
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
 import numpy as np
@@ -187,11 +186,10 @@ def _mean_of(pairs: np.ndarray, drawn: np.ndarray) -> Dict[str, Any]:
         low, high = metrics.bootstrap_interval(pairs[:, 0])
     else:
         low, high = metrics.grouped_interval(pairs[:, 0], drawn)
-    known = not math.isnan(low)
     return {
         'mean': float(mean),
-        'low': low if known else None,
-        'high': high if known else None,
+        'low': low,
+        'high': high,
         'random': float(random),
         'graphs': len(pairs),
     }
