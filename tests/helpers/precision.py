@@ -1,11 +1,10 @@
 """How precise the scores of trained models are, and in what they are computed.
 
-A process of its own scores with four threads, and in float64:
+A process of its own scores in float64:
 
   python -m tests.helpers.precision tile FOLDER
 """
 
-import functools
 import importlib
 import pathlib
 import subprocess
@@ -26,6 +25,7 @@ from tests.helpers import places
 # Graphs that are compared, and configurations of each.
 GRAPHS, CONFIGS = 2, 100
 _NUM_OPS = 256
+_EXACT = 'exact.npz'
 
 
 class Models:
@@ -98,16 +98,8 @@ class Models:
         """All graphs merged into one."""
         return model(self._batch(range(GRAPHS), np.arange(CONFIGS))[0]).numpy()
 
-    def elsewhere(self, dtype: str) -> Dict[str, np.ndarray]:
-        """`alone` by name, of a process with four threads.
-
-        In float64 without the models that cannot be evaluated so.
-        """
-        with np.load(self._elsewhere() / f'{dtype}.npz') as stored:
-            return {name: stored[name] for name in stored.files}
-
-    @functools.lru_cache(maxsize=None)
-    def _elsewhere(self) -> pathlib.Path:
+    def exact(self) -> Dict[str, np.ndarray]:
+        """`alone` by name, in float64; without models that cannot be evaluated so."""
         for name in names(self._kind):
             if not (self._folder / f'{name}.npz').exists():
                 self.load(name)
@@ -119,7 +111,8 @@ class Models:
             timeout=900,
         )
         assert done.returncode == 0, done.stderr
-        return self._folder
+        with np.load(self._folder / _EXACT) as stored:
+            return {name: stored[name] for name in stored.files}
 
 
 SUBFOLDERS = {'tile': 'valid', 'layout': 'xla/random/valid'}
@@ -137,12 +130,8 @@ class Suite:
     def test_rounding_does_not_decide(self, models, name):
         """Errors below 1e-3 of the spread, changed pairs below 1e-4."""
         model = models.load(name)
-        ways = {
-            'alone': models.alone(model),
-            'in a batch': models.in_a_batch(model),
-            'on four threads': models.elsewhere('float32')[name],
-        }
-        exact = models.elsewhere('float64').get(name, ways['alone'])
+        ways = {'alone': models.alone(model), 'in a batch': models.in_a_batch(model)}
+        exact = models.exact().get(name, ways['alone'])
         spread = np.ptp(exact, axis=1, keepdims=True)
         assert spread.min() > 0, 'nothing was learnt'
         for way, scores in ways.items():
@@ -157,21 +146,15 @@ def changed_pairs(scores: np.ndarray, exact: np.ndarray) -> float:
 
 
 def _main(kind: str, folder: str) -> None:
-    tf.config.threading.set_intra_op_parallelism_threads(4)
-    tf.config.threading.set_inter_op_parallelism_threads(4)
-    for dtype in ('float32', 'float64'):
-        if dtype == 'float64':
-            _use_float64()
-        models = Models(kind, pathlib.Path(folder))
-        found = {}
-        for name in names(kind):
-            try:
-                found[name] = models.alone(models.load(name))
-            except (TypeError, ValueError, tf.errors.InvalidArgumentError) as error:
-                if dtype == 'float32':
-                    raise
-                print(f'{name}: {error}', file=sys.stderr)
-        np.savez(pathlib.Path(folder) / f'{dtype}.npz', **found)
+    _use_float64()
+    models = Models(kind, pathlib.Path(folder))
+    found = {}
+    for name in names(kind):
+        try:
+            found[name] = models.alone(models.load(name))
+        except (TypeError, ValueError, tf.errors.InvalidArgumentError) as error:
+            print(f'{name}: {error}', file=sys.stderr)
+    np.savez(pathlib.Path(folder) / _EXACT, **found)
 
 
 def _use_float64() -> None:
