@@ -242,7 +242,7 @@ def _mutated(data, changes):
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(base=st.sampled_from([_TILE, _LAYOUT]), changes=_changes)
 def test_mutated_bytes_never_surprise(tmp_path_factory, base, changes):
     folder = tmp_path_factory.getbasetemp()
@@ -297,7 +297,7 @@ def _fill(data, message, depth=0):
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(data=st.data(), is_tile=st.booleans())
 def test_mutated_fields_never_surprise(tmp_path_factory, data, is_tile):
     tuning = hlo_modules.good_tile() if is_tile else hlo_modules.good_layout()

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from tests.helpers import processes
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
 
 # Program -> kernels.
 _TRAIN = {'net_1': 6, 'net_2': 2, 'net_3': 2}
@@ -84,6 +85,14 @@ def _plain(root):
 def _folded(root):
     """The runs of three folds."""
     return [str(_train(root, 'folded', fold=f'{i}/3')[0]) for i in (1, 2, 3)]
+
+
+@pytest.fixture(name='layouts', scope='module')
+def _layouts(root):
+    """The same of layouts."""
+    changes = dict(_LAYOUT, data_root=str(root / 'layouts'), epochs=1)
+    changes['out_dir'] = str(root / 'layout_seeds')
+    return [str(layout_runs.train(root, **changes, seed=seed)[0]) for seed in (0, 1)]
 
 
 @pytest.fixture(name='data')
@@ -181,8 +190,7 @@ def test_a_fold_is_a_run_of_its_own(root, monkeypatch):
 
     stopped(fold='1/3')
     stopped(fold='2/3')
-    stopped(family_temperature=0.5)
-    assert len(list((root / 'kept').glob('unfinished_*'))) == 3
+    assert len(list((root / 'kept').glob('unfinished_*'))) == 2
     _, printed = _train(root, 'kept', fold='2/3', resume=True)
     assert 'resuming after epoch 1\n' in printed
 
@@ -239,6 +247,7 @@ def _batches(monkeypatch, root, **changes):
     with monkeypatch.context() as patch:
         patch.setattr(graphs_lib.TileGraphs, 'training_items', spy)
         patch.setattr(loop, 'fit', fit)
+        patch.setattr(loop, 'Trainer', mock.Mock())  # nothing is compiled
         with pytest.raises(_Drawn):
             _train(root, 'drawn', **changes)
     return seen
@@ -295,6 +304,7 @@ def _layout_draws(monkeypatch, root, **changes):
     with monkeypatch.context() as patch:
         patch.setattr(layout_graphs.LayoutGraphs, 'items', spy)
         patch.setattr(loop, 'fit', fit)
+        patch.setattr(loop, 'Trainer', mock.Mock())  # nothing is compiled
         with pytest.raises(_Drawn):
             layout_runs.train(
                 root, **_LAYOUT, data_root=str(root / 'layouts'), batch=7, **changes
@@ -407,15 +417,9 @@ def test_an_ensemble_of_folds_ranks_test(folded, run_command, tmp_path, capsys):
     assert 'valid of fold 1/3' in message and '--split=test' in message
 
 
-def test_what_is_no_ensemble(root, plain, run_command, tmp_path, capsys):
+def test_what_is_no_ensemble(plain, layouts, run_command, tmp_path, capsys):
     output = tmp_path / 'e.csv'
-    layout_dir = layout_runs.train(
-        root,
-        **_LAYOUT,
-        data_root=str(root / 'layouts'),
-        epochs=1,
-        out_dir=str(tmp_path / 'layout'),
-    )[0]
+    layout_dir = layouts[0]
     for argv, words in (
         ([plain[0]], 'two or more different runs'),
         ([plain[0], f'{plain[0]}/'], 'two or more different runs'),
@@ -467,22 +471,9 @@ def test_two_models_are_compared(root, plain, run_command, capsys):
             assert words in capsys.readouterr().err
 
 
-def test_layouts_are_averaged_as_well(root, tmp_path):
-    dirs = [
-        str(
-            layout_runs.train(
-                root,
-                **_LAYOUT,
-                data_root=str(root / 'layouts'),
-                epochs=1,
-                seed=seed,
-                out_dir=str(tmp_path / 'out'),
-            )[0]
-        )
-        for seed in (0, 1)
-    ]
+def test_layouts_are_averaged_as_well(root, layouts, tmp_path):
     data = prediction.DataOptions(cache_dir=str(root / 'cache'))
-    predictors = ensemble.load(dirs, data, _LAYOUT['models_file'])
+    predictors = ensemble.load(layouts, data, _LAYOUT['models_file'])
     scored = ensemble.score(predictors, 'valid')
     averaged = ensemble.average(scored)
     found = ensemble.measure(scored, averaged, 'scores')

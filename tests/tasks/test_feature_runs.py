@@ -16,6 +16,8 @@ from tests.helpers import processes
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
 
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
+
 _FLAGS = [
     dict(estimate=True),
     dict(tile_columns=True),
@@ -30,7 +32,6 @@ _FLAGS = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize('flags', _FLAGS)
 def test_a_directory_alone_predicts_what_training_did(tmp_path, flags):
     tile_records.write_splits(tmp_path / 'data')
@@ -42,7 +43,6 @@ def test_a_directory_alone_predicts_what_training_did(tmp_path, flags):
     _assert_predicts(tmp_path, model_dir, tile_runs.TINY)
 
 
-@pytest.mark.slow
 def test_layout_runs_too(tmp_path):
     layout_runs.write_splits(tmp_path / 'data' / 'xla' / 'random')
     model_dir, _ = layout_runs.train(
@@ -79,7 +79,6 @@ def _assert_predicts(folder, model_dir, model):
     assert (folder / 'p.csv').read_text() == finished_runs.csv_of(model_dir)
 
 
-@pytest.mark.slow
 def test_raw_files_are_ranked_with_them(tmp_path, capsys):
     model_dir = made_runs.make_tile_run(
         tmp_path, estimate=True, expansion=expansion.Expansion.of_tiles('signlog', True)

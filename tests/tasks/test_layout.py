@@ -104,13 +104,12 @@ def test_model_and_keywords_choose(root, trained, tmp_path):
     weights = info['num_ops'] * 2 + (q + f + 2) * 4 + 4 + (q + 4) * 4 + 4 + 12 * 4 + 4
     assert f'ResModel: {weights:,} weights\n' in trained[1]
     changes = dict(layout_runs.TINY, epochs=1, lr=1e-9, out_dir=str(tmp_path))
-    for name, start, weights in (('Tiny', 0.5, q), ('TinyWithBias', -2.0, q + 1)):
-        changes.update(model=name, model_kwargs_json=json.dumps({'start': start}))
-        model_dir, printed = layout_runs.train(root, **changes)
-        assert f'{name}: {weights} weights\n' in printed
-        stored = finished_runs.weights_of(model_dir)
-        assert len(stored) == weights - q + 1
-        assert any(np.allclose(value, start) for value in stored.values())
+    changes.update(model='TinyWithBias', model_kwargs_json='{"start": -2.0}')
+    model_dir, printed = layout_runs.train(root, **changes)
+    assert f'TinyWithBias: {q + 1} weights\n' in printed
+    stored = finished_runs.weights_of(model_dir)
+    assert len(stored) == 2
+    assert any(np.allclose(value, -2) for value in stored.values())
 
 
 def test_a_directory_alone_predicts_what_training_did(root, run, monkeypatch, capsys):
@@ -201,29 +200,6 @@ def test_evaluate(root, run, capsys):
         'random': 1,
         'graphs': 4,
     }
-
-
-def test_evaluate_without_runtimes(root, run, capsys):
-    assert (
-        processes.command(
-            'evaluate', '--dir', run, '--split', 'test', '--cache_dir', root / 'cache'
-        )
-        == 1
-    )
-    printed = capsys.readouterr()
-    assert printed.out == '' and printed.err == (
-        f'error: {root}/data/xla/random/test: all runtimes are 0, as in the '
-        'published test files; there is nothing to compare with\n'
-    )
-
-
-def test_metrics_need_runtimes(root, tmp_path):
-    finished_runs.assert_refused(
-        lambda: layout_runs.train(root, test_mode='metrics', out_dir=str(tmp_path)),
-        f'--test_mode=metrics: all runtimes in {root}/data/xla/random/test are 0',
-        'use --test_mode=predictions',
-    )
-    assert os.listdir(tmp_path) == []
 
 
 def test_a_run_of_the_published_code(root, run, capsys):

@@ -10,7 +10,6 @@ from baselines import command_line
 from baselines import config
 from tests.helpers import bad_input
 from tests.helpers import damages
-from tests.helpers import disks
 from tests.helpers import layout_runs
 
 pytestmark = pytest.mark.slow
@@ -171,16 +170,6 @@ def test_runtimes_that_are_not_published(refused, data):
                 'There are: AttentionSAGE, ChebSAGE',
             ],
         ),
-        ({'models_file': '/none.py'}, ['--models_file: there is no file /none.py']),
-        (
-            {'losses': 'ListMLE:1'},
-            ["there is no loss 'ListMLE'; did you mean 'ListMLELoss'?"],
-        ),
-        ({'model_kwargs_json': '{"start": 1'}, ['--model_kwargs_json is not JSON']),
-        (
-            {'model_kwargs_json': '{"strat": 1}'},
-            ["--model_kwargs_json: Tiny has no option 'strat'; did you mean 'start'?"],
-        ),
         ({'test_mode': 'metrics'}, ['--test_mode=metrics', f'{_SPLIT}/test']),
         ({'source': 'tpu'}, ["--source should be one of xla, nlp, not 'tpu'"]),
         ({'search': 'genetic'}, ['--search should be one of random, default']),
@@ -222,22 +211,3 @@ def test_keywords_of_the_wrong_kind(train, data, tmp_path, capsys, kwargs):
         code, capsys.readouterr(), '--model_kwargs_json', 'ResModel', next(iter(kwargs))
     )
     assert damages.outputs(tmp_path) == []
-
-
-def test_a_full_disk(train, data, tmp_path, capsys):
-    assert data.exists()
-    with disks.room(10_000):
-        code = train()
-    damages.assert_refused(
-        code, capsys.readouterr(), f'{tmp_path}/cache', '--cache_dir'
-    )
-    assert damages.outputs(tmp_path) == []
-    # Data packed, but no room for the model: --resume goes on when there is.
-    assert train(configs=41) == 1
-    capsys.readouterr()
-    with disks.room(15_000):
-        code = train()
-    damages.assert_refused(code, capsys.readouterr(), f'{tmp_path}/out/')
-    assert [n[:15] for n in damages.outputs(tmp_path)] == ['out/unfinished_']
-    assert train(resume=True) == 0
-    assert 'resuming after epoch 1' in capsys.readouterr().out

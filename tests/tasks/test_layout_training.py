@@ -3,19 +3,19 @@
 import collections
 import os
 import re
+from unittest import mock
 
 import numpy as np
 import pytest
 
 from baselines.layout import graphs
 from baselines.training import loop
-from baselines.training import runs
 from tests.helpers import finished_runs
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
 from tests.helpers import tensorboard
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
 
 
 @pytest.fixture(name='root', scope='module')
@@ -53,6 +53,7 @@ class _Seen:
         with monkeypatch.context() as patch:
             patch.setattr(graphs.LayoutGraphs, 'items', spy)
             patch.setattr(loop, 'fit', fit)
+            patch.setattr(loop, 'Trainer', mock.Mock())  # nothing is compiled
             with pytest.raises(_Drawn):
                 layout_runs.train(root, **{**layout_runs.TINY, **changes})
 
@@ -260,10 +261,6 @@ def test_same_seed_and_resumed_runs_are_the_same(root, tmp_path, monkeypatch):
     stop(2)
     kept = os.listdir(tmp_path)
     assert len(kept) == 1 and re.fullmatch(r'unfinished_[0-9a-f]{16}\.npz', kept[0])
-    # Other settings are another run, and do not touch it.
-    other, printed = layout_runs.train(root, **{**changes, 'seed': 1}, resume=True)
-    assert 'note: --resume: there is no interrupted run of these' in printed
-    assert os.listdir(tmp_path).count(kept[0]) == 1
     resumed, printed = layout_runs.train(root, **changes, resume=True, memory_budget=16)
     assert 'resuming after epoch 2\n' in printed
     assert '  3/4 ' in printed and '  2/4 ' not in printed
@@ -276,18 +273,6 @@ def test_same_seed_and_resumed_runs_are_the_same(root, tmp_path, monkeypatch):
     assert len(curve['epoch']) == 4
     weights = finished_runs.weights_of(whole)
     assert finished_runs.weights_of(resumed) == weights and len(weights) == 1
-    assert finished_runs.curve_of(other) != curve
-    # Three runs in one folder: each has its pair, and its own CSV.
+    # Two runs in one folder: each has its pair, and its own CSV.
     for kind in ('model_*', 'run_*.jsonz', 'results_*_xla_random.csv'):
-        assert len(list(tmp_path.glob(kind))) == 3
-
-
-def test_resuming_from_what_does_not_fit(root, tmp_path, monkeypatch):
-    changes = dict(layout_runs.TINY, epochs=2, out_dir=str(tmp_path), resume=True)
-    finished_runs.stop_after(monkeypatch, 1, lambda: layout_runs.train(root, **changes))
-    path = next(tmp_path.glob('unfinished_*'))
-    runs.Checkpoint(str(path)).write({'now_0000': np.zeros(3)}, {})
-    finished_runs.assert_refused(
-        lambda: layout_runs.train(root, **changes), str(path), 'delete it to start anew'
-    )
-    assert os.listdir(tmp_path) == [path.name]
+        assert len(list(tmp_path.glob(kind))) == 2

@@ -21,7 +21,9 @@ from baselines.tasks import train
 from baselines.training import runs
 from tests.helpers import conformance
 from tests.helpers import elsewhere
+from tests.helpers import finished_runs
 from tests.helpers import places
+from tests.helpers import processes
 from tests.helpers import tile_graphs
 from tests.helpers import tile_records
 
@@ -162,18 +164,13 @@ def test_the_course_script_ranks_as_ours_does(trained, tmp_path):
         theirs,
         path=[_published_tree(tmp_path)],
     )
-    subprocess.run(
-        [
-            sys.executable,
-            str(_ROOT / 'tiles_gen_predictions_csv.py'),
-            f'--dir={model_dir}',
-            f'--output={ours}',
-            f'--cache_dir={settings.cache_dir}',
-        ],
-        check=True,
-        cwd=tmp_path,
-        capture_output=True,
+    script = processes.start(
+        'tiles_gen_predictions_csv.py',
+        f'--dir={model_dir}/',
+        f'--output={ours}',
+        f'--cache_dir={settings.cache_dir}',
     )
+    assert script.communicate(timeout=300)[1] == '' and script.returncode == 0
     elsewhere.finish(course)
     rows = _rows(ours)
     assert len(rows) == 1 + 5
@@ -240,8 +237,11 @@ def _copy(data_root, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_models_of_the_published_tree_as_models_file(data_root, tmp_path, copy):
+def test_models_of_the_published_tree_as_models_file(
+    data_root, tmp_path, copy, monkeypatch
+):
     assert copy  # trains meanwhile
+    monkeypatch.setattr(runs, '_save_model', finished_runs.save_weights)
     settings = _settings(
         data_root, tmp_path, model='Stacked', models_file=str(_STUDENT), epochs=1
     )

@@ -14,7 +14,7 @@ _IN_MEMORY = ('--runner=DirectRunner', '--beam_options=--direct_running_mode=in_
 
 
 @pytest.fixture(scope='module')
-def runs(tmp_path_factory):
+def runs(tmp_path_factory, weights_alone):
     """Two runs of a model that differ, and where they are."""
     root = tmp_path_factory.mktemp('spread')
     tile_records.write_splits(root / 'data', 12)

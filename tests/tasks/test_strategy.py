@@ -35,12 +35,13 @@ _MIRRORED = (
     'two = [tf.config.LogicalDeviceConfiguration()] * 2;'
     'tf.config.set_logical_device_configuration(cpu, two);'
     'from baselines import config; from baselines.tasks import train; import json;'
+    'from baselines.training import runs; runs._save_model = lambda *unused: None;'
     'train.train(config.TileConfig(**json.loads(sys.argv[1])))'
 )
 
 
 @pytest.fixture(scope='module')
-def alone(tmp_path_factory):
+def alone(tmp_path_factory, weights_alone):
     """Where the data are, and the curve of one device."""
     root = tmp_path_factory.mktemp('strategy')
     tile_records.write_splits(root / 'data', 12)

@@ -17,7 +17,7 @@ from tests.helpers import tensorboard
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
 
 
 @pytest.fixture(name='root', scope='module')
@@ -115,8 +115,10 @@ def test_resuming_from_what_does_not_fit(root, tmp_path, monkeypatch):
         assert os.listdir(tmp_path) == [path.name]
 
 
-def test_resuming_after_the_last_epoch(root, tmp_path, monkeypatch):
-    # Interrupted while the test split was ranked: only the end is left to do.
+def test_resuming_after_the_last_epoch(root, tmp_path, monkeypatch, weights_alone):
+    # Interrupted while the test split was ranked: only the end is left to do,
+    # with a whole SavedModel of a model that has not been trained since.
+    monkeypatch.setattr(runs, '_save_model', weights_alone)
     changes = dict(tile_runs.TINY, epochs=1, out_dir=str(tmp_path))
     _stopped(monkeypatch, root, 1, **changes)
     model_dir, printed = tile_runs.train(root, **changes, resume=True)
