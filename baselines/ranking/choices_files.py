@@ -1,12 +1,10 @@
 """Writes ranked configurations to a file, module by module: CSV or JSON."""
 
-import contextlib
 import csv
 import json
 import os
 from typing import IO, Any, Dict, Iterator, Optional
 
-from baselines import files
 from baselines.ranking import choices
 
 _COLUMNS = (
@@ -62,43 +60,29 @@ class _Json:
 _WRITERS = {'.csv': _Csv, '.json': _Json}
 
 
-def check_suffix(path: str) -> None:
-    """Raises ValueError unless the name tells the format."""
-    if os.path.splitext(path)[1].lower() not in _WRITERS:
+def suffix_of(path: str) -> str:
+    """Returns the end of a name; raises ValueError unless it tells the format."""
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix not in _WRITERS:
         raise ValueError(
             f'--output {path}: the name should end in {" or ".join(_WRITERS)}'
         )
-
-
-@contextlib.contextmanager
-def writer(path: str, model_dir: str) -> Iterator[Any]:
-    """Opens a file that appears, whole, when the block ends well.
-
-    Args:
-        path: the file, of a name that `check_suffix` accepts.
-        model_dir: what ranked, for the JSON.
-
-    Yields:
-        An object with `add(ranked)` and, to be called last, `finish(summary)`.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
-    suffix = os.path.splitext(path)[1].lower()
-    with files.write_atomically(path, 'w', encoding='utf-8', newline='') as stream:
-        yield writer_to(stream, model_dir, suffix)
+    return suffix
 
 
 def writer_to(
     stream: IO[str], model_dir: str, suffix: str, top: Optional[int] = None
 ) -> Any:
-    """The same to an open stream.
+    """Begins to write.
 
     Args:
         stream: where to.
         model_dir: what ranked.
         suffix: '.csv' or '.json'.
         top: the most configurations of a module; None for all.
+
+    Returns:
+        An object with `add(ranked)` and, to be called last, `finish(summary)`.
     """
     return _WRITERS[suffix](stream, model_dir, top)
 

@@ -10,7 +10,17 @@ import dataclasses
 import difflib
 import os
 import tempfile
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 import numpy as np
 
@@ -83,138 +93,131 @@ def rank_modules(
             (path, candidates_lib.tuning_data(tuning, candidates, kind))
             for path, tuning in modules
         )
-    rank = {reading.TILE: _rank_tiles, reading.LAYOUT: _rank_layouts}[kind]
-    yield from rank(modules, predictor, outcome)
-
-
-def _rank_tiles(
-    modules: Iterable[_Module],
-    predictor: prediction.Predictor,
-    outcome: outcomes.Outcome,
-) -> Iterator[choices.Ranked]:
-    group: List[Tuple[records.TileRecord, Dict[str, Any]]] = []
-    rows = 0
-    for path, tuning in modules:
-        with outcome.noting(path, tuning.module.name):
-            record, about = _tile_module(path, tuning, predictor, outcome)
-            group.append((record, about))
-            rows += record.num_nodes + record.num_configs
-        if rows >= _GROUP_ROWS:
-            yield from _scored_tiles(group, predictor)
-            group, rows = [], 0
-    if group:
-        yield from _scored_tiles(group, predictor)
-
-
-def _tile_module(
-    path: str, tuning: Any, predictor: prediction.Predictor, outcome: outcomes.Outcome
-) -> Tuple[records.TileRecord, Dict[str, Any]]:
-    """Returns a kernel, and what `Ranked.from_scores` wants to know of it."""
-    reason = hlo_tile.why_unusable(tuning, measured=False)
-    if reason:
-        raise outcomes.Skip(reason)
-    nodes, named = _graph(tuning, predictor, outcome)
-    configs = hlo_tile.extract_configs(tuning, predictor.variant.pad, measured=False)
-    record = raw_lib.record_of(raw_lib.graph_id(tuning), nodes, configs, named)
-    return record, _about(
-        path,
-        record,
-        configs,
-        lambda run: words.tile_json(tuning.runs[run]),
-        words.tile_words,
+    ranker = _Ranker(predictor, outcome)
+    yield from {reading.TILE: ranker.tiles, reading.LAYOUT: ranker.layouts}[kind](
+        modules
     )
 
 
-def _scored_tiles(group, predictor) -> Iterator[choices.Ranked]:
-    sources = list(dict.fromkeys(about['source'] for _, about in group))
-    source = sources[0]
-    if len(sources) > 1:
-        source += f' and {len(sources) - 1} more'
-    store = memory_store.tile_store(source, [record for record, _ in group])
-    for scores, (_, about) in zip(predictor.score(store), group):
-        yield choices.Ranked.from_scores(scores, **about)
+class _Ranker:
+    """Ranks modules with a run, and tells an outcome what cannot be ranked."""
+
+    def __init__(self, predictor: prediction.Predictor, outcome: outcomes.Outcome):
+        self._predictor, self._outcome = predictor, outcome
+        self._named = predictor.variant.feature_names is not None
+
+    def tiles(self, modules: Iterable[_Module]) -> Iterator[choices.Ranked]:
+        group: List[Tuple[records.TileRecord, Dict[str, Any]]] = []
+        rows = 0
+        for path, tuning in modules:
+            with self._outcome.noting(path, tuning.module.name):
+                record, about = self._kernel(path, tuning)
+                group.append((record, about))
+                rows += record.num_nodes + record.num_configs
+            if rows >= _GROUP_ROWS:
+                yield from self._scored(group)
+                group, rows = [], 0
+        if group:
+            yield from self._scored(group)
+
+    def _kernel(self, path: str, tuning: Any) -> Tuple[Any, Dict[str, Any]]:
+        """Returns a kernel, and what `Ranked.from_scores` wants to know of it."""
+        reason = hlo_tile.why_unusable(tuning, measured=False)
+        if reason:
+            raise outcomes.Skip(reason)
+        nodes, pad = self._graph(tuning), self._predictor.variant.pad
+        configs = hlo_tile.extract_configs(tuning, pad, measured=False)
+        record = raw_lib.record_of(
+            raw_lib.graph_id(tuning), nodes, configs, self._named
+        )
+
+        def in_json(run: int) -> Dict[str, Any]:
+            return words.tile_json(tuning.runs[run])
+
+        runs = configs.run_index, configs.default
+        return record, about_of(path, record, *runs, in_json, words.tile_words)
+
+    def _scored(self, group) -> Iterator[choices.Ranked]:
+        sources = list(dict.fromkeys(about['source'] for _, about in group))
+        source = sources[0]
+        if len(sources) > 1:
+            source += f' and {len(sources) - 1} more'
+        store = memory_store.tile_store(source, [record for record, _ in group])
+        for scores, (_, about) in zip(self._predictor.score(store), group):
+            yield choices.Ranked.from_scores(scores, **about)
+
+    def layouts(self, modules: Iterable[_Module]) -> Iterator[choices.Ranked]:
+        for path, tuning in modules:
+            # Configurations are packed in a file, and mapped as they are scored.
+            with tempfile.TemporaryDirectory(prefix='tpugraphs_rank_') as folder:
+                found = None
+                with self._outcome.noting(path, tuning.module.name):
+                    record, about = self._program(path, tuning)
+                    name = os.path.basename(path)
+                    found = layout_store.pack_alone(record, folder, name)
+                if found:
+                    [scores] = self._predictor.score(found)
+                    yield choices.Ranked.from_scores(scores, **about)
+
+    def _program(self, path: str, tuning: Any) -> Tuple[Any, Dict[str, Any]]:
+        """The same for layouts."""
+        nodes = self._graph(tuning)
+        configs = hlo_layout.extract_configs(tuning, len(nodes.node_opcode), False)
+        if len(configs.run_index) < 2:
+            raise outcomes.Skip('only one run without error mark')
+        record = raw_lib.record_of(
+            raw_lib.graph_id(tuning), nodes, configs, self._named
+        )
+        ids, default = configs.node_config_ids.tolist(), None
+        if configs.default is not None:
+            default = tuning.runs[int(configs.run_index[configs.default])]
+
+        def in_json(run: int) -> Dict[str, Any]:
+            return words.layout_json(tuning.runs[run], ids, default)
+
+        runs = configs.run_index, configs.default
+        about = about_of(path, record, *runs, in_json, words.layout_words)
+        # A file does not mix measured configurations with others; scores do not
+        # depend on it.
+        unmeasured = np.zeros_like(record.config_runtime)
+        return dataclasses.replace(record, config_runtime=unmeasured), about
+
+    def _graph(self, tuning: Any) -> graph.Graph:
+        """Returns a graph as the model knows graphs.
+
+        Opcodes that the model has no row for get the number of unknown ones.
+        """
+        pad, counts = self._predictor.variant.pad, self._outcome.unknown_opcodes
+        nodes = graph.extract_graph(tuning.module, pad, self._named)
+        if not len(nodes.node_opcode):
+            raise outcomes.Skip('no instructions')
+        new = nodes.node_opcode >= self._predictor.num_ops
+        instructions = graph.list_instructions(tuning.module)
+        for row in np.flatnonzero(new | (nodes.node_opcode == schema.UNKNOWN_OPCODE)):
+            name = instructions[row].opcode
+            counts[name] = counts.get(name, 0) + 1
+        known = np.where(new, schema.UNKNOWN_OPCODE, nodes.node_opcode)
+        return dataclasses.replace(nodes, node_opcode=known)
 
 
-def _rank_layouts(
-    modules: Iterable[_Module],
-    predictor: prediction.Predictor,
-    outcome: outcomes.Outcome,
-) -> Iterator[choices.Ranked]:
-    for path, tuning in modules:
-        # Configurations are packed in a file, and mapped as they are scored.
-        with tempfile.TemporaryDirectory(prefix='tpugraphs_rank_') as folder:
-            found = None
-            with outcome.noting(path, tuning.module.name):
-                found = _layout_module(folder, path, tuning, predictor, outcome)
-            if found:
-                store, about = found
-                [scores] = predictor.score(store)
-                yield choices.Ranked.from_scores(scores, **about)
-
-
-def _layout_module(
-    folder: str,
-    path: str,
-    tuning: Any,
-    predictor: prediction.Predictor,
-    outcome: outcomes.Outcome,
-) -> Tuple[layout_store.LayoutStore, Dict[str, Any]]:
-    """Returns a program, and what `Ranked.from_scores` wants to know of it."""
-    nodes, named = _graph(tuning, predictor, outcome)
-    configs = hlo_layout.extract_configs(tuning, len(nodes.node_opcode), False)
-    if len(configs.run_index) < 2:
-        raise outcomes.Skip('only one run without error mark')
-    record = raw_lib.record_of(raw_lib.graph_id(tuning), nodes, configs, named)
-    ids, default = configs.node_config_ids.tolist(), None
-    if configs.default is not None:
-        default = tuning.runs[int(configs.run_index[configs.default])]
-    about = _about(
-        path,
-        record,
-        configs,
-        lambda run: words.layout_json(tuning.runs[run], ids, default),
-        words.layout_words,
-    )
-    # A file does not mix measured configurations with others; scores do not
-    # depend on it.
-    record = dataclasses.replace(
-        record, config_runtime=np.zeros_like(record.config_runtime)
-    )
-    return layout_store.pack_alone(record, folder, os.path.basename(path)), about
-
-
-def _graph(
-    tuning: Any, predictor: prediction.Predictor, outcome: outcomes.Outcome
-) -> Tuple[graph.Graph, bool]:
-    """Returns a graph as the model knows graphs, and if its columns have names.
-
-    Opcodes that the model has no row for get the number of unknown ones.
-    """
-    variant = predictor.variant
-    named = variant.feature_names is not None
-    nodes = graph.extract_graph(tuning.module, variant.pad, named)
-    if not len(nodes.node_opcode):
-        raise outcomes.Skip('no instructions')
-    new = nodes.node_opcode >= predictor.num_ops
-    instructions = graph.list_instructions(tuning.module)
-    for row in np.flatnonzero(new | (nodes.node_opcode == schema.UNKNOWN_OPCODE)):
-        name = instructions[row].opcode
-        outcome.unknown_opcodes[name] = outcome.unknown_opcodes.get(name, 0) + 1
-    return dataclasses.replace(
-        nodes, node_opcode=np.where(new, schema.UNKNOWN_OPCODE, nodes.node_opcode)
-    ), named
-
-
-def _about(path: str, record, configs, in_json, in_words) -> Dict[str, Any]:
+def about_of(
+    source: str,
+    record: Any,
+    run_index: np.ndarray,
+    default: Optional[int],
+    in_json: Callable[[int], Dict[str, Any]],
+    in_words: Callable[[Dict[str, Any]], str],
+) -> Dict[str, Any]:
+    """Returns what `Ranked.from_scores` wants to know beside scores."""
     return dict(
         module=record.graph_id,
-        source=path,
+        source=source,
         nodes=record.num_nodes,
         words=lambda run: in_words(in_json(run)),
         as_json=in_json,
-        run_index=configs.run_index,
-        runtimes=configs.config_runtime,
-        default=configs.default,
+        run_index=run_index,
+        runtimes=record.config_runtime,
+        default=default,
     )
 
 

@@ -120,17 +120,9 @@ def _rank_record(predictor, record, candidates) -> choices.Ranked:
         reading.TILE: (_tile_json, words.tile_words),
         reading.LAYOUT: (_layout_json, words.layout_words),
     }[kind]
-    return choices.Ranked.from_scores(
-        predictor.score_record(record),
-        module=record.graph_id,
-        source='',
-        nodes=record.num_nodes,
-        run_index=np.arange(record.num_configs),
-        runtimes=record.config_runtime,
-        default=None,
-        words=lambda run: in_words(in_json(record, run)),
-        as_json=functools.partial(in_json, record),
-    )
+    in_json, runs = functools.partial(in_json, record), np.arange(record.num_configs)
+    about = rank_lib.about_of('', record, runs, None, in_json, in_words)
+    return choices.Ranked.from_scores(predictor.score_record(record), **about)
 
 
 def _tile_json(record, number):

@@ -196,8 +196,7 @@ def rank_modules(args: argparse.Namespace) -> int:
         ValueError: the run is unusable, or nothing could be ranked.
         OSError: --output cannot be written.
     """
-    if args.output:
-        choices_files.check_suffix(args.output)
+    suffix = choices_files.suffix_of(args.output) if args.output else ''
     paths = reading.find_files(args.modules)
     candidates = candidates_lib.read(args.candidates) if args.candidates else None
     data = prediction.data_options(args)
@@ -212,8 +211,9 @@ def rank_modules(args: argparse.Namespace) -> int:
     outcome, summary = outcomes.Outcome(), choices.Summary()
     with contextlib.ExitStack() as stack:
         if args.output:
-            written = choices_files.writer(args.output, model_dir)
-            writers.append(stack.enter_context(written))
+            written = files.write_atomically(args.output, encoding='utf-8', newline='')
+            stream = stack.enter_context(written)
+            writers.append(choices_files.writer_to(stream, model_dir, suffix))
         found = rank.rank_files(paths, predictor, outcome, args.module, candidates)
         for ranked in found:
             for each in (summary, *writers):
