@@ -131,11 +131,9 @@ def per_graph(task_name: str, results: Sequence[GraphResult]) -> Dict[str, np.nd
     Raises:
         ValueError: what `metrics` refuses.
     """
-    measures = metrics.MEASURES[task_name]
-    rows = [_measured(measures, result) for result in results]
     return {
-        measure.key: np.array([row[measure.key][0] for row in rows], np.float64)
-        for measure in measures
+        m.key: np.array([m.of_graph(r.scores, r.runtimes) for r in results], np.float64)
+        for m in metrics.MEASURES[task_name]
     }
 
 
