@@ -82,23 +82,28 @@ class Dataset(abc.ABC):
         parent, name = os.path.split(root)
         os.makedirs(parent, exist_ok=True)
         _remove_stale(parent, name)
-        building = tempfile.mkdtemp(prefix=f'.{name}.', dir=parent)
         readme = _README.format(
             about=self.about,
             document=self.document,
             marker=MARKER,
             test=_TEST_HIDDEN if self.hide_test_runtimes else _TEST_KNOWN,
         )
-        try:
+        with tempfile.TemporaryDirectory(prefix=f'.{name}.', dir=parent) as beside:
+            building = os.path.join(beside, 'new')
+            os.mkdir(building)
             words = self._fill(building, progress)
             with files.write_atomically(os.path.join(building, 'README.txt')) as stream:
                 stream.write(readme)
             with files.write_atomically(os.path.join(building, MARKER)) as stream:
                 json.dump(self._marker(), stream, indent=2)
-            os.chmod(building, 0o755)
-            _swap(building, root, self._marker())
-        finally:
-            shutil.rmtree(building, ignore_errors=True)
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(root, os.path.join(beside, 'old'))  # goes with it
+            try:
+                os.rename(building, root)
+            except OSError:
+                # Another process was faster; its data are as good as ours.
+                if read_marker(root) != self._marker():
+                    raise
         return f'SIMULATED data (no measurements) in {root}: {words}'
 
     def ensure(self, root: str = '', *, progress: bool = True) -> str:
@@ -170,17 +175,3 @@ def _remove_stale(parent: str, name: str) -> None:
         if entry.startswith(f'.{name}.') and os.path.isdir(path):
             if time.time() - os.path.getmtime(path) > _STALE_SECONDS:
                 shutil.rmtree(path, ignore_errors=True)
-
-
-def _swap(building: str, root: str, noted: Dict[str, Any]) -> None:
-    """Gives the finished folder its name; the old one goes afterwards."""
-    old = f'{building}.old'
-    with contextlib.suppress(FileNotFoundError):
-        os.rename(root, old)
-    try:
-        os.rename(building, root)
-    except OSError:
-        # Another process was faster; its data are as good as ours.
-        if read_marker(root) != noted:
-            raise
-    shutil.rmtree(old, ignore_errors=True)
