@@ -165,14 +165,10 @@ def from_toml(config_class: type, path: str) -> Dict[str, Any]:
     except ImportError:  # Python 3.10 and before
         import tomli as tomllib
     with open(files.expand(path), 'rb') as stream:
-        try:
+        with text.located(f'--config: {path} is not TOML'):
             found = tomllib.load(stream)
-        except ValueError as error:
-            raise ValueError(f'--config: {path} is not TOML: {error}') from None
-    try:
+    with text.located(f'--config: {path}'):
         return config.typed(config_class, found, 'flag')
-    except ValueError as error:
-        raise ValueError(f'--config: {path}: {error}') from None
 
 
 # Of one training alone; and what a recipe sets stands for itself.

@@ -1,7 +1,8 @@
 """How numbers, names and tables are written for people."""
 
+import contextlib
 import textwrap
-from typing import List, Mapping, Optional, Sequence
+from typing import Iterator, List, Mapping, Optional, Sequence
 
 WIDTH = 100  # letters to a line
 TERMINAL = 80  # of a training, which is watched
@@ -59,6 +60,15 @@ def is_interrupt(error: Optional[BaseException]) -> bool:
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None
+
+
+@contextlib.contextmanager
+def located(where: str) -> Iterator[None]:
+    """Puts `where` before what a ValueError of the block says."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f'{where}: {error}') from None
 
 
 def cell(value: Optional[float], show: str) -> str:

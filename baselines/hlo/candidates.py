@@ -14,6 +14,7 @@ import json
 from typing import Any, Dict, List, Mapping, Sequence
 
 from baselines import files
+from baselines import text
 from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.hlo import schema
@@ -58,7 +59,7 @@ def tuning_data(tuning: Any, candidates: Sequence[Any], kind: str) -> Any:
     found.module.CopyFrom(tuning.module)
     nodes: List[str] = []
     for number, candidate in enumerate(candidates):
-        try:
+        with text.located(f'--candidates: number {number}'):
             if not isinstance(candidate, dict):
                 raise ValueError(f'it should be an object, not {candidate!r}')
             run = found.runs.add(is_default=bool(candidate.get('is_default')))
@@ -74,8 +75,6 @@ def tuning_data(tuning: Any, candidates: Sequence[Any], kind: str) -> Any:
                 if set(layouts) != set(nodes):
                     raise ValueError('its nodes are not those of the first')
                 _set_layouts(run, [layouts[node] for node in nodes])
-        except ValueError as error:
-            raise ValueError(f'--candidates: number {number}: {error}') from None
     found.config_index_to_node.extend(map(_node, nodes))
     return found
 

@@ -5,6 +5,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
+from baselines import text
 from baselines.hlo import candidates
 from baselines.hlo import columns
 from baselines.hlo import ragged
@@ -99,10 +100,8 @@ def columns_of(configs: Sequence[Mapping[str, Any]], pad: int = 0) -> np.ndarray
     """
     rows: Dict[str, List[List[int]]] = {name: [] for name in schema.TILE_LISTS}
     for number, config in enumerate(configs):
-        try:
+        with text.located(f'configuration {number}'):
             bounds = candidates.bounds_of(config)
-        except ValueError as error:
-            raise ValueError(f'configuration {number}: {error}') from None
         for name, lists in rows.items():
             lists.append(bounds.get(name, []))
     return _columns(rows, pad)[1]

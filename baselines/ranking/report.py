@@ -86,10 +86,8 @@ def summarise(task_name: str, results: Sequence[GraphResult]) -> Dict[str, Any]:
     measures, group_of = metrics.MEASURES[task_name], TASKS[task_name].group_of
     rows: Dict[str, List[Dict[str, Any]]] = collections.defaultdict(list)
     for result in results:
-        try:
+        with text.located(result.graph_id):
             row = _measured(measures, result)
-        except ValueError as error:
-            raise ValueError(f'{result.graph_id}: {error}') from None
         row.update(graph_id=result.graph_id, group=group_of(result.graph_id))
         rows[row['group']].append(row)
     return {

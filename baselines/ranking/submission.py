@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from baselines import files
+from baselines import text
 from baselines.data import collections
 
 HEADER = 'ID,TopConfigs'
@@ -156,8 +157,8 @@ def read_predictions(path: str, padded: bool = False) -> List[Row]:
         OSError: the file cannot be read.
     """
     with files.open_regular(files.expand(path), _MAX_BYTES) as stream:
-        text = _decoded(path, stream.read().removeprefix(codecs.BOM_UTF8))
-    lines = text.rstrip().split('\n')
+        content = _decoded(path, stream.read().removeprefix(codecs.BOM_UTF8))
+    lines = content.rstrip().split('\n')
     if lines == ['']:
         raise ValueError(f'{path} is empty: the first line must be {HEADER}')
     if ','.join(_fields(lines[0])) != HEADER:
@@ -165,13 +166,11 @@ def read_predictions(path: str, padded: bool = False) -> List[Row]:
     rows: List[Row] = []
     seen: Dict[str, int] = {}
     for number, line in enumerate(lines[1:], 2):
-        try:
+        with text.located(f'{path}, line {number}'):
             row = _parse(line)
             check_row(row, padded)
             if row.id in seen:
                 raise ValueError(f'{row.id} was ranked in line {seen[row.id]} already')
-        except ValueError as error:
-            raise ValueError(f'{path}, line {number}: {error}') from None
         seen[row.id] = number
         rows.append(row)
     if not rows:
@@ -196,15 +195,15 @@ def _parse(line: str) -> Row:
     if len(fields) != 2:
         raise ValueError(f'{len(fields)} columns in {_short(line)}, must be 2')
     indices = fields[1].split(';') if fields[1] else []
-    for text in indices:
-        if not _INDEX.fullmatch(text):
-            raise ValueError(f'{fields[0]}: {_short(text)} is not an index')
+    for index in indices:
+        if not _INDEX.fullmatch(index):
+            raise ValueError(f'{fields[0]}: {_short(index)} is not an index')
     return Row(fields[0], tuple(map(int, indices)))
 
 
-def _short(text: str) -> str:
-    text = text.strip()
-    return repr(text if len(text) <= 40 else f'{text[:40]}...')
+def _short(words: str) -> str:
+    words = words.strip()
+    return repr(words if len(words) <= 40 else f'{words[:40]}...')
 
 
 def _integers(order: ArrayLike) -> Tuple[int, ...]:

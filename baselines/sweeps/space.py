@@ -28,6 +28,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 from baselines import config as config_lib
 from baselines import files
 from baselines import registry
+from baselines import text
 
 _KWARGS = 'model_kwargs'
 _RANGE = ('low', 'high', 'log', 'step', 'choices', 'when')
@@ -160,15 +161,11 @@ def read(path: str, config_class: type) -> Space:
         import tomllib as toml
     except ImportError:  # Python 3.10 and before
         import tomli as toml
-    try:
-        with files.open_regular(files.expand(path), 1 << 20) as stream:
-            content = toml.loads(stream.read().decode())
-    except (UnicodeDecodeError, toml.TOMLDecodeError) as error:
-        raise ValueError(f'--space {path} is not TOML: {error}') from None
-    try:
+    with files.open_regular(files.expand(path), 1 << 20) as stream:
+        with text.located(f'--space {path} is not TOML'):
+            content = toml.load(stream)
+    with text.located(f'--space {path}'):
         return of(content, config_class)
-    except ValueError as error:
-        raise ValueError(f'--space {path}: {error}') from None
 
 
 def of(content: Dict[str, Any], config_class: type) -> Space:

@@ -89,10 +89,8 @@ def collection_of(run: runs.Run) -> collections.Collection:
     Raises:
         ValueError: there is no such collection.
     """
-    try:
+    with text.located(runs.run_file(run.model_dir)):
         return collections.of_flags(run.args)
-    except ValueError as error:
-        raise ValueError(f'{runs.run_file(run.model_dir)}: {error}') from None
 
 
 def stored_scaling(run: runs.Run) -> Optional[_Scaling]:
@@ -143,13 +141,11 @@ class Predictor(task.Task):
         self.models_file = models_file
         self.split = ''
         self._configs = args.get('configs', self.config_class.configs)
-        try:
+        with text.located(runs.run_file(run.model_dir)):
             self.variant = variants.Variant.from_json(
                 run.info, self.collection.config_columns
             )
             stored = stored_scaling(run)
-        except ValueError as error:
-            raise ValueError(f'{runs.run_file(run.model_dir)}: {error}') from None
         self.normalizer, self.num_ops = stored or self._fitted_scaling()
         kwargs = config_lib.model_kwargs(args.get('model_kwargs_json') or '{}')
         if args['model'] == trees_lib.NAME or args.get('trees') is True:
