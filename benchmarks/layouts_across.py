@@ -8,11 +8,12 @@ model is trained on simulated programs of the rule books `roofline` and `drawn` 
 docs/simulated-data-layout.md) and measured on the test programs of these and of
 `products`, on the measured programs that ship with the package (`measured`), and on
 real ones that it never saw: --real is a folder with <search>/<split>/<program>.npz.
-`formula` is PaddedSAGE without a training, `strong` the recipe.
+`formula` is PaddedSAGE without a training, `strong` the recipe, and the row
+`PaddedSAGE` the recipe without trees.
 
 With --adapt models are trained on some configurations of a real program (--program),
 a fifth of them to validate on, and tested on all others; equal configurations are on
-one side.  `adapted` has begun with the weights of its run on `roofline`
+one side.  `adapted` has begun with the weights of its run on `drawn`
 (--init_from); an epoch is one step, --steps in all.  Those of the most configurations
 are tested on the other real program, too.
 
@@ -49,7 +50,7 @@ _BOOKS = ('roofline', 'products', 'drawn')
 _SOURCES = ('drawn', 'roofline')
 _REAL = ('default/train/unet3d', 'random/valid/unet_3d.4x4.bf16')
 _SIZES = (25, 50, 100, 400)
-_BEGUN = 'roofline'
+_BEGUN = 'drawn'
 
 Taus = Dict[str, List[float]]  # by target; of real programs two
 
@@ -88,6 +89,7 @@ def rows(epochs: int) -> List[Row]:
         Row('ResModel', {**plain, 'model': 'ResModel', 'lr': 1e-3}),
         Row('TGraph', {**plain, 'model': 'TGraph', **tgraph}),
         Row('HybridSAGE', {**plain, 'model': 'HybridSAGE'}),
+        Row('PaddedSAGE', {**strong, 'trees': False}),
         Row('strong', strong),
     ]
 

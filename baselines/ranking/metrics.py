@@ -7,6 +7,7 @@ divided by their normalizers first).  Functions on several graphs take a list
 of such pairs.  Nothing here knows of models or files.
 """
 
+import math
 from typing import Callable, Dict, Iterable, List, NamedTuple, Sequence, Tuple, Union
 
 import numpy as np
@@ -148,6 +149,16 @@ def kendall_tau(scores: ArrayLike, runtimes: ArrayLike) -> float:
     from scipy import stats  # late: a ranking by itself need not wait for it
 
     return float(stats.kendalltau(scores, runtimes)[0])
+
+
+def tau_error(count: int) -> float:
+    """Standard error of the tau of an order by chance (Kendall, 1938).
+
+    Args:
+        count: of different configurations; 1 is as good as 2.
+    """
+    count = max(count, 2)
+    return math.sqrt(2 * (2 * count + 5) / (9 * count * (count - 1)))
 
 
 def random_top_k_error(runtimes: ArrayLike, k: int) -> float:

@@ -10,6 +10,7 @@ import tqdm
 
 from baselines.data import families
 from baselines.ranking import metrics
+from baselines.tasks import boosting
 from baselines.tasks import resuming
 from baselines.training import loop
 from baselines.training import losses
@@ -22,6 +23,7 @@ class Descent:
 
     Attributes:
         trainer: takes the steps; what `resuming` keeps.
+        learned: whether it has done more than what it began with.
 
     Args:
         job: the training: its data, how its graphs are packed, and where the model
@@ -34,6 +36,7 @@ class Descent:
 
     def __init__(self, job: Any, kwargs: Mapping[str, Any]):
         self._job, config = job, job.config
+        self.learned = True
         noise = losses.noise_share(job.relative_noise())
         self._loss = losses.CombinedLoss(
             config.losses, job.temperature, noise, job.own.losses
@@ -85,7 +88,20 @@ class Descent:
             or getattr(self._job.model, 'ranks_untrained', False),
         )
         self._take_weights()
+        self.learned = state.best_epoch >= 0 or self._job.start is not None
         return {'train_curve': state.curve, 'best_epoch': state.best_epoch}
+
+    def unseen(self, drawn: boosting.Drawn) -> Iterator[np.ndarray]:
+        """Yields the scores of what it has not learned from, by graph.
+
+        Args:
+            drawn: configurations of training graphs; none, if it has `learned`.
+        """
+        job = self._job
+        if drawn:
+            whole = job.model_scores(job.graphs['train'], np.array([*drawn]))
+            yield from (s[c] for s, c in zip(whole, drawn.values()))
+        yield from job.chosen_scores(job.validated)()
 
     def _new_model(self, kwargs: Mapping[str, Any]) -> tf.keras.Model:
         job, config = self._job, self._job.config
@@ -120,13 +136,13 @@ class Descent:
             return validate
 
         def agreed():
-            found = [math.nan] * 3
+            found = [math.nan] * 4
             if devices.is_chief:
                 self._take_weights()
                 measured = dataclasses.astuple(validate())
                 found = [math.nan if value is None else value for value in measured]
-            told = devices.agree(found)
-            return loop.Validation(*(None if math.isnan(x) else x for x in told))
+            told = [None if math.isnan(x) else x for x in devices.agree(found)]
+            return loop.Validation(*told[:3], error=told[3] or 0.0)
 
         return agreed
 
@@ -162,18 +178,14 @@ class Descent:
         more than an epoch's progress.  Here it is over up to
         --validation_configs of each, the same ones every time.
         """
-        job, config = self._job, self._job.config
-        store = job.stores['valid']
-        count = store.num_graphs if store.has_runtimes else 0
-        if config.validate_batches >= 0:
-            count = min(count, config.validate_batches * self._batch)
-        rng = np.random.default_rng([config.seed, 2**32 - 1])
-        chosen = [
-            rng.permutation(configs)[: config.validation_configs]
-            for configs in store.config_counts[:count]
-        ]
+        job, store, chosen = self._job, self._job.stores['valid'], self._job.validated
         labels = [job.labels(store, n)[some] for n, some in enumerate(chosen)]
         score = job.chosen_scores(chosen)
+        error = 0.0
+        if job.chosen_by_tau and chosen:
+            kinds = [job.configurations(store, n)[c] for n, c in enumerate(chosen)]
+            errors = [metrics.tau_error(len(np.unique(kind))) for kind in kinds]
+            error = float(np.linalg.norm(errors) / len(errors))
 
         def validate():
             if not chosen:
@@ -184,9 +196,8 @@ class Descent:
             if job.chosen_by_tau:
                 taus = np.nan_to_num([metrics.kendall_tau(*p) for p in pairs])
                 tau = float(np.mean(taus))
-            return loop.Validation(
-                self._loss_of(pairs), float(correct / total) if total else None, tau
-            )
+            opa = float(correct / total) if total else None
+            return loop.Validation(self._loss_of(pairs), opa, tau, error)
 
         return validate
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import hashlib
 import tempfile
 from typing import Iterator
 
@@ -67,6 +68,13 @@ class Layouts(task.Task):
     def configurations(self, store, number):
         """Numbers of different configurations, as they were packed."""
         return store.part('config_group', number)
+
+    def sameness(self, store, number):
+        """A hash of opcodes, edges and configurable nodes."""
+        digest = hashlib.sha256()
+        for name in ('node_opcode', 'edge_index', 'node_config_ids'):
+            digest.update(np.asarray(store.part(name, number), np.int64).tobytes())
+        return digest.hexdigest()[:16]
 
 
 def _subset(program: graphs_lib.Program, configs: np.ndarray) -> graphs_lib.Program:

@@ -19,6 +19,7 @@ from baselines.data import variants
 from baselines.data.packed import splits
 from baselines.features import normalizer as normalizer_lib
 from baselines.ranking import report
+from baselines.tasks import choosing
 from baselines.tasks import spread
 from baselines.tasks import task
 from baselines.training import runs
@@ -148,11 +149,14 @@ class Predictor(task.Task):
             stored = stored_scaling(run)
         self.normalizer, self.num_ops = stored or self._fitted_scaling()
         kwargs = config_lib.model_kwargs(args.get('model_kwargs_json') or '{}')
-        if args['model'] == trees_lib.NAME or args.get('trees') is True:
+        self.members = choosing.members(run)
+        if isinstance(run.info.get('programs'), list):
+            self.programs = [str(program) for program in run.info['programs']]
+        if 'trees' in self.members:
             trees_lib.check_installed(run.model_dir)
             self.trees = trees_lib.Trees()
             runs.read_part(run, self.trees)
-        if args['model'] == trees_lib.NAME:
+        if 'model' not in self.members and self.programs is None:
             return
         with weights.limited(run.model_dir, kwargs):
             self.model = self.make_model(

@@ -9,6 +9,7 @@ from baselines.features import normalizer as normalizer_lib
 from baselines.tasks import prediction
 from baselines.training import runs
 from baselines.training import trees
+from baselines.training import weights
 
 # What decides about the shapes of weights, or what they mean.
 _ALIKE = (
@@ -68,6 +69,10 @@ def read(config: Any, train: splits.PackedSplit, num_ops: int) -> Start:
                 raise ValueError(
                     f'{where} has --{name}={stored}, not {wanted}; pass the same'
                 )
+    if not weights.is_there(run.model_dir):
+        raise ValueError(
+            f'{where} scores with {trees.NAME} alone, which have no weights'
+        )
     scaling = prediction.stored_scaling(run)
     if scaling is None:
         raise ValueError(f'{where} holds no normaliser: this code did not make it')

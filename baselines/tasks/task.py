@@ -4,7 +4,17 @@ import abc
 import contextlib
 import importlib
 import types
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence
+from typing import (
+    Any,
+    Callable,
+    Collection,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Optional,
+    Sequence,
+)
 
 import numpy as np
 import tensorflow as tf
@@ -19,6 +29,7 @@ from baselines.ranking import metrics
 from baselines.ranking import report
 from baselines.ranking import submission
 from baselines.tasks import boosting
+from baselines.tasks import choosing
 from baselines.tasks import opening
 from baselines.training import runs
 from baselines.training import trees as trees_lib
@@ -41,6 +52,9 @@ class Task(abc.ABC):
         normalizer: what features are scaled by.
         model: the graph model that scores; None where trees do alone.
         trees: that score, alone or beside a graph model.
+        members: who has a say where there are both.
+        programs: the `sameness` of those of which that is known; of others the graph
+            model scores alone.  None: of all.
         scores_once: whether the process ends when it has scored, so that a few small
             graphs are not worth compiling for.
     """
@@ -58,6 +72,8 @@ class Task(abc.ABC):
     normalizer: normalizer_lib.Normalizer
     model: Optional[tf.keras.Model] = None
     trees: Optional[trees_lib.Trees] = None
+    members: choosing.Members = choosing.CHOICES[-1]
+    programs: Optional[Collection[str]] = None
     scores_once = False
 
     def open_whole(self, split: str) -> splits.PackedSplit:
@@ -127,15 +143,33 @@ class Task(abc.ABC):
             graphs: from `scaled`.
             numbers: int64, of the graphs, ascending; None for all.
         """
-        members = []
+        parts = []
         if self.model is not None:
-            members.append(self.model_scores(graphs, numbers))
+            parts.append(self.model_scores(graphs, numbers))
         if self.trees is not None:
             table = self.table(graphs.store, self.trees.used)
-            members.append(boosting.scores(self.trees, table, numbers))
-        if len(members) == 1:
-            return members[0]
-        return (ensembles.average(each, by='standard') for each in zip(*members))
+            parts.append(boosting.scores(self.trees, table, numbers))
+        if len(parts) == 1:
+            return parts[0]
+        every = range(graphs.store.num_graphs) if numbers is None else numbers
+        return (self._together(graphs.store, *each) for each in zip(every, zip(*parts)))
+
+    def _together(
+        self, store: splits.PackedSplit, number: int, parts: Sequence[np.ndarray]
+    ) -> np.ndarray:
+        """The mean of who has a say in a graph's scores."""
+        members = self.members
+        if (
+            self.programs is not None
+            and self.sameness(store, number) not in self.programs
+        ):
+            members = choosing.CHOICES[0]
+        some = [s for s, name in zip(parts, choosing.CHOICES[-1]) if name in members]
+        return ensembles.average(some, by='standard')
+
+    def sameness(self, store: splits.PackedSplit, number: int) -> str:
+        """What is equal for the same graph, whatever its name; '': unknown."""
+        return ''
 
     def parts(self) -> Sequence[runs.Part]:
         """What of a run is no SavedModel."""

@@ -4,6 +4,7 @@ import abc
 import contextlib
 import dataclasses
 import datetime
+import functools
 import math
 import os
 import platform
@@ -26,6 +27,7 @@ from baselines.features import normalizer as normalizer_lib
 from baselines.ranking import report
 from baselines.ranking import submission
 from baselines.tasks import boosting
+from baselines.tasks import choosing
 from baselines.tasks import descent
 from baselines.tasks import resuming
 from baselines.tasks import starting
@@ -195,6 +197,8 @@ class Training(task.Task):
                 found = {**learner.fit(unfinished, ended), **found}
             if not chief:
                 return None
+            if len(self.learners) > 1 and self.chosen_by_tau:
+                found.update(self._choose())
             info = {**found, **self._finish()}
         if events:
             settings = config_lib.to_json(self.config)
@@ -257,6 +261,60 @@ class Training(task.Task):
         return math.nan
 
     # What does not.
+
+    @functools.cached_property
+    def validated(self) -> List[np.ndarray]:
+        """Configurations of the first graphs to validate on, drawn once for all."""
+        store, config = self.stores['valid'], self.config
+        count = store.num_graphs if store.has_runtimes else 0
+        if config.validate_batches >= 0:
+            batch = min(config.batch, len(self.chosen))
+            count = min(count, config.validate_batches * batch)
+        rng = np.random.default_rng([config.seed, 2**32 - 1])
+        return [
+            rng.permutation(configs)[: config.validation_configs]
+            for configs in store.config_counts[:count]
+        ]
+
+    def _choose(self) -> Dict[str, Any]:
+        """Lets score who ranks best what none has learned from; the others are left.
+
+        A graph model that has kept to what it began with is compared on the training
+        split, too, where trees were grown in folds.  These know nothing of programs but
+        those that they were grown on: of others the graph model scores alone.
+
+        Returns:
+            What the run file says of it.
+        """
+        model, trees = self.learners
+        drawn = {} if model.learned else trees.drawn
+        parts = [('train', drawn.items()), ('valid', enumerate(self.validated))]
+        labels = [
+            self.labels(self.stores[split], graph)[some]
+            for split, part in parts
+            for graph, some in part
+        ]
+        if not labels:
+            return {}
+        scores = {
+            'model': list(model.unseen(drawn)),
+            'trees': list(trees.unseen(drawn)),
+        }
+        taus = choosing.taus(scores, labels)
+        best = max(taus, key=taus.get)
+        found: Dict[str, Any] = {'members': list(best)}
+        self.members = best
+        if 'trees' not in best:
+            self.trees = None
+        elif trees.drawn:
+            store = self.stores['train']
+            self.programs = {self.sameness(store, graph) for graph in trees.drawn}
+            found['programs'] = sorted(self.programs)
+        elif 'model' not in best:
+            self.model = None
+        figures = (f'{" and ".join(each)} {tau:.3f}' for each, tau in taus.items())
+        print(f'validation tau: {", ".join(figures)}; scoring: {" and ".join(best)}')
+        return found
 
     def _finish(self) -> Dict[str, Any]:
         """Measures validation and ranks test; returns what the run file says."""

@@ -210,11 +210,13 @@ class Validation:
         opa: ordered-pair accuracy.
         tau: Kendall's tau; where it is given it chooses the best epoch, and
             otherwise OPA does.
+        error: the standard error of that score by chance.
     """
 
     loss: Optional[float]
     opa: Optional[float]
     tau: Optional[float] = None
+    error: float = 0.0
 
     @property
     def score(self) -> Optional[float]:
@@ -253,7 +255,7 @@ def fit(
         patience_steps: fewest steps without a better score before it stops; an
             epoch of few graphs is short.
         known: the first weights mean something: they are measured, too, and kept
-            if no epoch is better.
+            if no epoch is better by more than the error of a score.
 
     Returns:
         The state; the model has the weights of the best epoch.
@@ -275,7 +277,8 @@ def fit(
                 found = validate()
                 # Without a validation score every epoch counts as better than the
                 # last.
-                better = found.score is None or found.score > state.best_score
+                beaten = state.best_score + found.error * (state.best_epoch < 0)
+                better = found.score is None or found.score > beaten
                 if better:
                     state.best_weights = trainer.model.get_weights()
             ended = time.monotonic()

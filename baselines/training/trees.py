@@ -14,6 +14,7 @@ LightGBM sees it.  Nothing is ever unpickled.
 import dataclasses
 import hashlib
 import importlib.util
+import itertools
 import math
 import os
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
@@ -253,6 +254,17 @@ class Trees:
         self.used = [self.names[column] for column in used]
         small = text.renumbered(place, self.used)
         self._booster = lightgbm.Booster(model_str=small.write())
+
+
+def mean(members: Sequence[Trees]) -> Trees:
+    """Trees that predict the mean of what others do, which have the same columns."""
+    texts = [_Text.parse(each._text) for each in members]
+    for tree in itertools.chain(*(text.trees for text in texts)):
+        values = (float(value) / len(texts) for value in tree['leaf_value'])
+        tree['leaf_value'] = [repr(value) for value in values]
+    found = Trees(options=members[0].options)
+    found._set(_Text(sum((text.trees for text in texts), []), texts[0].names))
+    return found
 
 
 class _Text:

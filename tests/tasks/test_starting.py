@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from baselines import config
+from baselines.finished import run_files
 from baselines.tasks import predict
 from baselines.tasks import prediction
 from baselines.tasks import starting
 from baselines.training import runs
+from baselines.training import weights
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
 
@@ -101,6 +103,13 @@ def test_trees_are_refused():
     settings = config.LayoutConfig(model='Trees', init_from='latest')
     with pytest.raises(ValueError, match='Trees have no weights to start from'):
         starting.read(settings, None, 1)
+
+
+def test_a_run_of_which_trees_alone_score_is_refused(source, root, monkeypatch):
+    monkeypatch.setattr(weights, 'is_there', lambda model_dir: False)
+    monkeypatch.setattr(runs, 'load', lambda name: run_files.read(str(source)))
+    with pytest.raises(ValueError, match='scores with Trees alone, which have no'):
+        layout_runs.train(root, init_from=str(source), **_RESNET)
 
 
 def test_a_run_without_a_normaliser_is_refused(source, root, tmp_path, monkeypatch):

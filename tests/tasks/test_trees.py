@@ -5,6 +5,7 @@ import importlib.util
 import json
 import pathlib
 import shutil
+import types
 
 import numpy as np
 import pytest
@@ -12,7 +13,9 @@ import pytest
 from baselines import config
 from baselines import recipes
 from baselines.layout import flat
+from baselines.ranking import ensembles
 from baselines.tasks import boosting
+from baselines.tasks import choosing
 from baselines.tasks import predict
 from baselines.tasks import prediction
 from baselines.training import runs
@@ -178,6 +181,97 @@ def test_layouts(tmp_path):
     names = (model_dir / 'trees.txt').read_text().split('feature_names=')[1]
     assert names.splitlines()[0].split() == list(flat.NAMES)
     assert _predicted(tmp_path, model_dir) == finished_runs.csv_of(model_dir)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('best', choosing.CHOICES[:2])
+def test_of_layouts_those_score_who_rank_unseen_ones_best(tmp_path, monkeypatch, best):
+    layout_runs.write_splits(tmp_path / 'data' / 'xla' / 'random')
+    measured = []
+
+    def taus(scores, labels):
+        assert all(
+            [len(s) for s in scores[name]] == [len(y) for y in labels]
+            for name in ('model', 'trees')
+        )
+        measured.append(len(labels))
+        return {each: float(each == best) for each in choosing.CHOICES}
+
+    monkeypatch.setattr(choosing, 'taus', taus)
+    model_dir, printed = layout_runs.train(tmp_path, trees=True, epochs=1)
+    assert f'scoring: {" and ".join(best)}' in printed
+    assert measured == [4]  # a ResModel has learned from the training split
+    # They are programs to train on, too: the model is kept for others.
+    listed = set(processes.listing(model_dir)) & {'saved_model.pb', 'trees.txt'}
+    assert listed == {'saved_model.pb', *['trees.txt'] * ('trees' in best)}
+    assert _predicted(tmp_path, model_dir) == finished_runs.csv_of(model_dir)
+
+    def scored(split):
+        data = prediction.DataOptions(cache_dir=str(tmp_path / 'cache'))
+        found = predict.load_predictor(str(model_dir), data)
+        assert found.members == best
+        store = found.open_split(split)
+        table = found.trees and found.table(store, found.trees.used)
+        graphs = found.scaled(store)
+        first = {'model': next(found.model_scores(graphs))}
+        if table:
+            first['trees'] = next(boosting.scores(found.trees, table))
+        return next(found.score(store)), first
+
+    for split, members in (('train', best), ('test', ('model',))):
+        mean, first = scored(split)
+        wanted = ensembles.average([first[name] for name in members], by='standard')
+        np.testing.assert_allclose(ensembles.standard(mean), ensembles.standard(wanted))
+
+
+def test_who_scores():
+    def members(model, stored, **args):
+        info = {'args': {'model': model, **args}, 'members': stored}
+        return choosing.members(runs.Run('', info))
+
+    assert members('Trees', None) == ('trees',)
+    assert members('ResModel', None) == ('model',)
+    assert members('ResModel', None, trees=True) == ('model', 'trees')
+    assert members('ResModel', ['trees'], trees=True) == ('trees',)
+    assert members('ResModel', [{}], trees=True) == ('model', 'trees')
+
+
+def test_tau_of_each_choice():
+    labels = [np.array([1, 2, 3, 4]), np.array([1, 2])]
+    scores = {
+        'model': [np.array([1.0, 2.0, 4.0, 3.0]), np.array([2.0, 1.0])],
+        'trees': [np.array([5.0, 5.0, 5.0, 5.0]), np.array([1.0, 2.0])],
+    }
+    # Of six pairs one is wrong: tau 2/3; all of two: -1.  Equal scores count 0.
+    wanted = [(4 * 2 / 3 - 2) / 6, (0 + 2) / 6, (4 * 2 / 3 + 0) / 6]
+    assert choosing.taus(scores, labels) == pytest.approx(
+        dict(zip(choosing.CHOICES, wanted))
+    )
+
+
+def _folds(train, valid, kinds):
+    """Folds of two training graphs, of whose configurations 0 to 5 were drawn."""
+    job = types.SimpleNamespace(
+        stores={
+            'train': types.SimpleNamespace(graph_ids=train),
+            'valid': types.SimpleNamespace(graph_ids=valid),
+        },
+        configurations=lambda store, graph: kinds,
+    )
+    some = boosting.Boosting(job, trees_lib.Options())
+    drawn = {graph: np.arange(6) for graph in range(2)}
+    return some._folds(np.random.default_rng(0), drawn)
+
+
+def test_equal_configurations_of_a_program_are_in_one_fold():
+    kinds = np.array([0, 1, 0, 2, 2, 0])
+    folds = _folds(['a', 'b'], ['b'], kinds)
+    # Six different ones of two programs: two in each fold at least.
+    assert sorted(np.unique(folds)) == [0, 1, 2]
+    for part in (folds[:6], folds[6:]):
+        assert len(set(part[[0, 2, 5]])) == len(set(part[[3, 4]])) == 1
+    assert _folds(['a', 'b'], ['c'], kinds) is None
+    assert _folds(['a', 'b'], ['b'], None) is None
 
 
 class _Table:
