@@ -83,8 +83,9 @@ class _Config(Optimisation):
     models_file: str = ''
     """A models.py of yours, whose models are added to ours; its code is run."""
     trees: bool = False
-    """Also grow gradient-boosted trees, and score with the mean of both
-    (docs/models.md); needs LightGBM: pip install -e .[trees]."""
+    """Also grow gradient-boosted trees, and score with the mean of both, of layouts
+    with what validation prefers (docs/models.md); needs LightGBM:
+    pip install -e .[trees]."""
     init_from: str = ''
     """Start from the weights of another run of the same model, and keep that run's
     scaling of features; named as in --dir."""
