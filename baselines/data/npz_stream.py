@@ -70,21 +70,30 @@ def open_array(path: str, key: str, max_bytes: int) -> Iterator[StreamedArray]:
                     raise EOFError(f'{key} ends early')
                 return content
 
-        blocks = _blocks(shape, dtype, read)
-        if fortran and math.prod(shape):
-            blocks = _whole(f'{path}: {key}', shape, dtype, read)
         # Closed before the file is, as a thread reads ahead.
-        with contextlib.closing(blocks):
+        place, order = f'{path}: {key}', 'F' if fortran else 'C'
+        with contextlib.closing(_blocks(place, shape, order, dtype, read)) as blocks:
             yield StreamedArray(shape, dtype, blocks)
 
 
 def _blocks(
-    shape: Tuple[int, ...], dtype: np.dtype, read: Callable[[int], bytes]
+    place: str,
+    shape: Tuple[int, ...],
+    order: str,
+    dtype: np.dtype,
+    read: Callable[[int], bytes],
 ) -> Iterator[np.ndarray]:
     row_bytes = math.prod(shape[1:]) * dtype.itemsize
     if not row_bytes or not shape[0]:
         return
-    rows = max(1, _BLOCK_BYTES // row_bytes)
+    rows, size = max(1, _BLOCK_BYTES // row_bytes), shape[0] * row_bytes
+    if order == 'F':
+        rows = shape[0]
+        if size > _FORTRAN_BYTES:
+            raise npz.FieldError(
+                f'{place} is in Fortran order and, with {size:,} bytes, too large '
+                'for that; save it again with numpy.ascontiguousarray'
+            )
     counts = [min(rows, shape[0] - start) for start in range(0, shape[0], rows)]
     with futures.ThreadPoolExecutor(1) as pool:
         upcoming = pool.submit(read, counts[0] * row_bytes)
@@ -92,16 +101,5 @@ def _blocks(
             content = upcoming.result()
             if following:
                 upcoming = pool.submit(read, following * row_bytes)
-            yield np.frombuffer(content, dtype).reshape(count, *shape[1:])
-
-
-def _whole(
-    place: str, shape: Tuple[int, ...], dtype: np.dtype, read: Callable[[int], bytes]
-) -> Iterator[np.ndarray]:
-    size = math.prod(shape) * dtype.itemsize
-    if size > _FORTRAN_BYTES:
-        raise npz.FieldError(
-            f'{place} is in Fortran order and, with {size:,} bytes, too large for '
-            'that; save it again with numpy.ascontiguousarray'
-        )
-    yield np.frombuffer(read(size), dtype).reshape(shape, order='F')
+            block = np.frombuffer(content, dtype)
+            yield block.reshape((count, *shape[1:]), order=order)

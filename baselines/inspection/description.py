@@ -84,16 +84,13 @@ def duplicates(content: contents.Content) -> Tuple[int, int, Optional[float]]:
         the largest ratio of runtimes between equal ones (None if not known).
     """
     first = structural_hash.first_equal(content.config_rows)
-    groups = np.unique(first, return_inverse=True)[1]
-    distinct = int(groups.max()) + 1
-    repeated = len(groups) - distinct
+    _, groups, sizes = np.unique(first, return_inverse=True, return_counts=True)
+    distinct, repeated = len(sizes), len(groups) - len(sizes)
     if not repeated or not content.runtimes.all():
         return distinct, repeated, None
-    fastest = np.full(distinct, np.iinfo(np.int64).max)
-    slowest = np.zeros(distinct, np.int64)
-    np.minimum.at(fastest, groups, content.runtimes)
-    np.maximum.at(slowest, groups, content.runtimes)
-    return distinct, repeated, float((slowest / fastest).max())
+    ordered = content.runtimes[np.lexsort((content.runtimes, groups))]
+    ends = np.cumsum(sizes)
+    return distinct, repeated, float((ordered[ends - 1] / ordered[ends - sizes]).max())
 
 
 def _histogram(names: Sequence[str]) -> List[str]:
