@@ -10,7 +10,7 @@ is drawn evenly from graphs is drawn unevenly from families.
 """
 
 import re
-from typing import Sequence
+from typing import List, Sequence
 
 import numpy as np
 
@@ -85,14 +85,9 @@ def epoch_order(
     # Rounded at random, so that each is right on average and all add up to n.
     ends = np.floor(ends[:-1] + rng.random()).astype(np.int64)
     drawn = np.diff(ends, prepend=0, append=len(names))
-    order = [
-        _rounds(rng, np.flatnonzero(members == number), count)
-        for number, count in enumerate(drawn)
-    ]
+    order: List[np.ndarray] = []
+    for number, count in enumerate(drawn):
+        graphs = np.flatnonzero(members == number)
+        whole, rest = divmod(int(count), len(graphs))
+        order += [np.tile(graphs, whole), rng.permutation(graphs)[:rest]]
     return rng.permutation(np.concatenate(order))
-
-
-def _rounds(rng: np.random.Generator, graphs: np.ndarray, count: int) -> np.ndarray:
-    """Returns `count` of some graphs: all as often as possible, then a few."""
-    whole, rest = divmod(int(count), len(graphs))
-    return np.concatenate([np.tile(graphs, whole), rng.permutation(graphs)[:rest]])

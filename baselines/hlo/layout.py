@@ -70,7 +70,14 @@ def extract_configs(
             raise ValueError(
                 f'run {index} took {runs.time_of(run)} ns; a usable run takes time'
             )
-        _check_run(index, run, len(ids))
+        if not run.module_config.HasField('layout_config'):
+            raise ValueError(f'run {index} has no layout configuration')
+        count = len(run.module_config.layout_config.nodes)
+        if count != len(ids):
+            raise ValueError(
+                f'run {index} has layouts of {count} nodes, but '
+                f'config_index_to_node has {len(ids)}'
+            )
     return LayoutConfigs(
         node_config_ids=ids.astype(np.int64),
         node_config_feat=_features([run for _, run in usable], len(ids)),
@@ -85,17 +92,6 @@ def _why_dropped(run: Any, measured: bool) -> Optional[str]:
     if run.error:
         return 'error'
     return 'without profile' if measured and not run.HasField('profile') else None
-
-
-def _check_run(index: int, run: Any, num_configurable: int) -> None:
-    if not run.module_config.HasField('layout_config'):
-        raise ValueError(f'run {index} has no layout configuration')
-    count = len(run.module_config.layout_config.nodes)
-    if count != num_configurable:
-        raise ValueError(
-            f'run {index} has layouts of {count} nodes, but '
-            f'config_index_to_node has {num_configurable}'
-        )
 
 
 def _features(runs: List[Any], num_configurable: int) -> np.ndarray:

@@ -45,20 +45,16 @@ def list_files(folder: str, suffix: str, limit: Optional[int] = None) -> Listing
     names = sorted(
         name for name in os.listdir(folder) if name.endswith(suffix) and name[0] != '.'
     )
-    states = ((name, _state(os.path.join(folder, name))) for name in names)
-    listed = (
-        (name, state.st_size, state.st_mtime_ns)
-        for name, state in states
-        if not stat.S_ISDIR(state.st_mode)
-    )
-    return list(itertools.islice(listed, limit))
 
+    def entries() -> Iterator[Tuple[str, int, int]]:
+        for name in names:
+            path = os.path.join(folder, name)
+            # A link to nothing is listed: reading it will say so.
+            state = os.stat(path) if os.path.exists(path) else os.lstat(path)
+            if not stat.S_ISDIR(state.st_mode):
+                yield name, state.st_size, state.st_mtime_ns
 
-def _state(path: str) -> os.stat_result:
-    try:
-        return os.stat(path)
-    except OSError:  # a link to nothing: reading it will say so
-        return os.lstat(path)
+    return list(itertools.islice(entries(), limit))
 
 
 def open_or_build(

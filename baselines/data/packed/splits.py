@@ -77,9 +77,9 @@ class PackedSplit:
             setattr(self, name, np.asarray(arrays[name]))
         self.graph_ids: List[str] = manifest['graph_ids']
         self.pad: int = manifest['pad']
-        self.feature_names = _as_tuple(manifest['feature_names'])
-        names = manifest.get('config_feature_names')  # of tiles alone
-        self.config_feature_names = _as_tuple(names)
+        names, of_configs = map(manifest.get, ('feature_names', 'config_feature_names'))
+        self.feature_names: Optional[Tuple[str, ...]] = names and tuple(names)
+        self.config_feature_names = of_configs and tuple(of_configs)  # of tiles alone
         self.has_runtimes: bool = manifest['has_runtimes']
         self.skipped = [tuple(entry) for entry in manifest['skipped']]
         self.fingerprint: str = manifest['fingerprint']
@@ -186,11 +186,6 @@ class PackedSplit:
     def with_at_least(self, min_configs: int) -> np.ndarray:
         """Returns int64 indices of graphs with so many configurations."""
         return np.flatnonzero(self.config_counts >= min_configs)
-
-
-def _as_tuple(names: Optional[List[str]]) -> Optional[Tuple[str, ...]]:
-    """Returns a manifest's list as tuple; None stays None."""
-    return None if names is None else tuple(names)
 
 
 def _list_split(split_dir: str, kind: Any, limit: Optional[int]) -> cache.Listing:
