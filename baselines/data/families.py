@@ -9,6 +9,7 @@ Collections hold many variants of some architectures and one of others, so what
 is drawn evenly from graphs is drawn unevenly from families.
 """
 
+import itertools
 import re
 from typing import List, Sequence
 
@@ -50,11 +51,8 @@ def family(program: str) -> str:
         tf2_bert_pretrain                tf_bert_pretrain
     """
     first, *others = re.split(r'[_.]', program)
-    words = [re.match(r'\D*', first).group()]
-    for word in others:
-        if re.search(r'\d', word):
-            break
-        words.append(word)
+    whole = itertools.takewhile(lambda word: not re.search(r'\d', word), others)
+    words = [re.match(r'\D*', first).group(), *whole]
     kept = [word for word in words if word and word not in _SIZES]
     return '_'.join(kept) or program
 

@@ -35,18 +35,17 @@ def find_edges(module: Any, instructions: Sequence[Any], ids: np.ndarray) -> Edg
     """
     operand_ids = gather.lists(instructions, 'operand_ids')
     called_ids = gather.lists(instructions, 'called_computation_ids')
-    nodes = _Lookup(ids)
-    operands = nodes.rows(operand_ids.flat)
+    operands = _positions(ids, operand_ids.flat)
     consumers = operand_ids.row_numbers()
     callers = called_ids.row_numbers()
     check = functools.partial(_check, module)
     missing = ' is not in the module'
     check(consumers, operands < 0, operand_ids.flat, 'operand id {}' + missing)
-    computations = _Lookup(gather.scalars(module.computations, 'id'))
-    called = computations.rows(called_ids.flat)
+    computations = gather.scalars(module.computations, 'id')
+    called = _positions(computations, called_ids.flat)
     check(callers, called < 0, called_ids.flat, 'called computation id {}' + missing)
     root_ids = gather.scalars(module.computations, 'root_id')[called]
-    roots = nodes.rows(root_ids)
+    roots = _positions(ids, root_ids)
     message = 'the called computation has root id {}, which' + missing
     check(callers, roots < 0, root_ids, message)
 
@@ -71,21 +70,11 @@ def find_edges(module: Any, instructions: Sequence[Any], ids: np.ndarray) -> Edg
     )
 
 
-class _Lookup:
-    """Positions of ids int64 [n]; a repeated id has its last position."""
-
-    def __init__(self, ids: np.ndarray):
-        self._order = np.argsort(ids, kind='stable')
-        self._sorted = ids[self._order]
-
-    def rows(self, ids: np.ndarray) -> np.ndarray:
-        """Returns the position of each id, -1 for an unknown one."""
-        last = np.searchsorted(self._sorted, ids, side='right') - 1
-        known = last >= 0
-        known[known] = self._sorted[last[known]] == ids[known]
-        out = np.full(len(ids), -1, np.int64)
-        out[known] = self._order[last[known]]
-        return out
+def _positions(ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Where the wanted are among ids int64 [n]; the last if repeated, -1 if not."""
+    order = np.argsort(ids, kind='stable')
+    found = order[np.searchsorted(ids[order], wanted, side='right') - 1]
+    return np.where(ids[found] == wanted, found, -1)
 
 
 def _check(module, nodes, wrong, values, message: str) -> None:

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import itertools
 from typing import Any, List, Mapping, Sequence, Tuple
 
 import numpy as np
@@ -108,11 +109,7 @@ def node_splits(names: Sequence[str], sizes: Sequence[int]) -> np.ndarray:
     From the computations' names and numbers of instructions; int64 [s],
     non-decreasing: an empty marked computation repeats a value.
     """
-    splits, total = [0], 0
-    for name, size in zip(names, sizes):
-        total += size
-        if any(mark in name for mark in _SEGMENT_MARKS):
-            splits.append(total)
-    if splits[-1] < total:
-        splits.append(total)
-    return np.array(splits, np.int64)
+    total = sum(sizes)
+    marked = [any(mark in name for mark in _SEGMENT_MARKS) for name in names]
+    splits = [0, *itertools.compress(itertools.accumulate(sizes), marked)]
+    return np.array(splits + [total] * (splits[-1] < total), np.int64)

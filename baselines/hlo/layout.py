@@ -108,10 +108,8 @@ def _features(runs: List[Any], num_configurable: int) -> np.ndarray:
     rows: List[List[int]] = []
     for index, run in enumerate(runs):
         for column, node in enumerate(run.module_config.layout_config.nodes):
-            key = node.SerializeToString()
-            code = known.get(key)
-            if code is None:
-                code = known[key] = len(rows)
+            code = known.setdefault(node.SerializeToString(), len(known))
+            if code == len(rows):
                 rows.append(_row(node, index, column))
             codes[index, column] = code
     return np.array(rows, np.int32).astype(np.float32)[codes]

@@ -57,11 +57,10 @@ class Ragged:
         Returns:
             int64 [n, width].
         """
-        out = np.full((len(self.lengths), width), pad, np.int64)
-        starts = self.starts
-        for column in range(width):
-            present = self.lengths > column
-            out[present, column] = self.flat[starts[present] + column]
+        columns = np.arange(width)
+        present = columns < self.lengths[:, None]
+        out = np.full(present.shape, pad, np.int64)
+        out[present] = self.flat[(self.starts[:, None] + columns)[present]]
         return out
 
     def sums(self) -> np.ndarray:
