@@ -324,15 +324,13 @@ def _check_range(path, key, array, field, lengths) -> None:
         return
     if isinstance(high, str):
         high = lengths[high][0] - 1
-    outside = [v for v in (int(array.min()), int(array.max())) if not low <= v <= high]
-    if not outside:
-        return
-    value = outside[0]
-    row = int(np.argwhere(array == value)[0][0]) if array.ndim else 0
-    raise FieldError(
-        f'{path}: {key} has {value} in row {row}, allowed is {low} to {high}'
-        f'{field.why and ": " + field.why}'
-    )
+    for value in (int(array.min()), int(array.max())):
+        if not low <= value <= high:
+            row = int(np.argwhere(array == value)[0][0]) if array.ndim else 0
+            raise FieldError(
+                f'{path}: {key} has {value} in row {row}, allowed is {low} to {high}'
+                f'{field.why and ": " + field.why}'
+            )
 
 
 def _converted(path, key, array, dtype) -> np.ndarray:

@@ -93,17 +93,15 @@ class Plan:
 
     def combiner(self) -> Optional[str]:
         """Returns how partial results of the reduction go together, if at all."""
-        if self.reduction is None:
+        if self.reduction is None or self.reduction.opcode == 'reduce-window':
             return None
         opcode = 'add'
         if self.reduction.opcode == 'reduce':
             [number] = self.reduction.called_computation_ids
             body = next(c for c in self.module.computations if c.id == number)
             opcode = kernels.root_of(body).opcode
-            if len(body.instructions) != 3:
+            if len(body.instructions) != 3 or opcode not in _NEUTRAL:
                 return None
-        if self.reduction.opcode == 'reduce-window' or opcode not in _NEUTRAL:
-            return None
         return opcode if self.neutral(opcode) is not None else None
 
     def neutral(self, opcode: str) -> Optional[float]:
@@ -229,9 +227,8 @@ class _Tiler:
     def _note(self, operand, region) -> None:
         """Remembers the largest tile of a parameter."""
         sizes = tuple(extents.sizes_of(region))
-        before = self._taken.get(operand.id)
-        if before is None or math.prod(sizes) > math.prod(before):
-            self._taken[operand.id] = sizes
+        before = self._taken.get(operand.id, sizes)
+        self._taken[operand.id] = max(before, sizes, key=math.prod)
 
     def _step(self, scope, value, region, reduced=None, start=None) -> Any:
         """Adds an operation on parts of its operands.
