@@ -56,18 +56,18 @@ def find_files(patterns: List[str]) -> List[str]:
     found = []
     for pattern in patterns:
         path = files.expand(pattern)
-        matches, missing = [path], 'no such file'
         if os.path.isdir(path):
             inside = os.path.join(glob.escape(path), '**', '*.pb')
-            matches, missing = (
-                glob.glob(inside, recursive=True),
-                'has no *.pb files in it',
-            )
-        elif not os.path.exists(path):
-            matches = glob.glob(path, recursive=True)
-        if not matches:
-            raise ValueError(f'{path}: {missing}')
-        found += sorted(matches)
+            matches = sorted(glob.glob(inside, recursive=True))
+            if not matches:
+                raise ValueError(f'{path}: has no *.pb files in it')
+        elif os.path.exists(path):
+            matches = [path]
+        else:
+            matches = sorted(glob.glob(path, recursive=True))
+            if not matches:
+                raise ValueError(f'{path}: no such file')
+        found += matches
     return list(dict.fromkeys(found))
 
 

@@ -30,7 +30,7 @@ class WorkerError(Exception):
     """A module that XLA cannot compile, or that ended the process."""
 
 
-class _Died(Exception):
+class _Died(WorkerError):
     """The worker is gone; the text says how."""
 
 
@@ -88,7 +88,7 @@ class Session:
         try:
             self._start()
             self._exchange('check', selftest.modules())
-        except (_Died, WorkerError, ValueError) as error:
+        except (WorkerError, ValueError) as error:
             self.restart()
             raise ValueError(str(error)) from error
         return self
@@ -111,10 +111,7 @@ class Session:
         Raises:
             WorkerError: XLA cannot compile it, or ended the process.
         """
-        try:
-            return self._ask('optimise', module=module)
-        except _Died as how:
-            raise WorkerError(str(how)) from how
+        return self._ask('optimise', module=module)
 
     def measure(
         self,
