@@ -45,18 +45,17 @@ def step_of(
 
 def reduced_sizes(value: Any, shapes: Sequence[Any]) -> List[int]:
     """Returns the sizes of what an operation reduces or contracts."""
-    if value.opcode == 'reduce':
-        return [shapes[0].dimensions[d] for d in value.dimensions]
-    if value.opcode == 'dot':
-        numbers = value.dot_dimension_numbers.lhs_contracting_dimensions
-        return [shapes[0].dimensions[d] for d in numbers]
-    if value.opcode == 'convolution':
-        numbers = value.convolution_dimension_numbers
-        sizes = [d.size for d in value.window.dimensions]
-        return [*sizes, shapes[1].dimensions[numbers.kernel_input_feature_dimension]]
+    sizes = [d.size for d in value.window.dimensions]
     if value.opcode == 'reduce-window':
-        return [d.size for d in value.window.dimensions if d.size > 1]
-    return []
+        return [size for size in sizes if size > 1]
+    if value.opcode == 'convolution':
+        inner = value.convolution_dimension_numbers.kernel_input_feature_dimension
+        return [*sizes, shapes[1].dimensions[inner]]
+    dims = {
+        'reduce': value.dimensions,
+        'dot': value.dot_dimension_numbers.lhs_contracting_dimensions,
+    }
+    return [shapes[0].dimensions[d] for d in dims.get(value.opcode, ())]
 
 
 def reducible(value: Any, place: int) -> bool:
@@ -69,15 +68,9 @@ def reducible(value: Any, place: int) -> bool:
 
 def _elementwise(scope, value, shapes, region, reduced) -> extents.Step:
     dims = list(value.shape.dimensions)
-    regions = []
-    for shape in shapes:
-        if list(shape.dimensions) == dims:
-            regions.append(region)
-        elif not shape.dimensions:
-            regions.append(None)
-        else:
-            raise extents.Whole(f'{value.opcode} of different shapes')
-    return extents.Step(regions)
+    if any(list(shape.dimensions) not in (dims, []) for shape in shapes):
+        raise extents.Whole(f'{value.opcode} of different shapes')
+    return extents.Step([region if shape.dimensions else None for shape in shapes])
 
 
 def _broadcast(scope, value, shapes, region, reduced) -> extents.Step:
@@ -85,10 +78,8 @@ def _broadcast(scope, value, shapes, region, reduced) -> extents.Step:
 
 
 def _transpose(scope, value, shapes, region, reduced) -> extents.Step:
-    operand: List[Any] = [None] * len(region)
-    for place, dim in enumerate(value.dimensions):
-        operand[dim] = region[place]
-    return extents.Step([tuple(operand)])
+    places = list(value.dimensions)
+    return extents.Step([tuple(region[places.index(d)] for d in range(len(places)))])
 
 
 def _reverse(scope, value, shapes, region, reduced) -> extents.Step:
@@ -102,17 +93,15 @@ def _reverse(scope, value, shapes, region, reduced) -> extents.Step:
 
 
 def _slice(scope, value, shapes, region, reduced) -> extents.Step:
-    operand, cuts = [], []
+    operand, spans = [], []
     for extent, cut in zip(region, value.slice_dimensions):
-        span = (extent.size - 1) * cut.stride + 1
-        scaled = extent.moved(scope, 'multiply', cut.stride, span)
-        operand.append(scaled.moved(scope, 'add', cut.start, span))
-        cuts.append((span, cut.stride))
+        spans.append((extent.size - 1) * cut.stride + 1)
+        scaled = extent.moved(scope, 'multiply', cut.stride, spans[-1])
+        operand.append(scaled.moved(scope, 'add', cut.start, spans[-1]))
 
     def edit(copy):
-        del copy.slice_dimensions[:]
-        for limit, stride in cuts:
-            copy.slice_dimensions.add(start=0, limit=limit, stride=stride)
+        for cut, span in zip(copy.slice_dimensions, spans):
+            cut.start, cut.limit = 0, span
 
     return extents.Step([tuple(operand)], edit=edit)
 
@@ -137,11 +126,9 @@ def _pad(scope, value, shapes, region, reduced) -> extents.Step:
 
 def _concatenate(scope, value, shapes, region, reduced) -> extents.Step:
     [joined] = value.dimensions
-    regions, total = [], 0
-    for shape in shapes:
-        size = shape.dimensions[joined]
-        total += size
-        regions.append(_with(region, joined, extents.Extent(0, size)))
+    sizes = [shape.dimensions[joined] for shape in shapes]
+    total = sum(sizes)
+    regions = [_with(region, joined, extents.Extent(0, size)) for size in sizes]
     made = extents.sizes_of(_with(region, joined, extents.Extent(0, total)))
     if region[joined].size == total:
         return extents.Step(regions, made)
