@@ -205,8 +205,8 @@ class _RowMajor:
     def __init__(self, module: Any):
         self._module = building.Module('', module)
         self._entry = self._module.computation('entry')
-        self.values: Dict[int, Any] = {}  # as the bytes lie
-        self._shapes: Dict[int, Any] = {}  # as XLA wrote it
+        # Of an id: the value as its bytes lie, and the shape as XLA wrote it.
+        self.values: Dict[int, Tuple[Any, Any]] = {}
 
     def inline(self, fusion: Any, body: Any) -> None:
         """Adds what a fusion computes."""
@@ -214,19 +214,16 @@ class _RowMajor:
             _check(value, inside=True)
             if value.opcode == 'parameter':
                 outer = fusion.operand_ids[value.parameter_number]
-                self.values[value.id] = self.values[outer]
-                self._shapes[value.id] = value.shape
+                self.values[value.id] = self.values[outer][0], value.shape
             else:
                 self.write(value, outside=False)
-        self.values[fusion.id] = self.values[body.root_id]
-        self._shapes[fusion.id] = fusion.shape
+        self.values[fusion.id] = self.values[body.root_id][0], fusion.shape
 
     def write(self, value: Any, outside: bool) -> None:
         """Adds an instruction; one from outside becomes a parameter."""
         sizes = [value.shape.dimensions[d] for d in major_to_minor(value.shape)]
         shape = building.shape_of(value.shape.element_type, sizes)
         small = building.elements(value.shape) <= _MOST_CONSTANT
-        self._shapes[value.id] = value.shape
         if value.opcode == 'constant' and small:
             if not _is_row_major(value.shape):
                 raise Unsupported('constant with a layout')
@@ -236,22 +233,26 @@ class _RowMajor:
             written = self._entry.parameter(shape)
         else:
             written = self._rewrite(value, shape)
-        self.values[value.id] = written
+        self.values[value.id] = written, value.shape
 
     def finish(self, root: Any) -> Any:
         """Returns the module."""
-        root = self.values[root.id]
+        root, _ = self.values[root.id]
         if root.opcode == 'parameter':
             raise Unsupported('nothing to compute')
         return self._module.finish(self._entry, root)
 
     def _rewrite(self, value: Any, shape: Any) -> Any:
-        operands = [self.values[o] for o in value.operand_ids]
-        before = [self._shapes[o] for o in value.operand_ids]
+        operands = [self.values[o][0] for o in value.operand_ids]
+        before = [self.values[o][1] for o in value.operand_ids]
         opcode = value.opcode
         plain = opcode == 'reshape' and all(map(_is_row_major, (value.shape, *before)))
         if plain or opcode == 'bitcast':
-            return self._reshaped(operands[0], shape)
+            if operands[0].shape.element_type != shape.element_type:
+                raise Unsupported('bitcast of types')
+            if list(operands[0].shape.dimensions) == list(shape.dimensions):
+                return operands[0]
+            return self._entry.add('reshape', shape, operands)
         if opcode in ('copy', 'transpose'):
             moved = list(value.dimensions) or list(range(len(shape.dimensions)))
             place = _inverse(major_to_minor(before[0]))
@@ -299,13 +300,6 @@ class _RowMajor:
         result = building.shape_of(shape.element_type, value.shape.dimensions)
         written = self._entry.add(value.opcode, result, logical, like=value)
         return self._transposed(written, major_to_minor(value.shape))
-
-    def _reshaped(self, operand: Any, shape: Any) -> Any:
-        if operand.shape.element_type != shape.element_type:
-            raise Unsupported('bitcast of types')
-        if list(operand.shape.dimensions) == list(shape.dimensions):
-            return operand
-        return self._entry.add('reshape', shape, [operand])
 
     def _transposed(self, operand: Any, order: Sequence[int]) -> Any:
         if list(order) == sorted(order):

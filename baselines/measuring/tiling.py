@@ -91,23 +91,21 @@ class Plan:
         found = [i for i in self.entry.instructions if i.opcode == 'parameter']
         return max(found, key=lambda i: building.num_bytes(i.shape), default=None)
 
-    def combiner(self) -> Optional[str]:
-        """Returns how partial results of the reduction go together, if at all."""
+    def combiner(self) -> Optional[Tuple[str, float]]:
+        """How partial results of the reduction go together, and what they start with.
+
+        None, if they do not.
+        """
         if self.reduction is None or self.reduction.opcode == 'reduce-window':
             return None
         opcode = 'add'
         if self.reduction.opcode == 'reduce':
             [number] = self.reduction.called_computation_ids
             body = next(c for c in self.module.computations if c.id == number)
-            opcode = kernels.root_of(body).opcode
-            if len(body.instructions) != 3 or opcode not in _NEUTRAL:
-                return None
-        return opcode if self.neutral(opcode) is not None else None
-
-    def neutral(self, opcode: str) -> Optional[float]:
-        """Returns what a partial result starts with."""
-        kind = self.reduction.shape.element_type
-        return _NEUTRAL[opcode][0 if kind in building.FLOATS else 1]
+            opcode = kernels.root_of(body).opcode if len(body.instructions) == 3 else ''
+        whole = self.reduction.shape.element_type not in building.FLOATS
+        neutral = _NEUTRAL.get(opcode, (None, None))[whole]
+        return None if neutral is None else (opcode, neutral)
 
     def tileable(self) -> Tuple[List[bool], List[bool]]:
         """Returns along which dimensions the output and the reduction can be tiled.
@@ -318,7 +316,7 @@ class _Tiler:
     def _accumulate(self, scope, value, region) -> Any:
         """Adds a loop over tiles of what `value` reduces."""
         plan, tiles = self._plan, self._tiles.kernel
-        opcode = plan.combiner()
+        opcode, neutral = plan.combiner()
         kind = value.shape.element_type
         shape = building.shape_of(kind, extents.sizes_of(region))
         own = value.opcode == 'reduce'
@@ -331,9 +329,7 @@ class _Tiler:
         def body(inside, counter, carried):
             part = extents.tile_of(inside, counter, plan.reduced, tiles)
             seen = extents.seen(inside, region)
-            start = None
-            if own:
-                start = inside.constant(kind, plan.neutral(opcode))
+            start = inside.constant(kind, neutral) if own else None
             made = self._step(inside, value, seen, part, start)
             return [inside.add(opcode, shape, [carried[0], made])]
 
