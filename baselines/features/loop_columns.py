@@ -9,6 +9,8 @@ of the untiled configuration, which such data always have.
     elements      of a tile; share, of its array
     run           elements that lie together: of the fastest dimension, and of the next
                   one where all faster are whole; run_share, of the array
+    inner         rounds of the innermost loop inside a tile: its fastest dimension that
+                  is not 1, as XLA drops those
     first, last   the fastest and the slowest dimension that is cut; 6 and -1: none
     by_8          whether the tile's fastest dimension fills vectors of 8
 
@@ -21,6 +23,15 @@ of output, of what is reduced (`kernel`) and of the largest operand (`input`), a
     waste         rounds that do again what others did, as tiles do not divide
     fastest_kept, fastest_reduced   whether the operand's fastest dimension has the size
                   of the output's, or of what is reduced
+    extremes      whether a maximum or minimum is reduced: a chain of comparisons takes
+                  several times as long as one of sums, parts side by side do not
+
+and of what XLA makes of an operation on such a tile, 0 where there is none:
+
+    one_position  a convolution at one position of its window, which is a product
+    part_joined   a concatenation along a dimension that is cut: it is written first,
+                  and not decided for each element which operand it is of
+    turned        a transpose still turns, though dimensions of 1 are dropped
 """
 
 from typing import Dict, List
@@ -33,10 +44,11 @@ from baselines.features import physical_shapes
 from baselines.hlo import schema
 
 _PLACES = 4
-_EACH = ('elements', 'share', 'run', 'run_share', 'first', 'last', 'by_8')
+_EACH = ('elements', 'share', 'run', 'run_share', 'inner', 'first', 'last', 'by_8')
 _TOGETHER = (
     *('trips', 'overhead', 'work', 'input_again', 'footprint', 'waste'),
-    *('fastest_kept', 'fastest_reduced'),
+    *('fastest_kept', 'fastest_reduced', 'extremes'),
+    *('one_position', 'part_joined', 'turned'),
 )
 NAMES = (
     *(
@@ -57,6 +69,9 @@ _BOUNDS = {
 _RANK = schema.RANK
 _VECTOR = 8
 _CHUNK = 1 << 12
+_EXTREMES = [schema.OPCODE_NUMBERS[name] for name in ('maximum', 'minimum')]
+_OUTPUT_ROLES = [schema.OUTPUT_BATCH, schema.OUTPUT_FEATURE]
+_AXES = schema.NODE.block('dimensions')
 
 
 def fits(store: splits.PackedSplit) -> bool:
@@ -86,6 +101,40 @@ class LoopColumns:
             name: np.asarray(store.config_max[:, block], np.float64)
             for name, block in _BOUNDS.items()
         }
+        # Of the nodes, scalars are what a reduction does with two elements.
+        is_scalar = store.node_feat[:, schema.DIMENSIONS.start] <= 0
+        chosen = np.flatnonzero(np.isin(store.node_opcode, _EXTREMES) & is_scalar)
+        kernels = np.searchsorted(store.node_offsets, chosen, 'right') - 1
+        self._extremes = np.bincount(kernels, minlength=store.num_graphs) > 0
+        place = np.arange(_RANK)
+        # Dimensions of the output that a window moves along, and that are joined.
+        made = self._nodes(store, 'convolution', 'output')
+        roles = made[:, _OUTPUT_ROLES, np.newaxis]
+        self._moved = (made[:, schema.DIMENSIONS] > 1) & (place != roles).all(axis=1)
+        made = self._nodes(store, 'concatenate', 'output')
+        self._joined = (made[:, schema.DIMENSIONS] > 1) & (
+            place == made[:, _AXES][:, :1]
+        )
+        made = self._nodes(store, 'transpose', 'input')
+        order = np.where(made[:, schema.DIMENSIONS] > 0, made[:, _AXES], place)
+        self._order = order.astype(np.int64)
+
+    def _nodes(self, store: splits.PackedSplit, opcode: str, block: str) -> np.ndarray:
+        """Raw columns of a node of each kernel with this opcode; 0 where there is none.
+
+        It is one that makes the array of `block`, or, if a transpose, is of it.
+        """
+        found = np.flatnonzero(store.node_opcode == schema.OPCODE_NUMBERS[opcode])
+        kernels = np.searchsorted(store.node_offsets, found, 'right') - 1
+        raw = np.asarray(store.node_feat[found])
+        dims, whole = raw[:, schema.DIMENSIONS], self._whole[block][kernels]
+        if opcode == 'transpose':
+            turned = np.take_along_axis(whole, raw[:, _AXES].astype(np.int64), axis=1)
+            whole = np.where(dims > 0, turned, 0)
+        fits = (dims == whole).all(axis=1)
+        rows = np.zeros((store.num_graphs, raw.shape[1]))
+        rows[kernels[fits]] = raw[fits]
+        return rows
 
     def __call__(self, kernels: np.ndarray, configs: np.ndarray) -> np.ndarray:
         """Computes the columns.
@@ -118,9 +167,24 @@ class LoopColumns:
             output.elements + output.all_trips - output.size,
             operand.fastest == output.fastest,
             operand.fastest == reduced.fastest,
+            self._extremes[kernels],
+            *self._rewritten(kernels, configs),
         ]
         columns = [column for block in blocks.values() for column in block.columns()]
         return np.stack([*columns, *together], axis=1)
+
+    def _rewritten(self, kernels: np.ndarray, configs: np.ndarray) -> List[np.ndarray]:
+        """What of `NAMES` is about what XLA makes of a tile."""
+        tile, whole = configs[:, _BOUNDS['output']], self._whole['output'][kernels]
+        moved, order = self._moved[kernels], self._order[kernels]
+        taken = np.take_along_axis(configs[:, _BOUNDS['input']], order, axis=1)
+        seen = np.where(taken > 1, order, 0)  # dimensions of 1 turn nothing
+        before = np.maximum.accumulate(seen, axis=1)
+        return [
+            moved.any(axis=1) & (~moved | (tile == 1)).all(axis=1),
+            (self._joined[kernels] & (tile < whole)).any(axis=1),
+            ((taken > 1) & (order < before)).any(axis=1),
+        ]
 
 
 class _Block:
@@ -156,11 +220,13 @@ class _Block:
         before = np.cumsum(self._cut, axis=1) - self._cut  # faster ones that are cut
         run = (self.tile * (before == 0)).sum(axis=1)
         place = np.arange(_RANK)
+        inner = (self.tile > 0).argmax(axis=1)[:, np.newaxis]
         found: Dict[str, np.ndarray] = {
             'elements': self.elements,
             'share': self.elements - self.size,
             'run': run,
             'run_share': run - self.size,
+            'inner': np.take_along_axis(self.tile, inner, axis=1)[:, 0],
             'first': np.where(self._cut, place, _RANK).min(axis=1),
             'last': np.where(self._cut, place, -1).max(axis=1),
             'by_8': self._by_vectors,

@@ -11,7 +11,8 @@ There are three parts, each switched on by the flag of its name:
     estimate       an analytical estimate of the time (`features.estimate`)
 
 Graph models get the rows scaled behind a configuration's own columns.  Trees
-(`--model=Trees`) get them as they are, all parts that fit, in a `FlatTable`:
+(`--model=Trees`) get them as they are, in a `FlatTable`: `loop_columns` where
+bounds count elements, else the other two, and:
 
     config_<c>    the configuration's own 24 columns, as they are
     <name>        the table's columns
@@ -153,9 +154,9 @@ class FlatTable:
         self._store = store
         own = [f'config_{n}' for n in _names(schema.TILE, store.config_feat.shape[1])]
         if wanted is None:
-            parts = [
-                p for p in PARTS if p != 'loop_columns' or loop_columns.fits(store)
-            ]
+            # Columns that read bounds as registers say nothing of elements.
+            fits = loop_columns.fits(store)
+            parts = [p for p in PARTS if (p == 'loop_columns') == fits]
         else:
             parts = [p for p in PARTS if set(PARTS[p].names) & set(wanted)]
         self._table = TileTable(store, parts)

@@ -6,6 +6,7 @@ from typing import Any, Dict, Iterator, List, Optional, Protocol, Sequence, Tupl
 import numpy as np
 
 from baselines.data.packed import splits
+from baselines.features import loop_columns
 from baselines.hlo import ragged
 from baselines.training import loop
 from baselines.training import trees as trees_lib
@@ -149,8 +150,9 @@ class Boosting:
         """Draws evenly from graphs: columns, and what to predict of them.
 
         That is log runtimes less their means, or the normal scores of their ranks
-        where Kendall's tau counts: of most layouts that were measured, runtimes
-        differ by a thousandth of what a few slow ones add.
+        where Kendall's tau counts, and of tiles in elements: runtimes of most
+        layouts differ by a thousandth of what a few slow ones add, and those of
+        most kernels on CPUs by a hundredth of what a few kernels have.
 
         Large graphs count more than small ones, but less than by their number of
         configurations: by its square root.
@@ -158,7 +160,8 @@ class Boosting:
         counts = table.counts[graphs]
         shares = np.minimum(counts, _share(counts, most))
         configs = [rng.permutation(c)[:s] for c, s in zip(counts, shares)]
-        by_rank, targets = self._job.chosen_by_tau, []
+        by_rank = self._job.chosen_by_tau or loop_columns.fits(store)
+        targets = []
         for graph, some in zip(graphs, configs):
             labels = self._job.labels(store, graph)[some]
             targets.append(_normal_scores(labels) if by_rank else _centred(labels))

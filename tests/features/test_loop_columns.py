@@ -6,6 +6,7 @@ import pytest
 from baselines.data.tile import memory_store
 from baselines.features import loop_columns
 from baselines.features import tile_table
+from baselines.hlo import schema
 from baselines.measuring import packaged
 from tests.helpers import hlo_kernels
 from tests.helpers import tile_records
@@ -64,12 +65,80 @@ def test_a_sum_over_the_slowest_dimension():
     near('input_again', 1, 12 * 6400 / 60_000, 4 * 18_000 / 60_000)
     near('footprint', 61_000, 320 + 6400, 300 + 18_000)
     near('waste', 1, 4 * 32 / 100, 4 * 3 / 10)
+    near('kernel_inner', 60, 20, 60)
+    near('input_inner', 100, 32, 100)
     assert found['output_first'].tolist() == [6, 0, 1]
     assert found['output_last'].tolist() == [-1, 0, 1]
     assert found['input_last'].tolist() == [-1, 2, 1]
     assert found['output_by_8'].tolist() == [0, 1, 0]
     assert found['fastest_kept'].tolist() == [1, 1, 1]
     assert found['fastest_reduced'].tolist() == [0, 0, 0]
+    assert found['extremes'].tolist() == [0, 0, 0]
+
+
+def test_the_innermost_loop_skips_dimensions_of_one_element():
+    found = _columns(_sum(([5, 1], [1], [1, 5, 1]), ([1, 1], [60], [60, 1, 1])))
+    inner = {what: np.exp(found[f'{what}_inner']) for what in ('output', 'kernel')}
+    assert inner['output'] == pytest.approx([100, 5, 1])
+    assert inner['kernel'] == pytest.approx([60, 1, 60])
+    assert np.exp(found['input_inner']) == pytest.approx([100, 5, 60])
+
+
+def test_a_reduction_to_a_maximum_is_told_from_an_elementwise_one():
+    nodes = [
+        hlo_kernels.node('parameter', []),
+        hlo_kernels.node('maximum', []),
+        hlo_kernels.node('parameter', [8, 4]),
+        hlo_kernels.node('reduce', [8], root=True),
+    ]
+    rows = _rows(([8], [4], [8, 4]))
+    reduced = hlo_kernels.kernel(nodes, [(1, 0), (3, 2)], rows)
+    assert _columns(reduced)['extremes'].tolist() == [1]
+    nodes = [
+        hlo_kernels.node('parameter', [8, 4]),
+        hlo_kernels.node('maximum', [8, 4], root=True),
+    ]
+    elementwise = hlo_kernels.kernel(nodes, [(1, 0)], _rows(([8, 4], [], [8, 4])))
+    assert _columns(elementwise)['extremes'].tolist() == [0]
+
+
+def _bits(name, nodes, *bounds):
+    record = hlo_kernels.kernel(nodes, [(1, 0)], _rows(*bounds))
+    return _columns(record)[name].tolist()
+
+
+def test_a_convolution_at_one_position():
+    nodes = [
+        hlo_kernels.node('parameter', [2, 6, 6, 8]),
+        hlo_kernels.node(
+            'convolution', [2, 6, 6, 8], output_feature=3, output_batch=0, root=True
+        ),
+    ]
+    outputs = ([2, 6, 6, 8], [2, 1, 1, 8], [1, 1, 2, 8], [1, 6, 1, 1], [1, 1, 1, 4])
+    bounds = [(output, [3, 3, 1], [2, 6, 6, 8]) for output in outputs]
+    assert _bits('one_position', nodes, *bounds) == [0, 1, 0, 0, 1]
+    assert _bits('part_joined', nodes, *bounds) == [0] * 5
+
+
+def test_a_part_of_what_is_joined():
+    joined = hlo_kernels.node('concatenate', [6, 10], root=True)
+    joined[1][schema.NODE.at('dimensions_0')] = 1
+    nodes = [hlo_kernels.node('parameter', [6, 5]), joined]
+    bounds = [(output, [], [6, 5]) for output in ([6, 10], [2, 10], [6, 5], [1, 1])]
+    assert _bits('part_joined', nodes, *bounds) == [0, 0, 1, 1]
+    assert _bits('turned', nodes, *bounds) == [0] * 4
+
+
+def test_a_transpose_of_what_is_left():
+    turned = hlo_kernels.node('transpose', [4, 3, 5, 2])
+    turned[1][schema.NODE.block('dimensions')][:4] = 0, 2, 3, 1
+    nodes = [hlo_kernels.node('parameter', [4, 2, 3, 5]), turned]
+    inputs = ([4, 2, 3, 5], [4, 1, 3, 5], [4, 2, 1, 1], [1, 2, 1, 5], [2, 2, 3, 1])
+    bounds = [([60, 2], [], taken) for taken in inputs]
+    assert _bits('turned', nodes, *bounds) == [1, 0, 0, 1, 1]
+    # A reshape before it: which dimensions are turned is not known.
+    bounds = [([60, 2], [], taken) for taken in ([8, 15], [1, 15])]
+    assert _bits('turned', nodes, *bounds) == [0, 0]
 
 
 def test_bounds_in_elements_are_told_from_those_in_registers():
