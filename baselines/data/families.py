@@ -19,7 +19,7 @@ import numpy as np
 _BATCH = re.compile(r'[_.]batch(_size)?_?\d+(?=[_.]|$)')
 _SIZES = frozenset(
     'batch size tiny mini small medium base large xlarge xxlarge huge narrow wide '
-    'deep tall'.split()
+    'deep tall few many'.split()
 )
 
 
