@@ -150,9 +150,9 @@ class Boosting:
         """Draws evenly from graphs: columns, and what to predict of them.
 
         That is log runtimes less their means, or the normal scores of their ranks
-        where Kendall's tau counts, and of tiles in elements: runtimes of most
-        layouts differ by a thousandth of what a few slow ones add, and those of
-        most kernels on CPUs by a hundredth of what a few kernels have.
+        where Kendall's tau counts: of most layouts that were measured, runtimes
+        differ by a thousandth of what a few slow ones add.  Of tiles in elements it
+        is the sum of both: most kernels differ by little, and some by a factor of 50.
 
         Large graphs count more than small ones, but less than by their number of
         configurations: by its square root.
@@ -160,11 +160,14 @@ class Boosting:
         counts = table.counts[graphs]
         shares = np.minimum(counts, _share(counts, most))
         configs = [rng.permutation(c)[:s] for c, s in zip(counts, shares)]
-        by_rank = self._job.chosen_by_tau or loop_columns.fits(store)
+        if self._job.chosen_by_tau:
+            kinds = [_normal_scores]
+        else:
+            kinds = [_centred, _normal_scores][: 1 + loop_columns.fits(store)]
         targets = []
         for graph, some in zip(graphs, configs):
             labels = self._job.labels(store, graph)[some]
-            targets.append(_normal_scores(labels) if by_rank else _centred(labels))
+            targets.append(sum(kind(labels) for kind in kinds))
         rows = np.repeat(graphs, shares), np.concatenate(configs)
         return dict(zip(graphs.tolist(), configs)), trees_lib.Rows(
             np.concatenate(list(_slices(table, *rows))),
