@@ -26,12 +26,19 @@ of output, of what is reduced (`kernel`) and of the largest operand (`input`), a
     extremes      whether a maximum or minimum is reduced: a chain of comparisons takes
                   several times as long as one of sums, parts side by side do not
 
-and of what XLA makes of an operation on such a tile, 0 where there is none:
+and, as XLA compiles another operation where a tile needs less,
 
-    one_position  a convolution at one position of its window, which is a product
-    part_joined   a concatenation along a dimension that is cut: it is written first,
-                  and not decided for each element which operand it is of
-    turned        a transpose still turns, though dimensions of 1 are dropped
+    alone         whether a reduction to a maximum or minimum, or over slow dimensions,
+                  is of one element each: it has no chain, and goes by vectors
+    straight      whether a transpose, of which dimensions of 1 are dropped, keeps the
+                  order of the others: a copy
+    part_joined   whether a concatenation is cut along its dimension: it is written
+                  first, and not decided for each element which operand it is of
+    one_position  whether a convolution of one feature at a time is of one position of
+                  its window, which moves in steps of 1: a product and a sum
+    time          an estimate over the untiled one's: 100 ns a round, and for an element
+                  that is worked on 1, 0.6, 2 and 4 ns where these are not so, 0.15 ns
+                  where they are and for all else (round numbers, of one machine)
 """
 
 from typing import Dict, List
@@ -48,7 +55,7 @@ _EACH = ('elements', 'share', 'run', 'run_share', 'inner', 'first', 'last', 'by_
 _TOGETHER = (
     *('trips', 'overhead', 'work', 'input_again', 'footprint', 'waste'),
     *('fastest_kept', 'fastest_reduced', 'extremes'),
-    *('one_position', 'part_joined', 'turned'),
+    *('alone', 'straight', 'part_joined', 'one_position', 'time'),
 )
 NAMES = (
     *(
@@ -68,10 +75,15 @@ _BOUNDS = {
 }
 _RANK = schema.RANK
 _VECTOR = 8
+_ROUND_NS, _FAST_NS = 100.0, 0.15
+_SLOW_NS = (1.0, 0.6, 2.0, 4.0)  # of what may be alone, straight, ...
 _CHUNK = 1 << 12
+_REDUCE = schema.OPCODE_NUMBERS['reduce']
 _EXTREMES = [schema.OPCODE_NUMBERS[name] for name in ('maximum', 'minimum')]
 _OUTPUT_ROLES = [schema.OUTPUT_BATCH, schema.OUTPUT_FEATURE]
 _AXES = schema.NODE.block('dimensions')
+_GROUPS = schema.NODE.at('feature_group_count')
+_STRIDES = schema.NODE.at('window_stride_product')
 
 
 def fits(store: splits.PackedSplit) -> bool:
@@ -103,12 +115,15 @@ class LoopColumns:
         }
         # Of the nodes, scalars are what a reduction does with two elements.
         is_scalar = store.node_feat[:, schema.DIMENSIONS.start] <= 0
-        chosen = np.flatnonzero(np.isin(store.node_opcode, _EXTREMES) & is_scalar)
-        kernels = np.searchsorted(store.node_offsets, chosen, 'right') - 1
-        self._extremes = np.bincount(kernels, minlength=store.num_graphs) > 0
+        opcodes = np.asarray(store.node_opcode)
+        self._extremes, self._reduces = (
+            np.logical_or.reduceat(chosen, store.node_offsets[:-1])
+            for chosen in (np.isin(opcodes, _EXTREMES) & is_scalar, opcodes == _REDUCE)
+        )
         place = np.arange(_RANK)
         # Dimensions of the output that a window moves along, and that are joined.
         made = self._nodes(store, 'convolution', 'output')
+        made[(made[:, _GROUPS] <= 1) | (made[:, _STRIDES] > 1)] = 0
         roles = made[:, _OUTPUT_ROLES, np.newaxis]
         self._moved = (made[:, schema.DIMENSIONS] > 1) & (place != roles).all(axis=1)
         made = self._nodes(store, 'concatenate', 'output')
@@ -118,6 +133,7 @@ class LoopColumns:
         made = self._nodes(store, 'transpose', 'input')
         order = np.where(made[:, schema.DIMENSIONS] > 0, made[:, _AXES], place)
         self._order = order.astype(np.int64)
+        self._turns = (np.diff(order, axis=1) < 0).any(axis=1)
 
     def _nodes(self, store: splits.PackedSplit, opcode: str, block: str) -> np.ndarray:
         """Raw columns of a node of each kernel with this opcode; 0 where there is none.
@@ -168,23 +184,36 @@ class LoopColumns:
             operand.fastest == output.fastest,
             operand.fastest == reduced.fastest,
             self._extremes[kernels],
-            *self._rewritten(kernels, configs),
         ]
+        alone = (reduced.elements == 0) & (reduced.size > 0)
+        alone &= self._extremes[kernels] | (operand.fastest != reduced.fastest)
+        together += self._rewritten(kernels, configs, alone, trips, whole_work)
         columns = [column for block in blocks.values() for column in block.columns()]
         return np.stack([*columns, *together], axis=1)
 
-    def _rewritten(self, kernels: np.ndarray, configs: np.ndarray) -> List[np.ndarray]:
-        """What of `NAMES` is about what XLA makes of a tile."""
+    def _rewritten(self, kernels, configs, alone, trips, work) -> List[np.ndarray]:
+        """What of `NAMES` is about other operations; see there."""
         tile, whole = configs[:, _BOUNDS['output']], self._whole['output'][kernels]
         moved, order = self._moved[kernels], self._order[kernels]
         taken = np.take_along_axis(configs[:, _BOUNDS['input']], order, axis=1)
         seen = np.where(taken > 1, order, 0)  # dimensions of 1 turn nothing
-        before = np.maximum.accumulate(seen, axis=1)
-        return [
-            moved.any(axis=1) & (~moved | (tile == 1)).all(axis=1),
-            (self._joined[kernels] & (tile < whole)).any(axis=1),
-            ((taken > 1) & (order < before)).any(axis=1),
-        ]
+        turned = (taken > 1) & (order < np.maximum.accumulate(seen, axis=1))
+        joined = self._joined[kernels]
+        kinds = (
+            (self._reduces[kernels], alone),
+            (self._turns[kernels], ~turned.any(axis=1)),
+            (joined.any(axis=1), (joined & (tile < whole)).any(axis=1)),
+            (moved.any(axis=1), (~moved | (tile == 1)).all(axis=1)),
+        )
+        fast = np.log(_FAST_NS)
+        before = now = np.full(len(kernels), fast)
+        for (there, simpler), slow in zip(kinds, np.log(_SLOW_NS)):
+            before = np.where(there, slow, before)
+            now = np.where(there, np.where(simpler, fast, slow), now)
+        rounds = np.log(_ROUND_NS)
+        time = np.logaddexp(rounds + trips, work + now)
+        time -= np.logaddexp(rounds, work + before)
+        return [*(there & simpler for there, simpler in kinds), time]
 
 
 class _Block:

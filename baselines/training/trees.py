@@ -53,7 +53,7 @@ class Options:
         trees: most of them; fewer where validation stops getting better.
         learning_rate: what each new tree counts.
         num_leaves: most leaves of a tree.
-        min_leaf: fewest rows in a leaf; of few rows their two-thousandth, but 2.
+        min_leaf: fewest rows in a leaf; a hundredth of all, but 2, if that is less.
         column_share: of the columns, that each tree may use.
         row_share: of the rows, that each tree is grown on.
         rows: most configurations to train on, drawn evenly from all graphs.
@@ -181,7 +181,7 @@ class Trees:
                 'learning_rate': options.learning_rate,
                 'num_leaves': options.num_leaves,
                 'min_data_in_leaf': min(
-                    options.min_leaf, max(2, len(train.targets) // 2000)
+                    options.min_leaf, max(2, len(train.targets) // 100)
                 ),
                 'feature_fraction': options.column_share,
                 'bagging_fraction': options.row_share,

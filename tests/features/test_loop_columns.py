@@ -82,6 +82,7 @@ def test_the_innermost_loop_skips_dimensions_of_one_element():
     assert inner['output'] == pytest.approx([100, 5, 1])
     assert inner['kernel'] == pytest.approx([60, 1, 60])
     assert np.exp(found['input_inner']) == pytest.approx([100, 5, 60])
+    assert found['alone'].tolist() == [0, 1, 0]
 
 
 def test_a_reduction_to_a_maximum_is_told_from_an_elementwise_one():
@@ -91,9 +92,14 @@ def test_a_reduction_to_a_maximum_is_told_from_an_elementwise_one():
         hlo_kernels.node('parameter', [8, 4]),
         hlo_kernels.node('reduce', [8], root=True),
     ]
-    rows = _rows(([8], [4], [8, 4]))
+    rows = _rows(([8], [4], [8, 4]), ([8], [1], [8, 1]))
     reduced = hlo_kernels.kernel(nodes, [(1, 0), (3, 2)], rows)
-    assert _columns(reduced)['extremes'].tolist() == [1]
+    assert _columns(reduced)['extremes'].tolist() == [1, 1]
+    # Over the fastest dimension: sums stay slow.
+    assert _columns(reduced)['alone'].tolist() == [0, 1]
+    nodes[1] = hlo_kernels.node('add', [])
+    added = hlo_kernels.kernel(nodes, [(1, 0), (3, 2)], rows)
+    assert _columns(added)['alone'].tolist() == [0, 0]
     nodes = [
         hlo_kernels.node('parameter', [8, 4]),
         hlo_kernels.node('maximum', [8, 4], root=True),
@@ -116,7 +122,15 @@ def test_a_convolution_at_one_position():
     ]
     outputs = ([2, 6, 6, 8], [2, 1, 1, 8], [1, 1, 2, 8], [1, 6, 1, 1], [1, 1, 1, 4])
     bounds = [(output, [3, 3, 1], [2, 6, 6, 8]) for output in outputs]
-    assert _bits('one_position', nodes, *bounds) == [0, 1, 0, 0, 1]
+    features = nodes[1][1]
+    for groups, steps, wanted in (
+        (8, 1, [0, 1, 0, 0, 1]),
+        (8, 4, [0] * 5),  # two steps each way
+        (1, 1, [0] * 5),  # a library's
+    ):
+        features[schema.NODE.at('feature_group_count')] = groups
+        features[schema.NODE.at('window_stride_product')] = steps
+        assert _bits('one_position', nodes, *bounds) == wanted
     assert _bits('part_joined', nodes, *bounds) == [0] * 5
 
 
@@ -126,7 +140,10 @@ def test_a_part_of_what_is_joined():
     nodes = [hlo_kernels.node('parameter', [6, 5]), joined]
     bounds = [(output, [], [6, 5]) for output in ([6, 10], [2, 10], [6, 5], [1, 1])]
     assert _bits('part_joined', nodes, *bounds) == [0, 0, 1, 1]
-    assert _bits('turned', nodes, *bounds) == [0] * 4
+    assert _bits('straight', nodes, *bounds) == [0] * 4
+    # 60 elements of 2 ns and one round; 3, 2 and 60 rounds, the latter of 0.15 ns.
+    wanted = np.array([220, 420, 209, 6009]) / 220
+    assert np.exp(_bits('time', nodes, *bounds)) == pytest.approx(wanted)
 
 
 def test_a_transpose_of_what_is_left():
@@ -135,10 +152,10 @@ def test_a_transpose_of_what_is_left():
     nodes = [hlo_kernels.node('parameter', [4, 2, 3, 5]), turned]
     inputs = ([4, 2, 3, 5], [4, 1, 3, 5], [4, 2, 1, 1], [1, 2, 1, 5], [2, 2, 3, 1])
     bounds = [([60, 2], [], taken) for taken in inputs]
-    assert _bits('turned', nodes, *bounds) == [1, 0, 0, 1, 1]
+    assert _bits('straight', nodes, *bounds) == [0, 1, 1, 0, 0]
     # A reshape before it: which dimensions are turned is not known.
     bounds = [([60, 2], [], taken) for taken in ([8, 15], [1, 15])]
-    assert _bits('turned', nodes, *bounds) == [0, 0]
+    assert _bits('straight', nodes, *bounds) == [0, 0]
 
 
 def test_bounds_in_elements_are_told_from_those_in_registers():
