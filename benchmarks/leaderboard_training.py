@@ -118,38 +118,12 @@ def _measured(model_dir: str, settings, seconds: float) -> Dict[str, Any]:
 
 def _scoring_and_steps(predictor, store, settings):
     """A warm call that scores a split, and the steps of an epoch."""
-    from baselines.tasks import boosting
-
-    calls = []
-    if predictor.trees is not None:
-        table = predictor.table(store, predictor.trees.used)
-        calls.append(lambda: list(boosting.scores(predictor.trees, table)))
+    train = predictor.open_split('train')
     if isinstance(settings, config.TileConfig):
-        from baselines.tiles import graphs
-        from baselines.tiles import scoring
-
-        if predictor.model is not None:
-            scorer = scoring.TileScorer(
-                predictor.model, graphs.TileGraphs(store, predictor.normalizer)
-            )
-            calls.append(lambda: list(scorer.score_all()))
-        train = predictor.open_split('train')
         steps = len(train.with_at_least(settings.configs)) // settings.batch
     else:
-        from baselines.layout import programs as programs_lib
-        from baselines.layout import scoring
-
-        programs = programs_lib.StoredPrograms(store, predictor.normalizer)
-        if predictor.model is not None:
-            scorer = scoring.LayoutScorer(predictor.model)
-            calls.append(lambda: [scorer.score(program) for program in programs])
-        train = predictor.open_split('train')
         steps = -(-train.num_graphs // settings.batch)
-
-    def call():
-        for each in calls:
-            each()
-
+    call = lambda: list(predictor.score(store))
     call()
     return call, steps
 

@@ -87,28 +87,28 @@ def _estimate(facts: facts_lib.KernelFacts, configs: np.ndarray) -> np.ndarray:
     tile, trips = _tiling(facts.loop_units, configs[:, _OUTPUT_BOUNDS])
     part, parts = _tiling(facts.summed_units, configs[:, _KERNEL_BOUNDS])
     summed = [
-        np.where(is_kind, parts, 1).prod(1, keepdims=True)
+        facts_lib.product(np.where(is_kind, parts, 1))[:, np.newaxis]
         for is_kind in (~facts.is_window, facts.is_window)
     ]
     loops = np.concatenate([trips, *summed], axis=1)  # [rows, 8]
-    total = loops.prod(axis=1)
+    total = facts_lib.product(loops)
 
-    padded = np.where(tile > 0, trips * tile * facts.unit, 1).prod(axis=1)
+    padded = facts_lib.product(np.where(tile > 0, trips * tile * facts.unit, 1))
     again = np.ones(facts.read.shape)  # [rows, groups]
     for loop in range(facts_lib.LOOPS):
         again *= np.where(facts.follows[:, :, loop], 1, loops[:, [loop]])
     # A result is written once, whatever loops it does not follow.
-    moved = (facts.read * again + facts.written).sum(axis=1)
+    moved = facts_lib.total(facts.read * again + facts.written)
     # One tile's part of every tensor: 1 / the trips of the loops it follows.
-    footprint = ((facts.read + facts.written) * again).sum(axis=1) / total
+    footprint = facts_lib.total((facts.read + facts.written) * again) / total
     # Vector instructions work on whole registers of whole tiles.
     whole = np.where(facts.loop_units > 0, facts.loop_units * facts.unit, 1)
-    waste = padded / whole.prod(axis=1)
-    vector = (facts.operations * again).sum(axis=1) * waste
+    waste = padded / facts_lib.product(whole)
+    vector = facts_lib.total(facts.operations * again) * waste
     # The matrix unit sums over 128 at a time.
     depth = part * facts.summed_unit
     depth = np.where(facts.is_window, depth, -(-depth // _MATRIX_SIDE) * _MATRIX_SIDE)
-    sums = np.where(part > 0, parts * depth, 1).prod(axis=1)
+    sums = facts_lib.product(np.where(part > 0, parts * depth, 1))
     matrix = np.where(facts.has_product, 2 * padded * sums, 0)
 
     memory_ns = moved / _HBM_BYTES_PER_NS

@@ -68,6 +68,7 @@ class TileColumns:
         is_depth = (facts.summed_units > 0) & ~facts.is_window
         is_window = (facts.summed_units > 0) & facts.is_window
         self._summed = [is_depth, is_window]
+        self._has_depth = is_depth.any(axis=1, keepdims=True)
         self._summed_units = np.maximum(facts.summed_units, 1.0)
         self._summed_unit = np.where(facts.summed_units > 0, facts.summed_unit, 1.0)
         outer, sums = np.split(facts.follows, [_RANK], axis=2)
@@ -112,22 +113,23 @@ class TileColumns:
         tiles_summed = []
         for i, mask in enumerate(self._summed):
             mask = mask[g]
-            all_trips[:, _RANK + i] = np.where(mask, parts, 1).prod(axis=1)
-            tiles_summed.append(np.where(mask, part_elements, 1).prod(axis=1))
+            all_trips[:, _RANK + i] = facts_lib.product(np.where(mask, parts, 1))
+            tiles_summed.append(facts_lib.product(np.where(mask, part_elements, 1)))
         depth = tiles_summed[0]
         padded_depth = np.ceil(depth / _MATRIX_SIDE) * _MATRIX_SIDE
         log_tile = np.log(tile * unit)
         log_trips = np.log(all_trips)
         log_waste = log_tile + log_trips[:, :_RANK] - self._log_sizes[g]
-        has_depth = self._summed[0][g].any(axis=1, keepdims=True)
-        elements = log_tile.sum(axis=1)
+        has_depth = self._has_depth[g]
+        elements = facts_lib.total(log_tile)
         # A piece goes on into the next dimension where all faster are whole.
         whole = np.cumprod(trips == 1, axis=1)
         inside = np.concatenate([np.ones((len(g), 1)), whole[:, :-1]], axis=1)
         # From the innermost loop outwards: sums, then the fastest dimension.
         follows = self._follows[g]
         order = (_RANK + 1, _RANK, *range(_RANK))
-        visits = np.ones(self._bytes[g].shape)
+        bytes_ = self._bytes[g]
+        visits = np.ones(bytes_.shape)
         moved = np.zeros(visits.shape, bool)
         for loop in order:
             several = all_trips[:, [loop]] > 1
@@ -137,8 +139,8 @@ class TileColumns:
         last = (
             elements,
             elements - np.log(self._loop_elements[g]),
-            (log_tile * inside).sum(axis=1),
-            np.log1p((self._bytes[g] * visits).sum(axis=1)),
+            facts_lib.total(log_tile * inside),
+            np.log1p(facts_lib.total(bytes_ * visits)),
         )
         blocks = (
             log_tile,

@@ -84,6 +84,7 @@ class TileTable:
         self.parts = tuple(name for name in PARTS if name in parts)
         facts = kernel_facts.KernelFacts.of(store) if self.parts else None
         self._made = [PARTS[name].make(store, facts) for name in self.parts]
+        self._kept: Tuple[int, np.ndarray] = 0, np.empty((0, 0))
 
     @property
     def names(self) -> Tuple[str, ...]:
@@ -100,10 +101,18 @@ class TileTable:
         Returns:
             float32 [r, len(names)].
         """
+        follow = len(rows) > 0 and (np.diff(rows) == 1).all()
+        start, kept = self._kept
+        if follow and start <= rows[0] and rows[-1] < start + len(kept):
+            return kept[rows[0] - start : rows[-1] + 1 - start]
         raw = self._store.config_feat[rows] if raw is None else raw
         kernels = np.searchsorted(self._store.config_offsets, rows, 'right') - 1
         columns = [made(kernels, raw) for made in self._made]
-        return np.concatenate(columns or [np.empty((len(rows), 0), np.float32)], axis=1)
+        columns = columns or [np.empty((len(rows), 0), np.float32)]
+        found = np.concatenate(columns, axis=1)
+        if follow:  # a graph model and trees ask for the same, one after the other
+            self._kept = rows[0], found
+        return found
 
     def value_range(
         self, graphs: Optional[Sequence[int]] = None
@@ -143,13 +152,17 @@ class FlatTable:
     Args:
         store: a split of kernels.
         wanted: names of the columns to compute; None means all.
+        shared: a table of the same split, that keeps what it has computed last.
 
     Raises:
         ValueError: there is no such column.
     """
 
     def __init__(
-        self, store: splits.PackedSplit, wanted: Optional[Sequence[str]] = None
+        self,
+        store: splits.PackedSplit,
+        wanted: Optional[Sequence[str]] = None,
+        shared: Optional[TileTable] = None,
     ):
         self._store = store
         own = [f'config_{n}' for n in _names(schema.TILE, store.config_feat.shape[1])]
@@ -159,7 +172,9 @@ class FlatTable:
             parts = [p for p in PARTS if (p == 'loop_columns') == fits]
         else:
             parts = [p for p in PARTS if set(PARTS[p].names) & set(wanted)]
-        self._table = TileTable(store, parts)
+        if shared is None or not set(parts) <= set(shared.parts):
+            shared = TileTable(store, parts)
+        self._table = shared
         kernel_names, kernels = _of_kernels(store)
         known = [own, self._table.names, kernel_names]
         place = {n: (i, c) for i, some in enumerate(known) for c, n in enumerate(some)}
@@ -173,7 +188,7 @@ class FlatTable:
         part, column = np.array([place[name] for name in self.names]).reshape(-1, 2).T
         self._places = [np.flatnonzero(part == i) for i in range(len(known))]
         self._columns = [column[inside] for inside in self._places]
-        self._kernels = kernels[:, self._columns.pop()]
+        self._kernels = kernels.T[self._columns.pop()]
 
     @property
     def counts(self) -> np.ndarray:
@@ -188,16 +203,16 @@ class FlatTable:
             configs: int64 [r], a configuration of each.
 
         Returns:
-            float32 [r, len(names)].
+            float32 [r, len(names)], column by column in memory.
         """
         rows = self._store.config_offsets[graphs] + configs
         raw = self._store.config_feat[rows]
         parts = raw, self._table.rows(rows, raw)
-        found = np.empty((len(rows), len(self.names)), np.float32)
+        found = np.empty((len(self.names), len(rows)), np.float32)
         for place, columns, part in zip(self._places, self._columns, parts):
-            found[:, place] = part[:, columns]
-        found[:, self._places[-1]] = self._kernels[graphs]
-        return found
+            found[place] = part.T[columns]
+        found[self._places[-1]] = self._kernels[:, graphs]
+        return found.T
 
 
 def _of_kernels(store: splits.PackedSplit) -> Tuple[List[str], np.ndarray]:

@@ -192,9 +192,13 @@ def scores(
         some = numbers[group]
         sizes = table.counts[some]
         rows = np.repeat(some, sizes), ragged.ranges(np.zeros_like(sizes), sizes)
-        found = [trees.predict(columns) for columns in _slices(table, *rows)]
-        found = np.concatenate(found).astype(np.float32)
-        yield from np.split(found, np.cumsum(sizes)[:-1])
+        found, ends = [], np.cumsum(sizes)
+        for i, columns in enumerate(_slices(table, *rows)):
+            # Trees are quickest where they see one graph at a time.
+            cuts = ends - i * _ROWS
+            cuts = cuts[(0 < cuts) & (cuts < len(columns))]
+            found += [trees.predict(part) for part in np.split(columns, cuts)]
+        yield from np.split(np.concatenate(found).astype(np.float32), ends[:-1])
 
 
 def _slices(

@@ -128,6 +128,10 @@ class Task(abc.ABC):
     def scaled(self, store: splits.PackedSplit, training: bool = False) -> Any:
         """The graphs of a split as the model is given them."""
 
+    def table_of(self, graphs: Any, wanted: Sequence[str]) -> boosting.Table:
+        """The columns `wanted` of graphs from `scaled`."""
+        return self.table(graphs.store, wanted)
+
     @abc.abstractmethod
     def model_scores(
         self, graphs: Any, numbers: Optional[np.ndarray] = None
@@ -147,7 +151,7 @@ class Task(abc.ABC):
         if self.model is not None:
             parts.append(self.model_scores(graphs, numbers))
         if self.trees is not None:
-            table = self.table(graphs.store, self.trees.used)
+            table = self.table_of(graphs, self.trees.used)
             parts.append(boosting.scores(self.trees, table, numbers))
         if len(parts) == 1:
             return parts[0]

@@ -43,6 +43,10 @@ class Tiles(task.Task):
         """The kernels of a split, `TileGraphs`."""
         return graphs_lib.TileGraphs(store, self.normalizer)
 
+    def table_of(self, graphs, wanted):
+        """Shares what is computed of configurations with the graph model."""
+        return tile_table.FlatTable(graphs.store, wanted, graphs.table)
+
     _scorer: Optional[scoring.TileScorer] = None
 
     def model_scores(self, graphs, numbers=None):

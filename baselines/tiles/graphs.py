@@ -143,6 +143,7 @@ class TileGraphs:
 
     Attributes:
         store: the split.
+        table: the columns that are computed of its configurations.
     """
 
     def __init__(
@@ -154,7 +155,7 @@ class TileGraphs:
         self._feats = normalizer.nodes(store.node_feat)
         self._edges = np.asarray(store.edge_index)
         self._ids = np.array([s.encode() for s in store.graph_ids], object)
-        self._table = tile_table.TileTable(store, normalizer.table_parts)
+        self.table = tile_table.TileTable(store, normalizer.table_parts)
 
     def signature(self, batch: int) -> Dict[str, tf.TensorSpec]:
         """The types of packed items, for `tf.function(input_signature=...)`.
@@ -283,7 +284,7 @@ class TileGraphs:
         """Scaled configuration features, the table's columns last."""
         raw = self.store.config_feat[rows]
         scaled = self._normalizer.configs(raw)
-        if not self._table.parts:
+        if not self.table.parts:
             return scaled
-        columns = self._normalizer.table(self._table.rows(rows, raw))
+        columns = self._normalizer.table(self.table.rows(rows, raw))
         return np.concatenate([scaled, columns], axis=1)

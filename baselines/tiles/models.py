@@ -1007,7 +1007,8 @@ def _ramps(x: tf.Tensor, count: int) -> tf.Tensor:
     """
     starts = tf.range(count, dtype=tf.float32)
     filled = tf.clip_by_value(tf.expand_dims(x, -1) * count - starts, 0.0, 1.0)
-    return tf.reshape(filled, [-1, count * _width(x)])
+    width = tf.shape(x)[1] if _width(x) is None else _width(x)
+    return tf.reshape(filled, [tf.shape(x)[0], count * width])
 
 
 class LateJoinResSAGE(tf.keras.Model):
@@ -1101,21 +1102,50 @@ class LateJoinResSAGE(tf.keras.Model):
     def forward(self, graph, num_configs, training: bool = False):
         kernels = _Kernels(graph, num_configs)
         z = self._kernel(graph, kernels)
-        x = _log_features(kernels.configs, self._log_scales)
-        if self._bins:
-            x = tf.concat([x, _ramps(kernels.configs, self._bins)], -1)
-        shape = [kernels.batch, -1, self._width]
-        x = self._of_config(x)
-        gate = tf.expand_dims(self._kernel_gate(z), 1)
-        joined = tf.reshape(x, shape) + tf.expand_dims(self._of_kernel(z), 1)
-        joined += tf.reshape(self._config_gate(x), shape) * gate
-        x = tf.reshape(joined, [-1, self._width])
+        x = self._joined(kernels, z, training)
         for norm, first, second in self._blocks:
             y = first(norm(self._activation(x)))
             if training and self._dropout:
                 y = tf.nn.dropout(y, self._dropout)
             x += second(y)
         return kernels.scores(self._score(self._activation(x)))
+
+    def _joined(self, kernels: _Kernels, z: tf.Tensor, training: bool) -> tf.Tensor:
+        """What each configuration says, beside its kernel: [b * c, head_dim]."""
+        configs = kernels.configs
+        if not training and kernels.batch == 1 and self._of_config.built:
+            return self._joined_to_one(configs, z)
+        shape = [kernels.batch, -1, self._width]
+        x = self._of_config(self._encoded(configs))
+        gate = tf.expand_dims(self._kernel_gate(z), 1)
+        joined = tf.reshape(x, shape) + tf.expand_dims(self._of_kernel(z), 1)
+        joined += tf.reshape(self._config_gate(x), shape) * gate
+        return tf.reshape(joined, [-1, self._width])
+
+    def _joined_to_one(self, configs: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
+        """The same for one kernel, with one product, of the columns that vary.
+
+        Q q + (V Q q) * u = (Q + diag(u) V Q) q, for u = U z.
+        """
+        columns, width = configs.shape[-1], self._width
+        varies = tf.where(tf.reduce_any(configs != configs[:1], 0))[:, 0]
+        # Rows of Q come kind by kind of column, and then bin by bin of each.
+        rows, of_bins = tf.split(self._of_config.kernel, [-1, columns * self._bins])
+        rows = tf.gather(tf.reshape(rows, [-1, columns, width]), varies, axis=1)
+        of_bins = tf.reshape(of_bins, [columns, self._bins, width])
+        of_bins = tf.gather(of_bins, varies)
+        rows = tf.concat([tf.reshape(x, [-1, width]) for x in (rows, of_bins)], 0)
+        gate = self._config_gate.kernel * self._kernel_gate(z)
+        rows += tf.matmul(rows, gate)
+        first = self._of_config(self._encoded(configs[:1]))
+        first += tf.matmul(first, gate) + self._of_kernel(z)
+        x = self._encoded(tf.gather(configs, varies, axis=1))
+        return first + tf.matmul(x - x[:1], rows)
+
+    def _encoded(self, configs: tf.Tensor) -> tf.Tensor:
+        """As they are, as logarithms, and in bins."""
+        x = _log_features(configs, self._log_scales)
+        return tf.concat([x, _ramps(configs, self._bins)], -1) if self._bins else x
 
     def _kernel(self, graph, kernels: _Kernels) -> tf.Tensor:
         """What the nodes say of each kernel: [b, 2 * hidden_dim]."""

@@ -16,9 +16,9 @@ from baselines.data import config_lists as lists_lib
 from baselines.hlo import ragged
 from baselines.tiles import graphs as graphs_lib
 
-# Configurations handed to TensorFlow at once; 24 scaled columns of so many
-# take 25 MB.
-_CONFIGS_PER_GROUP = 1 << 18
+# Configurations handed to TensorFlow at once; 64 scaled columns of so many
+# take 16 MB.
+_CONFIGS_PER_GROUP = 1 << 16
 
 # Slices scored side by side: enough to keep 8 cores busy.
 _PARALLEL_ITEMS = 8

@@ -233,6 +233,34 @@ def test_what_trees_see():
         tile_table.FlatTable(store, ['log_trips_lane'])
 
 
+def test_what_two_models_see_is_computed_once():
+    tiles = configs(([2, 2], []), ([1, 3], []), ([1, 1], []), ([2, 1], []))
+    store = hlo_kernels.store(_addition([20, 300], tiles))
+    wanted = ['nodes', 'log_trips_lanes', 'log_trips_sublanes']
+    rows = np.zeros(4, int), np.arange(4)
+    expected = tile_table.FlatTable(store, wanted).rows(*rows)
+    calls = []
+
+    class Counting(tile_table.TileTable):
+        def __init__(self, *args):
+            super().__init__(*args)
+            made = self._made
+            count = lambda part: lambda g, raw: calls.append(len(g)) or part(g, raw)
+            self._made = [count(part) for part in made]
+
+    shared = Counting(store, ('tile_columns',))
+    shared.rows(np.arange(4))
+    table = tile_table.FlatTable(store, wanted, shared)
+    np.testing.assert_array_equal(table.rows(*rows), expected)
+    np.testing.assert_array_equal(table.rows(rows[0][1:3], rows[1][1:3]), expected[1:3])
+    assert calls == [4]
+    # Others are computed: in another order, of another part.
+    np.testing.assert_array_equal(table.rows(rows[0], rows[1][::-1]), expected[::-1])
+    assert calls == [4, 4]
+    other = tile_table.FlatTable(store, ['log_time'], shared)
+    assert other.rows(*rows).shape == (4, 1) and calls == [4, 4]
+
+
 def test_other_numbers_of_raw_columns_are_refused():
     records_ = tile_records.make_records(3, node_features=12)
     with pytest.raises(ValueError, match='reads the 140 published ones'):

@@ -250,6 +250,22 @@ def test_options_of_the_late_join_that_make_no_sense(options, words):
         models.LateJoinResSAGE(2, 10, **options)
 
 
+@pytest.mark.parametrize('options', [{}, {'bins': 0}, {'log_scales': ()}])
+@pytest.mark.parametrize('shared', [[], [1], [0, 1, 2]])
+def test_columns_that_a_kernel_shares_are_looked_at_once(options, shared):
+    kernel = tile_graphs.random_kernel(np.random.default_rng(0), nodes=4, configs=6)
+    kernel.configs[:, shared] = kernel.configs[0, shared]
+    graph = tile_graphs.by_hand([kernel])
+    model = models.LateJoinResSAGE(6, tile_graphs.NUM_OPS, hidden_dim=8, **options)
+    # Training takes them as they come.
+    expected = model.forward(graph, 6, training=True).numpy()
+    found = model.forward(graph, 6).numpy()
+    np.testing.assert_allclose(
+        found, expected, rtol=0, atol=1e-5 * np.ptp(expected) + 1e-6
+    )
+    assert len(set(found[0])) == (1 if len(shared) == 3 else 6)
+
+
 def test_digits_are_one_hot_where_points_meet_them():
     # Layout digits -1 .. 5, scaled: k / 6.
     x = np.arange(7, dtype=np.float32)[:, None] / 6
