@@ -1140,7 +1140,7 @@ class LateJoinResSAGE(tf.keras.Model):
         first = self._of_config(self._encoded(configs[:1]))
         first += tf.matmul(first, gate) + self._of_kernel(z)
         x = self._encoded(tf.gather(configs, varies, axis=1))
-        return first + tf.matmul(x - x[:1], rows)
+        return tf.matmul(x, rows) + (first - tf.matmul(x[:1], rows))
 
     def _encoded(self, configs: tf.Tensor) -> tf.Tensor:
         """As they are, as logarithms, and in bins."""
