@@ -101,7 +101,7 @@ def _of_command(words) -> str:
     if not words or words[0] not in commands.names():
         return '' if words in (['--version'], ['--help'], []) else 'no such command'
     if words[0] == 'train' and words[1:2] and '--help' not in words:
-        return _of_training(commands.load('train').TASKS[words[1]], words[2:])
+        return _of_training(config.CONFIGS[words[1]], words[2:])
     errors = io.StringIO()
     try:
         with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(errors):
