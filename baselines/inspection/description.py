@@ -109,22 +109,18 @@ def _histogram(names: Sequence[str]) -> List[str]:
 
 def _configurations(content: contents.Content) -> List[str]:
     distinct, repeated, ratio = duplicates(content)
-    of_nodes = ''
-    if content.configurable:
-        of_nodes = f' of {content.configurable:,} configurable nodes'
+    nodes = content.configurable
+    of_nodes = f' of {nodes:,} configurable nodes' if nodes else ''
     dropped = f'; {content.dropped:,} runs dropped' if content.dropped else ''
     lines = [
         f'  configurations  {len(content.runtimes):,}{of_nodes}, '
         f'{distinct:,} distinct{dropped}'
     ]
     if repeated:
-        noise = ''
-        if ratio is not None:
-            noise = (
-                ', whose runtimes differ by up to '
-                f"{100 * (ratio - 1):.2g} % from their equals'"
-            )
-        lines.append(f'                  {repeated:,} repeat another{noise}')
+        lines.append(f'                  {repeated:,} repeat another')
+    if ratio is not None:
+        apart = f"{100 * (ratio - 1):.2g} % from their equals'"
+        lines[-1] += f', whose runtimes differ by up to {apart}'
     return lines
 
 
@@ -133,16 +129,14 @@ def _runtimes(content: contents.Content) -> List[str]:
     if not runtimes.any():
         return ['  runtime         not published (all 0)']
     fastest = max(int(runtimes.min()), 1)
-    median = float(np.median(runtimes))
-    lines = [f'  runtime         fastest {text.duration(fastest)}']
-    for name, value in (
-        ('default', content.default),
-        ('median', median),
-        ('slowest', int(runtimes.max())),
-    ):
-        if value is not None:
-            lines.append(
-                f'                  {name} {text.duration(value)} '
-                f'({value / fastest:.3g} x the fastest)'
-            )
-    return lines
+    marks = [('median', float(np.median(runtimes))), ('slowest', int(runtimes.max()))]
+    if content.default is not None:
+        marks.insert(0, ('default', content.default))
+    return [
+        f'  runtime         fastest {text.duration(fastest)}',
+        *(
+            f'                  {name} {text.duration(value)} '
+            f'({value / fastest:.3g} x the fastest)'
+            for name, value in marks
+        ),
+    ]

@@ -48,6 +48,9 @@ _GROUPS = {
     ),
     'elementwise': ('#d5ecc2', ''),
 }
+_GROUP_OF = {
+    name: group for group, (_, all_) in _GROUPS.items() for name in all_.split()
+}
 
 
 def draw(content: contents.Content, path: str) -> None:
@@ -108,7 +111,9 @@ class _Drawing:
             _plain(opcode) + (f'\n{shape}' if shape not in ('', opcode) else '')
             for opcode, shape in zip(content.opcodes, content.shapes)
         ]
-        self._groups = [_group(opcode) for opcode in content.opcodes]
+        self._groups = [
+            _GROUP_OF.get(opcode, 'elementwise') for opcode in content.opcodes
+        ]
         longest = [
             max(len(part) for part in label.split('\n')) for label in self._labels
         ]
@@ -150,7 +155,8 @@ def _draw_opcodes(axes, content: contents.Content) -> None:
     counts = collections.Counter(content.opcodes).most_common(20)
     names = [_plain(name) for name, _ in counts]
     lengths = [count for _, count in counts]
-    colours = [_GROUPS[_group(name)][0] for name, _ in counts]
+    groups = [_GROUP_OF.get(name, 'elementwise') for name, _ in counts]
+    colours = [_GROUPS[group][0] for group in groups]
     axes.barh(range(len(counts)), lengths, color=colours, **_OUTLINE)
     axes.set_yticks(range(len(counts)), names, fontsize=8, parse_math=False)
     axes.invert_yaxis()
@@ -193,13 +199,6 @@ def _draw_runtimes(axes, content: contents.Content) -> None:
     axes.set_xlabel(f'runtime / fastest ({text.duration(fastest)})', fontsize=9)
     axes.set_ylabel('configurations', fontsize=9)
     axes.spines[['top', 'right']].set_visible(False)
-
-
-def _group(opcode: str) -> str:
-    for group, (_, members) in _GROUPS.items():
-        if opcode in members.split():
-            return group
-    return 'elementwise'
 
 
 def _plain(label: str) -> str:
