@@ -34,8 +34,8 @@ and, as XLA compiles another operation where a tile needs less,
                   order of the others: a copy
     part_joined   whether a concatenation is cut along its dimension: it is written
                   first, and not decided for each element which operand it is of
-    one_position  whether a convolution of one feature at a time is of one position of
-                  its window, which moves in steps of 1: a product and a sum
+    one_position  whether a pooling, or a convolution of a feature at a time, is of one
+                  position of its window, which moves in steps of 1: a product and a sum
     time          an estimate over the untiled one's: 100 ns a round, and for an element
                   that is worked on 1, 0.6, 2 and 4 ns where these are not so, 0.15 ns
                   where they are and for all else (round numbers, of one machine)
@@ -83,6 +83,7 @@ _EXTREMES = [schema.OPCODE_NUMBERS[name] for name in ('maximum', 'minimum')]
 _OUTPUT_ROLES = [schema.OUTPUT_BATCH, schema.OUTPUT_FEATURE]
 _AXES = schema.NODE.block('dimensions')
 _GROUPS = schema.NODE.at('feature_group_count')
+_WINDOW = schema.NODE.block('window_size')
 _STRIDES = schema.NODE.at('window_stride_product')
 
 
@@ -123,9 +124,13 @@ class LoopColumns:
         place = np.arange(_RANK)
         # Dimensions of the output that a window moves along, and that are joined.
         made = self._nodes(store, 'convolution', 'output')
-        made[(made[:, _GROUPS] <= 1) | (made[:, _STRIDES] > 1)] = 0
         roles = made[:, _OUTPUT_ROLES, np.newaxis]
-        self._moved = (made[:, schema.DIMENSIONS] > 1) & (place != roles).all(axis=1)
+        moved = (made[:, [_GROUPS]] > 1) & (place != roles).all(axis=1)
+        pooled = self._nodes(store, 'reduce-window', 'output')
+        moved |= pooled[:, _WINDOW] > 1
+        made += pooled
+        moved &= (made[:, schema.DIMENSIONS] > 1) & (made[:, [_STRIDES]] <= 1)
+        self._moved = moved
         made = self._nodes(store, 'concatenate', 'output')
         self._joined = (made[:, schema.DIMENSIONS] > 1) & (
             place == made[:, _AXES][:, :1]
@@ -186,7 +191,10 @@ class LoopColumns:
             self._extremes[kernels],
         ]
         alone = (reduced.elements == 0) & (reduced.size > 0)
-        alone &= self._extremes[kernels] | (operand.fastest != reduced.fastest)
+        slow = (operand.fastest == output.fastest) & (
+            operand.fastest != reduced.fastest
+        )
+        alone &= self._extremes[kernels] | slow
         together += self._rewritten(kernels, configs, alone, trips, whole_work)
         columns = [column for block in blocks.values() for column in block.columns()]
         return np.stack([*columns, *together], axis=1)

@@ -132,6 +132,10 @@ def test_a_convolution_at_one_position():
         features[schema.NODE.at('window_stride_product')] = steps
         assert _bits('one_position', nodes, *bounds) == wanted
     assert _bits('part_joined', nodes, *bounds) == [0] * 5
+    pooled = hlo_kernels.node('reduce-window', [2, 6, 6, 8], root=True)
+    pooled[1][schema.NODE.block('window_size')][:4] = 1, 3, 3, 1
+    pooled[1][schema.NODE.at('window_stride_product')] = 1
+    assert _bits('one_position', [nodes[0], pooled], *bounds) == [0, 1, 0, 0, 1]
 
 
 def test_a_part_of_what_is_joined():
