@@ -54,13 +54,13 @@ def make_kernels(folder: str) -> None:
         records.write_tile(
             os.path.join(folder, f'{name}.npz'),
             records.TileRecord(
-                name,
-                feats,
-                rng.integers(1, 120, n).astype(np.int32),
-                edges.astype(np.int32),
-                config_feat,
-                rng.integers(10_000, 90_000, c),
-                np.full(c, 30_000),
+                graph_id=name,
+                node_feat=feats,
+                node_opcode=rng.integers(1, 120, n).astype(np.int32),
+                edge_index=edges.astype(np.int32),
+                config_runtime=rng.integers(10_000, 90_000, c),
+                config_feat=config_feat,
+                config_runtime_normalizers=np.full(c, 30_000),
             ),
         )
 
