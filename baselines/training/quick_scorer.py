@@ -22,6 +22,7 @@ Tree = Mapping[str, Sequence[str]]
 
 _WORD = 64  # bits; no tree has more leaves
 _MOST = 20  # words to look up for a row and tree
+_MOST_WORDS = 1 << 22  # of masks: 32 MB
 _BLOCK = 1 << 9  # rows at once: what is computed of them stays in cache
 # `decision_type` of splits that know no missing values.
 _PLAIN = {'0', '2'}
@@ -69,7 +70,8 @@ class QuickScorer:
     def predict(self, rows: np.ndarray) -> Optional[np.ndarray]:
         """Predicts rows of one graph: float32 [rows, columns] -> float64 [rows].
 
-        Returns None where so much differs between rows that LightGBM is as quick.
+        Returns None where so much differs between rows that LightGBM is as quick, or
+        memory would not do.
         """
         if np.isnan(rows).any():
             rows = np.where(np.isnan(rows), 0, rows)  # as LightGBM does
@@ -81,7 +83,11 @@ class QuickScorer:
         words = int(fields[-1]) // _WORD + 1
         column, tree = self._column[splits], self._tree[splits]
         starts = np.flatnonzero(np.diff(column, prepend=-1))
-        if len(starts) * words > _MOST * len(fields):
+        rows_of_masks = len(splits) + len(starts)
+        if (
+            len(starts) * words > _MOST * len(fields)
+            or rows_of_masks * words > _MOST_WORDS
+        ):
             return None
         # What its leaf adds, of each bit and then of all values of each byte.
         of_bit = np.zeros(words * _WORD)
@@ -101,7 +107,7 @@ class QuickScorer:
         row = np.arange(len(splits)) + np.repeat(
             np.arange(1, len(bounds)), np.diff(bounds)
         )
-        masks = np.full((len(splits) + len(starts), words), ~np.uint64(0))
+        masks = np.full((rows_of_masks, words), ~np.uint64(0))
         masks[row, place // _WORD] = ~cleared
         # And it together with those of smaller thresholds.
         lookups = []

@@ -12,6 +12,7 @@ LightGBM sees it.  Nothing is ever unpickled.
 """
 
 import dataclasses
+import functools
 import hashlib
 import importlib.util
 import itertools
@@ -145,7 +146,6 @@ class Trees:
         self.used: List[str] = []
         self._text = ''
         self._booster: Any = None
-        self._quick: Optional[quick_scorer.QuickScorer] = None
 
     def fit(
         self, train: Rows, valid: Optional[Rows], seed: int
@@ -265,7 +265,12 @@ class Trees:
         self.used = [self.names[column] for column in used]
         small = text.renumbered(place, self.used)
         self._booster = lightgbm.Booster(model_str=small.write())
-        self._quick = quick_scorer.QuickScorer.of(small.trees)
+        self._small = small
+        vars(self).pop('_quick', None)
+
+    @functools.cached_property
+    def _quick(self) -> Optional[quick_scorer.QuickScorer]:
+        return quick_scorer.QuickScorer.of(self._small.trees)
 
 
 def mean(members: Sequence[Trees]) -> Trees:

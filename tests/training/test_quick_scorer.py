@@ -40,15 +40,18 @@ def test_a_tree_by_hand(rows, expected):
     assert found.tolist() == [2 * value + 0.25 for value in expected]
 
 
-def test_rows_that_differ_in_everything_are_left_to_lightgbm():
-    # A split by each of 200 columns: 200 lookups of 7 words for 200 trees.
+@pytest.mark.parametrize('limit, most', [('_MOST', 7), ('_MOST_WORDS', 7 * 400)])
+def test_rows_that_differ_in_everything_are_left_to_lightgbm(monkeypatch, limit, most):
+    # A split by each of 200 columns, two leaves each: 200 lookups of 7 words for 200
+    # trees, in 200 masks that clear something and as many that do not.
     tree = {key: words[:1] for key, words in _TREE.items()}
     tree.update(left_child=['-1'], right_child=['-2'], leaf_value=['1', '2'])
     trees = [{**tree, 'split_feature': [str(c)]} for c in range(200)]
     scorer, rows = quick_scorer.QuickScorer.of(trees), np.eye(200, dtype=np.float32)
+    monkeypatch.setattr(quick_scorer, limit, most)
     assert scorer.predict(rows).tolist() == [201] * 200
-    few = quick_scorer.QuickScorer.of([_TREE])
-    assert few.predict(np.eye(2, dtype=np.float32)) is not None
+    monkeypatch.setattr(quick_scorer, limit, most - 1)
+    assert scorer.predict(rows) is None
 
 
 def test_fields_do_not_cross_words():
