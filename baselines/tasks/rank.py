@@ -139,10 +139,8 @@ class _Ranker:
 
     def _scored(self, group) -> Iterator[choices.Ranked]:
         sources = list(dict.fromkeys(about['source'] for _, about in group))
-        source = sources[0]
-        if len(sources) > 1:
-            source += f' and {len(sources) - 1} more'
-        store = memory_store.tile_store(source, [record for record, _ in group])
+        kernels = [record for record, _ in group]
+        store = memory_store.tile_store(text.listed(sources, 1), kernels)
         for scores, (_, about) in zip(self._predictor.score(store), group):
             yield choices.Ranked.from_scores(scores, **about)
 
