@@ -31,6 +31,7 @@ from baselines.simulated.layout.layouts import (
     CONFIGURABLE,
     Layout,
     Slot,
+    registers,
     row_major,
     slots_of,
 )
@@ -159,7 +160,8 @@ class _Pricing:
         usual = Value(-1, (row_major(len(shape.dims)),))
         if opcode in _FREE:
             if opcode == 'rng':
-                self._add((usual,), lambda l: costs.random_ns(shape, l))
+                slots = costs.RANDOM_SLOTS * registers(shape.dims, usual.layouts[0])
+                self._add((usual,), lambda l: costs.roofline_ns(0, slots=slots))
             return None
         if opcode in ('parameter', 'get-tuple-element'):
             return usual._replace(fixed=True)
