@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import collections
+import gc
 import os
 import signal
 
@@ -40,6 +41,12 @@ def pytest_collection_modifyitems(items):
     items.sort(
         key=lambda item: (-slow[item.path] / count[item.path], -count[item.path])
     )
+
+
+def pytest_collection_finish():
+    """What was imported stays: the garbage collector need not go through it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope='module')

@@ -173,22 +173,6 @@ def test_tensorflow_is_quiet_unless_the_user_wants_it(monkeypatch):
     assert os.environ['TF_CPP_MIN_LOG_LEVEL'] == '0'
 
 
-_RETRACES = """
-from baselines import command_line
-command_line.start_tensorflow()
-import tensorflow as tf
-identity = tf.function(lambda x: x)
-for number in range(12):
-    identity(number)  # TensorFlow warns its author of so many traces
-"""
-
-
-@pytest.mark.slow
-def test_tensorflow_gives_users_no_advice_about_our_code():
-    done = _python('-c', _RETRACES)
-    assert (done.returncode, done.stdout, done.stderr) == (0, '', '')
-
-
 @pytest.mark.slow
 def test_the_listing_can_be_piped_to_head():
     read, write = os.pipe()

@@ -6,13 +6,16 @@ import re
 
 import pytest
 
+from baselines.layout import models as layout_models
 from baselines.simulated.layout import dataset as programs
 from baselines.simulated.tile import dataset as kernels
 from baselines.tasks import opening
+from baselines.tiles import models as tile_models
 from baselines.training import runs
 from tests.helpers import documents
 from tests.helpers import finished_runs
-from tests.helpers import layout_runs
+from tests.helpers import tiny_layout_models
+from tests.helpers import tiny_models
 
 _DOCUMENTS = documents.documents()
 _SHELL = [b for d in _DOCUMENTS for b in documents.blocks(d) if b.language == 'sh']
@@ -43,9 +46,6 @@ _SMALLER = {
     ),
     r'commands\.sample|tpugraphs sample': ('--train=4', '--valid=2', '--test=2'),
 }
-
-
-_RESNET = ('--model=ResModel', f'--model_kwargs_json={layout_runs.SMALL}')
 
 
 def _found(table, words):
@@ -128,8 +128,7 @@ def _shell(tmp_path_factory):
         added = [*(_found(_SMALLER, words) or ())]
         if '--toy_data' in added and '--model' not in ' '.join(words):
             tiles = {'tiles_train.py', 'tile'} & set(words[:3])
-            # The quickest to compile.
-            added += ['--model=MLP'] if tiles else _RESNET
+            added.append('--model=MLP' if tiles else '--model=ResModel')
         return added
 
     with pytest.MonkeyPatch.context() as patch:
@@ -140,6 +139,13 @@ def _shell(tmp_path_factory):
         )
         patch.setenv('HOME', str(shell.home))
         patch.setattr(runs, '_save_model', finished_runs.save_weights)
+        # Two models of these names that are compiled in a moment.
+        for module, name, tiny in (
+            (tile_models, 'MLP', tiny_models.Tiny),
+            (layout_models, 'ResModel', tiny_layout_models.Tiny),
+        ):
+            stand_in = type(name, (tiny,), {'__module__': module.__name__})
+            patch.setattr(module, name, stand_in)
         data = shell.home / 'data/tpugraphs/npz'
         (data / 'tile').mkdir(parents=True)
         few = {

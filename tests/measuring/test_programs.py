@@ -42,6 +42,7 @@ def file(tmp_path):
     return path
 
 
+@pytest.mark.slow  # imports JAX
 def test_a_function_becomes_a_module(file):
     program = programs.load(f'{file}:good')
     assert program.name == 'mine_good'

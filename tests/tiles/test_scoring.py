@@ -103,7 +103,7 @@ def test_every_configuration_in_order(graphs, model_class):
         _assert_scores(scorer.score_all(np.array(kernels)), kernels)
 
 
-@pytest.mark.parametrize('per_group', [1, 10, 709, 10_000])
+@pytest.mark.parametrize('per_group', [1, 709, 10_000])
 def test_groups_change_nothing_but_memory(graphs, monkeypatch, per_group):
     monkeypatch.setattr(scoring, '_CONFIGS_PER_GROUP', per_group)
     model = _EarlySums()
@@ -129,6 +129,7 @@ def test_what_joins_late_is_scored_whole(graphs, monkeypatch):
     assert sorted(model.cells) == sorted(n * c for _, n, _, c in _KERNELS)
 
 
+@pytest.mark.slow
 def test_without_compiling_and_of_other_kernels(graphs):
     scorer = scoring.TileScorer(_Sums(), graphs, compiled=False)
     _assert_scores(scorer.score_all(), range(5))
