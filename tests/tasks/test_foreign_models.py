@@ -1,4 +1,7 @@
-"""Trainings in a copy of ours in which a models.py is somebody else's."""
+"""A training in a copy of ours in which layout/models.py is somebody else's.
+
+With foreign tile models there is one in test_portability.
+"""
 
 import json
 import shutil
@@ -7,12 +10,10 @@ import sys
 
 import pytest
 
-from tests.helpers import elsewhere
+from baselines import config
 from tests.helpers import layout_runs
 from tests.helpers import places
 from tests.helpers import tiny_layout_models
-
-pytestmark = pytest.mark.slow
 
 _TRAIN = """
 import json, sys
@@ -22,7 +23,6 @@ from baselines.training import runs
 runs._save_model = lambda model, path: None  # it would take half of the time
 for one in json.loads(sys.argv[1]):
     train.train(config.LayoutConfig(**one))
-assert {'EarlyJoinSAGE', 'GatedPool'} & registry.tile_models().keys()
 print('GCN is', registry.layout_models()['GCN'].__module__)
 """
 
@@ -34,63 +34,29 @@ class GCN(Tiny):
 """
 
 
-@pytest.fixture(scope='module', name='data')
-def _data(tmp_path_factory):
-    root = tmp_path_factory.mktemp('data')
-    layout_runs.write_splits(root / 'xla' / 'random')
-    return root
-
-
-def _train(tree, data, models):
-    """Trains layout models in a tree; returns what that printed."""
+@pytest.mark.slow
+def test_over_the_layout_models(tmp_path):
+    """The zoo stays, but for a model of a name that the file has."""
+    layout_runs.write_splits(tmp_path / 'data' / 'xla' / 'random')
+    package = tmp_path / 'baselines'
+    ignore = shutil.ignore_patterns('__pycache__')
+    shutil.copytree(places.ROOT / 'baselines', package, ignore=ignore)
+    with open(tiny_layout_models.__file__, encoding='utf-8') as stream:
+        foreign = stream.read()
+    (package / 'layout' / 'models.py').write_text(foreign + _OWN_GCN)
+    kwargs = {'GCN': '{}', 'ChebSAGE': '{"hidden_dim": 4, "mlp_layers": 1}'}
     settings = [
-        dict(
-            model=name,
-            model_kwargs_json=kwargs,
-            epochs=1,
-            data_root=str(data),
-            cache_dir=str(data / 'cache'),
-            out_dir=str(tree / 'out'),
-        )
-        for name, kwargs in models.items()
+        layout_runs.settings(tmp_path, model=name, model_kwargs_json=given, epochs=1)
+        for name, given in kwargs.items()
     ]
     done = subprocess.run(
-        [sys.executable, '-c', _TRAIN, json.dumps(settings)],
-        cwd=tree,
+        [sys.executable, '-c', _TRAIN, json.dumps(list(map(config.to_json, settings)))],
+        cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
     assert done.returncode == 0, done.stdout
     assert str(places.ROOT) not in done.stdout
-    assert len(list((tree / 'out').glob('model_*'))) == len(models)
-    return done.stdout
-
-
-def _copy(folder):
-    ignore = shutil.ignore_patterns('__pycache__')
-    shutil.copytree(places.ROOT / 'baselines', folder / 'baselines', ignore=ignore)
-    return folder / 'baselines'
-
-
-_SMALL = '{"hidden_dim": 4, "mlp_layers": 1}'
-
-
-def test_over_the_tile_models(tmp_path, data):
-    """The layout models do not notice; of the tile models see test_portability."""
-    package = _copy(tmp_path)
-    shutil.copy(
-        elsewhere.PUBLISHED_TREE / 'student_models.py', package / 'tiles' / 'models.py'
-    )
-    printed = _train(tmp_path, data, {'HybridSAGE': _SMALL})
-    assert 'GCN is baselines.layout.zoo.families' in printed
-
-
-def test_over_the_layout_models(tmp_path, data):
-    """The zoo stays, but for a model of a name that the file has."""
-    package = _copy(tmp_path)
-    with open(tiny_layout_models.__file__, encoding='utf-8') as stream:
-        foreign = stream.read()
-    (package / 'layout' / 'models.py').write_text(foreign + _OWN_GCN)
-    printed = _train(tmp_path, data, {'GCN': '{}', 'ChebSAGE': _SMALL})
-    assert 'GCN is baselines.layout.models' in printed
+    assert len(list((tmp_path / 'out').glob('model_*'))) == 2
+    assert 'GCN is baselines.layout.models' in done.stdout

@@ -22,6 +22,7 @@ from baselines.training import runs
 from tests.helpers import conformance
 from tests.helpers import elsewhere
 from tests.helpers import finished_runs
+from tests.helpers import layout_runs
 from tests.helpers import places
 from tests.helpers import processes
 from tests.helpers import tile_graphs
@@ -196,13 +197,30 @@ def test_a_run_of_the_published_code_is_scaled_by_its_training_data(
     assert 'does not hold its normaliser' in capsys.readouterr().err
 
 
+_TRAIN_BOTH = """
+import json, sys
+from baselines import config, registry
+from baselines.tasks import train
+from baselines.training import runs
+import tensorflow as tf
+
+def save(model, path):  # what is read; a whole SavedModel takes seconds
+    tf.train.Checkpoint(variables=model.variables).write(path + '/variables/variables')
+
+runs._save_model = save
+tile, layout = map(json.loads, sys.argv[1:])
+train.train(config.TileConfig(**tile))
+train.train(config.LayoutConfig(**layout))
+print('GCN is', registry.layout_models()['GCN'].__module__)
+"""
+
+
 @pytest.fixture(scope='module', name='copy')
 def _copy(data_root, tmp_path_factory):
-    """(settings, process): a training in a copy of ours with other models.py."""
+    """(settings, process): trainings in a copy of ours with other tile models."""
     repo = tmp_path_factory.mktemp('repo')
     ignore = shutil.ignore_patterns('__pycache__')
     shutil.copytree(_ROOT / 'baselines', repo / 'baselines', ignore=ignore)
-    shutil.copy(_ROOT / 'tiles_train.py', repo)
     shutil.copy(_STUDENT, repo / 'baselines' / 'tiles' / 'models.py')
     settings = _settings(
         data_root,
@@ -211,21 +229,16 @@ def _copy(data_root, tmp_path_factory):
         epochs=1,
         model_kwargs_json='{"rounds": 1, "width": 6}',
     )
-    flags = [
-        f'--{name}={getattr(settings, name)}'
-        for name in (
-            'model',
-            'model_kwargs_json',
-            'data_root',
-            'out_dir',
-            'results_csv',
-            'cache_dir',
-            'batch',
-            'epochs',
-        )
-    ]
+    layout_runs.write_splits(repo / 'data' / 'xla' / 'random')
+    layouts = layout_runs.settings(
+        repo,
+        model='HybridSAGE',
+        model_kwargs_json='{"hidden_dim": 4, "mlp_layers": 1}',
+        epochs=1,
+    )
+    both = [json.dumps(config_lib.to_json(each)) for each in (settings, layouts)]
     process = subprocess.Popen(
-        [sys.executable, 'tiles_train.py', *flags],
+        [sys.executable, '-c', _TRAIN_BOTH, *both],
         cwd=repo,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -259,6 +272,8 @@ def test_models_of_the_published_tree_copied_over_ours(tmp_path, copy):
     settings, process = copy
     printed = elsewhere.finish(process)
     assert str(_ROOT) not in printed
+    # The layout models do not notice.
+    assert 'HybridSAGE: ' in printed and 'GCN is baselines.layout.zoo.' in printed
     # The same file, not copied over but named, gives the same ranking.
     [model_dir] = pathlib.Path(settings.out_dir).glob('model_*')
     output = str(tmp_path / 'ours.csv')
