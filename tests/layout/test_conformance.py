@@ -61,9 +61,6 @@ class TestLayoutModels(conformance.ModelSuite):
     @pytest.mark.slow
     def test_in_slices_as_whole(self, task, name):
         model = task.shared(name)
-        special = scoring.shows_parts(model) or conformance.depends_on_list(model)
-        if not special and not isinstance(task, EarlyTask):
-            pytest.skip('calls forward, which is compared with less and compiled')
         # One for all, as it is compiled once for all sizes.
         score = scoring.LayoutScorer(model, memory_budget=1).score
         for piece in task.pieces().values():
