@@ -1,6 +1,5 @@
 """The page: pictures in sections, tables, and one file of it all."""
 
-import itertools
 import json
 import os
 import types
@@ -63,12 +62,12 @@ def write(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    sections, numbers = [], itertools.count(1)
+    sections, number = [], 0
     for section in [*map(_of_sweep, sweeps), *_sections(runs)]:
-        pictures = [
-            picture._replace(svg=svg.numbered(picture.svg, number))
-            for picture, number in zip(section.pictures, numbers)
-        ]
+        pictures = []
+        for picture in section.pictures:
+            number += 1
+            pictures.append(picture._replace(svg=svg.numbered(picture.svg, number)))
         sections.append(section._replace(pictures=pictures))
     first = runs[0].summary
     measured_on = dict.fromkeys(os.path.dirname(r.summary['data']) for r in runs)

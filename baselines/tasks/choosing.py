@@ -45,3 +45,22 @@ def taus(
         sizes = [len(some) for some in labels]
         found[choice] = float(np.average(np.nan_to_num(tau), weights=sizes))
     return found
+
+
+def best(measured: Dict[Members, float], learned: bool, error: float) -> Members:
+    """Chooses who has a say.
+
+    Trees that are no better than a graph model that has learned nothing have none.
+    One that has learned was taken at its best epoch on these configurations, so by
+    itself it has to be better by more than chance.
+
+    Args:
+        measured: of each choice, from `taus`.
+        learned: whether the graph model has.
+        error: the standard error of tau by chance.
+    """
+    model, trees, _ = CHOICES
+    if not learned and measured[trees] <= measured[model]:
+        return model
+    figures = {**measured, model: measured[model] - error * learned}
+    return max(figures, key=lambda each: figures[each])

@@ -181,11 +181,6 @@ class Descent:
         job, store, chosen = self._job, self._job.stores['valid'], self._job.validated
         labels = [job.labels(store, n)[some] for n, some in enumerate(chosen)]
         score = job.chosen_scores(chosen)
-        error = 0.0
-        if job.chosen_by_tau and chosen:
-            kinds = [job.configurations(store, n)[c] for n, c in enumerate(chosen)]
-            errors = [metrics.tau_error(len(np.unique(kind))) for kind in kinds]
-            error = float(np.linalg.norm(errors) / len(errors))
 
         def validate():
             if not chosen:
@@ -197,7 +192,8 @@ class Descent:
                 taus = np.nan_to_num([metrics.kendall_tau(*p) for p in pairs])
                 tau = float(np.mean(taus))
             opa = float(correct / total) if total else None
-            return loop.Validation(self._loss_of(pairs), opa, tau, error)
+            loss, error = self._loss_of(pairs), job.validation_error
+            return loop.Validation(loss, opa, tau, error)
 
         return validate
 

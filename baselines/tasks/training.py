@@ -24,6 +24,7 @@ from baselines.data import folds
 from baselines.data import variants
 from baselines.data.packed import splits
 from baselines.features import normalizer as normalizer_lib
+from baselines.ranking import metrics
 from baselines.ranking import report
 from baselines.ranking import submission
 from baselines.tasks import boosting
@@ -276,6 +277,18 @@ class Training(task.Task):
             for configs in store.config_counts[:count]
         ]
 
+    @functools.cached_property
+    def validation_error(self) -> float:
+        """Standard error by chance of the mean tau of `validated`; 0: of no tau."""
+        if not self.chosen_by_tau or not self.validated:
+            return 0.0
+        kinds = [
+            np.unique(self.configurations(self.stores['valid'], graph)[some])
+            for graph, some in enumerate(self.validated)
+        ]
+        errors = [metrics.tau_error(len(kind)) for kind in kinds]
+        return float(np.linalg.norm(errors) / len(errors))
+
     def _choose(self) -> Dict[str, Any]:
         """Lets score who ranks best what none has learned from; the others are left.
 
@@ -301,7 +314,7 @@ class Training(task.Task):
             'trees': list(trees.unseen(drawn)),
         }
         taus = choosing.taus(scores, labels)
-        best = max(taus, key=taus.get)
+        best = choosing.best(taus, model.learned, self.validation_error)
         found: Dict[str, Any] = {'members': list(best)}
         self.members = best
         if 'trees' not in best:

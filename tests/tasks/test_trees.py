@@ -249,6 +249,23 @@ def test_tau_of_each_choice():
     )
 
 
+@pytest.mark.parametrize(
+    'model, trees, both, learned, best',
+    [
+        (0.4, 0.3, 0.5, False, 0),  # trees are no better than nothing learned
+        (0.4, 0.4, 0.5, False, 0),
+        (0.4, 0.5, 0.45, False, 1),
+        (0.4, 0.5, 0.6, False, 2),
+        (0.6, 0.3, 0.52, True, 2),  # not by more than chance
+        (0.6, 0.55, 0.52, True, 1),
+        (0.6, 0.3, 0.4, True, 0),
+    ],
+)
+def test_who_has_a_say(model, trees, both, learned, best):
+    measured = dict(zip(choosing.CHOICES, (model, trees, both)))
+    assert choosing.best(measured, learned, 0.1) == choosing.CHOICES[best]
+
+
 def _folds(train, valid, kinds):
     """Folds of two training graphs, of whose configurations 0 to 5 were drawn."""
     job = types.SimpleNamespace(
