@@ -153,21 +153,14 @@ def _models(task: str, own: Own) -> Dict[str, type]:
     for module in _zoo(task):
         for name, model_class in models_in(module).items():
             models.setdefault(name, model_class)
-    models.update(_own_models(task, own))
-    return models
-
-
-def _own_models(task: str, own: Own) -> Dict[str, type]:
     if not isinstance(own, str):
-        return {model_class.__name__: model_class for model_class in own}
-    if not own:
-        return {}
-    models = models_in(load_models_file(own, task))
-    if not models:
+        return {**models, **{one.__name__: one for one in own}}
+    found = models_in(load_models_file(own, task)) if own else {}
+    if own and not found:
         raise ValueError(
             f'--models_file: {files.expand(own)} defines no public tf.keras.Model'
         )
-    return models
+    return {**models, **found}
 
 
 def _zoo(task: str) -> Iterator[types.ModuleType]:

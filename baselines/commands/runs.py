@@ -41,7 +41,8 @@ def run(args: argparse.Namespace) -> None:
     folders = args.out_dir or finding.default_folders()
     found = listing.ordered(listing.rows(folders), args.sort)
     if args.json:
-        print(json.dumps(listing.to_json(found), indent=1, allow_nan=False))
+        as_json = [row._asdict() for row in found]
+        print(json.dumps(as_json, indent=1, allow_nan=False))
     elif found:
         print('\n'.join(listing.table(found)))
     else:

@@ -100,11 +100,6 @@ def ordered(found: Sequence[Row], by: str) -> List[Row]:
     return sorted(found, key=key)
 
 
-def to_json(found: Sequence[Row]) -> List[Dict[str, Any]]:
-    """Rows as JSON objects."""
-    return [one._asdict() for one in found]
-
-
 def table(found: Sequence[Row]) -> List[str]:
     """Lays rows out, names of directories shortened.
 

@@ -96,8 +96,7 @@ def _by_epoch(axes, runs, curves_of_runs, title: str, best: Sequence = ()) -> No
         if best and best[number] is not None:
             place = [best[number] + 1], [some[0][best[number]]]
             axes.plot(*place, '*', color=hue, markersize=12)
-    axes.set_xlabel('epoch')
-    axes.set_ylabel(title)
+    axes.set(xlabel='epoch', ylabel=title)
     axes.xaxis.set_major_locator(ticker.MaxNLocator(6, integer=True))
     legend(axes)
 
@@ -136,8 +135,7 @@ def _ranking(
         axes.scatter(drawn + 1, slow[drawn], s=9, color=svg.colour(number), alpha=0.6)
         axes.plot([fastest + 1], [slow[fastest]], '*', color=svg.INK, markersize=11)
         _ratios(axes, slow.max())
-        axes.set_xlabel('predicted rank')
-        axes.set_ylabel('runtime / fastest')
+        axes.set(xlabel='predicted rank', ylabel='runtime / fastest')
 
     name = text.printable(one.graph_id)
     first = f'rank 1 takes {slow[0]:.2f} times the fastest, the best of five '
@@ -264,8 +262,7 @@ def slowdowns(runs: Sequence[Run]) -> svg.Picture:
         axes.set_xticks(points, [f'{k:,}' for k in points], rotation=45)
         axes.minorticks_off()
         _ratios(axes, np.max([chance, *lines]), least=1)
-        axes.set_xlabel('k, configurations tried')
-        axes.set_ylabel('slowdown@k')
+        axes.set(xlabel='k, configurations tried', ylabel='slowdown@k')
         legend(axes)
 
     words = []
@@ -305,8 +302,7 @@ def calibration(number: int, run: Run) -> Optional[svg.Picture]:
         axes.plot(x, middle, marker=svg.marker(number), color=hue)
         axes.axhline(1, color=svg.FAINT, linewidth=1)
         _ratios(axes, high.max(), least=low.min())
-        axes.set_xlabel('score difference')
-        axes.set_ylabel('runtime ratio')
+        axes.set(xlabel='score difference', ylabel='runtime ratio')
 
     return svg.picture(
         draw,

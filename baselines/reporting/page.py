@@ -1,5 +1,6 @@
 """The page: pictures in sections, tables, and one file of it all."""
 
+import itertools
 import json
 import os
 import types
@@ -62,12 +63,12 @@ def write(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    sections, number = [], 0
+    sections, numbers = [], itertools.count(1)
     for section in [*map(_of_sweep, sweeps), *_sections(runs)]:
-        pictures = []
-        for picture in section.pictures:
-            number += 1
-            pictures.append(picture._replace(svg=svg.numbered(picture.svg, number)))
+        pictures = [
+            picture._replace(svg=svg.numbered(picture.svg, number))
+            for picture, number in zip(section.pictures, numbers)
+        ]
         sections.append(section._replace(pictures=pictures))
     first = runs[0].summary
     measured_on = dict.fromkeys(os.path.dirname(r.summary['data']) for r in runs)

@@ -76,8 +76,7 @@ def _history(found: Dict[str, Any]) -> svg.Picture:
         x, y = zip(*((trial['number'], trial['score']) for trial in complete))
         x, y = [*x, found['trials'][-1]['number']], np.maximum.accumulate([*y, y[-1]])
         axes.step(x, y, where='post', color=svg.INK, linewidth=1, label='best so far')
-        axes.set_xlabel('trial')
-        axes.set_ylabel(f'{title}, validation')
+        axes.set(xlabel='trial', ylabel=f'{title}, validation')
         figures.legend(axes)
 
     best, first = _complete(found)[0], complete[0]

@@ -139,10 +139,8 @@ class _Ranker:
 
     def _scored(self, group) -> Iterator[choices.Ranked]:
         sources = list(dict.fromkeys(about['source'] for _, about in group))
-        source = sources[0]
-        if len(sources) > 1:
-            source += f' and {len(sources) - 1} more'
-        store = memory_store.tile_store(source, [record for record, _ in group])
+        kernels = [record for record, _ in group]
+        store = memory_store.tile_store(text.listed(sources, 1), kernels)
         for scores, (_, about) in zip(self._predictor.score(store), group):
             yield choices.Ranked.from_scores(scores, **about)
 
@@ -240,7 +238,11 @@ def _modules(
                 raw = reading.read_modules(path, kind)
             else:
                 raw = reading.read_tuning(path)
-            _check_kind(raw, kind)
+            if raw.kind != kind:
+                raise ValueError(
+                    f'is a {raw.kind} file, and the model ranks {kind} files; give a '
+                    f'model that was trained on {raw.kind}s'
+                )
         except (ValueError, OSError) as error:
             outcome.failed.append(text.one_line(error, path))
             continue
@@ -260,12 +262,4 @@ def _modules(
         raise ValueError(
             f'--module: none of {len(names)} modules is called {wanted!r}; '
             f'there is {(near or names)[0]!r}'
-        )
-
-
-def _check_kind(raw: reading.RawFile, kind: str) -> None:
-    if raw.kind != kind:
-        raise ValueError(
-            f'{raw.path}: is a {raw.kind} file, and the model ranks {kind} '
-            f'files; give a model that was trained on {raw.kind}s'
         )

@@ -5,6 +5,7 @@ A process of its own scores in float64:
   python -m tests.helpers.precision tile FOLDER
 """
 
+import functools
 import importlib
 import pathlib
 import subprocess
@@ -98,6 +99,7 @@ class Models:
         """All graphs merged into one."""
         return model(self._batch(range(GRAPHS), np.arange(CONFIGS))[0]).numpy()
 
+    @functools.lru_cache(maxsize=None)
     def exact(self) -> Dict[str, np.ndarray]:
         """`alone` by name, in float64; without models that cannot be evaluated so."""
         for name in names(self._kind):

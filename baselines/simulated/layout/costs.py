@@ -27,7 +27,7 @@ from baselines.simulated.layout.rules import Rules
 from baselines.simulated.tpu import BYTES, LANE_SHUFFLE, SLOTS, SUBLANE_SHUFFLE, TPU_V3
 
 _REGISTER = 8 * 128
-RANDOM_SLOTS = 20.0
+RANDOM_SLOTS = 20.0  # per register of random numbers; they are fused
 
 
 def roofline_ns(moved_bytes: float, matrix_cycles: float = 0.0, slots: float = 0.0):
@@ -110,11 +110,6 @@ def reduce_ns(
     moved = stored_bytes(result, result_layout)
     moved += stored_bytes(tensor, layout) if read else 0
     return roofline_ns(moved, slots=slots)
-
-
-def random_ns(tensor: Tensor, layout: Layout) -> float:
-    """Returns the time of random numbers, 20 slots per register; they are fused."""
-    return roofline_ns(0, slots=RANDOM_SLOTS * registers(tensor.dims, layout))
 
 
 @functools.lru_cache(maxsize=None)

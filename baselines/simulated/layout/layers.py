@@ -13,11 +13,7 @@ from baselines.simulated.layout.ops import Net, shape
 
 def affine(net: Net, x: Instruction) -> Instruction:
     """x * scale + shift, per feature: the last dimension."""
-    last = len(x.shape.dims) - 1
-    for opcode in ('multiply', 'add'):
-        weight = net.weight(x.shape.dims[last])
-        x = net.op(opcode, x, net.along(weight, x, [last]))
-    return x
+    return bias(net, bias(net, x, 'multiply'))
 
 
 def normalise(net: Net, x: Instruction, over: Sequence[int]) -> Instruction:
@@ -56,9 +52,9 @@ def gelu(net: Net, x: Instruction) -> Instruction:
     return net.op('multiply', net.scaled(x), bent)
 
 
-def bias(net: Net, x: Instruction) -> Instruction:
+def bias(net: Net, x: Instruction, opcode: str = 'add') -> Instruction:
     last = len(x.shape.dims) - 1
-    return net.op('add', x, net.along(net.weight(x.shape.dims[last]), x, [last]))
+    return net.op(opcode, x, net.along(net.weight(x.shape.dims[last]), x, [last]))
 
 
 def dense(net: Net, x: Instruction, features: int) -> Instruction:

@@ -31,6 +31,7 @@ from baselines.simulated.layout.layouts import (
     CONFIGURABLE,
     Layout,
     Slot,
+    registers,
     row_major,
     slots_of,
 )
@@ -56,6 +57,8 @@ class LayoutModel:
     Attributes:
         slots: what a configuration chooses, in the order of its columns.
         config_nodes: int64 [k], numbers of the configurable nodes.
+        first_slot: of a configurable instruction, by its id: that of its output,
+            which those of its operands follow.
         base_ns: what no choice changes.
     """
 
@@ -64,13 +67,13 @@ class LayoutModel:
         self.rules = rules
         self.slots: List[Slot] = []
         self.base_ns = 0.0
-        self._first_slot: Dict[int, int] = {}
+        self.first_slot: Dict[int, int] = {}
         self._tables: Dict[Tuple[int, ...], np.ndarray] = {}
         nodes = module.nodes
         chosen = [i for i, node in enumerate(nodes) if node.opcode in CONFIGURABLE]
         self.config_nodes = np.array(chosen, np.int64)
         for position, number in enumerate(chosen):
-            self._first_slot[id(nodes[number])] = len(self.slots)
+            self.first_slot[id(nodes[number])] = len(self.slots)
             self.slots += slots_of(position, nodes[number])
         for computation, times in zip(module.computations, module.executions):
             if times:
@@ -101,11 +104,6 @@ class LayoutModel:
             self.base_ns += float(table)
         elif table.any():
             self._tables[slots] = self._tables.get(slots, 0.0) + table
-
-    def slots_at(self, node: Instruction) -> List[int]:
-        """Returns the slots of a configurable instruction, output first."""
-        first = self._first_slot[id(node)]
-        return list(range(first, first + 1 + len(node.operands)))
 
     def runtime_ns(self, choices: np.ndarray) -> np.ndarray:
         """Returns noiseless runtimes, ns, float64 [c].
@@ -162,7 +160,8 @@ class _Pricing:
         usual = Value(-1, (row_major(len(shape.dims)),))
         if opcode in _FREE:
             if opcode == 'rng':
-                self._add((usual,), lambda l: costs.random_ns(shape, l))
+                slots = costs.RANDOM_SLOTS * registers(shape.dims, usual.layouts[0])
+                self._add((usual,), lambda l: costs.roofline_ns(0, slots=slots))
             return None
         if opcode in ('parameter', 'get-tuple-element'):
             return usual._replace(fixed=True)
@@ -192,8 +191,9 @@ class _Pricing:
 
     def _configurable(self, node: Instruction) -> Value:
         """Dots, convolutions, reshapes: all layouts are chosen."""
-        slots = self._model.slots_at(node)
         tensors = (node.shape, *(o.shape for o in node.operands))
+        first = self._model.first_slot[id(node)]
+        slots = tuple(range(first, first + len(tensors)))
         layouts = tuple(self._model.slots[s].layouts for s in slots)
         values = tuple(Value(s, l) for s, l in zip(slots, layouts))
         for operand, value in zip(node.operands, values[1:]):
@@ -207,7 +207,7 @@ class _Pricing:
             )
         else:
             table = costs.product_ns(tensors, node.roles, layouts, self._model.rules)
-            self._model.add_table(tuple(slots), self._times * table)
+            self._model.add_table(slots, self._times * table)
         return values[0]
 
     def _transposed(self, node: Instruction) -> Optional[Value]:

@@ -79,7 +79,10 @@ def genetic_search(
     best, best_times = np.array([[s.default for s in slots]], np.uint8), np.zeros(0)
     found = []
     for start in range(0, count, generation):
-        children = _mutated(_crossed(best, generation, nodes, rng), sizes, nodes, rng)
+        pairs = rng.integers(0, len(best), (2, generation))
+        first = rng.random((generation, nodes[-1] + 1)) < 0.5
+        crossed = np.where(first[:, nodes], best[pairs[0]], best[pairs[1]])
+        children = _mutated(crossed, sizes, nodes, rng)
         if not start:
             children[0] = best[0]
             best = best[:0]
@@ -109,12 +112,6 @@ def features(slots: List[Slot], choices: np.ndarray) -> np.ndarray:
     found = np.full((len(choices), nodes[-1] + 1, 3, WIDTH), -1, np.int8)
     found[:, nodes, tensors] = table[np.arange(len(slots)), choices]
     return found.reshape(len(choices), nodes[-1] + 1, 3 * WIDTH)
-
-
-def _crossed(parents, count, nodes, rng) -> np.ndarray:
-    pairs = rng.integers(0, len(parents), (2, count))
-    first = rng.random((count, nodes[-1] + 1)) < 0.5
-    return np.where(first[:, nodes], parents[pairs[0]], parents[pairs[1]])
 
 
 def _mutated(children, sizes, nodes, rng) -> np.ndarray:

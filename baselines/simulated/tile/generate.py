@@ -5,7 +5,7 @@ does not depend on how many others are made.
 """
 
 import hashlib
-from typing import Callable, Dict, NamedTuple, Sequence, Tuple
+from typing import Callable, Dict, Sequence, Tuple
 
 import numpy as np
 
@@ -44,24 +44,16 @@ KINDS: Dict[str, Callable] = {
 _HEURISTIC = tpu.TPU_V3._replace(tile_ns=200.0, dma_ns=0.0, run_ns=0.0, overlap=1.0)
 
 
-class Generated(NamedTuple):
-    """A simulated kernel."""
-
-    record: records.TileRecord  # what its npz file holds
-    computations: Sequence[Computation]  # its HLO
-    default: int  # the configuration that the compiler's heuristic would take
-
-
 def generate_kernel(
     split: str, index: int, *, seed: int = 0, configs_mean: float = 577.0
 ) -> records.TileRecord:
     """Returns one simulated kernel, see `generate`."""
-    return generate(split, index, seed=seed, configs_mean=configs_mean).record
+    return generate(split, index, seed=seed, configs_mean=configs_mean)[0]
 
 
 def generate(
     split: str, index: int, *, seed: int = 0, configs_mean: float = 577.0
-) -> Generated:
+) -> Tuple[records.TileRecord, Sequence[Computation], int]:
     """Makes one simulated kernel.
 
     Its id is `<program>_<16 hex digits>`, runtimes are in simulated nanoseconds,
@@ -73,6 +65,10 @@ def generate(
         index: which kernel of the split; programs take turns.
         seed: of the whole data set.
         configs_mean: configurations per kernel, about, on average.
+
+    Returns:
+        What its npz file holds, its HLO, and the default configuration, which the
+        compiler's heuristic would take.
     """
     choice = [p for p in programs() if p.split == split]
     if not choice:
@@ -88,7 +84,7 @@ def generate(
     runtimes, default = measure(workload, chosen, rng)
     origin = seed, split, index
     record = record_of(program.name, origin, kernel, chosen, runtimes, default)
-    return Generated(record, kernel.computations, default)
+    return record, kernel.computations, default
 
 
 def record_of(

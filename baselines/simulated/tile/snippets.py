@@ -55,6 +55,10 @@ def _run(program: str) -> Snippet:
 
     def snippet(body, x, rng):
         rank = len(x.shape.dims)
+
+        def second():  # mostly f32
+            return load(body, x.shape.typed('bf16' if rng.random() < 0.3 else 'f32'))
+
         pushes = {
             'x': lambda: x,
             'constant': lambda: body.constant(x.shape),
@@ -63,7 +67,7 @@ def _run(program: str) -> Snippet:
             'rows': lambda: body.vector(x.shape, range(rank - 1)),
             'plane': lambda: body.vector(x.shape, range(max(rank - 2, 0), rank)),
             'stored': lambda: load(body, x.shape),
-            'second': lambda: load(body, x.shape.typed(_second_type(rng))),
+            'second': second,
         }
         stack = []
         for word in program.split():
@@ -77,11 +81,6 @@ def _run(program: str) -> Snippet:
         return stack[0]
 
     return snippet
-
-
-def _second_type(rng: np.random.Generator) -> str:
-    """Draws how a second operand is stored: mostly f32."""
-    return 'bf16' if rng.random() < 0.3 else 'f32'
 
 
 def relu_grad(body, x, rng):

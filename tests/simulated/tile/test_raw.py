@@ -15,7 +15,7 @@ from tests.helpers import processes
 def test_what_is_extracted_is_what_was_simulated(index):
     made = generate.generate('valid', index, configs_mean=20)
     tuning = raw.tuning_of(*made)
-    record = made.record
+    record = made[0]
     configs = tile.extract_configs(tuning)
     np.testing.assert_array_equal(configs.config_feat, record.config_feat)
     np.testing.assert_array_equal(configs.config_runtime, record.config_runtime)
