@@ -40,13 +40,23 @@ class GatheredRows:
         starts: np.ndarray,
         sizes: np.ndarray,
     ):
+        kept = np.asarray(sizes) > 0
+        of_base, starts, sizes = (
+            np.asarray(part, np.int64)[kept] for part in (of_base, starts, sizes)
+        )
+        # What follows its predecessor in the same array is one piece with it.
+        is_new = np.full(len(sizes), True)
+        is_next = starts[1:] == starts[:-1] + sizes[:-1]
+        is_new[1:] = (of_base[1:] != of_base[:-1]) | ~is_next
+        first = np.flatnonzero(is_new)
+        ends = np.cumsum(sizes)
         self._bases = list(bases)
-        self._of_base = np.asarray(of_base, np.int64)
-        self._starts = np.asarray(starts, np.int64)
-        self._ends = np.cumsum(sizes, dtype=np.int64)
-        self._begins = self._ends - sizes
+        self._of_base = of_base[first]
+        self._starts = starts[first]
+        self._begins = (ends - sizes)[first]
+        self._ends = np.append(self._begins[1:], ends[-1:])
         self.dtype = bases[0].dtype
-        self.shape = (int(np.sum(sizes)), *bases[0].shape[1:])
+        self.shape = (int(sizes.sum()), *bases[0].shape[1:])
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -58,13 +68,23 @@ class GatheredRows:
     def __getitem__(self, key: Any) -> np.ndarray:
         if isinstance(key, slice):
             start, stop, step = key.indices(len(self))
-            piece = np.searchsorted(self._ends, start, side='right')
-            if step > 0 and start < stop and stop <= self._ends[piece]:
-                shift = self._starts[piece] - self._begins[piece]
-                base = self._bases[self._of_base[piece]]
-                return base[start + shift : stop + shift : step]
-            key = np.arange(start, stop, step)
+            if step < 0:
+                return self._gather(np.arange(start, stop, step))
+            return self._slice(start, max(start, stop))[::step]
         return self._gather(np.asarray(key))
+
+    def _slice(self, start: int, stop: int) -> np.ndarray:
+        if start == stop:
+            return self._bases[0][:0]
+        first = np.searchsorted(self._ends, start, side='right')
+        last = np.searchsorted(self._ends, stop)
+        parts = []
+        for piece in range(first, last + 1):
+            shift = self._starts[piece] - self._begins[piece]
+            low = max(start, self._begins[piece]) + shift
+            high = min(stop, self._ends[piece]) + shift
+            parts.append(self._bases[self._of_base[piece]][low:high])
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _gather(self, rows: np.ndarray) -> np.ndarray:
         if rows.dtype.kind not in 'iu':
