@@ -1,6 +1,6 @@
 """How fast the tile models score and train, next to the plain formulas.
 
-  python benchmarks/tile_speed.py            # about three minutes
+  python benchmarks/tile_speed.py            # about four minutes
   python benchmarks/tile_speed.py --record   # and keep the figures
 
 50 simulated kernels of 38 nodes and 577 configurations on average, 41 node and
@@ -27,8 +27,10 @@ import results
 
 from baselines import command_line
 
-_MODELS = ('EarlyJoinSAGE', 'EarlyJoinResGCN', 'LateJoinSAGE', 'LateJoinResGCN', 'MLP')
 _STRONG = 'strong'
+_MODELS = tuple(
+    f'EarlyJoinSAGE EarlyJoinResGCN LateJoinSAGE LateJoinResGCN MLP {_STRONG}'.split()
+)
 _KERNELS, _BATCH, _CONFIGS, _STEPS = 50, 10, 10, 50
 
 
@@ -79,7 +81,7 @@ def best_and_median(work, repeats: int):
 def main() -> int:
     """Measures and prints."""
     parser = results.parser(__doc__, record=True)
-    parser.add_argument('--models', nargs='+', default=(*_MODELS, _STRONG))
+    parser.add_argument('--models', nargs='+', default=_MODELS, choices=_MODELS)
     parser.add_argument('--repeats', type=int, default=7)
     args = parser.parse_args()
     command_line.start_tensorflow()
