@@ -88,7 +88,10 @@ class Descent:
             or getattr(self._job.model, 'ranks_untrained', False),
         )
         self._take_weights()
-        self.learned = state.best_epoch >= 0 or self._job.start is not None
+        # A run to start from may be no more than what it began with itself.
+        start = self._job.start
+        begun = start is not None and start.run.info.get('best_epoch') != -1
+        self.learned = state.best_epoch >= 0 or begun
         return {'train_curve': state.curve, 'best_epoch': state.best_epoch}
 
     def unseen(self, drawn: boosting.Drawn) -> Iterator[np.ndarray]:
