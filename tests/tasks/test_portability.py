@@ -22,7 +22,6 @@ from baselines.training import runs
 from tests.helpers import conformance
 from tests.helpers import elsewhere
 from tests.helpers import finished_runs
-from tests.helpers import layout_runs
 from tests.helpers import places
 from tests.helpers import processes
 from tests.helpers import tile_graphs
@@ -197,7 +196,7 @@ def test_a_run_of_the_published_code_is_scaled_by_its_training_data(
     assert 'does not hold its normaliser' in capsys.readouterr().err
 
 
-_TRAIN_BOTH = """
+_TRAIN = """
 import json, sys
 from baselines import config, registry
 from baselines.tasks import train
@@ -208,16 +207,14 @@ def save(model, path):  # what is read; a whole SavedModel takes seconds
     tf.train.Checkpoint(variables=model.variables).write(path + '/variables/variables')
 
 runs._save_model = save
-tile, layout = map(json.loads, sys.argv[1:])
-train.train(config.TileConfig(**tile))
-train.train(config.LayoutConfig(**layout))
+train.train(config.TileConfig(**json.loads(sys.argv[1])))
 print('GCN is', registry.layout_models()['GCN'].__module__)
 """
 
 
 @pytest.fixture(scope='module', name='copy')
 def _copy(data_root, tmp_path_factory):
-    """(settings, process): trainings in a copy of ours with other tile models."""
+    """(settings, process): a training in a copy of ours with other tile models."""
     repo = tmp_path_factory.mktemp('repo')
     ignore = shutil.ignore_patterns('__pycache__')
     shutil.copytree(_ROOT / 'baselines', repo / 'baselines', ignore=ignore)
@@ -229,16 +226,9 @@ def _copy(data_root, tmp_path_factory):
         epochs=1,
         model_kwargs_json='{"rounds": 1, "width": 6}',
     )
-    layout_runs.write_splits(repo / 'data' / 'xla' / 'random')
-    layouts = layout_runs.settings(
-        repo,
-        model='HybridSAGE',
-        model_kwargs_json='{"hidden_dim": 4, "mlp_layers": 1}',
-        epochs=1,
-    )
-    both = [json.dumps(config_lib.to_json(each)) for each in (settings, layouts)]
+    given = json.dumps(config_lib.to_json(settings))
     process = subprocess.Popen(
-        [sys.executable, '-c', _TRAIN_BOTH, *both],
+        [sys.executable, '-c', _TRAIN, given],
         cwd=repo,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -273,7 +263,7 @@ def test_models_of_the_published_tree_copied_over_ours(tmp_path, copy):
     printed = elsewhere.finish(process)
     assert str(_ROOT) not in printed
     # The layout models do not notice.
-    assert 'HybridSAGE: ' in printed and 'GCN is baselines.layout.zoo.' in printed
+    assert 'GCN is baselines.layout.zoo.' in printed
     # The same file, not copied over but named, gives the same ranking.
     [model_dir] = pathlib.Path(settings.out_dir).glob('model_*')
     output = str(tmp_path / 'ours.csv')
