@@ -2,6 +2,7 @@
 
   python benchmarks/measured.py                        # what ships
   python benchmarks/measured.py --data out --models EarlyJoinSAGE LateJoinResSAGE
+  python benchmarks/measured.py --unseen out2          # trained on what ships
 
 Families of programs are cut into --folds; each is tested with models trained on
 the others, of which one validates.  Beside the models: choosing at random, the
@@ -66,9 +67,17 @@ def main() -> int:
     parser.add_argument(
         '--trained', nargs='*', default=[], help='NAME=MODEL_DIR, trained elsewhere'
     )
+    parser.add_argument(
+        '--unseen', help='a collection to judge on; all of --data is learned from'
+    )
     args = parser.parse_args()
     kernels = load(args.data or packaged.folder('tile'))
     folds = fold_of(kernels, args.folds)
+    if args.unseen:
+        others = load(args.unseen)
+        kernels += others
+        folds = np.append(folds, [args.folds] * len(others))
+        args.only = [args.folds]
     print(f'{len(kernels)} kernels, {sum(k.passes.shape[1] for k in kernels):,} ')
     print(f'configurations, {len(set(map(family, kernels)))} families')
     print(
@@ -79,7 +88,8 @@ def main() -> int:
     tested = np.flatnonzero(np.isin(folds, args.only or range(args.folds)))
     show('random', kernels, random_scores(kernels), tested)
     show('the estimate alone', kernels, estimates(kernels), tested)
-    show('gradient-boosted trees, flattened', kernels, trees(kernels, folds), tested)
+    flat = trees(kernels, folds, args.only or ())
+    show('gradient-boosted trees, flattened', kernels, flat, tested)
     for model in args.models:
         scores = trained(kernels, folds, model, args)
         show(model or 'recipe strong', kernels, scores, tested)
@@ -98,10 +108,12 @@ def main() -> int:
 
 def load(root: str) -> List[Kernel]:
     """Returns the kernels of a collection, but the noisy ones."""
-    with open(os.path.join(root, 'measured.json'), encoding='utf-8') as stream:
+    sidecar = os.path.join(files.expand(root), 'measured.json')
+    with open(sidecar, encoding='utf-8') as stream:
         about = json.load(stream)['kernels']
     found = []
-    for path in sorted(glob.glob(os.path.join(root, '*', '*.npz'))):
+    pattern = os.path.join(files.expand(root), '**', '*.npz')
+    for path in sorted(glob.glob(pattern, recursive=True)):
         record = records.read_tile(path)
         measured = about[record.graph_id]
         if not measured['noisy']:
@@ -195,7 +207,9 @@ def _estimate_columns(kernels: List[Kernel]) -> List[np.ndarray]:
     return np.split(columns, np.cumsum(counts)[:-1])
 
 
-def trees(kernels: List[Kernel], folds: np.ndarray) -> List[List[np.ndarray]]:
+def trees(
+    kernels: List[Kernel], folds: np.ndarray, only: Sequence[int] = ()
+) -> List[List[np.ndarray]]:
     """Returns scores of boosted trees, trained on the other folds.
 
     Columns: those of the configuration and the estimate, sums over nodes of
@@ -207,7 +221,7 @@ def trees(kernels: List[Kernel], folds: np.ndarray) -> List[List[np.ndarray]]:
     x = [flattened(k.record, more) for k, more in zip(kernels, extra)]
     y = [np.log(k.passes.min(0) / k.passes[:, 0].min()) for k in kernels]
     scores: List[Any] = [None] * len(kernels)
-    for fold in range(folds.max() + 1):
+    for fold in only or range(folds.max() + 1):
         train = np.flatnonzero(folds != fold)
         model = lightgbm.LGBMRegressor(
             n_estimators=400, learning_rate=0.05, n_jobs=1, verbose=-1, random_state=0
