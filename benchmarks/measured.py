@@ -78,14 +78,18 @@ def main() -> int:
         kernels += others
         folds = np.append(folds, [args.folds] * len(others))
         args.only = [args.folds]
-    print(f'{len(kernels)} kernels, {sum(k.passes.shape[1] for k in kernels):,} ')
-    print(f'configurations, {len(set(map(family, kernels)))} families')
+    tested = np.flatnonzero(np.isin(folds, args.only or range(args.folds)))
+    judges = [kernels[i] for i in tested]
+    print(
+        f'judged by {len(judges)} of {len(kernels)} kernels: '
+        f'{sum(k.passes.shape[1] for k in judges):,} configurations, '
+        f'{len(set(map(family, judges)))} families'
+    )
     print(
         '| | top-1 error | top-5 error | median top-5 | OPA | tau '
         f'| speed-up with {_MEASURED} | share of the gain |'
     )
     print('|---|---|---|---|---|---|---|---|')
-    tested = np.flatnonzero(np.isin(folds, args.only or range(args.folds)))
     show('random', kernels, random_scores(kernels), tested)
     show('the estimate alone', kernels, estimates(kernels), tested)
     flat = trees(kernels, folds, args.only or ())
@@ -155,11 +159,13 @@ def show(name: str, kernels: List[Kernel], scores, tested: np.ndarray) -> None:
         rows.append(np.mean(found, axis=0))
     one, five, opa, tau, found, best = np.array(rows).T
     gain = np.exp([found.mean(), best.mean()])
-    share = (gain[0] - 1) / (gain[1] - 1)
+    # Of less than what noise alone makes of it there is no share.
+    some = gain[1] > 1.01
+    share = f'{(gain[0] - 1) / (gain[1] - 1):.0%}' if some else '-'
     print(
         f'| {name} | {one.mean():.1%} | {five.mean():.1%} | {np.median(five):.1%} '
         f'| {opa.mean():.3f} | {tau.mean():.2f} | {gain[0]:.2f} of {gain[1]:.2f} '
-        f'| {share:.0%} |',
+        f'| {share} |',
         flush=True,
     )
 
