@@ -189,6 +189,8 @@ def programs(runs: Sequence[Run], key: str, title: str) -> svg.Picture:
                 axes.plot(values, rows, sign, **style)
         most = axes.get_xlim()[1]
         if not tau and key != 'opa' and most > 1:  # a few take many times as long
+            # Its margin, as it is, would go beyond -1, where this scale ends.
+            axes.set_xlim(left=np.expm1(-0.05 * np.log1p(most)))
             axes.set_xscale('function', functions=(np.log1p, np.expm1))
             _steps(axes.set_xticks, 0, most)
         axes.set_yticks(range(len(names)), [short(name) for name in names])

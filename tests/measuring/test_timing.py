@@ -35,6 +35,30 @@ def test_passes_end_when_halves_agree():
     assert passes.shape == (0, 3)
 
 
+@pytest.mark.parametrize('back', [199_900, 200_000, 900_000])
+def test_a_clock_that_steps_back_makes_nothing_fast(monkeypatch, back):
+    now, stamps, stepped = [0], [], []
+    took = [300_000, 200_000]  # nanoseconds: each is run once at a time
+
+    def run(index):
+        now[0] += took[index]
+        # Once, in a run that is timed: stamps come before and after it.
+        if index == 1 and len(stamps) > 20 and len(stamps) % 2 and not stepped:
+            now[0] -= back
+            stepped.append(True)
+
+    def clock():
+        stamps.append(now[0])
+        return now[0]
+
+    monkeypatch.setitem(timing.CLOCKS, 'cpu', clock)
+    programs = [lambda i=i: run(i) for i in range(2)]
+    protocol = timing.Protocol(least=3, most=3)
+    passes = timing.measure(programs, protocol, np.random.default_rng(0))
+    assert stepped
+    assert passes.tolist() == [took] * 3
+
+
 def test_a_paired_comparison():
     rng = np.random.default_rng(0)
     drift = rng.uniform(1, 3, 40)

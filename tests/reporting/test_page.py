@@ -5,6 +5,7 @@ import html.parser
 import re
 import shutil
 import subprocess
+import warnings
 
 import numpy as np
 import pytest
@@ -247,6 +248,16 @@ def test_many_programs_are_cut_to_the_worst(monkeypatch):
     for key, title in (('top_5_error', 'error'), ('opa', 'OPA')):
         words = str(figures.programs([run], key, title).svg)
         assert 'net_4' in words and 'net_0' not in words
+
+
+def test_a_program_a_thousand_times_off_is_drawn_without_a_warning():
+    # The best five by score take 5,001 times the fastest.
+    off = report.GraphResult('far_off_1', np.arange(9.0), np.array([5001.0] * 8 + [1]))
+    run = _run('MLP', 'tile', [*_kernels(0), off])
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        picture = figures.programs([run], 'top_5_error', 'top-5 error')
+    assert 'far_off 5000.000' in str(picture.svg)
 
 
 _BROWSERS = ('chromium', 'chromium-browser', 'google-chrome', 'chrome')
