@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 
 from baselines.tiles import models
+from tests.helpers import conformance
 from tests.helpers import tile_graphs
 
 _WIDTH = 4
@@ -260,9 +261,7 @@ def test_columns_that_a_kernel_shares_are_looked_at_once(options, shared):
     # Training takes them as they come.
     expected = model.forward(graph, 6, training=True).numpy()
     found = model.forward(graph, 6).numpy()
-    np.testing.assert_allclose(
-        found, expected, rtol=0, atol=1e-5 * np.ptp(expected) + 1e-6
-    )
+    conformance.assert_close(found, expected, conformance.rounding(model, graph))
     assert len(set(found[0])) == (1 if len(shared) == 3 else 6)
 
 
