@@ -4,6 +4,7 @@ import json
 import os
 
 import numpy as np
+import pytest
 
 from baselines.measuring import packaged
 from baselines.measuring import search
@@ -54,6 +55,7 @@ def test_a_model_that_times_contradict_is_not_asked():
     assert surrogate.propose({0: 0.0, 1: -0.1}, [], 1) == [7]
 
 
+@pytest.mark.slow
 def test_the_worst_of_models_costs_little_of_recorded_gains(tmp_path):
     """Scores that call the slowest the best, on the shipped kernels with gains."""
     root = packaged.folder('tile', str(tmp_path))

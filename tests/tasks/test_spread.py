@@ -51,6 +51,7 @@ def test_a_runner_changes_nothing(runs, tmp_path, monkeypatch, capsys):
     assert not list((root / 'cache').glob('scores_*'))
 
 
+@pytest.mark.slow
 def test_what_is_scored_stays_when_it_breaks_off(runs, tmp_path, monkeypatch, capsys):
     root, made = runs
     monkeypatch.setattr('baselines.tasks.tile.Tiles.configs_at_once', 50)

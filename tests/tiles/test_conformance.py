@@ -68,6 +68,7 @@ def _graphs(tmp_path_factory):
 
 @pytest.mark.parametrize('name', conformance.parameters(registry.tile_models()))
 class TestTileModels(conformance.ModelSuite):
+    @pytest.mark.slow
     def test_in_slices_as_whole(self, task, name, graphs, monkeypatch):
         model = task.shared(name)
         if conformance.depends_on_list(model):
