@@ -6,12 +6,11 @@ tests/hlo/test_schema.py holds them against what ours writes.
 """
 
 import dataclasses
-from typing import Iterable, NamedTuple, Tuple
+from typing import Iterable, NamedTuple, Tuple, Union
 
 import numpy as np
 
 RANK = 6  # dimensions that a list of columns has room for
-TOTALS = ('sum', 'product')  # over whole lists, behind their first entries
 
 
 class ElementType(NamedTuple):
@@ -87,46 +86,84 @@ class Columns:
         return slice(first, first + size)
 
 
-def _list(name: str, width: int, *totals: str) -> Tuple[str, ...]:
-    return tuple(f'{name}_{entry}' for entry in (*range(width), *totals))
+class Field(NamedTuple):
+    """Columns that one field of a message gives.
+
+    Attributes:
+        name: of the column; of several, what stands before `_<entry>`.
+        path: of the field, as `gather.Fields` takes it; '' where that is the name.
+        entries: of several columns: places in a list, totals over the whole list, or
+            types that a number stands for.
+    """
+
+    name: str
+    path: str = ''
+    entries: Tuple[Union[int, str], ...] = ()
+
+    @property
+    def columns(self) -> Tuple[str, ...]:
+        """The names of its columns."""
+        return tuple(f'{self.name}_{entry}' for entry in self.entries) or (self.name,)
 
 
-NODE = Columns(
-    (
-        'is_root',
-        'element_size_in_bits',
-        *(f'shape_element_type_is_{kind.name}' for kind in ELEMENT_TYPES),
-        *_list('shape_dimensions', RANK, *TOTALS),
-        'shape_tuple_shapes_size',
-        'parameter_number',
-        *_list('dimensions', RANK),
-        *_list('window_size', RANK, *TOTALS),
-        *_list('window_stride', RANK, *TOTALS),
-        *_list('window_padding_low', RANK, *TOTALS),
-        *_list('window_padding_high', RANK, *TOTALS),
-        *_list('window_window_dilation', RANK, *TOTALS),
-        *_list('window_base_dilation', RANK, *TOTALS),
-        *_list('window_window_reversal', RANK, 'true_count', 'false_count'),
-        'convolution_dim_numbers_input_batch_dim',
-        'convolution_dim_numbers_input_feature_dim',
-        *_list('convolution_dim_numbers_input_spatial_dims', 4),
-        'convolution_dim_numbers_kernel_input_feature_dim',
-        'convolution_dim_numbers_kernel_output_feature_dim',
-        *_list('convolution_dim_numbers_kernel_spatial_dims', 4),
-        'convolution_dim_numbers_output_batch_dim',
-        'convolution_dim_numbers_output_feature_dim',
-        'feature_group_count',
-        'batch_group_count',
-        *_list('slice_dims_start', 2, *TOTALS),
-        *_list('slice_dims_stride', 2, *TOTALS),
-        *_list('slice_dims_limit', 2, *TOTALS),
-        *_list('dynamic_slice_sizes', 2, *TOTALS),
-        *_list('padding_config_edge_padding_low', 2, *TOTALS),
-        *_list('padding_config_edge_padding_high', 2, *TOTALS),
-        'is_stable',
-        *_list('layout_minor_to_major', RANK),
+def parts(name: str, path: str, fields: str, entries=()) -> Tuple[Field, ...]:
+    """Fields of one message that have the same entries; `fields` are words."""
+    return tuple(Field(f'{name}_{f}', f'{path}.{f}', entries) for f in fields.split())
+
+
+def convolution(fields: str, entries=()) -> Tuple[Field, ...]:
+    """The same of ConvolutionDimensionNumbers, which columns call dim_numbers."""
+    paths = [f'convolution_dimension_numbers.{field}' for field in fields.split()]
+    return tuple(
+        Field(path.replace('.', '_').replace('dimension', 'dim'), path, entries)
+        for path in paths
     )
+
+
+def columns_of(fields: Iterable[Field]) -> Tuple[str, ...]:
+    """The names of all columns of some fields."""
+    return tuple(name for field in fields for name in field.columns)
+
+
+IS_TYPE = tuple(f'is_{kind.name}' for kind in ELEMENT_TYPES)
+# The first entries of a list, for some with totals over all of it.
+FIRST_4, FIRST = tuple(range(4)), tuple(range(RANK))
+WHOLE_2, WHOLE = (0, 1, 'sum', 'product'), (*FIRST, 'sum', 'product')
+
+NODE_FIELDS = (
+    Field('shape_element_type', 'shape.element_type', IS_TYPE),
+    Field('shape_dimensions', 'shape.dimensions', WHOLE),
+    Field('shape_tuple_shapes', 'shape.tuple_shapes[].element_type', ('size',)),
+    Field('parameter_number'),
+    Field('dimensions', entries=FIRST),
+    *parts('window', 'window.dimensions[]', 'size stride', WHOLE),
+    *parts('window', 'window.dimensions[]', 'padding_low padding_high', WHOLE),
+    *parts('window', 'window.dimensions[]', 'window_dilation base_dilation', WHOLE),
+    Field(
+        'window_window_reversal',
+        'window.dimensions[].window_reversal',
+        (*FIRST, 'true_count', 'false_count'),
+    ),
+    *convolution('input_batch_dimension input_feature_dimension'),
+    *convolution('input_spatial_dimensions', FIRST_4),
+    *convolution('kernel_input_feature_dimension kernel_output_feature_dimension'),
+    *convolution('kernel_spatial_dimensions', FIRST_4),
+    *convolution('output_batch_dimension output_feature_dimension'),
+    Field('feature_group_count'),
+    Field('batch_group_count'),
+    *parts('slice_dims', 'slice_dimensions[]', 'start stride limit', WHOLE_2),
+    Field('dynamic_slice_sizes', entries=WHOLE_2),
+    *parts(
+        'padding_config',
+        'padding_config.dimensions[]',
+        'edge_padding_low edge_padding_high',
+        WHOLE_2,
+    ),
+    Field('is_stable'),
+    Field('layout_minor_to_major', 'shape.layout.minor_to_major', FIRST),
 )
+# The first two are no fields; the second is 0 everywhere.
+NODE = Columns(('is_root', 'element_size_in_bits', *columns_of(NODE_FIELDS)))
 IS_ROOT = NODE.at('is_root')
 IS_TUPLE = NODE.at('shape_element_type_is_tuple')
 TYPES = slice(
@@ -145,13 +182,12 @@ OUTPUT_FEATURE = NODE.at('convolution_dim_numbers_output_feature_dim')
 
 # Tile configurations: the lists of a TileSizeConfig that are features.
 TILE_LISTS = ('kernel_bounds', 'output_bounds', 'input_bounds')
-TILE = Columns(
-    tuple(name for bounds in TILE_LISTS for name in _list(bounds, RANK, *TOTALS))
-)
+TILE_FIELDS = tuple(Field(bounds, entries=WHOLE) for bounds in TILE_LISTS)
+TILE = Columns(columns_of(TILE_FIELDS))
 
 # Layout configurations: minor_to_major of three arrays, -1 where absent.
 LAYOUT_ARRAYS = ('output', 'input', 'kernel')
-LAYOUT = Columns(tuple(name for array in LAYOUT_ARRAYS for name in _list(array, RANK)))
+LAYOUT = Columns(columns_of(Field(array, entries=FIRST) for array in LAYOUT_ARRAYS))
 
 # Opcodes, the first has number 1.  `trace` and `tuple-select` no longer exist in
 # XLA; they keep their numbers.

@@ -1,7 +1,7 @@
 """Tile-size configurations of a tuned kernel (TuningData, one module of it)."""
 
 import dataclasses
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 import numpy as np
 
@@ -25,11 +25,9 @@ class TileConfigs(runs.Configs):
 
     Attributes:
         config_feat: float32 [c, 24].
-        feature_names: the 24 column names.
     """
 
     config_feat: np.ndarray
-    feature_names: Tuple[str, ...]
 
 
 def why_unusable(tuning: Any, measured: bool = True) -> Optional[str]:
@@ -77,12 +75,9 @@ def extract_configs(tuning: Any, pad: int = 0, measured: bool = True) -> TileCon
         )
     errors = sum(run.error for run in tuning.runs)
     sizes = [run.op_config.tile_size_config for _, run in usable]
-    names, config_feat = _columns(
-        {name: [getattr(s, name)[:] for s in sizes] for name in schema.TILE_LISTS}, pad
-    )
+    lists = {name: [getattr(s, name)[:] for s in sizes] for name in schema.TILE_LISTS}
     return TileConfigs(
-        config_feat=config_feat,
-        feature_names=names,
+        config_feat=_columns(lists, pad),
         dropped={'error': errors, 'no time': len(tuning.runs) - len(usable) - errors},
         **runs.timing(usable, _MIN_TIME),
     )
@@ -104,16 +99,15 @@ def columns_of(configs: Sequence[Mapping[str, Any]], pad: int = 0) -> np.ndarray
             bounds = candidates.bounds_of(config)
         for name, lists in rows.items():
             lists.append(bounds.get(name, []))
-    return _columns(rows, pad)[1]
+    return _columns(rows, pad)
 
 
-def _columns(lists: Mapping[str, Sequence[Any]], pad: int) -> Tuple[Any, np.ndarray]:
-    """Names and values of the columns, from the lists of each configuration."""
-    out = columns.Columns(pad)
-    for name, rows in lists.items():
-        entries = ragged.Ragged.of(rows)
-        out.add_list(name, entries, schema.RANK, aggregates=True, empty_product=0)
-    return out.finish()
+def _columns(lists: Mapping[str, Sequence[Any]], pad: int) -> np.ndarray:
+    """The columns, from the lists of each configuration."""
+    out = columns.Columns(pad, empty_product=0)
+    for field in schema.TILE_FIELDS:
+        out.add_list(field, ragged.Ragged.of(lists[field.name]))
+    return out.finish()[1]
 
 
 def _usable(tuning: Any, measured: bool) -> list:

@@ -71,7 +71,6 @@ def test_tile_file_matches():
             _same(configs.config_runtime, golden['config_runtime'])
             assert (golden['config_runtime_normalizers'] == configs.normalizer).all()
             assert np.int64(np.uint64(tuning.fingerprint)) == golden['module_id']
-    assert list(configs.feature_names) == _names()['tile_config']
 
 
 def test_opcode_table_matches():
