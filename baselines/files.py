@@ -197,6 +197,41 @@ def _naming(path: str, beside: str) -> Iterator[None]:
         raise OSError(error.errno, error.strerror, path) from error
 
 
+@contextlib.contextmanager
+def folder_atomically(path: str, replace: bool = False) -> Iterator[str]:
+    """Makes a folder beside `path` that takes its name when the block ends well.
+
+    When the block raises (also on Ctrl-C), the folder is removed and whatever stood
+    at `path` stays.  Of several processes that make the same folder the first wins.
+
+    Args:
+        path: where the folder goes, absolute; missing ones above it are made.
+        replace: whether what stands there goes.
+
+    Yields:
+        The folder to be filled.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    parent, name = os.path.split(path)
+    os.makedirs(parent, exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        beside = tempfile.TemporaryDirectory(prefix=f'.{name}.', dir=parent)
+        hold(stack.enter_context(_opened(stack.enter_context(beside))))
+        building = os.path.join(beside.name, 'new')
+        os.mkdir(building)
+        yield building
+        if replace:
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(path, os.path.join(beside.name, 'old'))  # goes with it
+        try:
+            os.rename(building, path)
+        except OSError:
+            if not os.path.isdir(path):
+                raise
+
+
 def _umask() -> int:
     # mkstemp makes private files; ours get what the user's umask allows.
     mask = os.umask(0)

@@ -217,6 +217,29 @@ def test_a_file_that_is_being_written_is_no_leftover(tmp_path):
     assert (tmp_path / 'file').read_text() == 'whole'
 
 
+@pytest.mark.parametrize('replace', [True, False])
+def test_folders_appear_whole_or_not_at_all(tmp_path, replace):
+    def make(content, error=None):
+        with files.folder_atomically(str(tmp_path / 'a' / 'x'), replace) as folder:
+            with open(os.path.join(folder, 'file'), 'w', encoding='utf-8') as stream:
+                stream.write(content)
+            files.remove_leftovers(str(tmp_path / 'a'), re.compile(r'\.x\.\w{8}'))
+            if error:
+                raise error
+
+    with pytest.raises(KeyboardInterrupt):
+        make('half', KeyboardInterrupt)
+    assert os.listdir(tmp_path / 'a') == []
+    make('first')
+    with pytest.raises(ValueError):
+        make('half', ValueError)
+    make('second')
+    assert os.listdir(tmp_path / 'a') == ['x']
+    expected = 'second' if replace else 'first'
+    assert (tmp_path / 'a' / 'x' / 'file').read_text() == expected
+    assert stat.S_IMODE((tmp_path / 'a' / 'x').stat().st_mode) != 0o700
+
+
 def test_a_lock_names_who_holds_it(tmp_path):
     path = str(tmp_path / 'lock')
     with files.locked(path, 'busy'):

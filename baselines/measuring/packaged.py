@@ -8,7 +8,6 @@ docs/measured-data.md says how they were made, and on what machine.
 import json
 import os
 import pathlib
-import tempfile
 from typing import Any, Dict
 import zipfile
 import zlib
@@ -87,16 +86,9 @@ def _summary(measured: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def _unpack(archive: str, target: str) -> None:
-    os.makedirs(os.path.dirname(target), exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=os.path.dirname(target)) as building:
-        content = os.path.join(building, 'content')
+    with files.folder_atomically(target) as folder:
         try:
             with zipfile.ZipFile(archive) as packed:
-                packed.extractall(content)
+                packed.extractall(folder)
         except zipfile.BadZipFile as error:
             raise ValueError(f'{archive}: damaged ({error}); install again') from error
-        try:
-            os.rename(content, target)
-        except OSError:
-            if not os.path.isdir(target):  # another process was faster, with the same
-                raise

@@ -5,9 +5,7 @@ import contextlib
 import dataclasses
 import json
 import os
-import shutil
-import tempfile
-import time
+import re
 from typing import Any, ClassVar, Dict, Optional
 
 import numpy as np
@@ -31,7 +29,6 @@ _TEST_KNOWN = (
     'test metrics\ncan be computed (--hide_test_runtimes writes zeros).'
 )
 _TEST_HIDDEN = 'As in the published data, the runtimes of test files are 0.'
-_STALE_SECONDS = 3600
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,30 +77,22 @@ class Dataset(abc.ABC):
         root = files.expand(root)
         _check_replaceable(root, self.collection)
         parent, name = os.path.split(root)
-        os.makedirs(parent, exist_ok=True)
-        _remove_stale(parent, name)
+        files.remove_leftovers(parent, re.compile(rf'\.{re.escape(name)}\.\w{{8}}'))
         readme = _README.format(
             about=self.about,
             document=self.document,
             marker=MARKER,
             test=_TEST_HIDDEN if self.hide_test_runtimes else _TEST_KNOWN,
         )
-        with tempfile.TemporaryDirectory(prefix=f'.{name}.', dir=parent) as beside:
-            building = os.path.join(beside, 'new')
-            os.mkdir(building)
-            words = self._fill(building, progress)
-            with files.write_atomically(os.path.join(building, 'README.txt')) as stream:
+        with files.folder_atomically(root, replace=True) as folder:
+            words = self._fill(folder, progress)
+            with files.write_atomically(os.path.join(folder, 'README.txt')) as stream:
                 stream.write(readme)
-            with files.write_atomically(os.path.join(building, MARKER)) as stream:
+            with files.write_atomically(os.path.join(folder, MARKER)) as stream:
                 json.dump(self._marker(), stream, indent=2)
-            with contextlib.suppress(FileNotFoundError):
-                os.rename(root, os.path.join(beside, 'old'))  # goes with it
-            try:
-                os.rename(building, root)
-            except OSError:
-                # Another process was faster; its data are as good as ours.
-                if read_marker(root) != self._marker():
-                    raise
+        # Another process may have been faster; its data are as good as ours.
+        if read_marker(root) != self._marker():
+            raise OSError(f'{root}: another process has written other data there')
         return f'SIMULATED data (no measurements) in {root}: {words}'
 
     def ensure(self, root: str = '', *, progress: bool = True) -> str:
@@ -166,12 +155,3 @@ def _check_replaceable(root: str, collection: str) -> None:
             f'{root} is not empty and holds no simulated {collection} data (it has no '
             f'{MARKER} of them); name another folder'
         )
-
-
-def _remove_stale(parent: str, name: str) -> None:
-    """Removes what a killed run left beside the folder long ago."""
-    for entry in os.listdir(parent):
-        path = os.path.join(parent, entry)
-        if entry.startswith(f'.{name}.') and os.path.isdir(path):
-            if time.time() - os.path.getmtime(path) > _STALE_SECONDS:
-                shutil.rmtree(path, ignore_errors=True)

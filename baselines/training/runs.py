@@ -15,7 +15,6 @@ import json
 import logging
 import os
 import re
-import shutil
 import sys
 import tempfile
 from typing import Any, Dict, Optional, Protocol, Sequence
@@ -128,34 +127,25 @@ def save(
         OSError: it cannot be written, or there is a run of that hash.
         ValueError: `info` holds a number that JSON does not know.
     """
-    out_dir = files.expand(out_dir)
-    os.makedirs(out_dir, exist_ok=True)
     info = signed(info, weights.digest(model) if model else None, parts)
     content = json.dumps(info, allow_nan=False)
-    final = os.path.join(out_dir, f'model_{run_hash}')
+    final = os.path.join(files.expand(out_dir), f'model_{run_hash}')
     for path in (final, run_file(final)):
         if os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, 'a run is never overwritten', path)
-    beside = tempfile.mkdtemp(prefix=f'.model_{run_hash}.', dir=out_dir)
-    handle = os.open(beside, os.O_RDONLY)
     try:
-        files.hold(handle)
-        if model:
-            _save_model(model, beside)
-        for part in parts:
-            part.save(beside)
-        os.chmod(beside, 0o755)
-        with files.write_atomically(run_file(final), 'wb') as stream:
-            with gzip.GzipFile(fileobj=stream, mode='wb') as packed:
-                packed.write(content.encode())
-        os.replace(beside, final)
+        with files.folder_atomically(final) as folder:
+            if model:
+                _save_model(model, folder)
+            for part in parts:
+                part.save(folder)
+            with files.write_atomically(run_file(final), 'wb') as stream:
+                with gzip.GzipFile(fileobj=stream, mode='wb') as packed:
+                    packed.write(content.encode())
     except BaseException:
-        shutil.rmtree(beside, ignore_errors=True)
         if not os.path.isdir(final) and os.path.exists(run_file(final)):
             os.unlink(run_file(final))
         raise
-    finally:
-        os.close(handle)
     return final
 
 

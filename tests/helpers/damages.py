@@ -25,7 +25,7 @@ def outputs(tmp_path):
         name
         for name in names
         if not name.startswith('data/')
-        and not (name.startswith('cache/') and '.building' not in name)
+        and (name.startswith('cache/.') or not name.startswith('cache/'))
     ]
 
 

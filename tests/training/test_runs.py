@@ -155,22 +155,17 @@ def test_a_full_disk_leaves_nothing(tmp_path):
 @pytest.mark.parametrize('failing', ['model', 'run file', 'rename'])
 @pytest.mark.parametrize('error', [KeyboardInterrupt, PermissionError(13, 'No')])
 def test_interrupted_while_saving_leaves_nothing(tmp_path, monkeypatch, failing, error):
-    model, replace = _model(), os.replace
+    model = _model()
 
     def interrupted(*args, **kwargs):
         raise error
-
-    def replace_files_only(source, target):
-        if os.path.isdir(source):
-            raise error
-        replace(source, target)
 
     if failing == 'model':
         monkeypatch.setattr(model, 'save', interrupted)
     elif failing == 'run file':
         monkeypatch.setattr(gzip.GzipFile, 'write', interrupted)
     else:
-        monkeypatch.setattr(os, 'replace', replace_files_only)
+        monkeypatch.setattr(os, 'rename', interrupted)
     with pytest.raises((KeyboardInterrupt, OSError)):
         runs.save(str(tmp_path), 'x', model, _INFO)
     assert os.listdir(tmp_path) == []

@@ -2,9 +2,9 @@
 
 In the cache folder there are, for one source:
 
-    <key>.lock            held while building; stays
-    <key>.building-*      a build in progress, or what a killed one left behind
-    <key>.<listing hash>  the finished folder, renamed into place
+    <key>.lock              held while building; stays
+    .<key>.<listing hash>.* a build in progress, or what a killed one left behind
+    <key>.<listing hash>    the finished folder, renamed into place
 
 The listing (names, sizes, modification times) is part of the folder's name and
 of its manifest, so a file that changed, appeared or vanished leads elsewhere.
@@ -19,7 +19,7 @@ import hashlib
 import itertools
 import json
 import os
-import secrets
+import re
 import shutil
 import stat
 import sys
@@ -27,6 +27,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 import numpy as np
 
+from baselines import files
 from baselines.data.packed import columns
 
 # Name, size in bytes, modification time in nanoseconds.
@@ -92,16 +93,20 @@ def open_or_build(
     packed = _open(final, stamp)
     if packed:
         return packed
-    with _explain_errors(cache_dir, ours=''):
+    with _explain_errors(cache_dir, ''):
         os.makedirs(cache_dir, exist_ok=True)
-    with _explain_errors(cache_dir, ours=os.path.join(cache_dir, f'{key}.')):
+    ours = [os.path.join(cache_dir, f'{start}{key}.') for start in ('', '.')]
+    with _explain_errors(cache_dir, *ours):
         with _lock(os.path.join(cache_dir, f'{key}.lock'), label):
             packed = _open(final, stamp)
             if packed:
                 return packed
-            _remove_others(cache_dir, key, 'building-')
-            _build(cache_dir, key, final, stamp, build)
-            _remove_others(cache_dir, key, '', keep=final)
+            files.remove_leftovers(cache_dir, re.compile(rf'\.{re.escape(key)}\..*'))
+            # Where there is one, it is damaged, or it would have been opened.
+            with files.folder_atomically(final, replace=True) as folder:
+                with columns.PackedWriter(folder) as writer:
+                    writer.finish({**build(writer), **stamp})
+            _remove_others(cache_dir, key, keep=final)
             packed = _open(final, stamp)
     if not packed:
         raise OSError(errno.EIO, 'what was packed there cannot be read back', cache_dir)
@@ -121,23 +126,6 @@ def verify(cache_dir: str) -> Iterator[Tuple[str, int, str]]:
                 yield folder, 0, str(error)
 
 
-def _build(cache_dir, key, final, stamp, build) -> None:
-    """Packs beside `final` and renames; removes its traces on any failure."""
-    unique = secrets.token_hex(4)
-    beside = os.path.join(cache_dir, f'{key}.building-{unique}')
-    os.mkdir(beside)
-    try:
-        with columns.PackedWriter(beside) as writer:
-            writer.finish({**build(writer), **stamp})
-        if os.path.lexists(final):
-            # Damaged, or it would have been opened.
-            os.rename(final, f'{final}.damaged-{unique}')
-        os.rename(beside, final)
-    except BaseException:
-        shutil.rmtree(beside, ignore_errors=True)
-        raise
-
-
 def _open(folder: str, stamp: Dict[str, Any]) -> Optional[Packed]:
     """Maps a finished folder; None if it is not there, damaged or another's."""
     try:
@@ -150,11 +138,9 @@ def _open(folder: str, stamp: Dict[str, Any]) -> Optional[Packed]:
         return None
 
 
-def _remove_others(
-    cache_dir: str, key: str, start: str, keep: Optional[str] = None
-) -> None:
-    """Removes folders `<key>.<start>*` but `keep`; only with the lock held."""
-    for path in glob.glob(glob.escape(os.path.join(cache_dir, f'{key}.{start}')) + '*'):
+def _remove_others(cache_dir: str, key: str, keep: str) -> None:
+    """Removes the folders of a source but `keep`; only with the lock held."""
+    for path in glob.glob(glob.escape(os.path.join(cache_dir, f'{key}.')) + '*'):
         if path != keep and not path.endswith('.lock'):
             shutil.rmtree(path, ignore_errors=True)
 
@@ -177,7 +163,7 @@ def _lock(path: str, label: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _explain_errors(cache_dir: str, ours: str) -> Iterator[None]:
+def _explain_errors(cache_dir: str, *ours: str) -> Iterator[None]:
     """Makes errors of writing say where to, and what to do.
 
     Errors about files that do not start with `ours` are those of the source;

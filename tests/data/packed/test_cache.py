@@ -195,7 +195,7 @@ def test_the_second_process_waits_for_the_first(tmp_path):
     assert {out for out, _ in results} == {'got child [0, 1, 2, 3]\n'}
     names = sorted(path.name for path in (tmp_path / 'cache').iterdir())
     assert len([name for name in names if name.startswith('built-')]) == 1
-    assert not [name for name in names if '.building-' in name]
+    assert not [name for name in names if name.startswith('.')]
 
 
 def test_waiting_says_so(tmp_path):
@@ -230,7 +230,7 @@ def test_killed_midway(tmp_path):
     assert child.stdout.readline() == 'building\n'
     child.kill()
     child.communicate()
-    left = [path for path in tmp_path.iterdir() if '.building-' in path.name]
+    left = [path for path in tmp_path.iterdir() if path.name.startswith('.')]
     assert len(left) == 1
     manifest, arrays = _open(tmp_path)
     assert manifest['by'] == 'parent' and arrays['x'].tolist() == [0, 1, 2, 3]

@@ -226,9 +226,9 @@ records.read_tile = read_three
     assert child.stdout.readline() == 'midway\n'
     child.kill()
     child.communicate()
-    assert len(_folders(split)) == 1 and 'building' in _folders(split)[0]
+    assert len(_folders(split)) == 1 and _folders(split)[0].startswith('.')
     assert _open(split).num_graphs == 5
-    assert len(_folders(split)) == 1 and 'building' not in _folders(split)[0]
+    assert len(_folders(split)) == 1 and not _folders(split)[0].startswith('.')
 
 
 def test_a_file_that_cannot_be_read_is_named(split, monkeypatch):
