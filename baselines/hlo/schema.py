@@ -86,6 +86,9 @@ class Columns:
         return slice(first, first + size)
 
 
+Entries = Tuple[Union[int, str], ...]
+
+
 class Field(NamedTuple):
     """Columns that one field of a message gives.
 
@@ -98,7 +101,7 @@ class Field(NamedTuple):
 
     name: str
     path: str = ''
-    entries: Tuple[Union[int, str], ...] = ()
+    entries: Entries = ()
 
     @property
     def columns(self) -> Tuple[str, ...]:
@@ -127,8 +130,10 @@ def columns_of(fields: Iterable[Field]) -> Tuple[str, ...]:
 
 IS_TYPE = tuple(f'is_{kind.name}' for kind in ELEMENT_TYPES)
 # The first entries of a list, for some with totals over all of it.
-FIRST_4, FIRST = tuple(range(4)), tuple(range(RANK))
-WHOLE_2, WHOLE = (0, 1, 'sum', 'product'), (*FIRST, 'sum', 'product')
+FIRST_4: Entries = tuple(range(4))
+FIRST: Entries = tuple(range(RANK))
+WHOLE_2: Entries = (0, 1, 'sum', 'product')
+WHOLE: Entries = (*FIRST, 'sum', 'product')
 
 NODE_FIELDS = (
     Field('shape_element_type', 'shape.element_type', IS_TYPE),
