@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import shutil
-from typing import Any, Dict, List
+from typing import Any, List, NamedTuple
 import uuid
 
 import numpy as np
@@ -20,6 +20,27 @@ from baselines import bulk
 from baselines import files
 from baselines.data.packed import splits
 from baselines.hlo import ragged
+from baselines.training import runs
+
+
+class _Work(NamedTuple):
+    """What a worker has to know to score a part of a split.
+
+    Attributes:
+        kind: the `Predictor` of the task.
+        model_dir: of the run.
+        models_file: a models.py beside ours; '' for none.
+        data: where graphs come from, as the worker finds them.
+        split: which of them.
+        fingerprint: of the split.
+    """
+
+    kind: type
+    model_dir: str
+    models_file: str
+    data: Any
+    split: str
+    fingerprint: str
 
 
 def scores(predictor: Any, store: splits.PackedSplit) -> List[np.ndarray]:
@@ -43,13 +64,14 @@ def scores(predictor: Any, store: splits.PackedSplit) -> List[np.ndarray]:
         runner='',
         beam_options='',
     )
-    what = {
-        'model_dir': predictor.run.model_dir,
-        'models_file': predictor.models_file and files.expand(predictor.models_file),
-        'data': dataclasses.asdict(data),
-        'split': predictor.split,
-        'fingerprint': store.fingerprint,
-    }
+    what = _Work(
+        type(predictor),
+        predictor.run.model_dir,
+        predictor.models_file and files.expand(predictor.models_file),
+        data,
+        predictor.split,
+        store.fingerprint,
+    )
     folder = os.path.join(data.cache_dir, f'scores_{_key(predictor, what)}')
     parts = ragged.groups(store.config_counts, predictor.configs_at_once)
     items = [[int(part[0]), int(part[-1]) + 1] for part in parts]
@@ -66,7 +88,7 @@ def scores(predictor: Any, store: splits.PackedSplit) -> List[np.ndarray]:
     return found
 
 
-def score_part(part: List[int], what: Dict[str, Any], folder: str) -> str:
+def score_part(part: List[int], what: _Work, folder: str) -> str:
     """Scores the graphs from one number up to another, on a worker.
 
     Returns:
@@ -75,7 +97,7 @@ def score_part(part: List[int], what: Dict[str, Any], folder: str) -> str:
     Raises:
         ValueError: the worker sees other data, or a score is not finite.
     """
-    predictor, store, graphs = _opened(json.dumps(what, sort_keys=True))
+    predictor, store, graphs = _opened(what)
     with predictor.checked(store):
         found = list(predictor.scores(graphs, np.arange(*part)))
     name = f'{part[0]:07d}.npy'
@@ -85,23 +107,20 @@ def score_part(part: List[int], what: Dict[str, Any], folder: str) -> str:
 
 
 @functools.lru_cache(maxsize=1)
-def _opened(described: str) -> Any:
+def _opened(what: _Work) -> Any:
     """What a worker keeps from part to part: the run, the split, its graphs."""
-    from baselines.tasks import predict
-    from baselines.tasks import prediction
-
-    what = json.loads(described)
-    data = prediction.DataOptions(**what['data'])
-    predictor = predict.load_predictor(what['model_dir'], data, what['models_file'])
-    store = predictor.open_split(what['split'])
-    if store.fingerprint != what['fingerprint']:
+    predictor = what.kind(runs.load(what.model_dir), what.data, what.models_file)
+    store = predictor.open_split(what.split)
+    if store.fingerprint != what.fingerprint:
         raise ValueError(f'{store.source}: a worker sees other data here')
     return predictor, store, predictor.scaled(store)
 
 
-def _key(predictor: Any, what: Dict[str, Any]) -> str:
+def _key(predictor: Any, what: _Work) -> str:
     digest = predictor.run.info.get('digest')
     # Without a digest, or with a user's code, what is there may be of another model.
-    known = digest if digest and not what['models_file'] else uuid.uuid4().hex
-    text = json.dumps([known, what, predictor.configs_at_once], sort_keys=True)
+    known = digest if digest and not what.models_file else uuid.uuid4().hex
+    described = {**what._asdict(), 'data': dataclasses.asdict(what.data)}
+    del described['kind']  # the run's task
+    text = json.dumps([known, described, predictor.configs_at_once], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
