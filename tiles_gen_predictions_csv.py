@@ -51,11 +51,11 @@ def main(argv) -> int:
         if not dirs:
             raise ValueError(f'--dir is missing: name a run, which is {finding.FORMS}')
         command_line.start_tensorflow()
-        from baselines.tasks import predict
+        from baselines.tasks import jobs
         from baselines.tasks import prediction
 
         data = prediction.data_options(values)
-        predict.write_predictions(dirs, data, values.output, values.models_file)
+        jobs.write_predictions(dirs, data, values.output, values.models_file)
 
     return command_line.guarded(work)
 

@@ -108,11 +108,11 @@ def train(config_class: type, argv: Sequence[str], values: Any = None) -> int:
 
         settings = from_flags(config_class, flags.FLAGS if values is None else values)
         command_line.start_tensorflow()
-        from baselines.tasks import train
+        from baselines.tasks import jobs
         from baselines.tasks import training
 
         command = command_line.this_command()
-        train.train(settings, training.Own(settings.models_file, command=command))
+        jobs.train(settings, training.Own(settings.models_file, command=command))
 
     return command_line.guarded(work)
 

@@ -78,7 +78,7 @@ def main() -> int:
 def train(args, mode: str, cut: str, seed: int):
     """One training; returns taus, seconds, and the mean age of a table."""
     from baselines.data.layout import sampling as layout_sampling
-    from baselines.tasks import predict
+    from baselines.tasks import jobs
     from baselines.tasks import prediction
     from baselines.training import runs
 
@@ -104,7 +104,7 @@ def train(args, mode: str, cut: str, seed: int):
         model_dir, seconds = results.train(settings)
         error = runs.load(model_dir).info['final_error']
         data = prediction.DataOptions(sample_data=True)
-        store = predict.load_predictor(model_dir, data).open_split('train')
+        store = jobs.load_predictor(model_dir, data).open_split('train')
     sampler = layout_sampling.ConfigSampler(store, settings.sampling)
     counts = sampler.counts[sampler.counts >= settings.configs]
     return {

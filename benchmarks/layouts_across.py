@@ -173,14 +173,14 @@ class Run:
         model_dir = self.model_dir()
         missing = [name for name in targets if name not in self._known()]
         if model_dir and missing:
-            from baselines.tasks import predict
+            from baselines.tasks import jobs
             from baselines.tasks import prediction
 
             options = prediction.DataOptions(
                 self._settings.data_root, self._settings.cache_dir
             )
             with contextlib.redirect_stdout(io.StringIO()):
-                predictor = predict.load_predictor(model_dir, options)
+                predictor = jobs.load_predictor(model_dir, options)
             for name in missing:
                 found = [self._tau(predictor, folder) for folder in targets[name]]
                 counts = [len(each) for each in found]

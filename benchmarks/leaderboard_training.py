@@ -74,12 +74,12 @@ def _train(settings):
 
     With one thread these are the seconds on a clock, but for what else runs.
     """
-    from baselines.tasks import train
+    from baselines.tasks import jobs
     from baselines.training import runs
 
     start, start_core = time.monotonic(), time.process_time()
     with contextlib.redirect_stdout(io.StringIO()):
-        model_dir = train.train(settings)
+        model_dir = jobs.train(settings)
     share = (time.process_time() - start_core) / (time.monotonic() - start)
     curve = runs.load(model_dir).info['train_curve']
     seconds = np.add(curve['train_seconds'], curve['val_seconds'])
@@ -89,19 +89,19 @@ def _train(settings):
 def _measured(model_dir: str, settings, seconds: float) -> Dict[str, Any]:
     """Errors on valid and test, size and speed of a finished run."""
     from baselines.tasks import descent
-    from baselines.tasks import predict
+    from baselines.tasks import jobs
     from baselines.tasks import prediction
 
     data = prediction.DataOptions(cache_dir=settings.cache_dir)  # as in training
     found: Dict[str, Any] = {}
     for split in ('valid', 'test'):
-        overall = predict.evaluate(model_dir, data, split=split)['overall']
+        overall = jobs.evaluate(model_dir, data, split=split)['overall']
         found[split] = {
             name: measure['mean']
             for name, measure in overall.items()
             if isinstance(measure, dict) and 'mean' in measure
         }
-    predictor = predict.load_predictor(model_dir, data)
+    predictor = jobs.load_predictor(model_dir, data)
     store = predictor.open_split('test')
     count, steps = _scoring_and_steps(predictor, store, settings)
     start = time.process_time()

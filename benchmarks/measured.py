@@ -301,11 +301,11 @@ def scored(
 ) -> List[List[np.ndarray]]:
     """Returns a trained run's scores, or those of its graph model alone."""
     command_line.start_tensorflow()
-    from baselines.tasks import predict
+    from baselines.tasks import jobs
     from baselines.tasks import prediction
 
     data = prediction.DataOptions()
-    predictor = predict.load_predictor(files.expand(model_dir), data, '')
+    predictor = jobs.load_predictor(files.expand(model_dir), data, '')
     if not with_trees:
         predictor.trees = None
     store = memory_store.tile_store('measured', [k.record for k in kernels])

@@ -39,11 +39,11 @@ def sample(root: str, *words: str) -> None:
 
 def train(settings: Any) -> Tuple[str, float]:
     """Trains in silence; returns the model's folder, and seconds of CPU."""
-    from baselines.tasks import train as train_lib
+    from baselines.tasks import jobs
 
     start = time.process_time()
     with contextlib.redirect_stdout(io.StringIO()):
-        model_dir = train_lib.train(settings)
+        model_dir = jobs.train(settings)
     return model_dir, time.process_time() - start
 
 

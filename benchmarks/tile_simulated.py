@@ -71,7 +71,7 @@ def shown(values, form: str = '.3f') -> str:
 
 def train_and_measure(model: str, seed: int, epochs: int):
     """One training; errors on unseen programs, and those of random choice."""
-    from baselines.tasks import predict
+    from baselines.tasks import jobs
     from baselines.tasks import prediction
 
     with tempfile.TemporaryDirectory() as out_dir:
@@ -82,7 +82,7 @@ def train_and_measure(model: str, seed: int, epochs: int):
         found = {'seconds': seconds, 'random': {}}
         data = prediction.DataOptions('', settings.cache_dir)
         for split in ('valid', 'test'):
-            overall = predict.evaluate(model_dir, data, split=split)['overall']
+            overall = jobs.evaluate(model_dir, data, split=split)['overall']
             found[split] = {m: overall[m]['mean'] for m in _MEASURES}
             if split == 'valid':
                 found['random'] = {m: overall[m]['random'] for m in _MEASURES}

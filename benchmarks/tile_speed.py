@@ -201,7 +201,7 @@ def measure_strong(folder: str, repeats: int):
 
     from baselines import config
     from baselines import recipes
-    from baselines.tasks import predict
+    from baselines.tasks import jobs
     from baselines.tasks import prediction
     from baselines.tasks import task
     from baselines.tasks import tile
@@ -240,7 +240,7 @@ def measure_strong(folder: str, repeats: int):
         }
 
     def measured():
-        predictor = predict.load_predictor(model_dir, data)
+        predictor = jobs.load_predictor(model_dir, data)
         store = predictor.open_split('test')
         found = {}
         for name, work in members(predictor, store).items():

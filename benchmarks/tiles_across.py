@@ -194,7 +194,7 @@ def _core_seconds() -> float:
 
 
 def _trained(work, row, source, seed, place) -> Callable[[Kernels], np.ndarray]:
-    from baselines.tasks import predict
+    from baselines.tasks import jobs
     from baselines.tasks import prediction
 
     folders = [
@@ -214,7 +214,7 @@ def _trained(work, row, source, seed, place) -> Callable[[Kernels], np.ndarray]:
 
     def score(kernels: Kernels) -> np.ndarray:
         data = prediction.DataOptions(kernels.root, os.path.join(work, 'cache'))
-        predictor = predict.load_predictor(model_dir, data)
+        predictor = jobs.load_predictor(model_dir, data)
         return np.concatenate(list(predictor.score(kernels.store)))
 
     return score

@@ -155,9 +155,7 @@ class Run:
         Raises:
             ValueError: the data or the run are unusable, or no runtime is known.
         """
-        from baselines.tasks import predict
-
-        return predict.measure(self._predictor(data, cache_dir), split)
+        return self._predictor(data, cache_dir).measure(split)[0]
 
     def rank(
         self, what: Any, candidates: Optional[Sequence[Mapping[str, Any]]] = None
@@ -187,13 +185,13 @@ class Run:
         key = (data, cache_dir)
         if key not in self._predictors:
             _start_tensorflow()
-            from baselines.tasks import predict
+            from baselines.tasks import jobs
             from baselines.tasks import prediction
 
             options = prediction.DataOptions(
                 cache_dir=cache_dir, **data_lib.data_settings(data)
             )
-            self._predictors[key] = predict.load_predictor(self.dir, options, self._own)
+            self._predictors[key] = jobs.load_predictor(self.dir, options, self._own)
         return self._predictors[key]
 
 
@@ -291,13 +289,13 @@ def train(
     elif loss is not None:
         given['losses'] = loss
     _start_tensorflow()
-    from baselines.tasks import train as train_lib
+    from baselines.tasks import jobs
     from baselines.tasks import training
 
     chosen = config.with_recipe(kind(**config.typed(kind, given)), given)
     words = [f'{key}={value!r}' for key, value in {'task': task, **given}.items()]
     own = training.Own(models, losses, f'tpugraphs.train({", ".join(words)})')
-    return Run(run_files.read(train_lib.train(chosen, own)), models)
+    return Run(run_files.read(jobs.train(chosen, own)), models)
 
 
 def hlo_module(

@@ -25,11 +25,11 @@ def run(args: argparse.Namespace) -> None:
     """Writes it, and prints what its inputs are."""
     command_line.start_tensorflow()
     from baselines.tasks import export
-    from baselines.tasks import predict
+    from baselines.tasks import jobs
     from baselines.tasks import prediction
 
     options = prediction.DataOptions()
-    predictor = predict.load_predictor(args.run, options, args.models_file)
+    predictor = jobs.load_predictor(args.run, options, args.models_file)
     shapes = export.export(predictor, args.output)
     print(
         f'{args.output}: {predictor.run.args["model"]} on {predictor.collection.name}'

@@ -29,10 +29,10 @@ def run(args: argparse.Namespace) -> None:
     """Writes the predictions."""
     command_line.check_beam_arguments(args)
     command_line.start_tensorflow()
-    from baselines.tasks import predict
+    from baselines.tasks import jobs
     from baselines.tasks import prediction
 
-    predict.write_predictions(
+    jobs.write_predictions(
         args.dirs,
         prediction.data_options(args),
         args.output,

@@ -52,7 +52,7 @@ def train(
         ValueError: the settings or the data are unusable.
         OSError: something cannot be written.
     """
-    from baselines.tasks import train as train_lib
+    from baselines.tasks import jobs
     from baselines.training import runs as runs_lib
 
     for number, settings in enumerate(runs):
@@ -64,7 +64,7 @@ def train(
                 raise Stopped
 
         try:
-            model_dir = train_lib.train(config, after_epoch=after_epoch)
+            model_dir = jobs.train(config, after_epoch=after_epoch)
         except Stopped:
             for path in glob.glob(os.path.join(config.out_dir, 'unfinished_*.npz')):
                 os.unlink(path)

@@ -9,7 +9,7 @@ from baselines.ranking import ensembles
 from baselines.ranking import paired
 from baselines.ranking import report
 from baselines.ranking import submission
-from baselines.tasks import predict
+from baselines.tasks import jobs
 from baselines.tasks import prediction
 
 
@@ -19,13 +19,11 @@ class Scored(NamedTuple):
     Attributes:
         predictors: the runs, by model directory.
         store: the split.
-        split: its name.
         scores: for each run a list with float32 [configurations] of each graph.
     """
 
     predictors: Mapping[str, prediction.Predictor]
     store: Any
-    split: str
     scores: List[List[np.ndarray]]
 
     @property
@@ -51,7 +49,7 @@ def load(
         ValueError: there are fewer than two; they are not of one collection; one of
             them is unusable.
     """
-    found = predict.find_runs(names)
+    found = jobs.find_runs(names)
     if len(found) < 2:
         raise ValueError(
             '--dirs: an ensemble is of two or more different runs, not '
@@ -65,7 +63,7 @@ def load(
                 f'--dirs: {model_dir} is a run of {name}, but {first} of '
                 f'{of_run[first]}'
             )
-    return predict.load_predictors(list(found), data, models_file)
+    return jobs.predictors_of(found, data, models_file)
 
 
 def score(
@@ -91,7 +89,7 @@ def score(
         if first_store is None:
             first_store = store
             if must_measure:
-                predict.check_runtimes(store)
+                prediction.check_runtimes(store)
         if store.fingerprint != first_store.fingerprint:
             raise ValueError(
                 f'--dirs: {model_dir} would score {store.source}, but {first_dir} '
@@ -99,7 +97,7 @@ def score(
                 '--data_root, or --split=test for runs of several folds'
             )
         scores.append(list(predictor.score(store)))
-    return Scored(predictors, first_store, split, scores)
+    return Scored(predictors, first_store, scores)
 
 
 def average(
@@ -138,7 +136,7 @@ def measure(scored: Scored, averaged: Sequence[np.ndarray], by: str) -> Dict[str
 
     Returns:
         A dict:
-          ensemble: its summary, as `predict.evaluate` returns it.
+          ensemble: its summary, as `jobs.evaluate` returns it.
           members: {model directory: summary}.
           gain_over: {model directory: gains}, from `paired.paired_gain`.
           gain_over_mean: gains over the mean of the runs' figures.
@@ -147,14 +145,14 @@ def measure(scored: Scored, averaged: Sequence[np.ndarray], by: str) -> Dict[str
     ours, *members = results_of(scored, [averaged, *scored.scores])
     summary = predictor.summarise(ours)
     task = summary['task']
-    described = predict.describe(predictor.run, store, scored.split)
+    described = predictor.describe(store)
     described.update(model='ensemble', name=f'ensemble by {by}', by=by)
-    labels = predict.labels_of(scored.predictors)
+    labels = jobs.labels_of(scored.predictors)
     return {
         'ensemble': {**described, **summary},
         'members': {
             model_dir: {
-                **predict.describe(member.run, store, scored.split),
+                **member.describe(store),
                 **labels[model_dir]._asdict(),
                 **predictor.summarise(theirs),
             }

@@ -5,7 +5,7 @@ import abc
 import dataclasses
 import os
 import sys
-from typing import Any, Dict, Iterator, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -109,6 +109,15 @@ def stored_scaling(run: runs.Run) -> Optional[_Scaling]:
     return normalizer_lib.Normalizer.from_json(info['normalizer']), num_ops
 
 
+def check_runtimes(store: splits.PackedSplit) -> None:
+    """Raises ValueError unless the runtimes of a split are known."""
+    if not store.has_runtimes:
+        raise ValueError(
+            f'{store.source}: all runtimes are 0, as in the published test '
+            'files; there is nothing to compare with'
+        )
+
+
 class Predictor(task.Task):
     """A run, ready to score.
 
@@ -193,6 +202,31 @@ class Predictor(task.Task):
             file=sys.stderr,
         )
         return stores[split]
+
+    def describe(self, store: splits.PackedSplit) -> Dict[str, Any]:
+        """What a summary says of the run, and of the data: the split opened last."""
+        return {
+            'model': self.run.args['model'],
+            'collection': self.collection.name,
+            'fold': self.run.args.get('fold', ''),
+            'split': self.split,
+            'data': store.source,
+        }
+
+    def measure(self, split: str) -> Tuple[Dict[str, Any], List[report.GraphResult]]:
+        """Measures the run on a split whose runtimes are known.
+
+        Returns:
+            What `report` makes of it, with `model`, `collection`, `fold`, `split` and
+            `data` added; and each graph with its scores and runtimes.
+
+        Raises:
+            ValueError: the data are unusable, or no runtime is known.
+        """
+        store = self.open_split(split)
+        check_runtimes(store)
+        results = self.results(store, self.score(store))
+        return {**self.describe(store), **self.summarise(results)}, results
 
     def summarise(self, results: Sequence[report.GraphResult]) -> Dict[str, Any]:
         """Measures scored graphs."""

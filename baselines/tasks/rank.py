@@ -1,7 +1,7 @@
 """Raw files with candidate configurations in, ranked lists out.
 
 outcome = outcomes.Outcome()
-predictor = predict.load_predictor('latest', prediction.DataOptions())
+predictor = jobs.load_predictor('latest', prediction.DataOptions())
 for ranked in rank_files(['kernels.pb'], predictor, outcome):
     print(ranked.module, ranked.config(0))
 """

@@ -25,7 +25,7 @@ from baselines.ranking import ensembles
 from baselines.ranking import paired
 from baselines.ranking import report
 from baselines.tasks import ensemble
-from baselines.tasks import predict
+from baselines.tasks import jobs
 from baselines.tasks import prediction
 from baselines.tasks import rank
 from baselines.training import runs
@@ -40,10 +40,11 @@ def evaluate_runs(args: argparse.Namespace) -> None:
     """
     summaries: Dict[str, Any] = {}
     data = prediction.data_options(args)
-    predictors = predict.load_predictors(args.dirs, data, args.models_file)
-    labels = predict.labels_of(predictors)
+    found = jobs.find_runs(args.dirs)
+    predictors = jobs.predictors_of(found, data, args.models_file)
+    labels = jobs.labels_of(predictors)
     for model_dir, predictor in predictors.items():
-        summary = predict.measure(predictor, args.split)
+        summary, _ = predictor.measure(args.split)
         summary.update(labels[model_dir]._asdict())
         if not args.json:
             _print_summary(summary, model_dir)
@@ -75,7 +76,7 @@ def compare_runs(args: argparse.Namespace) -> None:
         )
     data = prediction.data_options(args)
     predictors = ensemble.load([*sides[0], *sides[1]], data, args.models_file)
-    labels = predict.labels_of(predictors)
+    labels = jobs.labels_of(predictors)
     scored = ensemble.score(predictors, args.split, must_measure=True)
     results = ensemble.results_of(scored, scored.scores)
     first, second = results[: len(sides[0])], results[len(sides[0]) :]
@@ -119,18 +120,18 @@ def draw_runs(
     from baselines.reporting import page
 
     runs.check_file_writable(args.output, 'output')
-    found = predict.find_runs(names)
+    found = jobs.find_runs(names)
     collections = {prediction.collection_of(run).name for run in found.values()}
     if len(collections) > 1:
         raise ValueError(
             f'a report is of one collection, not {" and ".join(sorted(collections))}'
         )
     data = prediction.data_options(args)
-    predictors = predict.load_predictors(list(found), data, args.models_file)
-    labels = predict.labels_of(predictors)
+    predictors = jobs.predictors_of(found, data, args.models_file)
+    labels = jobs.labels_of(predictors)
     measured: List[figures.Run] = []
     for model_dir, predictor in predictors.items():
-        summary, results = predict.measure_graphs(predictor, args.split)
+        summary, results = predictor.measure(args.split)
         name = labels[model_dir].name
         measured.append(figures.Run(name, predictor.run, summary, results))
     page.write(args.output, measured, sweeps)
@@ -200,7 +201,7 @@ def rank_modules(args: argparse.Namespace) -> int:
     paths = reading.find_files(args.modules)
     candidates = candidates_lib.read(args.candidates) if args.candidates else None
     data = prediction.data_options(args)
-    predictor = predict.load_predictor(args.dir, data, args.models_file)
+    predictor = jobs.load_predictor(args.dir, data, args.models_file)
     predictor.scores_once = True
     model_dir = predictor.run.model_dir
     content, writers = io.StringIO(), []

@@ -2,8 +2,6 @@
 
 import abc
 import contextlib
-import importlib
-import types
 from typing import (
     Any,
     Callable,
@@ -216,14 +214,6 @@ class Task(abc.ABC):
             submission.make_row(name, graph_id, metrics.best_first(scores))
             for graph_id, scores in zip(store.graph_ids, scored)
         ]
-
-
-def kind_of(collection: collections.Collection) -> types.ModuleType:
-    """The module with the `Training` and `Predictor` of a collection's task.
-
-    The others are not imported: each needs its models.py, which may be a user's.
-    """
-    return importlib.import_module(f'baselines.tasks.{collection.task}')
 
 
 def with_bar(items: Iterable, total: int, title: str, unit: str) -> Iterable:

@@ -30,8 +30,8 @@ from baselines.ranking import submission
 from baselines.tasks import boosting
 from baselines.tasks import choosing
 from baselines.tasks import descent
+from baselines.tasks import init_from
 from baselines.tasks import resuming
-from baselines.tasks import starting
 from baselines.tasks import task
 from baselines.training import devices as devices_lib
 from baselines.training import events as events_lib
@@ -122,9 +122,9 @@ class Training(task.Task):
         self.num_ops = normalizer_lib.num_ops(
             (train, self.chosen), self.stores['valid'], self.stores['test']
         )
-        self.start: Optional[starting.Start] = None
+        self.start: Optional[init_from.Start] = None
         if config.init_from:
-            self.start = starting.read(config, train, self.num_ops)
+            self.start = init_from.read(config, train, self.num_ops)
             self.normalizer, self.num_ops = self.start.normalizer, self.start.num_ops
         self.graphs = {
             split: self.scaled(store, split == 'train')

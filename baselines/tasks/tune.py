@@ -114,12 +114,12 @@ def _scorer(options: Options) -> Callable[[Any], np.ndarray]:
         ValueError: the model cannot be used, or is of the other task.
     """
     # Not before it is needed: they import TF-GNN, which takes long.
-    from baselines.tasks import predict
+    from baselines.tasks import jobs
     from baselines.tasks import prediction
     from baselines.tasks import rank
 
     path = options.model_dir
-    predictor = predict.load_predictor(path, prediction.DataOptions(), '')
+    predictor = jobs.load_predictor(path, prediction.DataOptions(), '')
     task = predictor.collection.task
     if task != options.task:
         raise ValueError(

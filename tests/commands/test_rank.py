@@ -17,7 +17,7 @@ from baselines.extraction import outcomes
 from baselines.ranking import choices
 from baselines.ranking import choices_text
 from baselines.ranking import metrics
-from baselines.tasks import predict
+from baselines.tasks import jobs
 from baselines.tasks import prediction
 from baselines.tasks import rank
 from tests.helpers import hlo_modules
@@ -46,7 +46,7 @@ def raw(tmp_path):
 
 def _scores(model_dir, modules, pad=0, extra=False):
     """What prediction says of the same modules, in stored order."""
-    predictor = predict.load_predictor(model_dir, prediction.DataOptions('x', 'x'))
+    predictor = jobs.load_predictor(model_dir, prediction.DataOptions('x', 'x'))
     store = memory_store.tile_store(
         'here', made_runs.kernel_records(modules, pad, extra)
     )
@@ -380,7 +380,7 @@ def test_json_for_a_compiler(raw, model_dir, tmp_path, capsys):
 @pytest.mark.slow
 def test_groups_do_not_change_the_result(raw, model_dir, monkeypatch):
     def listed():
-        predictor = predict.load_predictor(model_dir, prediction.DataOptions())
+        predictor = jobs.load_predictor(model_dir, prediction.DataOptions())
         return [
             (ranked.module, ranked.run_index.tolist(), ranked.scores)
             for ranked in rank.rank_files([str(raw)], predictor, outcomes.Outcome())
@@ -394,7 +394,7 @@ def test_groups_do_not_change_the_result(raw, model_dir, monkeypatch):
 
 
 def test_prediction_refuses_data_of_another_kind(model_dir):
-    predictor = predict.load_predictor(model_dir, prediction.DataOptions('x', 'x'))
+    predictor = jobs.load_predictor(model_dir, prediction.DataOptions('x', 'x'))
     for pad, extra, message in (
         (-1, False, 'absent entries are -1'),
         (0, True, 'node_feat has'),

@@ -9,9 +9,8 @@ import pytest
 from baselines import commands
 from baselines import config
 from baselines.ranking import metrics
-from baselines.tasks import predict
+from baselines.tasks import jobs
 from baselines.tasks import prediction
-from baselines.tasks import train
 from baselines.training import runs
 from tests.helpers import hlo_modules
 
@@ -31,7 +30,7 @@ def test_extract_train_evaluate_and_rank_real_kernels(tmp_path, capsys, weights_
         split = ('train', 'valid', 'train', 'test', 'train')[number % 5]
         (data_root / split).mkdir(parents=True, exist_ok=True)
         shutil.copy(path, data_root / split)
-    model_dir = train.train(
+    model_dir = jobs.train(
         config.TileConfig(
             data_root=str(data_root),
             cache_dir=str(tmp_path / 'cache'),
@@ -59,7 +58,7 @@ def test_extract_train_evaluate_and_rank_real_kernels(tmp_path, capsys, weights_
         for module in json.loads(output.read_text())['modules']
     }
     data = prediction.DataOptions(str(data_root), str(tmp_path / 'cache'))
-    predictor = predict.load_predictor(model_dir, data)
+    predictor = jobs.load_predictor(model_dir, data)
     checked = 0
     for split in ('train', 'valid', 'test'):
         store = predictor.open_split(split)
@@ -84,7 +83,7 @@ def test_extract_train_evaluate_and_rank_real_kernels(tmp_path, capsys, weights_
     assert checked == 752 and not ranked
 
     summaries = [
-        predict.evaluate(model_dir, data, split=split)
+        jobs.evaluate(model_dir, data, split=split)
         for split in ('train', 'valid', 'test')
     ]
     found = json.loads(output.read_text())['summary']

@@ -12,7 +12,7 @@ from baselines.data import families
 from baselines.layout import graphs as layout_graphs
 from baselines.ranking import ensembles
 from baselines.tasks import ensemble
-from baselines.tasks import predict
+from baselines.tasks import jobs
 from baselines.tasks import prediction
 from baselines.tiles import graphs as graphs_lib
 from baselines.training import loop
@@ -114,7 +114,7 @@ def _run_command(root):
 
 
 def _valid_ids(model_dir, data):
-    predictor = predict.load_predictor(model_dir, data, _CODE)
+    predictor = jobs.load_predictor(model_dir, data, _CODE)
     return predictor.open_split('valid').graph_ids
 
 
@@ -153,7 +153,7 @@ def test_a_run_file_says_its_fold(root, folded, plain):
 
 
 def test_evaluation_is_on_the_fold(folded, data, run_command, capsys):
-    found = predict.evaluate(folded[0], data, _CODE)
+    found = jobs.evaluate(folded[0], data, _CODE)
     assert found['fold'] == '1/3' and set(found['groups']) == {'net_1'}
     assert found['overall']['top_5_error']['mean'] == pytest.approx(
         finished_runs.info_of(folded[0])['final_error']['val']['5'], rel=1e-6
@@ -216,7 +216,7 @@ def test_folds_of_layouts(root):
     )
     assert 'training on 9 programs' in printed and 'validating on 2' in printed
     data = prediction.DataOptions(cache_dir=str(root / 'cache'))
-    found = predict.evaluate(str(model_dir), data, _LAYOUT['models_file'])
+    found = jobs.evaluate(str(model_dir), data, _LAYOUT['models_file'])
     assert found['fold'] == '2/5' and found['overall']['graphs'] == 2
     assert found['overall']['kendall_tau']['mean'] == pytest.approx(
         finished_runs.info_of(model_dir)['final_error']['val']['kendall_tau'], abs=1e-6
@@ -336,7 +336,7 @@ def test_an_ensemble_ranks_by_the_mean(plain, data, run_command, tmp_path, capsy
     assert capsys.readouterr().out == f'{output}: 3 rows\n'
     scores = []
     for model_dir in plain:
-        predictor = predict.load_predictor(model_dir, data, _CODE)
+        predictor = jobs.load_predictor(model_dir, data, _CODE)
         store = predictor.open_split('test')
         scores.append(dict(zip(store.graph_ids, predictor.score(store))))
     for graph_id, order in _rows(output).items():
@@ -389,7 +389,7 @@ def test_an_ensemble_is_measured_beside_its_members(
     for model_dir, summary in found['members'].items():
         assert summary.pop('group') == 'Tiny'
         assert summary.pop('name') == f'Tiny seed {plain.index(model_dir)}'
-        assert summary == predict.evaluate(model_dir, data, _CODE)
+        assert summary == jobs.evaluate(model_dir, data, _CODE)
         difference = (
             summary['overall']['opa']['mean'],
             found['ensemble']['overall']['opa']['mean'],

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from baselines.features import expansion as expansion_lib
-from baselines.tasks import predict
+from baselines.tasks import jobs
 from baselines.tasks import prediction
 from tests.helpers import layout_files
 from tests.helpers import made_runs
@@ -80,7 +80,7 @@ def _inputs(record, *more):
 
 
 def _predictor(model_dir):
-    return predict.load_predictor(model_dir, prediction.DataOptions('x', 'x'))
+    return jobs.load_predictor(model_dir, prediction.DataOptions('x', 'x'))
 
 
 @pytest.mark.slow

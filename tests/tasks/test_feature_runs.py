@@ -6,7 +6,7 @@ import pytest
 from baselines import commands
 from baselines.data.tile import memory_store
 from baselines.features import expansion
-from baselines.tasks import predict
+from baselines.tasks import jobs
 from baselines.tasks import prediction
 from tests.helpers import finished_runs
 from tests.helpers import hlo_modules
@@ -89,7 +89,7 @@ def test_raw_files_are_ranked_with_them(tmp_path, capsys):
     store = memory_store.tile_store(
         'here', made_runs.kernel_records([made_runs.FIRST], 0, False)
     )
-    predictor = predict.load_predictor(model_dir, prediction.DataOptions('x', 'x'))
+    predictor = jobs.load_predictor(model_dir, prediction.DataOptions('x', 'x'))
     [scores] = predictor.score(store)
     assert len(set(scores)) == 3
     rows = capsys.readouterr().out.splitlines()[2:5]

@@ -18,10 +18,10 @@ from tests.helpers import tiny_layout_models
 _TRAIN = """
 import json, sys
 from baselines import config, registry
-from baselines.tasks import train
+from baselines.tasks import jobs
 from baselines.training import runs
 runs._save_model = lambda model, path: None  # it would take half of the time
-train.train(config.LayoutConfig(**json.loads(sys.argv[1])))
+jobs.train(config.LayoutConfig(**json.loads(sys.argv[1])))
 models = registry.layout_models()
 print('GCN is', models['GCN'].__module__, 'beside', models['ChebSAGE'].__module__)
 """

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from baselines import config
-from baselines.tasks import predict
+from baselines.tasks import jobs
 from baselines.tasks import prediction
 from tests.helpers import finished_runs
 from tests.helpers import layout_files
@@ -224,7 +224,7 @@ def test_a_run_of_the_published_code(root, run, capsys):
         key: value for key, value in info['args'].items() if key not in ours
     }
     finished_runs.write_info(run, published)
-    predictor = predict.load_predictor(str(run), _data(root))
+    predictor = jobs.load_predictor(str(run), _data(root))
     assert predictor.normalizer.to_json() == info['normalizer']
     assert predictor.num_ops == info['num_ops']
     notes = capsys.readouterr().err.splitlines()
@@ -232,7 +232,7 @@ def test_a_run_of_the_published_code(root, run, capsys):
     assert notes[0] == (
         f'note: this run does not hold its normaliser; fitting it to {root}/data'
     )
-    predict.write_predictions([str(run)], _data(root), str(run.parent / 'p.csv'))
+    jobs.write_predictions([str(run)], _data(root), str(run.parent / 'p.csv'))
     assert (run.parent / 'p.csv').read_text() == finished_runs.csv_of(run)
 
 
@@ -260,18 +260,18 @@ def test_toy_data_and_known_test_runtimes(tmp_path):
     ]
     data = _data(tmp_path, toy_data=True)
     code = layout_runs.TINY['models_file']
-    summary = predict.evaluate(str(model_dir), data, code, 'test')
+    summary = jobs.evaluate(str(model_dir), data, code, 'test')
     for key, value in info['final_error']['test'].items():
         name = key if key == 'kendall_tau' else f'slowdown_{key}'
         assert summary['overall'][name]['mean'] == pytest.approx(value)
     # A run that was made with --toy_data ranks the whole split too.
-    paths = predict.write_predictions(
+    paths = jobs.write_predictions(
         [str(model_dir)], _data(tmp_path), str(tmp_path / 'p.csv'), code
     )
     assert pathlib.Path(paths[0]).read_text().count('layout:nlp:default:') == 7
     # Without its code the run is not read as something else.
     finished_runs.assert_refused(
-        lambda: predict.load_predictor(str(model_dir), data),
+        lambda: jobs.load_predictor(str(model_dir), data),
         "there is no layout model 'Tiny'",
     )
 
@@ -302,6 +302,6 @@ def test_run_arguments_that_do_not_fit(root, run, args, words):
     finished_runs.write_info(run, info)
     output = run.parent / 'p.csv'
     finished_runs.assert_refused(
-        lambda: predict.write_predictions([str(run)], _data(root), str(output)), words
+        lambda: jobs.write_predictions([str(run)], _data(root), str(output)), words
     )
     assert not output.exists()

@@ -41,9 +41,9 @@ def _train(tmp_path):
             settings = layout_runs.settings(
                 tmp_path, **{**layout_runs.TINY, 'epochs': 1, **changes}
             )
-            from baselines.tasks import train
+            from baselines.tasks import jobs
 
-            train.train(config.checked(settings))
+            jobs.train(config.checked(settings))
 
         return command_line.guarded(work)
 

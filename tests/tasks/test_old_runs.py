@@ -11,7 +11,7 @@ import shutil
 import numpy as np
 import pytest
 
-from baselines.tasks import predict
+from baselines.tasks import jobs
 from baselines.tasks import prediction
 from tests.helpers import places
 
@@ -30,7 +30,7 @@ def test_scores_are_those_of_the_version_that_trained(tmp_path, task, split, gra
     data = prediction.DataOptions(
         data_root=str(tmp_path / 'data'), cache_dir=str(tmp_path / 'cache')
     )
-    predictor = predict.load_predictor(str(_OLD / task / 'model_0'), data, '')
+    predictor = jobs.load_predictor(str(_OLD / task / 'model_0'), data, '')
     [scores] = predictor.score(predictor.open_split('test'))
     with np.load(_OLD / task / 'scores.npz') as stored:
         wanted = stored['scores']

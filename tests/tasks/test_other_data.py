@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from baselines.tasks import predict
+from baselines.tasks import jobs
 from baselines.tasks import prediction
 from tests.helpers import finished_runs
 from tests.helpers import layout_files
@@ -36,15 +36,14 @@ def _refused(tmp_path, model_dir, tiny, data_root, *words):
     data = prediction.DataOptions(str(data_root), str(tmp_path / 'cache'))
     output = tmp_path / 'p.csv'
     finished_runs.assert_refused(
-        lambda: predict.write_predictions(
+        lambda: jobs.write_predictions(
             [str(model_dir)], data, str(output), tiny['models_file']
         ),
         *words,
     )
     assert not output.exists()
     finished_runs.assert_refused(
-        lambda: predict.evaluate(str(model_dir), data, tiny['models_file'], 'test'),
-        *words,
+        lambda: jobs.evaluate(str(model_dir), data, tiny['models_file'], 'test'), *words
     )
 
 

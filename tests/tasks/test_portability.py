@@ -15,9 +15,8 @@ import pytest
 
 from baselines import config as config_lib
 from baselines import registry
-from baselines.tasks import predict
+from baselines.tasks import jobs
 from baselines.tasks import prediction
-from baselines.tasks import train
 from baselines.training import runs
 from tests.helpers import conformance
 from tests.helpers import elsewhere
@@ -109,7 +108,7 @@ def _trained(data_root, tmp_path_factory):
         model_kwargs_json='{"num_gnns": 2, "hidden_dim": 16}',
         lr=0.01,
     )
-    return settings, train.train(settings)
+    return settings, jobs.train(settings)
 
 
 @pytest.mark.slow
@@ -191,7 +190,7 @@ def test_a_run_of_the_published_code_is_scaled_by_its_training_data(
     with gzip.open(tmp_path / 'run_published.jsonz', 'wt') as stream:
         json.dump(info, stream)
     output = str(tmp_path / 'ours.csv')
-    predict.write_predictions([str(copy)], _data(settings), output)
+    jobs.write_predictions([str(copy)], _data(settings), output)
     assert _rows(output) == _rows(settings.results_csv)
     assert 'does not hold its normaliser' in capsys.readouterr().err
 
@@ -199,7 +198,7 @@ def test_a_run_of_the_published_code_is_scaled_by_its_training_data(
 _TRAIN = """
 import json, sys
 from baselines import config, registry
-from baselines.tasks import train
+from baselines.tasks import jobs
 from baselines.training import runs
 import tensorflow as tf
 
@@ -207,7 +206,7 @@ def save(model, path):  # what is read; a whole SavedModel takes seconds
     tf.train.Checkpoint(variables=model.variables).write(path + '/variables/variables')
 
 runs._save_model = save
-train.train(config.TileConfig(**json.loads(sys.argv[1])))
+jobs.train(config.TileConfig(**json.loads(sys.argv[1])))
 print('GCN is', registry.layout_models()['GCN'].__module__)
 """
 
@@ -248,13 +247,13 @@ def test_models_of_the_published_tree_as_models_file(
     settings = _settings(
         data_root, tmp_path, model='Stacked', models_file=str(_STUDENT), epochs=1
     )
-    model_dir = train.train(settings)
+    model_dir = jobs.train(settings)
     output = str(tmp_path / 'again.csv')
-    predict.write_predictions([model_dir], _data(settings), output, str(_STUDENT))
+    jobs.write_predictions([model_dir], _data(settings), output, str(_STUDENT))
     rows = _rows(output)
     assert len(rows) == 1 + 5 and rows == _rows(settings.results_csv)
     with pytest.raises(ValueError, match="no model 'Stacked'"):
-        predict.write_predictions([model_dir], _data(settings), output)
+        jobs.write_predictions([model_dir], _data(settings), output)
 
 
 @pytest.mark.slow
@@ -267,7 +266,7 @@ def test_models_of_the_published_tree_copied_over_ours(tmp_path, copy):
     # The same file, not copied over but named, gives the same ranking.
     [model_dir] = pathlib.Path(settings.out_dir).glob('model_*')
     output = str(tmp_path / 'ours.csv')
-    predict.write_predictions([str(model_dir)], _data(settings), output, str(_STUDENT))
+    jobs.write_predictions([str(model_dir)], _data(settings), output, str(_STUDENT))
     assert _rows(output) == _rows(settings.results_csv)
 
 

@@ -34,9 +34,9 @@ _MIRRORED = (
     'cpu = tf.config.list_physical_devices("CPU")[0];'
     'two = [tf.config.LogicalDeviceConfiguration()] * 2;'
     'tf.config.set_logical_device_configuration(cpu, two);'
-    'from baselines import config; from baselines.tasks import train; import json;'
+    'from baselines import config; from baselines.tasks import jobs; import json;'
     'from baselines.training import runs; runs._save_model = lambda *unused: None;'
-    'train.train(config.TileConfig(**json.loads(sys.argv[1])))'
+    'jobs.train(config.TileConfig(**json.loads(sys.argv[1])))'
 )
 
 

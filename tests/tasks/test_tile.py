@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 from baselines import config
-from baselines.tasks import predict
+from baselines.tasks import jobs
 from baselines.tasks import prediction
 from baselines.tasks import training
 from baselines.training import runs
@@ -266,7 +266,7 @@ def test_a_run_of_the_published_code(root, data, run, capsys):
         key: value for key, value in info['args'].items() if key not in ours
     }
     finished_runs.write_info(run, published)
-    predictor = predict.load_predictor(str(run), data)
+    predictor = jobs.load_predictor(str(run), data)
     assert predictor.normalizer.to_json() == info['normalizer']
     assert predictor.num_ops == info['num_ops']
     notes = capsys.readouterr().err.splitlines()
@@ -295,7 +295,7 @@ def test_a_run_file_names_no_code_to_run(data, run, capsys):
     info = finished_runs.info_of(run)
     info['args']['models_file'] = str(bomb)
     finished_runs.write_info(run, info)
-    predict.write_predictions([str(run)], data, str(run.parent / 'p.csv'))
+    jobs.write_predictions([str(run)], data, str(run.parent / 'p.csv'))
     assert not (run.parent / 'ran').exists()
     assert (run.parent / 'p.csv').read_text() == finished_runs.csv_of(run)
     assert capsys.readouterr().err == (
@@ -308,7 +308,7 @@ def test_the_stored_graph_is_not_executed(data, run):
     # Only the checkpoint inside the SavedModel is read.
     for name in ('saved_model.pb', 'keras_metadata.pb'):
         (run / name).write_bytes(b'no graph')
-    predict.write_predictions([str(run)], data, str(run.parent / 'p.csv'))
+    jobs.write_predictions([str(run)], data, str(run.parent / 'p.csv'))
     assert (run.parent / 'p.csv').read_text() == finished_runs.csv_of(run)
 
 
@@ -326,7 +326,7 @@ def test_the_stored_graph_is_not_executed(data, run):
 def test_run_files_that_do_not_fit(data, run, change, words):
     finished_runs.write_info(run, {**finished_runs.info_of(run), **change})
     finished_runs.assert_refused(
-        lambda: predict.load_predictor(str(run), data), words, run.name[6:]
+        lambda: jobs.load_predictor(str(run), data), words, run.name[6:]
     )
 
 
@@ -344,7 +344,7 @@ def test_run_arguments_that_do_not_fit(data, run, args, words):
     info = finished_runs.info_of(run)
     info['args'].update(args)
     finished_runs.write_info(run, info)
-    finished_runs.assert_refused(lambda: predict.load_predictor(str(run), data), words)
+    finished_runs.assert_refused(lambda: jobs.load_predictor(str(run), data), words)
 
 
 def test_where_the_data_is_gone(data, run, monkeypatch, tmp_path):
@@ -353,7 +353,7 @@ def test_where_the_data_is_gone(data, run, monkeypatch, tmp_path):
     finished_runs.write_info(run, info)
     monkeypatch.setenv('HOME', str(tmp_path))
     finished_runs.assert_refused(
-        lambda: predict.write_predictions([str(run)], data, str(tmp_path / 'p.csv')),
+        lambda: jobs.write_predictions([str(run)], data, str(tmp_path / 'p.csv')),
         f'{tmp_path}/data/tpugraphs/npz/tile/xla/test: there is no such folder',
         '--data_root',
     )
@@ -397,14 +397,14 @@ def test_toy_data_and_known_test_runtimes(tmp_path):
     assert list(info['test_predictions']) == names
     data = prediction.DataOptions(cache_dir=str(tmp_path / 'cache'), toy_data=True)
     code = tile_runs.TINY['models_file']
-    predict.write_predictions([str(model_dir)], data, str(tmp_path / 'p.csv'), code)
+    jobs.write_predictions([str(model_dir)], data, str(tmp_path / 'p.csv'), code)
     assert (tmp_path / 'p.csv').read_text() == finished_runs.csv_of(model_dir)
-    summary = predict.evaluate(str(model_dir), data, code, 'test')
+    summary = jobs.evaluate(str(model_dir), data, code, 'test')
     for k, error in info['final_error']['test'].items():
         assert summary['overall'][f'top_{k}_error']['mean'] == pytest.approx(error)
     # Without its code the run is not read as something else.
     finished_runs.assert_refused(
-        lambda: predict.load_predictor(str(model_dir), data), "there is no model 'Tiny'"
+        lambda: jobs.load_predictor(str(model_dir), data), "there is no model 'Tiny'"
     )
 
 

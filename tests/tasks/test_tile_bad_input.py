@@ -50,9 +50,9 @@ def _train(tmp_path):
 
         def work():
             checked = config.checked(config.TileConfig(**{**settings, **changes}))
-            from baselines.tasks import train
+            from baselines.tasks import jobs
 
-            train.train(checked)
+            jobs.train(checked)
 
         return command_line.guarded(work)
 

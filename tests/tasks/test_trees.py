@@ -16,7 +16,7 @@ from baselines.layout import flat
 from baselines.ranking import ensembles
 from baselines.tasks import boosting
 from baselines.tasks import choosing
-from baselines.tasks import predict
+from baselines.tasks import jobs
 from baselines.tasks import prediction
 from baselines.training import runs
 from baselines.training import trees as trees_lib
@@ -98,7 +98,7 @@ def test_a_run_that_was_tampered_with(tiles, tmp_path):
     data = prediction.DataOptions()
 
     def load():
-        predict.load_predictor(str(other), data)
+        jobs.load_predictor(str(other), data)
 
     own = (other / 'trees.txt').read_text()
     (other / 'trees.txt').write_text((model_dir / 'trees.txt').read_text())
@@ -125,7 +125,7 @@ def test_without_lightgbm(tiles, monkeypatch, tmp_path):
     train = lambda **flags: tile_runs.train(root, out_dir=str(tmp_path), **flags)
     finished_runs.assert_refused(lambda: train(**_TREES), '--model=Trees ' + wanted)
     finished_runs.assert_refused(lambda: train(trees=True), '--trees ' + wanted)
-    load = lambda: predict.load_predictor(str(model_dir), prediction.DataOptions())
+    load = lambda: jobs.load_predictor(str(model_dir), prediction.DataOptions())
     finished_runs.assert_refused(load, f'{model_dir} {wanted}')
     assert 'trees' not in recipes.settings('strong', 'tile:xla')
 
@@ -161,7 +161,7 @@ def test_beside_a_graph_model_the_mean_of_both(tmp_path):
 
     def scores(model_dir):
         data = prediction.DataOptions(cache_dir=str(tmp_path / 'cache'))
-        found = predict.load_predictor(str(model_dir), data, flags['models_file'])
+        found = jobs.load_predictor(str(model_dir), data, flags['models_file'])
         store = found.open_split('test')
         return found, store, list(found.score(store))
 
@@ -208,7 +208,7 @@ def test_of_layouts_those_score_who_rank_unseen_ones_best(tmp_path, monkeypatch,
 
     def scored(split):
         data = prediction.DataOptions(cache_dir=str(tmp_path / 'cache'))
-        found = predict.load_predictor(str(model_dir), data)
+        found = jobs.load_predictor(str(model_dir), data)
         assert found.members == best
         store = found.open_split(split)
         table = found.trees and found.table(store, found.trees.used)

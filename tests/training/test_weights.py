@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from baselines import config
 from baselines import registry
-from baselines.tasks import predict
+from baselines.tasks import jobs
 from baselines.tasks import prediction
 from baselines.training import weights
 from tests.helpers import finished_runs
@@ -85,7 +85,7 @@ def _stranger(tmp_path_factory):
 def test_options_of_a_stranger_s_run_file(stranger, kwargs):
     model_dir = stranger(model_kwargs_json=kwargs)
     finished_runs.assert_refused(
-        lambda: predict.load_predictor(model_dir, prediction.DataOptions(), ''),
+        lambda: jobs.load_predictor(model_dir, prediction.DataOptions(), ''),
         f'make a model far larger than what {model_dir} holds',
     )
 
@@ -98,7 +98,7 @@ def test_activations_that_are_none(stranger, name):
         kwargs = json.dumps({'hidden_activation': name})
         model_dir = stranger(model=model, model_kwargs_json=kwargs)
         with pytest.raises(ValueError, match=f'{model} does not take'):
-            predict.load_predictor(model_dir, prediction.DataOptions(), '')
+            jobs.load_predictor(model_dir, prediction.DataOptions(), '')
 
 
 def test_a_model_that_fails_without_options_keeps_its_traceback():

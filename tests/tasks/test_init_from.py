@@ -7,9 +7,9 @@ import pytest
 
 from baselines import config
 from baselines.finished import run_files
-from baselines.tasks import predict
+from baselines.tasks import init_from
+from baselines.tasks import jobs
 from baselines.tasks import prediction
-from baselines.tasks import starting
 from baselines.training import runs
 from baselines.training import weights
 from tests.helpers import layout_files
@@ -41,7 +41,7 @@ def _root(tmp_path_factory):
 
 def _weights(model_dir, root):
     options = prediction.DataOptions(str(root / 'data'), str(root / 'cache'))
-    predictor = predict.load_predictor(str(model_dir), options)
+    predictor = jobs.load_predictor(str(model_dir), options)
     return [v.numpy() for v in predictor.model.variables], predictor
 
 
@@ -96,13 +96,13 @@ def test_other_data_are_refused(source, root, tmp_path):
 def test_a_run_of_the_other_task_is_refused(source):
     settings = config.TileConfig(init_from=str(source))
     with pytest.raises(ValueError, match='is of task layout, not tile'):
-        starting.read(settings, None, 1)
+        init_from.read(settings, None, 1)
 
 
 def test_trees_are_refused():
     settings = config.LayoutConfig(model='Trees', init_from='latest')
     with pytest.raises(ValueError, match='Trees have no weights to start from'):
-        starting.read(settings, None, 1)
+        init_from.read(settings, None, 1)
 
 
 def test_a_run_of_which_trees_alone_score_is_refused(source, root, monkeypatch):
@@ -118,4 +118,4 @@ def test_a_run_without_a_normaliser_is_refused(source, root, tmp_path, monkeypat
     monkeypatch.setattr(runs, 'load', lambda name: stripped)
     settings = layout_runs.settings(root, init_from=str(source), **_RESNET)
     with pytest.raises(ValueError, match='holds no normaliser: this code did not'):
-        starting.read(settings, None, 1)
+        init_from.read(settings, None, 1)
