@@ -7,7 +7,7 @@ that is tiled, then the contracted dimensions of a matrix product.
 """
 
 import dataclasses
-from typing import List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 
 class Follow(NamedTuple):
@@ -91,8 +91,12 @@ class ConvolutionDims(NamedTuple):
 
 @dataclasses.dataclass(eq=False)
 class Instruction:
-    """One HLO instruction; two are the same only if they are one object."""
+    """One HLO instruction; two are the same only if they are one object.
 
+    Its operators and methods append to the computation that it is in.
+    """
+
+    home: 'Computation'  # where it is
     opcode: str
     shape: Tensor
     operands: Tuple['Instruction', ...] = ()
@@ -105,15 +109,75 @@ class Instruction:
     slices: Tuple[Tuple[int, int, int], ...] = ()  # start, limit, stride
     padding: Tuple[Tuple[int, int], ...] = ()  # low, high
 
+    # Of whole programs alone.
+
+    # of a product's dimensions of output, first and second operand, a letter each: `b`
+    # in all three, `m` output and first, `n` output and second, `k` summed over; `s` an
+    # image's height or width, `w` a window's
+    roles: Tuple[str, str, str] = ('', '', '')
+    spec: str = ''  # of a dot, its subscripts as `numpy.einsum` takes them
+    # of a value with a gradient of its own (a loop's): takes that of the value, returns
+    # pairs (earlier value, gradient)
+    gradient: Optional[Callable] = None
+
+    def op(self, opcode: str, *others: 'Instruction') -> 'Instruction':
+        """Adds an element-wise operation: same shape as its last operand."""
+        shape = (self, *others)[-1].shape
+        made = shape.typed('pred') if opcode == 'compare' else shape
+        return self.home.add(opcode, made, self, *others)
+
+    def __add__(self, other: 'Instruction') -> 'Instruction':
+        return self.op('add', other)
+
+    def __sub__(self, other: 'Instruction') -> 'Instruction':
+        return self.op('subtract', other)
+
+    def __mul__(self, other: 'Instruction') -> 'Instruction':
+        return self.op('multiply', other)
+
+    def __truediv__(self, other: 'Instruction') -> 'Instruction':
+        return self.op('divide', other)
+
+    def __neg__(self) -> 'Instruction':
+        return self.op('negate')
+
+    def fill(self) -> 'Instruction':
+        """Adds a constant in the shape of this."""
+        return self.home.constant(self.shape)
+
+    def broadcast(self, to: Tensor, dims: Sequence[int]) -> 'Instruction':
+        """Repeats this to a shape, where its own dimensions become `dims`."""
+        made = to.typed(self.shape.dtype)
+        return self.home.add('broadcast', made, self, dimensions=tuple(dims))
+
+    def convert(self, dtype: str) -> 'Instruction':
+        """Converts the elements; this itself where it has them already."""
+        if self.shape.dtype == dtype:
+            return self
+        return self.home.add('convert', self.shape.typed(dtype), self)
+
+    def reduce(self, dims: Sequence[int], opcode: str = 'add') -> 'Instruction':
+        """Sums over logical dimensions, or takes what else `opcode` gives of two."""
+        kept = [d for d in range(len(self.shape.dims)) if d not in dims]
+        calls = (self.home.reducers[opcode, self.shape.dtype],)
+        start = self.home.add('constant', self.shape.keep(()))
+        made, over = self.shape.keep(kept), tuple(dims)
+        return self.home.add('reduce', made, self, start, calls=calls, dimensions=over)
+
 
 TUPLE = Tensor('tuple', (), (), ())
 
 
 class Computation:
-    """Instructions in topological order; the last one is the root."""
+    """Instructions in topological order; the last one is the root.
 
-    def __init__(self):
+    Args:
+        reducers: those of the module, where it has other computations that reduce.
+    """
+
+    def __init__(self, reducers: Optional['Reducers'] = None):
         self.instructions: List[Instruction] = []
+        self.reducers = Reducers() if reducers is None else reducers
 
     @property
     def root(self) -> Instruction:
@@ -128,7 +192,7 @@ class Computation:
 
     def add(self, opcode: str, shape: Tensor, *operands, **fields) -> Instruction:
         """Appends an instruction and returns it."""
-        made = Instruction(opcode, shape, tuple(operands), **fields)
+        made = Instruction(self, opcode, shape, tuple(operands), **fields)
         self.instructions.append(made)
         return made
 
@@ -136,39 +200,20 @@ class Computation:
         """Adds the next parameter."""
         return self.add('parameter', shape, parameter_number=len(self.parameters))
 
+    def load(self, shape: Tensor) -> Instruction:
+        """Adds a parameter; bf16 is widened, since sums run in f32."""
+        given = self.parameter(shape)
+        return given.convert('f32') if shape.dtype == 'bf16' else given
+
     def constant(self, like: Tensor) -> Instruction:
         """Adds a scalar constant and, to the shape of `like`, its broadcast."""
         scalar = self.add('constant', like.keep(()))
-        return self.add('broadcast', like, scalar) if like.dims else scalar
+        return scalar.broadcast(like, ()) if like.dims else scalar
 
-    def broadcast(self, x: Instruction, to: Tensor, dims: Sequence[int]):
-        """Broadcasts `x`, whose dimensions become `dims` of the result."""
-        return self.add('broadcast', to.typed(x.shape.dtype), x, dimensions=tuple(dims))
-
-    def vector(self, like: Tensor, dims: Sequence[int], dtype: str = ''):
+    def vector(self, like: Tensor, dims: Sequence[int], dtype: str = '') -> Instruction:
         """Adds a parameter over `dims` of `like`, and its broadcast."""
         given = self.parameter(like.keep(dims).typed(dtype or like.dtype))
-        return self.broadcast(given, like, dims)
-
-    def op(self, opcode: str, *operands: Instruction) -> Instruction:
-        """Adds an element-wise operation: same shape as its last operand."""
-        shape = operands[-1].shape
-        return self.add(
-            opcode, shape.typed('pred') if opcode == 'compare' else shape, *operands
-        )
-
-    def reduce(self, x: Instruction, dims: Sequence[int], reducer: 'Computation'):
-        """Adds a reduction over the logical dimensions `dims` of `x`."""
-        kept = [d for d in range(len(x.shape.dims)) if d not in dims]
-        start = self.add('constant', x.shape.keep(()))
-        made, over = x.shape.keep(kept), tuple(dims)
-        return self.add('reduce', made, x, start, calls=(reducer,), dimensions=over)
-
-    def convert(self, x: Instruction, dtype: str) -> Instruction:
-        """Converts the elements of `x`; `x` itself where it has them already."""
-        if x.shape.dtype == dtype:
-            return x
-        return self.add('convert', x.shape.typed(dtype), x)
+        return given.broadcast(like, dims)
 
     def tuple(self, *operands: Instruction) -> Instruction:
         """Ends the computation with these results (one: no tuple needed)."""
@@ -183,39 +228,32 @@ class Reducers(dict):
     def __missing__(self, key: Tuple[str, str]) -> Computation:
         opcode, dtype = key
         made, scalar = Computation(), tensor(dtype, ())
-        made.add(opcode, scalar, made.parameter(scalar), made.parameter(scalar))
+        made.parameter(scalar).op(opcode, made.parameter(scalar))
         self[key] = made
         return made
 
 
-class Fusion:
-    """A kernel under construction: called computations, body, entry.
+class Fusion(Computation):
+    """The body of a kernel under construction.
 
     As in the real kernels, the entry computation holds the parameters and one
     `fusion` that calls the body; reducers and producers come before.
     """
 
     def __init__(self):
-        self.body = Computation()
+        super().__init__()
         self._before: List[Computation] = []
-        self._reducers = Reducers()
-
-    def reduce(self, x: Instruction, dims: Sequence[int], opcode: str = 'add'):
-        """Adds `reduce` over the logical dimensions `dims` of `x`."""
-        return self.body.reduce(x, dims, self._reducers[opcode, x.shape.dtype])
 
     def producer(self, inner: Computation) -> Instruction:
-        """Calls `inner` in the body as a fusion with parameters of its own."""
+        """Calls `inner` as a fusion with parameters of its own."""
         self._before.append(inner)
-        given = [self.body.parameter(p.shape) for p in inner.parameters]
-        return self.body.add('fusion', inner.root.shape, *given, calls=(inner,))
+        given = [self.parameter(p.shape) for p in inner.parameters]
+        return self.add('fusion', inner.root.shape, *given, calls=(inner,))
 
     def finish(self) -> List[Computation]:
         """Returns the computations, callees first; the last is the entry."""
-        entry = Computation()
-        given = [entry.parameter(p.shape) for p in self.body.parameters]
-        root = self.body.root
-        entry.add(
-            'fusion', root.shape, *given, calls=(self.body,), tuple_size=root.tuple_size
-        )
-        return [*self._reducers.values(), *self._before, self.body, entry]
+        entry, root = Computation(), self.root
+        given = [entry.parameter(p.shape) for p in self.parameters]
+        size = root.tuple_size
+        entry.add('fusion', root.shape, *given, calls=(self,), tuple_size=size)
+        return [*self.reducers.values(), *self._before, self, entry]

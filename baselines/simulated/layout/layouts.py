@@ -13,7 +13,6 @@ import numpy as np
 
 from baselines.simulated import tpu
 from baselines.simulated.hlo import Instruction
-from baselines.simulated.layout.ops import Product
 
 Layout = Tuple[int, ...]
 
@@ -89,9 +88,7 @@ def slots_of(node: int, instruction: Instruction) -> List[Slot]:
     tensors = [instruction.shape, *(o.shape for o in instruction.operands)]
     slots = []
     for t, tensor in enumerate(tensors):
-        roles = '.' * len(tensor.dims)
-        if isinstance(instruction, Product):
-            roles = instruction.roles[t]
+        roles = instruction.roles[t] or '.' * len(tensor.dims)
         layouts = _candidates(tensor.dims, roles)
         default, written = 0, len(roles)
         if instruction.opcode == 'convolution':

@@ -17,7 +17,7 @@ import numpy as np
 from baselines.data.collections import SPLITS
 from baselines.simulated.layout import layers
 from baselines.simulated.layout.gradients import gradients
-from baselines.simulated.layout.ops import Module, Net
+from baselines.simulated.layout.ops import Module, Net, reshape, scaled, shape
 
 SOURCES = ('xla', 'nlp')
 MIN_NODES = 200
@@ -58,8 +58,7 @@ class Program(NamedTuple):
         if not self.training:
             return net.finish([result])
         loss = _loss(net, result)
-        seed = net.here.add('constant', loss.shape)
-        found = gradients(net, [loss], [seed], net.trainable)
+        found = gradients([loss], [loss.fill()], net.trainable)
         update = {'momentum': _momentum, 'adam': _adam}[self.optimizer]
         results = [loss]
         for weight, gradient in zip(list(net.trainable), found):
@@ -143,12 +142,12 @@ def _convnet(net, stages, depth, batch, side, width, bottleneck=False):
     x = net.parameter((batch, side, side, 3))
     x = layers.conv_block(net, x, width, 3)
     if side >= 56:
-        x = layers.max_pool(net, x)
+        x = layers.max_pool(x)
     for stage in range(stages):
         for block in range(depth):
             stride = 2 if stage and not block else 1
             x = layers.residual_block(net, x, width << stage, stride, bottleneck)
-    return layers.dense(net, _mean(net, x, [1, 2]), 1000)
+    return layers.dense(net, _mean(x, [1, 2]), 1000)
 
 
 def _pyramid(net, levels, depth, batch, side, width):
@@ -158,24 +157,25 @@ def _pyramid(net, levels, depth, batch, side, width):
         for _ in range(depth):
             x = layers.conv_block(net, x, width << level, 3)
         seen.append(x)
-        x = layers.max_pool(net, x)
+        x = layers.max_pool(x)
     x = layers.conv_block(net, x, width << levels, 3)
     for level in reversed(range(levels)):
-        x, other = _double(net, x), seen[level]
+        x, other = _double(x), seen[level]
         dims = (*other.shape.dims[:3], other.shape.dims[3] + x.shape.dims[3])
         joined = x.shape._replace(dims=dims)
-        x = net.here.add('concatenate', joined, other, x, dimensions=(3,))
+        x = x.home.add('concatenate', joined, other, x, dimensions=(3,))
         for _ in range(depth):
             x = layers.conv_block(net, x, width << level, 3)
     x = layers.conv_block(net, x, width, 1)
-    return layers.dense(net, _mean(net, x, [1, 2]), 10)
+    return layers.dense(net, _mean(x, [1, 2]), 10)
 
 
-def _double(net, x):
+def _double(x):
     """Repeats every row and column of an image."""
     batch, height, width, features = x.shape.dims
-    x = net.broadcast(x, (batch, height, 2, width, 2, features), (0, 1, 3, 5))
-    return net.reshape(x, (batch, 2 * height, 2 * width, features))
+    wide = shape('', (batch, height, 2, width, 2, features))
+    x = x.broadcast(wide, (0, 1, 3, 5))
+    return reshape(x, (batch, 2 * height, 2 * width, features))
 
 
 def _mixer(net, depth, batch, patches, width, tokens):
@@ -183,14 +183,14 @@ def _mixer(net, depth, batch, patches, width, tokens):
     x = layers.dense(net, x, width)
     for _ in range(depth):
         x = layers.mixer_block(net, x, tokens, 4 * width)
-    return layers.dense(net, _mean(net, layers.normalise(net, x, [2]), [1]), 1000)
+    return layers.dense(net, _mean(layers.normalise(net, x, [2]), [1]), 1000)
 
 
 def _transformer(net, depth, batch, length, heads, width, words, decoder=False):
     x = layers.embedding(net, batch, length, words, width)
     for _ in range(depth):
         x = layers.transformer_block(net, x, heads, 4 * width, decoder, decoder)
-    return layers.dense(net, _mean(net, x, [1]), 1000)
+    return layers.dense(net, _mean(x, [1]), 1000)
 
 
 def _albert(net, depth, batch, length, heads, width, words):
@@ -198,7 +198,7 @@ def _albert(net, depth, batch, length, heads, width, words):
     x = layers.dense(net, layers.embedding(net, batch, length, words, 128), width)
     for _ in range(depth):
         x = layers.transformer_block(net, x, heads, 4 * width, False, True)
-    x = net.op('tanh', layers.dense(net, _mean(net, x, [1]), width))
+    x = layers.dense(net, _mean(x, [1]), width).op('tanh')
     return layers.dense(net, x, 2)
 
 
@@ -206,7 +206,7 @@ def _recurrent(net, layers_, batch, length, hidden, words):
     x = layers.embedding(net, length, batch, words, hidden)
     for layer in range(layers_):
         x = layers.recurrent(net, x, hidden, str(layer))
-    return layers.dense(net, _mean(net, x, [0]), 1000)
+    return layers.dense(net, _mean(x, [0]), 1000)
 
 
 _NETWORKS: Dict[str, Callable] = {
@@ -221,31 +221,30 @@ _NETWORKS: Dict[str, Callable] = {
 }
 
 
-def _mean(net, x, over):
-    return net.scaled(net.reduce(x, over))
+def _mean(x, over):
+    return scaled(x.reduce(over))
 
 
 def _loss(net, logits):
     """Mean cross entropy of [batch, classes] and given one-hot labels."""
     labels = net.parameter(logits.shape.dims)
-    peak = net.reduce(logits, [1], 'maximum')
-    x = net.op('subtract', logits, net.along(peak, logits, [0]))
-    total = net.op('log', net.reduce(net.op('exponential', x), [1]))
-    x = net.op('subtract', x, net.along(total, x, [0]))
-    return net.op('negate', _mean(net, net.op('multiply', x, labels), [0, 1]))
+    x = logits - logits.reduce([1], 'maximum').broadcast(logits.shape, [0])
+    total = x.op('exponential').reduce([1]).op('log')
+    x = x - total.broadcast(x.shape, [0])
+    return -_mean(x * labels, [0, 1])
 
 
 def _momentum(net, weight, gradient):
     speed = net.parameter(weight.shape.dims)
-    speed = net.op('add', net.scaled(speed), gradient)
-    return net.op('subtract', weight, net.scaled(speed)), speed
+    speed = scaled(speed) + gradient
+    return weight - scaled(speed), speed
 
 
 def _adam(net, weight, gradient):
     first, second = (net.parameter(weight.shape.dims) for _ in range(2))
-    square = net.op('multiply', gradient, gradient)
-    first = net.op('add', net.scaled(first), net.scaled(gradient))
-    second = net.op('add', net.scaled(second), net.scaled(square))
-    root = net.op('sqrt', net.scaled(second))
-    step = net.op('divide', net.scaled(first), net.op('add', root, net.fill(root)))
-    return net.op('subtract', weight, net.scaled(step)), first, second
+    square = gradient * gradient
+    first = scaled(first) + scaled(gradient)
+    second = scaled(second) + scaled(square)
+    root = scaled(second).op('sqrt')
+    step = scaled(first) / (root + root.fill())
+    return weight - scaled(step), first, second

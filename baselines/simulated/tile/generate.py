@@ -115,7 +115,7 @@ def draw_kernel(program: Program, rng: np.random.Generator) -> kernels.Kernel:
     # Lengths lean to the short side; with the entry and the reducers most
     # kernels have 10 to 70 nodes.
     nodes = 3 + int(57 * rng.random() ** 1.3)
-    return KINDS[kind](program, rng, nodes)
+    return KINDS[kind](kernels.Draft(program, rng), nodes)
 
 
 def draw_tiles(

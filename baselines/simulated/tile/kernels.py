@@ -1,21 +1,15 @@
 """Kinds of simulated kernels without a matrix product.
 
-Every kind is a function (program, random generator, nodes) -> `Kernel`; `nodes`
-is how long the fused computation should become.
+Every kind is a function (draft, nodes) -> `Kernel`; `nodes` is how long the fused
+computation should become.
 """
 
-from typing import Any, List, NamedTuple, Sequence, Tuple
+from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
-from baselines.simulated.hlo import (
-    Computation,
-    Follow,
-    Fusion,
-    Instruction,
-    Tensor,
-    tensor,
-)
+from baselines.simulated.hlo import Computation, Follow, Fusion, Instruction
+from baselines.simulated.hlo import Tensor, tensor
 from baselines.simulated.tile import snippets
 from baselines.simulated.tile.programs import Program
 from baselines.simulated.tile.tiles import Space, bounds_of
@@ -52,103 +46,107 @@ class Draft(Fusion):
 
     narrow = 0.7
 
-    def __init__(self, program: Any, rng: np.random.Generator):
+    def __init__(self, program: Program, rng: np.random.Generator):
         super().__init__()
-        self._program, self._rng = program, rng
+        self.program, self.rng = program, rng
 
-    def load(self, shape: Tensor) -> Instruction:
-        """Adds a parameter, widened to f32."""
-        return snippets.load(self.body, shape)
+    def activation(self, rank: int = 1) -> Tensor:
+        """Draws an activation of at least this rank; its dimensions are the axes."""
+        chosen = [dims for dims in self.program.activations if len(dims) >= rank]
+        dims = pick(self.rng, chosen)
+        return tensor(self.program.dtype, dims, layout=self.activation_layout(dims))
+
+    def activation_layout(self, dims: Sequence[int]) -> Optional[Sequence[int]]:
+        """The layout in which the program keeps such an activation."""
+        return self.program.layout.get(len(dims))
 
     def chain(self, x: Instruction, nodes: int, names: str = '') -> Instruction:
         """Appends snippets of these names, or else of those that the program likes."""
-        chosen = (names or self._program.snippets).split()
-        return snippets.chain(self.body, x, self._rng, chosen, nodes)
+        chosen = (names or self.program.snippets).split()
+        return snippets.chain(x, self.rng, chosen, nodes)
 
     def operand(self, shape: Tensor, nodes: int, names: str = '') -> Instruction:
         """Adds a producer fusion that ends in an operand of a product."""
         inner = Computation()
-        chosen = (names or self._program.snippets).split()
-        x = snippets.load(inner, shape)
-        x = snippets.chain(inner, x, self._rng, chosen, nodes)
+        x = self.chain(inner.load(shape), nodes, names)
         if len(inner.instructions) == 1:
             inner.add('bitcast', x.shape, x)
         return self.producer(inner)
 
     def store(self, *results: Instruction) -> None:
         """Ends the body: results are stored as the program stores activations."""
-        if self._program.dtype == 'bf16' and self._rng.random() < self.narrow:
-            results = tuple(self.body.convert(r, 'bf16') for r in results)
-        self.body.tuple(*results)
+        if self.program.dtype == 'bf16' and self.rng.random() < self.narrow:
+            results = tuple(result.convert('bf16') for result in results)
+        self.tuple(*results)
 
     def kernel(self, shape: Tensor, **fields) -> Kernel:
         """Returns the kernel, which loops over the dimensions of `shape`."""
         return Kernel(self.finish(), space_of(shape, **fields))
 
+    def ending(
+        self, x: Instruction, nodes: int, shape: Tensor, names: str = '', **fields
+    ) -> Kernel:
+        """Returns the kernel that stores what one more chain makes of `x`."""
+        self.store(self.chain(x, nodes, names))
+        return self.kernel(shape, **fields)
 
-def activation(program: Program, rng: np.random.Generator, rank: int = 1) -> Tensor:
-    """Draws an activation of at least this rank; its dimensions are the axes."""
-    dims = pick(rng, [d for d in program.activations if len(d) >= rank])
-    return tensor(program.dtype, dims, layout=program.layout.get(len(dims)))
 
-
-def elementwise(program: Program, rng, nodes: int) -> Kernel:
+def elementwise(draft: Draft, nodes: int) -> Kernel:
     """A chain over one activation, sometimes with an intermediate result."""
-    shape, draft = activation(program, rng), Draft(program, rng)
+    shape = draft.activation()
     x = draft.load(shape)
     middle = draft.chain(x, nodes // 2)
     last = draft.chain(middle, nodes)
-    two = middle is not x and middle is not last and rng.random() < 0.3
+    two = middle is not x and middle is not last and draft.rng.random() < 0.3
     draft.store(*((middle, last) if two else (last,)))
     return draft.kernel(shape)
 
 
-def _reduce(program: Program, rng, nodes: int, dims_of) -> Kernel:
-    shape, draft = activation(program, rng, rank=2), Draft(program, rng)
+def _reduce(draft: Draft, nodes: int, dims_of) -> Kernel:
+    shape = draft.activation(rank=2)
     dims = dims_of(len(shape.dims))
     x = draft.chain(draft.load(shape), nodes)
-    results = [draft.reduce(x, dims)]
-    how = rng.random()
+    results = [x.reduce(dims)]
+    how = draft.rng.random()
     if how < 0.35:  # sum and sum of squares: the statistics of a normalisation
-        results.append(draft.reduce(draft.body.op('multiply', x, x), dims))
+        results.append((x * x).reduce(dims))
     elif how < 0.6:  # the summands are needed too
         results.append(x)
-    draft.body.tuple(*results)
+    draft.tuple(*results)
     return draft.kernel(shape, reduced=tuple(dims))
 
 
-def reduce_rows(program: Program, rng, nodes: int) -> Kernel:
+def reduce_rows(draft: Draft, nodes: int) -> Kernel:
     """Sums over all but the last dimension: gradients of biases, batch norm."""
-    return _reduce(program, rng, nodes, lambda rank: range(rank - 1))
+    return _reduce(draft, nodes, lambda rank: range(rank - 1))
 
 
-def reduce_features(program: Program, rng, nodes: int) -> Kernel:
+def reduce_features(draft: Draft, nodes: int) -> Kernel:
     """Sums over the last dimension: layer norm."""
-    return _reduce(program, rng, nodes, lambda rank: [rank - 1])
+    return _reduce(draft, nodes, lambda rank: [rank - 1])
 
 
-def softmax(program: Program, rng, nodes: int) -> Kernel:
+def softmax(draft: Draft, nodes: int) -> Kernel:
     """exp(x - maximum) and its sum per row, or the maximum itself."""
-    shape, draft = activation(program, rng, rank=2), Draft(program, rng)
+    shape = draft.activation(rank=2)
     x = draft.chain(draft.load(shape), nodes, 'scale mask_bias dropout bias')
     last = [len(shape.dims) - 1]
-    if rng.random() < 0.4:
-        draft.body.tuple(draft.reduce(x, last, 'maximum'))
+    if draft.rng.random() < 0.4:
+        draft.tuple(x.reduce(last, 'maximum'))
     else:
-        x = draft.chain(x, len(draft.body.instructions) + 1, 'exponentials')
-        draft.body.tuple(x, draft.reduce(x, last))
+        x = draft.chain(x, len(draft.instructions) + 1, 'exponentials')
+        draft.tuple(x, x.reduce(last))
     return draft.kernel(shape, reduced=tuple(last))
 
 
-def update(program: Program, rng, nodes: int) -> Kernel:
+def update(draft: Draft, nodes: int) -> Kernel:
     """An optimiser's step: many parameters of one shape, little arithmetic."""
-    shape, draft = tensor('f32', pick(rng, program.weights)), Draft(program, rng)
-    body = draft.body
-    weights, gradient = body.parameter(shape), draft.load(shape.typed(program.dtype))
+    shape = tensor('f32', pick(draft.rng, draft.program.weights))
+    weights = draft.parameter(shape)
+    gradient = draft.load(shape.typed(draft.program.dtype))
     step = draft.chain(gradient, nodes, 'momentum square root_divide')
-    rate = body.vector(shape, ())
-    moved = body.op('subtract', weights, body.op('multiply', rate, step))
-    body.tuple(moved, step)
+    rate = draft.vector(shape, ())
+    draft.tuple(weights - rate * step, step)
     return draft.kernel(shape)
 
 
@@ -159,21 +157,21 @@ def relayout(shape: Tensor, layout: Sequence[int]) -> Kernel:
     return Kernel([entry], space_of(shape))
 
 
-def copy(program: Program, rng, nodes: int) -> Kernel:
+def copy(draft: Draft, nodes: int) -> Kernel:
     """Exchanges two dimensions in memory."""
-    shape = activation(program, rng, rank=3)
-    i, j = pick(rng, [(1, 0), (0, 2 if len(shape.dims) == 3 else 3), (1, 2)])
+    shape = draft.activation(rank=3)
+    i, j = pick(draft.rng, [(1, 0), (0, 2 if len(shape.dims) == 3 else 3), (1, 2)])
     layout = list(shape.layout)
     layout[i], layout[j] = layout[j], layout[i]
     return relayout(shape, layout)
 
 
-def transpose(program: Program, rng, nodes: int) -> Kernel:
+def transpose(draft: Draft, nodes: int) -> Kernel:
     """A transposition between two chains; its input is described as well."""
-    shape, draft = activation(program, rng, rank=3), Draft(program, rng)
+    shape = draft.activation(rank=3)
     rank = len(shape.dims)
     order = list(range(rank))
-    i, j = pick(rng, [(rank - 1, rank - 2), (rank - 2, rank - 3)])
+    i, j = pick(draft.rng, [(rank - 1, rank - 2), (rank - 2, rank - 3)])
     order[i], order[j] = order[j], order[i]
     # Result dimension d is operand dimension order[d]; swapping is its own inverse.
     source = tensor(
@@ -181,15 +179,14 @@ def transpose(program: Program, rng, nodes: int) -> Kernel:
     )
     x = draft.chain(draft.load(source), nodes // 2, 'scale residual clip')
     target = shape.typed(x.shape.dtype)
-    x = draft.body.add('transpose', target, x, dimensions=tuple(order))
-    draft.store(draft.chain(x, nodes))
-    return draft.kernel(shape, input_bounds=bounds_of(source))
+    x = draft.add('transpose', target, x, dimensions=tuple(order))
+    return draft.ending(x, nodes, shape, input_bounds=bounds_of(source))
 
 
-def concatenate(program: Program, rng, nodes: int) -> Kernel:
+def concatenate(draft: Draft, nodes: int) -> Kernel:
     """Joins two to four tensors along the last dimension."""
-    shape, draft = activation(program, rng, rank=2), Draft(program, rng)
-    last, parts = len(shape.dims) - 1, 2 + int(rng.integers(3))
+    shape = draft.activation(rank=2)
+    last, parts = len(shape.dims) - 1, 2 + int(draft.rng.integers(3))
     whole = shape._replace(dims=(*shape.dims[:last], shape.dims[last] * parts))
     share = Follow(last, 1, parts)
     piece = shape._replace(axes=(*shape.axes[:last], share))
@@ -198,61 +195,57 @@ def concatenate(program: Program, rng, nodes: int) -> Kernel:
         upto = nodes * (i + 1) // (2 * parts)
         pieces.append(draft.chain(draft.load(piece), upto, 'scale relu square'))
     target = whole.typed(pieces[0].shape.dtype)
-    x = draft.body.add('concatenate', target, *pieces, dimensions=(last,))
-    draft.store(draft.chain(x, nodes))
-    return draft.kernel(whole)
+    x = draft.add('concatenate', target, *pieces, dimensions=(last,))
+    return draft.ending(x, nodes, whole)
 
 
-def pad(program: Program, rng, nodes: int) -> Kernel:
+def pad(draft: Draft, nodes: int) -> Kernel:
     """Pads the middle dimensions (images), or the last one."""
-    shape, draft = activation(program, rng, rank=2), Draft(program, rng)
+    shape = draft.activation(rank=2)
     rank = len(shape.dims)
-    amount = 1 + int(rng.integers(3))
+    amount = 1 + int(draft.rng.integers(3))
     padded = (1, 2) if rank == 4 else (rank - 1,)
     padding = tuple((amount, amount) if d in padded else (0, 0) for d in range(rank))
     dims = tuple(s + low + high for s, (low, high) in zip(shape.dims, padding))
     whole = shape._replace(dims=dims)
     x = draft.chain(draft.load(shape), nodes // 2)
-    value = draft.body.add('constant', x.shape.keep(()))
-    x = draft.body.add('pad', whole.typed(x.shape.dtype), x, value, padding=padding)
-    draft.store(draft.chain(x, nodes))
-    return draft.kernel(whole)
+    value = draft.add('constant', x.shape.keep(()))
+    x = draft.add('pad', whole.typed(x.shape.dtype), x, value, padding=padding)
+    return draft.ending(x, nodes, whole)
 
 
-def slice_(program: Program, rng, nodes: int) -> Kernel:
+def slice_(draft: Draft, nodes: int) -> Kernel:
     """Cuts a window out of a larger tensor."""
-    shape, draft = activation(program, rng, rank=2), Draft(program, rng)
-    first = pick(rng, range(len(shape.dims) - 1))
-    stride = 1 + int(rng.integers(2))
-    start = int(rng.integers(4))
+    shape = draft.activation(rank=2)
+    first = pick(draft.rng, range(len(shape.dims) - 1))
+    stride = 1 + int(draft.rng.integers(2))
+    start = int(draft.rng.integers(4))
     limit = start + shape.dims[first] * stride
     dims, axes = list(shape.dims), list(shape.axes)
-    dims[first] = limit + int(rng.integers(3))
+    dims[first] = limit + int(draft.rng.integers(3))
     axes[first] = Follow(first, stride)
     source = shape._replace(dims=tuple(dims), axes=tuple(axes))
     cut = [(0, size, 1) for size in shape.dims]
     cut[first] = (start, limit, stride)
     x = draft.load(source)
-    x = draft.body.add('slice', shape.typed(x.shape.dtype), x, slices=tuple(cut))
-    draft.store(draft.chain(x, nodes))
-    return draft.kernel(shape)
+    x = draft.add('slice', shape.typed(x.shape.dtype), x, slices=tuple(cut))
+    return draft.ending(x, nodes, shape)
 
 
-def gates(program: Program, rng, nodes: int) -> Kernel:
+def gates(draft: Draft, nodes: int) -> Kernel:
     """The element-wise half of a recurrent cell: four slices of one product."""
-    rows, size = program.activations[0]
-    shape, draft = tensor('f32', (rows, size)), Draft(program, rng)
-    body = draft.body
-    given = draft.load(tensor(program.dtype, (rows, 4 * size), axes=(0, Follow(1, 4))))
+    rows, size = draft.program.activations[0]
+    shape = tensor('f32', (rows, size))
+    products = tensor(draft.program.dtype, (rows, 4 * size), axes=(0, Follow(1, 4)))
+    given = draft.load(products)
     parts = []
     for i in range(4):
         cut = ((0, rows, 1), (i * size, (i + 1) * size, 1))
-        part = body.add('slice', shape, given, slices=cut)
-        part = body.op('add', body.vector(shape, [1]), part)
-        parts.append(body.op('tanh' if i == 2 else 'logistic', part))
+        part = draft.add('slice', shape, given, slices=cut)
+        part = draft.vector(shape, [1]) + part
+        parts.append(part.op('tanh' if i == 2 else 'logistic'))
     keep, write, new, out = parts
-    state = body.op('multiply', keep, draft.load(shape))
-    state = body.op('add', state, body.op('multiply', write, new))
-    x = body.op('multiply', out, body.op('tanh', state))
+    state = keep * draft.load(shape) + write * new
+    x = out * state.op('tanh')
     draft.store(state, draft.chain(x, nodes))
     return draft.kernel(shape)

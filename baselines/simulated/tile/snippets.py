@@ -8,11 +8,11 @@ from typing import Callable, Dict, Sequence
 
 import numpy as np
 
-from baselines.simulated.hlo import Computation, Instruction, Tensor
+from baselines.simulated.hlo import Instruction
 
-# Takes a computation, a value in it and a random generator, appends what it needs
-# (parameters too) and returns the new value, of the same shape.
-Snippet = Callable[[Computation, Instruction, np.random.Generator], Instruction]
+# Takes a value and a random generator, appends what it needs (parameters too) and
+# returns the new value, of the same shape.
+Snippet = Callable[[Instruction, np.random.Generator], Instruction]
 
 _OPERANDS = {
     'exponential': 1, 'logistic': 1, 'rsqrt': 1, 'sqrt': 1, 'tanh': 1,
@@ -44,30 +44,24 @@ _PROGRAMS = {
 }
 
 
-def load(body: Computation, shape: Tensor) -> Instruction:
-    """Adds a parameter; bf16 is widened, since sums run in f32."""
-    given = body.parameter(shape)
-    return body.convert(given, 'f32') if shape.dtype == 'bf16' else given
-
-
 def _run(program: str) -> Snippet:
     """Returns the snippet that a program of the stack machine stands for."""
 
-    def snippet(body, x, rng):
-        rank = len(x.shape.dims)
-
-        def second():  # mostly f32
-            return load(body, x.shape.typed('bf16' if rng.random() < 0.3 else 'f32'))
-
+    def snippet(x, rng):
+        body, shape = x.home, x.shape
+        rank = len(shape.dims)
         pushes = {
             'x': lambda: x,
-            'constant': lambda: body.constant(x.shape),
+            'constant': x.fill,
             # vectors over some dimensions; `plane` over those of attention masks
-            'features': lambda: body.vector(x.shape, [rank - 1]),
-            'rows': lambda: body.vector(x.shape, range(rank - 1)),
-            'plane': lambda: body.vector(x.shape, range(max(rank - 2, 0), rank)),
-            'stored': lambda: load(body, x.shape),
-            'second': second,
+            'features': lambda: body.vector(shape, [rank - 1]),
+            'rows': lambda: body.vector(shape, range(rank - 1)),
+            'plane': lambda: body.vector(shape, range(max(rank - 2, 0), rank)),
+            'stored': lambda: body.load(shape),
+            # mostly f32
+            'second': lambda: body.load(
+                shape.typed('bf16' if rng.random() < 0.3 else 'f32')
+            ),
         }
         stack = []
         for word in program.split():
@@ -76,36 +70,32 @@ def _run(program: str) -> Snippet:
             elif word in pushes:
                 stack.append(pushes[word]())
             else:
-                operands = [stack.pop() for _ in range(_OPERANDS[word])]
-                stack.append(body.op(word, *operands))
+                first, *others = [stack.pop() for _ in range(_OPERANDS[word])]
+                stack.append(first.op(word, *others))
         return stack[0]
 
     return snippet
 
 
-def relu_grad(body, x, rng):
+def relu_grad(x, rng):
     """x where a stored activation is positive, else 0."""
-    zero = body.constant(x.shape)
-    seen = load(body, x.shape)
-    return body.op('select', body.op('compare', seen, zero), x, zero)
+    zero, seen = x.fill(), x.home.load(x.shape)
+    return seen.op('compare', zero).op('select', x, zero)
 
 
-def dropout(body, x, rng):
+def dropout(x, rng):
     """Keeps what a stored mask keeps, scaled."""
-    mask = body.parameter(x.shape.typed('pred'))
-    zero = body.constant(x.shape)
-    kept = body.op('select', mask, x, zero)
-    return body.op('multiply', body.constant(x.shape), kept)
+    mask, zero = x.home.parameter(x.shape.typed('pred')), x.fill()
+    kept = mask.op('select', x, zero)
+    return x.fill() * kept
 
 
-def one_hot_difference(body, x, rng):
+def one_hot_difference(x, rng):
     """x - one_hot(label of the row): the gradient of a cross entropy."""
     last = len(x.shape.dims) - 1
-    labels = body.vector(x.shape, range(last), 's32')
-    place = body.add('iota', x.shape.typed('s32'), dimensions=(last,))
-    here = body.op('compare', labels, place)
-    one, zero = body.constant(x.shape), body.constant(x.shape)
-    return body.op('subtract', body.op('select', here, one, zero), x)
+    labels = x.home.vector(x.shape, range(last), 's32')
+    place = x.home.add('iota', x.shape.typed('s32'), dimensions=(last,))
+    return labels.op('compare', place).op('select', x.fill(), x.fill()) - x
 
 
 SNIPPETS: Dict[str, Snippet] = {
@@ -115,13 +105,9 @@ SNIPPETS: Dict[str, Snippet] = {
 
 
 def chain(
-    body: Computation,
-    x: Instruction,
-    rng: np.random.Generator,
-    names: Sequence[str],
-    nodes: int,
+    x: Instruction, rng: np.random.Generator, names: Sequence[str], nodes: int
 ) -> Instruction:
     """Appends random snippets to `x` until the computation has `nodes` instructions."""
-    while len(body.instructions) < nodes:
-        x = SNIPPETS[names[int(rng.integers(len(names)))]](body, x, rng)
+    while len(x.home.instructions) < nodes:
+        x = SNIPPETS[names[int(rng.integers(len(names)))]](x, rng)
     return x

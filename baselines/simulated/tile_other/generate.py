@@ -30,7 +30,8 @@ def generate_kernel(
     rng = np.random.default_rng([seed, 4513, programs.SPLITS.index(split), index])
     while True:
         nodes = min(3 + int(rng.gamma(2.0, 9.0)), 70)
-        kernel = kernels.KINDS[pick(rng, program.kinds)](program, rng, nodes)
+        kind = kernels.KINDS[pick(rng, program.kinds)]
+        kernel = kind(kernels.Draft(program, rng), nodes)
         job = work.Job(kernel.computations, kernel.space, machine)
         drawn = configs_mean * rng.lognormal(-0.5, 1.0)
         wanted = int(np.clip(drawn, _MIN_CONFIGS, 5 * configs_mean))
