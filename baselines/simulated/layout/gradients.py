@@ -9,8 +9,14 @@ from typing import Callable, Dict, List, Sequence
 import numpy as np
 
 from baselines.simulated.hlo import ConvolutionDims, Instruction, Window
-from baselines.simulated.layout.ops import convolve, dot, reshape, scaled, transpose
-from baselines.simulated.layout.ops import windowed
+from baselines.simulated.layout.ops import (
+    convolve,
+    dot,
+    reshape,
+    scaled,
+    transpose,
+    windowed,
+)
 
 
 def gradients(

@@ -8,8 +8,16 @@ from typing import Sequence
 
 from baselines.simulated.hlo import ConvolutionDims, Instruction, Window
 from baselines.simulated.layout.gradients import gradients
-from baselines.simulated.layout.ops import Net, convolve, dot, reshape, scaled, shape
-from baselines.simulated.layout.ops import transpose, windowed
+from baselines.simulated.layout.ops import (
+    Net,
+    convolve,
+    dot,
+    reshape,
+    scaled,
+    shape,
+    transpose,
+    windowed,
+)
 
 
 def affine(net: Net, x: Instruction) -> Instruction:
@@ -142,9 +150,10 @@ def dense_pair(net: Net, x: Instruction, inner: int, features: int) -> Instructi
 
 def transformer_block(net: Net, x, heads: int, inner: int, before: bool, masked: bool):
     """Attention and a dense pair, each with a residual and a layer norm."""
+    features = x.shape.dims[2]
     for layer in (
         lambda y: attention(net, y, heads, masked),
-        lambda y: dense_pair(net, y, inner, x.shape.dims[2]),
+        lambda y: dense_pair(net, y, inner, features),
     ):
         y = normalise(net, x, [2]) if before else x
         x = x + dropout(net, layer(y))

@@ -8,8 +8,14 @@ from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
-from baselines.simulated.hlo import Computation, Follow, Fusion, Instruction
-from baselines.simulated.hlo import Tensor, tensor
+from baselines.simulated.hlo import (
+    Computation,
+    Follow,
+    Fusion,
+    Instruction,
+    Tensor,
+    tensor,
+)
 from baselines.simulated.tile import snippets
 from baselines.simulated.tile.programs import Program
 from baselines.simulated.tile.tiles import Space, bounds_of

@@ -214,7 +214,7 @@ def two_convolutions():
     net = ops.Net(training=False)
     x = net.parameter((8, 16, 16, 128))
     x = layers.conv(net, x, 128, 1)
-    x = layers.relu(net, x)
+    x = layers.relu(x)
     return net.finish([layers.conv(net, x, 128, 1)])
 
 
@@ -255,8 +255,8 @@ def test_the_copy_stands_between_whatever_is_element_wise():
 def test_a_transpose_is_absorbed_by_layouts():
     net = ops.Net(training=False)
     x, y = net.parameter((1024, 1024)), net.parameter((1024, 1024))
-    first = net.transpose(net.dot('mk,kn->mn', x, y), (1, 0))
-    module = net.finish([net.dot('mk,kn->mn', first, y)])
+    first = ops.transpose(ops.dot('mk,kn->mn', x, y), (1, 0))
+    module = net.finish([ops.dot('mk,kn->mn', first, y)])
     model = LayoutModel(module)
     base = 2 * (32 * 1024 + 128) / GHZ
     copy = 2048 * REGISTER / BYTES_PER_NS
@@ -271,21 +271,21 @@ def test_a_transpose_is_absorbed_by_layouts():
 def test_results_are_row_major_and_copies_are_shared():
     net = ops.Net(training=False)
     x, y = net.parameter((1024, 1024)), net.parameter((1024, 1024))
-    product = net.dot('mk,kn->mn', x, y)
+    product = ops.dot('mk,kn->mn', x, y)
     one = LayoutModel(net.finish([product]))
     base = (32 * 1024 + 128) / GHZ + 2 * 14 * 1024 / 2 / GHZ
     copy = 2048 * REGISTER / BYTES_PER_NS
     assert one.runtime_ns(choice(one, n0_0=COLUMN))[0] == pytest.approx(base + copy)
-    net.here.tuple(product, product)
-    two = LayoutModel(ops.Module([net.here], ['main'], [1]))
+    product.home.tuple(product, product)
+    two = LayoutModel(ops.Module([product.home], ['main'], [1]))
     assert two.runtime_ns(choice(two, n0_0=COLUMN))[0] == pytest.approx(base + copy)
 
 
 def test_padding_of_a_bad_layout_costs_memory_everywhere():
     net = ops.Net(training=False)
     x, y = net.parameter((32, 1024)), net.parameter((1024, 1024))
-    product = net.op('abs', net.dot('mk,kn->mn', x, y))
-    model = LayoutModel(net.finish([net.op('negate', product), product]))
+    product = ops.dot('mk,kn->mn', x, y).op('abs')
+    model = LayoutModel(net.finish([-product, product]))
     row, column = (model.runtime_ns(choice(model, n0_0=l))[0] for l in (ROW, COLUMN))
     # abs and negate: reads and writes, 32 registers row major, 128 column major
     # (32 of 128 lanes used), where both results are copied.
@@ -301,8 +301,8 @@ def test_a_loop_costs_its_trips():
     net = ops.Net(training=False)
     h, w = net.parameter((1024, 1024)), net.parameter((1024, 1024))
 
-    def body(net, i, h, w):
-        return net.dot('mk,kn->mn', h, w), w
+    def body(i, h, w):
+        return ops.dot('mk,kn->mn', h, w), w
 
     done = net.loop((h, w), 5, body, 'test')
     module = net.finish([done[0]])

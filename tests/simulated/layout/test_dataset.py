@@ -24,7 +24,7 @@ ROW, COLUMN = (1, 0), (0, 1)
 def convolution_module():
     net = ops.Net(training=False)
     x = layers.conv(net, net.parameter((8, 16, 16, 128)), 128, 1)
-    return net.finish([layers.conv(net, layers.relu(net, x), 128, 1)])
+    return net.finish([layers.conv(net, layers.relu(x), 128, 1)])
 
 
 # What a configuration may choose, and how it is written.
@@ -42,8 +42,8 @@ def test_candidates_of_a_convolution_leave_out_waste():
 
 def test_features_put_each_tensor_into_its_six_columns():
     net = ops.Net(training=False)
-    x = net.reshape(net.parameter((6, 64, 128)), (384, 128))
-    product = net.dot('mk,kn->mn', x, net.parameter((128, 256)))
+    x = ops.reshape(net.parameter((6, 64, 128)), (384, 128))
+    product = ops.dot('mk,kn->mn', x, net.parameter((128, 256)))
     model = LayoutModel(net.finish([product]))
     wanted = [ROW, (2, 0, 1), ROW, ROW, COLUMN]
     rows = [[s.layouts.index(l) for s, l in zip(model.slots, wanted)]]
@@ -89,11 +89,11 @@ def test_gradients_have_the_shapes_of_what_they_are_for():
     net = ops.Net(training=True)
     x = layers.embedding(net, 2, 16, 100, 32)
     x = layers.transformer_block(net, x, 2, 64, True, True)
-    total = net.reduce(x, (0, 1, 2))
-    found = gradients(net, [total], [net.fill(total)], net.trainable)
+    total = x.reduce((0, 1, 2))
+    found = gradients([total], [total.fill()], net.trainable)
     assert [g.shape.dims for g in found] == [w.shape.dims for w in net.trainable]
     with pytest.raises(ValueError, match='do not depend on parameter'):
-        gradients(net, [total], [net.fill(total)], [net.weight(3)])
+        gradients([total], [total.fill()], [net.weight(3)])
 
 
 @pytest.mark.parametrize('stride', [1, 2])
@@ -101,7 +101,7 @@ def test_gradients_of_a_convolution(stride):
     net = ops.Net(training=True)
     x = net.weight(4, 10, 10, 8)
     y = layers.conv(net, x, 16, 3, stride)
-    found = gradients(net, [y], [net.fill(y)], net.trainable)
+    found = gradients([y], [y.fill()], net.trainable)
     assert [g.shape.dims for g in found] == [(4, 10, 10, 8), (3, 3, 8, 16)]
     window = found[1].window  # the images' height and width
     assert [w.size for w in window] == [10, 10]
@@ -111,7 +111,7 @@ def test_gradients_of_a_recurrent_network_run_in_a_loop():
     net = ops.Net(training=True)
     x = net.weight(7, 4, 16)
     y = layers.recurrent(net, x, 24, '0')
-    found = gradients(net, [y], [net.fill(y)], net.trainable)
+    found = gradients([y], [y.fill()], net.trainable)
     assert [g.shape.dims for g in found] == [(7, 4, 16), (40, 96), (96,)]
     names = net.finish(found).names
     assert [n for n in names if 'body' in n] == [
@@ -123,7 +123,7 @@ def test_gradients_of_a_recurrent_network_run_in_a_loop():
 def test_reshape_of_another_size_is_refused():
     net = ops.Net(training=False)
     with pytest.raises(ValueError, match=r'cannot reshape \(4, 6\) to \(5, 5\)'):
-        net.reshape(net.parameter((4, 6)), (5, 5))
+        ops.reshape(net.parameter((4, 6)), (5, 5))
 
 
 def test_programs_are_in_one_split_only_and_do_not_depend_on_the_count():

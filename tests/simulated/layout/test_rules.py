@@ -34,7 +34,7 @@ def _convolutions():
     net = ops.Net(training=False)
     x = net.parameter((16, 32, 32, 64))
     for features in (64, 64, 256):
-        x = net.op('tanh', layers.conv(net, x, features, 3))
+        x = layers.conv(net, x, features, 3).op('tanh')
     return net.finish([x])
 
 

@@ -133,9 +133,9 @@ class TestDifficulty:
         def best(operands, opcode):
             shape = tensor('f32', (64, 64, 1024))
             fusion = Fusion()
-            x = fusion.body.parameter(shape)
+            x = fusion.parameter(shape)
             for _ in range(operands - 1):
-                x = fusion.body.op(opcode, x, fusion.body.parameter(shape))
+                x = x.op(opcode, fusion.parameter(shape))
             space = tiles.Space(shape.dims, tiles.bounds_of(shape))
             workload = Workload(fusion.finish(), space)
             drawn = tiles.candidates(space, np.random.default_rng(0), 400)

@@ -21,7 +21,7 @@ def tiling_of(sizes, tile, output=None, **fields):
 
 def unary(opcode, shape):
     fusion = Fusion()
-    fusion.body.op(opcode, fusion.body.parameter(shape))
+    fusion.parameter(shape).op(opcode)
     return Workload(fusion.finish(), Space(shape.dims, tiles.bounds_of(shape)))
 
 
@@ -238,7 +238,7 @@ class TestTimes:
         def cycles(dims):
             shape = tensor('f32', (16, 256))
             fusion = Fusion()
-            fusion.reduce(fusion.body.parameter(shape), dims)
+            fusion.parameter(shape).reduce(dims)
             space = Space(shape.dims, tiles.bounds_of(shape), reduced=tuple(dims))
             workload = Workload(fusion.finish(), space)
             tiling = traffic.Tiling(space, np.array([[16, 256]]))

@@ -44,14 +44,12 @@ def masked_sum(side, channels, mask_type):
     """Sum over N, H, W of what a bit mask [N, W, C] selects."""
     shape = tensor('f32', (32, side, side, channels), layout=IMAGES)
     fusion = Fusion()
-    body = fusion.body
-    one = body.constant(shape.typed('u32'))
-    place = body.add('iota', shape.typed('u32'), dimensions=(1,))
-    mask = body.convert(body.vector(shape, [0, 2, 3], mask_type), 'u32')
-    bits = body.op('and', body.op('shift-left', one, place), mask)
-    bits, x = body.convert(bits, 'pred'), body.parameter(shape)
-    zero = body.constant(shape)
-    body.tuple(fusion.reduce(body.op('select', bits, x, zero), (0, 1, 2)))
+    one = fusion.constant(shape.typed('u32'))
+    place = fusion.add('iota', shape.typed('u32'), dimensions=(1,))
+    mask = fusion.vector(shape, [0, 2, 3], mask_type).convert('u32')
+    bits = one.op('shift-left', place).op('and', mask).convert('pred')
+    x, zero = fusion.parameter(shape), fusion.constant(shape)
+    fusion.tuple(bits.op('select', x, zero).reduce((0, 1, 2)))
     return fusion.finish(), Space(shape.dims, bounds_of(shape), reduced=(0, 1, 2))
 
 
@@ -64,10 +62,8 @@ def unchanged(fusion, shape):
 def masked(fusion, shape):
     """A product's operand: select(mask, x * constant, 0)."""
     inner = Computation()
-    mask = inner.parameter(shape.typed('pred'))
-    scaled = inner.op('multiply', inner.parameter(shape), inner.constant(shape))
-    zero = inner.constant(shape)
-    inner.add('select', shape, mask, scaled, zero)
+    mask, x = inner.parameter(shape.typed('pred')), inner.parameter(shape)
+    mask.op('select', x * inner.constant(shape), inner.constant(shape))
     return fusion.producer(inner)
 
 
@@ -75,19 +71,17 @@ def cross_entropy_gradient(fusion, shape):
     """exp(x - maximum) / sum - one_hot(label), scaled."""
     inner = Computation()
     scale, x = inner.constant(shape), inner.parameter(shape)
-    x = inner.op('subtract', x, inner.vector(shape, [0]))
-    x = inner.op('divide', inner.op('exponential', x), inner.vector(shape, [0]))
-    label = inner.vector(shape, [0], 's32')
+    x = x - inner.vector(shape, [0])
+    x = x.op('exponential') / inner.vector(shape, [0])
     place = inner.add('iota', shape.typed('s32'), dimensions=(1,))
-    here = inner.op('compare', label, place)
-    one, zero = inner.constant(shape), inner.constant(shape)
-    hot = inner.op('select', here, one, zero)
-    inner.op('multiply', scale, inner.op('subtract', x, hot))
+    here = inner.vector(shape, [0], 's32').op('compare', place)
+    hot = here.op('select', inner.constant(shape), inner.constant(shape))
+    _ = scale * (x - hot)
     return fusion.producer(inner)
 
 
 def product(fusion, shape, left, right, numbers):
-    return fusion.body.add(
+    return fusion.add(
         'convolution',
         shape,
         left,
@@ -104,8 +98,8 @@ def forward_product():
     fusion = Fusion()
     x = masked(fusion, left)
     x = product(fusion, shape, x, unchanged(fusion, right), (0, 1, 0, 1))
-    x = fusion.body.op('add', x, fusion.body.vector(shape, [1]))
-    fusion.body.tuple(x, fusion.reduce(x, (1,), 'maximum'))
+    x = x + fusion.vector(shape, [1])
+    fusion.tuple(x, x.reduce((1,), 'maximum'))
     space = Space((32, 1000, 4096), bounds_of(shape), bounds_of(right), contracted=(2,))
     return fusion.finish(), space
 
@@ -116,15 +110,14 @@ def backward_product():
     right = tensor('f32', (4096, 1000), axes=(1, 2), layout=(0, 1))
     shape = tensor('f32', (32, 4096))
     fusion = Fusion()
-    body = fusion.body
-    zero = body.constant(shape)
-    alive = body.op('compare', body.parameter(shape), zero)
-    kept = body.parameter(shape.typed('pred'))
+    zero = fusion.constant(shape)
+    alive = fusion.parameter(shape).op('compare', zero)
+    kept = fusion.parameter(shape.typed('pred'))
     x = cross_entropy_gradient(fusion, left)
     x = product(fusion, shape, x, unchanged(fusion, right), (0, 1, 1, 0))
-    x = body.op('multiply', body.op('select', kept, x, zero), body.constant(shape))
-    x = body.op('select', alive, x, zero)
-    body.tuple(fusion.reduce(x, (0,)), body.convert(x, 'bf16'))
+    x = kept.op('select', x, zero) * fusion.constant(shape)
+    x = alive.op('select', x, zero)
+    fusion.tuple(x.reduce((0,)), x.convert('bf16'))
     space = Space((32, 4096, 1000), bounds_of(shape), bounds_of(right), contracted=(2,))
     return fusion.finish(), space
 
@@ -135,11 +128,10 @@ def weight_update():
     right = tensor('f32', (32, 1000), axes=(2, 1))
     shape = tensor('f32', (4096, 1000), layout=(0, 1))
     fusion = Fusion()
-    body = fusion.body
-    weights, rate = body.parameter(shape), body.vector(shape, ())
+    weights, rate = fusion.parameter(shape), fusion.vector(shape, ())
     x = masked(fusion, left)
     x = product(fusion, shape, x, cross_entropy_gradient(fusion, right), (1, 0, 0, 1))
-    body.op('subtract', weights, body.op('multiply', rate, x))
+    _ = weights - rate * x
     space = Space((4096, 1000, 32), bounds_of(shape), bounds_of(right), contracted=(2,))
     return fusion.finish(), space
 
@@ -155,8 +147,7 @@ def convolution():
     kernel = tensor('f32', (3, 3, 192, 384), axes=(4, 5, 6, 3))
     shape = tensor('f32', (32, 12, 12, 384), layout=IMAGES)
     fusion = Fusion()
-    body = fusion.body
-    x = body.add(
+    x = fusion.add(
         'convolution',
         shape,
         unchanged(fusion, image),
@@ -164,13 +155,13 @@ def convolution():
         window=(Window(3, 1, 1, 1),) * 2,
         convolution=ConvolutionDims(0, 3, (1, 2), 2, 3, (0, 1), 0, 3),
     )
-    x = body.op('add', x, body.vector(shape, [3]))
-    zero = body.constant(shape)
-    x = body.op('maximum', x, zero)
-    bits = body.convert(body.op('compare', zero, x), 'u32')
-    place = body.add('iota', shape.typed('u32'), dimensions=(1,))
-    bits = body.convert(body.op('shift-left', bits, place), 'u16')
-    body.tuple(fusion.reduce(bits, (1,), 'or'), body.convert(x, 'bf16'))
+    x = x + fusion.vector(shape, [3])
+    zero = fusion.constant(shape)
+    x = x.op('maximum', zero)
+    bits = zero.op('compare', x).convert('u32')
+    place = fusion.add('iota', shape.typed('u32'), dimensions=(1,))
+    bits = bits.op('shift-left', place).convert('u16')
+    fusion.tuple(bits.reduce((1,), 'or'), x.convert('bf16'))
     space = Space(
         (32, 12, 12, 384, 3, 3, 192),
         bounds_of(shape),

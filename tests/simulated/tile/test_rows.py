@@ -25,9 +25,8 @@ def assert_row(found, columns):
 
 def test_a_fusion():
     fusion = Fusion()
-    body = fusion.body
-    x = body.parameter(tensor('f32', (32, 1000)))
-    body.op('compare', body.vector(x.shape, [1]), x)
+    x = fusion.parameter(tensor('f32', (32, 1000)))
+    fusion.vector(x.shape, [1]).op('compare', x)
     features, opcodes, edges = raw.graph_arrays(fusion.finish()).values()
     # Body: parameter, parameter, broadcast, compare; entry: two, fusion.
     assert opcodes.tolist() == [63, 63, 13, 20, 63, 63, 41]
@@ -44,10 +43,9 @@ def test_a_fusion():
 
 def test_a_reduction_calls_its_reducer():
     fusion = Fusion()
-    x = fusion.body.parameter(tensor('f32', (32, 5, 7, 256), layout=(3, 0, 2, 1)))
-    total = fusion.reduce(x, (0, 1, 2))
-    again = fusion.reduce(x, (1,))
-    fusion.body.tuple(total, again)
+    x = fusion.parameter(tensor('f32', (32, 5, 7, 256), layout=(3, 0, 2, 1)))
+    total, again = x.reduce((0, 1, 2)), x.reduce((1,))
+    fusion.tuple(total, again)
     features, opcodes, edges = raw.graph_arrays(fusion.finish()).values()
     # One reducer for both: parameter, parameter, add.  Body: parameter,
     # constant, reduce, constant, reduce, tuple.  Entry: parameter, fusion.

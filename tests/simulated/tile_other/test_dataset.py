@@ -50,7 +50,7 @@ def test_every_kind_makes_a_kernel_with_positive_times(kind):
     family = {'convolve': 1, 'pool': 1}.get(kind, 0)
     program = programs.program('train', family, 0)
     figures = machine.draw_machine(0)
-    kernel = kernels.KINDS[kind](program, rng, 12)
+    kernel = kernels.KINDS[kind](kernels.Draft(program, rng), 12)
     job = generate.work.Job(kernel.computations, kernel.space, figures)
     sizes = np.array([kernel.space.sizes])
     once, twice = job.vector_memory(sizes)
