@@ -6,7 +6,8 @@ fastest configuration.  Nothing here knows of models or files.
 """
 
 import dataclasses
-from typing import Any, Callable, Dict, List, Optional
+import functools
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import numpy as np
 
@@ -65,21 +66,38 @@ class Ranked:
             run_index=np.asarray(run_index)[order],
             scores=np.asarray(scores)[order],
             runtimes=np.asarray(runtimes)[order],
-            default=None
-            if default is None
-            else int(np.flatnonzero(order == default)[0]),
+            default=None if default is None else order.tolist().index(default),
             **others,
         )
 
-    def config(self, position: int) -> str:
-        """Returns the configuration of that rank, from 0, in words."""
-        return self.words(int(self.run_index[position]))
-
-    @property
+    @functools.cached_property
     def fastest(self) -> Optional[int]:
         """The shortest measured time, nanoseconds; None without any."""
         times = self.runtimes[self.runtimes > 0]
         return int(times.min()) if len(times) else None
+
+    def row(self, position: int) -> Dict[str, Any]:
+        """What there is to tell of the configuration of a rank, from 0.
+
+        Returns:
+            `rank`, from 1, `run_index` and `score`; `runtime_ns` and `slowdown`, over
+            the fastest, None where it was not measured; `is_default`; and `config`,
+            it in words.
+        """
+        time = int(self.runtimes[position]) or None
+        return {
+            'rank': position + 1,
+            'run_index': int(self.run_index[position]),
+            'score': float(self.scores[position]),
+            'runtime_ns': time,
+            'slowdown': time and time / self.fastest,
+            'is_default': position == self.default,
+            'config': self.words(int(self.run_index[position])),
+        }
+
+    def rows(self, top: Optional[int] = None) -> Iterator[Dict[str, Any]]:
+        """Yields `row` of each, best first: of the first `top`, or of all."""
+        return map(self.row, range(len(self.scores))[:top])
 
 
 def figures(ranked: Ranked) -> Optional[Dict[str, Any]]:

@@ -3,7 +3,7 @@
 import csv
 import json
 import os
-from typing import IO, Any, Dict, Iterator, Optional
+from typing import IO, Any, Dict, Optional
 
 from baselines.ranking import choices
 
@@ -15,14 +15,14 @@ _COLUMNS = (
 class _Csv:
     """A row per configuration."""
 
-    def __init__(self, stream: IO[str], model_dir: str, top: Optional[int] = None):
+    def __init__(self, stream: IO[str], model_dir: str, top: Optional[int]):
         self._top = top
         self._rows = csv.DictWriter(stream, _COLUMNS, lineterminator='\n')
         self._rows.writeheader()
 
     def add(self, ranked: choices.Ranked) -> None:
         of_module = {'source': ranked.source, 'module': ranked.module}
-        for row in _configurations(ranked, self._top):
+        for row in ranked.rows(self._top):
             row['is_default'] = int(row['is_default'])
             self._rows.writerow({**of_module, **row})
 
@@ -33,7 +33,7 @@ class _Csv:
 class _Json:
     """One object; modules are written as they come."""
 
-    def __init__(self, stream: IO[str], model_dir: str, top: Optional[int] = None):
+    def __init__(self, stream: IO[str], model_dir: str, top: Optional[int]):
         self._stream, self._top = stream, top
         self._stream.write(f'{{"model": {json.dumps(model_dir)},\n"modules": [')
         self._comma = ''
@@ -46,7 +46,7 @@ class _Json:
             'figures': choices.figures(ranked),
             'configurations': [
                 {**row, **ranked.as_json(row['run_index'])}
-                for row in _configurations(ranked, self._top)
+                for row in ranked.rows(self._top)
             ],
         }
         self._stream.write(f'{self._comma}\n{json.dumps(described, allow_nan=False)}')
@@ -85,21 +85,3 @@ def writer_to(
         An object with `add(ranked)` and, to be called last, `finish(summary)`.
     """
     return _WRITERS[suffix](stream, model_dir, top)
-
-
-def _configurations(
-    ranked: choices.Ranked, top: Optional[int]
-) -> Iterator[Dict[str, Any]]:
-    """Yields a dict for each configuration, best first."""
-    fastest = ranked.fastest
-    for position in range(len(ranked.scores))[:top]:
-        time = int(ranked.runtimes[position]) or None
-        yield {
-            'rank': position + 1,
-            'run_index': int(ranked.run_index[position]),
-            'score': float(ranked.scores[position]),
-            'runtime_ns': time,
-            'slowdown': time and time / fastest,
-            'is_default': position == ranked.default,
-            'config': ranked.config(position),
-        }

@@ -11,11 +11,11 @@ _MAX_WORDS = 100
 
 def module_table(ranked: choices.Ranked, top: int) -> str:
     """Returns a heading, the first `top` configurations, and the default."""
-    rows = list(range(min(top, len(ranked.scores))))
+    rows = list(ranked.rows(top))
+    if ranked.default is not None and ranked.default >= len(rows):
+        rows.append(ranked.row(ranked.default))
     cells = [['rank', 'run', 'score', 'runtime', 'slowdown', 'configuration']]
-    cells += [_row(ranked, position) for position in rows]
-    if ranked.default is not None and ranked.default not in rows:
-        cells.append(_row(ranked, ranked.default))
+    cells += map(_cells, rows)
     if ranked.fastest is None:
         cells = [row[:3] + row[5:] for row in cells]
     lines = [
@@ -26,24 +26,17 @@ def module_table(ranked: choices.Ranked, top: int) -> str:
     return '\n'.join(lines + _costs(choices.figures(ranked)))
 
 
-def _row(ranked: choices.Ranked, position: int) -> List[str]:
-    words = ranked.config(position)
+def _cells(row: Dict[str, Any]) -> List[str]:
+    words, time = row['config'], row['runtime_ns']
     if len(words) > _MAX_WORDS:
         words = words[: _MAX_WORDS - 3] + '...'
-    if position == ranked.default:
-        words += ' (default)'
-    runtime = slowdown = '-'
-    time = int(ranked.runtimes[position])
-    if time:
-        runtime = text.duration(time)
-        slowdown = f'{time / ranked.fastest:.3f}'
     return [
-        f'{position + 1:,}',
-        str(ranked.run_index[position]),
-        f'{ranked.scores[position]:.4f}',
-        runtime,
-        slowdown,
-        words,
+        f'{row["rank"]:,}',
+        str(row['run_index']),
+        f'{row["score"]:.4f}',
+        text.duration(time) if time else '-',
+        text.cell(row['slowdown'], '.3f'),
+        words + ' (default)' * row['is_default'],
     ]
 
 

@@ -3,17 +3,15 @@
 A graph is a pair of 1-D arrays of one length c, its number of configurations:
 `scores` (what a model predicts, lower = faster; only their order matters) and
 `runtimes` (what was measured, in any one positive unit; tile runtimes are
-divided by their normalizers first).  Functions on several graphs take a list
-of such pairs.  Nothing here knows of models or files.
+divided by their normalizers first).  Nothing here knows of models or files.
 """
 
 import math
-from typing import Callable, Dict, Iterable, List, NamedTuple, Sequence, Tuple, Union
+from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple, Union
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-Graph = Tuple[ArrayLike, ArrayLike]
 Interval = Union[Tuple[float, float], Tuple[None, None]]
 
 CONFIDENCE = 0.95  # of intervals
@@ -67,22 +65,13 @@ def top_k_error(scores: ArrayLike, runtimes: ArrayLike, k: int) -> float:
     return slowdown(scores, runtimes, k) - 1.0
 
 
-def kaggle_tile_score(graphs: Iterable[Graph]) -> float:
-    """The competition's tile score: mean over kernels of 2 - slowdown at k = 5.
+def kaggle_tile_score(scores: ArrayLike, runtimes: ArrayLike) -> float:
+    """The competition's score of a kernel: 2 - slowdown at k = 5.
 
     1 is perfect; a kernel whose five choices all take more than twice the best
-    runtime counts negative.
-
-    Args:
-        graphs: (scores, runtimes) of each kernel.
-
-    Raises:
-        ValueError: no graph, or as in `slowdown`.
+    runtime counts negative.  Arguments and errors as of `slowdown`.
     """
-    scores = [2.0 - slowdown(s, y, 5) for s, y in graphs]
-    if not scores:
-        raise ValueError('no kernel to compute the Kaggle score of')
-    return float(np.mean(scores))
+    return 2.0 - slowdown(scores, runtimes, 5)
 
 
 def ordered_pairs(scores: ArrayLike, runtimes: ArrayLike) -> Tuple[int, int]:
@@ -108,24 +97,12 @@ def ordered_pairs(scores: ArrayLike, runtimes: ArrayLike) -> Tuple[int, int]:
     return _ascending_pairs(ranks), total
 
 
-def ordered_pair_accuracy(graphs: Iterable[Graph]) -> float:
-    """Share of pairs in the right order, all graphs pooled (as published).
+def ordered_pair_accuracy(scores: ArrayLike, runtimes: ArrayLike) -> float:
+    """Share of pairs in the right order; NaN when no two runtimes differ.
 
-    A graph with more configurations weighs more, by its number of pairs.
-
-    Args:
-        graphs: (scores, runtimes) of each graph.
-
-    Returns:
-        Between 0 and 1; NaN when no two runtimes of a graph differ.
-
-    Raises:
-        ValueError: as in `ordered_pairs`.
+    Arguments and errors as of `ordered_pairs`.
     """
-    correct = total = 0
-    for scores, runtimes in graphs:
-        right, pairs = ordered_pairs(scores, runtimes)
-        correct, total = correct + right, total + pairs
+    correct, total = ordered_pairs(scores, runtimes)
     return correct / total if total else float('nan')
 
 
@@ -304,11 +281,7 @@ def _slowdown_measure(k: int) -> Measure:
 
 
 _OPA = Measure(
-    'opa',
-    'OPA',
-    lambda scores, runtimes: ordered_pair_accuracy([(scores, runtimes)]),
-    lambda runtimes: 0.5,
-    more_is_better=True,
+    'opa', 'OPA', ordered_pair_accuracy, lambda runtimes: 0.5, more_is_better=True
 )
 _TAU = Measure(
     'kendall_tau', 'tau', _tau_or_chance, lambda runtimes: 0.0, more_is_better=True
@@ -316,7 +289,7 @@ _TAU = Measure(
 _KAGGLE = Measure(
     'kaggle_score',
     'Kaggle',
-    lambda scores, runtimes: kaggle_tile_score([(scores, runtimes)]),
+    kaggle_tile_score,
     lambda runtimes: 1.0 - random_top_k_error(runtimes, 5),
     'Kaggle: 1 - top-5.',
     more_is_better=True,

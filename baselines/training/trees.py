@@ -15,10 +15,9 @@ import dataclasses
 import functools
 import hashlib
 import importlib.util
-import itertools
 import math
 import os
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -144,8 +143,6 @@ class Trees:
         self.names = list(names)
         self.options = options
         self.used: List[str] = []
-        self._text = ''
-        self._booster: Any = None
 
     def fit(
         self, train: Rows, valid: Optional[Rows], seed: int
@@ -231,11 +228,11 @@ class Trees:
             OSError: it cannot be written.
         """
         with open(os.path.join(folder, FILE), 'w', encoding='ascii') as stream:
-            stream.write(self._text)
+            stream.write(self._text.write())
 
     def digest(self) -> str:
         """A hash of the text."""
-        return hashlib.sha256(self._text.encode()).hexdigest()
+        return hashlib.sha256(self._text.write().encode()).hexdigest()
 
     def read(self, folder: str) -> None:
         """Reads the text file of a model directory.
@@ -249,24 +246,21 @@ class Trees:
         with files.open_regular(path, _MAX_BYTES) as stream:
             content = stream.read(_MAX_BYTES + 1)
         try:
-            text = _Text.parse(content.decode('ascii'))
-            self._set(text)
+            self._set(_Text.parse(content.decode('ascii')))
         except ValueError as error:
             raise ValueError(f'{path}: the trees cannot be read: {error}') from None
 
     def _set(self, text: '_Text') -> None:
-        """Keeps the text, and makes LightGBM's trees of the columns used alone."""
+        """Keeps all trees, and makes LightGBM's of the columns used alone."""
         import lightgbm
 
-        self._text, self.names = text.write(), text.names
+        self._text, self.names = text, text.names
         used = text.used()
         place = np.full(len(self.names), -1)
         place[used] = np.arange(len(used))
         self.used = [self.names[column] for column in used]
-        small = text.renumbered(place, self.used)
-        self._booster = lightgbm.Booster(model_str=small.write())
-        self._small = small
-        vars(self).pop('_quick', None)
+        self._small = text.renumbered(place, self.used)
+        self._booster = lightgbm.Booster(model_str=self._small.write())
 
     @functools.cached_property
     def _quick(self) -> Optional[quick_scorer.QuickScorer]:
@@ -275,26 +269,20 @@ class Trees:
 
 def mean(members: Sequence[Trees]) -> Trees:
     """Trees that predict the mean of what others do, which have the same columns."""
-    texts = [_Text.parse(each._text) for each in members]
-    for tree in itertools.chain(*(text.trees for text in texts)):
-        values = (float(value) / len(texts) for value in tree['leaf_value'])
-        tree['leaf_value'] = [repr(value) for value in values]
+    trees = []
+    for tree in [tree for each in members for tree in each._text.trees]:
+        values = (float(value) / len(members) for value in tree['leaf_value'])
+        trees.append({**tree, 'leaf_value': [repr(value) for value in values]})
     found = Trees(options=members[0].options)
-    found._set(_Text(sum((text.trees for text in texts), []), texts[0].names))
+    found._set(_Text(trees, members[0].names))
     return found
 
 
-class _Text:
-    """LightGBM's text, of which we know every number.
+class _Text(NamedTuple):
+    """LightGBM's text, of which we know every number."""
 
-    Attributes:
-        trees: the lines of each tree that matter, key -> words.
-        names: of the columns.
-    """
-
-    def __init__(self, trees: List[Dict[str, List[str]]], names: Sequence[str]):
-        self.trees = trees
-        self.names = list(names)
+    trees: List[Dict[str, List[str]]]  # the lines of each that matter, key -> words
+    names: List[str]  # of the columns
 
     @classmethod
     def parse(cls, text: str) -> '_Text':
@@ -331,43 +319,33 @@ class _Text:
         found = {int(c) for tree in self.trees for c in tree['split_feature']}
         return np.array(sorted(found or {0}), np.int64)
 
-    def renumbered(self, numbers: np.ndarray, names: Sequence[str]) -> '_Text':
+    def renumbered(self, numbers: np.ndarray, names: List[str]) -> '_Text':
         """The same trees over other columns: of column c those numbers[c]."""
-        return _Text(
-            [
-                {
-                    **tree,
-                    'split_feature': [
-                        str(numbers[int(c)]) for c in tree['split_feature']
-                    ],
-                }
-                for tree in self.trees
-            ],
-            names,
-        )
+        trees = []
+        for tree in self.trees:
+            columns = [str(numbers[int(c)]) for c in tree['split_feature']]
+            trees.append({**tree, 'split_feature': columns})
+        return _Text(trees, names)
 
     def write(self) -> str:
         """The text, without what LightGBM does not need to predict."""
-        return '\n'.join([*self._lines(), ''])
-
-    def _lines(self) -> Iterator[str]:
-        names = self.names
-        yield 'tree'
-        yield 'version=v4'
-        for key, value in _HEADER.items():
-            yield f'{key}={value}'
-        yield f'max_feature_idx={len(names) - 1}'
-        yield 'objective=regression'
-        yield f'feature_names={" ".join(names)}'
-        yield f'feature_infos={" ".join(["none"] * len(names))}'
+        lines = [
+            'tree',
+            'version=v4',
+            *(f'{key}={value}' for key, value in _HEADER.items()),
+            f'max_feature_idx={len(self.names) - 1}',
+            'objective=regression',
+            f'feature_names={" ".join(self.names)}',
+            f'feature_infos={" ".join(["none"] * len(self.names))}',
+        ]
         for number, tree in enumerate(self.trees):
-            yield from ('', f'Tree={number}', f'num_leaves={len(tree["leaf_value"])}')
-            yield 'num_cat=0'
+            lines += ['', f'Tree={number}', f'num_leaves={len(tree["leaf_value"])}']
+            lines.append('num_cat=0')
             for key in (*_PER_SPLIT, 'leaf_value'):
                 if tree[key]:
-                    yield f'{key}={" ".join(tree[key])}'
-            yield from ('is_linear=0', 'shrinkage=1', '')
-        yield from ('', 'end of trees')
+                    lines.append(f'{key}={" ".join(tree[key])}')
+            lines += ['is_linear=0', 'shrinkage=1', '']
+        return '\n'.join([*lines, '', 'end of trees', ''])
 
 
 def _checked(tree: Dict[str, List[str]], columns: int) -> Dict[str, List[str]]:

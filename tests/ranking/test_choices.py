@@ -26,7 +26,7 @@ def _ranked(scores, runtimes, default=0, **changes):
 def test_everything_follows_the_scores_and_ties_stay_in_order():
     ranked = _ranked([3, 1, 2, 1], [30, 11, 20, 10], default=2)
     assert ranked.scores.tolist() == [1, 1, 2, 3]
-    assert [ranked.config(i) for i in range(4)] == ['b', 'd', 'c', 'a']
+    assert [row['config'] for row in ranked.rows()] == ['b', 'd', 'c', 'a']
     assert ranked.run_index.tolist() == [11, 13, 12, 10]
     assert ranked.runtimes.tolist() == [11, 10, 20, 30]
     assert ranked.default == 2
