@@ -14,24 +14,16 @@ together, which hardly changes on a busy machine.
 
 import dataclasses
 import os
-import pathlib
-import resource
 import statistics
 import subprocess
 import sys
-import time
 
 import numpy as np
+import results
 
-ROOT = pathlib.Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-
-import results  # noqa: E402
-
-from baselines.data.tile import memory_store  # noqa: E402
-from baselines.simulated.tile import generate  # noqa: E402
-import tpugraphs  # noqa: E402
+from baselines.data.tile import memory_store
+from baselines.simulated.tile import generate
+import tpugraphs
 
 NODES, CONFIGS = 40, 500
 
@@ -48,38 +40,19 @@ def make_kernel():
     raise ValueError('no simulated kernel is of that size')
 
 
-def timed(function, repeats):
-    """Wall and worked milliseconds of calls: two sorted lists."""
-    walls, worked = [], []
-    for _ in range(repeats):
-        began, before = time.perf_counter(), time.process_time()
-        function()
-        walls.append((time.perf_counter() - began) * 1e3)
-        worked.append((time.process_time() - before) * 1e3)
-    return sorted(walls), sorted(worked)
+def process(*words):
+    """Runs Python in a process of its own."""
+    command = [sys.executable, *words]
+    subprocess.run(command, cwd=results.ROOT, check=True, stdout=subprocess.DEVNULL)
 
 
-def processes(command, repeats):
-    """Wall and worked seconds of processes: two sorted lists."""
-    walls, worked = [], []
-    for _ in range(repeats):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        began = time.perf_counter()
-        subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-        walls.append(time.perf_counter() - began)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        worked.append(
-            after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        )
-    return sorted(walls), sorted(worked)
-
-
-def show(name, walls, unit, worked=()):
-    """Prints a line of a figure."""
-    more = f', worked {statistics.median(worked):.2f} {unit}' if worked else ''
+def show(name, walls, worked, unit='s'):
+    """Prints a line of a figure: seconds, in a unit."""
+    scale = {'s': 1, 'ms': 1e3}[unit]
     print(
-        f'{name:8} median {statistics.median(walls):8.3f} {unit}, '
-        f'least {walls[0]:8.3f} {unit}{more}'
+        f'{name:8} median {scale * statistics.median(walls):8.3f} {unit}, '
+        f'least {scale * walls[0]:8.3f} {unit}, '
+        f'worked {scale * statistics.median(worked):.2f} {unit}'
     )
 
 
@@ -88,19 +61,20 @@ def main():
     parser.add_argument('--dir', default='latest', help='a run of a tile model')
     parser.add_argument('--repeats', type=int, default=7)
     args = parser.parse_args()
-    command = [sys.executable, '-c', 'import tpugraphs']
-    bare = processes([sys.executable, '-c', 'pass'], args.repeats)
-    with_import = processes(command, args.repeats)
-    walls, worked = ([w - b for w, b in zip(*pair)] for pair in zip(with_import, bare))
-    show('import', walls, 's', worked)
-    command = [sys.executable, '-m', 'baselines.commands.rank', 'examples/kernels.pb']
+
+    def of_process(*words):
+        return results.timed(lambda: process(*words), args.repeats, warm_up=False)
+
+    bare, imported = of_process('-c', 'pass'), of_process('-c', 'import tpugraphs')
+    more = ([w - b for w, b in zip(*pair)] for pair in zip(imported, bare))
+    show('import', *more)
     run = tpugraphs.load(args.dir)
-    walls, worked = processes([*command, '--dir', run.dir], args.repeats)
-    show('start', walls, 's', worked)
+    command = ('-m', 'baselines.commands.rank', 'examples/kernels.pb')
+    show('start', *of_process(*command, '--dir', run.dir))
     record, ranker = make_kernel(), run.ranker()
     resident = ranker(record)
-    warm = timed(lambda: ranker(record), 10 * args.repeats)
-    show('warm', warm[0], 'ms', warm[1])
+    warm = results.timed(lambda: ranker(record), 10 * args.repeats)
+    show('warm', *warm, 'ms')
     predictor = run._predictor()
 
     def plain():
@@ -111,11 +85,11 @@ def main():
         return next(scorer.score_all())
 
     np.testing.assert_array_equal(plain(), resident)
-    cold = timed(plain, args.repeats)
-    show('plain', cold[0], 'ms', cold[1])
+    cold = results.timed(plain, args.repeats)
+    show('plain', *cold, 'ms')
     ratio = statistics.median(cold[1]) / statistics.median(warm[1])
     print(f'resident: 1/{ratio:.0f} of the work; {run}; {os.cpu_count()} cores')
 
 
 if __name__ == '__main__':
-    main()
+    results.run(main)

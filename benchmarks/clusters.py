@@ -9,16 +9,11 @@ this machine, of which one is killed in the middle.  All have to write the same 
 """
 
 import hashlib
-import os
 import pathlib
 import shutil
-import sys
 import threading
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-
-# pylint: disable=wrong-import-position
 import results
 
 from baselines import commands
@@ -141,4 +136,4 @@ def main() -> None:
 
 
 if __name__ == '__main__':
-    main()
+    results.run(main)

@@ -10,13 +10,9 @@ is that of the whole process.  Times are the best of three.
 
 import os
 import resource
-import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-
-# pylint: disable=wrong-import-position
 import results
 
 from baselines.extraction import extractor
@@ -28,9 +24,7 @@ from baselines.hlo import reading
 _LARGE = 100_000
 _MANY_RUNS = 10_000
 _ROUNDS = 3
-_SHARED = os.path.join(
-    os.path.dirname(os.path.abspath(__file__)), '../../shared/data/hlo'
-)
+_SHARED = str(results.ROOT / '../shared/data/hlo')
 
 
 def make_large(program: str, path: str, instructions: int, runs: int) -> None:
@@ -147,4 +141,4 @@ def main() -> None:
 
 
 if __name__ == '__main__':
-    main()
+    results.run(main)

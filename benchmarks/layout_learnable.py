@@ -18,11 +18,9 @@ import os
 import sys
 
 import numpy as np
+import results
 from scipy import stats
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-
-# pylint: disable=wrong-import-position
 from baselines.data.layout.records import LayoutRecord
 from baselines.data.layout.records import read_layout
 from baselines.hlo import schema
@@ -128,4 +126,4 @@ def noise_ceiling(times: np.ndarray) -> float:
 
 
 if __name__ == '__main__':
-    main()
+    results.run(main)

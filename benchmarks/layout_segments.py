@@ -15,12 +15,8 @@ the age at which a table would be read.
 """
 
 import json
-import os
 import statistics
-import sys
 import tempfile
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 import results
 
@@ -28,38 +24,33 @@ from baselines import command_line
 from baselines import config
 
 _MODES = ('fullgraph', 'dropout', 'backpropdropout')
+_KEEP_NODES, _EPOCHS = 500, 100
 
 
-def main() -> int:
+def main() -> None:
     """Trains each way and prints a table."""
     parser = results.parser(__doc__, record=True)
-    parser.add_argument('--source', default='xla', choices=('xla', 'nlp'))
-    parser.add_argument('--search', default='random', choices=('random', 'default'))
-    parser.add_argument('--keep_nodes', type=int, default=500)
-    parser.add_argument('--epochs', type=int, default=100)
-    parser.add_argument('--lr', type=float, default=0.01)
     parser.add_argument('--seeds', nargs='+', type=int, default=[0])
     args = parser.parse_args()
     command_line.start_tensorflow()
     print(
-        f'{args.source}:{args.search} of the simulated data, segments of '
-        f'{args.keep_nodes} nodes, {args.epochs} epochs\n'
+        f'xla:random of the simulated data, segments of {_KEEP_NODES} nodes, '
+        f'{_EPOCHS} epochs\n'
     )
-    print(
-        '| outside the segment | cut | validation tau | test tau | processor time '
-        '| drawn again after |'
-    )
-    print('|---|---|---|---|---|---|')
+    names = 'outside the segment, cut, validation tau, test tau, processor time'
+    results.head(*names.split(', '), 'drawn again after')
     rows = []
     for mode in _MODES:
         for cut in ('equal',) if mode == 'fullgraph' else ('equal', 'splits'):
-            found = [train(args, mode, cut, seed) for seed in args.seeds]
+            found = [train(mode, cut, seed) for seed in args.seeds]
             mean = {key: statistics.mean(f[key] for f in found) for key in found[0]}
-            print(
-                f'| {mode} | {"-" if mode == "fullgraph" else cut} '
-                f'| {mean["val"]:.3f} | {mean["test"]:.3f} '
-                f'| {mean["seconds"]:.0f} s | {mean["age"]:.0f} epochs |',
-                flush=True,
+            results.row(
+                mode,
+                '-' if mode == 'fullgraph' else cut,
+                f'{mean["val"]:.3f}',
+                f'{mean["test"]:.3f}',
+                f'{mean["seconds"]:.0f} s',
+                f'{mean["age"]:.0f} epochs',
             )
             rows += [
                 (f'{mode}, {cut}: {key}', value, unit)
@@ -70,30 +61,24 @@ def main() -> int:
                     ('a configuration is drawn again after', mean['age'], 'epochs'),
                 )
             ]
-    if args.record:
-        results.record(rows)
-    return 0
+    results.record(rows, args.record)
 
 
-def train(args, mode: str, cut: str, seed: int):
+def train(mode: str, cut: str, seed: int):
     """One training; returns taus, seconds, and the mean age of a table."""
     from baselines.data.layout import sampling as layout_sampling
-    from baselines.tasks import jobs
-    from baselines.tasks import prediction
     from baselines.training import runs
 
     with tempfile.TemporaryDirectory() as out_dir:
         settings = config.LayoutConfig(
-            source=args.source,
-            search=args.search,
-            epochs=args.epochs,
-            early_stop=args.epochs,
-            lr=args.lr,
+            epochs=_EPOCHS,
+            early_stop=_EPOCHS,
+            lr=0.01,
             sampling='uniform',
             batch=4,
             configs=32,
             validation_configs=300,
-            keep_nodes=args.keep_nodes,
+            keep_nodes=_KEEP_NODES,
             segments=cut,
             model_kwargs_json=json.dumps({'dropout': mode}),
             seed=seed,
@@ -103,8 +88,7 @@ def train(args, mode: str, cut: str, seed: int):
         )
         model_dir, seconds = results.train(settings)
         error = runs.load(model_dir).info['final_error']
-        data = prediction.DataOptions(sample_data=True)
-        store = jobs.load_predictor(model_dir, data).open_split('train')
+        store = results.load(model_dir, sample_data=True).open_split('train')
     sampler = layout_sampling.ConfigSampler(store, settings.sampling)
     counts = sampler.counts[sampler.counts >= settings.configs]
     return {
@@ -116,4 +100,4 @@ def train(args, mode: str, cut: str, seed: int):
 
 
 if __name__ == '__main__':
-    sys.exit(command_line.guarded(main))
+    results.run(main)

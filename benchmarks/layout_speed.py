@@ -21,16 +21,10 @@ those of the clock.
 
 import dataclasses
 import os
-import resource
 import statistics
-import sys
 import tempfile
-import time
 
 import numpy as np
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-
 import results
 
 from baselines import command_line
@@ -79,19 +73,7 @@ def simulate(rng, nodes, edges, configurable, configs, vectors):
 
 def median(work, repeats: int):
     """Median seconds by the clock and of CPU of `work`, after a warm-up."""
-    work()
-    clock, cpu = [], []
-    for _ in range(repeats):
-        start = time.perf_counter(), time.process_time()
-        work()
-        clock.append(time.perf_counter() - start[0])
-        cpu.append(time.process_time() - start[1])
-    return statistics.median(clock), statistics.median(cpu)
-
-
-def peak() -> float:
-    """The most memory this process has had, GB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return tuple(map(statistics.median, results.timed(work, repeats)))
 
 
 def score(rng, args):
@@ -213,25 +195,24 @@ def stress(rng, args):
         np.save(path, program.codes)
         program = dataclasses.replace(program, codes=np.load(path, mmap_mode='r'))
         rows = time_steps(rng, args, [program], 'fullgraph', -1)
-        before = peak()
+        before = results.peak_mb() / 1024
         scorer = scoring.LayoutScorer(models.ResModel(16, _NUM_OPS), args.budget << 20)
-        start = time.perf_counter(), time.process_time()
-        scorer.score(program)
-        clock = time.perf_counter() - start[0]
-        cpu = time.process_time() - start[1]
+        work = lambda: scorer.score(program)
+        [clock], [cpu] = results.timed(work, 1, warm_up=False)
+        peak = results.peak_mb() / 1024
     print(
         f'{configs:,} configurations of 20,000 nodes: {clock:.1f} s, '
-        f'{cpu:.1f} s of CPU; peak {peak():.2f} GB ({before:.2f} GB before), '
+        f'{cpu:.1f} s of CPU; peak {peak:.2f} GB ({before:.2f} GB before), '
         f'budget {args.budget / 1024:g} GB'
     )
     return rows + [
         ('stress, scoring', clock, 's'),
         ('stress, scoring, CPU', cpu, 's'),
-        ('stress, peak', peak(), 'GB'),
+        ('stress, peak', peak, 'GB'),
     ]
 
 
-def main() -> int:
+def main() -> None:
     """Measures and prints."""
     parser = results.parser(__doc__, record=True)
     parser.add_argument('--what', nargs='+', default=_PARTS, choices=_PARTS)
@@ -244,10 +225,8 @@ def main() -> int:
     for what in args.what:
         measure = {'score': score, 'train': train, 'stress': stress}[what]
         rows += measure(np.random.default_rng(0), args)
-    if args.record:
-        results.record(rows)
-    return 0
+    results.record(rows, args.record)
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    results.run(main)

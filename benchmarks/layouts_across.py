@@ -25,14 +25,11 @@ its mean runtime, after the slash.  What is in --work is not trained again.
 import contextlib
 import glob
 import io
-import json
 import os
 import shutil
 import statistics
 import sys
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 import numpy as np
 import results
@@ -94,7 +91,7 @@ def rows(epochs: int) -> List[Row]:
     ]
 
 
-def main() -> int:
+def main() -> None:
     """Makes the data, trains what is missing, and prints a table."""
     parser = results.parser(__doc__)
     parser.add_argument('--work', default='~/out/layouts_across')
@@ -102,7 +99,6 @@ def main() -> int:
     parser.add_argument('--seeds', nargs='+', type=int, default=[0, 1, 2])
     parser.add_argument('--epochs', type=int, default=40)
     parser.add_argument('--rows', nargs='+', help='only these')
-    parser.add_argument('--sources', nargs='+', choices=_SOURCES, default=_SOURCES)
     parser.add_argument('--adapt', action='store_true', help='train on real programs')
     programs = [os.path.basename(name) for name in _REAL]
     parser.add_argument('--program', choices=programs, default=programs[0])
@@ -117,7 +113,7 @@ def main() -> int:
     if args.adapt:
         _simulate(args.work, _BEGUN)
         print(_adaptation(args, chosen, real))
-        return 0
+        return
     for book in _BOOKS:
         _simulate(args.work, book)
     measured = packaged.folder('layout', os.path.join(args.work, 'measured'))
@@ -126,13 +122,12 @@ def main() -> int:
         'measured': sorted(glob.glob(os.path.join(measured, 'xla/random/*'))),
         **real,
     }
-    for source in args.sources:
+    for source in _SOURCES:
         found = {}
         for row in chosen:
             tasks = [Run(args, row, source, seed) for seed in args.seeds]
             found[row.name] = [each.taus(targets) for each in tasks]
         print(f'\ntrained on {source}\n\n{_table(found, list(targets))}', flush=True)
-    return 0
 
 
 class Run:
@@ -165,30 +160,24 @@ class Run:
         if done or self._args.table:
             return done[0] if done else ''
         model_dir, seconds = results.train(self._settings)
-        self._keep({'seconds': [seconds]})
+        results.keep(f'{self._out}.json', {'seconds': [seconds]})
         return model_dir
 
     def taus(self, targets: Mapping[str, Sequence[str]]) -> Taus:
         """Tau on each target, a list of folders; measures what is not known."""
         model_dir = self.model_dir()
-        missing = [name for name in targets if name not in self._known()]
+        known = results.kept(f'{self._out}.json')
+        missing = [name for name in targets if name not in known]
         if model_dir and missing:
-            from baselines.tasks import jobs
-            from baselines.tasks import prediction
-
-            options = prediction.DataOptions(
-                self._settings.data_root, self._settings.cache_dir
-            )
+            folders = self._settings.data_root, self._settings.cache_dir
             with contextlib.redirect_stdout(io.StringIO()):
-                predictor = jobs.load_predictor(model_dir, options)
+                predictor = results.load(model_dir, *folders)
             for name in missing:
                 found = [self._tau(predictor, folder) for folder in targets[name]]
-                counts = [len(each) for each in found]
-                mean = np.average(np.concatenate(found), axis=0)
-                assert sum(counts)
-                self._keep({name: [float(tau) for tau in mean]})
-            print(f'{self._out}: {self._known()}', file=sys.stderr, flush=True)
-        return self._known()
+                known[name] = np.concatenate(found).mean(axis=0).tolist()
+                results.keep(f'{self._out}.json', known)
+            print(f'{self._out}: {known}', file=sys.stderr, flush=True)
+        return known
 
     def _tau(self, predictor, folder: str) -> np.ndarray:
         """[programs, 2]: over all configurations, and over different ones."""
@@ -205,19 +194,6 @@ class Run:
             )
             found.append(np.nan_to_num(taus))
         return np.array(found)
-
-    def _known(self) -> Taus:
-        try:
-            with open(f'{self._out}.json', encoding='utf-8') as stream:
-                return json.load(stream)
-        except FileNotFoundError:
-            return {}
-
-    def _keep(self, figures: Taus) -> None:
-        known = {**self._known(), **figures}
-        os.makedirs(os.path.dirname(self._out), exist_ok=True)
-        with files.write_atomically(f'{self._out}.json') as stream:
-            json.dump(known, stream)
 
 
 # Data ---------------------------------------------------------------------------
@@ -342,4 +318,4 @@ def _with_spread(values: Tuple[float, ...]) -> str:
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    results.run(main)

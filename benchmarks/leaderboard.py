@@ -27,12 +27,8 @@ import subprocess
 import sys
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-
-# pylint: disable=wrong-import-position
 import leaderboard_training
 import results as results_lib
-import tile_simulated
 import tqdm
 
 from baselines import command_line
@@ -41,8 +37,7 @@ from baselines import recipes
 from baselines import registry
 from baselines.data import collections
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_DOCS = os.path.join(_ROOT, 'docs', 'leaderboard.md')
+_DOCS = results_lib.ROOT / 'docs/leaderboard.md'
 _PUBLISHED_TILES = frozenset(
     'MLP LateJoinSAGE EarlyJoinSAGE LateJoinResGCN EarlyJoinResGCN'.split()
 )
@@ -132,7 +127,7 @@ def layout_rows(collection: str) -> List[Row]:
     return rows
 
 
-def main() -> int:
+def main() -> None:
     """Runs what is missing, and prints the tables."""
     args = _arguments()
     command_line.quiet_tensorflow()
@@ -157,7 +152,6 @@ def main() -> int:
         blocks.append(text)
     if args.docs:
         _write_docs(args.task, '\n'.join(blocks))
-    return 0
 
 
 def _arguments() -> argparse.Namespace:
@@ -196,11 +190,7 @@ def _place(args, task: str, row: Row, seed: int) -> str:
 
 def _run(jobs, args) -> None:
     """Runs those without a result, each in a process of its own."""
-    missing = [
-        job
-        for job in jobs
-        if not os.path.exists(os.path.join(_place(args, *job), 'result.json'))
-    ]
+    missing = [job for job in jobs if not _result(args, *job)]
     threads = {'TF_NUM_INTRAOP_THREADS': '1', 'TF_NUM_INTEROP_THREADS': '1'}
 
     def run(job):
@@ -255,14 +245,13 @@ def _table(args, title: str, rows: Sequence[Row]) -> str:
     head = ['model', 'training', *(name for name, *_ in columns), *_COSTS]
     lines, kept = [], []
     for row in rows:
-        results = [_result(args, row, seed) for seed in args.seeds]
-        results = [result for result in results if result]
+        results = list(filter(None, _results(args, row)))
         if results:
             missing = len(args.seeds) - len(results)
             note = f' ({len(results)} of {len(args.seeds)} seeds)' if missing else ''
             cells = [row.name + note, row.training]
             cells += [
-                tile_simulated.shown([r['test'][key] for r in results], form)
+                results_lib.shown([r['test'][key] for r in results], form)
                 for _, key, form in columns
             ]
             weights = results[0]['weights']  # trees have none
@@ -285,20 +274,20 @@ def _table(args, title: str, rows: Sequence[Row]) -> str:
         for count in (1, 3)
         if (ensemble := _ensemble(args, rows, count))
     ]
-    if args.record:
-        results_lib.record(kept)
+    results_lib.record(kept, args.record)
     body = [cells for _, cells in sorted(lines, key=lambda line: line[0])]
     text = [] if title == 'tiles' else [f'`{title}`', '']
     text += [f'| {" | ".join(cells)} |' for cells in [head, ['---'] * len(head), *body]]
     return '\n'.join(text) + '\n'
 
 
-def _result(args, row: Row, seed: int) -> Optional[Dict[str, Any]]:
-    path = os.path.join(_place(args, args.task, row, seed), 'result.json')
-    if not os.path.exists(path):
-        return None
-    with open(path, encoding='utf-8') as stream:
-        return json.load(stream)
+def _result(args, task: str, row: Row, seed: int) -> Dict[str, Any]:
+    """What a training has reached; nothing before it is done."""
+    return results_lib.kept(f'{_place(args, task, row, seed)}/result.json')
+
+
+def _results(args, row: Row) -> List[Dict[str, Any]]:
+    return [_result(args, args.task, row, seed) for seed in args.seeds]
 
 
 def _ensemble(args, rows: Sequence[Row], count: int) -> Optional[List[str]]:
@@ -308,8 +297,8 @@ def _ensemble(args, rows: Sequence[Row], count: int) -> Optional[List[str]]:
 
     key = 'top_5_error' if args.task == 'tiles' else 'kendall_tau'
     sign = 1 if args.task == 'tiles' else -1
-    found = [(row, [_result(args, row, seed) for seed in args.seeds]) for row in rows]
-    found = [(row, results) for row, results in found if None not in results]
+    found = [(row, _results(args, row)) for row in rows]
+    found = [(row, results) for row, results in found if all(results)]
     if len(found) < count or len(args.seeds) < 2:
         return None
     found.sort(
@@ -334,14 +323,13 @@ def _ensemble(args, rows: Sequence[Row], count: int) -> Optional[List[str]]:
 def _write_docs(task: str, text: str) -> None:
     """Puts a table between its two marks."""
     begin, end = f'<!-- leaderboard {task} -->', f'<!-- end of {task} -->'
-    with open(_DOCS, encoding='utf-8') as stream:
-        text_there = stream.read()
+    text_there = _DOCS.read_text(encoding='utf-8')
     if begin not in text_there or end not in text_there:
         raise ValueError(f'docs/leaderboard.md has no place for it: {begin} ... {end}')
     before, rest = text_there.split(begin)
-    with files.write_atomically(_DOCS) as stream:
+    with files.write_atomically(str(_DOCS)) as stream:
         stream.write(f'{before}{begin}\n{text}{end}{rest.split(end)[1]}')
 
 
 if __name__ == '__main__':
-    sys.exit(command_line.guarded(main))
+    results_lib.run(main)

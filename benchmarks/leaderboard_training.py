@@ -7,9 +7,7 @@ seconds, and the folders `place`, where result.json goes, and `timed`, where the
 time of an epoch is noted.
 """
 
-import contextlib
 import dataclasses
-import io
 import json
 import os
 import statistics
@@ -18,10 +16,8 @@ import tempfile
 import time
 from typing import Any, Dict
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-
-# pylint: disable=wrong-import-position
 import numpy as np
+import results
 
 from baselines import command_line
 from baselines import config
@@ -38,7 +34,7 @@ def data_of(task: str) -> Dict[str, Any]:
     return {'data_root': programs.ensure(root)}
 
 
-def main() -> int:
+def main() -> None:
     """Trains, measures and writes result.json."""
     [spec] = map(json.loads, sys.argv[1:])
     command_line.start_tensorflow()
@@ -47,15 +43,13 @@ def main() -> int:
     places = {'seed': spec['seed'], 'out_dir': spec['place']}
     settings = kind(**{**spec['settings'], **places, **data_of(spec['task'])})
     timed = os.path.join(spec['timed'], 'epoch_s.json')
-    if not os.path.exists(timed):
+    if not results.kept(timed):
         with tempfile.TemporaryDirectory() as out_dir:
             short = dict(epochs=3, out_dir=out_dir, trees=False)
             _, seconds = _train(dataclasses.replace(settings, **short))
         # The first epoch compiles the validation.
-        with files.write_atomically(timed) as stream:
-            json.dump(statistics.mean(seconds[1:]), stream)
-    with open(timed, encoding='utf-8') as stream:
-        epochs = max(int(spec['budget'] / json.load(stream)), 2)
+        results.keep(timed, statistics.mean(seconds[1:]))
+    epochs = max(int(spec['budget'] / results.kept(timed)), 2)
     settings = dataclasses.replace(settings, epochs=epochs, early_stop=epochs)
     model_dir, seconds = _train(settings)
     result = {
@@ -64,9 +58,7 @@ def main() -> int:
         'seconds': sum(seconds),
         **_measured(model_dir, settings, sum(seconds)),
     }
-    with files.write_atomically(os.path.join(spec['place'], 'result.json')) as stream:
-        json.dump(result, stream)
-    return 0
+    results.keep(os.path.join(spec['place'], 'result.json'), result)
 
 
 def _train(settings):
@@ -74,13 +66,11 @@ def _train(settings):
 
     With one thread these are the seconds on a clock, but for what else runs.
     """
-    from baselines.tasks import jobs
     from baselines.training import runs
 
-    start, start_core = time.monotonic(), time.process_time()
-    with contextlib.redirect_stdout(io.StringIO()):
-        model_dir = jobs.train(settings)
-    share = (time.process_time() - start_core) / (time.monotonic() - start)
+    start = time.monotonic()
+    model_dir, cores = results.train(settings)
+    share = cores / (time.monotonic() - start)
     curve = runs.load(model_dir).info['train_curve']
     seconds = np.add(curve['train_seconds'], curve['val_seconds'])
     return model_dir, (share * seconds).tolist()
@@ -89,19 +79,13 @@ def _train(settings):
 def _measured(model_dir: str, settings, seconds: float) -> Dict[str, Any]:
     """Errors on valid and test, size and speed of a finished run."""
     from baselines.tasks import descent
-    from baselines.tasks import jobs
-    from baselines.tasks import prediction
 
-    data = prediction.DataOptions(cache_dir=settings.cache_dir)  # as in training
+    data = {'cache_dir': settings.cache_dir}  # as in training
     found: Dict[str, Any] = {}
     for split in ('valid', 'test'):
-        overall = jobs.evaluate(model_dir, data, split=split)['overall']
-        found[split] = {
-            name: measure['mean']
-            for name, measure in overall.items()
-            if isinstance(measure, dict) and 'mean' in measure
-        }
-    predictor = jobs.load_predictor(model_dir, data)
+        reached = results.evaluate(model_dir, split, **data)
+        found[split] = {name: measure['mean'] for name, measure in reached.items()}
+    predictor = results.load(model_dir, **data)
     store = predictor.open_split('test')
     count, steps = _scoring_and_steps(predictor, store, settings)
     start = time.process_time()
@@ -129,4 +113,4 @@ def _scoring_and_steps(predictor, store, settings):
 
 
 if __name__ == '__main__':
-    sys.exit(command_line.guarded(main))
+    results.run(main)

@@ -16,14 +16,9 @@ speed-up of the best over the untiled kernel is that of the other half.
 import glob
 import json
 import os
-import subprocess
-import sys
 from typing import Any, Dict, List, NamedTuple, Sequence
 
 import numpy as np
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-
 import results
 
 from baselines import command_line
@@ -37,7 +32,6 @@ from baselines.hlo import schema
 from baselines.measuring import packaged
 from baselines.ranking import metrics
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _MEASURED = 10
 _KINDS = ('convolution', 'dot', 'reduce', 'concatenate', 'transpose', 'broadcast')
 
@@ -50,7 +44,7 @@ class Kernel(NamedTuple):
     passes: np.ndarray
 
 
-def main() -> int:
+def main() -> None:
     """Trains, scores and prints a table."""
     parser = results.parser(__doc__)
     parser.add_argument('--data', default='', help='a collection (default: shipped)')
@@ -62,52 +56,39 @@ def main() -> int:
         '--kinds', action='store_true', help='also tell the models by kind of kernel'
     )
     parser.add_argument(
-        '--only', type=int, nargs='+', help='train and judge on these folds alone'
-    )
-    parser.add_argument(
-        '--trained', nargs='*', default=[], help='NAME=MODEL_DIR, trained elsewhere'
-    )
-    parser.add_argument(
         '--unseen', help='a collection to judge on; all of --data is learned from'
     )
     args = parser.parse_args()
     kernels = load(args.data or packaged.folder('tile'))
-    folds = fold_of(kernels, args.folds)
+    folds, judging = fold_of(kernels, args.folds), range(args.folds)
     if args.unseen:
         others = load(args.unseen)
         kernels += others
         folds = np.append(folds, [args.folds] * len(others))
-        args.only = [args.folds]
-    tested = np.flatnonzero(np.isin(folds, args.only or range(args.folds)))
+        judging = [args.folds]
+    tested = np.flatnonzero(np.isin(folds, judging))
     judges = [kernels[i] for i in tested]
     print(
         f'judged by {len(judges)} of {len(kernels)} kernels: '
         f'{sum(k.passes.shape[1] for k in judges):,} configurations, '
         f'{len(set(map(family, judges)))} families'
     )
-    print(
-        '| | top-1 error | top-5 error | median top-5 | OPA | tau '
-        f'| speed-up with {_MEASURED} | share of the gain |'
-    )
-    print('|---|---|---|---|---|---|---|---|')
+    names = ('top-1 error', 'top-5 error', 'median top-5', 'OPA', 'tau')
+    results.head('', *names, f'speed-up with {_MEASURED}', 'share of the gain')
     show('random', kernels, random_scores(kernels), tested)
     show('the estimate alone', kernels, estimates(kernels), tested)
-    flat = trees(kernels, folds, args.only or ())
+    flat = trees(kernels, folds, judging)
     show('gradient-boosted trees, flattened', kernels, flat, tested)
     for model in args.models:
-        scores = trained(kernels, folds, model, args)
+        scores = trained(kernels, folds, judging, model, args)
         show(model or 'recipe strong', kernels, scores, tested)
         for kind, some in kinds(kernels, tested if args.kinds else []).items():
             show(f'... {len(some)} with {kind}', kernels, scores, some)
         if not model:
-            alone = trained(kernels, folds, model, args, with_trees=False)
+            alone = trained(kernels, folds, judging, model, args, with_trees=False)
             show('its graph model alone', kernels, alone, tested)
-    for entry in args.trained:
-        name, _, model_dir = entry.partition('=')
-        show(name, kernels, scored(kernels, model_dir), tested)
     halves = [[k.passes[::2].min(0)] for k in kernels]
     show('half of the passes', kernels, halves, tested)
-    return 0
 
 
 def load(root: str) -> List[Kernel]:
@@ -162,12 +143,9 @@ def show(name: str, kernels: List[Kernel], scores, tested: np.ndarray) -> None:
     # Of less than what noise alone makes of it there is no share.
     some = gain[1] > 1.01
     share = f'{(gain[0] - 1) / (gain[1] - 1):.0%}' if some else '-'
-    print(
-        f'| {name} | {one.mean():.1%} | {five.mean():.1%} | {np.median(five):.1%} '
-        f'| {opa.mean():.3f} | {tau.mean():.2f} | {gain[0]:.2f} of {gain[1]:.2f} '
-        f'| {share} |',
-        flush=True,
-    )
+    errors = [f'{error:.1%}' for error in (one.mean(), five.mean(), np.median(five))]
+    order = f'{opa.mean():.3f}', f'{tau.mean():.2f}'
+    results.row(name, *errors, *order, f'{gain[0]:.2f} of {gain[1]:.2f}', share)
 
 
 def figures(kernel: Kernel, scores: np.ndarray) -> List[float]:
@@ -214,9 +192,9 @@ def _estimate_columns(kernels: List[Kernel]) -> List[np.ndarray]:
 
 
 def trees(
-    kernels: List[Kernel], folds: np.ndarray, only: Sequence[int] = ()
+    kernels: List[Kernel], folds: np.ndarray, judging: Sequence[int]
 ) -> List[List[np.ndarray]]:
-    """Returns scores of boosted trees, trained on the other folds.
+    """Returns scores of boosted trees in folds, trained on the other folds.
 
     Columns: those of the configuration and the estimate, sums over nodes of
     the signed logs of their features, and how often each opcode occurs.
@@ -227,7 +205,7 @@ def trees(
     x = [flattened(k.record, more) for k, more in zip(kernels, extra)]
     y = [np.log(k.passes.min(0) / k.passes[:, 0].min()) for k in kernels]
     scores: List[Any] = [None] * len(kernels)
-    for fold in only or range(folds.max() + 1):
+    for fold in judging:
         train = np.flatnonzero(folds != fold)
         model = lightgbm.LGBMRegressor(
             n_estimators=400, learning_rate=0.05, n_jobs=1, verbose=-1, random_state=0
@@ -252,11 +230,11 @@ def flattened(record: records.TileRecord, more: np.ndarray) -> np.ndarray:
 
 
 def trained(
-    kernels, folds, model: str, args, with_trees: bool = True
+    kernels, folds, judging, model: str, args, with_trees: bool = True
 ) -> List[List[np.ndarray]]:
-    """Returns scores of a model, trained on the other folds."""
+    """Returns scores of a model in folds, trained on the other folds."""
     scores: List[Any] = [None] * len(kernels)
-    for fold in args.only or range(args.folds):
+    for fold in judging:
         valid = (fold + 1) % args.folds
         root = os.path.join(files.expand(args.work), f'fold{fold}')
         for kernel, of in zip(kernels, folds):
@@ -265,52 +243,22 @@ def trained(
             os.makedirs(os.path.dirname(link), exist_ok=True)
             if not os.path.lexists(link):
                 os.symlink(os.path.abspath(kernel.path), link)
-        model_dir = _train(root, model, args)
+        out = os.path.join(root, f'{model or "strong"}_{args.epochs}')
+        flags = [f'--epochs={args.epochs}', '--recipe=strong', '--configs=16']
+        if model:
+            flags.append(f'--model={model}')
+        model_dir = results.train_tiles(root, f'{root}/cache', out, *flags)
         tested = np.flatnonzero(folds == fold)
-        found = scored([kernels[i] for i in tested], model_dir, with_trees)
+        command_line.start_tensorflow()
+        predictor = results.load(model_dir)
+        if not with_trees:
+            predictor.trees = None
+        some = [kernels[i].record for i in tested]
+        found = predictor.score(memory_store.tile_store('measured', some))
         for i, each in zip(tested, found):
-            scores[i] = each
+            scores[i] = [np.asarray(each)]
     return scores
 
 
-def _train(root: str, model: str, args) -> str:
-    """Trains on a folder of splits, unless that is done; the model's folder."""
-    out = os.path.join(root, f'{model or "strong"}_{args.epochs}')
-    if not glob.glob(os.path.join(out, 'model_*')):
-        command = [
-            sys.executable,
-            os.path.join(_ROOT, 'tiles_train.py'),
-            f'--data_root={root}',
-            f'--cache_dir={root}/cache',
-            f'--out_dir={out}',
-            f'--epochs={args.epochs}',
-            '--recipe=strong',
-            '--configs=16',
-        ]
-        if model:
-            command.append(f'--model={model}')
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            raise ValueError(f'{" ".join(command)}: {done.stderr.strip()[-300:]}')
-    [found] = glob.glob(os.path.join(out, 'model_*'))
-    return found
-
-
-def scored(
-    kernels: List[Kernel], model_dir: str, with_trees: bool = True
-) -> List[List[np.ndarray]]:
-    """Returns a trained run's scores, or those of its graph model alone."""
-    command_line.start_tensorflow()
-    from baselines.tasks import jobs
-    from baselines.tasks import prediction
-
-    data = prediction.DataOptions()
-    predictor = jobs.load_predictor(files.expand(model_dir), data, '')
-    if not with_trees:
-        predictor.trees = None
-    store = memory_store.tile_store('measured', [k.record for k in kernels])
-    return [[np.asarray(scores)] for scores in predictor.score(store)]
-
-
 if __name__ == '__main__':
-    sys.exit(command_line.guarded(main))
+    results.run(main)

@@ -19,14 +19,11 @@ import collections
 import dataclasses
 import json
 import os
-import sys
 import tempfile
 from typing import List
 
+import measured
 import numpy as np
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-
 import results
 
 from baselines import command_line
@@ -40,12 +37,11 @@ from baselines.measuring import session as session_lib
 from baselines.measuring import tiles
 from baselines.measuring import tiling
 from baselines.measuring import tuning
-from benchmarks import measured
 
 _CANDIDATES = 10
 
 
-def main() -> int:
+def main() -> None:
     """Measures and prints."""
     parser = results.parser(__doc__)
     parser.add_argument('--null', type=int, default=0, metavar='KERNELS')
@@ -64,7 +60,6 @@ def main() -> int:
         false_claims(args.null, args.seed, limits)
     if args.examples:
         examples(args, limits)
-    return 0
 
 
 def false_claims(count: int, seed: int, limits: session_lib.Limits) -> None:
@@ -126,10 +121,10 @@ def share(seed: int) -> None:
     known = {
         'random': [rng.random(len(rows)) for rows in columns],
         'the estimate': [rows for [rows] in measured.estimates(kernels)],
-        'trees': [rows for [rows] in measured.trees(kernels, folds)],
+        'trees': [rows for [rows] in measured.trees(kernels, folds, range(5))],
     }
-    print('| | folds 1 to 3, for choosing | folds 4 and 5 | best measured | apart |')
-    print('|---|---|---|---|---|')
+    chosen = ('folds 1 to 3, for choosing', 'folds 4 and 5')
+    results.head('', *chosen, 'best measured', 'apart')
     apart = None
     for name, scores in known.items():
         for rounds in (1, 3):
@@ -150,7 +145,7 @@ def share(seed: int) -> None:
             apart = apart or replayed[:, 3].sum()  # the first row is random
             cells.append(f'{replayed[:, 3].sum() / apart:.2f}')
             title = 'no model' if rounds > 1 and name == 'random' else name
-            print(f'| {title}, {rounds} rounds | {" | ".join(cells)} |', flush=True)
+            results.row(f'{title}, {rounds} rounds', *cells)
 
 
 def _replayed(kernel, columns, scores, rounds: int, blind: bool) -> List[float]:
@@ -202,4 +197,4 @@ def examples(args: argparse.Namespace, limits: session_lib.Limits) -> None:
 
 
 if __name__ == '__main__':
-    sys.exit(command_line.guarded(main))
+    results.run(main)

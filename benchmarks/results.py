@@ -1,22 +1,27 @@
-"""Measures in a fresh process; keeps figures in results.csv, with command,
-machine and commit."""
+"""What the scripts share: they find the package through it, train, time and measure
+in a fresh process; and results.csv keeps figures with command, machine and commit."""
 
 import argparse
 import contextlib
 import csv
 import datetime
+import glob
 import io
+import json
 import multiprocessing
 import os
 import pathlib
+import resource
 import shlex
+import statistics
 import subprocess
 import sys
 import time
-from typing import Any, Callable, Dict, Iterable, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
 _FILE = pathlib.Path(__file__).with_name('results.csv')
-_ROOT = _FILE.resolve().parents[1]
 _COLUMNS = ('date', 'commit', 'machine', 'command', 'metric', 'value', 'unit')
 
 
@@ -30,11 +35,21 @@ def parser(about: str, record: bool = False) -> argparse.ArgumentParser:
     return found
 
 
+def run(main: Callable[[], Optional[int]]) -> None:
+    """Ends the process with what `main` does; user errors become one line."""
+    from baselines import command_line
+
+    sys.exit(command_line.guarded(main))
+
+
+# Data and models --------------------------------------------------------------
+
+
 def sample(root: str, *words: str) -> None:
     """Writes simulated data with `tpugraphs sample`, unless they are there."""
     if not os.path.exists(root):
         command = [sys.executable, '-m', 'baselines.commands.sample', *words]
-        subprocess.run([*command, '--output', root], check=True, cwd=_ROOT)
+        subprocess.run([*command, '--output', root], check=True, cwd=ROOT)
 
 
 def train(settings: Any) -> Tuple[str, float]:
@@ -47,17 +62,109 @@ def train(settings: Any) -> Tuple[str, float]:
     return model_dir, time.process_time() - start
 
 
-def machine() -> str:
-    """Describes this machine in a few words."""
-    from baselines.measuring import machine as machine_lib
+def train_tiles(root: str, cache_dir: str, out_dir: str, *flags: str) -> str:
+    """Trains with tiles_train.py, unless that is done; returns the model's folder."""
+    if not glob.glob(os.path.join(out_dir, 'model_*')):
+        folders = [f'--data_root={root}', f'--cache_dir={cache_dir}']
+        command = [sys.executable, str(ROOT / 'tiles_train.py'), *folders]
+        command += [f'--out_dir={out_dir}', *flags]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+        if done.returncode:
+            raise ValueError(f'{shlex.join(command)}: {done.stderr.strip()[-300:]}')
+    [found] = glob.glob(os.path.join(out_dir, 'model_*'))
+    return found
 
-    return f'{machine_lib.describe(-1)["cpu"]}, {os.cpu_count()} cores'
+
+def load(model_dir: str, *data: str, **more: Any) -> Any:
+    """The predictor of a run; the others are of `prediction.DataOptions`."""
+    from baselines.tasks import jobs
+    from baselines.tasks import prediction
+
+    return jobs.load_predictor(model_dir, prediction.DataOptions(*data, **more))
+
+
+def evaluate(model_dir: str, split: str, **data: Any) -> Dict[str, Any]:
+    """What a run reaches on a split, by measure: its `mean`, `random` and others."""
+    from baselines.tasks import jobs
+    from baselines.tasks import prediction
+
+    data = prediction.DataOptions(**data)
+    overall = jobs.evaluate(model_dir, data, split=split)['overall']
+    measures = overall.items()
+    return {key: m for key, m in measures if isinstance(m, dict) and 'mean' in m}
+
+
+def kept(path: str) -> Any:
+    """What `keep` has written; {} before."""
+    with contextlib.suppress(FileNotFoundError):
+        with open(path, encoding='utf-8') as stream:
+            return json.load(stream)
+    return {}
+
+
+def keep(path: str, figures: Any) -> None:
+    """Writes figures that take long to make."""
+    from baselines import files
+
+    with files.write_atomically(path) as stream:
+        json.dump(figures, stream)
+
+
+# Time and memory --------------------------------------------------------------
+
+
+def timed(
+    work: Callable[[], Any], repeats: int, warm_up: bool = True
+) -> Tuple[List[float], List[float]]:
+    """Seconds of each call by the clock, and of all cores; both sorted."""
+    if warm_up:
+        work()
+    clock, cores = [], []
+    for _ in range(repeats):
+        start = time.perf_counter(), core_seconds()
+        work()
+        clock.append(time.perf_counter() - start[0])
+        cores.append(core_seconds() - start[1])
+    return sorted(clock), sorted(cores)
+
+
+def core_seconds() -> float:
+    """Of this process, and of those that it has waited for."""
+    used = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def peak_mb() -> float:
+    """The most memory that this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def alone(function: Callable, *args):
     """Calls in a fresh process, so that its memory is that of the call alone."""
     with multiprocessing.get_context('spawn').Pool(1) as pool:
         return pool.apply(function, args)
+
+
+# Figures ----------------------------------------------------------------------
+
+
+def row(*cells: str) -> None:
+    """Prints a row of a table."""
+    print('|' + ''.join(f' {cell} |' if cell else ' |' for cell in cells), flush=True)
+
+
+def head(*cells: str) -> None:
+    """Prints the first row of a table, and the rule below it."""
+    row(*cells)
+    print('|---' * len(cells) + '|', flush=True)
+
+
+def shown(values: Sequence[float], form: str = '.3f') -> str:
+    """A mean, with the range over seeds where there are several."""
+    mean = format(statistics.mean(values), form)
+    if len(values) == 1:
+        return mean
+    return f'{mean} ({format(min(values), form)} to {format(max(values), form)})'
 
 
 def show(figures: Dict[str, float], keep: bool) -> None:
@@ -68,17 +175,19 @@ def show(figures: Dict[str, float], keep: bool) -> None:
     for name, value in figures.items():
         text = f'{value:,.3f}' if isinstance(value, float) else f'{value:,}'
         print(f'{name:<32}{text:>16}')
-    if keep:
-        units = {'s': 's', 'ms': 'ms', 'mb': 'MB'}
-        record(
-            (name, value, units.get(name.rpartition('_')[2], ''))
-            for name, value in figures.items()
-            if not isinstance(value, bool)
-        )
+    units = {'s': 's', 'ms': 'ms', 'mb': 'MB'}
+    rows = [
+        (name, value, units.get(name.rpartition('_')[2], ''))
+        for name, value in figures.items()
+        if not isinstance(value, bool)
+    ]
+    record(rows, keep)
 
 
-def record(rows: Iterable[Tuple[str, float, str]]) -> None:
-    """Appends (metric, value, unit) rows of the running script."""
+def record(rows: Iterable[Tuple[str, float, str]], keep: bool) -> None:
+    """Appends (metric, value, unit) rows of the running script, if `keep`."""
+    if not keep:
+        return
     words = [portable(word) for word in sys.argv if word != '--record']
     command = shlex.join(['python', *words])
     fixed = (datetime.date.today().isoformat(), _commit(), machine(), command)
@@ -92,26 +201,29 @@ def record(rows: Iterable[Tuple[str, float, str]]) -> None:
     print(f'recorded in {_FILE}')
 
 
+def machine() -> str:
+    """Describes this machine in a few words."""
+    from baselines.measuring import machine as machine_lib
+
+    return f'{machine_lib.describe(-1)["cpu"]}, {os.cpu_count()} cores'
+
+
 def portable(word: str) -> str:
     """Returns a word of a command without this machine's folders."""
     option, is_pair, value = word.rpartition('=')
     if not os.path.isabs(value):
         return word
     place = pathlib.Path(value)
-    if place.is_relative_to(_ROOT):
-        return f'{option}{is_pair}{place.relative_to(_ROOT)}'
+    if place.is_relative_to(ROOT):
+        return f'{option}{is_pair}{place.relative_to(ROOT)}'
     return f'{option}{is_pair}{place.name}'
 
 
 def _commit() -> str:
     def git(*words):
         return subprocess.run(
-            ['git', *words],
-            cwd=_FILE.parent,
-            capture_output=True,
-            text=True,
-            check=True,
+            ['git', *words], cwd=ROOT, capture_output=True, text=True, check=True
         ).stdout.strip()
 
-    changed = git('status', '--porcelain', '--', '../baselines')
+    changed = git('status', '--porcelain', '--', 'baselines')
     return git('rev-parse', '--short', 'HEAD') + ('+changes' if changed else '')

@@ -15,17 +15,11 @@ import itertools
 import math
 import os
 import pathlib
-import resource
-import sys
 import tempfile
 import time
 from typing import Any, Dict, List, Sequence
 
 import numpy as np
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-
-# pylint: disable=wrong-import-position
 import results
 
 from baselines import command_line
@@ -150,7 +144,6 @@ def measure_training(
         chosen = training.scores(training.graphs['train'], training.chosen)
         scored = sum(map(len, chosen))
         scoring = time.process_time() - began
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {
         f'{task}_pairs': pairs,
         f'{task}_nodes_per_graph': float(np.diff(train.node_offsets).mean()),
@@ -158,7 +151,7 @@ def measure_training(
         f'{task}_packed_bytes_per_pair': packed / pairs,
         f'{task}_step_ms': seconds / steps * 1e3,
         f'{task}_score_us_per_pair': scoring / scored * 1e6,
-        f'{task}_peak_mb': peak,
+        f'{task}_peak_mb': results.peak_mb(),
     }
 
 
@@ -222,7 +215,7 @@ def compared(columns: Dict[str, Dict[str, float]], names: Sequence[str]) -> str:
     return '\n'.join(text.table(rows, '<' + '>' * len(columns) + '<', rules=[1]))
 
 
-def main() -> int:
+def main() -> None:
     """Measures, checks that costs are linear, and prints the plan."""
     parser = results.parser(__doc__, record=True)
     parser.add_argument('--epochs', type=int, default=100)
@@ -265,8 +258,7 @@ def main() -> int:
         print('\n'.join(text.table(plan(costs, times, args.epochs), '<<>>')))
     alone = {f'{name}_alone': value for name, value in marginal(few, many).items()}
     results.show({**largest, **alone}, args.record)
-    return 0
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    results.run(main)

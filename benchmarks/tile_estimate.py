@@ -11,17 +11,12 @@ real kernels.
 """
 
 import os
-import sys
 import time
 
 import numpy as np
+import results
 from scipy import stats
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-
-import results
-
-from baselines import command_line
 from baselines import config
 from baselines.data.tile import store as store_lib
 from baselines.features import estimate
@@ -31,7 +26,7 @@ from baselines.ranking import metrics
 _MEASURES = ('Spearman', 'OPA', 'top-1 error', 'top-5 error')
 
 
-def main() -> int:
+def main() -> None:
     """Measures and prints."""
     parser = results.parser(__doc__, record=True)
     parser.add_argument('--data_root', default=config.TileConfig.data_root)
@@ -51,10 +46,8 @@ def main() -> int:
         from baselines.simulated.tile import dataset
 
         root = dataset.Kernels().ensure()
-    print(
-        f'| | kernels | configurations | {" | ".join(_MEASURES)} | configurations / s |'
-    )
-    print('|---|---|---|---|---|---|---|---|')
+    counts = ('', 'kernels', 'configurations')
+    results.head(*counts, *_MEASURES, 'configurations / s')
     rows = []
     for split in args.splits:
         store = store_lib.TileStore.open(os.path.join(root, split), args.cache_dir)
@@ -70,9 +63,7 @@ def main() -> int:
             for name, value in zip(_MEASURES, mean[1:])
         ]
         rows.append((f'estimate alone: {kind} {split}', speed, 'configurations/s'))
-    if args.record:
-        results.record(rows)
-    return 0
+    results.record(rows, args.record)
 
 
 def measured(store: store_lib.TileStore, configs: int):
@@ -87,13 +78,12 @@ def measured(store: store_lib.TileStore, configs: int):
         rows = slice(*store.config_offsets[kernel : kernel + 2])
         scores = columns[rows, -1]
         labels = store.config_runtime[rows] / store.config_runtime_normalizers[rows]
-        correct, total = metrics.ordered_pairs(scores, labels)
         names.append(store.graph_ids[kernel])
         found.append(
             [
                 len(labels),
                 stats.spearmanr(scores, labels)[0],
-                correct / total,
+                metrics.ordered_pair_accuracy(scores, labels),
                 metrics.top_k_error(scores, labels, 1),
                 metrics.top_k_error(scores, labels, 5),
             ]
@@ -104,8 +94,8 @@ def measured(store: store_lib.TileStore, configs: int):
 def print_row(name: str, kernels: int, values, speed: str = '') -> None:
     """Prints a row of the table."""
     cells = [f'{value:.3f}' for value in values[1:]]
-    print(f'| {name} | {kernels} | {values[0]:,.0f} | {" | ".join(cells)} | {speed} |')
+    results.row(name, str(kernels), f'{values[0]:,.0f}', *cells, speed)
 
 
 if __name__ == '__main__':
-    sys.exit(command_line.guarded(main))
+    results.run(main)

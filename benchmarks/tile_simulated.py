@@ -8,12 +8,8 @@ and test programs are not in the training split.  The data are simulated: the
 figures say how models compare on it, not what they reach on real kernels.
 """
 
-import os
 import statistics
-import sys
 import tempfile
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 import results
 
@@ -24,7 +20,7 @@ _MODELS = ('EarlyJoinSAGE', 'EarlyJoinResGCN', 'LateJoinSAGE', 'LateJoinResGCN',
 _MEASURES = ('top_1_error', 'top_5_error', 'top_10_error', 'opa')
 
 
-def main() -> int:
+def main() -> None:
     """Trains, measures and prints."""
     parser = results.parser(__doc__, record=True)
     parser.add_argument('--models', nargs='+', default=_MODELS)
@@ -32,64 +28,44 @@ def main() -> int:
     parser.add_argument('--epochs', type=int, default=config.TileConfig.epochs)
     args = parser.parse_args()
     command_line.start_tensorflow()
-    print(
-        '| model | top-1 error | top-5 error | top-10 error | OPA '
-        '| test top-5 error | processor time |'
-    )
-    print('|---|---|---|---|---|---|---|')
-    rows, chance = [], None
+    names = 'model, top-1 error, top-5 error, top-10 error, OPA, test top-5 error'
+    results.head(*names.split(', '), 'processor time')
+    rows = []
     for model in args.models:
         found = [train_and_measure(model, seed, args.epochs) for seed in args.seeds]
-        chance = found[0]['random']
-        cells = [shown([f['valid'][m] for f in found]) for m in _MEASURES]
-        cells.append(shown([f['test']['top_5_error'] for f in found]))
+        cells = [
+            results.shown([f['valid'][m]['mean'] for f in found]) for m in _MEASURES
+        ]
+        tests = [f['test']['top_5_error']['mean'] for f in found]
         seconds = statistics.mean(f['seconds'] for f in found)
-        print(f'| {model} | {" | ".join(cells)} | {seconds:.0f} s |', flush=True)
+        results.row(model, *cells, results.shown(tests), f'{seconds:.0f} s')
         for f, seed in zip(found, args.seeds):
+            of = f'{model}, seed {seed}'
             for split in ('valid', 'test'):
+                figures = f[split]
                 rows += [
-                    (f'{model}, seed {seed}: {split} {m}', f[split][m], '')
-                    for m in _MEASURES
+                    (f'{of}: {split} {m}', figures[m]['mean'], '') for m in _MEASURES
                 ]
-            rows.append(
-                (f'{model}, seed {seed}: processor time of training', f['seconds'], 's')
-            )
-    cells = [f'{chance[m]:.3f}' for m in _MEASURES]
-    print(f'| random choice | {" | ".join(cells)} | {chance["test"]:.3f} | |')
-    if args.record:
-        results.record(rows)
-    return 0
-
-
-def shown(values, form: str = '.3f') -> str:
-    """A mean, with the range over seeds where there are several."""
-    mean = format(statistics.mean(values), form)
-    if len(values) == 1:
-        return mean
-    return f'{mean} ({format(min(values), form)} to {format(max(values), form)})'
+            rows.append((f'{of}: processor time of training', f['seconds'], 's'))
+    chances = [found[0]['valid'][m]['random'] for m in _MEASURES]
+    chances.append(found[0]['test']['top_5_error']['random'])
+    results.row('random choice', *(f'{chance:.3f}' for chance in chances), '')
+    results.record(rows, args.record)
 
 
 def train_and_measure(model: str, seed: int, epochs: int):
-    """One training; errors on unseen programs, and those of random choice."""
-    from baselines.tasks import jobs
-    from baselines.tasks import prediction
-
+    """One training: its seconds, and what it reaches on unseen programs."""
     with tempfile.TemporaryDirectory() as out_dir:
         settings = config.TileConfig(
             model=model, seed=seed, epochs=epochs, out_dir=out_dir, sample_data=True
         )
         model_dir, seconds = results.train(settings)
-        found = {'seconds': seconds, 'random': {}}
-        data = prediction.DataOptions('', settings.cache_dir)
-        for split in ('valid', 'test'):
-            overall = jobs.evaluate(model_dir, data, split=split)['overall']
-            found[split] = {m: overall[m]['mean'] for m in _MEASURES}
-            if split == 'valid':
-                found['random'] = {m: overall[m]['random'] for m in _MEASURES}
-            else:
-                found['random']['test'] = overall['top_5_error']['random']
-    return found
+        splits = {
+            split: results.evaluate(model_dir, split, cache_dir=settings.cache_dir)
+            for split in ('valid', 'test')
+        }
+    return {'seconds': seconds, **splits}
 
 
 if __name__ == '__main__':
-    sys.exit(command_line.guarded(main))
+    results.run(main)

@@ -19,9 +19,6 @@ import os
 import statistics
 import sys
 import tempfile
-import time
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 import results
 
@@ -69,16 +66,11 @@ def make_kernels(folder: str) -> None:
 
 def best_and_median(work, repeats: int):
     """Seconds of `work`, called `repeats` times after one warm-up."""
-    work()
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds), statistics.median(seconds)
+    seconds, _ = results.timed(work, repeats)
+    return seconds[0], statistics.median(seconds)
 
 
-def main() -> int:
+def main() -> None:
     """Measures and prints."""
     parser = results.parser(__doc__, record=True)
     parser.add_argument('--models', nargs='+', default=_MODELS, choices=_MODELS)
@@ -94,9 +86,7 @@ def main() -> int:
             else:
                 rows += measure(name, folder, args)
     rows += machine_limits(args.repeats)
-    if args.record:
-        results.record(rows)
-    return 0
+    results.record(rows, args.record)
 
 
 def measure(name: str, folder: str, args):
@@ -201,8 +191,6 @@ def measure_strong(folder: str, repeats: int):
 
     from baselines import config
     from baselines import recipes
-    from baselines.tasks import jobs
-    from baselines.tasks import prediction
     from baselines.tasks import task
     from baselines.tasks import tile
     from baselines.tiles import models
@@ -214,7 +202,6 @@ def measure_strong(folder: str, repeats: int):
     settings = recipes.settings('strong', 'tile:xla')
     folders = {'data_root': root, 'cache_dir': cache, 'out_dir': folder}
     model_dir, _ = results.train(config.TileConfig(**settings, **folders, epochs=2))
-    data = prediction.DataOptions(root, cache_dir=cache)
 
     def members(predictor, store):
         """Calls that score with all, with trees alone, and make their columns."""
@@ -240,16 +227,12 @@ def measure_strong(folder: str, repeats: int):
         }
 
     def measured():
-        predictor = jobs.load_predictor(model_dir, data)
+        predictor = results.load(model_dir, root, cache)
         store = predictor.open_split('test')
         found = {}
         for name, work in members(predictor, store).items():
-            scores, seconds = work(), []
-            for _ in range(repeats):
-                start = time.process_time()
-                work()
-                seconds.append(time.process_time() - start)
-            found[name] = scores, len(scores) / min(seconds)
+            scores, (_, seconds) = work(), results.timed(work, repeats, warm_up=False)
+            found[name] = scores, len(scores) / seconds[0]
         return found
 
     ours, joined = measured(), models.LateJoinResSAGE._joined
@@ -339,4 +322,4 @@ def machine_limits(repeats: int):
 
 
 if __name__ == '__main__':
-    sys.exit(command_line.guarded(main))
+    results.run(main)

@@ -17,14 +17,10 @@ the paired difference, kernel by kernel, of scores averaged over seeds, with its
 Everything here is SIMULATED.  What is in --work is not trained again.
 """
 
-import json
 import os
 import shutil
-import subprocess
 import sys
-from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from typing import Dict, List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 import results
@@ -37,7 +33,6 @@ from baselines.hlo import schema
 from baselines.ranking import ensembles
 from baselines.ranking import metrics
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _SIMULATORS = ('tile', 'tile_other')
 
 
@@ -133,7 +128,7 @@ class Kernels:
         return {'top-1': one, 'top-5': five, 'right': right, 'pairs': pairs, 'tau': tau}
 
 
-def main() -> int:
+def main() -> None:
     """Simulates, trains what is missing, and prints the tables."""
     parser = results.parser(__doc__)
     parser.add_argument('--work', default='~/out/across')
@@ -159,7 +154,6 @@ def main() -> int:
     for target in _SIMULATORS:
         for source in (target, *(s for s in _SIMULATORS if s != target)):
             print(_table(work, rows, args.seeds, source, target))
-    return 0
 
 
 # Scores ----------------------------------------------------------------------
@@ -177,47 +171,17 @@ def _ensure(work: str, row: Row, source: str, seed: int) -> None:
         return
     shutil.rmtree(place, ignore_errors=True)
     os.makedirs(place)
-    start = _core_seconds()
-    score = _trained(work, row, source, seed, place)
-    figures = {'seconds': _core_seconds() - start}
+    root, cache = os.path.join(work, 'data', source), os.path.join(work, 'cache')
+    start = results.core_seconds()
+    flags = (f'--seed={seed}', *row.flags)
+    model_dir = results.train_tiles(root, cache, place, *flags)
+    figures = {'seconds': results.core_seconds() - start}
     for target in _SIMULATORS:
         kernels = Kernels(work, target, 'test')
-        np.save(f'{place}-{target}.npy', score(kernels))
-    with files.write_atomically(f'{place}.json') as stream:
-        json.dump(figures, stream)
+        scores = results.load(model_dir, kernels.root, cache).score(kernels.store)
+        np.save(f'{place}-{target}.npy', np.concatenate(list(scores)))
+    results.keep(f'{place}.json', figures)
     print(f'{row.name}, {source}, seed {seed}: {figures}', file=sys.stderr)
-
-
-def _core_seconds() -> float:
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
-
-
-def _trained(work, row, source, seed, place) -> Callable[[Kernels], np.ndarray]:
-    from baselines.tasks import jobs
-    from baselines.tasks import prediction
-
-    folders = [
-        f'--data_root={os.path.join(work, "data", source)}',
-        f'--cache_dir={os.path.join(work, "cache")}',
-        f'--out_dir={place}',
-    ]
-    subprocess.run(
-        [sys.executable, 'tiles_train.py', *folders, f'--seed={seed}', *row.flags],
-        check=True,
-        cwd=_ROOT,
-        stdout=subprocess.DEVNULL,
-    )
-    (model_dir,) = (
-        entry.path for entry in os.scandir(place) if entry.name.startswith('model_')
-    )
-
-    def score(kernels: Kernels) -> np.ndarray:
-        data = prediction.DataOptions(kernels.root, os.path.join(work, 'cache'))
-        predictor = jobs.load_predictor(model_dir, data)
-        return np.concatenate(list(predictor.score(kernels.store)))
-
-    return score
 
 
 # Tables -----------------------------------------------------------------------
@@ -274,11 +238,9 @@ def _found(
     for seed in seeds:
         if row.flags:
             place = _place(work, row, source, seed)
-            if not os.path.exists(f'{place}.json'):
-                continue
-            with open(f'{place}.json', encoding='utf-8') as stream:
-                seconds = json.load(stream)['seconds']
-            found.append((np.load(f'{place}-{target}.npy'), seconds))
+            kept = results.kept(f'{place}.json')
+            if kept:
+                found.append((np.load(f'{place}-{target}.npy'), kept['seconds']))
             continue
         members = [
             _found(work, kernels, member, [seed], source, target)
@@ -347,4 +309,4 @@ def _paired(kernels: Kernels, ours: np.ndarray, theirs: np.ndarray) -> str:
 
 
 if __name__ == '__main__':
-    sys.exit(command_line.guarded(main))
+    results.run(main)

@@ -10,30 +10,24 @@ with other work they are what can be compared: two workers can be faster by at m
 the ratio of what a step takes of the only core, and of the busier of two.
 """
 
-import argparse
 import json
 import os
-import pathlib
 import socket
 import subprocess
 import sys
 import tempfile
 from typing import Dict
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-
-# pylint: disable=wrong-import-position
 import results
 
 from baselines import config
 from baselines.finished import run_files
 from baselines.simulated.layout import dataset
 
-_ROOT = pathlib.Path(__file__).resolve().parents[1]
-_EPOCHS = (5, 45)
+_MODEL, _EPOCHS = 'ResModel', (5, 45)
 
 
-def train(workers: int, batch: int, epochs: int, model: str, cache_dir: str):
+def train(workers: int, batch: int, epochs: int, cache_dir: str):
     """Trains; returns the seconds of epochs, and the core seconds of the busiest."""
     probes = [socket.create_server(('127.0.0.1', 0)) for _ in range(workers)]
     addresses = [f'127.0.0.1:{probe.getsockname()[1]}' for probe in probes]
@@ -42,7 +36,7 @@ def train(workers: int, batch: int, epochs: int, model: str, cache_dir: str):
     cores = sorted(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory() as folder:
         flags = {
-            'model': model,
+            'model': _MODEL,
             'batch': batch,
             'epochs': epochs,
             'early_stop': epochs,
@@ -53,7 +47,7 @@ def train(workers: int, batch: int, epochs: int, model: str, cache_dir: str):
             'out_dir': folder,
             'strategy': 'workers' if workers > 1 else '',
         }
-        words = [sys.executable, str(_ROOT / 'layout_train.py'), '--sample_data']
+        words = [sys.executable, str(results.ROOT / 'layout_train.py'), '--sample_data']
         words += [f'--{name}={value}' for name, value in flags.items()]
         started = []
         for rank in range(workers):
@@ -71,20 +65,20 @@ def train(workers: int, batch: int, epochs: int, model: str, cache_dir: str):
         for process in started:
             _, status, usage = os.wait4(process.pid, 0)
             if status:
-                raise SystemExit(f'{workers} workers of {model} did not end well')
+                raise SystemExit(f'{workers} workers of {_MODEL} did not end well')
             used.append(usage.ru_utime + usage.ru_stime)
         [model_dir] = run_files.list_dirs(folder)
         seconds = run_files.read(model_dir).info['train_curve']['train_seconds']
     return seconds, max(used)
 
 
-def measure(workers: int, batch: int, model: str, cache_dir: str) -> Dict[str, float]:
+def measure(workers: int, batch: int, cache_dir: str) -> Dict[str, float]:
     """Trains for few and for many epochs; returns what a step takes."""
     steps = -(-dataset.Programs().train // batch)
     few, many = _EPOCHS
-    _, start = train(workers, batch, few, model, cache_dir)
-    seconds, used = train(workers, batch, many, model, cache_dir)
-    name = f'{model}_batch_{batch}_workers_{workers}'
+    _, start = train(workers, batch, few, cache_dir)
+    seconds, used = train(workers, batch, many, cache_dir)
+    name = f'{_MODEL}_batch_{batch}_workers_{workers}'
     return {
         f'{name}_steps_per_second': steps / min(seconds[1:]),
         f'{name}_step_core_ms': (used - start) / (many - few) / steps * 1e3,
@@ -93,17 +87,15 @@ def measure(workers: int, batch: int, model: str, cache_dir: str) -> Dict[str, f
 
 def main() -> None:
     """Measures, and prints."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--model', default='ResModel')
+    parser = results.parser(__doc__, record=True)
     parser.add_argument('--batch', type=int, default=8, help='of all workers')
     parser.add_argument('--cache_dir', default=config.LayoutConfig.cache_dir)
-    parser.add_argument('--record', action='store_true', help='keep the figures')
     args = parser.parse_args()
     figures: Dict[str, float] = {}
     for workers in (1, 2):
-        figures.update(measure(workers, args.batch, args.model, args.cache_dir))
+        figures.update(measure(workers, args.batch, args.cache_dir))
     results.show(figures, args.record)
 
 
 if __name__ == '__main__':
-    main()
+    results.run(main)
