@@ -163,8 +163,7 @@ class Predictor(task.Task):
             self.programs = [str(program) for program in run.info['programs']]
         if 'trees' in self.members:
             trees_lib.check_installed(run.model_dir)
-            self.trees = trees_lib.Trees()
-            runs.read_part(run, self.trees)
+            self.trees = runs.read_trees(run)
         if 'model' not in self.members and self.programs is None:
             return
         with weights.limited(run.model_dir, kwargs):

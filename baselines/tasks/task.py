@@ -29,7 +29,6 @@ from baselines.ranking import submission
 from baselines.tasks import boosting
 from baselines.tasks import choosing
 from baselines.tasks import opening
-from baselines.training import runs
 from baselines.training import trees as trees_lib
 
 
@@ -172,10 +171,6 @@ class Task(abc.ABC):
     def sameness(self, store: splits.PackedSplit, number: int) -> str:
         """What is equal for the same graph, whatever its name; '': unknown."""
         return ''
-
-    def parts(self) -> Sequence[runs.Part]:
-        """What of a run is no SavedModel."""
-        return [] if self.trees is None else [self.trees]
 
     @abc.abstractmethod
     def labels(self, store: splits.PackedSplit, number: int) -> np.ndarray:

@@ -212,7 +212,7 @@ class Training(task.Task):
             command=self.own.command,
         )
         saved = runs.save(
-            self.config.out_dir, unfinished.run_hash, self.model, info, self.parts()
+            self.config.out_dir, unfinished.run_hash, self.model, info, self.trees
         )
         return runs.Run(saved, info)
 

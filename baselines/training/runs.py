@@ -17,7 +17,7 @@ import os
 import re
 import sys
 import tempfile
-from typing import Any, Dict, Optional, Protocol, Sequence
+from typing import Any, Dict, Optional
 import uuid
 import warnings
 
@@ -44,25 +44,6 @@ Run = run_files.Run
 run_file = run_files.run_file
 # Of a run file, what says where it was, or what came out; all else is settings.
 _PLACES = ('data_root', 'cache_dir', 'out_dir', 'results_csv', 'models_file')
-
-
-class Part(Protocol):
-    """What a model directory holds beside, or in place of, a SavedModel.
-
-    Attributes:
-        kind: its name among a run file's digests.
-    """
-
-    kind: str
-
-    def save(self, folder: str) -> None:
-        """Writes it into a new model directory; raises OSError."""
-
-    def read(self, folder: str) -> None:
-        """Reads it from a model directory of whomever; raises ValueError."""
-
-    def digest(self) -> str:
-        """A hash of what was fitted."""
 
 
 def new_hash() -> str:
@@ -109,7 +90,7 @@ def save(
     run_hash: str,
     model: Optional[tf.keras.Model],
     info: Dict,
-    parts: Sequence[Part] = (),
+    trees: Optional[trees_lib.Trees] = None,
 ) -> str:
     """Writes a run; both directory and run file appear, or neither.
 
@@ -118,7 +99,7 @@ def save(
         run_hash: from `new_hash`.
         model: a model that was called on a graph; None for a run without.
         info: the run file's content; must not hold NaN.
-        parts: what else goes into the directory.
+        trees: what else goes into the directory.
 
     Returns:
         The model directory.
@@ -127,7 +108,8 @@ def save(
         OSError: it cannot be written, or there is a run of that hash.
         ValueError: `info` holds a number that JSON does not know.
     """
-    info = signed(info, weights.digest(model) if model else None, parts)
+    of_model = weights.digest(model) if model else None
+    info = signed(info, of_model, trees.digest() if trees else None)
     content = json.dumps(info, allow_nan=False)
     final = os.path.join(files.expand(out_dir), f'model_{run_hash}')
     for path in (final, run_file(final)):
@@ -137,8 +119,8 @@ def save(
         with files.folder_atomically(final) as folder:
             if model:
                 _save_model(model, folder)
-            for part in parts:
-                part.save(folder)
+            if trees:
+                trees.save(folder)
             with files.write_atomically(run_file(final), 'wb') as stream:
                 with gzip.GzipFile(fileobj=stream, mode='wb') as packed:
                     packed.write(content.encode())
@@ -150,13 +132,17 @@ def save(
 
 
 def signed(
-    info: Dict[str, Any], weights_digest: Optional[str], parts: Sequence[Part] = ()
+    info: Dict[str, Any],
+    weights_digest: Optional[str],
+    trees_digest: Optional[str] = None,
 ) -> Dict[str, Any]:
     """Returns a run file's content with its digests."""
-    digest = {part.kind: part.digest() for part in parts}
-    if weights_digest:
-        digest['weights'] = weights_digest
-    return {**info, 'digest': {**digest, 'settings': _settings_digest(info)}}
+    digests = {
+        'trees': trees_digest,
+        'weights': weights_digest,
+        'settings': _settings_digest(info),
+    }
+    return {**info, 'digest': {kind: found for kind, found in digests.items() if found}}
 
 
 def remove_leftovers(out_dir: str) -> None:
@@ -245,15 +231,17 @@ def read_weights(run: Run, model: tf.keras.Model) -> None:
     )
 
 
-def read_part(run: Run, part: Part) -> None:
-    """Reads what a run holds beside weights, or in place of them.
+def read_trees(run: Run) -> trees_lib.Trees:
+    """Reads the trees of a run.
 
     Raises:
-        ValueError: it is missing or damaged, or it and the settings are not those
-            that were saved together.
+        ValueError: they are missing or damaged, or they and the settings are not
+            those that were saved together.
     """
-    part.read(run.model_dir)
-    _check_digest(run, part.kind, part.digest())
+    trees = trees_lib.Trees()
+    trees.read(run.model_dir)
+    _check_digest(run, 'trees', trees.digest())
+    return trees
 
 
 def _check_digest(run: Run, kind: str, digest: str) -> None:

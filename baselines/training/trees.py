@@ -131,13 +131,10 @@ class Trees:
     """Trees over named columns, to fit or to read back.
 
     Attributes:
-        kind: what they are called in a run file's digest.
         names: of all columns.
         used: names of those that they look at; `predict` wants these alone.
         options: how they are grown.
     """
-
-    kind = 'trees'
 
     def __init__(self, names: Sequence[str] = (), options: Options = Options()):
         self.names = list(names)
