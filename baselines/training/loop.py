@@ -137,14 +137,13 @@ class Trainer:
     @contextlib.contextmanager
     def averaged(self) -> Iterator[None]:
         """Within this context the model has its averaged weights."""
-        averaged = self._averager.averaged()
+        kept = self.model.get_weights()
         with self._devices.scope():
-            averaged.__enter__()
+            self._averager.apply()
         try:
             yield
         finally:
-            with self._devices.scope():
-                averaged.__exit__(None, None, None)
+            self.set_weights(kept)
 
     def _run_chunk(self, packed, steps):
         loss_sum, correct, total = 0.0, 0.0, 0.0

@@ -4,7 +4,6 @@ settings = config.Optimisation(schedule='cosine', warmup=0.05, averaging='ema:0.
 optimiser = Optimiser(settings, total_steps=10_000)
 """
 
-import contextlib
 import math
 from typing import List, Sequence, Tuple
 
@@ -135,17 +134,10 @@ class Averager:
             [share] * len(self._averages),
         )
 
-    @contextlib.contextmanager
-    def averaged(self):
-        """Within it the variables hold their averages."""
-        kept = [v.numpy() for v in self._variables]
+    def apply(self) -> None:
+        """Gives the variables their averages."""
         for variable, average in zip(self._variables, self._averages):
             variable.assign(average)
-        try:
-            yield
-        finally:
-            for variable, value in zip(self._variables, kept):
-                variable.assign(value)
 
     def state(self) -> List[np.ndarray]:
         """The averages, for `restore`."""

@@ -48,12 +48,12 @@ def _sum_of_scores(labels, scores):
     return tf.reduce_sum(scores) + 0.0 * tf.reduce_sum(labels)
 
 
-def _trainer(model, loss=_sum_of_scores, width=3, dtype=tf.float32):
+def _trainer(model, loss=_sum_of_scores, width=3, dtype=tf.float32, averaging=''):
     shape = [None, None, None] + ([width] if width else [])
     return loop.Trainer(
         model,
         loss,
-        optimisation.Optimiser(config.Optimisation(_RATE, _CLIP)),
+        optimisation.Optimiser(config.Optimisation(_RATE, _CLIP, averaging=averaging)),
         unpack=lambda packed, step: (packed['x'][step], packed['y'][step]),
         signature={
             'x': tf.TensorSpec(shape, dtype),
@@ -164,6 +164,22 @@ def test_state_holds_all_that_a_step_changes():
     other.run_chunk(last, 2)
     for a, b in zip(trainer.state(), other.state()):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize('averaging', ['', 'swa:0'])
+def test_weights_come_back_after_an_error(averaging):
+    model = _Linear()
+    trainer = _trainer(model, averaging=averaging)
+    trainer.run_chunk(_packed(np.ones((3, 1, 2, 3))), 3)
+    *means, b = trainer.state()[-2:] if averaging else model.get_weights()
+    before = model.get_weights()
+    with pytest.raises(KeyError):
+        with trainer.averaged():
+            assert float(model.b) == b
+            assert (b == before[1]) == (not averaging)
+            raise KeyError
+    for kept, weight in zip(before, model.get_weights()):
+        np.testing.assert_array_equal(kept, weight)
 
 
 class _FakeTrainer:
