@@ -17,6 +17,7 @@ import time
 import results
 
 from baselines import commands
+from baselines import config
 from baselines.extraction import extractor
 from baselines.extraction import outcomes
 from tests.helpers import dask_cluster
@@ -84,7 +85,7 @@ def main() -> None:
     parser.add_argument('--folder', required=True)
     parser.add_argument('--dir', required=True, help='a run of a tile model')
     parser.add_argument('--files', type=int, default=2000)
-    parser.add_argument('--cache_dir', default='')
+    parser.add_argument('--cache_dir', default=config.TileConfig.cache_dir)
     args = parser.parse_args()
     folder = pathlib.Path(args.folder).expanduser().absolute()
     shutil.rmtree(folder / 'work', ignore_errors=True)
@@ -104,8 +105,7 @@ def main() -> None:
         return lambda: commands.run(name, [str(word) for word in words])
 
     ranking = ['--dir', args.dir, '--sample_data', '--split=train']
-    if args.cache_dir:
-        ranking.append(f'--cache_dir={args.cache_dir}')
+    ranking.append(f'--cache_dir={args.cache_dir}')
     raw, plain = work / 'raw', work / 'plain'
     timed('extract_plain', plain, lambda: plainly(raw, plain))
     timed('extract_direct', work / 'direct', command('extract', raw, work / 'direct'))
@@ -124,9 +124,7 @@ def main() -> None:
         timed('extract_dask', out, command('extract', raw, out, *options))
     with dask_cluster.cluster(work) as (address, workers):
         options = dask_options(address)
-        cache = pathlib.Path(
-            args.cache_dir or '~/data/tpugraphs/cache/tile'
-        ).expanduser()
+        cache = pathlib.Path(args.cache_dir).expanduser()
         killing(workers, lambda: len(list(cache.glob('scores_*/*.npy'))), 3)
         timed('predict_dask', csv['dask'], predict('dask', *options))
     for job in ('extract', 'predict'):

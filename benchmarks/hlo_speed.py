@@ -87,17 +87,16 @@ def _measure(path: str, extra: bool) -> dict:
 
 def _extract(path: str) -> dict:
     """Extracts a file into npz, as the command does."""
-    times = []
     with tempfile.TemporaryDirectory() as folder:
-        for _ in range(_ROUNDS):
-            start = time.perf_counter()
-            report = extractor.extract_file(
-                path, extractor.Options(output=folder, overwrite=True)
-            )
-            times.append(time.perf_counter() - start)
-    if report.failed:
-        raise ValueError(report.failed[0])
-    return {'npz_s': min(times), 'npz_peak_mb': _peak_mb()}
+        options = extractor.Options(output=folder, overwrite=True)
+
+        def extract():
+            failed = extractor.extract_file(path, options).failed
+            if failed:
+                raise ValueError(failed[0])
+
+        times, _ = results.timed(extract, _ROUNDS, warm_up=False)
+    return {'npz_s': times[0], 'npz_peak_mb': _peak_mb()}
 
 
 def _peak_mb() -> float:

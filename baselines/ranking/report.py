@@ -147,9 +147,8 @@ def _measured(
     for measure in measures:
         value = measure.of_graph(scores, runtimes)
         row[measure.key] = value, measure.of_random(runtimes)
-    configurations = getattr(result, 'configurations', None)
-    if configurations is not None:
-        row['noise'] = noise.of_graph(runtimes, configurations)
+    if result.configurations is not None:
+        row['noise'] = noise.of_graph(runtimes, result.configurations)
     return row
 
 

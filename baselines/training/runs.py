@@ -162,12 +162,11 @@ def finished(out_dir: str, run_hash: str) -> Optional[Run]:
 
 def find(out_dir: str, training_key: str) -> Optional[Run]:
     """Returns a run of that training in a folder, or None."""
-    for name in sorted(os.listdir(files.expand(out_dir))):
-        if re.fullmatch(r'model_\w+', name):
-            with contextlib.suppress(ValueError, OSError):
-                run = load(os.path.join(out_dir, name))
-                if run.info.get('training_key') == training_key:
-                    return run
+    for model_dir in run_files.list_dirs(files.expand(out_dir)):
+        with contextlib.suppress(ValueError, OSError):
+            run = load(model_dir)
+            if run.info.get('training_key') == training_key:
+                return run
     return None
 
 

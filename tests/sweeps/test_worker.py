@@ -122,9 +122,7 @@ def _sweep(*words):
 @pytest.mark.parametrize(
     'words, message',
     [
-        (['--trials=0'], '--trials should be at least 1, not 0'),
         (['--folds=1'], '--folds should be 2 or more, or 0, not 1'),
-        (['--trials=2', '--folds=3'], '--trials=2 are fewer than --folds=3'),
         (['--sampling=uniform'], '--sampling is not for tile:xla'),
         (['--lr=0'], '--lr should be more than 0'),
         (['--recipe=weak'], "there is no --recipe 'weak'"),
