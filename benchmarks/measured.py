@@ -29,6 +29,7 @@ from baselines.data.tile import records
 from baselines.features import estimate
 from baselines.features import kernel_facts
 from baselines.hlo import schema
+from baselines.measuring import collection
 from baselines.measuring import packaged
 from baselines.ranking import metrics
 
@@ -37,11 +38,19 @@ _KINDS = ('convolution', 'dot', 'reduce', 'concatenate', 'transpose', 'broadcast
 
 
 class Kernel(NamedTuple):
-    """A measured kernel: its record, and its passes [passes, configurations]."""
+    """A measured kernel.
+
+    Attributes:
+        path: of its file.
+        record: what is in it.
+        passes: nanoseconds [passes, configurations].
+        configs: each configuration in plain numbers.
+    """
 
     path: str
     record: records.TileRecord
     passes: np.ndarray
+    configs: List[Dict[str, Any]]
 
 
 def main() -> None:
@@ -92,17 +101,28 @@ def main() -> None:
 
 
 def load(root: str) -> List[Kernel]:
-    """Returns the kernels of a collection, but the noisy ones."""
-    sidecar = os.path.join(files.expand(root), 'measured.json')
+    """Returns the kernels of a collection, but the noisy ones.
+
+    Raises:
+        ValueError: the folder holds none.
+    """
+    root = files.expand(root)
+    sidecar = os.path.join(root, collection.SIDECAR)
+    if not os.path.isfile(sidecar):
+        raise ValueError(
+            f'{root}: has no {collection.SIDECAR}; give a folder that '
+            '`tpugraphs collect ... FOLDER` has made'
+        )
     with open(sidecar, encoding='utf-8') as stream:
         about = json.load(stream)['kernels']
     found = []
-    pattern = os.path.join(files.expand(root), '**', '*.npz')
+    pattern = os.path.join(root, '**', '*.npz')
     for path in sorted(glob.glob(pattern, recursive=True)):
         record = records.read_tile(path)
         measured = about[record.graph_id]
         if not measured['noisy']:
-            found.append(Kernel(path, record, np.array(measured['passes'])))
+            passes = np.array(measured['passes'])
+            found.append(Kernel(path, record, passes, measured['configs']))
     return found
 
 

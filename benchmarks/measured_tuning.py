@@ -17,7 +17,6 @@ families: every other pass is what is measured, and the rest judge.  Settings of
 import argparse
 import collections
 import dataclasses
-import json
 import os
 import tempfile
 from typing import List
@@ -103,16 +102,13 @@ def _of_copies(item, session, seed: int) -> tuning.Tuned:
 
 def share(seed: int) -> None:
     """Replays tuning on the shipped kernels and prints a table."""
-    root = packaged.folder('tile')
-    kernels = measured.load(root)
+    kernels = measured.load(packaged.folder('tile'))
     folds = measured.fold_of(kernels, 5)
-    with open(os.path.join(root, 'measured.json'), encoding='utf-8') as stream:
-        about = json.load(stream)['kernels']
     columns = [
         tiles.columns(
             [
                 tiling.Tiles(tuple(c['output']), tuple(c['kernel']))
-                for c in about[kernel.record.graph_id]['configs']
+                for c in kernel.configs
             ]
         )
         for kernel in kernels
