@@ -294,7 +294,7 @@ def _measure(item, split, options, session, folder, report, seconds) -> None:
     skip = folder.crashed.get(item.name, ())
     try:
         measured = session.measure(
-            item.name, modules, batch.inputs, options.seed, protocol, skip
+            item.name, modules, item.inputs, options.seed, protocol, skip
         )
     except session_lib.WorkerError as error:
         report.skipped[str(error)] += 1

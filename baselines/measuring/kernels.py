@@ -47,6 +47,23 @@ class Kernel:
     module: Any  # its HloModuleProto: one entry computation, all row-major
     origin: str  # the instruction that it was in the optimised module
 
+    @property
+    def inputs(self) -> List[dict]:
+        """What a worker has to know of each parameter."""
+        entry = entry_of(self.module)
+        parameters = [i for i in entry.instructions if i.opcode == 'parameter']
+        parameters.sort(key=lambda i: i.parameter_number)
+        # Integers may be rows of another parameter.
+        firsts = [n for p in parameters for n in p.shape.dimensions[:1]]
+        return [
+            {
+                'type': building.NUMPY_TYPES[p.shape.element_type],
+                'dims': list(p.shape.dimensions),
+                'high': max([2, *firsts]),
+            }
+            for p in parameters
+        ]
+
 
 class Unsupported(Exception):
     """An instruction that no kernel is made of; the text says why."""

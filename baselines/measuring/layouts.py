@@ -17,7 +17,6 @@ from baselines.hlo import graph
 from baselines.hlo import layout as hlo_layout
 from baselines.hlo import protos
 from baselines.measuring import building
-from baselines.measuring import candidates
 from baselines.measuring import kernels
 from baselines.measuring import tiles
 
@@ -72,7 +71,6 @@ class LayoutItem(kernels.Kernel):
 
             drawn = evolve(ranks, rng, count, drawn, scored)
         return tiles.Batch(
-            candidates.inputs_of(self.module),
             [{'nodes': config} for config in drawn],
             np.array([_columns(config, ranks) for config in drawn]),
             lambda i: constrained(

@@ -2,6 +2,8 @@
 
 import collections
 import dataclasses
+import itertools
+import math
 from typing import Any, Callable, Dict, List, Sequence
 
 import numpy as np
@@ -12,19 +14,23 @@ from baselines.data.tile import records
 from baselines.hlo import graph
 from baselines.hlo import protos
 from baselines.hlo import tile as hlo_tile
-from baselines.measuring import candidates
+from baselines.measuring import building
+from baselines.measuring import extents
 from baselines.measuring import kernels
 from baselines.measuring import tiling
 
 # Kernels whose arrays are all smaller take about as long as to call them.
 LEAST_ELEMENTS = 8192
+# A loop has at most so many rounds; each costs about a tenth of a microsecond.
+_MOST_TRIPS = 2048
+# Bytes of an output tile: more does not fit into a core's own cache.
+_FOOTPRINT = 4 << 20
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Batch:
     """Configurations, ready to be measured."""
 
-    inputs: List[dict]  # see `candidates.inputs_of`
     # each configuration in plain numbers; the default first
     described: List[Dict[str, Any]]
     columns: np.ndarray  # float [c, d], by which one is told to be like another
@@ -43,17 +49,14 @@ class TileItem(kernels.Kernel):
     def batch(self, rng: np.random.Generator, count: int, score: Any = None) -> Batch:
         """Draws configurations; the untiled kernel is the first."""
         plan = tiling.Plan(self.module)
-        drawn = candidates.draw(plan, rng, count)
+        drawn = draw(plan, rng, count)
         tiled = [tiling.tile(plan, tiles) for tiles in drawn]
         described = [
             {'output': tiles.output, 'kernel': tiles.kernel, 'input': t.input}
             for tiles, t in zip(drawn, tiled)
         ]
         return Batch(
-            candidates.inputs_of(self.module),
-            described,
-            columns(drawn),
-            lambda i: tiled[i].module.SerializeToString(),
+            described, columns(drawn), lambda i: tiled[i].module.SerializeToString()
         )
 
     def tuning(self, described: Sequence[Dict[str, Any]], times: Any = ()) -> Any:
@@ -79,15 +82,6 @@ class TileItem(kernels.Kernel):
         nodes = graph.extract_graph(tuning.module)
         configs = hlo_tile.extract_configs(tuning)
         records.write_tile(path, raw_lib.record_of(self.name, nodes, configs, False))
-
-
-def columns(drawn: Sequence[tiling.Tiles]) -> np.ndarray:
-    """Returns how often each size is halved, and the logs of the tiles' volumes."""
-    output = np.log2([tiles.output for tiles in drawn]).reshape(len(drawn), -1)
-    kernel = np.log2([tiles.kernel for tiles in drawn]).reshape(len(drawn), -1)
-    sizes = np.concatenate([output, kernel], axis=1)
-    volumes = [output.sum(1, keepdims=True), kernel.sum(1, keepdims=True)]
-    return np.concatenate([sizes[0] - sizes, *volumes], axis=1)
 
 
 def timed(tuning: Any, times: Any) -> Any:
@@ -125,3 +119,75 @@ def items_of(
             items.append(TileItem(kernel.name, kernel.module, kernel.origin))
         seen.add(digest)
     return items
+
+
+def sizes(size: int) -> List[int]:
+    """Returns the tile sizes of a dimension, ascending: 1, 2, 4, ... and divisors."""
+    powers = {1 << n for n in range(size.bit_length())}
+    divisors = {d for d in range(1, math.isqrt(size) + 1) if not size % d}
+    return sorted(powers | divisors | {size // d for d in divisors})
+
+
+def draw(plan: tiling.Plan, rng: np.random.Generator, count: int) -> List[tiling.Tiles]:
+    """Returns distinct configurations of a kernel; the untiled one is the first.
+
+    Of few possible ones all are taken, of many `count` are drawn. Every second
+    dimension is left whole, since tiles of all dimensions are mostly small. Every
+    fifth has size one: XLA drops such dimensions and then has another kernel to
+    compile (of a convolution of one pixel a product).
+
+    Args:
+        plan: of the kernel.
+        rng: draws.
+        count: how many at most, with the untiled one.
+    """
+    output, reduced = plan.tileable()
+    choices = [sizes(n) if free else [n] for n, free in zip(plan.output, output)]
+    choices += [
+        [size for size in sizes(n) if not n % size] if free else [n]
+        for n, free in zip(plan.reduced, reduced)
+    ]
+    outputs = len(plan.output)
+
+    def tiles(parts: Sequence[int]) -> tiling.Tiles:
+        return tiling.Tiles(tuple(parts[:outputs]), tuple(parts[outputs:]))
+
+    found = {plan.untiled: None}
+    if math.prod(map(len, choices)) <= 4 * count:
+        every = list(itertools.product(*choices))
+        drawn = (every[index] for index in rng.permutation(len(every)))
+    else:
+        drawn = (_drawn(choices, rng) for _ in range(50 * count))
+    for parts in drawn:
+        if len(found) == count:
+            break
+        if _fits(plan, tiles(parts)):
+            found[tiles(parts)] = None
+    return list(found)
+
+
+def _drawn(choices: Sequence[List[int]], rng: np.random.Generator) -> List[int]:
+    """Returns one of the choices of each dimension."""
+    kinds = rng.random(len(choices))
+    return [
+        s[-1] if kind < 0.5 else s[0 if kind < 0.7 else rng.integers(len(s))]
+        for s, kind in zip(choices, kinds)
+    ]
+
+
+def _fits(plan: tiling.Plan, tiles: tiling.Tiles) -> bool:
+    """Whether a configuration is worth a try."""
+    trips = extents.trips(plan.output, tiles.output)
+    trips *= extents.trips(plan.reduced, tiles.kernel)
+    share = math.prod(tiles.output) / max(1, math.prod(plan.output))
+    footprint = share * building.num_bytes(plan.root.shape)
+    return trips <= _MOST_TRIPS and footprint <= _FOOTPRINT
+
+
+def columns(drawn: Sequence[tiling.Tiles]) -> np.ndarray:
+    """Returns how often each size is halved, and the logs of the tiles' volumes."""
+    output = np.log2([tiles.output for tiles in drawn]).reshape(len(drawn), -1)
+    kernel = np.log2([tiles.kernel for tiles in drawn]).reshape(len(drawn), -1)
+    sizes = np.concatenate([output, kernel], axis=1)
+    volumes = [output.sum(1, keepdims=True), kernel.sum(1, keepdims=True)]
+    return np.concatenate([sizes[0] - sizes, *volumes], axis=1)

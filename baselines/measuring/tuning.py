@@ -95,7 +95,7 @@ def tune(
         return session.measure(
             item.name,
             [batch.module(i) for i in (0, *numbers)],
-            batch.inputs,
+            item.inputs,
             seed,
             timing.Protocol(passes, passes, clock=clock),
             **options,

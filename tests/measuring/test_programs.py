@@ -10,9 +10,9 @@ import pytest
 from baselines.hlo import protos
 from baselines.measuring import building
 from baselines.measuring import builtin
-from baselines.measuring import candidates
 from baselines.measuring import kernels
 from baselines.measuring import programs
+from baselines.measuring import tiles
 from baselines.measuring import tiling
 
 _FILE = """
@@ -108,9 +108,8 @@ def test_built_in_programs_are_of_many_families():
 
 
 def test_sizes_are_powers_of_two_and_divisors():
-    assert candidates.sizes(12, False) == [1, 2, 3, 4, 6, 8, 12]
-    assert candidates.sizes(12, False, divisors_only=True) == [1, 2, 3, 4, 6, 12]
-    assert candidates.sizes(12, True) == [12]
+    assert tiles.sizes(12) == [1, 2, 3, 4, 6, 8, 12]
+    assert tiles.sizes(16) == [1, 2, 4, 8, 16]
 
 
 def fused():
@@ -140,10 +139,10 @@ def elementwise(*dims):
 
 
 def test_few_possible_configurations_are_all_taken():
-    drawn = candidates.draw(elementwise(4, 3), np.random.default_rng(0), 12)
+    drawn = tiles.draw(elementwise(4, 3), np.random.default_rng(0), 12)
     # 1, 2, 4 by 1, 2, 3; the untiled one is first, and once.
     assert drawn[0] == tiling.Tiles((4, 3), ())
-    assert sorted(tiles.output for tiles in drawn) == sorted(
+    assert sorted(each.output for each in drawn) == sorted(
         itertools.product([1, 2, 4], [1, 2, 3])
     )
 
@@ -153,7 +152,7 @@ def test_of_many_configurations_half_the_sizes_are_whole_and_a_fifth_is_one():
     whole = [0.5 + 0.3 / 7, 0.5 + 0.3 / 4, 0.5 + 0.3 / 2]
     untiled = np.prod(whole)  # is not drawn again
     plan, rng = elementwise(64, 8, 2), np.random.default_rng(0)
-    first = [candidates.draw(plan, rng, 2)[1].output[0] for _ in range(300)]
+    first = [tiles.draw(plan, rng, 2)[1].output[0] for _ in range(300)]
     for size, share in ((64, whole[0] - untiled), (1, 0.2 + 0.3 / 7)):
         share /= 1 - untiled
         deviation = np.sqrt(share * (1 - share) / 300)
