@@ -224,14 +224,18 @@ class Computation:
         )
         return self._elements[-1]
 
-    def close(self, counter: Any, carried: Sequence[Any]) -> Any:
-        """Ends the body of a loop; returns the shape of the loop's state."""
+    def close(self, counter: Any, carried: Any) -> Any:
+        """Ends the body of a loop; returns the shape of the loop's state.
+
+        Args:
+            counter: the first element of the state, counted on.
+            carried: what the second one, that the body changes, becomes.
+        """
         shape = self._state.shape
         shape.element_type = _TUPLE
         shape.tuple_shapes.extend(element.shape for element in self._elements)
         following = self.add('add', counter.shape, [counter, self.constant('s32', 1)])
-        passed = self._elements[1 + len(carried) :]
-        self.add('tuple', shape, [following, *carried, *passed])
+        self.add('tuple', shape, [following, carried, *self._elements[2:]])
         return shape
 
     def finish(self, root: Any = None) -> int:
@@ -266,30 +270,28 @@ def plain(instruction: Any) -> None:
 def loop(
     scope: Computation,
     trips: int,
-    initial: Sequence[Any],
-    body: Callable[[Computation, Any, List[Any]], List[Any]],
-) -> List[Any]:
+    initial: Any,
+    body: Callable[[Computation, Any, Any], Any],
+) -> Any:
     """Adds a `while` that runs `body` for 0, 1, ..., trips - 1.
 
     Args:
         scope: where the loop goes.
         trips: how often the body runs; at least 1.
-        initial: the values that the body changes, before it ran.
-        body: (computation, counter, values) -> the values after; it reaches
+        initial: the value that the body changes, before it ran.
+        body: (computation, counter, value) -> the value after; it reaches
             values around the loop with `use`.
 
     Returns:
-        The values after the loop.
+        The value after the loop.
     """
-    module = scope.module
-    inside = module.computation('body', scope)
+    inside = scope.module.computation('body', scope)
     counter = inside.element(shape_of('s32', []))
-    carried = [inside.element(value.shape) for value in initial]
-    carried = body(inside, counter, carried)
+    carried = body(inside, counter, inside.element(initial.shape))
     shape = inside.close(counter, carried)
-    body_id = inside.finish()
+    calls = [inside.finish()]
 
-    condition = module.computation('condition')
+    condition = scope.module.computation('condition')
     state = condition.parameter(shape)
     at = condition.add('get-tuple-element', counter.shape, [state], tuple_index=0)
     condition.add(
@@ -299,11 +301,7 @@ def loop(
         comparison_direction='LT',
         comparison_type='SIGNED',
     )
-    first = [scope.constant('s32', 0), *initial, *inside.outside]
+    first = [scope.constant('s32', 0), initial, *inside.outside]
     state = scope.add('tuple', shape, first)
-    calls = [body_id, condition.finish()]
-    done = scope.add('while', shape, [state], calls=calls)
-    return [
-        scope.add('get-tuple-element', value.shape, [done], tuple_index=1 + index)
-        for index, value in enumerate(initial)
-    ]
+    done = scope.add('while', shape, [state], calls=[*calls, condition.finish()])
+    return scope.add('get-tuple-element', initial.shape, [done], tuple_index=1)

@@ -180,12 +180,12 @@ class Whole(Exception):
 class Step:
     """An operation on parts of its operands."""
 
-    regions: List[Optional[Region]]  # of each operand; None means all of it
+    regions: List[Region]  # of each operand
     made: Optional[Sequence[int]] = None  # its dimensions, if not the region's
-    # changes a copy of the instruction, all but its shape
-    edit: Callable[[Any], None] = lambda copy: None
     # the part of the result that was asked for; None means all
     rest: Optional[Region] = None
+    # changes a copy of the instruction, all but its shape
+    edit: Callable[[Any], None] = lambda copy: None
     # (low, high, interior) per dimension of the first operand; it is padded whole
     # before its region is taken
     edges: Sequence[Tuple[int, int, int]] = ()

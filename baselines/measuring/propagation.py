@@ -70,7 +70,7 @@ def _elementwise(scope, value, shapes, region, reduced) -> extents.Step:
     dims = list(value.shape.dimensions)
     if any(list(shape.dimensions) not in (dims, []) for shape in shapes):
         raise extents.Whole(f'{value.opcode} of different shapes')
-    return extents.Step([region if shape.dimensions else None for shape in shapes])
+    return extents.Step([region if shape.dimensions else () for shape in shapes])
 
 
 def _broadcast(scope, value, shapes, region, reduced) -> extents.Step:
@@ -121,19 +121,16 @@ def _pad(scope, value, shapes, region, reduced) -> extents.Step:
             operand.append(extents.Extent(0, size))
         else:
             raise extents.Whole('pad along a tiled dimension')
-    return extents.Step([tuple(operand), None])
+    return extents.Step([tuple(operand), ()])
 
 
 def _concatenate(scope, value, shapes, region, reduced) -> extents.Step:
     [joined] = value.dimensions
     sizes = [shape.dimensions[joined] for shape in shapes]
-    total = sum(sizes)
     regions = [_with(region, joined, extents.Extent(0, size)) for size in sizes]
-    made = extents.sizes_of(_with(region, joined, extents.Extent(0, total)))
-    if region[joined].size == total:
-        return extents.Step(regions, made)
+    made = extents.sizes_of(_with(region, joined, extents.Extent(0, sum(sizes))))
     rest = _with(extents.whole(made), joined, region[joined])
-    return extents.Step(regions, made, rest=rest)
+    return extents.Step(regions, made, rest)
 
 
 def _with(region: _Region, dim: int, extent: extents.Extent) -> _Region:
@@ -208,7 +205,7 @@ def _reduce(scope, value, shapes, region, reduced) -> extents.Step:
         parts[dim] if dim in parts else next(kept)
         for dim in range(len(shapes[0].dimensions))
     )
-    return extents.Step([operand, None])
+    return extents.Step([operand, ()])
 
 
 def _dot(scope, value, shapes, region, reduced) -> extents.Step:

@@ -57,6 +57,8 @@ class Plan:
     Attributes:
         output: the dimensions of its output.
         reduced: the sizes of what its largest reduction reduces.
+        largest: the id of its largest parameter; None if it has none.
+        input: the dimensions of that one.
         untiled: the configuration that is the kernel itself.
     """
 
@@ -76,6 +78,12 @@ class Plan:
                 most = building.elements(shapes[0])
                 self.reduction, self.reduced = value, tuple(sizes)
         self.untiled = Tiles(self.output, self.reduced)
+        parameters = [i for i in self.entry.instructions if i.opcode == 'parameter']
+        largest = max(
+            parameters, key=lambda i: building.num_bytes(i.shape), default=None
+        )
+        self.largest = largest.id if largest else None
+        self.input = tuple(largest.shape.dimensions) if largest else ()
         # Whether a parameter is behind an instruction, by id.
         self.computed: Dict[int, bool] = {}
         for value in self.entry.instructions:
@@ -85,11 +93,6 @@ class Plan:
     def shapes(self, value: Any) -> List[Any]:
         """Returns the shapes of an instruction's operands."""
         return [self.values[o].shape for o in value.operand_ids]
-
-    def largest(self) -> Optional[Any]:
-        """Returns the largest parameter, if there is any."""
-        found = [i for i in self.entry.instructions if i.opcode == 'parameter']
-        return max(found, key=lambda i: building.num_bytes(i.shape), default=None)
 
     def combiner(self) -> Optional[Tuple[str, float]]:
         """How partial results of the reduction go together, and what they start with.
@@ -152,8 +155,7 @@ def tile(plan: Plan, tiles: Tiles) -> Tiled:
     if any(size % part for part, size in zip(tiles.kernel, plan.reduced)):
         raise ValueError(f'{tiles.kernel} does not divide {plan.reduced}')
     if tiles == plan.untiled:
-        largest = plan.largest()
-        return Tiled(plan.module, tuple(largest.shape.dimensions) if largest else ())
+        return Tiled(plan.module, plan.input)
     return _Tiler(plan, tiles).build()
 
 
@@ -179,22 +181,20 @@ class _Tiler:
         if trips == 1:
             result = self._emit(self._entry, plan.root, extents.whole(plan.output))
         else:
-            kind = plan.root.shape.element_type
-            zero = self._entry.constant(kind, 0)
-            empty = self._entry.add('broadcast', plan.root.shape, [zero])
+            shape = plan.root.shape
+            zero = self._entry.constant(shape.element_type, 0)
+            empty = self._entry.add('broadcast', shape, [zero])
 
             def body(scope, counter, carried):
                 region = extents.tile_of(scope, counter, plan.output, tiles.output)
                 made = self._emit(scope, plan.root, region)
-                operands = [carried[0], made, *extents.starts(scope, region)]
-                shape = plan.root.shape
-                return [scope.add('dynamic-update-slice', shape, operands)]
+                operands = [carried, made, *extents.starts(scope, region)]
+                return scope.add('dynamic-update-slice', shape, operands)
 
-            [result] = building.loop(self._entry, trips, [empty], body)
+            result = building.loop(self._entry, trips, empty, body)
         module = self._module.finish(self._entry, result)
-        largest = plan.largest()
-        taken = self._taken.get(largest.id, largest.shape.dimensions)
-        return Tiled(module, tuple(taken), tuple(self._whole))
+        taken = self._taken.get(plan.largest, plan.input)
+        return Tiled(module, taken, tuple(self._whole))
 
     def _emit(self, scope, value, region) -> Any:
         """Returns a region of a value of the kernel, computed in `scope`."""
@@ -241,7 +241,7 @@ class _Tiler:
         except extents.Whole:
             if scope.parent or not extents.is_whole(region, value.shape.dimensions):
                 return self._take_whole(scope, value, region)
-            step = extents.Step([None] * len(shapes))
+            step = extents.Step([extents.whole(s.dimensions) for s in shapes])
         operands = []
         for place, number in enumerate(value.operand_ids):
             operand, part = plan.values[number], step.regions[place]
@@ -252,7 +252,6 @@ class _Tiler:
                 self._note(operand, part)
                 operands.append(extents.take(scope, scope.use(padded), part))
             else:
-                part = extents.whole(operand.shape.dimensions) if part is None else part
                 operands.append(self._emit(scope, operand, part))
         made = extents.sizes_of(region) if step.made is None else step.made
         shape = building.shape_of(value.shape.element_type, made)
@@ -331,7 +330,7 @@ class _Tiler:
             seen = extents.seen(inside, region)
             start = inside.constant(kind, neutral) if own else None
             made = self._step(inside, value, seen, part, start)
-            return [inside.add(opcode, shape, [carried[0], made])]
+            return inside.add(opcode, shape, [carried, made])
 
         trips = extents.trips(plan.reduced, tiles)
-        return building.loop(scope, trips, [initial], body)[0]
+        return building.loop(scope, trips, initial, body)

@@ -1,9 +1,12 @@
 """What windows need: convolutions with their halo, and pooling."""
 
-from typing import Any, Dict, List, Tuple
+from typing import Any, Sequence, Tuple
 
 from baselines.measuring import building
 from baselines.measuring import extents
+
+# Padding of a dimension: low, high, interior.
+_Edge = Tuple[int, int, int]
 
 
 def windowed(
@@ -12,7 +15,7 @@ def windowed(
     extent: extents.Extent,
     result: int,
     size: int,
-) -> Tuple[extents.Extent, Tuple[int, int, int], Dict[str, int]]:
+) -> Tuple[extents.Extent, _Edge]:
     """Returns what a window needs for an extent of one result dimension.
 
     Args:
@@ -22,43 +25,34 @@ def windowed(
         size: the operand's.
 
     Returns:
-        The extent of the operand, the padding (low, high, interior) that it needs
-        before, and what changes in the window.
+        The extent of the operand, and the padding that it needs before.
     """
     if extent.size == result:
-        return extents.Extent(0, size), (0, 0, 0), {}
+        return extents.Extent(0, size), (0, 0, 0)
     reach = (window.size - 1) * max(window.window_dilation, 1) + 1
     stride = max(window.stride, 1)
     part = extent.moved(scope, 'multiply', stride, (extent.size - 1) * stride + reach)
     interior = max(window.base_dilation, 1) - 1
-    edges = (window.padding_low, window.padding_high, interior)
-    changed = {'padding_low': 0, 'padding_high': 0, 'base_dilation': 1}
-    return part, edges, changed
+    return part, (window.padding_low, window.padding_high, interior)
 
 
-def _change(copy: Any, changes: List[Dict[str, int]]) -> None:
-    """Sets fields of an instruction's window dimensions."""
-    for window, changed in zip(copy.window.dimensions, changes):
-        for name, number in changed.items():
-            setattr(window, name, number)
+def _unpad(copy: Any, edges: Sequence[_Edge]) -> None:
+    """Takes padding that the operand has already from an instruction's window."""
+    for window, edge in zip(copy.window.dimensions, edges):
+        if any(edge):
+            window.padding_low = window.padding_high = 0
+            window.base_dilation = 1
 
 
 def reduce_window(scope, value, shapes, region, reduced) -> extents.Step:
     """Returns the parts that a pooling needs; see `propagation.step_of`."""
     if len(shapes) != 2:
         raise extents.Whole('reduce-window of several arrays')
-    found = [
-        windowed(scope, window, extent, result, size)
-        for window, extent, result, size in zip(
-            value.window.dimensions,
-            region,
-            value.shape.dimensions,
-            shapes[0].dimensions,
-        )
-    ]
-    operand, edges, changes = map(list, zip(*found))
-    edit = lambda copy: _change(copy, changes)
-    return extents.Step([tuple(operand), None], edit=edit, edges=edges)
+    dims = value.shape.dimensions, shapes[0].dimensions
+    found = zip(value.window.dimensions, region, *dims)
+    operand, edges = zip(*(windowed(scope, *each) for each in found))
+    edit = lambda copy: _unpad(copy, edges)
+    return extents.Step([operand, ()], edit=edit, edges=edges)
 
 
 def convolution(scope, value, shapes, region, reduced) -> extents.Step:
@@ -88,22 +82,19 @@ def convolution(scope, value, shapes, region, reduced) -> extents.Step:
             first = feature.moved(scope, 'divide', each, groups_)
             first = first.moved(scope, 'multiply', inner, groups_ * inner)
             image[numbers.input_feature_dimension] = first
-    changes = []
+    spatial = list(numbers.input_spatial_dimensions)
     for window, source, result in zip(
-        value.window.dimensions,
-        numbers.input_spatial_dimensions,
-        numbers.output_spatial_dimensions,
+        value.window.dimensions, spatial, numbers.output_spatial_dimensions
     ):
-        image[source], edges[source], changed = windowed(
+        image[source], edges[source] = windowed(
             scope, window, region[result], dims[result], shapes[0].dimensions[source]
         )
-        changes.append(changed)
     if reduced[-1].size != inner:
         image[numbers.input_feature_dimension] = reduced[-1]
         taps[numbers.kernel_input_feature_dimension] = reduced[-1]
 
     def edit(copy):
         copy.feature_group_count = groups_
-        _change(copy, changes)
+        _unpad(copy, [edges[source] for source in spatial])
 
     return extents.Step([tuple(image), tuple(taps)], edit=edit, edges=edges)
