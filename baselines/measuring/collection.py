@@ -71,34 +71,39 @@ class Options:
 class Report:
     """What came of a collection."""
 
-    kernels: int = 0  # files that are there
-    configs: int = 0  # configurations in them
-    noisy: int = 0  # of the kernels, those that are marked and set apart
+    # name -> what is known of a kernel whose file is there
+    records: Dict[str, Dict[str, Any]] = dataclasses.field(default_factory=dict)
     left: int = 0  # kernels that time did not suffice for
     skipped: _Reasons = dataclasses.field(default_factory=_Reasons)  # kernels
-    dropped: _Reasons = dataclasses.field(default_factory=_Reasons)  # configurations
     # programs that could not be used, a line each
     failed: List[str] = dataclasses.field(default_factory=list)
-    # Kendall's tau between halves of the passes, of each kernel
-    taus: List[float] = dataclasses.field(default_factory=list)
 
-    def add(self, record: Dict[str, Any]) -> None:
-        """Adds a kernel's record."""
-        self.kernels += 1
-        self.configs += len(record['configs'])
-        self.noisy += record['noisy']
-        self.taus.append(record['tau'])
-        self.dropped.update(w.partition(':')[0] for w in record['dropped'].values())
+    @property
+    def configs(self) -> int:
+        """Configurations that were measured."""
+        return sum(len(record['configs']) for record in self.records.values())
+
+    @property
+    def median_tau(self) -> float:
+        """Of Kendall's tau between halves of the passes, of each kernel."""
+        return float(np.median([record['tau'] for record in self.records.values()]))
+
+    @property
+    def dropped(self) -> _Reasons:
+        """Configurations that were not measured, by reason."""
+        reasons = (record['dropped'].values() for record in self.records.values())
+        return _Reasons(why.partition(':')[0] for each in reasons for why in each)
 
     def lines(self, output: str) -> Iterator[str]:
         """Yields what a collection in the folder `output` ends with."""
+        noisy = sum(record['noisy'] for record in self.records.values())
         yield (
-            f'{self.kernels} kernels or programs with {self.configs:,} '
+            f'{len(self.records)} kernels or programs with {self.configs:,} '
             f'configurations in {output}'
         )
         yield (
             f"Kendall's tau between halves of the passes: median "
-            f'{np.median(self.taus):.2f}; {self.noisy} noisy ones set apart'
+            f'{self.median_tau:.2f}; {noisy} noisy ones set apart'
         )
         if self.left:
             yield f'{self.left} left for lack of time; --resume goes on'
@@ -164,12 +169,11 @@ def collect(
     """
     if options.configs < 2 or options.minutes <= 0:
         raise ValueError('at least 2 configurations, and more than 0 minutes')
-    report = Report()
-    with _Folder(sources, options, report) as folder:
+    with _Folder(sources, options) as folder:
         with session_lib.Session(folder.journal, options.limits) as session:
-            items = _plan(sources, load, options, session, report)
-            _measure_all(items, options, session, folder, report)
-    if not report.kernels:
+            _measure_all(_plan(sources, load, session, folder), session, folder)
+    report = folder.report
+    if not report.records:
         reasons = [*report.failed, *report.skipped]
         raise ValueError(
             f'nothing was measured: {"; ".join(reasons[:5]) or "too little time"}'
@@ -177,8 +181,9 @@ def collect(
     return report
 
 
-def _plan(sources, load, options, session, report) -> list:
+def _plan(sources, load, session, folder) -> list:
     """Returns what is to be measured."""
+    options, report = folder.options, folder.report
     found, seen, names = [], set(), set()
     for number, source in enumerate(sources):
         if options.left < 0:
@@ -250,21 +255,18 @@ def assign_splits(
     return {n: collections_lib.SPLITS[place[unit_of(n, p)]] for n, p in items}
 
 
-def _measure_all(items, options, session, folder, report) -> None:
+def _measure_all(items, session, folder) -> None:
+    options, report = folder.options, folder.report
     splits = assign_splits(
         [(item.name, item.program) for item in items], options.split, options.seed
     )
-    todo = [item for item in items if item.name not in folder.records]
-    for item in items:
-        if item.name in folder.records:
-            report.add(folder.records[item.name])
+    todo = [item for item in items if item.name not in report.records]
     # What was there before is no work of this call.
     before, began = report.configs, time.monotonic()
     spent: List[float] = []
     program = None
-    bar = tqdm.tqdm(
-        total=len(items), initial=report.kernels, unit='kernel', file=sys.stderr
-    )
+    done = len(items) - len(todo)
+    bar = tqdm.tqdm(total=len(items), initial=done, unit='kernel', file=sys.stderr)
     with contextlib.closing(bar):
         for index, item in enumerate(todo):
             left = options.left
@@ -277,15 +279,16 @@ def _measure_all(items, options, session, folder, report) -> None:
                 program = item.program
             started = time.monotonic()
             seconds = left / (len(todo) - index), left
-            _measure(item, splits[item.name], options, session, folder, report, seconds)
+            _measure(item, splits[item.name], seconds, session, folder)
             spent.append(time.monotonic() - started)
-            bar.update(report.kernels - bar.n)
+            bar.update(item.name in report.records)
             rate = (report.configs - before) / (time.monotonic() - began) * 60
             bar.set_postfix_str(f'{rate:.0f} configurations/min')
 
 
-def _measure(item, split, options, session, folder, report, seconds) -> None:
-    """Measures one, in its fair share of the seconds that are left."""
+def _measure(item, split, seconds, session, folder) -> None:
+    """Measures one, in its fair share of the seconds that are left, and all of them."""
+    options, report = folder.options, folder.report
     digest = int(hashlib.sha256(item.name.encode()).hexdigest()[:8], 16)
     rng = np.random.default_rng([options.seed, digest])
     batch = item.batch(rng, options.configs)
@@ -326,16 +329,16 @@ def _measure(item, split, options, session, folder, report, seconds) -> None:
         'passes_again': measured.again.tolist(),
     }
     session_lib.note(folder.journal, {'kernel': item.name, 'done': record})
-    folder.records[item.name] = record
-    report.add(record)
+    report.records[item.name] = record
 
 
 class _Folder:
     """The folder, its journal, and what the journal says.
 
     Attributes:
+        options: as it was made.
+        report: what came of it so far.
         journal: its path.
-        records: name -> what is known of a kernel that is done.
         crashed: name -> configurations on which a process ended.
 
     Raises:
@@ -343,10 +346,9 @@ class _Folder:
         OSError: it cannot be written.
     """
 
-    def __init__(self, sources: Sequence[str], options: Options, report: Report):
-        self._options, self._report = options, report
+    def __init__(self, sources: Sequence[str], options: Options):
+        self.options, self.report = options, Report()
         self.journal = os.path.join(options.output, JOURNAL)
-        self.records: Dict[str, dict] = {}
         self.crashed: Dict[str, List[int]] = collections.defaultdict(list)
         self._about = {
             'task': options.task,
@@ -364,18 +366,18 @@ class _Folder:
             elif 'done' in line:
                 file = os.path.join(options.output, line['done']['file'])
                 if os.path.exists(file):
-                    self.records[line['kernel']] = line['done']
+                    self.report.records[line['kernel']] = line['done']
         self._new = not lines
 
     def _check(self, lines: List[dict]) -> None:
-        folder = self._options.output
+        folder = self.options.output
         there = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
         if not lines and there:
             raise ValueError(
                 f'{folder}: holds {there[0]!r}, not a collection of this command; '
                 'use an empty folder'
             )
-        if lines and not self._options.resume:
+        if lines and not self.options.resume:
             raise ValueError(
                 f'{folder}: holds a collection already; add --resume to go on with '
                 'it, or use another folder'
@@ -389,26 +391,25 @@ class _Folder:
             )
 
     def __enter__(self) -> '_Folder':
-        os.makedirs(self._options.output, exist_ok=True)
+        os.makedirs(self.options.output, exist_ok=True)
         if self._new:
             session_lib.note(self.journal, {'collection': self._about})
         return self
 
     def __exit__(self, _: Any, error: Optional[BaseException], *__: Any) -> None:
         """Writes measured.json; a folder without a kernel is left as it was."""
-        if self._new and not self.records and not text.is_interrupt(error):
+        options, report = self.options, self.report
+        if self._new and not report.records and not text.is_interrupt(error):
             os.unlink(self.journal)
             with contextlib.suppress(OSError):
-                os.rmdir(self._options.output)
+                os.rmdir(options.output)
             return
-        options, report = self._options, self._report
         wall = time.monotonic() - options.began
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         spent = {'wall': wall / 60, 'worker': (used.ru_utime + used.ru_stime) / 60}
         session_lib.note(self.journal, {'minutes': spent})
         lines = session_lib.read_journal(self.journal)
         spent = [line['minutes'] for line in lines if 'minutes' in line]
-        tau = round(float(np.median(report.taus)), 4) if report.taus else None
         content = {
             'collection': self._about,
             'machine': machine.describe(options.limits.core),
@@ -422,10 +423,10 @@ class _Folder:
             # Of every call that went on with it.
             'minutes': round(sum(each['wall'] for each in spent), 2),
             'worker_cpu_minutes': round(sum(each['worker'] for each in spent), 2),
-            'median_tau': tau,
+            'median_tau': round(report.median_tau, 4) if report.records else None,
             'skipped': dict(report.skipped),
             'failed': report.failed,
-            'kernels': self.records,
+            'kernels': report.records,
         }
         path = os.path.join(options.output, SIDECAR)
         with files.write_atomically(path, encoding='utf-8') as stream:

@@ -18,7 +18,9 @@ import numpy as np
 
 from baselines import files
 from baselines.measuring import backend
-from baselines.measuring import selftest
+from baselines.measuring import building
+from baselines.measuring import layouts
+from baselines.measuring import tiling
 from baselines.measuring import timing
 
 # A kernel on which the process ended so often is given up.
@@ -87,7 +89,7 @@ class Session:
         self._log = tempfile.TemporaryFile()
         try:
             self._start()
-            self._exchange('check', selftest.modules())
+            self._exchange('check', checked())
         except (WorkerError, ValueError) as error:
             self.restart()
             raise ValueError(str(error)) from error
@@ -203,6 +205,25 @@ class Session:
             ) from how
         except WorkerError as error:
             raise ValueError(str(error)) from error
+
+
+def checked() -> Dict[str, bytes]:
+    """Returns the arguments of `Worker.check`: serialised HloModuleProtos.
+
+    `kernel` negates a float32 [8, 6], `constrained` does it in a layout that is not
+    row-major, and `tiled` as a loop over four tiles.
+    """
+    module = building.Module('negate')
+    entry = module.computation('entry')
+    x = entry.parameter(building.shape_of('f32', [8, 6]))
+    entry.add('negate', x.shape, [x])
+    kernel = module.finish(entry)
+    found = {
+        'kernel': kernel,
+        'constrained': layouts.constrained(kernel, [1], [((0, 1), (0, 1))]),
+        'tiled': tiling.tile(tiling.Plan(kernel), tiling.Tiles((4, 3), ())).module,
+    }
+    return {name: module.SerializeToString() for name, module in found.items()}
 
 
 def note(path: str, line: dict) -> None:

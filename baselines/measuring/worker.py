@@ -47,15 +47,16 @@ class Worker:
         resource.setrlimit(resource.RLIMIT_DATA, (size, size))
         self._backend = backend_lib.Backend(platform)
 
-    def check(self, plain: bytes, constrained: bytes, kernel: bytes, tiled: bytes):
-        """Tests XLA; see `selftest.modules`.
+    def check(self, kernel: bytes, constrained: bytes, tiled: bytes) -> None:
+        """Tests XLA; see `session.checked`.
 
         Raises:
             ValueError: it ignores layouts, or tiles change a result.
         """
+        plain, moved, loop = map(self._backend.compile, (kernel, constrained, tiled))
         copies = [
-            len(re.findall(r' (?:copy|transpose)\(', self._backend.compile(m).text()))
-            for m in (plain, constrained)
+            len(re.findall(r' (?:copy|transpose)\(', program.text()))
+            for program in (plain, moved)
         ]
         if copies[0] >= copies[1]:
             raise ValueError(
@@ -63,10 +64,7 @@ class Worker:
                 f'{backend_lib.INSTALL}'
             )
         array = np.arange(48, dtype=np.float32).reshape(8, 6)
-        results = []
-        for module in (kernel, tiled):
-            program = self._backend.compile(module)
-            results.append(program.run(program.place([array])))
+        results = [program.run(program.place([array])) for program in (plain, loop)]
         if not same(*results):
             raise ValueError(
                 'the XLA of this jaxlib computes a loop over tiles wrongly; run '

@@ -14,7 +14,6 @@ from baselines.data import collections
 from baselines.data.tile import records
 from baselines.measuring import collection
 from baselines.measuring import programs
-from baselines.measuring import selftest
 from baselines.measuring import session as session_lib
 from baselines.measuring import timing
 from tests.helpers.measured_programs import pointwise
@@ -77,17 +76,16 @@ def test_what_is_wrong_does_not_compile_or_has_another_result(journal):
 
 
 @pytest.mark.parametrize(
-    'field, other, message',
+    'field, message',
     [
-        ('constrained', 'plain', 'ignores LayoutConstraint; run pip install'),
-        ('tiled', 'plain', 'computes a loop over tiles wrongly; run pip install'),
+        ('constrained', 'ignores LayoutConstraint; run pip install'),
+        ('tiled', 'computes a loop over tiles wrongly; run pip install'),
     ],
 )
-def test_a_worker_shows_first_what_xla_can_do(
-    field, other, message, journal, monkeypatch
-):
-    found = selftest.modules()
-    monkeypatch.setattr(selftest, 'modules', lambda: {**found, field: found[other]})
+def test_a_worker_shows_first_what_xla_can_do(field, message, journal, monkeypatch):
+    other = pointwise(8, 6, 'abs').SerializeToString()
+    found = {**session_lib.checked(), field: other}
+    monkeypatch.setattr(session_lib, 'checked', lambda: found)
     with pytest.raises(ValueError, match=f'^the XLA of this jaxlib {message}'):
         with session_lib.Session(journal):
             pass
@@ -121,7 +119,7 @@ def collect(tmp_path, sources='abc', **changes):
 def test_three_kernels_and_four_configurations_of_each(tmp_path):
     report = collect(tmp_path)
     # On a busy machine one may seem over ten times as slow as the default.
-    assert report.kernels == 3
+    assert len(report.records) == 3
     assert report.configs + sum(report.dropped.values()) == 12
     out = tmp_path / 'out'
     found = sorted(out.glob('*/*.npz'))
@@ -147,7 +145,7 @@ def test_three_kernels_and_four_configurations_of_each(tmp_path):
     # What is there is not measured again; what is missing is.
     times = {path: path.stat().st_mtime_ns for path in found}
     found[1].unlink()
-    assert collect(tmp_path, resume=True).kernels == 3
+    assert len(collect(tmp_path, resume=True).records) == 3
     assert list(out.glob(f'*/{found[1].name}'))  # among the noisy ones, perhaps
     assert found[0].stat().st_mtime_ns == times[found[0]]
 
@@ -164,13 +162,13 @@ def test_bad_programs_and_folders_lose_nothing(tmp_path):
 
 @pytest.mark.slow
 def test_ctrl_c_keeps_what_is_done(tmp_path, monkeypatch, capsys):
-    def stop(self, record):
-        report_add(self, record)
+    def stop(*words):
+        measure(*words)
         raise KeyboardInterrupt
 
-    report_add = collection.Report.add
+    measure = collection._measure
     with monkeypatch.context() as patch:
-        patch.setattr(collection.Report, 'add', stop)
+        patch.setattr(collection, '_measure', stop)
         assert collection.run(['a', 'b'], options(tmp_path), load) == 130
     assert '--resume goes on with' in capsys.readouterr().err
     sidecar = json.loads((tmp_path / 'out' / 'measured.json').read_text())
@@ -180,7 +178,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path, monkeypatch, capsys):
         stream.write('\n{"kernel": "b_1')
     assert collection.run(['a', 'b'], options(tmp_path, resume=True), load) == 0
     assert '2 kernels or programs with ' in capsys.readouterr().out
-    assert collect(tmp_path, 'ab', resume=True).kernels == 2
+    assert len(collect(tmp_path, 'ab', resume=True).records) == 2
 
 
 def test_a_worker_that_is_killed_is_replaced(journal):

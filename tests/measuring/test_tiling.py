@@ -151,6 +151,15 @@ def test_iota_select_compare_convert(backend):
     check(backend, build.plan(), [x], np.minimum(x, columns), (4, 3))
 
 
+def test_a_kernel_without_parameters(backend):
+    build = Build()
+    iota = build.add('iota', [6, 8], dimensions=[1])
+    build.add('negate', [6, 8], iota)
+    expected = np.broadcast_to(-np.arange(8, dtype=np.float32), (6, 8))
+    tiled = check(backend, build.plan(), [], expected, (4, 3))
+    assert tiled.input == ()
+
+
 @pytest.mark.parametrize(
     'before, after, output',
     [
