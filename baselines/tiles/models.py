@@ -30,6 +30,7 @@ This file imports nothing but TensorFlow, TF-GNN and its sibling `implicit`: it
 works unchanged inside the published code.
 """
 
+import copy
 import math
 from typing import List, Sequence
 
@@ -106,63 +107,106 @@ def _width(x: tf.Tensor) -> int:
 class _Kernels:
     """What the models read from a GraphTensor, in the shapes they use.
 
-    n nodes in all kernels of the batch, b kernels, c configurations each.
+    n nodes in all kernels of the batch, b kernels, c configurations each.  What is
+    computed of a node has `columns` rows, x is [n * columns, h]: one for the kernel
+    alone, or (`paired`) one for each configuration.
     """
 
     def __init__(self, graph: tfgnn.GraphTensor, num_configs):
-        sizes = graph.node_sets['g'].sizes
-        self.batch = sizes.shape[0]
+        self.batch = graph.node_sets['g'].sizes.shape[0]
         self.num_configs = num_configs
+        self.columns = 1
         self.ops = graph.node_sets['op']['feats']  # [n, f]
         self.configs = graph.node_sets['config']['feats']  # [b * c, k]
         # Membership of nodes in kernels: one-hot rows, float32 [n, b].
-        kernel_of_node = graph.edge_sets['g_op'].adjacency[tfgnn.SOURCE]
-        self.member = tf.one_hot(kernel_of_node, self.batch)
+        self.kernel_of_node = graph.edge_sets['g_op'].adjacency[tfgnn.SOURCE]
+        self.member = tf.one_hot(self.kernel_of_node, self.batch)
+        self.adjacency = implicit.AdjacencyMultiplier(graph, 'feed')
+        self._feed = graph.edge_sets['feed'].adjacency
+
+    def paired(self) -> '_Kernels':
+        """The same with a row for every node and configuration."""
+        pairs = copy.copy(self)
+        pairs.columns = self.num_configs
+        return pairs
 
     def wide(self, x: tf.Tensor) -> tf.Tensor:
-        """[.. * c, h] -> [.., c * h]: one row per node (or kernel)."""
-        return tf.reshape(x, [-1, self.num_configs * _width(x)])
+        """[.. * columns, h] -> [.., columns * h]: one row per node (or kernel)."""
+        return tf.reshape(x, [-1, self.columns * _width(x)])
 
-    @staticmethod
-    def tall(x: tf.Tensor, width: int) -> tf.Tensor:
-        """[.., c * h] -> [.. * c, h]: one row per configuration of it."""
-        return tf.reshape(x, [-1, width])
+    def times(self, matrix: implicit.Multiplier, x: tf.Tensor) -> tf.Tensor:
+        """matrix @ x in every column."""
+        return tf.reshape(matrix @ self.wide(x), [-1, _width(x)])
 
-    def on_nodes(self, of_kernel: tf.Tensor) -> tf.Tensor:
-        """Gives every node its kernel's row: [b, d] -> [n, d]."""
-        return tf.matmul(self.member, of_kernel)
-
-    def add_node_term(self, x: tf.Tensor, of_node: tf.Tensor) -> tf.Tensor:
-        """Adds [n, h] to every configuration of [n, c * h]; [n * c, h]."""
-        width = _width(of_node)
-        x = tf.reshape(x, [-1, self.num_configs, width])
-        return tf.reshape(x + tf.expand_dims(of_node, 1), [-1, width])
+    def on_nodes(self, x: tf.Tensor) -> tf.Tensor:
+        """Gives rows those of their kernel: [b * columns, h] -> [n * columns, h]."""
+        return tf.reshape(tf.matmul(self.member, self.wide(x)), [-1, _width(x)])
 
     def pool(self, x: tf.Tensor, reduction: str = 'sum') -> tf.Tensor:
-        """Sums or averages the nodes of each kernel: [n, d] -> [b, d]."""
-        pooled = tf.matmul(self.member, x, transpose_a=True)
-        if reduction == 'sum':
-            return pooled
-        sizes = tf.reduce_sum(self.member, axis=0)
-        return pooled / tf.expand_dims(sizes, 1)
+        """Sums or averages over nodes: [n * columns, h] -> [b * columns, h]."""
+        pooled = tf.matmul(self.member, self.wide(x), transpose_a=True)
+        if reduction == 'mean':
+            pooled /= tf.expand_dims(tf.reduce_sum(self.member, axis=0), 1)
+        return tf.reshape(pooled, [-1, _width(x)])
+
+    def each_config(self, x: tf.Tensor) -> tf.Tensor:
+        """[.. * c, h] -> [.., c, h]."""
+        return tf.reshape(x, [-1, self.num_configs, _width(x)])
+
+    def add_to_each(self, x: tf.Tensor, of_all: tf.Tensor) -> tf.Tensor:
+        """Adds [.., h] to all configurations of [.. * c, h]."""
+        x = self.each_config(x) + tf.expand_dims(of_all, 1)
+        return tf.reshape(x, [-1, _width(of_all)])
 
     def scores(self, x: tf.Tensor) -> tf.Tensor:
         """[b * c, 1] -> [b, c]."""
         return tf.reshape(x, [self.batch, self.num_configs])
 
+    def means(self) -> List[implicit.Multiplier]:
+        """Averages over the consumers of a node, and over its operands."""
+        a = self.adjacency
+        return [a.normalize_left(), a.transpose().normalize_left()]
 
-def _late_head(
-    head: tf.keras.Sequential, kernels: _Kernels, pooled: tf.Tensor
-) -> tf.Tensor:
-    """`head` of [pooled, configuration features] for every configuration."""
-    widths = [_width(pooled), _width(kernels.configs)]
-    first, (w_pooled, w_configs), rest = _split_first(head, widths)
-    of_config = kernels.wide(tf.matmul(kernels.configs, w_configs))
-    of_kernel = tf.nn.bias_add(tf.matmul(pooled, w_pooled), first.bias)
-    x = kernels.add_node_term(of_config, of_kernel)
-    for layer in rest:
-        x = layer(x)
-    return kernels.scores(x)
+    def symmetric(self, self_loops: bool) -> implicit.Multiplier:
+        """D^-1/2 (A + A') D^-1/2; with self loops, of A + A' + I."""
+        both = self.adjacency + self.adjacency.transpose()
+        return (both.add_eye() if self_loops else both).normalize_symmetric()
+
+    def neighbours(self) -> tfgnn.GraphTensor:
+        """A graph of one node per row, with edges `near` both ways and to itself."""
+        node = tf.range(tf.shape(self.ops)[0])
+        ends = [
+            tf.cast(self._feed[tag], tf.int32) for tag in (tfgnn.SOURCE, tfgnn.TARGET)
+        ]
+        source, target = (
+            tf.reshape(
+                tf.concat(parts, 0)[:, tf.newaxis] * self.columns
+                + tf.range(self.columns),
+                [-1],
+            )
+            for parts in ([*ends, node], [*ends[::-1], node])
+        )
+        rows = tf.size(node) * self.columns
+        return tfgnn.GraphTensor.from_pieces(
+            node_sets={
+                'row': tfgnn.NodeSet.from_fields(sizes=rows[tf.newaxis], features={})
+            },
+            edge_sets={
+                'near': tfgnn.EdgeSet.from_fields(
+                    sizes=tf.shape(source),
+                    features={},
+                    adjacency=tfgnn.Adjacency.from_indices(
+                        source=('row', source), target=('row', target)
+                    ),
+                )
+            },
+        )
+
+
+def _at_least(least: int, **options: int) -> None:
+    for option, value in options.items():
+        if value < least:
+            raise ValueError(f'{option} is at least {least}, not {value}')
 
 
 def _check_reduction(reduction: str) -> str:
@@ -171,7 +215,58 @@ def _check_reduction(reduction: str) -> str:
     return reduction
 
 
-class MLP(tf.keras.Model):
+class _Model(tf.keras.Model):
+    """What all models have in common."""
+
+    joins_early: bool
+
+    def __init__(self, num_configs: int):
+        super().__init__()
+        self._num_configs = num_configs
+
+    def call(self, graph: tfgnn.GraphTensor, training: bool = False):
+        return self.forward(graph, self._num_configs, training)
+
+
+class _Published(_Model):
+    """Features x of nodes, pooled, and a head.
+
+    Joined early, x depend on the configuration: score = MLP(pool(x)); late,
+    score = MLP([pool(x), configuration]).
+    """
+
+    def __init__(
+        self, num_configs: int, num_ops: int, op_embed_dim: int, reduction: str = 'sum'
+    ):
+        super().__init__(num_configs)
+        self._reduction = _check_reduction(reduction)
+        self._op_embedding = _OpEmbedding(num_ops, op_embed_dim)
+
+    def forward(self, graph, num_configs, training: bool = False):
+        embedding = self._op_embedding(graph).node_sets['op']['op_e']
+        kernels = _Kernels(graph, num_configs)
+        if self.joins_early:
+            kernels = kernels.paired()
+        x = self._nodes(kernels, embedding, training)
+        pooled = kernels.pool(x, self._reduction)
+        if self.joins_early:
+            return kernels.scores(self._head(pooled))
+        # The head of [pooled, configuration features] for every configuration.
+        widths = [_width(pooled), _width(kernels.configs)]
+        first, (w_pooled, w_configs), rest = _split_first(self._head, widths)
+        of_config = tf.matmul(kernels.configs, w_configs)
+        of_kernel = tf.nn.bias_add(tf.matmul(pooled, w_pooled), first.bias)
+        x = kernels.add_to_each(of_config, of_kernel)
+        for layer in rest:
+            x = layer(x)
+        return kernels.scores(x)
+
+    def _nodes(self, kernels: _Kernels, embedding: tf.Tensor, training: bool):
+        """What is pooled, [n * columns, h], given embeddings of opcodes, [n, e]."""
+        raise NotImplementedError
+
+
+class MLP(_Published):
     """No message passing: node features and opcode embeddings are pooled.
 
         score = MLP([pool(features), pool(embeddings), configuration])
@@ -198,30 +293,18 @@ class MLP(tf.keras.Model):
         hidden_dim: int = 64,
         reduction: str = 'sum',
     ):
-        super().__init__()
-        self._num_configs = num_configs
-        self._reduction = _check_reduction(reduction)
-        self._op_embedding = _OpEmbedding(num_ops, op_embed_dim)
+        super().__init__(num_configs, num_ops, op_embed_dim, reduction)
         self._head = _mlp([hidden_dim] * mlp_layers + [1], hidden_activation)
 
-    def call(self, graph: tfgnn.GraphTensor, training: bool = False):
-        return self.forward(graph, self._num_configs, training)
-
-    def forward(self, graph, num_configs, training: bool = False):
-        graph = self._op_embedding(graph)
-        kernels = _Kernels(graph, num_configs)
-        nodes = tf.concat([kernels.ops, graph.node_sets['op']['op_e']], -1)
-        pooled = kernels.pool(nodes, self._reduction)
-        return _late_head(self._head, kernels, pooled)
+    def _nodes(self, kernels, embedding, training):
+        return tf.concat([kernels.ops, embedding], -1)
 
 
-class _SAGE(tf.keras.Model):
+class _SAGE(_Published):
     """GraphSAGE (arXiv 1706.02216) with messages in both directions.
 
     Each layer:  x = l2_normalize(activation([S x, x] W + b)),  S = A + A'
     """
-
-    joins_early: bool
 
     def __init__(
         self,
@@ -233,55 +316,40 @@ class _SAGE(tf.keras.Model):
         hidden_dim: int = 64,
         op_embed_dim: int = 64,
     ):
-        super().__init__()
-        if num_gnns < 1:
-            raise ValueError(f'num_gnns is at least 1, not {num_gnns}')
-        self._num_configs = num_configs
-        self._op_embedding = _OpEmbedding(num_ops, op_embed_dim)
+        super().__init__(num_configs, num_ops, op_embed_dim)
+        _at_least(1, num_gnns=num_gnns)
         self._activation = tf.keras.activations.get(hidden_activation)
         self._gnn_layers = [_dense(hidden_dim) for _ in range(num_gnns)]
         self._head = _mlp([hidden_dim] * final_mlp_layers + [1], hidden_activation)
 
-    def call(self, graph: tfgnn.GraphTensor, training: bool = False):
-        return self.forward(graph, self._num_configs, training)
-
-    def forward(self, graph, num_configs, training: bool = False):
-        graph = self._op_embedding(graph)
-        kernels = _Kernels(graph, num_configs)
-        adjacency = implicit.AdjacencyMultiplier(graph, 'feed')
-        both_ways = adjacency + adjacency.transpose()
-        nodes = [graph.node_sets['op']['op_e'], kernels.ops]
+    def _nodes(self, kernels, embedding, training):
+        both_ways = kernels.adjacency + kernels.adjacency.transpose()
+        first, *others = self._gnn_layers
         if self.joins_early:
-            x = self._first_layer_early(kernels, both_ways, nodes, training)
+            z = self._first_layer_early(kernels, both_ways, embedding)
         else:
-            x = self._layer(
-                self._gnn_layers[0], both_ways, tf.concat(nodes, -1), 1, training
-            )
-        columns = num_configs if self.joins_early else 1
-        for dense in self._gnn_layers[1:]:
-            x = self._layer(dense, both_ways, x, columns, training)
-        width = _width(x)
-        if self.joins_early:
-            pooled = kernels.pool(kernels.wide(x))
-            return kernels.scores(self._head(kernels.tall(pooled, width)))
-        return _late_head(self._head, kernels, kernels.pool(x))
+            x = tf.concat([embedding, kernels.ops], -1)
+            z = self._layer(first, kernels, both_ways, x)
+        x = self._squash(z, training)
+        for dense in others:
+            x = self._squash(self._layer(dense, kernels, both_ways, x), training)
+        return x
 
-    def _layer(self, dense, both_ways, x, columns, training):
-        """One layer on x: [n * columns, h]."""
+    def _layer(self, dense, kernels, both_ways, x):
+        """One layer on x: [n * columns, h], before its activation."""
         width = _width(x)
-        y = both_ways @ tf.reshape(x, [-1, columns * width])
-        y = tf.reshape(y, [-1, width])
+        y = kernels.times(both_ways, x)
         w_neighbours, w_self = _split_kernel(dense, [width, width])
         z = tf.nn.bias_add(tf.matmul(x, w_self), dense.bias)
-        return self._squash(tf.matmul(y, w_neighbours) + z, training)
+        return tf.matmul(y, w_neighbours) + z
 
-    def _first_layer_early(self, kernels, both_ways, nodes, training):
+    def _first_layer_early(self, kernels, both_ways, embedding):
         """The first layer on [embedding, configuration, features].
 
         All neighbours of a node have its kernel's configuration q, so for the
         columns of q the sum over neighbours is degree * q.
         """
-        embedding, features = nodes
+        features = kernels.ops
         w = [_width(embedding), _width(kernels.configs), _width(features)]
         dense = self._gnn_layers[0]
         y_e, y_q, y_f, x_e, x_q, x_f = _split_kernel(dense, w + w)
@@ -295,14 +363,10 @@ class _SAGE(tf.keras.Model):
         # [n, 2b] @ [2b, c h] = degree * (q y_q) + q x_q on every node.
         spread = tf.concat([degree * kernels.member, kernels.member], -1)
         of_config = tf.concat(
-            [
-                kernels.wide(tf.matmul(kernels.configs, y_q)),
-                kernels.wide(tf.matmul(kernels.configs, x_q)),
-            ],
-            0,
+            [kernels.wide(tf.matmul(kernels.configs, part)) for part in (y_q, x_q)], 0
         )
-        z = kernels.add_node_term(tf.matmul(spread, of_config), of_node)
-        return self._squash(z, training)
+        x = tf.reshape(tf.matmul(spread, of_config), [-1, _width(of_node)])
+        return kernels.add_to_each(x, of_node)
 
     def _squash(self, z, training):
         z = self._activation(z)
@@ -342,15 +406,13 @@ class EarlyJoinSAGE(_SAGE):
     joins_early = True
 
 
-class _ResGCN(tf.keras.Model):
+class _ResGCN(_Published):
     """Residual GCN on M = D^-1 (A + I), D its row sums, after an input MLP.
 
     Each layer, with y = activation(x) and MLPs f, g, h:
         undirected:  x = x + f(M y + M' y + y)
         directed:    x = x + f(M y) + g(M' y) + h(y)
     """
-
-    joins_early: bool
 
     def __init__(
         self,
@@ -364,11 +426,8 @@ class _ResGCN(tf.keras.Model):
         directed: bool = False,
         reduction: str = 'sum',
     ):
-        super().__init__()
-        self._num_configs = num_configs
+        super().__init__(num_configs, num_ops, op_embed_dim, reduction)
         self._directed = directed
-        self._reduction = _check_reduction(reduction)
-        self._op_embedding = _OpEmbedding(num_ops, op_embed_dim)
         self._activation = tf.keras.activations.get(hidden_activation)
         dims = [hidden_dim] * mlp_layers
         # Before the input MLP: the published order of variables.
@@ -379,36 +438,21 @@ class _ResGCN(tf.keras.Model):
         self._input_mlp = _mlp([hidden_dim] * 2, hidden_activation)
         self._head = _mlp([hidden_dim, 1], hidden_activation)
 
-    def call(self, graph: tfgnn.GraphTensor, training: bool = False):
-        return self.forward(graph, self._num_configs, training)
-
-    def forward(self, graph, num_configs, training: bool = False):
-        graph = self._op_embedding(graph)
-        kernels = _Kernels(graph, num_configs)
-        embedding = graph.node_sets['op']['op_e']
+    def _nodes(self, kernels, embedding, training):
         if self.joins_early:
             x = self._input_early(kernels, embedding)
         else:
             x = self._input_mlp(tf.concat([embedding, kernels.ops], -1))
-        columns = num_configs if self.joins_early else 1
-        multipliers = self._multipliers(graph, kernels)
+        multipliers = self._multipliers(kernels)
         for mlps in self._gnn_layers:
             y = self._activation(x)
-            wide = tf.reshape(y, [-1, columns * _width(y)])
             for mlp, multiplier in zip(mlps, multipliers):
-                z = wide if multiplier is None else multiplier @ wide
-                x = x + mlp(tf.reshape(z, [-1, _width(y)]))
-        x = self._activation(x)
-        width = _width(x)
-        if self.joins_early:
-            pooled = kernels.pool(kernels.wide(x), self._reduction)
-            return kernels.scores(self._head(kernels.tall(pooled, width)))
-        pooled = kernels.pool(x, self._reduction)
-        return _late_head(self._head, kernels, pooled)
+                x = x + mlp(y if multiplier is None else kernels.times(multiplier, y))
+        return self._activation(x)
 
-    def _multipliers(self, graph, kernels):
+    def _multipliers(self, kernels):
         """One multiplier for each MLP of a layer; None is the identity."""
-        adjacency = implicit.AdjacencyMultiplier(graph, 'feed').add_eye()
+        adjacency = kernels.adjacency.add_eye()
         row_sums = adjacency @ tf.ones_like(kernels.ops[:, :1])
         scale = implicit.DiagMatrix(1.0 / row_sums[:, 0])
         m = implicit.Product(scale, adjacency)
@@ -424,8 +468,8 @@ class _ResGCN(tf.keras.Model):
         of_node = tf.nn.bias_add(
             tf.matmul(embedding, w_e) + tf.matmul(kernels.ops, w_f), first.bias
         )
-        of_config = kernels.wide(tf.matmul(kernels.configs, w_q))
-        x = kernels.add_node_term(kernels.on_nodes(of_config), of_node)
+        of_config = kernels.on_nodes(tf.matmul(kernels.configs, w_q))
+        x = kernels.add_to_each(of_config, of_node)
         for layer in rest:
             x = layer(x)
         return x
@@ -506,73 +550,6 @@ class _LayerNorm(tf.keras.layers.Layer):
         return x * (tf.math.rsqrt(variance + 1e-5) * self.gain) + self.bias
 
 
-class _Pairs:
-    """A batch's graphs with `columns` rows for every node: x is [n * columns, h].
-
-    One column is the kernel alone; otherwise there is one per configuration.
-    """
-
-    def __init__(self, graph: tfgnn.GraphTensor, kernels: _Kernels, columns):
-        self.kernels = kernels
-        self.columns = columns
-        self._graph = graph
-        self._adjacency = implicit.AdjacencyMultiplier(graph, 'feed')
-
-    def times(self, matrix: implicit.Multiplier, x: tf.Tensor) -> tf.Tensor:
-        """matrix @ x in every column."""
-        wide = tf.reshape(x, [-1, self.columns * _width(x)])
-        return tf.reshape(matrix @ wide, [-1, _width(x)])
-
-    def means(self) -> List[implicit.Multiplier]:
-        """Averages over the consumers of a node, and over its operands."""
-        a = self._adjacency
-        return [a.normalize_left(), a.transpose().normalize_left()]
-
-    def symmetric(self, self_loops: bool) -> implicit.Multiplier:
-        """D^-1/2 (A + A') D^-1/2; with self loops, of A + A' + I."""
-        both = self._adjacency + self._adjacency.transpose()
-        return (both.add_eye() if self_loops else both).normalize_symmetric()
-
-    def neighbours(self) -> tfgnn.GraphTensor:
-        """A graph of one node per row, with edges `near` both ways and to itself."""
-        feed = self._graph.edge_sets['feed'].adjacency
-        node = tf.range(tf.shape(self.kernels.ops)[0])
-        ends = [tf.cast(feed[tag], tf.int32) for tag in (tfgnn.SOURCE, tfgnn.TARGET)]
-        source, target = (
-            tf.reshape(
-                tf.concat(parts, 0)[:, tf.newaxis] * self.columns
-                + tf.range(self.columns),
-                [-1],
-            )
-            for parts in ([*ends, node], [*ends[::-1], node])
-        )
-        rows = tf.size(node) * self.columns
-        return tfgnn.GraphTensor.from_pieces(
-            node_sets={
-                'row': tfgnn.NodeSet.from_fields(sizes=rows[tf.newaxis], features={})
-            },
-            edge_sets={
-                'near': tfgnn.EdgeSet.from_fields(
-                    sizes=tf.shape(source),
-                    features={},
-                    adjacency=tfgnn.Adjacency.from_indices(
-                        source=('row', source), target=('row', target)
-                    ),
-                )
-            },
-        )
-
-    def of_graph(self, x: tf.Tensor) -> tf.Tensor:
-        """Means over the nodes of a kernel: [n * columns, h] -> [b * columns, h]."""
-        wide = tf.reshape(x, [-1, self.columns * _width(x)])
-        return tf.reshape(self.kernels.pool(wide, 'mean'), [-1, _width(x)])
-
-    def on_rows(self, x: tf.Tensor) -> tf.Tensor:
-        """Gives rows what `of_graph` returned for their kernel and column."""
-        wide = tf.reshape(x, [-1, self.columns * _width(x)])
-        return tf.reshape(self.kernels.on_nodes(wide), [-1, _width(x)])
-
-
 class _Messages(tf.keras.layers.Layer):
     """Directed GraphSAGE: x W + mean(consumers) W' + mean(operands) W'' + b."""
 
@@ -582,10 +559,10 @@ class _Messages(tf.keras.layers.Layer):
         self._self = tf.keras.layers.Dense(dim)
         self._others = [tf.keras.layers.Dense(dim, use_bias=False) for _ in range(2)]
 
-    def call(self, x: tf.Tensor, pairs: _Pairs):
+    def call(self, x: tf.Tensor, kernels: _Kernels):
         y = self._self(x)
-        for mean, dense in zip(pairs.means(), self._others):
-            y += dense(pairs.times(mean, x))
+        for mean, dense in zip(kernels.means(), self._others):
+            y += dense(kernels.times(mean, x))
         return y
 
 
@@ -596,8 +573,8 @@ class _Convolution(tf.keras.layers.Layer):
         super().__init__(**options)
         self._dense = tf.keras.layers.Dense(dim)
 
-    def call(self, x: tf.Tensor, pairs: _Pairs):
-        return self._dense(pairs.times(pairs.symmetric(self_loops=True), x))
+    def call(self, x: tf.Tensor, kernels: _Kernels):
+        return self._dense(kernels.times(kernels.symmetric(self_loops=True), x))
 
 
 class _Chebyshev(_Messages):
@@ -615,12 +592,12 @@ class _Chebyshev(_Messages):
             tf.keras.layers.Dense(dim, use_bias=False) for _ in range(order)
         ]
 
-    def call(self, x: tf.Tensor, pairs: _Pairs):
-        y = super().call(x, pairs)
-        matrix = pairs.symmetric(self_loops=False)
+    def call(self, x: tf.Tensor, kernels: _Kernels):
+        y = super().call(x, kernels)
+        matrix = kernels.symmetric(self_loops=False)
         before, last = None, x
         for dense in self._filters:
-            product = -pairs.times(matrix, last)
+            product = -kernels.times(matrix, last)
             before, last = last, (product if before is None else 2.0 * product - before)
             y += dense(last)
         return y
@@ -642,8 +619,8 @@ class _Attention(tf.keras.layers.Layer):
         self._ends = [tf.keras.layers.Dense(heads, use_bias=False) for _ in range(2)]
         self._self = tf.keras.layers.Dense(dim)
 
-    def call(self, x: tf.Tensor, pairs: _Pairs):
-        graph = pairs.neighbours()
+    def call(self, x: tf.Tensor, kernels: _Kernels):
+        graph = kernels.neighbours()
 
         def on_edges(tag, value):
             return tfgnn.broadcast_node_to_edges(
@@ -682,8 +659,8 @@ class _GATv2(tf.keras.layers.Layer):
         )
         self._self = tf.keras.layers.Dense(dim)
 
-    def call(self, x: tf.Tensor, pairs: _Pairs):
-        graph = pairs.neighbours().replace_features(
+    def call(self, x: tf.Tensor, kernels: _Kernels):
+        graph = kernels.neighbours().replace_features(
             node_sets={'row': {tfgnn.HIDDEN_STATE: x}}
         )
         return self._self(x) + self._convolution(graph, edge_set_name='near')
@@ -704,9 +681,9 @@ class _GatedMessages(_Messages):
             ]
         )
 
-    def call(self, x: tf.Tensor, pairs: _Pairs):
-        y = super().call(x, pairs)
-        return y * pairs.on_rows(self._gate(pairs.of_graph(y)))
+    def call(self, x: tf.Tensor, kernels: _Kernels):
+        y = super().call(x, kernels)
+        return y * kernels.on_nodes(self._gate(kernels.pool(y, 'mean')))
 
 
 class _AcrossConfigs(tf.keras.layers.Layer):
@@ -718,7 +695,7 @@ class _AcrossConfigs(tf.keras.layers.Layer):
     place of the Kaggle competition).
     """
 
-    def __init__(self, dim: int, activation: str, **options):
+    def __init__(self, dim: int, activation, **options):
         super().__init__(**options)
         self._norm = _LayerNorm()
         self._compare = tf.keras.layers.Dense(dim, activation)
@@ -736,7 +713,60 @@ class _AcrossConfigs(tf.keras.layers.Layer):
         return x + self._compare(tf.concat([z, z * weights], -1))
 
 
-class _NodesFirst(tf.keras.Model):
+class _Residual(_Model):
+    """Residual layers of messages between nodes, features also as logarithms.
+
+        n = W [features, embedding],  n = n + f(norm(n))      for each layer
+
+    f is activation(messages).
+
+    Raises:
+        ValueError: an option is out of range.
+    """
+
+    def __init__(
+        self,
+        num_configs: int,
+        num_ops: int,
+        hidden_dim: int = 64,
+        op_embed_dim: int = 32,
+        hidden_activation: str = 'leaky_relu',
+        log_scales: Sequence[float] = (1e-3, 1e-6),
+        dropout: float = 0.0,
+    ):
+        super().__init__(num_configs)
+        _at_least(1, hidden_dim=hidden_dim)
+        if not 0 <= dropout < 1:
+            raise ValueError(f'dropout is from 0 to below 1, not {dropout}')
+        if not all(scale > 0 for scale in log_scales):
+            raise ValueError(f'log_scales are above 0, not {list(log_scales)}')
+        self._log_scales = tuple(float(scale) for scale in log_scales)
+        self._dropout = dropout
+        self._width = hidden_dim
+        self._activation = tf.keras.activations.get(hidden_activation)
+        self._op_embedding = tf.keras.layers.Embedding(num_ops, op_embed_dim)
+        self._input = tf.keras.layers.Dense(hidden_dim)
+
+    def _known(self, graph, kernels: _Kernels) -> List[tf.Tensor]:
+        """What is known of nodes: features, and their embedded opcodes."""
+        ops = graph.node_sets['op']
+        return [
+            _log_features(kernels.ops, self._log_scales),
+            self._op_embedding(tf.cast(ops['op'], tf.int32)),
+        ]
+
+    def _encode(self, layers, x, kernels: _Kernels, training):
+        for norm, messages in layers:
+            y = self._activation(messages(norm(x), kernels))
+            x += self._dropped(y, training)
+        return x
+
+    def _dropped(self, x, training):
+        """Leaves values out in a training step."""
+        return tf.nn.dropout(x, self._dropout) if training and self._dropout else x
+
+
+class _NodesFirst(_Residual):
     """Node encoder, join, pair encoder, head.
 
         n = W [features, embedding],  n = n + f(norm(n))      node_gnns times
@@ -747,9 +777,6 @@ class _NodesFirst(tf.keras.Model):
     q are the configuration's features, f is activation(messages); what sets the
     classes apart is how messages are made.  The product lets a size in q meet
     its size in n.  Only what comes after the join costs something per pair.
-
-    Raises:
-        ValueError: an option is out of range.
     """
 
     joins_early = True
@@ -761,79 +788,42 @@ class _NodesFirst(tf.keras.Model):
         num_ops: int,
         num_gnns: int = 0,
         node_gnns: int = 2,
-        hidden_dim: int = 64,
-        op_embed_dim: int = 32,
-        hidden_activation: str = 'leaky_relu',
-        log_scales: Sequence[float] = (1e-3, 1e-6),
         digits: int = 0,
         norm: str = 'layer',
-        dropout: float = 0.0,
         reduction: str = 'sum',
+        **options,
     ):
-        super().__init__()
-        for option, value, least in (
-            ('num_gnns', num_gnns, 0),
-            ('node_gnns', node_gnns, 0),
-            ('hidden_dim', hidden_dim, 1),
-            ('digits', digits, 0),
-        ):
-            if value < least:
-                raise ValueError(f'{option} is at least {least}, not {value}')
+        super().__init__(num_configs, num_ops, **options)
+        _at_least(0, num_gnns=num_gnns, node_gnns=node_gnns, digits=digits)
         if norm not in ('layer', 'none'):
             raise ValueError(f"norm is 'layer' or 'none', not {norm!r}")
-        if not 0 <= dropout < 1:
-            raise ValueError(f'dropout is from 0 to below 1, not {dropout}')
-        if not all(scale > 0 for scale in log_scales):
-            raise ValueError(f'log_scales are above 0, not {list(log_scales)}')
-        self._num_configs = num_configs
-        self._width = hidden_dim
-        self._log_scales = tuple(float(scale) for scale in log_scales)
         self._digits = digits
-        self._dropout = dropout
         self._reduction = _check_reduction(reduction)
-        self._activation = tf.keras.activations.get(hidden_activation)
-        dense = tf.keras.layers.Dense
-        self._op_embedding = tf.keras.layers.Embedding(num_ops, op_embed_dim)
-        self._input = dense(hidden_dim)
-        self._of_config = dense(hidden_dim, use_bias=False)
-        self._node_gate = dense(hidden_dim)
-        self._config_gate = dense(hidden_dim, use_bias=False)
+        dense, width = tf.keras.layers.Dense, self._width
+        self._of_config = dense(width, use_bias=False)
+        self._node_gate = dense(width)
+        self._config_gate = dense(width, use_bias=False)
         make_norm = _LayerNorm if norm == 'layer' else tf.keras.layers.Layer
         self._node_layers = [(make_norm(), self._messages()) for _ in range(node_gnns)]
         self._pair_layers = [(make_norm(), self._messages()) for _ in range(num_gnns)]
-        self._head = tf.keras.Sequential(
-            [
-                dense(hidden_dim, hidden_activation),
-                dense(hidden_dim, hidden_activation),
-                dense(1),
-            ]
-        )
+        layers = [dense(width, self._activation) for _ in range(2)]
+        self._head = tf.keras.Sequential([*layers, dense(1)])
 
     def _messages(self) -> tf.keras.layers.Layer:
-        """Makes the layer (x, pairs) -> messages."""
+        """Makes the layer (x, kernels) -> messages."""
         return _Messages(self._width)
-
-    def call(self, graph: tfgnn.GraphTensor, training: bool = False):
-        return self.forward(graph, self._num_configs, training)
 
     def forward(self, graph, num_configs, training: bool = False):
         kernels = _Kernels(graph, num_configs)
-        ops = graph.node_sets['op']
-        nodes = [
-            _log_features(kernels.ops, self._log_scales),
-            self._op_embedding(tf.cast(ops['op'], tf.int32)),
-        ]
+        pairs = kernels.paired()
+        nodes = self._known(graph, kernels)
         if self._digits:
             nodes.append(_digits(kernels.ops, self._digits))
         x = self._input(tf.concat(nodes, -1))
-        x = self._encode(self._node_layers, x, _Pairs(graph, kernels, 1), training)
-        configs = _log_features(kernels.configs, self._log_scales)
-        x = self._join(kernels, x, configs)
-        x = self._encode(
-            self._pair_layers, x, _Pairs(graph, kernels, num_configs), training
-        )
-        pooled = kernels.pool(kernels.wide(x), self._reduction)
-        scores = self._head(self._compared(kernels.tall(pooled, self._width), kernels))
+        x = self._encode(self._node_layers, x, kernels, training)
+        x = self._join(pairs, x)
+        x = self._encode(self._pair_layers, x, pairs, training)
+        scores = self._head(self._compared(pairs.pool(x, self._reduction), kernels))
         return kernels.scores(self._corrected(scores, kernels))
 
     def _compared(self, pooled: tf.Tensor, kernels: _Kernels) -> tf.Tensor:
@@ -846,23 +836,13 @@ class _NodesFirst(tf.keras.Model):
         del kernels
         return scores
 
-    def _join(self, kernels: _Kernels, nodes: tf.Tensor, configs: tf.Tensor):
-        def on_nodes(of_config):
-            wide = kernels.on_nodes(kernels.wide(of_config))
-            return tf.reshape(wide, [-1, kernels.num_configs, self._width])
-
-        x = on_nodes(self._of_config(configs)) + tf.expand_dims(nodes, 1)
+    def _join(self, pairs: _Kernels, nodes: tf.Tensor) -> tf.Tensor:
+        configs = _log_features(pairs.configs, self._log_scales)
+        of_config = pairs.on_nodes(self._of_config(configs))
+        x = pairs.each_config(of_config) + tf.expand_dims(nodes, 1)
         gates = tf.expand_dims(self._node_gate(nodes), 1)
-        x += on_nodes(self._config_gate(configs)) * gates
+        x += pairs.each_config(pairs.on_nodes(self._config_gate(configs))) * gates
         return tf.reshape(self._activation(x), [-1, self._width])
-
-    def _encode(self, layers, x, pairs: _Pairs, training):
-        for norm, messages in layers:
-            y = self._activation(messages(norm(x), pairs))
-            if training and self._dropout:
-                y = tf.nn.dropout(y, self._dropout)
-            x += y
-        return x
 
 
 class ResSAGE(_NodesFirst):
@@ -907,8 +887,7 @@ class ChebSAGE(_NodesFirst):
     """
 
     def __init__(self, num_configs: int, num_ops: int, order: int = 2, **options):
-        if order < 1:
-            raise ValueError(f'order is at least 1, not {order}')
+        _at_least(1, order=order)
         self._order = order
         super().__init__(num_configs, num_ops, **options)
 
@@ -962,16 +941,13 @@ class ConfigAttentionSAGE(_NodesFirst):
 
     def __init__(self, num_configs: int, num_ops: int, **options):
         super().__init__(num_configs, num_ops, **options)
-        self._across = _AcrossConfigs(
-            self._width, options.get('hidden_activation', 'leaky_relu')
-        )
+        self._across = _AcrossConfigs(self._width, self._activation)
 
     def _messages(self):
         return _GatedMessages(self._width)
 
     def _compared(self, pooled, kernels):
-        lists = [kernels.batch, kernels.num_configs, self._width]
-        compared = self._across(tf.reshape(pooled, lists))
+        compared = self._across(kernels.each_config(pooled))
         return tf.reshape(compared, [-1, self._width])
 
 
@@ -1011,7 +987,7 @@ def _ramps(x: tf.Tensor, count: int) -> tf.Tensor:
     return tf.reshape(filled, [tf.shape(x)[0], count * width])
 
 
-class LateJoinResSAGE(tf.keras.Model):
+class LateJoinResSAGE(_Residual):
     """Residual, directed GraphSAGE on the kernel; a residual head compares tiles.
 
         n = W [features, embedding],  n = n + f(norm(n))      node_gnns times
@@ -1051,53 +1027,29 @@ class LateJoinResSAGE(tf.keras.Model):
         num_configs: int,
         num_ops: int,
         node_gnns: int = 2,
-        hidden_dim: int = 64,
-        op_embed_dim: int = 32,
         head_dim: int = 128,
         head_blocks: int = 2,
         bins: int = 8,
-        log_scales: Sequence[float] = (1e-3, 1e-6),
-        hidden_activation: str = 'leaky_relu',
-        dropout: float = 0.0,
+        **options,
     ):
-        super().__init__()
-        for option, value, least in (
-            ('node_gnns', node_gnns, 0),
-            ('hidden_dim', hidden_dim, 1),
-            ('head_dim', head_dim, 1),
-            ('head_blocks', head_blocks, 0),
-            ('bins', bins, 0),
-        ):
-            if value < least:
-                raise ValueError(f'{option} is at least {least}, not {value}')
-        if not 0 <= dropout < 1:
-            raise ValueError(f'dropout is from 0 to below 1, not {dropout}')
-        if not all(scale > 0 for scale in log_scales):
-            raise ValueError(f'log_scales are above 0, not {list(log_scales)}')
-        self._num_configs = num_configs
-        self._width = head_dim
+        super().__init__(num_configs, num_ops, **options)
+        _at_least(0, node_gnns=node_gnns, head_blocks=head_blocks, bins=bins)
+        _at_least(1, head_dim=head_dim)
+        self._head_width = head_dim
         self._bins = bins
-        self._log_scales = tuple(float(scale) for scale in log_scales)
-        self._dropout = dropout
-        self._activation = tf.keras.activations.get(hidden_activation)
-        dense = tf.keras.layers.Dense
-        self._op_embedding = tf.keras.layers.Embedding(num_ops, op_embed_dim)
-        self._input = dense(hidden_dim)
+        dense, activation = tf.keras.layers.Dense, self._activation
         self._node_layers = [
-            (_LayerNorm(), _Messages(hidden_dim)) for _ in range(node_gnns)
+            (_LayerNorm(), _Messages(self._width)) for _ in range(node_gnns)
         ]
         self._of_kernel = dense(head_dim)
         self._kernel_gate = dense(head_dim)
         self._of_config = dense(head_dim, use_bias=False)
         self._config_gate = dense(head_dim, use_bias=False)
         self._blocks = [
-            (_LayerNorm(), dense(head_dim, hidden_activation), dense(head_dim))
+            (_LayerNorm(), dense(head_dim, activation), dense(head_dim))
             for _ in range(head_blocks)
         ]
         self._score = dense(1)
-
-    def call(self, graph: tfgnn.GraphTensor, training: bool = False):
-        return self.forward(graph, self._num_configs, training)
 
     def forward(self, graph, num_configs, training: bool = False):
         kernels = _Kernels(graph, num_configs)
@@ -1105,9 +1057,7 @@ class LateJoinResSAGE(tf.keras.Model):
         x = self._joined(kernels, z, training)
         for norm, first, second in self._blocks:
             y = first(norm(self._activation(x)))
-            if training and self._dropout:
-                y = tf.nn.dropout(y, self._dropout)
-            x += second(y)
+            x += second(self._dropped(y, training))
         return kernels.scores(self._score(self._activation(x)))
 
     def _joined(self, kernels: _Kernels, z: tf.Tensor, training: bool) -> tf.Tensor:
@@ -1115,19 +1065,19 @@ class LateJoinResSAGE(tf.keras.Model):
         configs = kernels.configs
         if not training and kernels.batch == 1 and self._of_config.built:
             return self._joined_to_one(configs, z)
-        shape = [kernels.batch, -1, self._width]
+        shape = [kernels.batch, -1, self._head_width]
         x = self._of_config(self._encoded(configs))
         gate = tf.expand_dims(self._kernel_gate(z), 1)
         joined = tf.reshape(x, shape) + tf.expand_dims(self._of_kernel(z), 1)
         joined += tf.reshape(self._config_gate(x), shape) * gate
-        return tf.reshape(joined, [-1, self._width])
+        return tf.reshape(joined, [-1, self._head_width])
 
     def _joined_to_one(self, configs: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
         """The same for one kernel, with one product, of the columns that vary.
 
         Q q + (V Q q) * u = (Q + diag(u) V Q) q, for u = U z.
         """
-        columns, width = configs.shape[-1], self._width
+        columns, width = configs.shape[-1], self._head_width
         varies = tf.where(tf.reduce_any(configs != configs[:1], 0))[:, 0]
         # Rows of Q come kind by kind of column, and then bin by bin of each.
         rows, of_bins = tf.split(self._of_config.kernel, [-1, columns * self._bins])
@@ -1149,14 +1099,7 @@ class LateJoinResSAGE(tf.keras.Model):
 
     def _kernel(self, graph, kernels: _Kernels) -> tf.Tensor:
         """What the nodes say of each kernel: [b, 2 * hidden_dim]."""
-        ops = graph.node_sets['op']
-        embedded = self._op_embedding(tf.cast(ops['op'], tf.int32))
-        x = _log_features(kernels.ops, self._log_scales)
-        x = self._input(tf.concat([x, embedded], -1))
-        pairs = _Pairs(graph, kernels, 1)
-        for norm, messages in self._node_layers:
-            x += self._activation(messages(norm(x), pairs))
-        x = self._activation(x)
-        of_node = graph.edge_sets['g_op'].adjacency[tfgnn.SOURCE]
-        largest = tf.math.unsorted_segment_max(x, of_node, kernels.batch)
+        x = self._input(tf.concat(self._known(graph, kernels), -1))
+        x = self._activation(self._encode(self._node_layers, x, kernels, False))
+        largest = tf.math.unsorted_segment_max(x, kernels.kernel_of_node, kernels.batch)
         return tf.concat([kernels.pool(x, 'mean'), largest], -1)
