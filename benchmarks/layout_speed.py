@@ -151,7 +151,7 @@ def time_steps(rng, args, programs, mode, keep_nodes):
 
     batch, configs, steps = len(programs), 16, 3
     graphs = graphs_lib.LayoutGraphs(programs)
-    choices = [segments.equal_segments(p.num_nodes, keep_nodes) for p in programs]
+    choices = [segments.split_segments([0, p.num_nodes], keep_nodes) for p in programs]
     numbers = np.tile(np.arange(batch), (steps, 1))
 
     def draw():

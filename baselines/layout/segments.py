@@ -5,33 +5,15 @@ from typing import Sequence
 import numpy as np
 
 
-def equal_segments(num_nodes: int, keep_nodes: int) -> np.ndarray:
-    """Cuts a program every `keep_nodes` nodes, as published.
-
-    Args:
-        num_nodes: of the program, at least 1.
-        keep_nodes: most nodes in a segment; negative for no limit.
-
-    Returns:
-        int64 [segments, 2], first node and end of each.
-
-    Example:
-        equal_segments(10, 4)    # [[0, 4], [4, 8], [8, 10]]
-    """
-    if keep_nodes < 0:
-        return np.array([[0, num_nodes]])
-    first = np.arange(0, num_nodes, keep_nodes)
-    return np.stack([first, np.minimum(first + keep_nodes, num_nodes)], 1)
-
-
 def split_segments(node_splits: np.ndarray, keep_nodes: int) -> np.ndarray:
     """Cuts a program at its own splits, between its computations.
 
     Neighbouring parts are joined while they have `keep_nodes` nodes together
-    at most; a part that has more is cut as in `equal_segments`.
+    at most; a part that has more is cut every `keep_nodes` nodes, as a whole
+    program, with no splits but its ends, is in the published code.
 
     Args:
-        node_splits: int [s], ascending from 0 to the number of nodes.
+        node_splits: int [s], ascending from 0 to the number of nodes, at least 1.
         keep_nodes: most nodes in a segment; negative for no limit.
 
     Returns:
@@ -39,6 +21,7 @@ def split_segments(node_splits: np.ndarray, keep_nodes: int) -> np.ndarray:
 
     Example:
         split_segments([0, 2, 4, 13], 4)   # [[0, 4], [4, 8], [8, 12], [12, 13]]
+        split_segments([0, 10], 4)         # [[0, 4], [4, 8], [8, 10]]
     """
     splits = np.unique(np.asarray(node_splits).reshape(-1))
     if keep_nodes < 0 or len(splits) < 2:

@@ -129,10 +129,9 @@ class Training(Layouts, training.Training):
         config, store = self.config, self.stores['train']
         if config.segments == 'splits':
             splits = [store.part('node_splits', n) for n in self.chosen]
-            cuts = [segments_lib.split_segments(s, config.keep_nodes) for s in splits]
         else:
-            sizes = np.diff(store.node_offsets)[self.chosen]
-            cuts = [segments_lib.equal_segments(s, config.keep_nodes) for s in sizes]
+            splits = [(0, n) for n in np.diff(store.node_offsets)[self.chosen]]
+        cuts = [segments_lib.split_segments(s, config.keep_nodes) for s in splits]
         return dict(zip(self.chosen, cuts))
 
     def chunks(self, rng, batches) -> Iterator[loop.Chunk]:

@@ -192,13 +192,13 @@ def test_file_works_in_the_published_tree(tmp_path, monkeypatch):
     assert theirs.ResModel(3, 10).num_gnns == 2
 
 
-def test_equal_segments_are_the_published_ones():
+def test_segments_without_splits_are_the_published_ones():
     np.testing.assert_array_equal(
-        segments.equal_segments(10, 4), [[0, 4], [4, 8], [8, 10]]
+        segments.split_segments([0, 10], 4), [[0, 4], [4, 8], [8, 10]]
     )
-    np.testing.assert_array_equal(segments.equal_segments(8, 4), [[0, 4], [4, 8]])
-    np.testing.assert_array_equal(segments.equal_segments(3, 5000), [[0, 3]])
-    np.testing.assert_array_equal(segments.equal_segments(10, -1), [[0, 10]])
+    np.testing.assert_array_equal(segments.split_segments([0, 8], 4), [[0, 4], [4, 8]])
+    np.testing.assert_array_equal(segments.split_segments([0, 3], 5000), [[0, 3]])
+    np.testing.assert_array_equal(segments.split_segments([0, 10], -1), [[0, 10]])
 
 
 def test_split_segments_end_at_splits_where_they_can():
@@ -211,7 +211,7 @@ def test_split_segments_end_at_splits_where_they_can():
 
 
 def test_segments_are_drawn_evenly_and_repeatably():
-    choices = [segments.equal_segments(10, 4), segments.equal_segments(5, 5)]
+    choices = [segments.split_segments([0, 10], 4), segments.split_segments([0, 5], 5)]
     rng = np.random.default_rng(0)
     drawn = np.array([segments.draw_segments(rng, choices) for _ in range(900)])
     np.testing.assert_array_equal(drawn[:, 1], [[0, 5]] * 900)

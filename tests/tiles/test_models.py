@@ -27,7 +27,7 @@ def _pairs():
         np.random.default_rng(0), _NODES, _COLUMNS, _EDGES
     )
     graph = tile_graphs.by_hand([kernel])
-    return models._Pairs(graph, models._Kernels(graph, _COLUMNS), _COLUMNS)
+    return models._Kernels(graph, _COLUMNS).paired()
 
 
 @pytest.fixture(scope='module', name='x')
