@@ -4,8 +4,8 @@ import collections
 import gc
 import os
 import signal
+import sys
 
-import hypothesis
 import pytest
 
 import baselines  # noqa: F401  chooses Keras before a test imports TensorFlow
@@ -16,20 +16,27 @@ os.environ.setdefault('TF_NUM_INTRAOP_THREADS', '1')
 os.environ.setdefault('TF_NUM_INTEROP_THREADS', '1')
 os.environ.pop('TPUGRAPHS_DEBUG', None)  # it shows tracebacks, not messages
 
+# Where no bytecode may be kept, each worker, and each process that a test starts,
+# would compile everything anew.
+os.environ.pop('PYTHONDONTWRITEBYTECODE', None)
+sys.dont_write_bytecode = False
+
 # A shell starts what it puts in the background with Ctrl-C ignored, and what tests
 # start would inherit that.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# How long an example takes says more about the machine than about the code.
-hypothesis.settings.register_profile('house', deadline=None, max_examples=50)
-hypothesis.settings.register_profile('fast', deadline=None, max_examples=20)
-
 
 def pytest_configure(config):
     """Fewer examples where only the fast tests are asked for."""
+    import hypothesis  # with bytecode; pytest rewrites its asserts, too
+
     fast = config.getoption('markexpr') == 'not slow'
-    hypothesis.settings.load_profile('fast' if fast else 'house')
+    # How long an example takes says more about the machine than about the code.
+    hypothesis.settings.register_profile(
+        'house', deadline=None, max_examples=20 if fast else 50
+    )
+    hypothesis.settings.load_profile('house')
 
 
 def pytest_collection_modifyitems(items):
@@ -43,10 +50,13 @@ def pytest_collection_modifyitems(items):
     )
 
 
-def pytest_collection_finish():
-    """What was imported stays: the garbage collector need not go through it."""
-    gc.collect()
+@pytest.hookimpl(hookwrapper=True)
+def pytest_collection():
+    """What is imported stays: the garbage collector need not go through it."""
+    gc.disable()
+    yield
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope='module')

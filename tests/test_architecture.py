@@ -169,7 +169,7 @@ def test_imports_are_absolute_but_in_drop_in_files():
             f'{source.name}:{node.lineno} is relative'
             for source in _package()
             if not source.name.endswith('/models.py')
-            for node in ast.walk(source.tree)
+            for node in source.nodes
             if isinstance(node, ast.ImportFrom) and node.level
         ]
     )
@@ -320,7 +320,7 @@ def test_columns_have_names():
     for source in _package():
         if source.name == 'baselines/hlo/schema.py':
             continue
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if (
                 isinstance(node, ast.Subscript)
                 and 'feat' in sources.dotted(node.value).rpartition('.')[2]
@@ -341,7 +341,7 @@ def test_user_errors_are_never_asserted():
             f'{source.name}:{node.lineno} asserts; raise a ValueError that says what '
             'to do'
             for source in sources.all_sources()
-            for node in ast.walk(source.tree)
+            for node in source.nodes
             if isinstance(node, ast.Assert)
         ]
     )
@@ -443,7 +443,7 @@ def test_no_global_state():
         [
             f'{source.name}:{node.lineno} has a global variable'
             for source in sources.all_sources()
-            for node in ast.walk(source.tree)
+            for node in source.nodes
             if isinstance(node, ast.Global)
         ]
     )
@@ -487,7 +487,7 @@ def test_the_oldest_python_reads_it():
     """`X | Y` of types came with 3.10; the rest is seen when parsing, as 3.9."""
     broken = []
     for source in sources.all_sources():
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             hints = [getattr(node, 'annotation', None), getattr(node, 'returns', None)]
             for hint in filter(None, hints):
                 if any(isinstance(part, ast.BitOr) for part in ast.walk(hint)):

@@ -3,7 +3,7 @@
 import ast
 import dataclasses
 import functools
-from typing import Iterator, List, Tuple
+from typing import Iterator, List, Sequence, Tuple
 
 from tests.helpers import places
 
@@ -36,10 +36,14 @@ class Source:
         parts = self.module.split('.')
         return parts[1] if len(parts) > 1 else ''
 
+    @functools.cached_property
+    def nodes(self) -> Sequence[ast.AST]:
+        """The tree and all that is in it; most rules go through them."""
+        return tuple(ast.walk(self.tree))
+
     def imports(self, late: bool = True) -> Iterator[Tuple[int, str]]:
         """(line, dotted name) of every import; `late` ones are in functions."""
-        nodes = ast.walk(self.tree) if late else not_in_functions(self.tree)
-        for node in nodes:
+        for node in self.nodes if late else not_in_functions(self.tree):
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     yield node.lineno, alias.name
@@ -56,7 +60,7 @@ class Source:
 
     def calls(self) -> Iterator[Tuple[ast.Call, str]]:
         """Every call, and what is called as it is written."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Call):
                 yield node, dotted(node.func)
 
