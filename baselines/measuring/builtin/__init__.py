@@ -1,6 +1,9 @@
 """Programs to collect from where users have none of their own yet.
 
 program = load('convnet_batch_4')
+
+A program is a function of TensorFlow, of `array` and of sizes: `array(*dims)` is one
+more of its inputs, float32 or with `integers=True` int32.
 """
 
 from typing import Any, Callable, Dict, Tuple
@@ -12,11 +15,7 @@ from baselines.measuring.builtin import numeric
 
 
 def table() -> Dict[str, Tuple[Callable[..., Any], Dict[str, int]]]:
-    """Returns name -> (function that makes the program, its arguments).
-
-    What it makes: a function of arrays, and the shape of each; a trailing 'int' is
-    of integers.
-    """
+    """Returns name -> (function of a program, its sizes)."""
     return {**images.TABLE, **dense.TABLE, **numeric.TABLE}
 
 
@@ -33,12 +32,20 @@ def load(name: str) -> programs_lib.Program:
         )
     import tensorflow as tf
 
-    make, arguments = found
-    function, shapes = make(tf, **arguments)
+    function, sizes = found
     signature = []
-    for shape in shapes:
-        whole = shape[-1:] == ('int',)
-        kind = tf.int32 if whole else tf.float32
-        signature.append(tf.TensorSpec(shape[:-1] if whole else shape, kind))
-    traced = tf.function(function, input_signature=signature)
+
+    def listed(*dims, integers=False):
+        signature.append(tf.TensorSpec(dims, tf.int32 if integers else tf.float32))
+        return tf.zeros(dims, signature[-1].dtype)
+
+    # What it asks for is known when it has run; then that can be handed in.
+    with tf.Graph().as_default():
+        function(tf, listed, **sizes)
+
+    @tf.function(input_signature=signature)
+    def traced(*arrays):
+        given = iter(arrays)
+        return function(tf, lambda *dims, integers=False: next(given), **sizes)
+
     return programs_lib.from_function(name, traced, name)
