@@ -21,7 +21,7 @@ import sys
 import numpy as np
 import results
 
-from baselines.data.tile import memory_store
+from baselines.data.tile import store as tile_store
 from baselines.simulated.tile import generate
 import tpugraphs
 
@@ -80,7 +80,7 @@ def main():
     def plain():
         from baselines.tiles import scoring
 
-        store = memory_store.tile_store(record.graph_id, [record])
+        store = tile_store.TileStore.of_records(record.graph_id, [record])
         scorer = scoring.TileScorer(predictor.model, predictor.scaled(store))
         return next(scorer.score_all())
 

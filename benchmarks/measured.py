@@ -24,8 +24,8 @@ import results
 from baselines import command_line
 from baselines import files
 from baselines.data import families
-from baselines.data.tile import memory_store
 from baselines.data.tile import records
+from baselines.data.tile import store as tile_store
 from baselines.features import estimate
 from baselines.features import kernel_facts
 from baselines.hlo import schema
@@ -203,7 +203,7 @@ def estimates(kernels: List[Kernel]) -> List[List[np.ndarray]]:
 
 
 def _estimate_columns(kernels: List[Kernel]) -> List[np.ndarray]:
-    store = memory_store.tile_store('measured', [k.record for k in kernels])
+    store = tile_store.TileStore.of_records('measured', [k.record for k in kernels])
     counts = np.asarray(store.config_counts)
     numbers = np.repeat(np.arange(store.num_graphs), counts)
     facts = kernel_facts.KernelFacts.of(store)
@@ -274,7 +274,7 @@ def trained(
         if not with_trees:
             predictor.trees = None
         some = [kernels[i].record for i in tested]
-        found = predictor.score(memory_store.tile_store('measured', some))
+        found = predictor.score(tile_store.TileStore.of_records('measured', some))
         for i, each in zip(tested, found):
             scores[i] = [np.asarray(each)]
     return scores

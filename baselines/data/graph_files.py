@@ -69,6 +69,20 @@ def record_fields(path: str, arrays: Mapping[str, np.ndarray]) -> Dict[str, Any]
     return {**fields, 'graph_id': graph_id, 'pad': int(arrays.get('pad', 0))}
 
 
+def checked(
+    path: str,
+    record: Any,
+    schema: Mapping[str, npz.Field],
+    check: Callable[[str, Dict[str, np.ndarray]], None],
+) -> Dict[str, np.ndarray]:
+    """Returns a record's arrays as a reader of its file has them; see `write`."""
+    values = {key: getattr(record, key) for key in schema}
+    arrays = {k: np.asarray(v) for k, v in values.items() if v is not None}
+    arrays = npz.check_arrays(path, arrays, schema)
+    check(path, arrays)
+    return arrays
+
+
 def write(
     path: str,
     record: Any,
@@ -90,10 +104,7 @@ def write(
         ValueError: the record is not valid.
         OSError: the file cannot be written.
     """
-    values = {key: getattr(record, key) for key in schema}
-    arrays = {k: np.asarray(v) for k, v in values.items() if v is not None}
-    arrays = npz.check_arrays(path, arrays, schema)
-    check(path, arrays)
+    arrays = checked(path, record, schema, check)
     if not arrays['pad']:
         del arrays['pad']
     arrays['edge_index'] = arrays['edge_index'].astype(np.int64)

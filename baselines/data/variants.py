@@ -84,23 +84,18 @@ class Variant:
         return dataclasses.asdict(self)
 
     def check(self, store: splits.PackedSplit, than: str) -> None:
-        """Refuses a split whose columns mean something else, see `check_columns`."""
-        self.check_columns(store.source, Variant.of(store), than)
-
-    def check_columns(self, source: str, found: 'Variant', than: str) -> None:
-        """Refuses data whose columns mean something else.
+        """Refuses a split whose columns mean something else.
 
         Args:
-            source: where they are from.
-            found: what their columns mean.
+            store: the split.
             than: what this variant is, for the message: 'the model was trained
                 on'.
 
         Raises:
             ValueError: they differ; says in what.
         """
-        for difference in self._differences(found):
-            raise ValueError(f'{source}: {difference} in what {than}; {_ADVICE}')
+        for difference in self._differences(Variant.of(store)):
+            raise ValueError(f'{store.source}: {difference} in what {than}; {_ADVICE}')
 
     def _differences(self, found: 'Variant') -> Iterator[str]:
         if found.pad != self.pad:

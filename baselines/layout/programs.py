@@ -4,31 +4,9 @@ from typing import Sequence
 
 import numpy as np
 
-from baselines.data.layout import encoding
-from baselines.data.layout import records
 from baselines.data.layout import store as layout_store
 from baselines.features import normalizer as normalizer_lib
 from baselines.layout import graphs
-
-
-def of_record(
-    record: records.LayoutRecord, normalizer: normalizer_lib.Normalizer
-) -> graphs.Program:
-    """A program that is in memory, as scorers take it."""
-    encoder = encoding.ConfigEncoder(record.num_configs, len(record.node_config_ids))
-    encoder.add(record.node_config_feat)
-    configs = encoder.finish()
-    return graphs.Program(
-        graph_id=record.graph_id,
-        op=record.node_opcode,
-        feats=normalizer.nodes(record.node_feat),
-        edges=record.edge_index,
-        config_ops=record.node_config_ids.astype(np.int32),
-        vectors=normalizer.configs(configs.vectors),
-        codes=configs.codes,
-        group=configs.group,
-        runtimes=record.config_runtime,
-    )
 
 
 class StoredPrograms(Sequence):

@@ -3,16 +3,13 @@
 import dataclasses
 import functools
 import hashlib
-import tempfile
 from typing import Iterator
 
 import numpy as np
 
 from baselines import config as config_lib
 from baselines import registry
-from baselines.data import variants
 from baselines.data.layout import sampling
-from baselines.data.layout import store as store_lib
 from baselines.features import expansion as expansion_lib
 from baselines.layout import flat
 from baselines.layout import graphs as graphs_lib
@@ -159,16 +156,3 @@ class Training(Layouts, training.Training):
 
 class Predictor(Layouts, prediction.Predictor):
     """A run of a layout model, ready to score."""
-
-    def score_record(self, record):
-        found = variants.Variant(
-            record.pad,
-            record.node_feat.shape[1],
-            record.node_config_feat.shape[2],
-            record.feature_names,
-        )
-        self.check_graph(record.graph_id, found, record.node_opcode.max())
-        if self.trees is not None:  # they read a table of a packed split
-            with tempfile.TemporaryDirectory(prefix='tpugraphs_score_') as folder:
-                return next(self.score(store_lib.pack_alone(record, folder)))
-        return self._scorer.score(programs_lib.of_record(record, self.normalizer))

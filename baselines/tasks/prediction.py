@@ -1,7 +1,6 @@
 """What the predictions of both collections share: where data comes from, and
 a run that is read back and ready to score."""
 
-import abc
 import dataclasses
 import os
 import sys
@@ -20,6 +19,7 @@ from baselines.data.packed import splits
 from baselines.features import normalizer as normalizer_lib
 from baselines.ranking import report
 from baselines.tasks import choosing
+from baselines.tasks import opening
 from baselines.tasks import spread
 from baselines.tasks import task
 from baselines.training import runs
@@ -248,36 +248,16 @@ class Predictor(task.Task):
 
     def check(self, store: splits.PackedSplit) -> None:
         """Raises ValueError unless the model can score the graphs of a split."""
+        self.variant.check(store, 'the model was trained on')
         graph = int(np.argmax(store.max_opcode))
-        self.check_graph(
-            store.source,
-            variants.Variant.of(store),
-            store.max_opcode[graph],
-            store.graph_ids[graph],
-        )
-
-    def check_graph(
-        self, source: str, found: variants.Variant, opcode: int, name: str = 'it'
-    ) -> None:
-        """Refuses graphs that the model does not know how to read.
-
-        Args:
-            source: where they are from.
-            found: what their columns mean.
-            opcode: the largest.
-            name: of the graph that has it.
-
-        Raises:
-            ValueError: they are of another kind than the training data.
-        """
-        self.variant.check_columns(source, found, 'the model was trained on')
+        opcode = store.max_opcode[graph]
         if opcode >= self.num_ops:
             raise ValueError(
-                f'{source}: {name} has opcode {opcode}, but the model knows those '
-                f'below {self.num_ops}; train a model on data that has it'
+                f'{store.source}: {store.graph_ids[graph]} has opcode {opcode}, but '
+                f'the model knows those below {self.num_ops}; train a model on data '
+                'that has it'
             )
 
-    @abc.abstractmethod
     def score_record(self, record: Any) -> np.ndarray:
         """Scores a graph that is in memory.
 
@@ -288,8 +268,11 @@ class Predictor(task.Task):
             float32 [configurations]; lower is faster.
 
         Raises:
-            ValueError: it is of another kind than the training data.
+            ValueError: it is of another kind than the training data, or a program
+                that is not valid.
         """
+        kind = opening.STORES[self.collection.task]
+        return next(self.score(kind.of_records(record.graph_id, [record])))
 
     def _fitted_scaling(self) -> _Scaling:
         # Made by the published code, which keeps neither: it fits them to the

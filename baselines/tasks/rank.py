@@ -9,7 +9,6 @@ for ranked in rank_files(['kernels.pb'], predictor, outcome):
 import dataclasses
 import difflib
 import os
-import tempfile
 from typing import (
     Any,
     Callable,
@@ -27,8 +26,8 @@ import numpy as np
 from baselines import text
 from baselines.data import raw as raw_lib
 from baselines.data.layout import store as layout_store
-from baselines.data.tile import memory_store
 from baselines.data.tile import records
+from baselines.data.tile import store as tile_store
 from baselines.extraction import outcomes
 from baselines.hlo import candidates as candidates_lib
 from baselines.hlo import graph
@@ -140,22 +139,20 @@ class _Ranker:
     def _scored(self, group) -> Iterator[choices.Ranked]:
         sources = list(dict.fromkeys(about['source'] for _, about in group))
         kernels = [record for record, _ in group]
-        store = memory_store.tile_store(text.listed(sources, 1), kernels)
+        store = tile_store.TileStore.of_records(text.listed(sources, 1), kernels)
         for scores, (_, about) in zip(self._predictor.score(store), group):
             yield choices.Ranked.from_scores(scores, **about)
 
     def layouts(self, modules: Iterable[_Module]) -> Iterator[choices.Ranked]:
         for path, tuning in modules:
-            # Configurations are packed in a file, and mapped as they are scored.
-            with tempfile.TemporaryDirectory(prefix='tpugraphs_rank_') as folder:
-                found = None
-                with self._outcome.noting(path, tuning.module.name):
-                    record, about = self._program(path, tuning)
-                    name = os.path.basename(path)
-                    found = layout_store.pack_alone(record, folder, name)
-                if found:
-                    [scores] = self._predictor.score(found)
-                    yield choices.Ranked.from_scores(scores, **about)
+            found = None
+            with self._outcome.noting(path, tuning.module.name):
+                record, about = self._program(path, tuning)
+                name = os.path.basename(path)
+                found = layout_store.LayoutStore.of_records(name, [record])
+            if found:
+                [scores] = self._predictor.score(found)
+                yield choices.Ranked.from_scores(scores, **about)
 
     def _program(self, path: str, tuning: Any) -> Tuple[Any, Dict[str, Any]]:
         """The same for layouts."""

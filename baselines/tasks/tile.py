@@ -7,7 +7,6 @@ import numpy as np
 from baselines import config as config_lib
 from baselines import registry
 from baselines.data import families
-from baselines.data.tile import memory_store
 from baselines.data.tile import sampling
 from baselines.features import expansion as expansion_lib
 from baselines.features import loop_columns
@@ -124,7 +123,3 @@ class Training(Tiles, training.Training):
 
 class Predictor(Tiles, prediction.Predictor):
     """A run of a tile model, ready to score."""
-
-    def score_record(self, record):
-        store = memory_store.tile_store(record.graph_id, [record])
-        return next(self.score(store))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from baselines import commands
-from baselines.data.tile import memory_store
+from baselines.data.tile import store as tile_store
 from baselines.extraction import outcomes
 from baselines.ranking import choices
 from baselines.ranking import choices_text
@@ -47,7 +47,7 @@ def raw(tmp_path):
 def _scores(model_dir, modules, pad=0, extra=False):
     """What prediction says of the same modules, in stored order."""
     predictor = jobs.load_predictor(model_dir, prediction.DataOptions('x', 'x'))
-    store = memory_store.tile_store(
+    store = tile_store.TileStore.of_records(
         'here', made_runs.kernel_records(modules, pad, extra)
     )
     return list(predictor.score(store))
@@ -399,7 +399,7 @@ def test_prediction_refuses_data_of_another_kind(model_dir):
         (-1, False, 'absent entries are -1'),
         (0, True, 'node_feat has'),
     ):
-        store = memory_store.tile_store(
+        store = tile_store.TileStore.of_records(
             '/data/valid', made_runs.kernel_records([made_runs.FIRST], pad, extra)
         )
         with pytest.raises(ValueError, match=f'/data/valid: {message}'):

@@ -9,8 +9,8 @@ from baselines.data import families
 from baselines.data import folds
 from baselines.data.layout import store as layout_store
 from baselines.data.packed import views
-from baselines.data.tile import memory_store
 from baselines.data.tile import store as store_lib
+from baselines.data.tile import store as tile_store
 from tests.helpers import finished_runs
 from tests.helpers import layout_files
 from tests.helpers import tile_records
@@ -143,7 +143,7 @@ def test_a_view_of_layout_splits(tmp_path):
 def test_every_column_of_a_store_is_in_its_views(tmp_path):
     for store in (
         _layout_stores(tmp_path)[0],
-        memory_store.tile_store('here', tile_records.make_records(2)),
+        tile_store.TileStore.of_records('here', tile_records.make_records(2)),
     ):
         offsets = {f'{what}_offsets' for what in store.columns.values()}
         assert set(store.arrays) == {*store.columns, *offsets} - {'graph_offsets'}
@@ -181,7 +181,7 @@ def test_assign_by_hand():
 
 def _split(names, seed=0, **changes):
     rng = np.random.default_rng(seed)
-    return memory_store.tile_store(
+    return tile_store.TileStore.of_records(
         '/data/split',
         [tile_records.make_record(rng, name, configs=12, **changes) for name in names],
     )

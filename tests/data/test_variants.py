@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from baselines.data import variants
-from baselines.data.tile import memory_store
+from baselines.data.tile import store as tile_store
 from tests.helpers import tile_records
 
 _NODE = tuple(f'n{i}' for i in range(140))
@@ -14,7 +14,7 @@ _CONFIG = tuple(f'c{i}' for i in range(24))
 
 
 def _store(**changes):
-    return memory_store.tile_store(
+    return tile_store.TileStore.of_records(
         '/data/train', tile_records.make_records(2, **changes)
     )
 
@@ -24,7 +24,7 @@ def test_a_store_in_memory_holds_what_a_packed_one_does(tmp_path):
 
     kernels = tile_records.write_split(tmp_path / 'train', tile_records.make_records(3))
     packed = store.TileStore.open(str(tmp_path / 'train'), str(tmp_path / 'c'))
-    ours = memory_store.tile_store('x', kernels)
+    ours = tile_store.TileStore.of_records('x', kernels)
     assert ours.graph_ids == packed.graph_ids
     assert ours.has_runtimes
     for name in (

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from baselines.data.tile import memory_store
+from baselines.data.tile import store as tile_store
 from baselines.features import loop_columns
 from baselines.features import tile_table
 from baselines.hlo import schema
@@ -179,6 +179,6 @@ def test_the_measured_kernels_have_elements():
 
     paths = sorted(glob.glob(f'{root}/test/*.npz'))[:10]
     kernels = [records.read_tile(path) for path in paths]
-    store = memory_store.tile_store('measured', kernels)
+    store = tile_store.TileStore.of_records('measured', kernels)
     assert loop_columns.fits(store)
     assert 'loop_trips' in tile_table.FlatTable(store).names

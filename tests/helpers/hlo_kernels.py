@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from baselines.data.tile import memory_store
 from baselines.data.tile import records
+from baselines.data.tile import store as tile_store
 from baselines.hlo import schema
 
 _TYPES = {'pred': 3, 's32': 6, 'f32': 13, 'bf16': 15, 'tuple': 18}  # columns
@@ -69,4 +69,4 @@ def kernel(nodes, edges, config_feat, graph_id='kernel', runtimes=None):
 
 def store(*kernels):
     """A split of kernels."""
-    return memory_store.tile_store('here', kernels)
+    return tile_store.TileStore.of_records('here', kernels)

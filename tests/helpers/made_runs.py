@@ -9,7 +9,7 @@ import tensorflow as tf
 from baselines import config
 from baselines.data import raw as raw_lib
 from baselines.data import variants
-from baselines.data.tile import memory_store
+from baselines.data.tile import store as tile_store
 from baselines.features import expansion as expansion_lib
 from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import graph
@@ -61,7 +61,9 @@ def make_tile_run(
     **changes,
 ):
     """Writes a run with random weights; returns its directory."""
-    store = memory_store.tile_store('here', kernel_records([FIRST, SECOND], pad, extra))
+    store = tile_store.TileStore.of_records(
+        'here', kernel_records([FIRST, SECOND], pad, extra)
+    )
     normalizer = normalizer_lib.Normalizer.fit(
         store, estimate=estimate, expansion=expansion
     )

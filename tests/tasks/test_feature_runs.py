@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from baselines import commands
-from baselines.data.tile import memory_store
+from baselines.data.tile import store as tile_store
 from baselines.features import expansion
 from baselines.tasks import jobs
 from baselines.tasks import prediction
@@ -86,7 +86,7 @@ def test_raw_files_are_ranked_with_them(tmp_path, capsys):
     raw = tmp_path / 'raw.pb'
     raw.write_bytes(hlo_modules.tile_file(made_runs.FIRST))
     assert commands.run('rank', [str(raw), '--dir', model_dir, '--top', '3']) == 0
-    store = memory_store.tile_store(
+    store = tile_store.TileStore.of_records(
         'here', made_runs.kernel_records([made_runs.FIRST], 0, False)
     )
     predictor = jobs.load_predictor(model_dir, prediction.DataOptions('x', 'x'))

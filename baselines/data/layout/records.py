@@ -164,12 +164,27 @@ def check_config_values(path: str, features: np.ndarray, first: int = 0) -> None
 
 def write_layout(path: str, record: LayoutRecord) -> None:
     """Writes a program; see `graph_files.write`."""
+    graph_files.write(path, record, LAYOUT_SCHEMA, _check_all)
 
-    def check(path, arrays):
-        _check_program(path, arrays)
-        check_config_values(path, arrays['node_config_feat'])
 
-    graph_files.write(path, record, LAYOUT_SCHEMA, check)
+def checked(record: LayoutRecord) -> LayoutRecord:
+    """Returns a program as it would be read from its file.
+
+    Raises:
+        ValueError: it is not valid.
+    """
+    path = f'{record.graph_id}.npz'
+    try:
+        arrays = graph_files.checked(path, record, LAYOUT_SCHEMA, _check_all)
+    except ValueError as error:
+        # There is no such file.
+        raise ValueError(str(error).replace(f'{path}: ', '')) from None
+    return LayoutRecord(**graph_files.record_fields(path, arrays))
+
+
+def _check_all(path: str, arrays: Dict[str, Any]) -> None:
+    _check_program(path, arrays)
+    check_config_values(path, arrays['node_config_feat'])
 
 
 def _check_program(path: str, arrays: Dict[str, Any]) -> None:

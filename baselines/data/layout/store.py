@@ -12,14 +12,12 @@ are codes, one or two bytes per configuration and configurable node.
 """
 
 import dataclasses
-import os
 from typing import Any, Callable, Dict, Optional, Sequence
 
 import numpy as np
 
 from baselines.data.layout import encoding
 from baselines.data.layout import records
-from baselines.data.packed import columns
 from baselines.data.packed import packer
 from baselines.data.packed import splits
 
@@ -29,6 +27,8 @@ _ARRAYS = (
 )
 # A program's codes begin at a multiple, whatever their width.
 _ALIGNMENT = 8
+# Configurations in memory that are encoded at a time.
+_AT_ONCE = 256
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -59,55 +59,14 @@ def read_encoded(
     return EncodedProgram(**vars(record), configs=encoder.finish())
 
 
-class LayoutPacker(packer.SplitPacker):
-    """Packs one split of programs."""
-
-    collection = 'layout'
-    noun = 'program'
-    version = 1
-
-    def _read(self, path: str, advance: Callable[[float], Any]) -> EncodedProgram:
-        return read_encoded(path, advance)
-
-    def _append(
-        self, writer: columns.PackedWriter, record: EncodedProgram
-    ) -> Dict[str, int]:
-        configs = record.configs
-        arrays = {key: getattr(record, key) for key in _ARRAYS}
-        arrays['node_splits'] = record.node_splits[0]
-        arrays['config_group'] = configs.group
-        arrays['config_vectors'] = configs.vectors
-        self._digest(record.graph_id, {**arrays, 'config_codes': configs.codes})
-        writer.append(
-            **arrays,
-            **group_statistics(record.config_runtime, configs.group),
-            group_first=configs.first,
-            config_codes=configs.codes.reshape(-1).view(np.uint8),
-            code_width=np.array([configs.codes.itemsize], np.uint8),
-            **packer.extremes('node', record.node_feat),
-            # Every vector of the dictionary is in some row, so this is exact.
-            **packer.extremes('config', configs.vectors),
-            max_opcode=record.node_opcode.max(keepdims=True),
-        )
-        padding = -configs.codes.nbytes % _ALIGNMENT
-        writer.append(config_codes=np.zeros(padding, np.uint8))
-        return {
-            'node': record.num_nodes,
-            'edge': len(record.edge_index),
-            'config_node': len(record.node_config_ids),
-            'split': record.node_splits.size,
-            'config': len(record.config_runtime),
-            'group': len(configs.first),
-            'vector': len(configs.vectors),
-            'code': configs.codes.nbytes + padding,
-        }
-
-    def _meaning(self, record: EncodedProgram) -> Dict[str, Any]:
-        return {
-            'columns of node_feat': record.node_feat.shape[1],
-            'pad': record.pad,
-            'feature_names': record.feature_names,
-        }
+def encoded(record: records.LayoutRecord) -> EncodedProgram:
+    """Checks a program that is in memory, and encodes its configurations."""
+    record = records.checked(record)
+    features = record.node_config_feat
+    encoder = encoding.ConfigEncoder(*features.shape[:2])
+    for block in np.array_split(features, -(-len(features) // _AT_ONCE)):
+        encoder.add(block)
+    return EncodedProgram(**vars(record), configs=encoder.finish())
 
 
 def group_statistics(runtimes: np.ndarray, group: np.ndarray) -> Dict[str, np.ndarray]:
@@ -132,7 +91,7 @@ def group_statistics(runtimes: np.ndarray, group: np.ndarray) -> Dict[str, np.nd
 
 
 class LayoutStore(splits.PackedSplit):
-    """The programs of a split as packed arrays; made by `open`.
+    """The programs of a split as packed arrays; made by `open` or `of_records`.
 
     Beside G graphs, N nodes and C configurations there are K configurable
     nodes, S segment ends, U groups of equal configurations and D distinct
@@ -151,11 +110,14 @@ class LayoutStore(splits.PackedSplit):
             config_max are over all configurations and configurable nodes.
     """
 
-    packer = LayoutPacker
+    collection = 'layout'
+    noun = 'program'
+    version = 1
     columns = {
         **splits.PackedSplit.columns,
         'node_config_ids': 'config_node',
         'node_splits': 'split',
+        'config_runtime': 'config',
         'config_group': 'config',
         'group_first': 'group',
         'group_size': 'group',
@@ -165,6 +127,39 @@ class LayoutStore(splits.PackedSplit):
         'config_codes': 'code',
         'code_width': 'graph',
     }
+
+    @staticmethod
+    def read(path: str, advance: Callable[[float], Any]) -> EncodedProgram:
+        """See the base class."""
+        return read_encoded(path, advance)
+
+    @staticmethod
+    def pack(writer, record: EncodedProgram) -> Dict[str, np.ndarray]:
+        """See the base class."""
+        configs = record.configs
+        arrays = {
+            **{key: getattr(record, key) for key in _ARRAYS},
+            'node_splits': record.node_splits[0],
+            'config_group': configs.group,
+            'config_vectors': configs.vectors,
+        }
+        writer.append(
+            **arrays,
+            **group_statistics(record.config_runtime, configs.group),
+            group_first=configs.first,
+            config_codes=configs.codes.reshape(-1).view(np.uint8),
+            code_width=np.array([configs.codes.itemsize], np.uint8),
+            # Every vector of the dictionary is in some row, so this is exact.
+            **packer.extremes(record, configs.vectors),
+        )
+        padding = -configs.codes.nbytes % _ALIGNMENT
+        writer.append(config_codes=np.zeros(padding, np.uint8))
+        return {**arrays, 'config_codes': configs.codes}
+
+    @classmethod
+    def of_records(cls, source, records):
+        """See the base class; raises ValueError where a record is not valid."""
+        return super().of_records(source, map(encoded, records))
 
     @property
     def group_counts(self) -> np.ndarray:
@@ -217,21 +212,3 @@ class LayoutStore(splits.PackedSplit):
             node_splits=fields.pop('node_splits')[None],
             **fields,
         )
-
-
-def pack_alone(
-    record: records.LayoutRecord, folder: str, name: str = 'split'
-) -> LayoutStore:
-    """Packs one program in a folder for a while, as a split of some name.
-
-    Raises:
-        ValueError: the record is not valid.
-    """
-    split = os.path.join(folder, name)
-    file = os.path.join(split, f'{record.graph_id}.npz')
-    try:
-        records.write_layout(file, record)
-    except ValueError as error:
-        # Our file is no business of the user's.
-        raise ValueError(str(error).replace(f'{file}: ', '')) from None
-    return LayoutStore.open(split, os.path.join(folder, 'cache'), progress=False)

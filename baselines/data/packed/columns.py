@@ -14,7 +14,7 @@ import contextlib
 import json
 import os
 import tokenize
-from typing import Any, Dict, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, Tuple, Union
 import zlib
 
 import numpy as np
@@ -65,6 +65,10 @@ class PackedWriter:
                 self._columns[name] = _Column(path, array.dtype, array.shape[1:])
             self._columns[name].append(array)
 
+    def num_rows(self, name: str) -> int:
+        """How many rows a column has so far."""
+        return self._columns[name].rows
+
     def finish(self, manifest: Mapping[str, Any]) -> None:
         """Closes all columns and writes the manifest, all of it on the disk.
 
@@ -78,6 +82,31 @@ class PackedWriter:
             json.dump({**manifest, 'crc32': _manifest_checksum(manifest)}, stream)
             stream.flush()
             os.fsync(stream.fileno())
+
+
+class MemoryWriter:
+    """Takes rows as a `PackedWriter` does, and keeps them in memory."""
+
+    def __init__(self):
+        self._parts: Dict[str, List[np.ndarray]] = {}
+        self._rows: Dict[str, int] = {}
+
+    def append(self, **rows: np.ndarray) -> None:
+        """Appends rows to the named columns, arrays [rows, ...]."""
+        for name, array in rows.items():
+            self._parts.setdefault(name, []).append(array)
+            self._rows[name] = self.num_rows(name) + len(array)
+
+    def num_rows(self, name: str) -> int:
+        """How many rows a column has so far."""
+        return self._rows.get(name, 0)
+
+    def columns(self) -> Dict[str, np.ndarray]:
+        """Returns all columns."""
+        return {name: np.concatenate(parts) for name, parts in self._parts.items()}
+
+
+Writer = Union[PackedWriter, MemoryWriter]
 
 
 def read_manifest(folder: str) -> Dict[str, Any]:
@@ -149,13 +178,13 @@ def _manifest_checksum(manifest: Mapping[str, Any]) -> int:
 
 
 class _Column:
-    """One growing `.npy` file."""
+    """One growing `.npy` file, of so many `rows` now."""
 
     def __init__(self, path: str, dtype: np.dtype, row_shape: Tuple[int, ...]):
         self._path = path
         self._dtype = np.dtype(dtype)
         self._row_shape = tuple(row_shape)
-        self._rows = 0
+        self.rows = 0
         self._crc32 = 0
         self._stream = open(path, 'wb')
         self._stream.write(self._header())
@@ -170,7 +199,7 @@ class _Column:
         if content.size:
             self._crc32 = zlib.crc32(content.reshape(-1).view(np.uint8), self._crc32)
         self._stream.write(content.data)
-        self._rows += len(rows)
+        self.rows += len(rows)
 
     def finish(self) -> Dict[str, Any]:
         """Completes the file; returns its entry in the manifest."""
@@ -181,7 +210,7 @@ class _Column:
         self._stream.close()
         return {
             'dtype': self._dtype.str,
-            'shape': [self._rows, *self._row_shape],
+            'shape': [self.rows, *self._row_shape],
             'bytes': os.path.getsize(self._path),
             'crc32': self._crc32,
         }
@@ -193,7 +222,7 @@ class _Column:
 
     def _header(self) -> bytes:
         # The npy format, version 1.0: magic, length, a dict, spaces, newline.
-        shape = (self._rows, *self._row_shape)
+        shape = (self.rows, *self._row_shape)
         described = {'descr': self._dtype.str, 'fortran_order': False, 'shape': shape}
         text = repr(described).encode('ascii')
         start = b'\x93NUMPY\x01\x00' + (_HEADER_BYTES - 10).to_bytes(2, 'little')

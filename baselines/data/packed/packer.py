@@ -4,11 +4,10 @@ What a file holds is a collection's business; here is what happens when files ar
 damaged, or do not fit together.
 """
 
-import abc
 import hashlib
 import os
 import sys
-from typing import Any, Callable, Dict, List, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, Tuple
 
 import numpy as np
 import tqdm
@@ -17,45 +16,54 @@ from baselines import text
 from baselines.data.packed import cache
 from baselines.data.packed import columns
 
-
-def extremes(part: str, features: np.ndarray) -> Dict[str, np.ndarray]:
-    """Returns the smallest and the largest value of each column, float32 [1, F]."""
-    return {
-        f'{part}_min': features.min(axis=0, keepdims=True).astype(np.float32),
-        f'{part}_max': features.max(axis=0, keepdims=True).astype(np.float32),
-    }
+# All files of a split have these in common, as far as a collection has them.
+_WIDTHS = ('node_feat', 'config_feat')
+_SHARED = ('pad', 'feature_names', 'config_feature_names')
 
 
-class SplitPacker(abc.ABC):
-    """Packs one split; `build` is what `cache.open_or_build` calls.
+def extremes(record: Any, configs: np.ndarray) -> Dict[str, np.ndarray]:
+    """Returns the columns that say from where to where the features of a graph go.
+
+    Args:
+        record: with node_feat and node_opcode.
+        configs: [rows, K], the features of its configurations.
+    """
+    found = {}
+    for part, features in (('node', record.node_feat), ('config', configs)):
+        found[f'{part}_min'] = features.min(axis=0, keepdims=True).astype(np.float32)
+        found[f'{part}_max'] = features.max(axis=0, keepdims=True).astype(np.float32)
+    return {**found, 'max_opcode': record.node_opcode.max(keepdims=True)}
+
+
+class SplitPacker:
+    """Packs graphs; `build` is what `cache.open_or_build` calls.
 
     Attributes:
-        collection: starts the name of the packed folder.
-        noun: what a file describes, for messages.
-        version: to be raised when columns, their meaning or the checks change.
         has_run: whether anything had to be packed.
     """
 
-    collection: str
-    noun: str
-    version: int
-
     def __init__(
         self,
-        split_dir: str,
-        listing: cache.Listing,
-        skip_bad_files: bool,
-        progress: bool,
+        kind: Any,
+        split_dir: str = '',
+        listing: cache.Listing = (),
+        skip_bad_files: bool = False,
+        progress: bool = False,
     ):
-        """See `splits.PackedSplit.open`."""
+        """Packs graphs of a `splits.PackedSplit`, `kind`; see its `open`."""
         self.has_run = False
+        self._kind = kind
+        # A column of each whose rows are counted.
+        self._counted = {
+            what: name for name, what in kind.columns.items() if what != 'graph'
+        }
+        self._offsets: Dict[str, List[int]] = {what: [0] for what in self._counted}
         self._split_dir = split_dir
         self._listing = listing
         self._skip_bad_files = skip_bad_files
         self._progress = progress
         self._first: Any = None
         self._graph_ids: List[str] = []
-        self._counts: List[Dict[str, int]] = []
         self._skipped: List[Tuple[str, str]] = []
         self._misfits = 0
         self._content = hashlib.sha256()
@@ -85,46 +93,38 @@ class SplitPacker(abc.ABC):
                     bar.update(start + int(share * size) - bar.n)
 
                 try:
-                    record = self._read(os.path.join(self._split_dir, name), advance)
+                    path = os.path.join(self._split_dir, name)
+                    record = self._kind.read(path, advance)
                     self._check_fit(name, record)
                 except ValueError as error:
                     self._skip(name, error)
                 else:
-                    self._first = self._first or record
-                    self._graph_ids.append(record.graph_id)
-                    self._has_runtimes |= bool(record.config_runtime[0])
-                    self._counts.append(self._append(writer, record))
+                    self._digest(record.graph_id, self.add(writer, record))
                 done += size
                 advance(1)
         self._check_enough()
-        for what in self._counts[0]:
-            ends = np.cumsum([counts[what] for counts in self._counts])
-            writer.append(**{f'{what}_offsets': np.insert(ends, 0, 0).astype(np.int64)})
+        return {**self.finish(writer), 'fingerprint': self._content.hexdigest()[:32]}
+
+    def add(self, writer: columns.Writer, record: Any) -> Dict[str, np.ndarray]:
+        """Packs one graph; returns what the fingerprint is of."""
+        self._first = self._first or record
+        self._graph_ids.append(record.graph_id)
+        self._has_runtimes |= bool(record.config_runtime.any())
+        content = self._kind.pack(writer, record)
+        for what, name in self._counted.items():
+            self._offsets[what].append(writer.num_rows(name))
+        return content
+
+    def finish(self, writer: columns.Writer) -> Dict[str, Any]:
+        """Packs where graphs begin; returns what goes into the manifest."""
+        for what, offsets in self._offsets.items():
+            writer.append(**{f'{what}_offsets': np.array(offsets, np.int64)})
         return {
-            **self._meaning(self._first),
+            **_meaning(self._first),
             'graph_ids': self._graph_ids,
             'has_runtimes': self._has_runtimes,
             'skipped': self._skipped,
-            'fingerprint': self._content.hexdigest()[:32],
         }
-
-    @abc.abstractmethod
-    def _read(self, path: str, advance: Callable[[float], Any]) -> Any:
-        """Reads and checks one file; may tell `advance` which share has been read.
-
-        Returns an object with graph_id, config_runtime, node_feat, node_opcode.
-        """
-
-    @abc.abstractmethod
-    def _append(self, writer: columns.PackedWriter, record: Any) -> Dict[str, int]:
-        """Packs one file; returns how many rows of what it has."""
-
-    @abc.abstractmethod
-    def _meaning(self, record: Any) -> Dict[str, Any]:
-        """Returns what all files of a split have in common.
-
-        It goes into the manifest; the keys are also what messages say.
-        """
 
     def _digest(self, graph_id: str, arrays: Mapping[str, np.ndarray]) -> None:
         """Adds a file's content to the fingerprint."""
@@ -137,8 +137,8 @@ class SplitPacker(abc.ABC):
         """Refuses a file whose columns mean something else than before."""
         if self._first is None:
             return
-        expected_all = self._meaning(self._first)
-        for what, found in self._meaning(record).items():
+        expected_all = _meaning(self._first)
+        for what, found in _meaning(record).items():
             expected = expected_all[what]
             if found != expected:
                 self._misfits += 1
@@ -161,7 +161,7 @@ class SplitPacker(abc.ABC):
 
     def _check_enough(self) -> None:
         """Makes sure that what was left out is the exception."""
-        kept = len(self._counts)
+        kept = len(self._graph_ids)
         if not kept:
             raise ValueError(
                 f'{self._split_dir}: all {len(self._listing)} files are '
@@ -173,3 +173,17 @@ class SplitPacker(abc.ABC):
                 f'the first, {self._first.graph_id}.npz, and only {kept} do; '
                 'is that one in the wrong place?'
             )
+
+
+def _meaning(record: Any) -> Dict[str, Any]:
+    """Returns what all files of a split have in common.
+
+    It goes into the manifest; the keys are also what messages say.
+    """
+    widths = {
+        f'columns of {key}': getattr(record, key).shape[1]
+        for key in _WIDTHS
+        if hasattr(record, key)
+    }
+    shared = {key: getattr(record, key) for key in _SHARED if hasattr(record, key)}
+    return {**widths, **shared}

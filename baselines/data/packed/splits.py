@@ -2,7 +2,18 @@
 
 import os
 import sys
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Type, TypeVar
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    List,
+    Mapping,
+    Optional,
+    Tuple,
+    Type,
+    TypeVar,
+)
 
 import numpy as np
 
@@ -46,16 +57,19 @@ class PackedSplit:
         arrays: all its columns by name.
         columns: for each column but the offsets, what has a row in it: 'graph',
             or that whose offsets say which rows are a graph's.
-        packer: packs the collection's files.
+        collection: starts the name of a packed folder.
+        noun: what a file describes, for messages.
+        version: to be raised when columns, their meaning or the checks change.
     """
 
-    packer: Type[split_packing.SplitPacker]
+    collection: str
+    noun: str
+    version: int
 
     columns: Mapping[str, str] = {
         'node_feat': 'node',
         'node_opcode': 'node',
         'edge_index': 'edge',
-        'config_runtime': 'config',
         'node_min': 'graph',
         'node_max': 'graph',
         'config_min': 'graph',
@@ -66,7 +80,7 @@ class PackedSplit:
     def __init__(
         self, source: str, manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
     ):
-        """Takes what a packer wrote; made by `open`."""
+        """Takes what a packer wrote; made by `open` and `of_records`."""
         self.source = source
         self.manifest, self.arrays = manifest, arrays
         for name, owner in self.columns.items():
@@ -110,14 +124,16 @@ class PackedSplit:
             OSError: the cache cannot be written, or a file cannot be read.
         """
         split_dir = files.expand(split_dir)
-        listing = _list_split(split_dir, cls.packer, limit)
-        packer = cls.packer(split_dir, listing, skip_bad_files, progress)
+        listing = _list_split(split_dir, cls, limit)
+        packer = split_packing.SplitPacker(
+            cls, split_dir, listing, skip_bad_files, progress
+        )
         manifest, arrays = cache.open_or_build(
             files.expand(cache_dir),
-            label=f'{packer.collection}-{os.path.basename(split_dir)[:40]}',
+            label=f'{cls.collection}-{os.path.basename(split_dir)[:40]}',
             source=[split_dir, 'all' if limit is None else str(limit)],
             listing=listing,
-            version=packer.version,
+            version=cls.version,
             build=packer.build,
         )
         store = cls(split_dir, manifest, arrays)
@@ -135,6 +151,32 @@ class PackedSplit:
                 file=sys.stderr,
             )
         return store
+
+    @classmethod
+    def of_records(
+        cls: Type[SplitType], source: str, records: Iterable[Any]
+    ) -> SplitType:
+        """Packs graphs in memory, in the given order.
+
+        Args:
+            source: where they come from, for messages.
+            records: at least one, all of one width, padding and column names.
+        """
+        packer, writer = split_packing.SplitPacker(cls), columns.MemoryWriter()
+        for record in records:
+            packer.add(writer, record)
+        manifest = {**packer.finish(writer), 'fingerprint': ''}
+        return cls(source, manifest, writer.columns())
+
+    @staticmethod
+    def read(path: str, advance: Callable[[float], Any]) -> Any:
+        """Reads and checks one file; may tell `advance` which share has been read."""
+        raise NotImplementedError
+
+    @staticmethod
+    def pack(writer: columns.Writer, record: Any) -> Dict[str, np.ndarray]:
+        """Appends a graph's rows to all columns; returns what the fingerprint is of."""
+        raise NotImplementedError
 
     def verify(self) -> None:
         """Compares all packed data with their checksums; reads all of it.
