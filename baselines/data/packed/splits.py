@@ -20,7 +20,7 @@ import numpy as np
 from baselines import files
 from baselines.data import collections
 from baselines.data.packed import cache
-from baselines.data.packed import columns
+from baselines.data.packed import columns as columns_lib
 from baselines.data.packed import packer as split_packing
 
 SplitType = TypeVar('SplitType', bound='PackedSplit')
@@ -162,7 +162,7 @@ class PackedSplit:
             source: where they come from, for messages.
             records: at least one, all of one width, padding and column names.
         """
-        packer, writer = split_packing.SplitPacker(cls), columns.MemoryWriter()
+        packer, writer = split_packing.SplitPacker(cls), columns_lib.MemoryWriter()
         for record in records:
             packer.add(writer, record)
         manifest = {**packer.finish(writer), 'fingerprint': ''}
@@ -174,7 +174,7 @@ class PackedSplit:
         raise NotImplementedError
 
     @staticmethod
-    def pack(writer: columns.Writer, record: Any) -> Dict[str, np.ndarray]:
+    def pack(writer: columns_lib.Writer, record: Any) -> Dict[str, np.ndarray]:
         """Appends a graph's rows to all columns; returns what the fingerprint is of."""
         raise NotImplementedError
 
@@ -185,7 +185,7 @@ class PackedSplit:
             ValueError: something changed since it was packed; says which file.
         """
         for folder in self.manifest.get('folders', ()):
-            columns.verify(folder)
+            columns_lib.verify(folder)
 
     def __len__(self) -> int:
         return len(self.graph_ids)

@@ -76,6 +76,23 @@ def test_every_program_comes_back(tmp_path):
     assert store.has_runtimes and store.pad == 0 and store.skipped == []
 
 
+def test_programs_in_memory_are_packed_as_their_files_are(split, monkeypatch):
+    monkeypatch.setattr(layout_store, '_AT_ONCE', 5)
+    programs = layout_files.make_programs(4)
+    opened, made = _open(split), layout_store.LayoutStore.of_records('here', programs)
+    for name, column in opened.arrays.items():
+        assert made.arrays[name].dtype == column.dtype
+        np.testing.assert_array_equal(made.arrays[name], column, name)
+    assert (made.source, made.graph_ids) == ('here', opened.graph_ids)
+    assert made.has_runtimes and not made.fingerprint
+    features = np.full_like(programs[0].node_config_feat, 200)
+    wrong = dataclasses.replace(programs[0], node_config_feat=features)
+    with pytest.raises(
+        ValueError, match='^node_config_feat has 200.0 in configuration'
+    ):
+        layout_store.LayoutStore.of_records('here', [wrong])
+
+
 def test_groups_by_hand(tmp_path):
     features = np.full((6, 2, 18), -1, np.float32)
     features[[0, 2, 5], 0, 0] = 3

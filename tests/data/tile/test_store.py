@@ -70,6 +70,17 @@ def test_every_kernel_comes_back(tmp_path):
     assert store.feature_names is store.config_feature_names is None
 
 
+def test_kernels_in_memory_are_packed_as_their_files_are(split):
+    opened = _open(split)
+    made = store_lib.TileStore.of_records('here', tile_records.make_records(5))
+    in_order = [made.graph_ids.index(name) for name in opened.graph_ids]
+    for i, place in enumerate(in_order):
+        _assert_same(made.record(place), opened.record(i))
+    for name in ('node_min', 'config_max', 'max_opcode'):
+        found = getattr(made, name)[in_order]
+        np.testing.assert_array_equal(found, getattr(opened, name))
+
+
 def test_packed_arrays(tmp_path):
     rng = np.random.default_rng(0)
     kernels = [
