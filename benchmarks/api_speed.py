@@ -22,7 +22,7 @@ import numpy as np
 import results
 
 from baselines.data.tile import store as tile_store
-from baselines.simulated.tile import generate
+from baselines.simulated.tile import dataset
 import tpugraphs
 
 NODES, CONFIGS = 40, 500
@@ -30,8 +30,9 @@ NODES, CONFIGS = 40, 500
 
 def make_kernel():
     """A simulated kernel of 40 nodes, with 500 of its configurations."""
+    kernels = dataset.Kernels(configs_mean=1000)
     for index in range(1000):
-        record = generate.generate_kernel('valid', index, configs_mean=1000)
+        record = kernels.kernel('valid', index).record
         if record.num_nodes == NODES and record.num_configs >= CONFIGS:
             columns = ('config_feat', 'config_runtime', 'config_runtime_normalizers')
             return dataclasses.replace(

@@ -26,7 +26,8 @@ from baselines.data.layout.records import read_layout
 from baselines.hlo import schema
 from baselines.simulated.layout import dataset
 from baselines.simulated.layout import rules
-from baselines.simulated.layout.layouts import registers
+from baselines.simulated.layout.ops import shape
+from baselines.simulated.tpu import registers
 
 CONVOLUTION, DOT, RESHAPE = map(
     schema.OPCODE_NUMBERS.get, ('convolution', 'dot', 'reshape')
@@ -70,7 +71,8 @@ def examples(record: LayoutRecord):
                 continue
             distinct, which = np.unique(layouts, axis=0, return_inverse=True)
             which = which.ravel()
-            filled = np.array([registers(size, tuple(l)) for l in distinct.tolist()])
+            array = shape('', size)
+            filled = np.array([registers(array.ordered(l)) for l in distinct.tolist()])
             padded[:, kind + t] += filled[which]
             wrong = layouts[:, 0] != len(size) - 1
             turned[:, kind + t] += filled[which] * wrong

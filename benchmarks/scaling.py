@@ -83,7 +83,7 @@ def simulate(folder: pathlib.Path) -> Dict[str, List[pathlib.Path]]:
         )
     found = {}
     for name, data in made.items():
-        data.write(str(folder / name), progress=False)
+        data.write(str(folder / name))
         train = folder / name / _SUBFOLDERS.get(name, 'xla/random') / 'train'
         found[name] = sorted(train.iterdir(), key=_nodes)
     return found

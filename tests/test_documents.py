@@ -157,7 +157,7 @@ def _shell(tmp_path_factory):
         for task, place in (('tile', 'tile/xla'), ('layout', 'layout')):
             patch.setitem(opening.SIMULATED, task, few[task])
             # What `tpugraphs download` would bring.
-            (data / place).symlink_to(few[task]().ensure(progress=False))
+            (data / place).symlink_to(few[task]().ensure())
         # `latest` is there, whichever document is tested.
         shell.paste(documents.Block('', 0, 'sh', 'tpugraphs train tile --sample_data'))
         yield shell

@@ -1,17 +1,20 @@
 """Folders of simulated data: written whole or not at all, replaced only by another."""
 
 import abc
+import collections
 import contextlib
 import dataclasses
+import itertools
 import json
 import os
 import re
-from typing import Any, ClassVar, Dict, Optional
+from typing import Any, ClassVar, Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 import tqdm
 
 from baselines import files
+from baselines.data.collections import SPLITS
 
 # The name that such folders have had from the start.
 MARKER = 'sample.json'
@@ -30,6 +33,11 @@ _TEST_KNOWN = (
 )
 _TEST_HIDDEN = 'As in the published data, the runtimes of test files are 0.'
 
+# Records, by the folders that they lie in; the last folder is the split.
+Graphs = Dict[Tuple[str, ...], Any]
+# What is said of each record, by its folders without the split.
+Rows = Dict[Tuple[str, ...], List[Tuple[float, ...]]]
+
 
 @dataclasses.dataclass(frozen=True)
 class Dataset(abc.ABC):
@@ -47,10 +55,14 @@ class Dataset(abc.ABC):
     hide_test_runtimes: bool = False
 
     collection: ClassVar[str]  # what a folder of them is marked with
-    version: ClassVar[int]  # of the generator; another one makes the data anew
+    # Raise it whenever the same parameters give other arrays: users' data are then
+    # made anew.
+    version: ClassVar[int]
     default_root: ClassVar[str]  # the folder where nothing else is said
     about: ClassVar[str]  # what a README.txt says of them
     document: ClassVar[str]  # where they are described
+    noun: ClassVar[str]  # what a graph is called
+    sources: ClassVar[Tuple[Tuple[str, ...], ...]] = ()  # names of the outer folders
 
     def __post_init__(self):
         for name in ('train', 'valid', 'test', 'seed'):
@@ -59,13 +71,12 @@ class Dataset(abc.ABC):
         if not self.train + self.valid + self.test:
             raise ValueError('no graphs asked for: set train, valid or test above 0')
 
-    def write(self, root: str, *, progress: bool = True) -> str:
+    def write(self, root: str) -> str:
         """Writes the splits, a README.txt and a marker, whole or not at all.
 
         Args:
             root: the folder; missing, empty, or of the same collection, in which
                 case it is replaced.
-            progress: whether to show a bar (on stderr, if that is a terminal).
 
         Returns:
             What was written, in words.
@@ -85,7 +96,7 @@ class Dataset(abc.ABC):
             test=_TEST_HIDDEN if self.hide_test_runtimes else _TEST_KNOWN,
         )
         with files.folder_atomically(root, replace=True) as folder:
-            words = self._fill(folder, progress)
+            words = self._fill(folder)
             with files.write_atomically(os.path.join(folder, 'README.txt')) as stream:
                 stream.write(readme)
             with files.write_atomically(os.path.join(folder, MARKER)) as stream:
@@ -95,19 +106,30 @@ class Dataset(abc.ABC):
             raise OSError(f'{root}: another process has written other data there')
         return f'SIMULATED data (no measurements) in {root}: {words}'
 
-    def ensure(self, root: str = '', *, progress: bool = True) -> str:
+    def ensure(self, root: str = '') -> str:
         """Returns the folder, written if these data are not there yet.
 
         Arguments and errors are those of `write`; `default_root` by default.
         """
         root = files.expand(root or self.default_root)
         if read_marker(root) != self._marker():
-            self.write(root, progress=progress)
+            self.write(root)
         return root
 
-    def _bar(self, total: int, noun: str, progress: bool) -> tqdm.tqdm:
-        quiet = None if progress else True
-        return tqdm.tqdm(total=total, desc='simulating', unit=f' {noun}', disable=quiet)
+    def _fill(self, folder: str) -> str:
+        """Writes the splits into an empty folder; returns what that was, in words."""
+        for place in itertools.product(*self.sources, SPLITS):
+            os.makedirs(os.path.join(folder, *place))
+        rows: Rows = collections.defaultdict(list)
+        total = sum(getattr(self, split) for split in SPLITS)
+        total *= len(self.sources[0]) if self.sources else 1
+        bar = {'desc': 'simulating', 'unit': f' {self.noun}', 'disable': None}
+        for graphs in tqdm.tqdm(self._graphs(), total=total, **bar):
+            for place, record in graphs.items():
+                path = os.path.join(folder, *place, f'{record.graph_id}.npz')
+                self._save(path, self._published(record, place[-1]))
+                rows[place[:-1]].append(self._described(record))
+        return self._words(rows)
 
     def _published(self, record: Any, split: str) -> Any:
         """Returns a record as its file has it: test runtimes may be hidden."""
@@ -122,8 +144,20 @@ class Dataset(abc.ABC):
         return dataclasses.replace(record, **changes)
 
     @abc.abstractmethod
-    def _fill(self, folder: str, progress: bool) -> str:
-        """Writes the splits into an empty folder; returns what that was, in words."""
+    def _graphs(self) -> Iterator[Graphs]:
+        """Makes the graphs, one after the other."""
+
+    @abc.abstractmethod
+    def _save(self, path: str, record: Any) -> None:
+        """Writes a record."""
+
+    @abc.abstractmethod
+    def _described(self, record: Any) -> Tuple[float, ...]:
+        """Returns figures of a record."""
+
+    @abc.abstractmethod
+    def _words(self, rows: Rows) -> str:
+        """Returns what was written, in words."""
 
     def _marker(self) -> Dict[str, Any]:
         return {
@@ -132,6 +166,11 @@ class Dataset(abc.ABC):
             'generator_version': self.version,
             'parameters': dataclasses.asdict(self),
         }
+
+
+def noise(rng: np.random.Generator, count: int) -> np.ndarray:
+    """Draws standard normal errors of measurements, cut at three."""
+    return np.clip(rng.standard_normal(count), -3.0, 3.0)
 
 
 def read_marker(root: str) -> Optional[Dict[str, Any]]:

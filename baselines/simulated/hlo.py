@@ -40,6 +40,10 @@ class Tensor(NamedTuple):
         """Returns the same tensor with other elements."""
         return self._replace(dtype=dtype)
 
+    def ordered(self, layout: Sequence[int]) -> 'Tensor':
+        """Returns the same tensor in another layout."""
+        return self._replace(layout=tuple(layout))
+
     def keep(self, dimensions: Sequence[int]) -> 'Tensor':
         """Returns the tensor that has only these logical dimensions left."""
         new = {old: i for i, old in enumerate(dimensions)}
@@ -172,10 +176,17 @@ class Computation:
     """Instructions in topological order; the last one is the root.
 
     Args:
+        name: of a whole program's computation; as in real files, the names of loop
+            bodies and conditions contain 'while' and 'cond', which ends a segment.
+        executions: how often one run of the program executes it; 0 for the reducers,
+            whose work belongs to the instruction that calls them.
         reducers: those of the module, where it has other computations that reduce.
     """
 
-    def __init__(self, reducers: Optional['Reducers'] = None):
+    def __init__(
+        self, name: str = '', executions: int = 1, reducers: Optional['Reducers'] = None
+    ):
+        self.name, self.executions = name, executions
         self.instructions: List[Instruction] = []
         self.reducers = Reducers() if reducers is None else reducers
 
@@ -227,7 +238,7 @@ class Reducers(dict):
 
     def __missing__(self, key: Tuple[str, str]) -> Computation:
         opcode, dtype = key
-        made, scalar = Computation(), tensor(dtype, ())
+        made, scalar = Computation(f'{opcode}_{dtype}', 0), tensor(dtype, ())
         made.parameter(scalar).op(opcode, made.parameter(scalar))
         self[key] = made
         return made

@@ -32,11 +32,13 @@ The overlap needs every operand twice in vector memory; where only one copy
 fits, transfers and computation take turns (overlap 0).
 """
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
 
 from baselines.hlo import schema
+from baselines.simulated.hlo import Tensor
 
 LANES = 128
 SUBLANES = 8
@@ -81,6 +83,23 @@ def in_registers(values: np.ndarray) -> np.ndarray:
         values[:, 0] = -(-values[:, 0] // LANES)
         values[:, 1] = -(-values[:, 1] // SUBLANES)
     return values
+
+
+@functools.lru_cache(maxsize=None)
+def registers(tensor: Tensor) -> int:
+    """Returns how many 8 x 128 registers an array fills."""
+    fastest_first = np.array([[tensor.dims[d] for d in tensor.layout]], np.int64)
+    return int(in_registers(fastest_first).prod())
+
+
+def register_bytes(tensor: Tensor) -> int:
+    """Returns the bytes of one register of the tensor's elements."""
+    return LANES * SUBLANES * BYTES[tensor.dtype]
+
+
+def stored_bytes(tensor: Tensor) -> int:
+    """Returns the bytes that an array takes, in whole registers."""
+    return registers(tensor) * register_bytes(tensor)
 
 
 def matrix_cycles(

@@ -15,7 +15,7 @@ def _models(tmp_path_factory):
         test=1,
         configs_min=precision.CONFIGS,
         configs_max=precision.CONFIGS + 20,
-    ).write(str(folder / 'data'), progress=False)
+    ).write(str(folder / 'data'))
     return precision.Models('layout', folder)
 
 

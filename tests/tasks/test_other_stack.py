@@ -54,11 +54,11 @@ print(tf.__version__)
 def _data(tmp_path_factory):
     root = tmp_path_factory.mktemp('two_stacks')
     tile_dataset.Kernels(train=20, valid=10, test=2, configs_mean=100).write(
-        str(root / 'tile'), progress=False
+        str(root / 'tile')
     )
     layout_dataset.Programs(
         train=3, valid=2, test=1, configs_min=100, configs_max=150
-    ).write(str(root / 'layout'), progress=False)
+    ).write(str(root / 'layout'))
     return root
 
 

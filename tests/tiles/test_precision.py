@@ -10,7 +10,7 @@ from tests.helpers import precision
 def _models(tmp_path_factory):
     folder = tmp_path_factory.mktemp('tile_precision')
     dataset.Kernels(train=1, valid=precision.GRAPHS, test=1, configs_mean=300).write(
-        str(folder / 'data'), progress=False
+        str(folder / 'data')
     )
     return precision.Models('tile', folder)
 

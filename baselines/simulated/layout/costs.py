@@ -12,7 +12,8 @@ registers, 450 GB/s).  Every formula is a roofline:
     cycles    = matrix cycles + vector slots / 2
 
 Layouts change the registers, and with them everything; what else they change is
-written at each function.  Bodies of loops run as often as the loop does.
+written at each function, which takes its arrays in the layouts that they have.
+Bodies of loops run as often as the loop does.
 """
 
 import functools
@@ -22,11 +23,19 @@ from typing import Tuple
 import numpy as np
 
 from baselines.simulated.hlo import Tensor
-from baselines.simulated.layout.layouts import Layout, is_bitcast, registers, same
+from baselines.simulated.layout.layouts import Layout, is_bitcast, order
 from baselines.simulated.layout.rules import Rules
-from baselines.simulated.tpu import BYTES, LANE_SHUFFLE, SLOTS, SUBLANE_SHUFFLE, TPU_V3
+from baselines.simulated.tpu import (
+    LANE_SHUFFLE,
+    LANES,
+    SLOTS,
+    SUBLANE_SHUFFLE,
+    SUBLANES,
+    TPU_V3,
+    registers,
+    stored_bytes,
+)
 
-_REGISTER = 8 * 128
 RANDOM_SLOTS = 20.0  # per register of random numbers; they are fused
 
 
@@ -36,63 +45,51 @@ def roofline_ns(moved_bytes: float, matrix_cycles: float = 0.0, slots: float = 0
     return max(moved_bytes / TPU_V3.hbm_bytes_per_ns, cycles / TPU_V3.clock_ghz)
 
 
-def stored_bytes(tensor: Tensor, layout: Layout) -> int:
-    """Returns the bytes that an array takes, padding included."""
-    return registers(tensor.dims, layout) * _REGISTER * BYTES[tensor.dtype]
-
-
 @functools.lru_cache(maxsize=None)
-def copy_ns(tensor: Tensor, source: Layout, target: Layout) -> float:
+def copy_ns(source: Tensor, target: Tensor) -> float:
     """Returns the time to change an array's layout; 0 if there is nothing to do.
 
     Reads one, writes the other.  A new fastest dimension takes a shuffle across
     lanes (14 slots) per register.
     """
-    if same(tensor.dims, source, target):
+    old, new = order(source), order(target)
+    if old == new:
         return 0.0
-    moved = stored_bytes(tensor, source) + stored_bytes(tensor, target)
-    most = max(registers(tensor.dims, source), registers(tensor.dims, target))
-    turned = _fastest(tensor, source) != _fastest(tensor, target)
-    return roofline_ns(moved, slots=most * (LANE_SHUFFLE if turned else 1.0))
+    return _rewriting_ns(source, target, LANE_SHUFFLE if old[0] != new[0] else 1.0)
 
 
 @functools.lru_cache(maxsize=None)
-def reshape_ns(source: Tensor, a: Layout, target: Tensor, b: Layout) -> float:
+def reshape_ns(source: Tensor, target: Tensor) -> float:
     """Returns the time of a reshape; 0 where the memory stays as it is.
 
     Otherwise reads and writes everything, with a shuffle across lanes per
     register.
     """
-    if is_bitcast(source.dims, a, target.dims, b):
+    if is_bitcast(source, target):
         return 0.0
-    most = max(registers(source.dims, a), registers(target.dims, b))
-    moved = stored_bytes(source, a) + stored_bytes(target, b)
-    return roofline_ns(moved, slots=most * LANE_SHUFFLE)
+    return _rewriting_ns(source, target, LANE_SHUFFLE)
+
+
+def _rewriting_ns(source: Tensor, target: Tensor, slots: float) -> float:
+    most = max(registers(source), registers(target))
+    return roofline_ns(stored_bytes(source) + stored_bytes(target), slots=most * slots)
 
 
 @functools.lru_cache(maxsize=None)
-def elementwise_ns(
-    opcode: str, tensor: Tensor, layout: Layout, moved: Tuple[str, ...]
-) -> float:
+def elementwise_ns(opcode: str, tensor: Tensor, moved: Tuple[str, ...]) -> float:
     """Returns the time of an element-wise operation.
 
     All operands have, after copies, the layout of the result.  `moved` are the
     element types of what is read from memory or written to it; what is fused
     with its producer or its only consumer is not moved.
     """
-    count = registers(tensor.dims, layout)
-    moved_bytes = count * _REGISTER * sum(BYTES[dtype] for dtype in moved)
-    return roofline_ns(moved_bytes, slots=count * SLOTS.get(opcode, 1.0))
+    moved_bytes = sum(stored_bytes(tensor.typed(dtype)) for dtype in moved)
+    return roofline_ns(moved_bytes, slots=registers(tensor) * SLOTS.get(opcode, 1.0))
 
 
 @functools.lru_cache(maxsize=None)
 def reduce_ns(
-    tensor: Tensor,
-    layout: Layout,
-    over: Tuple[int, ...],
-    result: Tensor,
-    result_layout: Layout,
-    read: bool,
+    source: Tensor, over: Tuple[int, ...], result: Tensor, read: bool
 ) -> float:
     """Returns the time of a reduction over dimensions.
 
@@ -101,14 +98,13 @@ def reduce_ns(
     fastest with one across sublanes (6 slots).  `read` says whether the input
     comes from memory.
     """
-    count = registers(tensor.dims, layout)
+    count = registers(source)
     slots = float(count)
-    if layout and layout[0] in over:
-        slots += LANE_SHUFFLE * count / -(-tensor.dims[layout[0]] // 128)
-    if len(layout) > 1 and layout[1] in over:
-        slots += SUBLANE_SHUFFLE * count / -(-tensor.dims[layout[1]] // 8)
-    moved = stored_bytes(result, result_layout)
-    moved += stored_bytes(tensor, layout) if read else 0
+    shuffles = (LANE_SHUFFLE, LANES), (SUBLANE_SHUFFLE, SUBLANES)
+    for dimension, (shuffle, side) in zip(source.layout, shuffles):
+        if dimension in over:
+            slots += shuffle * count / -(-source.dims[dimension] // side)
+    moved = stored_bytes(result) + (stored_bytes(source) if read else 0)
     return roofline_ns(moved, slots=slots)
 
 
@@ -153,31 +149,28 @@ def product_ns(
         ns, [layouts of the output, of the first operand, of the second].
     """
     size = [_sizes(tensor.dims, role) for tensor, role in zip(tensors, roles)]
-    shape = [len(layouts) for layouts in choices]
-    times = np.zeros(shape)
-    stored = [
-        [stored_bytes(tensor, layout) for layout in layouts]
+    arrays = [
+        [tensor.ordered(layout) for layout in layouts]
         for tensor, layouts in zip(tensors, choices)
     ]
+    least = [min(map(stored_bytes, each)) for each in arrays]
     shares = rules.traffic, rules.operands, rules.operands
-    for at in np.ndindex(*shape):
-        layouts = [each[i] for each, i in zip(choices, at)]
+    cycles_of = _folded_cycles if rules.folded else _matrix_cycles
+    times = np.zeros([len(each) for each in arrays])
+    for at in np.ndindex(*times.shape):
+        chosen = [each[i] for each, i in zip(arrays, at)]
         moved = sum(
-            min(each) + share * (each[i] - min(each))
-            for each, i, share in zip(stored, at, shares)
+            low + share * (stored_bytes(array) - low)
+            for array, low, share in zip(chosen, least, shares)
         )
-        cycles_of = _folded_cycles if rules.folded else _matrix_cycles
-        times[at] = roofline_ns(
-            moved,
-            cycles_of(tensors[0], layouts[0], size, rules),
-            rules.turns * _turning_slots(tensors, roles, layouts, size),
-        )
+        slots = rules.turns * _turning_slots(chosen, roles, size)
+        times[at] = roofline_ns(moved, cycles_of(chosen[0], size, rules), slots)
     return times
 
 
-def _matrix_cycles(output, layout, size, rules) -> float:
+def _matrix_cycles(output, size, rules) -> float:
     del rules
-    columns = output.dims[layout[0]]
+    columns = output.dims[output.layout[0]]
     rows = math.prod(output.dims) / (size[0]['b'] * columns)
     passes = size[0]['b'] * size[2]['w'] * -(-size[1]['k'] // 128)
     passes *= -(-columns // 128)
@@ -185,9 +178,8 @@ def _matrix_cycles(output, layout, size, rules) -> float:
     return cycles + TPU_V3.matrix_side
 
 
-def _folded_cycles(output, layout, size, rules) -> float:
-    columns = output.dims[layout[0]]
-    second = output.dims[layout[1]] if len(layout) > 1 else 1
+def _folded_cycles(output, size, rules) -> float:
+    columns, second = (*(output.dims[d] for d in output.layout), 1)[:2]
     rows = -(-second // 8) * 8
     others = max(math.prod(output.dims) / (columns * second), 1.0)
     if size[2]['w'] <= size[0]['s']:
@@ -200,16 +192,21 @@ def _folded_cycles(output, layout, size, rules) -> float:
     return cycles + TPU_V3.matrix_side
 
 
-def _turning_slots(tensors, roles, layouts, size) -> float:
+def _turning_slots(arrays, roles, size) -> float:
+    """Of output, first and second operand."""
+
+    def role(t, place):
+        return roles[t][arrays[t].layout[place]]
+
     slots = 0.0
     # First operand streams, second stays; the other way round for 'm'.
-    wanted = ('k', 'n') if roles[0][layouts[0][0]] == 'n' else ('m', 'k')
-    for t, role in zip((1, 2), wanted):
-        if roles[t][layouts[t][0]] != role:
-            slots += LANE_SHUFFLE * registers(tensors[t].dims, layouts[t])
+    wanted = ('k', 'n') if role(0, 0) == 'n' else ('m', 'k')
+    for t, letter in zip((1, 2), wanted):
+        if role(t, 0) != letter:
+            slots += LANE_SHUFFLE * registers(arrays[t])
     for t in (0, 1):
-        if size[2]['w'] > 1 and roles[t][layouts[t][1]] == 's':
-            slots += SUBLANE_SHUFFLE * registers(tensors[t].dims, layouts[t])
+        if size[2]['w'] > 1 and role(t, 1) == 's':
+            slots += SUBLANE_SHUFFLE * registers(arrays[t])
     return slots
 
 
@@ -218,7 +215,3 @@ def _sizes(dims: Tuple[int, ...], roles: str) -> dict:
     for size, role in zip(dims, roles):
         found[role] *= size
     return found
-
-
-def _fastest(tensor: Tensor, layout: Layout) -> int:
-    return next(d for d in layout if tensor.dims[d] > 1)

@@ -1,17 +1,16 @@
 """Folders of simulated whole programs in the published layout, whole or not at all."""
 
 import dataclasses
-import itertools
-import os
-from typing import ClassVar, Dict, Tuple
+from typing import ClassVar, Iterator, Tuple
 
 import numpy as np
 
-from baselines.data.layout import records as layout_records
+from baselines.data.collections import SPLITS
+from baselines.data.layout import records
 from baselines.simulated import folders
 from baselines.simulated.layout import rules
-from baselines.simulated.layout.generate import GENERATOR_VERSION, CompiledProgram
-from baselines.simulated.layout.programs import SOURCES, SPLITS, draw_programs
+from baselines.simulated.layout.generate import CompiledProgram
+from baselines.simulated.layout.programs import SOURCES, draw_programs
 from baselines.simulated.layout.search import SEARCHES
 
 
@@ -30,7 +29,7 @@ class Programs(folders.Dataset):
     rules: str = 'drawn'  # what costs there are: one of `rules.NAMES`
 
     collection: ClassVar[str] = 'layout'
-    version: ClassVar[int] = GENERATOR_VERSION
+    version: ClassVar[int] = 2
     default_root: ClassVar[str] = '~/data/tpugraphs/sample/npz/layout'
     about: ClassVar[str] = (
         'Programs are invented networks (names begin with sim_), and every runtime\n'
@@ -38,6 +37,8 @@ class Programs(folders.Dataset):
         'noise.'
     )
     document: ClassVar[str] = 'docs/simulated-data-layout.md'
+    noun: ClassVar[str] = 'programs'
+    sources: ClassVar[Tuple[Tuple[str, ...], ...]] = (SOURCES, SEARCHES)
 
     def __post_init__(self):
         super().__post_init__()
@@ -51,44 +52,42 @@ class Programs(folders.Dataset):
                 f'rules is {self.rules!r}: use one of {", ".join(rules.NAMES)}'
             )
 
-    def _fill(self, folder: str, progress: bool) -> str:
-        rows: Dict[str, list] = {f'{s}:{r}': [] for s in SOURCES for r in SEARCHES}
-        total = len(SOURCES) * (self.train + self.valid + self.test)
+    def _graphs(self) -> Iterator[folders.Graphs]:
         configs = self.configs_min, self.configs_max
-        for parts in itertools.product(SOURCES, SEARCHES, SPLITS):
-            os.makedirs(os.path.join(folder, *parts))
-        with self._bar(total, 'programs', progress) as bar:
-            for source, split in itertools.product(SOURCES, SPLITS):
+        for source in SOURCES:
+            for split in SPLITS:
                 count = getattr(self, split)
                 for program in draw_programs(source, split, count, self.seed):
                     compiled = CompiledProgram(program, self.seed, self.rules)
-                    for searched in SEARCHES:
-                        # As in xla:random, where nearly all of the duplicates are in
-                        # a few programs.
-                        kind = source, searched, program.family
-                        repeats = kind == ('xla', 'random', 'recurrent')
-                        record = compiled.record(searched, configs, repeats)
-                        place = source, searched, split, f'{program.name}.npz'
-                        shown = self._published(record, split)
-                        layout_records.write_layout(os.path.join(folder, *place), shown)
-                        rows[f'{source}:{searched}'].append(_described(record))
-                    bar.update()
+                    # As in xla:random, where nearly all of the duplicates are in a
+                    # few programs.
+                    repeats = (source, program.family) == ('xla', 'recurrent')
+                    yield {
+                        (source, search, split): compiled.record(
+                            search, configs, repeats
+                        )
+                        for search in SEARCHES
+                    }
+
+    def _save(self, path: str, record: records.LayoutRecord) -> None:
+        records.write_layout(path, record)
+
+    def _described(self, record: records.LayoutRecord) -> Tuple[float, ...]:
+        count, runtimes = record.num_configs, record.config_runtime
+        distinct = len({row.tobytes() for row in record.node_config_feat})
+        spread = runtimes.max() / runtimes.min()
+        return record.num_nodes, count, count - distinct, spread
+
+    def _words(self, rows: folders.Rows) -> str:
         lines = [
             f'of each source train {self.train}, valid {self.valid}, test {self.test} '
             'programs'
         ]
-        for name, some in rows.items():
+        for place, some in rows.items():
             nodes, count, again, _ = np.sum(some, axis=0)
             lines.append(
-                f'{name:12} {len(some)} programs, {nodes:,.0f} nodes, {count:,.0f} '
-                f'configurations ({again:,.0f} repeat another); worst / best '
-                f'{np.median(some, axis=0)[3]:.2f}, median over programs'
+                f'{":".join(place):12} {len(some)} programs, {nodes:,.0f} nodes, '
+                f'{count:,.0f} configurations ({again:,.0f} repeat another); worst / '
+                f'best {np.median(some, axis=0)[3]:.2f}, median over programs'
             )
         return '\n'.join(lines)
-
-
-def _described(record: layout_records.LayoutRecord) -> Tuple[int, int, int, float]:
-    """Nodes, configurations, how many of these repeat another, and their spread."""
-    count, runtimes = record.num_configs, record.config_runtime
-    distinct = len({row.tobytes() for row in record.node_config_feat})
-    return record.num_nodes, count, count - distinct, runtimes.max() / runtimes.min()

@@ -11,28 +11,27 @@ import numpy as np
 
 from baselines.data.layout.records import LayoutRecord
 from baselines.hlo import graph
+from baselines.simulated import folders
 from baselines.simulated import raw
 from baselines.simulated.layout import rules
 from baselines.simulated.layout import search
 from baselines.simulated.layout.model import LayoutModel
 from baselines.simulated.layout.programs import Program
 
-# Raise it whenever the same parameters give other arrays.
-GENERATOR_VERSION = 2
-
 
 class CompiledProgram:
     """A program, built once for several collections, with rules of a book."""
 
     def __init__(self, program: Program, seed: int = 0, book: str = 'roofline'):
-        module = program.build()
+        computations = program.build()
         name = zlib.crc32(f'{book} {program.name}'.encode())
         found = rules.rules_of(book, np.random.default_rng([seed, name]))
         self.program = program
-        sizes = [len(computation.instructions) for computation in module.computations]
-        self.graph = raw.graph_arrays(module.computations)
-        self.graph['node_splits'] = graph.node_splits(module.names, sizes)[None]
-        self.model = LayoutModel(module, found)
+        names = [computation.name for computation in computations]
+        sizes = [len(computation.instructions) for computation in computations]
+        self.graph = raw.graph_arrays(computations)
+        self.graph['node_splits'] = graph.node_splits(names, sizes)[None]
+        self.model = LayoutModel(computations, found)
         self._seed = seed
 
     def record(
@@ -49,8 +48,6 @@ class CompiledProgram:
             many_repeats: whether nearly all configurations repeat a few distinct
                 ones, as in some real programs; `random` only.
         """
-        if searched not in search.SEARCHES:
-            raise ValueError(f'{searched!r} is not one of {", ".join(search.SEARCHES)}')
         name = f'{searched} {self.program.name}'.encode()
         rng = np.random.default_rng([self._seed, zlib.crc32(name)])
         least, most = configs
@@ -79,5 +76,5 @@ class CompiledProgram:
         )
 
     def _measure(self, choices: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        noise = np.clip(rng.standard_normal(len(choices)), -3.0, 3.0)
-        return self.model.runtime_ns(choices) * (1.0 + self.model.rules.noise * noise)
+        noise = self.model.rules.noise * folders.noise(rng, len(choices))
+        return self.model.runtime_ns(choices) * (1.0 + noise)

@@ -11,8 +11,8 @@ from typing import List, NamedTuple, Tuple
 
 import numpy as np
 
-from baselines.simulated import tpu
-from baselines.simulated.hlo import Instruction
+from baselines.simulated.hlo import Instruction, Tensor
+from baselines.simulated.tpu import registers
 
 Layout = Tuple[int, ...]
 
@@ -35,47 +35,31 @@ class Slot(NamedTuple):
     written: int
 
 
-def row_major(rank: int) -> Layout:
-    """Returns the layout in which the last dimension is the fastest."""
-    return tuple(range(rank - 1, -1, -1))
+def order(tensor: Tensor) -> Layout:
+    """Returns the dimensions, fastest first; size 1 has no place."""
+    return tuple(d for d in tensor.layout if tensor.dims[d] > 1)
 
 
 @functools.lru_cache(maxsize=None)
-def registers(dims: Tuple[int, ...], layout: Layout) -> int:
-    """Returns how many 8 x 128 registers an array fills."""
-    fastest_first = np.array([[dims[d] for d in layout]], np.int64)
-    return int(tpu.in_registers(fastest_first).prod())
-
-
-@functools.lru_cache(maxsize=None)
-def same(dims: Tuple[int, ...], a: Layout, b: Layout) -> bool:
-    """Returns whether two layouts are the same memory; size 1 has no place."""
-    return [d for d in a if dims[d] > 1] == [d for d in b if dims[d] > 1]
-
-
-@functools.lru_cache(maxsize=None)
-def is_bitcast(
-    source: Tuple[int, ...], a: Layout, target: Tuple[int, ...], b: Layout
-) -> bool:
-    """Returns whether a reshape, from layout a to b, leaves the memory as it is.
+def is_bitcast(source: Tensor, target: Tensor) -> bool:
+    """Returns whether a reshape leaves the memory as it is.
 
     All elements must keep their place, and the registers their content: same size
     of the fastest dimension, and of the second, where that is not a multiple of 8.
     """
     # An array in name only; numpy knows which reshapes need no copy.
-    memory = np.lib.stride_tricks.as_strided(np.empty(1), source, _strides(source, a))
+    memory = np.lib.stride_tricks.as_strided(np.empty(1), source.dims, _strides(source))
     try:
-        memory.shape = target
+        memory.shape = target.dims
     except AttributeError:
         return False
-    places = zip(target, memory.strides, _strides(target, b))
+    places = zip(target.dims, memory.strides, _strides(target))
     if any(size > 1 and found != wanted for size, found, wanted in places):
         return False
-    fastest, seconds = zip(_two_fastest(source, a), _two_fastest(target, b))
+    fastest, seconds = zip(_two_fastest(source), _two_fastest(target))
     if fastest[0] != fastest[1]:
         return False
-    seconds = set(seconds)
-    return len(seconds) == 1 or all(s % 8 == 0 for s in seconds)
+    return seconds[0] == seconds[1] or all(size % 8 == 0 for size in seconds)
 
 
 def slots_of(node: int, instruction: Instruction) -> List[Slot]:
@@ -88,42 +72,44 @@ def slots_of(node: int, instruction: Instruction) -> List[Slot]:
     tensors = [instruction.shape, *(o.shape for o in instruction.operands)]
     slots = []
     for t, tensor in enumerate(tensors):
-        roles = instruction.roles[t] or '.' * len(tensor.dims)
-        layouts = _candidates(tensor.dims, roles)
-        default, written = 0, len(roles)
+        layouts = _candidates(tensor, instruction.roles[t] or '.' * len(tensor.dims))
+        default, written = 0, len(tensor.dims)
         if instruction.opcode == 'convolution':
             # Of the layouts that keep the last dimension fastest, the least padded.
             kept = [l for l in layouts if l[0] == len(tensor.dims) - 1]
-            padded = [registers(tensor.dims, l) for l in kept]
-            default, written = layouts.index(kept[padded.index(min(padded))]), 2
+            least = min(kept, key=lambda l, t=tensor: registers(t.ordered(l)))
+            default, written = layouts.index(least), 2
         slots.append(Slot(node, t, layouts, default, written))
     return slots
 
 
 @functools.lru_cache(maxsize=None)
-def _candidates(dims: Tuple[int, ...], roles: str) -> Tuple[Layout, ...]:
+def _candidates(tensor: Tensor, roles: str) -> Tuple[Layout, ...]:
     """Row major, then what pads least, at most `MAX_CANDIDATES`."""
-    rank = len(dims)
-    usual = row_major(rank)
+    usual = tensor.layout
     image = 's' in roles or 'w' in roles
-    found = {usual: registers(dims, usual)}
-    for pair in itertools.permutations(usual, min(rank, 2)):
+    found = {order(tensor): (usual, registers(tensor))}
+    for pair in itertools.permutations(usual, min(len(usual), 2)):
         letters = [roles[d] for d in pair]
         if image and set(letters) & set('sw') or letters[:1] == ['b']:
             continue
         layout = (*pair, *(d for d in usual if d not in pair))
-        if not any(same(dims, layout, other) for other in found):
-            found[layout] = registers(dims, layout)
-    least = min(found.values())
-    kept = [l for l in found if l == usual or found[l] <= MAX_WASTE * least]
-    return tuple(sorted(kept, key=lambda l: (l != usual, found[l], l))[:MAX_CANDIDATES])
+        turned = tensor.ordered(layout)
+        found.setdefault(order(turned), (layout, registers(turned)))
+    least = min(count for _, count in found.values())
+    kept = [
+        (layout != usual, count, layout)
+        for layout, count in found.values()
+        if layout == usual or count <= MAX_WASTE * least
+    ]
+    return tuple(layout for _, _, layout in sorted(kept)[:MAX_CANDIDATES])
 
 
-def _strides(dims: Tuple[int, ...], layout: Layout) -> Tuple[int, ...]:
-    steps = np.cumprod([1, *(dims[d] for d in layout)])
-    return tuple(int(steps[layout.index(d)]) for d in range(len(dims)))
+def _strides(tensor: Tensor) -> Tuple[int, ...]:
+    steps = np.cumprod([1, *(tensor.dims[d] for d in tensor.layout)])
+    return tuple(int(steps[tensor.layout.index(d)]) for d in range(len(tensor.dims)))
 
 
-def _two_fastest(dims, layout):
-    sizes = [dims[d] for d in layout if dims[d] > 1]
+def _two_fastest(tensor: Tensor) -> Tuple[int, int]:
+    sizes = [tensor.dims[d] for d in order(tensor)]
     return (*sizes, 1, 1)[:2]

@@ -21,22 +21,17 @@ configurations are looked up at once:
 """
 
 import collections
-from typing import Dict, List, NamedTuple, Optional, Tuple
+import functools
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from baselines.simulated.hlo import Computation, Instruction, Tensor
 from baselines.simulated.layout import costs
-from baselines.simulated.layout.layouts import (
-    CONFIGURABLE,
-    Layout,
-    Slot,
-    registers,
-    row_major,
-    slots_of,
-)
-from baselines.simulated.layout.ops import ELEMENTWISE, Module
+from baselines.simulated.layout.layouts import CONFIGURABLE, Layout, Slot, slots_of
+from baselines.simulated.layout.ops import ELEMENTWISE
 from baselines.simulated.layout.rules import Rules
+from baselines.simulated.tpu import registers, stored_bytes
 
 _FREE = frozenset(('broadcast', 'constant', 'iota', 'rng'))
 _WHOLE = frozenset(('gather', 'scatter'))  # work on row-major arrays only
@@ -62,37 +57,37 @@ class LayoutModel:
         base_ns: what no choice changes.
     """
 
-    def __init__(self, module: Module, rules: Rules = Rules()):
-        """Compiles the tables of `module`."""
+    def __init__(self, computations: Sequence[Computation], rules: Rules = Rules()):
+        """Compiles the tables of a program."""
         self.rules = rules
         self.slots: List[Slot] = []
         self.base_ns = 0.0
         self.first_slot: Dict[int, int] = {}
         self._tables: Dict[Tuple[int, ...], np.ndarray] = {}
-        nodes = module.nodes
+        nodes = [node for c in computations for node in c.instructions]
         chosen = [i for i, node in enumerate(nodes) if node.opcode in CONFIGURABLE]
         self.config_nodes = np.array(chosen, np.int64)
         for position, number in enumerate(chosen):
             self.first_slot[id(nodes[number])] = len(self.slots)
             self.slots += slots_of(position, nodes[number])
-        for computation, times in zip(module.computations, module.executions):
-            if times:
-                _Pricing(self, computation, times)
+        for computation in computations:
+            if computation.executions:
+                _Pricing(self, computation)
         self._flatten()
 
     def add(
-        self, values: Tuple[Value, ...], times: float, price, share: float = 1.0
+        self, arrays: Sequence[Tuple[Tensor, Value]], times: float, price, share: float
     ) -> None:
-        """Adds a cost, ns, that depends on the layouts of a few values.
+        """Adds a cost, ns, that depends on the layouts of a few arrays.
 
-        It is paid `times`; `price` takes a layout per value.  Of what is above the
-        least, `share` counts.
+        It is paid `times`; `price` takes the arrays in their layouts.  Of what is
+        above the least, `share` counts.
         """
-        slots = tuple(sorted({v.slot for v in values} - {-1}))
+        slots = tuple(sorted({value.slot for _, value in arrays} - {-1}))
         table = np.zeros([len(self.slots[s].layouts) for s in slots])
         for choice in np.ndindex(*table.shape):
             at = dict(zip(slots, choice))
-            picked = (v.layouts[at.get(v.slot, 0)] for v in values)
+            picked = [t.ordered(v.layouts[at.get(v.slot, 0)]) for t, v in arrays]
             table[choice] = times * price(*picked)
         if share != 1:
             table = table.min() + share * (table - table.min())
@@ -142,8 +137,8 @@ class LayoutModel:
 class _Pricing:
     """Walks one computation in order and adds its costs to the model."""
 
-    def __init__(self, model: LayoutModel, computation: Computation, times: int):
-        self._model, self._times = model, times
+    def __init__(self, model: LayoutModel, computation: Computation):
+        self._model, self._times = model, computation.executions
         self._at: Dict[int, Optional[Value]] = {}
         self._copied = set()
         self._users = collections.defaultdict(list)
@@ -157,11 +152,11 @@ class _Pricing:
     def _price(self, node: Instruction) -> Optional[Value]:
         """Adds what `node` costs; returns the layout of its result."""
         opcode, shape = node.opcode, node.shape
-        usual = Value(-1, (row_major(len(shape.dims)),))
+        usual = Value(-1, (shape.layout,))
         if opcode in _FREE:
             if opcode == 'rng':
-                slots = costs.RANDOM_SLOTS * registers(shape.dims, usual.layouts[0])
-                self._add((usual,), lambda l: costs.roofline_ns(0, slots=slots))
+                slots = costs.RANDOM_SLOTS * registers(shape)
+                self._add(lambda _: costs.roofline_ns(0, slots=slots), (shape, usual))
             return None
         if opcode in ('parameter', 'get-tuple-element'):
             return usual._replace(fixed=True)
@@ -181,12 +176,12 @@ class _Pricing:
             if whole or len(operand.shape.dims) == len(shape.dims):
                 self._want(operand, None if whole else main)
         if opcode in ELEMENTWISE:
-            moved = [o.shape.dtype for o in node.operands if self._in_memory(o)]
-            moved += [shape.dtype] if self._in_memory(node) else []
-            moved = tuple(moved)
-            self._add((main,), lambda l: costs.elementwise_ns(opcode, shape, l, moved))
+            stored = [o for o in (*node.operands, node) if self._in_memory(o)]
+            moved = tuple(o.shape.dtype for o in stored)
+            price = functools.partial(costs.elementwise_ns, opcode, moved=moved)
+            self._add(price, (shape, main))
         else:
-            self._add((main,), lambda l: costs.roofline_ns(_moved(node, l)))
+            self._add(lambda a: costs.roofline_ns(_moved(node, a)), (shape, main))
         return main
 
     def _configurable(self, node: Instruction) -> Value:
@@ -199,12 +194,9 @@ class _Pricing:
         for operand, value in zip(node.operands, values[1:]):
             self._want(operand, value)
         if node.opcode == 'reshape':
-            target, source = tensors
-            self._add(
-                values,
-                lambda b, a: costs.reshape_ns(source, a, target, b),
-                self._model.rules.copies,
-            )
+            target, source = zip(tensors, values)
+            share = self._model.rules.copies
+            self._add(costs.reshape_ns, source, target, share=share)
         else:
             table = costs.product_ns(tensors, node.roles, layouts, self._model.rules)
             self._model.add_table(slots, self._times * table)
@@ -221,19 +213,17 @@ class _Pricing:
 
     def _reduced(self, node: Instruction) -> Value:
         source = node.operands[0]
-        rank = len(source.shape.dims)
-        given = self._at[id(source)] or Value(-1, (row_major(rank),))
-        new = [d for d in range(rank) if d not in node.dimensions]
+        given = self._at[id(source)] or Value(-1, (source.shape.layout,))
+        new = [d for d in range(len(source.shape.dims)) if d not in node.dimensions]
         kept = tuple(
             tuple(new.index(d) for d in layout if d in new) for layout in given.layouts
         )
         result = given._replace(layouts=kept, fixed=False)
-        read = self._in_memory(source)
+        over, read = node.dimensions, self._in_memory(source)
         self._add(
-            (given, result),
-            lambda a, b: costs.reduce_ns(
-                source.shape, a, node.dimensions, node.shape, b, read
-            ),
+            lambda a, b: costs.reduce_ns(a, over, b, read),
+            (source.shape, given),
+            (node.shape, result),
         )
         return result
 
@@ -249,20 +239,15 @@ class _Pricing:
 
     def _want(self, operand: Instruction, wanted: Optional[Value]) -> None:
         """Adds the copy of an operand to a layout; None: to row major."""
-        given = self._at[id(operand)]
-        rank = len(operand.shape.dims)
-        if given is None or rank < 2:
+        given, shape = self._at[id(operand)], operand.shape
+        if given is None or len(shape.dims) < 2:
             return
-        wanted = wanted or Value(-1, (row_major(rank),))
+        wanted = wanted or Value(-1, (shape.layout,))
         key = id(operand), wanted.slot, wanted.layouts
         if key not in self._copied:
             self._copied.add(key)
-            tensor: Tensor = operand.shape
-            self._add(
-                (given, wanted),
-                lambda a, b: costs.copy_ns(tensor, a, b),
-                self._model.rules.copies,
-            )
+            share = self._model.rules.copies
+            self._add(costs.copy_ns, (shape, given), (shape, wanted), share=share)
 
     def _in_memory(self, node: Instruction) -> bool:
         """Whether a value is written to memory, and so read from it."""
@@ -272,19 +257,21 @@ class _Pricing:
         fused = len(users) == 1 and users[0].opcode in ELEMENTWISE | {'reduce'}
         return not (node.opcode in ELEMENTWISE and fused)
 
-    def _add(self, values: Tuple[Value, ...], price, share=None) -> None:
+    def _add(self, price, *arrays: Tuple[Tensor, Value], share=None) -> None:
         if share is None:
             share = self._model.rules.traffic
-        self._model.add(values, self._times, price, share)
+        self._model.add(arrays, self._times, price, share)
 
 
-def _moved(node: Instruction, layout: Layout) -> float:
-    """Bytes that slices, pads, pools, ... read and write."""
+def _moved(node: Instruction, result: Tensor) -> float:
+    """Bytes that slices, pads, pools, ... read and write; in the result's layout."""
     same_rank = [
-        o.shape for o in node.operands if len(o.shape.dims) == len(node.shape.dims)
+        stored_bytes(o.shape.ordered(result.layout))
+        for o in node.operands
+        if len(o.shape.dims) == len(result.dims)
     ]
     if node.opcode in _WHOLE | {'slice', 'dynamic-slice'}:
-        return 2 * costs.stored_bytes(node.shape, layout)
+        return 2 * stored_bytes(result)
     if node.opcode == 'dynamic-update-slice':
-        return 2 * costs.stored_bytes(same_rank[1], layout)
-    return sum(costs.stored_bytes(t, layout) for t in (node.shape, *same_rank))
+        return 2 * same_rank[1]
+    return stored_bytes(result) + sum(same_rank)

@@ -6,7 +6,7 @@ reducers and loops.
 """
 
 import math
-from typing import Callable, List, NamedTuple, Sequence, Tuple
+from typing import Callable, List, Sequence
 
 from baselines.simulated import hlo
 from baselines.simulated.hlo import TUPLE, Computation, Instruction, Tensor
@@ -16,23 +16,6 @@ ELEMENTWISE = frozenset(
     'abs add and compare convert divide exponential log logistic maximum minimum '
     'multiply negate not or power rsqrt select sqrt subtract tanh'.split()
 )
-
-
-class Module(NamedTuple):
-    """A finished program."""
-
-    computations: List[Computation]  # callees first, the entry last
-    # theirs; as in real files, the names of loop bodies and conditions contain 'while'
-    # and 'cond', which ends a segment
-    names: List[str]
-    # how often one run of the program executes each; 0 for the reducers, whose work
-    # belongs to the instruction that calls them
-    executions: List[int]
-
-    @property
-    def nodes(self) -> List[Instruction]:
-        """All instructions, in the order of the graph's nodes."""
-        return [i for c in self.computations for i in c.instructions]
 
 
 def shape(dtype: str, dims: Sequence[int]) -> Tensor:
@@ -112,8 +95,8 @@ class Net:
         self.training = training
         self.dtype = dtype
         self.trainable: List[Instruction] = []
-        self._entry = Computation()
-        self._loops: List[Tuple[str, Computation, int]] = []
+        self._entry = Computation('main')
+        self._loops: List[Computation] = []
 
     def parameter(self, dims: Sequence[int], dtype: str = '') -> Instruction:
         """Adds an argument of the program."""
@@ -142,7 +125,8 @@ class Net:
             The carried values after the loop.
         """
         outside, size = self._entry, len(state) + 1
-        inside, condition = (Computation(outside.reducers) for _ in range(2))
+        inside = Computation(f'while_body_{label}', trips, outside.reducers)
+        condition = Computation(f'while_cond_{label}', trips)
         counter = outside.add('constant', shape('s32', ()))
         first = outside.add('tuple', TUPLE, counter, *state, tuple_size=size)
         carried = inside.parameter(TUPLE)
@@ -157,22 +141,22 @@ class Net:
         given.tuple_size = size
         now = condition.add('get-tuple-element', counter.shape, given)
         now.op('compare', now.fill())
-        self._loops.append((f'while_body_{label}', inside, trips))
-        self._loops.append((f'while_cond_{label}', condition, trips))
+        self._loops += [inside, condition]
         calls = (condition, inside)
         done = outside.add('while', TUPLE, first, calls=calls, tuple_size=size)
         return [outside.add('get-tuple-element', v.shape, done) for v in state]
 
-    def finish(self, results: Sequence[Instruction]) -> Module:
-        """Ends the program with its results; what they do not need is removed."""
+    def finish(self, results: Sequence[Instruction]) -> List[Computation]:
+        """Ends the program with its results; what they do not need is removed.
+
+        Returns:
+            The computations, callees first; the last is the entry.
+        """
         self._entry.tuple(*results)
-        reducers = self._entry.reducers.items()
-        called = [(f'{opcode}_{dtype}', c, 0) for (opcode, dtype), c in reducers]
-        parts = [*self._loops, ('main', self._entry, 1)]
-        for _, computation, _ in parts:
+        computations = [*self._loops, self._entry]
+        for computation in computations:
             _remove_unused(computation)
-        names, computations, executions = zip(*called, *parts)
-        return Module(list(computations), list(names), list(executions))
+        return [*self._entry.reducers.values(), *computations]
 
 
 def _role(letter: str, left: str, right: str, wanted: str) -> str:

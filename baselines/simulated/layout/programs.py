@@ -15,9 +15,10 @@ from typing import Callable, Dict, List, NamedTuple, Tuple
 import numpy as np
 
 from baselines.data.collections import SPLITS
+from baselines.simulated.hlo import Computation
 from baselines.simulated.layout import layers
 from baselines.simulated.layout.gradients import gradients
-from baselines.simulated.layout.ops import Module, Net, reshape, scaled, shape
+from baselines.simulated.layout.ops import Net, reshape, scaled, shape
 
 SOURCES = ('xla', 'nlp')
 MIN_NODES = 200
@@ -36,7 +37,8 @@ class Program(NamedTuple):
     training: bool  # whether gradients and updates are part of it
     optimizer: str  # 'momentum' or 'adam'
     dtype: str  # of activations and weights, 'f32' or 'bf16'
-    sizes: Tuple[Tuple[str, int], ...]  # of the network, as its function takes them
+    # of the network, in the order in which its function takes them
+    sizes: Tuple[Tuple[str, int], ...]
 
     @property
     def name(self) -> str:
@@ -51,10 +53,11 @@ class Program(NamedTuple):
         place = hashlib.sha256(self.name.encode()).digest()[0] % 6
         return {0: 'valid', 1: 'test'}.get(place, 'train')
 
-    def build(self) -> Module:
-        """Returns its instructions."""
+    def build(self) -> List[Computation]:
+        """Returns its computations, callees first; the last is the entry."""
         net = Net(self.training, self.dtype)
-        result = _NETWORKS[self.family](net, **dict(self.sizes))
+        build, _ = _NETWORKS[self.family]
+        result = build(net, *(size for _, size in self.sizes))
         if not self.training:
             return net.finish([result])
         loss = _loss(net, result)
@@ -70,11 +73,8 @@ def draw_programs(source: str, split: str, count: int, seed: int) -> List[Progra
     """Draws different programs of one split; the first ones do not depend on `count`.
 
     Raises:
-        ValueError: source or split is unknown, or there are not that many.
+        ValueError: there are not that many.
     """
-    for value, choice in ((source, SOURCES), (split, SPLITS)):
-        if value not in choice:
-            raise ValueError(f'{value!r} is not one of {", ".join(choice)}')
     place = SOURCES.index(source), SPLITS.index(split)
     rng = np.random.default_rng([seed, *place])
     found: Dict[str, Program] = {}
@@ -85,7 +85,8 @@ def draw_programs(source: str, split: str, count: int, seed: int) -> List[Progra
         program = _draw(rng, families[len(found) % len(families)])
         if program.name in found or program.split != split:
             continue
-        if MIN_NODES <= len(program.build().nodes) <= MAX_NODES:
+        nodes = sum(len(c.instructions) for c in program.build())
+        if MIN_NODES <= nodes <= MAX_NODES:
             found[program.name] = program
     if len(found) < count:
         raise ValueError(
@@ -104,22 +105,6 @@ _TOKENS = dict(
     depth=(2, 3, 4, 6, 8), batch=(4, 8, 16, 32), length=(32, 64, 100, 128, 192),
     heads=(2, 4, 6, 8, 12), width=(32, 48, 64), words=(4000, 8000, 16000),
 )  # fmt: skip
-_SIZES: Dict[str, Dict[str, Tuple[int, ...]]] = {
-    'recurrent': dict(
-        layers=(2, 3, 4, 5, 6), batch=(8, 16, 20, 64, 128), length=(16, 24, 35, 50),
-        hidden=(128, 200, 256, 384, 512), words=(1000, 4000, 8000, 10000)),
-    'convnet': _IMAGES,
-    'bottleneck': _IMAGES,
-    'pyramid': dict(
-        levels=(2, 3, 4), depth=(1, 2, 3), batch=(2, 4, 8, 16), side=(64, 96, 128),
-        width=(16, 24, 32, 48)),
-    'mixer': dict(
-        depth=(2, 4, 6, 8), batch=(8, 16, 32, 64), patches=(64, 100, 144, 196),
-        width=(96, 192, 256, 384, 512), tokens=(48, 64, 96, 128, 192)),
-    'transformer': _TOKENS,
-    'decoder': _TOKENS,
-    'albert': _TOKENS,
-}  # fmt: skip
 
 
 def _draw(rng: np.random.Generator, family: str) -> Program:
@@ -127,7 +112,7 @@ def _draw(rng: np.random.Generator, family: str) -> Program:
         return values[rng.integers(len(values))]
 
     training = bool(rng.random() < 0.6)
-    sizes = dict(_SIZES[family])
+    sizes = dict(_NETWORKS[family][1])
     # Heads come first, so that a seed gives the same programs as ever.
     for name in sorted(sizes, key=lambda name: name != 'heads'):
         sizes[name] = pick(sizes[name])
@@ -202,23 +187,30 @@ def _albert(net, depth, batch, length, heads, width, words):
     return layers.dense(net, x, 2)
 
 
-def _recurrent(net, layers_, batch, length, hidden, words):
+def _recurrent(net, depth, batch, length, hidden, words):
     x = layers.embedding(net, length, batch, words, hidden)
-    for layer in range(layers_):
+    for layer in range(depth):
         x = layers.recurrent(net, x, hidden, str(layer))
     return layers.dense(net, _mean(x, [0]), 1000)
 
 
-_NETWORKS: Dict[str, Callable] = {
-    'albert': _albert,
-    'bottleneck': functools.partial(_convnet, bottleneck=True),
-    'convnet': _convnet,
-    'decoder': functools.partial(_transformer, decoder=True),
-    'mixer': _mixer,
-    'pyramid': _pyramid,
-    'recurrent': lambda net, layers, **sizes: _recurrent(net, layers, **sizes),
-    'transformer': _transformer,
-}
+# By family: what builds it, and what its sizes are drawn from.
+_NETWORKS: Dict[str, Tuple[Callable, Dict[str, Tuple[int, ...]]]] = {
+    'recurrent': (_recurrent, dict(
+        layers=(2, 3, 4, 5, 6), batch=(8, 16, 20, 64, 128), length=(16, 24, 35, 50),
+        hidden=(128, 200, 256, 384, 512), words=(1000, 4000, 8000, 10000))),
+    'convnet': (_convnet, _IMAGES),
+    'bottleneck': (functools.partial(_convnet, bottleneck=True), _IMAGES),
+    'pyramid': (_pyramid, dict(
+        levels=(2, 3, 4), depth=(1, 2, 3), batch=(2, 4, 8, 16), side=(64, 96, 128),
+        width=(16, 24, 32, 48))),
+    'mixer': (_mixer, dict(
+        depth=(2, 4, 6, 8), batch=(8, 16, 32, 64), patches=(64, 100, 144, 196),
+        width=(96, 192, 256, 384, 512), tokens=(48, 64, 96, 128, 192))),
+    'transformer': (_transformer, _TOKENS),
+    'decoder': (functools.partial(_transformer, decoder=True), _TOKENS),
+    'albert': (_albert, _TOKENS),
+}  # fmt: skip
 
 
 def _mean(x, over):

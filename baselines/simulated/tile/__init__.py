@@ -5,6 +5,6 @@
 
 `hlo` builds modules and `raw` turns them into the published features;
 `programs`, `snippets`, `kernels` and `products` decide what is built; `tiles`
-proposes configurations, `tpu` and `workload` time them; `generate` puts one
-kernel together and `dataset` writes folders of them.
+proposes configurations, `tpu` and `workload` time them; `dataset` puts kernels
+together and writes folders of them.
 """

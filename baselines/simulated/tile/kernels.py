@@ -4,7 +4,7 @@ Every kind is a function (draft, nodes) -> `Kernel`; `nodes` is how long the fus
 computation should become.
 """
 
-from typing import List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -26,7 +26,6 @@ class Kernel(NamedTuple):
 
     computations: List[Computation]  # its HLO module, callees first
     space: Space  # what it loops over
-    whole: Tuple[int, ...] = ()  # axes that no tile cuts
 
 
 def pick(rng: np.random.Generator, items: Sequence):
@@ -159,7 +158,7 @@ def update(draft: Draft, nodes: int) -> Kernel:
 def relayout(shape: Tensor, layout: Sequence[int]) -> Kernel:
     """A change of layout alone: two nodes, no fusion."""
     entry = Computation()
-    entry.add('copy', shape, entry.parameter(shape._replace(layout=tuple(layout))))
+    entry.add('copy', shape, entry.parameter(shape.ordered(layout)))
     return Kernel([entry], space_of(shape))
 
 
@@ -255,3 +254,12 @@ def gates(draft: Draft, nodes: int) -> Kernel:
     x = out * state.op('tanh')
     draft.store(state, draft.chain(x, nodes))
     return draft.kernel(shape)
+
+
+KINDS: Dict[str, Callable[[Draft, int], Kernel]] = {
+    kind.__name__.rstrip('_'): kind
+    for kind in (
+        elementwise, reduce_rows, reduce_features, softmax, update, copy, transpose,
+        concatenate, pad, slice_, gates,
+    )
+}  # fmt: skip

@@ -143,3 +143,6 @@ def attention(draft: Draft, nodes: int) -> Kernel:
     """Scores of attention: a product per head, [b, rows, d] x [b, columns, d]."""
     product = batched(pick(draft.rng, draft.program.attentions), draft.program.dtype)
     return _kernel(draft, product, nodes // 4, nodes, names=('scale bias',) * 2)
+
+
+KINDS = {kind.__name__: kind for kind in (matmul, convolve, attention)}

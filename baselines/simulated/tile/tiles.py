@@ -26,6 +26,7 @@ class Space(NamedTuple):
     reduced: Tuple[int, ...] = ()
     # axes of a matrix product's sum; they run innermost
     contracted: Tuple[int, ...] = ()
+    whole: Tuple[int, ...] = ()  # axes that no tile cuts; the second simulator's
 
     @property
     def loops(self) -> Tuple[int, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from baselines.simulated.hlo import Tensor
 from baselines.simulated.tile.tiles import Space
-from baselines.simulated.tpu import BYTES, LANES, SUBLANES, TPU_V3, Chip, in_registers
+from baselines.simulated.tpu import TPU_V3, Chip, in_registers, register_bytes
 
 
 class Tiling:
@@ -90,16 +90,6 @@ def units(tensor: Tensor, tiling: Tiling) -> np.ndarray:
 def whole_units(tensor: Tensor) -> np.ndarray:
     """Returns those of the whole tensor, [rank]."""
     return in_registers(physical(np.array([tensor.dims], np.int64), tensor))[0]
-
-
-def register_bytes(tensor: Tensor) -> int:
-    """Returns the bytes of one register of the tensor's elements."""
-    return LANES * SUBLANES * BYTES[tensor.dtype]
-
-
-def padded_bytes(tensor: Tensor) -> float:
-    """Returns the bytes of the whole tensor, in whole registers."""
-    return float(whole_units(tensor).prod()) * register_bytes(tensor)
 
 
 def tile_bytes(tensor: Tensor, tiling: Tiling) -> np.ndarray:

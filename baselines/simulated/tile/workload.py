@@ -85,7 +85,7 @@ class Work:
         moved, fixed = np.zeros(len(tiles)), np.zeros(len(tiles))
         for view in (*self.operands, *self.results):
             if self._stays(view):
-                fixed += traffic.padded_bytes(view)
+                fixed += tpu.stored_bytes(view)
             else:
                 moved += traffic.tile_bytes(view, tiling)
         for view in self.kept:

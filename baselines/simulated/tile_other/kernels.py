@@ -54,9 +54,8 @@ def normalise_whole(draft: Draft, nodes: int) -> Kernel:
     centred = x.reduce([last]).broadcast(shape, range(last)) - x
     spread = (centred * centred).reduce([last])
     x = spread.broadcast(shape, range(last)).op('rsqrt') * centred
-    names = 'scale_shift bias residual'
-    kernel = draft.ending(x, nodes, shape, names, reduced=(last,))
-    return kernel._replace(whole=(last,))
+    names, axes = 'scale_shift bias residual', (last,)
+    return draft.ending(x, nodes, shape, names, reduced=axes, whole=axes)
 
 
 def _sum(draft: Draft, nodes: int, dims_of: Callable) -> Kernel:

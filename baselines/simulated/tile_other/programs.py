@@ -20,13 +20,7 @@ _POINTWISE = (
 
 
 def program(split: str, index: int, seed: int) -> Program:
-    """Returns the program of a kernel of a split; programs take turns.
-
-    Raises:
-        ValueError: there is no such split.
-    """
-    if split not in SPLITS:
-        raise ValueError(f'split {split!r} is not one of {", ".join(SPLITS)}')
+    """Returns the program of a kernel of a split; programs take turns."""
     number = index % _COUNTS[split]
     rng = np.random.default_rng([seed, 9109, SPLITS.index(split), number])
     family = ('encoder', 'vision', 'sequence')[number % 3]

@@ -23,14 +23,14 @@ _RESIDENT = 1 / 64  # of the vector memory
 
 
 class Job(workload.Work):
-    """One kernel on one machine."""
+    """One kernel on one machine, which is an attribute."""
 
     def __init__(
         self, computations: Sequence[Computation], space: Space, machine: Machine
     ):
         self._code = 0
         super().__init__(computations, space)
-        self._machine = machine
+        self.machine = machine
         self._live = max(_most_alive(body) for body in self.bodies)
         self._depth = max(_longest_chain(body) for body in self.bodies)
         self._loops = self._loop_order()
@@ -67,7 +67,7 @@ class Job(workload.Work):
 
     def runtime_ns(self, tiles: np.ndarray) -> np.ndarray:
         """Returns the time of each tile [c, axes], ns, float64 [c]."""
-        machine = self._machine
+        machine = self.machine
         tiling = traffic.Tiling(self.space, tiles)
         trips = tiling.trips_per_axis
         running = np.cumprod(trips[:, self._loops], axis=1).astype(np.float64)
@@ -97,9 +97,7 @@ class Job(workload.Work):
         return machine.launch_ns + total + steps * machine.step_ns
 
     def _stays(self, view: Tensor) -> bool:
-        return (
-            traffic.padded_bytes(view) <= _RESIDENT * self._machine.vector_memory_bytes
-        )
+        return tpu.stored_bytes(view) <= _RESIDENT * self.machine.vector_memory_bytes
 
     def _moves(self, view: Tensor, level: int, trips: np.ndarray) -> np.ndarray:
         """Whether a tick of loop `level` changes the tensor's tile, bool [c]."""
@@ -121,9 +119,9 @@ class Job(workload.Work):
 
     def _moved_ns(self, view: Tensor, tiling: traffic.Tiling) -> np.ndarray:
         """Time to move one tile of a tensor, on average over the tiles, [c]."""
-        machine = self._machine
+        machine = self.machine
         if self._stays(view) and view in self.operands:
-            moved = np.full(len(tiling.tiles), traffic.padded_bytes(view))
+            moved = np.full(len(tiling.tiles), tpu.stored_bytes(view))
             return machine.dma_ns + moved / machine.hbm_bytes_per_ns
         run = traffic.tile_bytes(view, tiling) / traffic.contiguous_runs(view, tiling)
         rate = machine.hbm_bytes_per_ns * run / (run + machine.burst_bytes)
@@ -132,7 +130,7 @@ class Job(workload.Work):
             apart = whole[0] % machine.channel_registers == 0
             strided = (units[:, 0] < whole[0]) & (units[:, 1] > 1) & apart
             rate *= np.where(strided, machine.channel_share, 1.0)
-        moved = traffic.mean_registers(view, tiling) * traffic.register_bytes(view)
+        moved = traffic.mean_registers(view, tiling) * tpu.register_bytes(view)
         return machine.dma_ns + moved / rate
 
     def _compute_ns(self, tiling: traffic.Tiling) -> np.ndarray:
@@ -141,12 +139,12 @@ class Job(workload.Work):
         for product in self.products:
             cycles, pops = self._product_cycles(product, tiling)
             matrix += cycles
-            vector += pops / self._machine.slots_per_cycle
+            vector += pops / self.machine.slots_per_cycle
         busy = np.maximum(vector, matrix) + 0.3 * np.minimum(vector, matrix)
-        return busy / self._machine.clock_ghz
+        return busy / self.machine.clock_ghz
 
     def _vector_cycles(self, tiling: traffic.Tiling) -> np.ndarray:
-        machine = self._machine
+        machine = self.machine
 
         def computed(view):
             """Registers per step: masked in the two fastest dimensions."""
@@ -178,7 +176,7 @@ class Job(workload.Work):
 
     def _product_cycles(self, product: Instruction, tiling: traffic.Tiling):
         """Cycles of the matrix units, and operations to add up, per step."""
-        machine = self._machine
+        machine = self.machine
         side = machine.matrix_side
         left, right = (op.shape for op in product.operands)
         rows, depth, columns, repeats = workload.product_sizes(product, tiling)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from baselines.hlo import graph
+from baselines.simulated import tpu
 from baselines.simulated.layout import costs
 from baselines.simulated.layout import layers
 from baselines.simulated.layout import layouts
@@ -26,8 +27,7 @@ def choice(model, **chosen):
     row = []
     for slot in model.slots:
         wanted = chosen.get(f'n{slot.node}_{slot.tensor}')
-        wanted = wanted or layouts.row_major(len(slot.layouts[0]))
-        row.append(slot.layouts.index(wanted))
+        row.append(slot.layouts.index(wanted or slot.layouts[0]))
     return np.array([row])
 
 
@@ -46,34 +46,39 @@ def choice(model, **chosen):
     ],
 )
 def test_padding_to_registers(dims, layout, count):
-    assert layouts.registers(dims, layout) == count
+    assert tpu.registers(f32(*dims).ordered(layout)) == count
 
 
 def test_a_copy_reads_one_padded_array_and_writes_the_other():
-    array = f32(10, 200)
+    row = f32(10, 200)
+    column = row.ordered(COLUMN)
     # 4 registers row major, 25 column major; 25 * 14 slots take 186 ns only.
     expected = (4 + 25) * REGISTER / BYTES_PER_NS
-    assert costs.copy_ns(array, ROW, COLUMN) == pytest.approx(expected)
-    assert costs.copy_ns(array, COLUMN, ROW) == pytest.approx(expected)
-    assert costs.copy_ns(array, ROW, ROW) == 0
-    assert costs.copy_ns(f32(1, 200), ROW, COLUMN) == 0  # the same memory
+    assert costs.copy_ns(row, column) == pytest.approx(expected)
+    assert costs.copy_ns(column, row) == pytest.approx(expected)
+    assert costs.copy_ns(row, row) == 0
+    vector = f32(1, 200)
+    assert costs.copy_ns(vector, vector.ordered(COLUMN)) == 0  # the same memory
 
 
 def test_a_copy_of_small_elements_is_bound_by_shuffles():
     array = ops.shape('pred', (128, 128))  # 16 registers of 1,024 bytes
-    assert costs.copy_ns(array, ROW, COLUMN) == pytest.approx(16 * 14 / 2 / GHZ)
+    assert costs.copy_ns(array, array.ordered(COLUMN)) == pytest.approx(
+        16 * 14 / 2 / GHZ
+    )
     # Another order of the slow dimensions needs no shuffle.
     array = ops.shape('pred', (8, 8, 8, 128))
     moved = 2 * 64 * 1024 / BYTES_PER_NS
-    assert costs.copy_ns(array, (3, 2, 1, 0), (3, 2, 0, 1)) == pytest.approx(moved)
+    turned = array.ordered((3, 2, 0, 1))
+    assert costs.copy_ns(array, turned) == pytest.approx(moved)
 
 
 def test_elementwise_moves_what_is_not_fused():
     array = f32(10, 200)  # 4 registers row major
-    assert costs.elementwise_ns('exponential', array, ROW, ()) == pytest.approx(
+    assert costs.elementwise_ns('exponential', array, ()) == pytest.approx(
         4 * 8 / 2 / GHZ
     )
-    assert costs.elementwise_ns('add', array, ROW, ('f32', 'pred')) == pytest.approx(
+    assert costs.elementwise_ns('add', array, ('f32', 'pred')) == pytest.approx(
         4 * 1024 * (4 + 1) / BYTES_PER_NS
     )
 
@@ -88,7 +93,7 @@ def test_elementwise_moves_what_is_not_fused():
 )
 def test_reductions_shuffle_what_lies_in_the_registers(layout, over, slots):
     array, result = f32(128, 512), f32(512 if over == (0,) else 128)
-    time = costs.reduce_ns(array, layout, over, result, (0,), False)
+    time = costs.reduce_ns(array.ordered(layout), over, result, False)
     # The 1-D result is one register.
     expected = max(slots / 2 / GHZ, REGISTER / BYTES_PER_NS)
     assert time == pytest.approx(expected)
@@ -202,9 +207,9 @@ def test_windows_want_no_image_dimension_in_the_sublanes():
     ],
 )
 def test_reshapes_that_leave_the_memory_alone(source, a, target, b, expected):
-    assert layouts.is_bitcast(source, a, target, b) is expected
-    time = costs.reshape_ns(f32(*source), a, f32(*target), b)
-    assert (time == 0) is expected
+    arrays = f32(*source).ordered(a), f32(*target).ordered(b)
+    assert layouts.is_bitcast(*arrays) is expected
+    assert (costs.reshape_ns(*arrays) == 0) is expected
 
 
 # Whole programs, tiny ones.
@@ -277,7 +282,7 @@ def test_results_are_row_major_and_copies_are_shared():
     copy = 2048 * REGISTER / BYTES_PER_NS
     assert one.runtime_ns(choice(one, n0_0=COLUMN))[0] == pytest.approx(base + copy)
     product.home.tuple(product, product)
-    two = LayoutModel(ops.Module([product.home], ['main'], [1]))
+    two = LayoutModel([product.home])
     assert two.runtime_ns(choice(two, n0_0=COLUMN))[0] == pytest.approx(base + copy)
 
 
@@ -313,10 +318,11 @@ def test_a_loop_costs_its_trips():
     copied = model.runtime_ns(choice(model, n0_0=COLUMN, n0_1=COLUMN, n0_2=COLUMN))
     copy = 2048 * REGISTER / BYTES_PER_NS
     assert copied[0] == pytest.approx(5 * (once + 3 * copy), rel=1e-3)
-    assert module.names == ['while_body_test', 'while_cond_test', 'main']
+    names = [computation.name for computation in module]
+    assert names == ['while_body_test', 'while_cond_test', 'main']
     # The loop's computations end segments, and so does the program.
-    sizes = [len(c.instructions) for c in module.computations]
-    splits = graph.node_splits(module.names, sizes)
+    sizes = [len(computation.instructions) for computation in module]
+    splits = graph.node_splits(names, sizes)
     assert splits.tolist() == [0, *np.cumsum(sizes)]
 
 

@@ -7,22 +7,22 @@ import os
 import numpy as np
 import pytest
 
-from baselines import commands
 from baselines.data.tile import records
 from baselines.simulated import folders
 from baselines.simulated.hlo import Fusion, tensor
 from baselines.simulated.tile import dataset
-from baselines.simulated.tile import generate
 from baselines.simulated.tile import tiles
 from baselines.simulated.tile.programs import programs
 from baselines.simulated.tile.workload import Workload
+from tests.helpers import processes
 
 SMALL = dataset.Kernels(train=3, valid=2, test=2, configs_mean=40.0)
 
 
 @pytest.fixture(scope='module')
 def kernels():
-    return [generate.generate_kernel('train', i, configs_mean=200) for i in range(120)]
+    simulator = dataset.Kernels(configs_mean=200)
+    return [simulator.kernel('train', i).record for i in range(120)]
 
 
 def assert_same(a, b):
@@ -74,7 +74,8 @@ class TestKernels:
 
     def test_a_kernel_depends_on_seed_split_and_index_alone(self):
         def make(split='train', index=7, seed=0):
-            return generate.generate_kernel(split, index, seed=seed, configs_mean=40)
+            simulator = dataset.Kernels(seed=seed, configs_mean=40)
+            return simulator.kernel(split, index).record
 
         assert_same(make(), make())
         others = (make(index=8), make(seed=1), make(split='valid'))
@@ -82,17 +83,14 @@ class TestKernels:
 
     def test_arrays_change_only_with_the_version(self):
         # The name holds a digest of graph and configurations.  If this fails,
-        # raise GENERATOR_VERSION, so that users' data are made anew.
-        found = [generate.generate_kernel('train', i).graph_id for i in (0, 11)]
-        assert generate.GENERATOR_VERSION == 1
+        # raise the version, so that users' data are made anew.
+        simulator = dataset.Kernels()
+        found = [simulator.kernel('train', i).record.graph_id for i in (0, 11)]
+        assert simulator.version == 1
         assert found == [
             'sim_convnet_18_batch_32_5f3a13cbf703dc79',
             'sim_transformer_tiny_bf16_6ba0adc548ad6e29',
         ]
-
-    def test_unknown_split(self):
-        with pytest.raises(ValueError, match="'dev' is not one of train, valid, test"):
-            generate.generate_kernel('dev', 0)
 
 
 class TestDifficulty:
@@ -115,15 +113,17 @@ class TestDifficulty:
 
     @pytest.mark.slow
     def test_configurations_per_kernel(self):
-        counts = [generate.generate_kernel('valid', i).num_configs for i in range(100)]
+        made = [dataset.Kernels().kernel('valid', i).record for i in range(100)]
+        counts = [record.num_configs for record in made]
         assert 430 <= np.mean(counts) <= 730
         assert min(counts) >= 10 and max(counts) <= 2000
 
     def test_noise_is_one_percent(self):
-        kernel = generate.draw_kernel(programs()[0], np.random.default_rng(3))
-        workload = Workload(kernel.computations, kernel.space)
+        simulator = dataset.Kernels()
+        kernel = simulator.draw_kernel(programs()[0], np.random.default_rng(3))
+        workload = simulator.work(kernel)
         chosen = np.repeat([kernel.space.sizes], 4000, axis=0)
-        runtimes, _ = generate.measure(workload, chosen, np.random.default_rng(0))
+        runtimes, _ = simulator.measure(workload, chosen, np.random.default_rng(0))
         exact = workload.runtime_ns(chosen[:1])[0]
         assert np.mean(runtimes) == pytest.approx(exact, rel=0.002)
         assert np.std(runtimes / exact) == pytest.approx(0.01, rel=0.1)
@@ -152,11 +152,10 @@ class TestPrograms:
         assert len(set(found)) == len(found) >= 20
 
     def test_no_split_shares_a_program(self):
-        seen = {}
+        seen, simulator = {}, dataset.Kernels()
         for split in ('train', 'valid', 'test'):
             for index in range(12):
-                kernel = generate.generate_kernel(split, index, configs_mean=20)
-                seen.setdefault(kernel.graph_id.rpartition('_')[0], set()).add(split)
+                seen.setdefault(simulator.program(split, index).name, set()).add(split)
         assert all(len(splits) == 1 for splits in seen.values())
         assert len(seen) == 12 + 2 * 6
 
@@ -164,7 +163,7 @@ class TestPrograms:
 class TestDataset:
     def test_writes_the_published_layout(self, tmp_path):
         root = tmp_path / 'a' / 'xla'
-        words = SMALL.write(str(root), progress=False)
+        words = SMALL.write(str(root))
         assert names(root) == ['README.txt', 'sample.json', 'test', 'train', 'valid']
         assert 'SIMULATED' in (root / 'README.txt').read_text()
         configs = 0
@@ -172,7 +171,7 @@ class TestDataset:
             files = names(root / split)
             assert len(files) == count
             for index in range(count):
-                made = generate.generate_kernel(split, index, configs_mean=40)
+                made = SMALL.kernel(split, index).record
                 stored = records.read_tile(str(root / split / f'{made.graph_id}.npz'))
                 assert_same(made, stored)
                 configs += made.num_configs
@@ -181,7 +180,7 @@ class TestDataset:
 
     def test_hides_test_runtimes_on_request(self, tmp_path):
         hidden = dataclasses.replace(SMALL, hide_test_runtimes=True)
-        hidden.write(str(tmp_path), progress=False)
+        hidden.write(str(tmp_path))
         for split, known in (('train', True), ('valid', True), ('test', False)):
             for name in names(tmp_path / split):
                 kernel = records.read_tile(str(tmp_path / split / name))
@@ -194,7 +193,7 @@ class TestDataset:
         class Other(dataset.Kernels):
             collection, about, document = 'layout', 'Invented.', 'docs/x.md'
 
-        Other(1, 0, 0, configs_mean=20).write(str(tmp_path / 's'), progress=False)
+        Other(1, 0, 0, configs_mean=20).write(str(tmp_path / 's'))
         with pytest.raises(ValueError, match='holds no simulated tile data'):
             SMALL.write(str(tmp_path / 's'))
         readme = (tmp_path / 's' / 'README.txt').read_text()
@@ -206,7 +205,7 @@ class TestDataset:
         with pytest.raises(
             ValueError, match='not empty and holds no simulated tile data'
         ):
-            SMALL.write(str(tmp_path), progress=False)
+            SMALL.write(str(tmp_path))
         with pytest.raises(ValueError, match='is a file; name a folder'):
             SMALL.write(str(tmp_path / 'thesis.tex'))
         assert names(tmp_path) == ['thesis.tex']
@@ -225,26 +224,23 @@ class TestDataset:
         assert not names(tmp_path)
 
     def test_an_interrupted_run_leaves_nothing(self, tmp_path, monkeypatch):
-        made, make = [], generate.generate_kernel
-
-        def interrupted(split, index, **kwargs):
-            made.append(index)
-            if len(made) == 3:
+        def interrupted(self, path, record):
+            if os.listdir(os.path.dirname(path)):
                 raise KeyboardInterrupt
-            return make(split, index, **kwargs)
+            records.write_tile(path, record)
 
-        SMALL.write(str(tmp_path / 'x'), progress=False)
+        SMALL.write(str(tmp_path / 'x'))
         before = names(tmp_path / 'x' / 'train')
-        monkeypatch.setattr(generate, 'generate_kernel', interrupted)
+        monkeypatch.setattr(dataset.Kernels, '_save', interrupted)
         other = dataclasses.replace(SMALL, seed=5)
         with pytest.raises(KeyboardInterrupt):
-            other.write(str(tmp_path / 'x'), progress=False)
+            other.write(str(tmp_path / 'x'))
         assert names(tmp_path) == ['x'] and names(tmp_path / 'x' / 'train') == before
 
     def test_removes_what_a_killed_run_left(self, tmp_path):
         for name in ('.x.abcd1234', '.x.mine', '.y.abcd1234'):
             (tmp_path / name).mkdir()
-        SMALL.write(str(tmp_path / 'x'), progress=False)
+        SMALL.write(str(tmp_path / 'x'))
         assert names(tmp_path) == ['.x.mine', '.y.abcd1234', 'x']
 
 
@@ -252,26 +248,26 @@ class TestEnsure:
     WANTED = dataset.Kernels(train=2, valid=1, test=1, configs_mean=40.0)
 
     def test_makes_it_once(self, tmp_path):
-        root = self.WANTED.ensure(str(tmp_path / 'x'), progress=False)
+        root = self.WANTED.ensure(str(tmp_path / 'x'))
         assert root == str(tmp_path / 'x')
         inode = os.stat(root).st_ino
-        self.WANTED.ensure(root, progress=False)
+        self.WANTED.ensure(root)
         assert os.stat(root).st_ino == inode
 
     def test_makes_it_anew_for_other_sizes_or_another_version(self, tmp_path):
-        root = self.WANTED.ensure(str(tmp_path / 'x'), progress=False)
+        root = self.WANTED.ensure(str(tmp_path / 'x'))
         more = dataclasses.replace(self.WANTED, train=3)
-        more.ensure(root, progress=False)
+        more.ensure(root)
         assert len(names(tmp_path / 'x' / 'train')) == 3
         marker = tmp_path / 'x' / 'sample.json'
         old = json.loads(marker.read_text())
         marker.write_text(json.dumps({**old, 'generator_version': -1}))
-        more.ensure(root, progress=False)
+        more.ensure(root)
         assert json.loads(marker.read_text()) == old
 
     def test_the_default_folder_is_in_the_home(self, tmp_path, monkeypatch):
         monkeypatch.setenv('HOME', str(tmp_path))
-        root = self.WANTED.ensure(progress=False)
+        root = self.WANTED.ensure()
         assert root == str(tmp_path / 'data/tpugraphs/sample/npz/tile/xla')
         assert names(root) == ['README.txt', 'sample.json', 'test', 'train', 'valid']
 
@@ -284,30 +280,18 @@ class TestEnsure:
         def slow(source, target):
             if target == root and not os.path.exists(root):
                 monkeypatch.setattr(os, 'rename', rename)
-                wanted.ensure(root, progress=False)
+                wanted.ensure(root)
             rename(source, target)
 
         monkeypatch.setattr(os, 'rename', slow)
-        wanted.ensure(root, progress=False)
+        wanted.ensure(root)
         assert names(tmp_path) == ['x'] and len(names(tmp_path / 'x' / 'train')) == 1
 
 
 class TestCommand:
     def test_writes_and_sums_up(self, tmp_path, capsys):
-        args = [
-            '--output',
-            str(tmp_path),
-            '--train',
-            '2',
-            '--valid',
-            '1',
-            '--test',
-            '1',
-            '--configs_mean',
-            '40',
-            '--hide_test_runtimes',
-        ]
-        assert commands.run('sample', args) == 0
+        sizes = '--train 2 --valid 1 --test 1 --configs_mean 40 --hide_test_runtimes'
+        assert processes.command('sample', '--output', tmp_path, *sizes.split()) == 0
         out = capsys.readouterr().out
         assert out.startswith(f'SIMULATED data (no measurements) in {tmp_path}: ')
         assert 'train 2, valid 1, test 1 kernels\n4 kernels, ' in out
@@ -316,7 +300,7 @@ class TestCommand:
 
     def test_refuses_in_one_line(self, tmp_path, capsys):
         (tmp_path / 'notes').write_text('')
-        assert commands.run('sample', ['--output', str(tmp_path)]) == 1
+        assert processes.command('sample', '--output', tmp_path) == 1
         err = capsys.readouterr().err
         assert err.startswith(f'error: {tmp_path} is not empty')
         assert err.count('\n') == 1

@@ -120,7 +120,7 @@ class TestRegisters:
         tiling = tiling_of((5,), [5])
         whole = shape._replace(axes=(None,) * len(dims))
         assert traffic.registers(whole, tiling) == [registers]
-        assert traffic.register_bytes(shape) == size
+        assert tpu.register_bytes(shape) == size
 
     def test_the_last_tile_is_cut_off(self):
         # 10 rows of 8 sublanes in tiles of 4: 3 trips, 10 / 3 on average.

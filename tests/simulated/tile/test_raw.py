@@ -6,16 +6,15 @@ import pytest
 from baselines.hlo import reading
 from baselines.hlo import tile
 from baselines.simulated import raw
-from baselines.simulated.tile import generate
+from baselines.simulated.tile import dataset
 from tests.helpers import places
 from tests.helpers import processes
 
 
 @pytest.mark.parametrize('index', range(0, 40, 3))
 def test_what_is_extracted_is_what_was_simulated(index):
-    made = generate.generate('valid', index, configs_mean=20)
-    tuning = raw.tuning_of(*made)
-    record = made[0]
+    made = dataset.Kernels(configs_mean=20).kernel('valid', index)
+    tuning, record = raw.tuning_of(*made), made.record
     configs = tile.extract_configs(tuning)
     np.testing.assert_array_equal(configs.config_feat, record.config_feat)
     np.testing.assert_array_equal(configs.config_runtime, record.config_runtime)
