@@ -14,7 +14,7 @@ of the test programs, which are unseen:
 """
 
 import glob
-import os
+import itertools
 import sys
 
 import numpy as np
@@ -39,21 +39,15 @@ def main() -> None:
     rows = ('counts', 'local', 'ceiling')
     print('SIMULATED data; mean tau over unseen test programs')
     print(f'{"collection":14}' + ''.join(f'{row:>10}' for row in rows))
-    for source in ('xla', 'nlp'):
-        for search in ('random', 'default'):
-            found = {
-                split: [
-                    examples(read_layout(path))
-                    for path in sorted(
-                        glob.glob(os.path.join(root, source, search, split, '*.npz'))
-                    )
-                ]
-                for split in ('train', 'test')
-            }
-            taus = [score(found, columns) for columns in (0, 1)]
-            times = [times for _, times in found['test']]
-            taus.append(np.mean([noise_ceiling(t) for t in times]))
-            print(f'{source}:{search:10}' + ''.join(f'{tau:10.3f}' for tau in taus))
+    for source, search in itertools.product(('xla', 'nlp'), ('random', 'default')):
+        found = {}
+        for split in ('train', 'test'):
+            paths = sorted(glob.glob(f'{root}/{source}/{search}/{split}/*.npz'))
+            found[split] = [examples(read_layout(path)) for path in paths]
+        taus = [score(found, columns) for columns in (0, 1)]
+        times = [times for _, times in found['test']]
+        taus.append(np.mean([noise_ceiling(t) for t in times]))
+        print(f'{source}:{search:10}' + ''.join(f'{tau:10.3f}' for tau in taus))
 
 
 def examples(record: LayoutRecord):

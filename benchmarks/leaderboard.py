@@ -259,13 +259,7 @@ def _table(args, title: str, rows: Sequence[Row]) -> str:
                 f'{statistics.mean(r[key] for r in results):,.0f}'
                 for key in ('seconds', 'steps_per_s', 'configs_per_s')
             ]
-            order = statistics.mean(
-                r['test']['top_5_error']
-                if args.task == 'tiles'
-                else -r['test']['kendall_tau']
-                for r in results
-            )
-            lines.append((order, cells))
+            lines.append((_order(args.task, results, 'test'), cells))
             for r, seed in zip(results, args.seeds):
                 of = f'{title}: {row.name}, {row.training}, seed {seed}: test'
                 kept += [(f'{of} {key}', r['test'][key], '') for _, key, _ in columns]
@@ -279,6 +273,12 @@ def _table(args, title: str, rows: Sequence[Row]) -> str:
     text = [] if title == 'tiles' else [f'`{title}`', '']
     text += [f'| {" | ".join(cells)} |' for cells in [head, ['---'] * len(head), *body]]
     return '\n'.join(text) + '\n'
+
+
+def _order(task: str, results: Sequence[Dict[str, Any]], split: str) -> float:
+    """What is lowest for the best row: its errors on a split, mean of its seeds."""
+    key, sign = {'tiles': ('top_5_error', 1), 'layout': ('kendall_tau', -1)}[task]
+    return sign * statistics.mean(r[split][key] for r in results)
 
 
 def _result(args, task: str, row: Row, seed: int) -> Dict[str, Any]:
@@ -295,22 +295,17 @@ def _ensemble(args, rows: Sequence[Row], count: int) -> Optional[List[str]]:
     from baselines.tasks import ensemble
     from baselines.tasks import prediction
 
-    key = 'top_5_error' if args.task == 'tiles' else 'kendall_tau'
-    sign = 1 if args.task == 'tiles' else -1
     found = [(row, _results(args, row)) for row in rows]
     found = [(row, results) for row, results in found if all(results)]
     if len(found) < count or len(args.seeds) < 2:
         return None
-    found.sort(
-        key=lambda pair: sign * statistics.mean(r['valid'][key] for r in pair[1])
-    )
+    found.sort(key=lambda pair: _order(args.task, pair[1], 'valid'))
     chosen = found[:count]
     runs = [r['model_dir'] for _, results in chosen for r in results]
     data = leaderboard_training.data_of(args.task)
     scored = ensemble.score(ensemble.load(runs, prediction.DataOptions(**data)))
-    overall = ensemble.measure(scored, ensemble.average(scored), 'scores')['ensemble'][
-        'overall'
-    ]
+    measured = ensemble.measure(scored, ensemble.average(scored), 'scores')
+    overall = measured['ensemble']['overall']
     names = ', '.join(dict.fromkeys(row.name for row, _ in chosen))
     training = '; '.join(dict.fromkeys(row.training for row, _ in chosen))
     cells = [f'mean of {len(runs)}: {names}', training]

@@ -87,29 +87,19 @@ def _measured(model_dir: str, settings, seconds: float) -> Dict[str, Any]:
         found[split] = {name: measure['mean'] for name, measure in reached.items()}
     predictor = results.load(model_dir, **data)
     store = predictor.open_split('test')
-    count, steps = _scoring_and_steps(predictor, store, settings)
-    start = time.process_time()
-    count()
-    rate = store.config_counts.sum() / (time.process_time() - start)
-    curve = predictor.run.info['train_curve']
-    return {
-        **found,
-        'weights': predictor.model and descent.count_weights(predictor.model),
-        'configs_per_s': float(rate),
-        'steps_per_s': steps * len(curve['epoch']) / seconds,
-    }
-
-
-def _scoring_and_steps(predictor, store, settings):
-    """A warm call that scores a split, and the steps of an epoch."""
+    _, [scoring] = results.timed(lambda: list(predictor.score(store)), 1)
     train = predictor.open_split('train')
     if isinstance(settings, config.TileConfig):
         steps = len(train.with_at_least(settings.configs)) // settings.batch
     else:
         steps = -(-train.num_graphs // settings.batch)
-    call = lambda: list(predictor.score(store))
-    call()
-    return call, steps
+    curve = predictor.run.info['train_curve']
+    return {
+        **found,
+        'weights': predictor.model and descent.count_weights(predictor.model),
+        'configs_per_s': float(store.config_counts.sum() / scoring),
+        'steps_per_s': steps * len(curve['epoch']) / seconds,
+    }
 
 
 if __name__ == '__main__':

@@ -117,15 +117,12 @@ def measure_training(
         packing = time.process_time() - began
         packed = sum(p.stat().st_size for p in pathlib.Path(cache).rglob('*.*'))
 
-        places = dict(data_root=str(data), cache_dir=cache, out_dir=folder)
+        settings = dict(model=_MODELS[task], batch=_BATCH[task], out_dir=folder)
+        settings.update(data_root=str(data), cache_dir=cache)
         if task == 'tile':
-            training = tile.Training(config.TileConfig(model=_MODELS[task], **places))
+            training = tile.Training(config.TileConfig(**settings))
         else:
-            training = layout.Training(
-                config.LayoutConfig(
-                    model=_MODELS[task], batch=_BATCH[task], keep_nodes=1000, **places
-                )
-            )
+            training = layout.Training(config.LayoutConfig(keep_nodes=1000, **settings))
         train = training.stores['train']
         pairs = int(train.config_counts.sum())
         descent = training.learners[0]
