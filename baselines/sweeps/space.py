@@ -23,7 +23,7 @@ import dataclasses
 import json
 import math
 import os
-from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from baselines import config as config_lib
 from baselines import files
@@ -52,7 +52,7 @@ class Parameter(NamedTuple):
     low: float = 0  # end of the range
     high: float = 0  # the other end, included
     log: bool = False  # whether the logarithm is what is drawn from evenly
-    step: float = 0  # distance of values; 0 for any
+    step: Optional[float] = None  # distance of values; None for any
     # by name, values of earlier settings that it needs; elsewhere it keeps its default
     when: Mapping[str, Tuple[Any, ...]] = {}
 
@@ -76,14 +76,9 @@ class Parameter(NamedTuple):
         """Draws a value from an Optuna trial."""
         if self.choices:
             return trial.suggest_categorical(self.name, self.choices)
-        if isinstance(self.low, int):
-            step = int(self.step) or 1
-            return trial.suggest_int(
-                self.name, self.low, int(self.high), step=step, log=self.log
-            )
-        return trial.suggest_float(
-            self.name, self.low, self.high, step=self.step or None, log=self.log
-        )
+        whole = isinstance(self.low, int)
+        suggest = trial.suggest_int if whole else trial.suggest_float
+        return suggest(self.name, self.low, self.high, step=self.step, log=self.log)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -249,7 +244,8 @@ def _parameter(name: str, table: Dict[str, Any], config_class: type) -> Paramete
         raise ValueError(f'[{name}]: step = {step} does not fit the range, or log')
     if isinstance(low, int) and not isinstance(step, int):
         raise ValueError(f'[{name}]: step should be a whole number, not {step}')
-    return Parameter(name, (), low, high, log, step, when)
+    anything = 1 if isinstance(low, int) else None
+    return Parameter(name, (), low, high, log, step or anything, when)
 
 
 def _type_of(name: str, config_class: type) -> Any:

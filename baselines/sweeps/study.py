@@ -207,7 +207,9 @@ class Study:
         """
         with warnings.catch_warnings(), contextlib.suppress(ValueError, RuntimeError):
             warnings.simplefilter('ignore')
-            return self._optuna.importance.get_param_importances(self._study)
+            found = self._optuna.importance.get_param_importances(self._study)
+            # Equal ones come from a set, in an order that differs each time.
+            return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
         return {}
 
     # What changes it.
@@ -295,9 +297,7 @@ class Study:
 
     def give_back(self, trial: Any, reason: str) -> None:
         """Fails a running trial and puts its settings in the queue again."""
-        attrs = dict(trial.user_attrs)
-        losses = attrs.get('losses', 0) + 1
-        folder = attrs.get(FOLDER) or folder_of(trial.number)
+        losses = trial.user_attrs.get('losses', 0) + 1
         try:
             self._storage.set_trial_user_attr(trial._trial_id, REASON, reason)
             # Of several who find it, one gets through here.
@@ -305,6 +305,7 @@ class Study:
         except self._optuna.exceptions.UpdateFinishedTrialError:
             return
         if losses <= _MOST_LOSSES:
+            folder = folder_of(trial)
             again = {INSTEAD_OF: trial.number, FOLDER: folder, 'losses': losses}
             self._study.enqueue_trial(trial.params, user_attrs=again)
 
@@ -341,9 +342,9 @@ def _is_gone(owner: str) -> bool:
     return False
 
 
-def folder_of(number: int) -> str:
-    """The folder of a trial's runs, below --out_dir."""
-    return f'trial_{number:04d}'
+def folder_of(trial: Any) -> str:
+    """The folder of a trial's runs, below --out_dir: that of the first attempt."""
+    return trial.user_attrs.get(FOLDER) or f'trial_{trial.number:04d}'
 
 
 def _chosen(name: str, known: List[str], storage: str) -> str:

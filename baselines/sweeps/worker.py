@@ -89,9 +89,7 @@ class _Attempt:
         self._runs: List[Dict[str, Any]] = []
         self._reported = 0
         self._parent = os.getppid()
-        self._folder = trial.user_attrs.get(study_lib.FOLDER) or study_lib.folder_of(
-            trial.number
-        )
+        self._folder = study_lib.folder_of(trial)
         self._path = os.path.join(files.expand(order.base['out_dir']), self._folder)
         self._log = os.path.join(self._path, 'log.txt')
 

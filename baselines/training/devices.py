@@ -36,11 +36,7 @@ class Devices:
         self.strategy = strategy or tf.distribute.get_strategy()
         self.replicas = self.strategy.num_replicas_in_sync
         self.is_distributed = strategy is not None
-        self.local = 1
-        if isinstance(strategy, tf.distribute.MirroredStrategy):
-            self.local = self.replicas
-        elif strategy is not None:
-            self.local = len(strategy.extended.worker_devices)
+        self.local = len(strategy.extended.worker_devices) if strategy else 1
         self._first = rank * self.local
         self.is_chief = rank == 0
         self._sum = tf.function(self._sum_of_first)

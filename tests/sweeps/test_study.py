@@ -201,10 +201,10 @@ def test_the_folder_of_a_sweep_stands_for_the_runs_of_its_best_trial(tmp_path):
     study = study_lib.Study(study_lib.default_storage(tmp_path), 's', _DEFINITION)
     with pytest.raises(ValueError, match='no trial of this sweep is complete'):
         results.of_folders([str(tmp_path)])
-    for number, value in enumerate((0.8, 0.3)):
+    for value in (0.8, 0.3):
         trial, _ = _claim(study, 2)
         attrs = {
-            study_lib.FOLDER: study_lib.folder_of(number),
+            study_lib.FOLDER: study_lib.folder_of(trial),
             study_lib.RUNS: [{'model': 'model_a'}, {'model': 'model_b'}],
         }
         study.finish(trial, 'COMPLETE', value, **attrs)
