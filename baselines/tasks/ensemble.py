@@ -8,7 +8,6 @@ from baselines import registry
 from baselines.ranking import ensembles
 from baselines.ranking import paired
 from baselines.ranking import report
-from baselines.ranking import submission
 from baselines.tasks import jobs
 from baselines.tasks import prediction
 
@@ -111,17 +110,6 @@ def average(
         by: 'scores' or 'ranks', see `ensembles.average`.
     """
     return [ensembles.average(members, weights, by) for members in zip(*scored.scores)]
-
-
-def write(scored: Scored, averaged: Sequence[np.ndarray], output: str) -> int:
-    """Writes the ensemble's ranking; returns the number of rows.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    rows = scored.first.rows(scored.store, averaged)
-    submission.write_predictions(output, rows)
-    return len(rows)
 
 
 def results_of(

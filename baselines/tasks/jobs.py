@@ -16,7 +16,6 @@ from baselines import registry
 from baselines.data import collections
 from baselines.finished import differences
 from baselines.finished import finding
-from baselines.ranking import submission
 from baselines.tasks import prediction
 from baselines.tasks import training
 from baselines.training import loop
@@ -143,13 +142,11 @@ def write_predictions(
     written = []
     for predictor in predictors:
         store = predictor.open_split(split)
-        rows = predictor.rows(store, predictor.score(store))
         path = files.expand(output)
         if len(predictors) > 1:
             stem, ending = os.path.splitext(path)
             path = f'{stem}_{predictor.run.hash}{ending}'
-        submission.write_predictions(path, rows)
-        print(f'{path}: {len(rows)} rows')
+        predictor.write(path, store, predictor.score(store))
         written.append(path)
     return written
 

@@ -4,7 +4,7 @@ a run that is read back and ready to score."""
 import dataclasses
 import os
 import sys
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from baselines.data import variants
 from baselines.data.packed import splits
 from baselines.features import normalizer as normalizer_lib
 from baselines.ranking import report
+from baselines.ranking import submission
 from baselines.tasks import choosing
 from baselines.tasks import opening
 from baselines.tasks import spread
@@ -230,6 +231,14 @@ class Predictor(task.Task):
     def summarise(self, results: Sequence[report.GraphResult]) -> Dict[str, Any]:
         """Measures scored graphs."""
         return report.summarise(self.collection.task, results)
+
+    def write(
+        self, path: str, store: splits.PackedSplit, scored: Iterable[np.ndarray]
+    ) -> None:
+        """Writes the ranking of a split as CSV, and says so; raises OSError."""
+        path, rows = files.expand(path), self.rows(store, scored)
+        submission.write_predictions(path, rows)
+        print(f'{path}: {len(rows)} rows')
 
     def score(self, store: splits.PackedSplit) -> Iterator[np.ndarray]:
         """Yields the scores of each graph's configurations; lower is faster.

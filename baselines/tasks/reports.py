@@ -167,8 +167,7 @@ def average_runs(args: argparse.Namespace) -> None:
     must_measure = args.evaluate or bool(args.json)
     scored = ensemble.score(predictors, args.split, must_measure)
     averaged = ensemble.average(scored, args.weights, args.by)
-    rows = ensemble.write(scored, averaged, args.output)
-    print(f'{files.expand(args.output)}: {rows} rows')
+    scored.first.write(args.output, scored.store, averaged)
     if not scored.store.has_runtimes:
         return
     found = ensemble.measure(scored, averaged, args.by)

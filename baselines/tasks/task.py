@@ -144,29 +144,34 @@ class Task(abc.ABC):
             graphs: from `scaled`.
             numbers: int64, of the graphs, ascending; None for all.
         """
-        parts = []
-        if self.model is not None:
-            parts.append(self.model_scores(graphs, numbers))
-        if self.trees is not None:
-            table = self.table_of(graphs, self.trees.used)
-            parts.append(boosting.scores(self.trees, table, numbers))
-        if len(parts) == 1:
-            return parts[0]
-        every = range(graphs.store.num_graphs) if numbers is None else numbers
-        return (self._together(graphs.store, *each) for each in zip(every, zip(*parts)))
+        if self.trees is None:
+            return self.model_scores(graphs, numbers)
+        if self.model is None:
+            return self._tree_scores(graphs, numbers)
+        every = np.arange(graphs.store.num_graphs)
+        return self._mean_scores(graphs, every if numbers is None else numbers)
 
-    def _together(
-        self, store: splits.PackedSplit, number: int, parts: Sequence[np.ndarray]
-    ) -> np.ndarray:
-        """The mean of who has a say in a graph's scores."""
-        members = self.members
-        if (
-            self.programs is not None
-            and self.sameness(store, number) not in self.programs
-        ):
-            members = choosing.CHOICES[0]
-        some = [s for s, name in zip(parts, choosing.CHOICES[-1]) if name in members]
-        return ensembles.average(some, by='standard')
+    def _tree_scores(
+        self, graphs: Any, numbers: Optional[np.ndarray]
+    ) -> Iterator[np.ndarray]:
+        table = self.table_of(graphs, self.trees.used)
+        return boosting.scores(self.trees, table, numbers)
+
+    def _mean_scores(self, graphs: Any, numbers: np.ndarray) -> Iterator[np.ndarray]:
+        """Means of who has a say; nobody is asked for a graph without one."""
+        members = [self._members_of(graphs.store, number) for number in numbers]
+        asked = {'model': self.model_scores, 'trees': self._tree_scores}
+        parts = {
+            name: scores(graphs, numbers[[name in some for some in members]])
+            for name, scores in asked.items()
+        }
+        for some in members:
+            yield ensembles.average([next(parts[name]) for name in some], by='standard')
+
+    def _members_of(self, store: splits.PackedSplit, number: int) -> choosing.Members:
+        """Who has a say in a graph's scores."""
+        known = self.programs is None or self.sameness(store, number) in self.programs
+        return self.members if known else choosing.CHOICES[0]
 
     def sameness(self, store: splits.PackedSplit, number: int) -> str:
         """What is equal for the same graph, whatever its name; '': unknown."""

@@ -482,6 +482,6 @@ def test_layouts_are_averaged_as_well(root, layouts, tmp_path):
     # A third of their configurations repeat others, at random runtimes.
     noisy = found['ensemble']['overall']['noise']
     assert noisy['graphs'] == 4 and abs(noisy['tau_twice']) < 0.5
-    assert ensemble.write(scored, averaged, str(tmp_path / 'e.csv')) == 4
+    scored.first.write(str(tmp_path / 'e.csv'), scored.store, averaged)
     orders = _rows(tmp_path / 'e.csv').values()
     assert [len(order.split(';')) for order in orders] == [40] * 4
