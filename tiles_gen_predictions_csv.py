@@ -54,7 +54,7 @@ def main(argv) -> int:
         from baselines.tasks import jobs
         from baselines.tasks import prediction
 
-        data = prediction.data_options(values)
+        data = config.from_options(prediction.DataOptions, values)
         jobs.write_predictions(dirs, data, values.output, values.models_file)
 
     return command_line.guarded(work)

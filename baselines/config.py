@@ -317,6 +317,19 @@ def typed(
     return found
 
 
+def from_options(kind: Any, options: Any, **others: Any) -> Any:
+    """Makes a dataclass of the parsed options that have the names of its fields.
+
+    Args:
+        kind: the dataclass.
+        options: what argparse or absl has parsed.
+        **others: fields that are no options, or not as they were parsed.
+    """
+    names = [field.name for field in dataclasses.fields(kind)]
+    given = {name: getattr(options, name) for name in names if hasattr(options, name)}
+    return kind(**{**given, **others})
+
+
 def with_recipe(config: _AnyConfig, given: Collection[str]) -> _AnyConfig:
     """Returns `config` with what its recipe sets, checked; prints what that is.
 

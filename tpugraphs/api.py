@@ -268,9 +268,10 @@ def train(
         OSError: something cannot be written.
     """
     from baselines import config
+    from baselines import registry
     from baselines.finished import run_files
 
-    kind = data_lib.settings_class(task)
+    kind = registry.resolve(task, config.CONFIGS, 'task')
     given = {**settings, **data_lib.data_settings(data)}
     if 'model_kwargs' in given:
         given['model_kwargs_json'] = json.dumps(given.pop('model_kwargs'))

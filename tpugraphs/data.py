@@ -65,6 +65,7 @@ def open_records(
         ValueError: there is no such split, or a file in it is damaged.
         OSError: the cache cannot be written.
     """
+    from baselines import config
     from baselines import files
     from baselines import registry
     from baselines.data import collections
@@ -77,7 +78,7 @@ def open_records(
         folder = os.path.join(files.expand(root), split)
         task = task or _task_of(folder)
     task = task or 'tile'
-    kind = settings_class(task)
+    kind = registry.resolve(task, config.CONFIGS, 'task')
     flags = {'source': source, 'search': search} if task == 'layout' else {}
     collection = collections.of_flags(flags)
     if 'data_root' in options:
@@ -94,19 +95,6 @@ def data_settings(data: Union[str, 'os.PathLike[str]', None]) -> Dict[str, Any]:
     if data in (SAMPLE, MEASURED):
         return {f'{data}_data': True}
     return {'data_root': os.fspath(data)}
-
-
-def settings_class(task: str) -> Any:
-    """`TileConfig` or `LayoutConfig`.
-
-    Raises:
-        ValueError: there is no such task.
-    """
-    from baselines import config
-    from baselines import registry
-
-    kinds = {'tile': config.TileConfig, 'layout': config.LayoutConfig}
-    return registry.resolve(task, kinds, 'task')
 
 
 def _task_of(folder: str) -> str:

@@ -7,12 +7,11 @@ that help is quick.
 """
 
 import argparse
-import dataclasses
 import importlib
 import pkgutil
 import sys
 import types
-from typing import Any, List, Optional, Sequence
+from typing import List, Optional, Sequence
 
 from baselines import command_line
 
@@ -38,18 +37,6 @@ def parser(name: str) -> argparse.ArgumentParser:
     )
     command.add_arguments(result)
     return result
-
-
-def options(kind: Any, args: argparse.Namespace, **others: Any) -> Any:
-    """Makes a dataclass of the parsed options that have the names of its fields.
-
-    Args:
-        kind: the dataclass.
-        args: the options.
-        **others: fields that are not, or not as they were parsed.
-    """
-    names = {field.name for field in dataclasses.fields(kind)}
-    return kind(**{k: v for k, v in {**vars(args), **others}.items() if k in names})
 
 
 def run(name: str, argv: Optional[Sequence[str]] = None) -> int:

@@ -23,6 +23,7 @@ import math
 
 from baselines import command_line
 from baselines import commands
+from baselines import config
 from baselines import files
 
 
@@ -62,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.passes < 0:
         raise ValueError(f'--passes is {args.passes}; it counts passes')
-    options = commands.options(
+    options = config.from_options(
         collection.Options,
         args,
         output=files.expand(output),

@@ -25,6 +25,7 @@ import argparse
 
 from baselines import command_line
 from baselines import commands
+from baselines import config
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     from baselines.extraction import jobs
 
     command_line.check_beam_arguments(args)
-    options = commands.options(extractor.Options, args)
+    options = config.from_options(extractor.Options, args)
     return jobs.extract(
         args.inputs, options, args.runner, args.beam_options, args.split, args.by
     )

@@ -15,6 +15,7 @@ import argparse
 
 from baselines import command_line
 from baselines import commands
+from baselines import config
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,13 +33,8 @@ def run(args: argparse.Namespace) -> None:
     from baselines.tasks import jobs
     from baselines.tasks import prediction
 
-    jobs.write_predictions(
-        args.dirs,
-        prediction.data_options(args),
-        args.output,
-        args.models_file,
-        args.split,
-    )
+    data = config.from_options(prediction.DataOptions, args)
+    jobs.write_predictions(args.dirs, data, args.output, args.models_file, args.split)
 
 
 if __name__ == '__main__':

@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     name = next(n for n in collections.NAMES if n.startswith(args.what))
     base = _settings_of(args, name, f'{_OUT}/{name.replace(":", "_")}')
     pruning = not args.no_pruning
-    return jobs.sweep(base, commands.options(jobs.Options, args, pruning=pruning))
+    return jobs.sweep(base, config.from_options(jobs.Options, args, pruning=pruning))
 
 
 def _settings_of(args: argparse.Namespace, collection: str, out_dir: str) -> Any:

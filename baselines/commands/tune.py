@@ -21,6 +21,7 @@ import math
 
 from baselines import command_line
 from baselines import commands
+from baselines import config
 from baselines import files
 from baselines.finished import finding
 
@@ -63,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     command_line.start_tensorflow()
     from baselines.tasks import tune
 
-    options = commands.options(
+    options = config.from_options(
         tune.Options,
         args,
         output=files.expand(args.output),

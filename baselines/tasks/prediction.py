@@ -77,14 +77,6 @@ class DataOptions:
         return dataclasses.replace(self, **changes)
 
 
-def data_options(args: Any) -> DataOptions:
-    """Takes the options of that name from parsed flags."""
-    names = [field.name for field in dataclasses.fields(DataOptions)]
-    return DataOptions(
-        **{name: getattr(args, name) for name in names if hasattr(args, name)}
-    )
-
-
 def collection_of(run: runs.Run) -> collections.Collection:
     """Returns what a run was trained on.
 

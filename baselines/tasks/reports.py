@@ -11,6 +11,7 @@ from typing import Any, Dict, List, Sequence
 
 import tqdm
 
+from baselines import config
 from baselines import files
 from baselines import text
 from baselines.extraction import outcomes
@@ -39,7 +40,7 @@ def evaluate_runs(args: argparse.Namespace) -> None:
         OSError: --output cannot be written.
     """
     summaries: Dict[str, Any] = {}
-    data = prediction.data_options(args)
+    data = config.from_options(prediction.DataOptions, args)
     found = jobs.find_runs(args.dirs)
     predictors = jobs.predictors_of(found, data, args.models_file)
     labels = jobs.labels_of(predictors)
@@ -74,7 +75,7 @@ def compare_runs(args: argparse.Namespace) -> None:
         raise ValueError(
             f'--compare: {shared[0]} is on both sides; name two different models'
         )
-    data = prediction.data_options(args)
+    data = config.from_options(prediction.DataOptions, args)
     predictors = ensemble.load([*sides[0], *sides[1]], data, args.models_file)
     labels = jobs.labels_of(predictors)
     scored = ensemble.score(predictors, args.split, must_measure=True)
@@ -126,7 +127,7 @@ def draw_runs(
         raise ValueError(
             f'a report is of one collection, not {" and ".join(sorted(collections))}'
         )
-    data = prediction.data_options(args)
+    data = config.from_options(prediction.DataOptions, args)
     predictors = jobs.predictors_of(found, data, args.models_file)
     labels = jobs.labels_of(predictors)
     measured: List[figures.Run] = []
@@ -161,7 +162,7 @@ def average_runs(args: argparse.Namespace) -> None:
     runs.check_file_writable(args.output, 'output')
     if args.json:
         runs.check_file_writable(args.json, 'json')
-    data = prediction.data_options(args)
+    data = config.from_options(prediction.DataOptions, args)
     predictors = ensemble.load(args.dirs, data, args.models_file)
     ensembles.check_weights(args.weights, len(predictors))
     must_measure = args.evaluate or bool(args.json)
@@ -199,7 +200,7 @@ def rank_modules(args: argparse.Namespace) -> int:
     suffix = choices_files.suffix_of(args.output) if args.output else ''
     paths = reading.find_files(args.modules)
     candidates = candidates_lib.read(args.candidates) if args.candidates else None
-    data = prediction.data_options(args)
+    data = config.from_options(prediction.DataOptions, args)
     predictor = jobs.load_predictor(args.dir, data, args.models_file)
     predictor.scores_once = True
     model_dir = predictor.run.model_dir

@@ -46,19 +46,19 @@ def fill_template(
     )
 
 
-def join(paths: Sequence[str], output: str, given_as: str = '') -> None:
+def join(paths: Sequence[str], output: str) -> None:
     """Writes the predicted rows alone, collection by collection.
 
     For data whose IDs are not Kaggle's.  Arguments and errors are those of
     `fill_template`.
     """
-    _check_files(paths, given_as)
+    _check_files(paths)
     _check_output(output, paths)
     merged = merging.in_order_of_collections(_read(paths))
     _write(output, merged, 'rows written, all from predictions')
 
 
-def _check_files(paths: Sequence[str], given_as: str) -> None:
+def _check_files(paths: Sequence[str], given_as: str = '') -> None:
     for path in paths:
         if not os.path.isfile(files.expand(path)):
             raise ValueError(
