@@ -18,11 +18,13 @@ programs.  Ctrl-C stops it; the same command with --resume goes on after the
 last finished epoch.
 """
 
+from typing import Sequence
+
 from baselines import config
 from baselines import scripts
 
 
-def main(argv) -> int:
+def main(argv: Sequence[str]) -> int:
     """Reads the flags and trains."""
     return scripts.train(config.LayoutConfig, argv)
 

@@ -7,6 +7,8 @@ trained with another models.py needs it: --models_file=path/to/models.py (its
 code is run).  The result is for create_kaggle_csv.py.
 """
 
+from typing import Sequence
+
 from absl import flags
 
 from baselines import command_line
@@ -41,7 +43,7 @@ def define_flags() -> None:
     )
 
 
-def main(argv) -> int:
+def main(argv: Sequence[str]) -> int:
     """Reads the flags and predicts."""
     command_line.refuse_arguments(argv)
 

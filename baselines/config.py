@@ -18,7 +18,7 @@ _AnyConfig = TypeVar('_AnyConfig', bound='_Config')
 _TYPES = {bool: 'true or false', int: 'a whole number', float: 'a number', str: 'text'}
 
 
-def _setting(default: Any, **rules) -> Any:
+def _setting(default: Any, **rules: Any) -> Any:
     """Declares a setting; the text below it is the help of the flag.
 
     Args:

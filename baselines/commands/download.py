@@ -25,6 +25,7 @@ data in the same format.
 """
 
 import argparse
+from typing import Any
 
 from baselines import command_line
 from baselines import commands
@@ -58,7 +59,7 @@ def run(args: argparse.Namespace) -> None:
         print(f'{split.folder}: {_told(done.counts)}', flush=True)
 
 
-def _told(counts) -> str:
+def _told(counts: Any) -> str:
     if counts is None:
         return 'complete already'
     text = f'{counts.written:,} files written, {counts.kept:,} kept'

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import Any, Callable, Dict, Iterator, Mapping
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 import tensorflow as tf
@@ -166,7 +166,7 @@ class Descent:
         ids = job.stores['train'].graph_ids
         names = [families.family(job.program_of(ids[n])) for n in job.chosen]
 
-        def epoch(number):
+        def epoch(number: int) -> Iterator[loop.Chunk]:
             rng = np.random.default_rng([config.seed, number])
             order = families.epoch_order(rng, names, config.family_temperature)
             order = np.resize(order, [self._steps, self._batch])
@@ -200,7 +200,9 @@ class Descent:
 
         return validate
 
-    def _loss_of(self, pairs):
+    def _loss_of(
+        self, pairs: Sequence[Tuple[np.ndarray, np.ndarray]]
+    ) -> Optional[float]:
         configs = self._job.config.configs
         lists = [
             (labels[:configs] / self._job.label_scale, scores[:configs])

@@ -157,7 +157,7 @@ def _layout_scores(predictor: prediction.Predictor) -> Callable[[_Inputs], tf.Te
         rows = scaled(features, 'config', predictor.normalizer)
         nodes, edges = tf.shape(graph['op'])[0], tf.shape(graph['edges'])[0]
 
-        def one(start, scores):
+        def one(start: tf.Tensor, scores: tf.TensorArray) -> _Inputs:
             # The last slice is filled up with the last configuration.
             taken = tf.minimum(start + tf.range(most), configs - 1)
             vectors = tf.reshape(tf.gather(rows, taken), [-1, rows.shape[2]])

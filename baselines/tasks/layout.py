@@ -3,14 +3,17 @@
 import dataclasses
 import functools
 import hashlib
-from typing import Iterator
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
 import numpy as np
+import tensorflow as tf
 
 from baselines import config as config_lib
 from baselines import registry
 from baselines.data.layout import sampling
+from baselines.data.packed import splits
 from baselines.features import expansion as expansion_lib
+from baselines.features import normalizer as normalizer_lib
 from baselines.layout import flat
 from baselines.layout import graphs as graphs_lib
 from baselines.layout import programs as programs_lib
@@ -35,7 +38,15 @@ class Layouts(task.Task):
     configs_at_once = 1
 
     @classmethod
-    def make_model(cls, name, kwargs, own, num_configs, num_ops, normalizer):
+    def make_model(
+        cls,
+        name: str,
+        kwargs: Dict[str, Any],
+        own: registry.Own,
+        num_configs: int,
+        num_ops: int,
+        normalizer: normalizer_lib.Normalizer,
+    ) -> tf.keras.Model:
         """See the base class; refuses models that need columns that were expanded."""
         if 'scaling' in (registry.options(cls.model_class(name, own)) or ()):
             if not normalizer.expansion.is_published:
@@ -46,27 +57,31 @@ class Layouts(task.Task):
             kwargs = {'scaling': normalizer.to_json(), **kwargs}
         return super().make_model(name, kwargs, own, num_configs, num_ops, normalizer)
 
-    def scaled(self, store, training=False):
+    def scaled(
+        self, store: store_lib.LayoutStore, training: bool = False
+    ) -> programs_lib.StoredPrograms:
         """The programs of a split, `StoredPrograms`."""
         return programs_lib.StoredPrograms(store, self.normalizer, training)
 
     @functools.cached_property
-    def _scorer(self):
+    def _scorer(self) -> scoring.LayoutScorer:
         return scoring.LayoutScorer(self.model, self.options.memory_budget << 20)
 
-    def model_scores(self, graphs, numbers=None):
+    def model_scores(
+        self, graphs: Sequence[graphs_lib.Program], numbers: Optional[np.ndarray] = None
+    ) -> Iterator[np.ndarray]:
         some = range(len(graphs)) if numbers is None else numbers
         return (self._scorer.score(graphs[n]) for n in some)
 
-    def labels(self, store, number):
+    def labels(self, store: splits.PackedSplit, number: int) -> np.ndarray:
         """Runtimes of a program in nanoseconds."""
         return store.part('config_runtime', number)
 
-    def configurations(self, store, number):
+    def configurations(self, store: splits.PackedSplit, number: int) -> np.ndarray:
         """Numbers of different configurations, as they were packed."""
         return store.part('config_group', number)
 
-    def sameness(self, store, number):
+    def sameness(self, store: splits.PackedSplit, number: int) -> str:
         """A hash of opcodes, edges and configurable nodes."""
         digest = hashlib.sha256()
         for name in ('node_opcode', 'edge_index', 'node_config_ids'):
@@ -93,12 +108,12 @@ class Training(Layouts, training.Training):
     chosen_by_tau = True
     unpack = staticmethod(graphs_lib.unpack)
 
-    def feature_options(self):
+    def feature_options(self) -> Dict[str, Any]:
         config = self.config
         of_layouts = expansion_lib.Expansion.of_layouts
         return {'expansion': of_layouts(config.features, config.mod128)}
 
-    def drawable(self, store):
+    def drawable(self, store: splits.PackedSplit) -> np.ndarray:
         """Equal configurations count once."""
         config = self.config
         self._sampler = sampling.ConfigSampler(
@@ -109,29 +124,31 @@ class Training(Layouts, training.Training):
         )
         return self._sampler.counts
 
-    def relative_noise(self):
+    def relative_noise(self) -> float:
         """Of configurations that were measured more than once."""
         return self.stores['train'].relative_noise(self.chosen)
 
-    def inputs(self, graphs):
+    def inputs(self, graphs: programs_lib.StoredPrograms) -> graphs_lib.LayoutGraphs:
         return graphs_lib.LayoutGraphs(graphs)
 
-    def steps_of(self, count, batch):
+    def steps_of(self, count: int, batch: int) -> int:
         """The last batch is filled up with other programs."""
         return -(-count // batch)
 
     @functools.cached_property
-    def _cuts(self):
+    def _cuts(self) -> Dict[int, np.ndarray]:
         """The segments of each program of the split: int [segments, 2]."""
         config, store = self.config, self.stores['train']
         if config.segments == 'splits':
-            splits = [store.part('node_splits', n) for n in self.chosen]
+            ends = [store.part('node_splits', n) for n in self.chosen]
         else:
-            splits = [(0, n) for n in np.diff(store.node_offsets)[self.chosen]]
-        cuts = [segments_lib.split_segments(s, config.keep_nodes) for s in splits]
+            ends = [(0, n) for n in np.diff(store.node_offsets)[self.chosen]]
+        cuts = [segments_lib.split_segments(s, config.keep_nodes) for s in ends]
         return dict(zip(self.chosen, cuts))
 
-    def chunks(self, rng, batches) -> Iterator[loop.Chunk]:
+    def chunks(
+        self, rng: np.random.Generator, batches: np.ndarray
+    ) -> Iterator[loop.Chunk]:
         """Draws `configs` configurations and a segment of each program."""
         for numbers in batches:
             drawn = self._sampler.draw(rng, numbers, self.config.configs)
@@ -139,17 +156,19 @@ class Training(Layouts, training.Training):
             step = (x[np.newaxis] for x in (numbers, drawn.configs, kept))
             yield loop.Chunk(self.packer.items(*self.devices.share(*step)), 1)
 
-    def chosen_scores(self, chosen):
+    def chosen_scores(
+        self, chosen: List[np.ndarray]
+    ) -> Callable[[], Iterator[np.ndarray]]:
         programs = [_subset(self.graphs['valid'][n], c) for n, c in enumerate(chosen)]
         return lambda: self.model_scores(programs)
 
-    def words(self, count, configs):
+    def words(self, count: int, configs: int) -> str:
         where = ':'.join(self.collection.flags.values())
         return (
             f'{count:,} programs of {where} with {configs:,} different configurations'
         )
 
-    def error_words(self, errors):
+    def error_words(self, errors: Dict[str, float]) -> str:
         tau, *slowdowns = (f'{error:.4f}' for error in errors.values())
         return f'tau: {tau}; slowdown@1/10/100: {" / ".join(slowdowns)}'
 

@@ -47,6 +47,8 @@ _GROUP_ROWS = 1 << 20
 
 # A file and one of its modules.
 _Module = Tuple[str, Any]
+# A kernel, and what `Ranked.from_scores` wants to know of it.
+_Kernel = Tuple[records.TileRecord, Dict[str, Any]]
 
 
 def rank_files(
@@ -106,7 +108,7 @@ class _Ranker:
         self._named = predictor.variant.feature_names is not None
 
     def tiles(self, modules: Iterable[_Module]) -> Iterator[choices.Ranked]:
-        group: List[Tuple[records.TileRecord, Dict[str, Any]]] = []
+        group: List[_Kernel] = []
         rows = 0
         for path, tuning in modules:
             with self._outcome.noting(path, tuning.module.name):
@@ -119,8 +121,7 @@ class _Ranker:
         if group:
             yield from self._scored(group)
 
-    def _kernel(self, path: str, tuning: Any) -> Tuple[Any, Dict[str, Any]]:
-        """Returns a kernel, and what `Ranked.from_scores` wants to know of it."""
+    def _kernel(self, path: str, tuning: Any) -> _Kernel:
         reason = hlo_tile.why_unusable(tuning, measured=False)
         if reason:
             raise outcomes.Skip(reason)
@@ -136,7 +137,7 @@ class _Ranker:
         runs = configs.run_index, configs.default
         return record, about_of(path, record, *runs, in_json, words.tile_words)
 
-    def _scored(self, group) -> Iterator[choices.Ranked]:
+    def _scored(self, group: List[_Kernel]) -> Iterator[choices.Ranked]:
         sources = list(dict.fromkeys(about['source'] for _, about in group))
         kernels = [record for record, _ in group]
         store = tile_store.TileStore.of_records(text.listed(sources, 1), kernels)

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import os
-from typing import Any, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -97,7 +97,12 @@ def with_configs(record: Any, configs: Any) -> Any:
     return dataclasses.replace(record, node_config_feat=rows, config_runtime=runtimes)
 
 
-def _rank_module(predictor, module, candidates, outcome) -> List[choices.Ranked]:
+def _rank_module(
+    predictor: prediction.Predictor,
+    module: Any,
+    candidates: Optional[Sequence[Mapping[str, Any]]],
+    outcome: outcomes.Outcome,
+) -> List[choices.Ranked]:
     if candidates is None:
         raise ValueError('a module has no configurations: give candidates')
     messages = protos.protos()
@@ -107,7 +112,11 @@ def _rank_module(predictor, module, candidates, outcome) -> List[choices.Ranked]
     return list(rank_lib.rank_modules(modules, predictor, outcome, candidates))
 
 
-def _rank_record(predictor, record, candidates) -> choices.Ranked:
+def _rank_record(
+    predictor: prediction.Predictor,
+    record: Any,
+    candidates: Optional[Sequence[Mapping[str, Any]]],
+) -> choices.Ranked:
     kind = predictor.collection.task
     if not isinstance(record, _RECORDS[kind]):
         raise ValueError(
@@ -125,11 +134,11 @@ def _rank_record(predictor, record, candidates) -> choices.Ranked:
     return choices.Ranked.from_scores(predictor.score_record(record), **about)
 
 
-def _tile_json(record, number):
+def _tile_json(record: tile_records.TileRecord, number: int) -> Dict[str, Any]:
     return words.tile_row_json(record.config_feat[number], record.pad)
 
 
-def _layout_json(record, number):
+def _layout_json(record: layout_records.LayoutRecord, number: int) -> Dict[str, Any]:
     return words.layout_row_json(
         record.node_config_feat[number], record.node_config_ids.tolist()
     )

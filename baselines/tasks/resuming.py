@@ -60,7 +60,9 @@ class Unfinished:
         self._lock.enter_context(files.locked(lock, refusal))
         return self
 
-    def __exit__(self, unused_kind, error, unused_traceback) -> None:
+    def __exit__(
+        self, unused_kind: Any, error: Optional[BaseException], unused_traceback: Any
+    ) -> None:
         self._lock.close()
         if text.is_interrupt(error) and self._keeps:
             # Ctrl-C may have come as the file took its name: it alone knows.

@@ -1,12 +1,13 @@
 """Tiles: rank the tile sizes of a kernel."""
 
-from typing import Iterator, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
 import numpy as np
 
 from baselines import config as config_lib
 from baselines import registry
 from baselines.data import families
+from baselines.data.packed import splits
 from baselines.data.tile import sampling
 from baselines.features import expansion as expansion_lib
 from baselines.features import loop_columns
@@ -38,17 +39,23 @@ class Tiles(task.Task):
     program_of = staticmethod(families.program_of_kernel)
     configs_at_once = 1 << 16
 
-    def scaled(self, store, training=False):
+    def scaled(
+        self, store: splits.PackedSplit, training: bool = False
+    ) -> graphs_lib.TileGraphs:
         """The kernels of a split, `TileGraphs`."""
         return graphs_lib.TileGraphs(store, self.normalizer)
 
-    def table_of(self, graphs, wanted):
+    def table_of(
+        self, graphs: graphs_lib.TileGraphs, wanted: Sequence[str]
+    ) -> tile_table.FlatTable:
         """Shares what is computed of configurations with the graph model."""
         return tile_table.FlatTable(graphs.store, wanted, graphs.table)
 
     _scorer: Optional[scoring.TileScorer] = None
 
-    def model_scores(self, graphs, numbers=None):
+    def model_scores(
+        self, graphs: graphs_lib.TileGraphs, numbers: Optional[np.ndarray] = None
+    ) -> Iterator[np.ndarray]:
         if self._scorer is None:  # compiled once for all splits
             cells = np.diff(graphs.store.node_offsets) @ graphs.store.config_counts
             little = cells <= _FEW_ITEMS * graphs_lib.CELLS_PER_ITEM
@@ -56,7 +63,7 @@ class Tiles(task.Task):
             self._scorer = scoring.TileScorer(self.model, graphs, not once)
         return self._scorer.of(graphs).score_all(numbers)
 
-    def labels(self, store, number):
+    def labels(self, store: splits.PackedSplit, number: int) -> np.ndarray:
         """Runtimes of a kernel divided by their normalisers, float64."""
         runtimes = store.part('config_runtime', number)
         return runtimes / store.part('config_runtime_normalizers', number)
@@ -68,7 +75,7 @@ class Training(Tiles, training.Training):
     temperature = losses.TILE_TEMPERATURE
     unpack = staticmethod(graphs_lib.unpack)
 
-    def check_model(self, model_class):
+    def check_model(self, model_class: type) -> None:
         config = self.config
         if getattr(model_class, 'wants_estimate', False) and not config.estimate:
             raise ValueError(
@@ -76,7 +83,7 @@ class Training(Tiles, training.Training):
                 'not among the features: add --estimate'
             )
 
-    def feature_options(self):
+    def feature_options(self) -> Dict[str, Any]:
         config = self.config
         return {
             'estimate': config.estimate,
@@ -89,14 +96,16 @@ class Training(Tiles, training.Training):
             and loop_columns.fits(self.stores['train']),
         }
 
-    def steps_of(self, count, batch):
+    def steps_of(self, count: int, batch: int) -> int:
         """What does not fill a batch is left out, as published.
 
         The order differs from epoch to epoch, so everything has its turn.
         """
         return count // batch
 
-    def chunks(self, rng, batches) -> Iterator[loop.Chunk]:
+    def chunks(
+        self, rng: np.random.Generator, batches: np.ndarray
+    ) -> Iterator[loop.Chunk]:
         """Draws `configs` configurations of each kernel."""
         counts = self.stores['train'].config_counts
         for start in range(0, len(batches), _STEPS_PER_CHUNK):
@@ -108,16 +117,18 @@ class Training(Tiles, training.Training):
             packed = self.packer.training_items(*shares)
             yield loop.Chunk(packed, len(some))
 
-    def chosen_scores(self, chosen):
+    def chosen_scores(
+        self, chosen: List[np.ndarray]
+    ) -> Callable[[], Iterator[np.ndarray]]:
         scorer = scoring.TileScorer(self.model, self.graphs['valid'])
         self._scorer = scorer
         kernels = np.arange(len(chosen))
         return lambda: scorer.score_chosen(kernels, chosen)
 
-    def words(self, count, configs):
+    def words(self, count: int, configs: int) -> str:
         return f'{count:,} kernels with {configs:,} configurations'
 
-    def error_words(self, errors):
+    def error_words(self, errors: Dict[str, float]) -> str:
         return 'top-1/5/10 error: ' + ' / '.join(f'{e:.4f}' for e in errors.values())
 
 

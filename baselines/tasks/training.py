@@ -366,7 +366,7 @@ class Training(task.Task):
         count = self.stores[split].num_graphs
         return list(task.with_bar(scores, count, title, self.unit))
 
-    def _final_error(self, split, scored) -> Dict[str, float]:
+    def _final_error(self, split: str, scored: List[np.ndarray]) -> Dict[str, float]:
         results = self.results(self.stores[split], scored)
         return report.final_error(self.collection.task, results)
 

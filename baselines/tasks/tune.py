@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 import time
-from typing import Any, Callable, List, Optional, Sequence
+from typing import Any, Callable, Collection, List, Mapping, Optional, Sequence
 
 import numpy as np
 import tqdm
@@ -69,7 +69,12 @@ def tune(program: programs_lib.Program, options: Options) -> List[tuning.Tuned]:
     return results
 
 
-def _tune(item, score, options, session) -> tuning.Tuned:
+def _tune(
+    item: Any,
+    score: Optional[Callable[[Any], np.ndarray]],
+    options: Options,
+    session: session_lib.Session,
+) -> tuning.Tuned:
     rng = np.random.default_rng(options.seed)
     batch = item.batch(rng, options.candidates, score)
     online = score is not None if options.online is None else options.online
@@ -78,7 +83,9 @@ def _tune(item, score, options, session) -> tuning.Tuned:
         scores = score(item.tuning(batch.described))
     surrogate = search.Surrogate(batch.columns, scores if score is not None else None)
 
-    def first(known, excluded, count) -> Sequence[int]:
+    def first(
+        known: Mapping[int, float], excluded: Collection[int], count: int
+    ) -> Sequence[int]:
         order = np.argsort(scores, kind='stable').tolist()
         return [i for i in order if i not in known and i not in excluded][:count]
 
@@ -95,7 +102,9 @@ def _tune(item, score, options, session) -> tuning.Tuned:
     return tuning.write_modules(found, batch, options.output)
 
 
-def _items(program, options, session) -> List[Any]:
+def _items(
+    program: programs_lib.Program, options: Options, session: session_lib.Session
+) -> List[Any]:
     skipped: collections.Counter[str] = collections.Counter()
     try:
         items = collection.items_of(program, options.task, session, set(), skipped)
