@@ -11,7 +11,7 @@ scored in slices, as `tiles.scoring` and `layout.scoring` do it.
 """
 
 import os
-from typing import Any, Callable, Dict, List, Mapping
+from typing import Any, Callable, Dict, List, Mapping, Tuple
 
 import numpy as np
 import tensorflow as tf
@@ -157,7 +157,7 @@ def _layout_scores(predictor: prediction.Predictor) -> Callable[[_Inputs], tf.Te
         rows = scaled(features, 'config', predictor.normalizer)
         nodes, edges = tf.shape(graph['op'])[0], tf.shape(graph['edges'])[0]
 
-        def one(start: tf.Tensor, scores: tf.TensorArray) -> _Inputs:
+        def one(start: tf.Tensor, scores: tf.TensorArray) -> Tuple[Any, Any]:
             # The last slice is filled up with the last configuration.
             taken = tf.minimum(start + tf.range(most), configs - 1)
             vectors = tf.reshape(tf.gather(rows, taken), [-1, rows.shape[2]])

@@ -58,7 +58,7 @@ class Layouts(task.Task):
         return super().make_model(name, kwargs, own, num_configs, num_ops, normalizer)
 
     def scaled(
-        self, store: store_lib.LayoutStore, training: bool = False
+        self, store: splits.PackedSplit, training: bool = False
     ) -> programs_lib.StoredPrograms:
         """The programs of a split, `StoredPrograms`."""
         return programs_lib.StoredPrograms(store, self.normalizer, training)
