@@ -63,9 +63,8 @@ def main(argv: Sequence[str]) -> int:
             raise ValueError(
                 f'{argv[1]!r} is not a flag: input files are named by --inputcsv'
             )
-        submit.fill_template(
-            _paths(values.inputcsv), values.sample, values.output, '--inputcsv'
-        )
+        paths = _paths(values.inputcsv)
+        submit.combine(paths, values.output, values.sample, '--inputcsv')
 
     return command_line.guarded(work)
 

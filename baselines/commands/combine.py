@@ -47,10 +47,8 @@ def run(args: argparse.Namespace) -> None:
     """Writes the submission."""
     from baselines.tasks import submit
 
-    if args.no_template:
-        submit.join(args.predictions, args.output)
-    else:
-        submit.fill_template(args.predictions, args.sample, args.output)
+    template = None if args.no_template else args.sample
+    submit.combine(args.predictions, args.output, template)
 
 
 if __name__ == '__main__':

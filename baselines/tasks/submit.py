@@ -1,11 +1,11 @@
 """Prediction files of the collections -> one file to submit.
 
-fill_template(['tile.csv', 'xla_random.csv'], 'sample_submission.csv', 'all.csv')
+combine(['tile.csv', 'xla_random.csv'], 'all.csv', 'sample_submission.csv')
 """
 
 import os
 import sys
-from typing import List, Sequence
+from typing import List, Optional, Sequence
 
 from baselines import files
 from baselines.ranking import merging
@@ -16,16 +16,17 @@ TEMPLATE_FOLDERS = ('.', '~/data/tpugraphs')
 KAGGLE_PAGE = 'https://www.kaggle.com/competitions/predict-ai-model-runtime/data'
 
 
-def fill_template(
-    paths: Sequence[str], template: str, output: str, given_as: str = ''
+def combine(
+    paths: Sequence[str], output: str, template: Optional[str] = '', given_as: str = ''
 ) -> None:
     """Writes the template with the predicted rows in it, and says what is whose.
 
     Args:
         paths: prediction files; no ID may be in two of them.
-        template: Kaggle's, an earlier submission, or '' to look for
-            Kaggle's in `TEMPLATE_FOLDERS`.
         output: the submission to write.
+        template: Kaggle's, an earlier submission, or '' to look for
+            Kaggle's in `TEMPLATE_FOLDERS`.  None, for data whose IDs are not Kaggle's:
+            the predicted rows alone are written, collection by collection.
         given_as: the flag that the paths were given by, for messages.
 
     Raises:
@@ -34,31 +35,26 @@ def fill_template(
         OSError: a file cannot be read or written.
     """
     _check_files(paths, given_as)
-    template = template or _find_template()
-    _check_output(output, [template, *paths])
-    rows = submission.read_predictions(template, padded=True)
-    merged = merging.merge_into_template(rows, _read(paths))
-    kept = len(merged.rows) - merged.predicted
-    _write(
-        output,
-        merged,
-        f'rows written, {merged.predicted} from predictions, {kept} from the template',
-    )
+    if template is None:
+        _check_output(output, paths)
+        merged = merging.in_order_of_collections(_read(paths))
+        told = 'all from predictions'
+    else:
+        template = template or _find_template()
+        _check_output(output, [template, *paths])
+        rows = submission.read_predictions(template, padded=True)
+        merged = merging.merge_into_template(rows, _read(paths))
+        kept = len(merged.rows) - merged.predicted
+        told = f'{merged.predicted} from predictions, {kept} from the template'
+    submission.write_predictions(output, merged.rows, padded=True)
+    for warning in merged.warnings:
+        print(f'warning: {warning}', file=sys.stderr)
+    for note in merged.notes:
+        print(note)
+    print(f'{output}: {len(merged.rows)} rows written, {told}')
 
 
-def join(paths: Sequence[str], output: str) -> None:
-    """Writes the predicted rows alone, collection by collection.
-
-    For data whose IDs are not Kaggle's.  Arguments and errors are those of
-    `fill_template`.
-    """
-    _check_files(paths)
-    _check_output(output, paths)
-    merged = merging.in_order_of_collections(_read(paths))
-    _write(output, merged, 'rows written, all from predictions')
-
-
-def _check_files(paths: Sequence[str], given_as: str = '') -> None:
+def _check_files(paths: Sequence[str], given_as: str) -> None:
     for path in paths:
         if not os.path.isfile(files.expand(path)):
             raise ValueError(
@@ -89,12 +85,3 @@ def _read(paths: Sequence[str]) -> List[submission.Row]:
     return merging.join_predictions(
         (path, submission.read_predictions(path)) for path in paths
     )
-
-
-def _write(output: str, merged: merging.Merged, words: str) -> None:
-    submission.write_predictions(output, merged.rows, padded=True)
-    for warning in merged.warnings:
-        print(f'warning: {warning}', file=sys.stderr)
-    for note in merged.notes:
-        print(note)
-    print(f'{output}: {len(merged.rows)} {words}')

@@ -153,7 +153,7 @@ class Training(task.Task):
         Of several workers the chief does; the others train, and return ''.
 
         Args:
-            after_epoch: see `train.train`.
+            after_epoch: see `jobs.train`.
 
         Raises:
             ValueError: the loss or a score is not finite.
