@@ -101,10 +101,10 @@ class Ranker:
         Raises:
             ValueError: they are of another kind than the training data.
         """
-        from baselines.tasks import rank_records
+        from baselines.tasks import rank as rank_lib
 
         if configs is not None:
-            record = rank_records.with_configs(record, configs)
+            record = rank_lib.with_configs(record, configs)
         return self._predictor.score_record(record)
 
 
@@ -171,10 +171,10 @@ class Run:
         Raises:
             ValueError: nothing could be ranked; says why.
         """
-        from baselines.tasks import rank_records
+        from baselines.tasks import rank as rank_lib
 
         predictor = self._predictor()
-        found, outcome = rank_records.rank(predictor, what, candidates)
+        found, outcome = rank_lib.rank(predictor, what, candidates)
         return Ranking(found, self.dir, outcome)
 
     def ranker(self) -> Ranker:

@@ -11,7 +11,7 @@ scored in slices, as `tiles.scoring` and `layout.scoring` do it.
 """
 
 import os
-from typing import Any, Callable, Dict, List, Mapping, Tuple
+from typing import Any, Callable, Dict, List, Mapping
 
 import numpy as np
 import tensorflow as tf
@@ -87,20 +87,19 @@ def export(predictor: prediction.Predictor, output: str) -> Dict[str, List[Any]]
 def _specs(predictor: prediction.Predictor) -> Dict[str, tf.TensorSpec]:
     """The inputs by name."""
     variant = predictor.variant
-    shapes: Dict[str, Any] = {
-        'node_feat': (tf.float32, [None, variant.node_features]),
-        'node_opcode': (tf.int32, [None]),
-        'edge_index': (tf.int32, [None, 2]),
-    }
+    specs = [
+        tf.TensorSpec([None, variant.node_features], tf.float32, 'node_feat'),
+        tf.TensorSpec([None], tf.int32, 'node_opcode'),
+        tf.TensorSpec([None, 2], tf.int32, 'edge_index'),
+    ]
+    columns = variant.config_features
     if predictor.collection.task == reading.TILE:
-        shapes['config_feat'] = (tf.float32, [None, variant.config_features])
+        specs.append(tf.TensorSpec([None, columns], tf.float32, 'config_feat'))
     else:
-        shapes['node_config_ids'] = (tf.int32, [None])
-        shapes['node_config_feat'] = (tf.float32, [None, None, variant.config_features])
-    return {
-        name: tf.TensorSpec(shape, kind, name=name)
-        for name, (kind, shape) in shapes.items()
-    }
+        shape = [None, None, columns]
+        specs.append(tf.TensorSpec([None], tf.int32, 'node_config_ids'))
+        specs.append(tf.TensorSpec(shape, tf.float32, 'node_config_feat'))
+    return {spec.name: spec for spec in specs}
 
 
 def _nodes(inputs: _Inputs, predictor: prediction.Predictor) -> Dict[str, tf.Tensor]:
@@ -157,7 +156,7 @@ def _layout_scores(predictor: prediction.Predictor) -> Callable[[_Inputs], tf.Te
         rows = scaled(features, 'config', predictor.normalizer)
         nodes, edges = tf.shape(graph['op'])[0], tf.shape(graph['edges'])[0]
 
-        def one(start: tf.Tensor, scores: tf.TensorArray) -> Tuple[Any, Any]:
+        def one(start: tf.Tensor) -> tf.Tensor:
             # The last slice is filled up with the last configuration.
             taken = tf.minimum(start + tf.range(most), configs - 1)
             vectors = tf.reshape(tf.gather(rows, taken), [-1, rows.shape[2]])
@@ -179,18 +178,15 @@ def _layout_scores(predictor: prediction.Predictor) -> Callable[[_Inputs], tf.Te
             }
             tensors = {key: tf.convert_to_tensor(x) for key, x in packed.items()}
             found, _ = layout_graphs.unpack(tensors, 0, 1, most)
-            row = tf.reshape(forward(found, most), [-1])
-            return start + most, scores.write(start // most, row)
+            return tf.reshape(forward(found, most), [most])
 
-        count = -(-configs // most)
-        scores = tf.TensorArray(tf.float32, count, element_shape=[most])
-        _, scores = tf.while_loop(
-            lambda start, _: start < configs,
+        scores = tf.map_fn(
             one,
-            (tf.constant(0), scores),
+            tf.range(0, configs, most),
+            fn_output_signature=tf.float32,
             parallel_iterations=1,
         )
-        return scores.concat()[:configs]
+        return tf.reshape(scores, [-1])[:configs]
 
     return score
 

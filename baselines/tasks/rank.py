@@ -1,4 +1,4 @@
-"""Raw files with candidate configurations in, ranked lists out.
+"""Candidate configurations in, ranked lists out: of raw files, or of what is in memory.
 
 outcome = outcomes.Outcome()
 predictor = jobs.load_predictor('latest', prediction.DataOptions())
@@ -16,22 +16,26 @@ from typing import (
     Iterable,
     Iterator,
     List,
+    Mapping,
     Optional,
     Sequence,
     Tuple,
+    Union,
 )
 
 import numpy as np
 
 from baselines import text
 from baselines.data import raw as raw_lib
+from baselines.data.layout import records as layout_records
 from baselines.data.layout import store as layout_store
-from baselines.data.tile import records
+from baselines.data.tile import records as tile_records
 from baselines.data.tile import store as tile_store
 from baselines.extraction import outcomes
 from baselines.hlo import candidates as candidates_lib
 from baselines.hlo import graph
 from baselines.hlo import layout as hlo_layout
+from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.hlo import schema
 from baselines.hlo import tile as hlo_tile
@@ -44,11 +48,48 @@ from baselines.tasks import task
 # Features of so many nodes take 600 MB, of configurations 100 MB.
 _GROUP_ROWS = 1 << 20
 
-
+_Record = Union[tile_records.TileRecord, layout_records.LayoutRecord]
+_RECORDS = {
+    reading.TILE: tile_records.TileRecord,
+    reading.LAYOUT: layout_records.LayoutRecord,
+}
 # A file and one of its modules.
 _Module = Tuple[str, Any]
 # A kernel, and what `Ranked.from_scores` wants to know of it.
-_Kernel = Tuple[records.TileRecord, Dict[str, Any]]
+_Kernel = Tuple[_Record, Dict[str, Any]]
+
+
+def rank(
+    predictor: prediction.Predictor,
+    what: Any,
+    candidates: Optional[Sequence[Mapping[str, Any]]] = None,
+) -> Tuple[List[choices.Ranked], outcomes.Outcome]:
+    """Ranks the configurations of raw files, records or an HLO module.
+
+    Args:
+        predictor: the run.
+        what: a path of raw files or several, a record or several, or an
+            HloModuleProto.
+        candidates: configurations in place of those that come with it, as in
+            `hlo.candidates`.
+
+    Raises:
+        ValueError: there is nothing to rank; says why.
+    """
+    outcome = outcomes.Outcome()
+    if hasattr(what, 'computations'):
+        found = _rank_module(predictor, what, candidates, outcome)
+    else:
+        alone = isinstance(what, (str, os.PathLike, *_RECORDS.values()))
+        items = [what] if alone else list(what)
+        if items and all(isinstance(item, (str, os.PathLike)) for item in items):
+            paths = reading.find_files([os.fspath(item) for item in items])
+            found = list(rank_files(paths, predictor, outcome, candidates=candidates))
+        else:
+            found = [_rank_record(predictor, item, candidates) for item in items]
+    if not found:
+        raise ValueError(outcome.nothing())
+    return found, outcome
 
 
 def rank_files(
@@ -135,7 +176,7 @@ class _Ranker:
             return words.tile_json(tuning.runs[run])
 
         runs = configs.run_index, configs.default
-        return record, about_of(path, record, *runs, in_json, words.tile_words)
+        return record, _about(path, record, *runs, in_json)
 
     def _scored(self, group: List[_Kernel]) -> Iterator[choices.Ranked]:
         sources = list(dict.fromkeys(about['source'] for _, about in group))
@@ -172,7 +213,7 @@ class _Ranker:
             return words.layout_json(tuning.runs[run], ids, default)
 
         runs = configs.run_index, configs.default
-        about = about_of(path, record, *runs, in_json, words.layout_words)
+        about = _about(path, record, *runs, in_json)
         # A file does not mix measured configurations with others; scores do not
         # depend on it.
         unmeasured = np.zeros_like(record.config_runtime)
@@ -196,15 +237,16 @@ class _Ranker:
         return dataclasses.replace(nodes, node_opcode=known)
 
 
-def about_of(
+def _about(
     source: str,
-    record: Any,
+    record: _Record,
     run_index: np.ndarray,
     default: Optional[int],
     in_json: Callable[[int], Dict[str, Any]],
-    in_words: Callable[[Dict[str, Any]], str],
 ) -> Dict[str, Any]:
     """Returns what `Ranked.from_scores` wants to know beside scores."""
+    tile = isinstance(record, tile_records.TileRecord)
+    in_words = words.tile_words if tile else words.layout_words
     return dict(
         module=record.graph_id,
         source=source,
@@ -261,3 +303,79 @@ def _modules(
             f'--module: none of {len(names)} modules is called {wanted!r}; '
             f'there is {(near or names)[0]!r}'
         )
+
+
+def _rank_module(
+    predictor: prediction.Predictor,
+    module: Any,
+    candidates: Optional[Sequence[Mapping[str, Any]]],
+    outcome: outcomes.Outcome,
+) -> List[choices.Ranked]:
+    if candidates is None:
+        raise ValueError('a module has no configurations: give candidates')
+    messages = protos.protos()
+    # TensorFlow's own message of that name is another class.
+    ours = messages.HloModuleProto.FromString(module.SerializeToString())
+    modules = [(ours.name, messages.ModuleTuningData(module=ours))]
+    return list(rank_modules(modules, predictor, outcome, candidates))
+
+
+def _rank_record(
+    predictor: prediction.Predictor,
+    record: _Record,
+    candidates: Optional[Sequence[Mapping[str, Any]]],
+) -> choices.Ranked:
+    kind = predictor.collection.task
+    if not isinstance(record, _RECORDS[kind]):
+        raise ValueError(
+            f'the run ranks {_RECORDS[kind].__name__}s and raw files, not '
+            f'{type(record).__name__}'
+        )
+    if candidates is not None:
+        record = with_configs(record, candidates)
+
+    def in_json(number: int) -> Dict[str, Any]:
+        if kind == reading.TILE:
+            return words.tile_row_json(record.config_feat[number], record.pad)
+        ids = record.node_config_ids.tolist()
+        return words.layout_row_json(record.node_config_feat[number], ids)
+
+    about = _about('', record, np.arange(record.num_configs), None, in_json)
+    return choices.Ranked.from_scores(predictor.score_record(record), **about)
+
+
+def with_configs(record: _Record, configs: Any) -> _Record:
+    """Returns a record with other configurations, not measured.
+
+    Args:
+        record: a `TileRecord` or `LayoutRecord`.
+        configs: of a tile float32 [c, 24], or candidates as in `hlo.candidates`;
+            of layouts [c, k, 18].
+
+    Raises:
+        ValueError: there is none, or they do not have that shape.
+    """
+    tile = isinstance(record, tile_records.TileRecord)
+    if tile and len(configs) and isinstance(configs[0], Mapping):
+        rows = hlo_tile.columns_of(configs, record.pad)
+    else:
+        rows = np.asarray(configs, np.float32)
+    if rows.ndim != (2 if tile else 3) or not len(rows):
+        raise ValueError(
+            f'configs should have shape {"[c, 24]" if tile else "[c, k, 18]"}, not '
+            f'{list(rows.shape)}'
+        )
+    runtimes = np.zeros(len(rows), np.int64)
+    if tile:
+        return dataclasses.replace(
+            record,
+            config_feat=rows,
+            config_runtime=runtimes,
+            config_runtime_normalizers=np.ones_like(runtimes),
+        )
+    if rows.shape[1] != len(record.node_config_ids):
+        raise ValueError(
+            f'configs are of {rows.shape[1]} nodes, but {record.graph_id} has '
+            f'{len(record.node_config_ids)} configurable ones'
+        )
+    return dataclasses.replace(record, node_config_feat=rows, config_runtime=runtimes)
