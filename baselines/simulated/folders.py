@@ -8,7 +8,7 @@ import itertools
 import json
 import os
 import re
-from typing import Any, ClassVar, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, ClassVar, Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 import tqdm
@@ -63,6 +63,7 @@ class Dataset(abc.ABC):
     document: ClassVar[str]  # where they are described
     noun: ClassVar[str]  # what a graph is called
     sources: ClassVar[Tuple[Tuple[str, ...], ...]] = ()  # names of the outer folders
+    _save: ClassVar[Callable[[str, Any], None]]  # writes a record
 
     def __post_init__(self):
         for name in ('train', 'valid', 'test', 'seed'):
@@ -146,10 +147,6 @@ class Dataset(abc.ABC):
     @abc.abstractmethod
     def _graphs(self) -> Iterator[Graphs]:
         """Makes the graphs, one after the other."""
-
-    @abc.abstractmethod
-    def _save(self, path: str, record: Any) -> None:
-        """Writes a record."""
 
     @abc.abstractmethod
     def _described(self, record: Any) -> Tuple[float, ...]:

@@ -36,6 +36,13 @@ class Tensor(NamedTuple):
     # whole
     axes: Tuple[Optional[Follow], ...]
 
+    @property
+    def moving(self) -> Tuple[int, ...]:
+        """The axes that move the tensor's tile."""
+        follows = [follow for follow in self.axes if follow is not None]
+        found = {a for f in follows for a in (f.axis, f.window_axis) if a is not None}
+        return tuple(sorted(found))
+
     def typed(self, dtype: str) -> 'Tensor':
         """Returns the same tensor with other elements."""
         return self._replace(dtype=dtype)

@@ -85,11 +85,16 @@ def in_registers(values: np.ndarray) -> np.ndarray:
     return values
 
 
+def whole_units(tensor: Tensor) -> np.ndarray:
+    """Returns the registers of an array per dimension, fastest first: [rank]."""
+    fastest_first = np.array([[tensor.dims[d] for d in tensor.layout]], np.int64)
+    return in_registers(fastest_first)[0]
+
+
 @functools.lru_cache(maxsize=None)
 def registers(tensor: Tensor) -> int:
     """Returns how many 8 x 128 registers an array fills."""
-    fastest_first = np.array([[tensor.dims[d] for d in tensor.layout]], np.int64)
-    return int(in_registers(fastest_first).prod())
+    return int(whole_units(tensor).prod())
 
 
 def register_bytes(tensor: Tensor) -> int:

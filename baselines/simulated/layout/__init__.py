@@ -6,5 +6,5 @@
 `ops` builds instructions, `gradients` differentiates them, `layers` and
 `programs` make networks of them; `layouts` lists what a configuration can
 choose, `costs` prices one instruction and `model` a program; `search` decides
-what is measured, `generate` puts one file together and `dataset` writes all.
+what is measured, and `dataset` puts files together and writes them.
 """

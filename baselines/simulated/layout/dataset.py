@@ -1,24 +1,38 @@
-"""Folders of simulated whole programs in the published layout, whole or not at all."""
+"""Simulated whole programs, and folders of them in the published layout."""
 
 import dataclasses
-from typing import ClassVar, Iterator, Tuple
+from typing import ClassVar, Dict, Iterator, NamedTuple, Tuple
+import zlib
 
 import numpy as np
 
 from baselines.data.collections import SPLITS
 from baselines.data.layout import records
+from baselines.hlo import graph
 from baselines.simulated import folders
+from baselines.simulated import raw
 from baselines.simulated.layout import rules
-from baselines.simulated.layout.generate import CompiledProgram
-from baselines.simulated.layout.programs import SOURCES, draw_programs
+from baselines.simulated.layout import search
+from baselines.simulated.layout.model import LayoutModel
+from baselines.simulated.layout.programs import SOURCES, Program, draw_programs
 from baselines.simulated.layout.search import SEARCHES
+
+
+class Compiled(NamedTuple):
+    """A program, built once for several searches."""
+
+    program: Program
+    graph: Dict[str, np.ndarray]  # its arrays, as records have them
+    model: LayoutModel  # its runtimes, by the rules of a book
 
 
 @dataclasses.dataclass(frozen=True)
 class Programs(folders.Dataset):
     """`<root>/{xla,nlp}/{random,default}/{train,valid,test}/<program>.npz`.
 
-    The numbers of programs are per source (xla, nlp).
+    The numbers of programs are per source (xla, nlp).  Everything derives from
+    (seed, source, split, program, search), so that a program does not depend on how
+    many others are made.
     """
 
     train: int = 24
@@ -52,25 +66,79 @@ class Programs(folders.Dataset):
                 f'rules is {self.rules!r}: use one of {", ".join(rules.NAMES)}'
             )
 
+    def compiled(self, program: Program) -> Compiled:
+        """Builds a program and prices its instructions."""
+        computations = program.build()
+        names = [computation.name for computation in computations]
+        sizes = [len(computation.instructions) for computation in computations]
+        arrays = raw.graph_arrays(computations)
+        arrays['node_splits'] = graph.node_splits(names, sizes)[None]
+        rng = self._rng(self.rules, program)
+        found = rules.rules_of(self.rules, rng)
+        return Compiled(program, arrays, LayoutModel(computations, found))
+
+    def record(self, compiled: Compiled, searched: str) -> records.LayoutRecord:
+        """Searches, measures and returns what goes into a file.
+
+        Runtimes have the noise of the rules, drawn anew for each repetition.
+
+        Args:
+            compiled: the program.
+            searched: 'random' or 'default'.
+        """
+        program, arrays, model = compiled
+        rng = self._rng(searched, program)
+        # How many configurations there are is drawn on a logarithmic scale.
+        spread = self.configs_max / self.configs_min
+        count = int(round(self.configs_min * spread ** rng.random()))
+
+        def decided(choices):
+            return (
+                search.shared(model.slots, choices) if model.rules.shared else choices
+            )
+
+        def measure(choices):
+            noise = model.rules.noise * folders.noise(rng, len(choices))
+            return model.runtime_ns(choices) * (1.0 + noise)
+
+        if searched == 'default':
+            choices = search.genetic_search(
+                model.slots, count, rng, lambda rows: measure(decided(rows))
+            )
+        elif (program.source, program.family) == ('xla', 'recurrent'):
+            # As in xla:random, where nearly all of the duplicates are in a few
+            # programs.
+            choices = search.random_search(
+                model.slots, self.configs_max, rng, search.FEW_REPEATED
+            )
+        else:
+            choices = search.random_search(model.slots, count, rng)
+        choices = decided(choices)
+        runtimes = np.rint(measure(choices)).astype(np.int64)
+        return records.LayoutRecord(
+            graph_id=program.name,
+            node_config_ids=model.config_nodes,
+            node_config_feat=search.features(model.slots, choices),
+            config_runtime=np.maximum(runtimes, 1),
+            **arrays,
+        )
+
+    def _rng(self, what: str, program: Program) -> np.random.Generator:
+        name = zlib.crc32(f'{what} {program.name}'.encode())
+        return np.random.default_rng([self.seed, name])
+
     def _graphs(self) -> Iterator[folders.Graphs]:
-        configs = self.configs_min, self.configs_max
         for source in SOURCES:
             for split in SPLITS:
                 count = getattr(self, split)
                 for program in draw_programs(source, split, count, self.seed):
-                    compiled = CompiledProgram(program, self.seed, self.rules)
-                    # As in xla:random, where nearly all of the duplicates are in a
-                    # few programs.
-                    repeats = (source, program.family) == ('xla', 'recurrent')
+                    compiled = self.compiled(program)
                     yield {
-                        (source, search, split): compiled.record(
-                            search, configs, repeats
-                        )
-                        for search in SEARCHES
+                        (source, searched, split): self.record(compiled, searched)
+                        for searched in SEARCHES
                     }
 
-    def _save(self, path: str, record: records.LayoutRecord) -> None:
-        records.write_layout(path, record)
+    _save = staticmethod(records.write_layout)
 
     def _described(self, record: records.LayoutRecord) -> Tuple[float, ...]:
         count, runtimes = record.num_configs, record.config_runtime

@@ -33,6 +33,7 @@ _FAMILIES = {
 class Program(NamedTuple):
     """A network and what is done with it."""
 
+    source: str  # one of `SOURCES`
     family: str  # key of the networks below
     training: bool  # whether gradients and updates are part of it
     optimizer: str  # 'momentum' or 'adam'
@@ -82,7 +83,7 @@ def draw_programs(source: str, split: str, count: int, seed: int) -> List[Progra
     for _ in range(1000 + 100 * count):
         if len(found) == count:
             break
-        program = _draw(rng, families[len(found) % len(families)])
+        program = _draw(rng, source, families[len(found) % len(families)])
         if program.name in found or program.split != split:
             continue
         nodes = sum(len(c.instructions) for c in program.build())
@@ -107,7 +108,7 @@ _TOKENS = dict(
 )  # fmt: skip
 
 
-def _draw(rng: np.random.Generator, family: str) -> Program:
+def _draw(rng: np.random.Generator, source: str, family: str) -> Program:
     def pick(values):
         return values[rng.integers(len(values))]
 
@@ -120,7 +121,8 @@ def _draw(rng: np.random.Generator, family: str) -> Program:
         sizes['width'] *= sizes['heads']
     optimizer = pick(('momentum', 'adam'))
     dtype = pick(('f32', 'f32', 'bf16'))
-    return Program(family, training, optimizer, dtype, tuple(sizes.items()))
+    sizes = tuple(sizes.items())
+    return Program(source, family, training, optimizer, dtype, sizes)
 
 
 def _convnet(net, stages, depth, batch, side, width, bottleneck=False):

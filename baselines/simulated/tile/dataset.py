@@ -167,8 +167,7 @@ class Kernels(folders.Dataset):
             for index in range(getattr(self, split)):
                 yield {(split,): self.kernel(split, index).record}
 
-    def _save(self, path: str, record: records.TileRecord) -> None:
-        records.write_tile(path, record)
+    _save = staticmethod(records.write_tile)
 
     def _described(self, record: records.TileRecord) -> Tuple[float, ...]:
         slow = record.config_runtime / record.config_runtime.min()

@@ -1,16 +1,22 @@
-"""Tile candidates of a simulated kernel, and their 24 feature columns.
+"""Tiles of a simulated kernel: candidates, their 24 feature columns, what they move.
 
 As in the real files, bounds are listed in physical order (slowest dimension
 first) and count in units of the 8 x 128 register: 128 elements in the fastest
 dimension, 8 in the second fastest, 1 in the others; 1,024 for rank 1.
 """
 
-from typing import NamedTuple, Tuple
+from typing import NamedTuple, Sequence, Tuple
 
 import numpy as np
 
 from baselines.simulated.hlo import Tensor
-from baselines.simulated.tpu import LANES, SUBLANES
+from baselines.simulated.tpu import (
+    LANES,
+    SUBLANES,
+    in_registers,
+    register_bytes,
+    whole_units,
+)
 
 Bounds = Tuple[Tuple[int, int], ...]  # (axis, elements per unit), slowest first
 
@@ -116,3 +122,93 @@ def _block(bounds: Bounds, tiles: np.ndarray) -> np.ndarray:
         block[:, 6] = values.sum(axis=1)
         block[:, 7] = values.prod(axis=1)
     return block
+
+
+class Tiling:
+    """Tiles [c, axes] of a kernel's axes with what every formula needs of them.
+
+    What they fill and move: registers, pieces of memory, visits.  The formulas stand
+    in `baselines.simulated.tpu`.
+    """
+
+    def __init__(self, space: Space, tiles: np.ndarray):
+        self.tiles = tiles
+        self.trips_per_axis = -(-np.array(space.sizes, np.int64) // tiles)
+        order = list(space.loops)
+        running = np.cumprod(self.trips_per_axis[:, order], axis=1, dtype=np.float64)
+        self._running = {axis: running[:, i] for i, axis in enumerate(order)}
+        self.trips = running[:, -1]
+
+    def visits(self, axes: Sequence[int]) -> np.ndarray:
+        """Times that something that moves with `axes` changes, float64 [c]."""
+        count = np.ones(len(self.tiles))
+        for axis in axes:
+            moves = self.trips_per_axis[:, axis] > 1
+            count = np.maximum(count, np.where(moves, self._running[axis], 1.0))
+        return count
+
+    def part(self, tensor: Tensor) -> np.ndarray:
+        """Elements of each logical dimension in one tile, int64 [c, rank]."""
+        part = np.empty((len(self.tiles), len(tensor.dims)), np.int64)
+        for dim, (size, follow) in enumerate(zip(tensor.dims, tensor.axes)):
+            if follow is None:
+                part[:, dim] = size
+                continue
+            tile = self.tiles[:, follow.axis]
+            if follow.window_axis is None:
+                covered = -(-follow.numerator * tile // follow.denominator)
+            else:
+                covered = (tile - 1) * follow.numerator
+                covered = covered + self.tiles[:, follow.window_axis]
+            part[:, dim] = np.minimum(covered, size)
+        return part
+
+    def physical(self, tensor: Tensor) -> np.ndarray:
+        """The same, fastest dimension first."""
+        return self.part(tensor)[:, list(tensor.layout)]
+
+    def units(self, tensor: Tensor) -> np.ndarray:
+        """Registers of a tile per dimension, fastest first: [c, rank]."""
+        return in_registers(self.physical(tensor))
+
+    def registers(self, tensor: Tensor) -> np.ndarray:
+        """The 8 x 128 registers that a full tile of `tensor` fills, float64 [c]."""
+        return self.units(tensor).prod(axis=1).astype(np.float64)
+
+    def bytes(self, tensor: Tensor) -> np.ndarray:
+        """Bytes of a full tile, in whole registers, float64 [c]."""
+        return self.registers(tensor) * register_bytes(tensor)
+
+    def mean_registers(self, tensor: Tensor, first: int = 0) -> np.ndarray:
+        """Registers that a tile fills on average, float64 [c].
+
+        The last tile along an axis is cut off where the tensor ends.  Inputs of
+        convolutions overlap, so theirs are taken as full; so are the `first`
+        fastest dimensions.
+        """
+        mean = self.units(tensor).astype(np.float64)
+        whole = whole_units(tensor)
+        for place, dim in enumerate(tensor.layout[first:], first):
+            follow = tensor.axes[dim]
+            if follow is not None and follow.window_axis is None:
+                trips = self.trips_per_axis[:, follow.axis]
+                mean[:, place] = np.minimum(mean[:, place], whole[place] / trips)
+        return mean.prod(axis=1)
+
+    def mean_bytes(self, tensor: Tensor) -> np.ndarray:
+        """Bytes of these, float64 [c]."""
+        return self.mean_registers(tensor) * register_bytes(tensor)
+
+    def contiguous_runs(self, tensor: Tensor) -> np.ndarray:
+        """Contiguous pieces of HBM that a tile consists of, float64 [c].
+
+        HBM holds whole registers, fastest dimension first: a piece goes on into
+        the next dimension only where the tile covers all faster ones.
+        """
+        tile, whole = self.units(tensor), whole_units(tensor)
+        runs = np.ones(len(tile))
+        covered = np.ones(len(tile), bool)
+        for place in range(tile.shape[1]):
+            runs *= np.where(covered, 1, tile[:, place])
+            covered &= tile[:, place] == whole[place]
+        return runs

@@ -11,8 +11,7 @@ import numpy as np
 
 from baselines.simulated import tpu
 from baselines.simulated.hlo import Computation, Instruction, Tensor
-from baselines.simulated.tile import traffic
-from baselines.simulated.tile.tiles import Space
+from baselines.simulated.tile.tiles import Space, Tiling
 
 # Instructions that take no time, or are no work of the vector unit.
 FREE = frozenset(
@@ -81,19 +80,19 @@ class Work:
 
     def vector_memory(self, tiles: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
         """Returns bytes needed with one and with two buffers, float64 [c] each."""
-        tiling = traffic.Tiling(self.space, tiles)
+        tiling = Tiling(self.space, tiles)
         moved, fixed = np.zeros(len(tiles)), np.zeros(len(tiles))
         for view in (*self.operands, *self.results):
             if self._stays(view):
                 fixed += tpu.stored_bytes(view)
             else:
-                moved += traffic.tile_bytes(view, tiling)
+                moved += tiling.bytes(view)
         for view in self.kept:
-            fixed += traffic.tile_bytes(view, tiling)
+            fixed += tiling.bytes(view)
         return moved + fixed, 2 * moved + fixed
 
     def _combining(
-        self, reduce: Instruction, tiling: traffic.Tiling, *costs: float
+        self, reduce: Instruction, tiling: Tiling, *costs: float
     ) -> np.ndarray:
         """What combining the registers of a reduction's tile costs, float64 [c].
 
@@ -104,7 +103,7 @@ class Work:
                 the second fastest dimension is reduced.
         """
         source, (each, across_lanes, across_sublanes) = reduce.operands[0].shape, costs
-        units = traffic.units(source, tiling)
+        units = tiling.units(source)
         gone = [p for p, d in enumerate(source.layout) if d in reduce.dimensions]
         units[:, gone] = 1
         each += across_lanes * (0 in gone)
@@ -130,25 +129,27 @@ class Workload(Work):
         extra = 1.0 if instruction.shape.dtype == 'bf16' else 0.0
         return tpu.SLOTS.get(opcode, 1.0) + extra
 
-    def transfers_ns(self, tiling: traffic.Tiling, chip: tpu.Chip = tpu.TPU_V3):
+    def transfers_ns(self, tiling: Tiling, chip: tpu.Chip = tpu.TPU_V3):
         """Returns time and number of all HBM transfers: ns, count; [c] each."""
         total = np.zeros(len(tiling.tiles))
         count = np.zeros(len(tiling.tiles))
         for view in (*self.operands, *self.results):
-            visits = tiling.visits(traffic.axes_of(view))
-            total += visits * traffic.transfer_ns(view, tiling, chip)
+            visits = tiling.visits(view.moving)
+            once = tiling.mean_bytes(view) / chip.hbm_bytes_per_ns
+            once += tiling.contiguous_runs(view) * chip.run_ns
+            total += visits * once
             count += visits
         return total, count
 
-    def vector_cycles(self, tiling: traffic.Tiling, chip: tpu.Chip = tpu.TPU_V3):
+    def vector_cycles(self, tiling: Tiling, chip: tpu.Chip = tpu.TPU_V3):
         """Returns the cycles of all vector operations, float64 [c]."""
         slots = np.zeros(len(tiling.tiles))
         for view, per_register in self.slots.items():
             if per_register and view.dims:
-                visits = tiling.visits(traffic.axes_of(view))
-                slots += visits * traffic.mean_registers(view, tiling) * per_register
+                visits = tiling.visits(view.moving)
+                slots += visits * tiling.mean_registers(view) * per_register
         for reduce in self.reductions:
-            visits = tiling.visits(traffic.axes_of(reduce.operands[0].shape))
+            visits = tiling.visits(reduce.operands[0].shape.moving)
             # The running result: load, combine, store.
             shuffles = tpu.LANE_SHUFFLE, tpu.SUBLANE_SHUFFLE
             slots += visits * self._combining(reduce, tiling, 3.0, *shuffles)
@@ -156,11 +157,11 @@ class Workload(Work):
             again = tiling.visits(self.space.contracted) > 1
             for product in self.products:
                 # A sum in parts is loaded, added to and stored at every part.
-                out = traffic.registers(product.shape, tiling)
+                out = tiling.registers(product.shape)
                 slots += np.where(again, 3.0 * tiling.trips * out, 0.0)
         return slots / chip.slots_per_cycle
 
-    def matrix_cycles(self, tiling: traffic.Tiling, chip: tpu.Chip = tpu.TPU_V3):
+    def matrix_cycles(self, tiling: Tiling, chip: tpu.Chip = tpu.TPU_V3):
         """Returns the cycles of all matrix products, float64 [c]."""
         cycles = np.zeros(len(tiling.tiles))
         for product in self.products:
@@ -171,7 +172,7 @@ class Workload(Work):
 
     def runtime_ns(self, tiles: np.ndarray, chip: tpu.Chip = tpu.TPU_V3):
         """Returns the simulated time of each tile [c, axes], ns, float64 [c]."""
-        tiling = traffic.Tiling(self.space, tiles)
+        tiling = Tiling(self.space, tiles)
         _, twice = self.vector_memory(tiles)
         overlap = np.where(twice <= chip.vector_memory_bytes, chip.overlap, 0.0)
         transfers, count = self.transfers_ns(tiling, chip)
@@ -184,7 +185,7 @@ class Workload(Work):
         return chip.launch_ns + waiting + busy
 
 
-def product_sizes(product: Instruction, tiling: traffic.Tiling) -> Tuple:
+def product_sizes(product: Instruction, tiling: Tiling) -> Tuple:
     """Returns rows, depth, columns and repeats of a product per tile, [c] each.
 
     The fastest dimension of the result lies along the columns of the matrix
@@ -192,7 +193,7 @@ def product_sizes(product: Instruction, tiling: traffic.Tiling) -> Tuple:
     the batch of a `dot` repeat the product.
     """
     out, kernel = product.shape, product.operands[1].shape
-    part = traffic.physical(tiling.part(out), out)
+    part = tiling.physical(out)
     weights = tiling.part(kernel)
     if product.opcode == 'dot':  # [batch, rows, depth] x [batch, columns, depth]
         repeats, depth = part[:, 2:].prod(axis=1), weights[:, -1]

@@ -7,9 +7,8 @@ import numpy as np
 
 from baselines.simulated import tpu
 from baselines.simulated.hlo import Computation, Instruction, Tensor
-from baselines.simulated.tile import traffic
 from baselines.simulated.tile import workload
-from baselines.simulated.tile.tiles import Space
+from baselines.simulated.tile.tiles import Space, Tiling
 from baselines.simulated.tile_other.machine import Machine
 
 # Instructions per register; 1 for what is not here.
@@ -60,15 +59,15 @@ class Job(workload.Work):
         if self.products:
             left, right = (op.shape for op in self.products[-1].operands)
             size = [math.prod(t.dims) * tpu.BYTES[t.dtype] for t in (left, right)]
-            larger = traffic.axes_of(right if size[1] > size[0] else left)
-            shared = {*traffic.axes_of(left)} & {*traffic.axes_of(right)}
+            larger = (right if size[1] > size[0] else left).moving
+            shared = {*left.moving} & {*right.moving}
             order.sort(key=lambda axis: (axis not in shared, axis not in larger))
         return (*order, *self.space.contracted)
 
     def runtime_ns(self, tiles: np.ndarray) -> np.ndarray:
         """Returns the time of each tile [c, axes], ns, float64 [c]."""
         machine = self.machine
-        tiling = traffic.Tiling(self.space, tiles)
+        tiling = Tiling(self.space, tiles)
         trips = tiling.trips_per_axis
         running = np.cumprod(trips[:, self._loops], axis=1).astype(np.float64)
         steps = running[:, -1]
@@ -103,7 +102,7 @@ class Job(workload.Work):
         """Whether a tick of loop `level` changes the tensor's tile, bool [c]."""
         if self._stays(view) and view in self.operands:
             return np.zeros(len(trips), bool)
-        inside = [a for a in self._loops[level:] if a in traffic.axes_of(view)]
+        inside = [a for a in self._loops[level:] if a in view.moving]
         return (trips[:, inside] > 1).any(axis=1)
 
     def _returns(self, view: Tensor, trips: np.ndarray) -> np.ndarray:
@@ -111,29 +110,29 @@ class Job(workload.Work):
         outside, back = np.zeros(len(trips), bool), np.zeros(len(trips), bool)
         for axis in self._loops:
             several = trips[:, axis] > 1
-            if axis in traffic.axes_of(view):
+            if axis in view.moving:
                 back |= several & outside
             else:
                 outside |= several
         return back
 
-    def _moved_ns(self, view: Tensor, tiling: traffic.Tiling) -> np.ndarray:
+    def _moved_ns(self, view: Tensor, tiling: Tiling) -> np.ndarray:
         """Time to move one tile of a tensor, on average over the tiles, [c]."""
         machine = self.machine
         if self._stays(view) and view in self.operands:
             moved = np.full(len(tiling.tiles), tpu.stored_bytes(view))
             return machine.dma_ns + moved / machine.hbm_bytes_per_ns
-        run = traffic.tile_bytes(view, tiling) / traffic.contiguous_runs(view, tiling)
+        run = tiling.bytes(view) / tiling.contiguous_runs(view)
         rate = machine.hbm_bytes_per_ns * run / (run + machine.burst_bytes)
-        units, whole = traffic.units(view, tiling), traffic.whole_units(view)
+        units, whole = tiling.units(view), tpu.whole_units(view)
         if len(whole) > 1:
             apart = whole[0] % machine.channel_registers == 0
             strided = (units[:, 0] < whole[0]) & (units[:, 1] > 1) & apart
             rate *= np.where(strided, machine.channel_share, 1.0)
-        moved = traffic.mean_registers(view, tiling) * tpu.register_bytes(view)
+        moved = tiling.mean_bytes(view)
         return machine.dma_ns + moved / rate
 
-    def _compute_ns(self, tiling: traffic.Tiling) -> np.ndarray:
+    def _compute_ns(self, tiling: Tiling) -> np.ndarray:
         vector = self._vector_cycles(tiling)
         matrix = np.zeros(len(tiling.tiles))
         for product in self.products:
@@ -143,18 +142,18 @@ class Job(workload.Work):
         busy = np.maximum(vector, matrix) + 0.3 * np.minimum(vector, matrix)
         return busy / self.machine.clock_ghz
 
-    def _vector_cycles(self, tiling: traffic.Tiling) -> np.ndarray:
+    def _vector_cycles(self, tiling: Tiling) -> np.ndarray:
         machine = self.machine
 
         def computed(view):
             """Registers per step: masked in the two fastest dimensions."""
-            return traffic.mean_registers(view, tiling, first=2)
+            return tiling.mean_registers(view, first=2)
 
         slots = np.zeros(len(tiling.tiles))
         for view, operations in self.slots.items():
             slots += computed(view) * operations
         for view in (*self.operands, *self.results):
-            units = traffic.units(view, tiling)
+            units = tiling.units(view)
             factor = np.ones(len(units))
             if units.shape[1] > 1:
                 clash = (units[:, 0] % machine.banks == 0) & (units[:, 1] > 1)
@@ -163,7 +162,7 @@ class Job(workload.Work):
         main = max(
             self.slots, default=self.results[0], key=lambda view: math.prod(view.dims)
         )
-        row = np.minimum(traffic.units(main, tiling)[:, 0], machine.unroll)
+        row = np.minimum(tiling.units(main)[:, 0], machine.unroll)
         if self._live:
             spilled = np.maximum(self._live - machine.registers / row, 0.0)
             slots += 2.0 * spilled * computed(main)
@@ -174,7 +173,7 @@ class Job(workload.Work):
         sums = sum(self._combining(each, tiling, *costs) for each in self.reductions)
         return np.maximum(cycles, chain) + code * machine.code_cycles + sums
 
-    def _product_cycles(self, product: Instruction, tiling: traffic.Tiling):
+    def _product_cycles(self, product: Instruction, tiling: Tiling):
         """Cycles of the matrix units, and operations to add up, per step."""
         machine = self.machine
         side = machine.matrix_side

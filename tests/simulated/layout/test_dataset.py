@@ -12,7 +12,6 @@ from baselines.simulated.layout import layouts
 from baselines.simulated.layout import ops
 from baselines.simulated.layout import programs
 from baselines.simulated.layout import search
-from baselines.simulated.layout.generate import CompiledProgram
 from baselines.simulated.layout.gradients import gradients
 from baselines.simulated.layout.model import LayoutModel
 from tests.helpers import processes
@@ -137,15 +136,15 @@ def test_programs_are_in_one_split_only_and_do_not_depend_on_the_count():
 
 def test_too_many_programs_are_refused(monkeypatch):
     one = programs.draw_programs('xla', 'train', 1, 0)[0]
-    monkeypatch.setattr(programs, '_draw', lambda rng, family: one)
+    monkeypatch.setattr(programs, '_draw', lambda rng, source, family: one)
     with pytest.raises(ValueError, match='only 1 different xla programs'):
         programs.draw_programs('xla', 'train', 2, 0)
 
 
 def test_blocks_repeat():
-    program = CompiledProgram(programs.draw_programs('xla', 'train', 1, 0)[0])
-    rows = np.unique(program.graph['node_feat'], axis=0)
-    assert len(rows) < 0.5 * len(program.graph['node_feat'])
+    program = programs.draw_programs('xla', 'train', 1, 0)[0]
+    features = dataset.Programs().compiled(program).graph['node_feat']
+    assert len(np.unique(features, axis=0)) < 0.5 * len(features)
 
 
 # Files.
@@ -262,17 +261,20 @@ def test_duplicates_are_measured_anew_with_noise_below_one_percent(found):
             assert 0 < times.std() / times.mean() < 0.01
 
 
+def random_record(program, count):
+    wanted = dataset.Programs(configs_min=count, configs_max=count, rules='roofline')
+    return wanted.record(wanted.compiled(program), 'random')
+
+
 def test_layouts_matter_by_percents():
     for source in programs.SOURCES:
         for program in programs.draw_programs(source, 'valid', 2, 0):
-            compiled = CompiledProgram(program)
-            times = compiled.record('random', (100, 100)).config_runtime
+            times = random_record(program, 100).config_runtime
             assert 1.05 < times.max() / times.min() < 5
 
 
 def test_runtimes_hang_on_the_graph_and_not_on_a_count():
-    program = CompiledProgram(programs.draw_programs('nlp', 'valid', 1, 0)[0])
-    record = program.record('random', (1000, 1000))
+    record = random_record(programs.draw_programs('nlp', 'valid', 1, 0)[0], 1000)
     changed = (record.node_config_feat != record.node_config_feat[0]).sum((1, 2))
     related = np.corrcoef(changed, record.config_runtime)[0, 1]
     assert abs(related) < 0.3

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from baselines.simulated.layout import generate
+from baselines.simulated.layout import dataset
 from baselines.simulated.layout import layers
 from baselines.simulated.layout import ops
 from baselines.simulated.layout import programs
@@ -66,10 +66,10 @@ def test_instructions_with_the_same_choice_are_given_the_same():
 
 def test_a_program_has_other_runtimes_in_another_book():
     program = programs.draw_programs('xla', 'train', 1, 0)[0]
-    records = [
-        generate.CompiledProgram(program, 0, book).record('random', (50, 50))
-        for book in ('roofline', 'products', 'drawn', 'drawn')
-    ]
+    records = []
+    for book in ('roofline', 'products', 'drawn', 'drawn'):
+        wanted = dataset.Programs(configs_min=50, configs_max=50, rules=book)
+        records.append(wanted.record(wanted.compiled(program), 'random'))
     runtimes = [record.config_runtime for record in records]
     assert np.array_equal(runtimes[2], runtimes[3])
     assert not np.array_equal(runtimes[0], runtimes[1])

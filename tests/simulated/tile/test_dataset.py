@@ -224,14 +224,14 @@ class TestDataset:
         assert not names(tmp_path)
 
     def test_an_interrupted_run_leaves_nothing(self, tmp_path, monkeypatch):
-        def interrupted(self, path, record):
+        def interrupted(path, record):
             if os.listdir(os.path.dirname(path)):
                 raise KeyboardInterrupt
             records.write_tile(path, record)
 
         SMALL.write(str(tmp_path / 'x'))
         before = names(tmp_path / 'x' / 'train')
-        monkeypatch.setattr(dataset.Kernels, '_save', interrupted)
+        monkeypatch.setattr(dataset.Kernels, '_save', staticmethod(interrupted))
         other = dataclasses.replace(SMALL, seed=5)
         with pytest.raises(KeyboardInterrupt):
             other.write(str(tmp_path / 'x'))

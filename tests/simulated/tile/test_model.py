@@ -8,7 +8,6 @@ import pytest
 from baselines.simulated import tpu
 from baselines.simulated.hlo import Computation, Follow, Fusion, tensor
 from baselines.simulated.tile import tiles
-from baselines.simulated.tile import traffic
 from baselines.simulated.tile.tiles import Space
 from baselines.simulated.tile.workload import Workload
 
@@ -16,7 +15,7 @@ from baselines.simulated.tile.workload import Workload
 def tiling_of(sizes, tile, output=None, **fields):
     shape = output or tensor('f32', sizes)
     space = Space(tuple(sizes), tiles.bounds_of(shape), **fields)
-    return traffic.Tiling(space, np.array([tile], np.int64))
+    return tiles.Tiling(space, np.array([tile], np.int64))
 
 
 def unary(opcode, shape):
@@ -119,15 +118,15 @@ class TestRegisters:
         shape = tensor(dtype, dims, layout=layout)
         tiling = tiling_of((5,), [5])
         whole = shape._replace(axes=(None,) * len(dims))
-        assert traffic.registers(whole, tiling) == [registers]
+        assert tiling.registers(whole) == [registers]
         assert tpu.register_bytes(shape) == size
 
     def test_the_last_tile_is_cut_off(self):
         # 10 rows of 8 sublanes in tiles of 4: 3 trips, 10 / 3 on average.
         shape = tensor('f32', (80, 128))
         tiling = tiling_of((80, 128), [32, 128])
-        assert traffic.registers(shape, tiling) == [4]
-        assert traffic.mean_registers(shape, tiling) == pytest.approx([10 / 3])
+        assert tiling.registers(shape) == [4]
+        assert tiling.mean_registers(shape) == pytest.approx([10 / 3])
 
     @pytest.mark.parametrize(
         'tile, runs',
@@ -140,13 +139,7 @@ class TestRegisters:
     )
     def test_contiguous_runs(self, tile, runs):
         shape = tensor('f32', (64, 512))
-        assert traffic.contiguous_runs(shape, tiling_of((64, 512), tile)) == [runs]
-
-    def test_transfer_time(self):
-        # 8 registers of 4 KiB in 8 pieces: 32768 / 450 + 8 * 4 ns.
-        shape = tensor('f32', (64, 512))
-        time = traffic.transfer_ns(shape, tiling_of((64, 512), (64, 128)))
-        assert time == pytest.approx([32768 / 450 + 32])
+        assert tiling_of((64, 512), tile).contiguous_runs(shape) == [runs]
 
     def test_images_of_a_convolution_overlap(self):
         # 4 outputs of stride 2 under a window of 3 read (4 - 1) * 2 + 3 = 9.
@@ -154,7 +147,7 @@ class TestRegisters:
         out = tensor('f32', (9, 128))
         tiling = tiling_of((9, 128, 3), [4, 128, 3], output=out, contracted=(2,))
         assert tiling.part(image).tolist() == [[9, 128]]
-        assert traffic.axes_of(image) == (0, 1, 2)
+        assert image.moving == (0, 1, 2)
 
     def test_a_piece_of_a_concatenation_follows_its_share(self):
         piece = tensor('f32', (8, 100), axes=(0, Follow(1, 1, 3)))
@@ -216,7 +209,7 @@ class TestTimes:
 
     def test_bf16_halves_bytes_and_pays_for_arithmetic(self):
         narrow = unary('add', tensor('bf16', (16, 256)))
-        tiling = traffic.Tiling(narrow.space, np.array([[16, 256]]))
+        tiling = tiles.Tiling(narrow.space, np.array([[16, 256]]))
         assert narrow.transfers_ns(tiling)[0] == pytest.approx([2 * (8192 / 450 + 4)])
         assert narrow.vector_cycles(tiling) == [4 * (1 + 2 + 1) / 2]
 
@@ -241,7 +234,7 @@ class TestTimes:
             fusion.parameter(shape).reduce(dims)
             space = Space(shape.dims, tiles.bounds_of(shape), reduced=tuple(dims))
             workload = Workload(fusion.finish(), space)
-            tiling = traffic.Tiling(space, np.array([[16, 256]]))
+            tiling = tiles.Tiling(space, np.array([[16, 256]]))
             return workload.vector_cycles(tiling)[0]
 
         # Load and add: 2 slots on 4 registers, and 1 for the stored register.
@@ -257,7 +250,7 @@ class TestTimes:
             given = entry.parameter(shape._replace(layout=layout))
             entry.add('copy', shape, given)
             space = Space(shape.dims, tiles.bounds_of(shape))
-            tiling = traffic.Tiling(space, np.array([[16, 16, 256]]))
+            tiling = tiles.Tiling(space, np.array([[16, 16, 256]]))
             return Workload([entry], space).vector_cycles(tiling)[0]
 
         # Result: 16 * 2 * 2 = 64 registers, (slots + store) on each.  Operand:
