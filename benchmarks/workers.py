@@ -10,11 +10,8 @@ with other work they are what can be compared: two workers can be faster by at m
 the ratio of what a step takes of the only core, and of the busier of two.
 """
 
-import json
 import os
-import socket
 import subprocess
-import sys
 import tempfile
 from typing import Dict
 
@@ -23,16 +20,13 @@ import results
 from baselines import config
 from baselines.finished import run_files
 from baselines.simulated.layout import dataset
+from tests.helpers import training_workers
 
 _MODEL, _EPOCHS = 'ResModel', (5, 45)
 
 
 def train(workers: int, batch: int, epochs: int, cache_dir: str):
     """Trains; returns the seconds of epochs, and the core seconds of the busiest."""
-    probes = [socket.create_server(('127.0.0.1', 0)) for _ in range(workers)]
-    addresses = [f'127.0.0.1:{probe.getsockname()[1]}' for probe in probes]
-    for probe in probes:
-        probe.close()
     cores = sorted(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory() as folder:
         flags = {
@@ -46,21 +40,13 @@ def train(workers: int, batch: int, epochs: int, cache_dir: str):
             'cache_dir': cache_dir,
             'out_dir': folder,
             'strategy': 'workers' if workers > 1 else '',
+            'sample_data': True,
         }
-        words = [sys.executable, str(results.ROOT / 'layout_train.py'), '--sample_data']
-        words += [f'--{name}={value}' for name, value in flags.items()]
-        started = []
-        for rank in range(workers):
-            task = {'type': 'worker', 'index': rank}
-            cluster = {'cluster': {'worker': addresses}, 'task': task}
-            started.append(
-                subprocess.Popen(
-                    ['taskset', '-c', str(cores[rank]), *words],
-                    env={**os.environ, 'TF_CONFIG': json.dumps(cluster)},
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                )
-            )
+        started = training_workers.start(
+            'layout_train.py', flags, workers, subprocess.DEVNULL
+        )
+        for process, core in zip(started, cores):
+            os.sched_setaffinity(process.pid, {core})
         used = []
         for process in started:
             _, status, usage = os.wait4(process.pid, 0)

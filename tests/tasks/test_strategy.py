@@ -1,9 +1,7 @@
 """One training on several devices and processes learns what one device learns."""
 
 import json
-import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +14,7 @@ from tests.helpers import finished_runs
 from tests.helpers import places
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
+from tests.helpers import training_workers
 
 # A model whose scores of a kernel do not depend on the others of its batch.
 _SETTINGS = dict(
@@ -51,41 +50,9 @@ def alone(tmp_path_factory, weights_alone):
 
 def _workers(root, out_dir, **changes):
     """Starts two workers on this machine."""
-    with socket.socket() as one, socket.socket() as two:
-        ports = []
-        for probe in (one, two):
-            probe.bind(('127.0.0.1', 0))
-            ports.append(probe.getsockname()[1])
-    addresses = [f'127.0.0.1:{port}' for port in ports]
-    return [
-        _start(root, out_dir, addresses, rank, **changes)
-        for rank in range(len(addresses))
-    ]
-
-
-def _start(root, out_dir, addresses, rank, **changes):
-    settings = {
-        **_SETTINGS,
-        **dict(data_root=root / 'data', cache_dir=root / 'cache', out_dir=out_dir),
-        **changes,
-    }
-    task = {'type': 'worker', 'index': rank}
-    cluster = {'cluster': {'worker': addresses}, 'task': task}
-    return subprocess.Popen(
-        [
-            *(sys.executable, str(places.ROOT / 'tiles_train.py')),
-            '--strategy=workers',
-            *(f'--{name}={value}' for name, value in settings.items()),
-        ],
-        env={
-            **os.environ,
-            'TF_CONFIG': json.dumps(cluster),
-            'TF_CPP_MIN_LOG_LEVEL': '3',  # as by default
-        },
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    folders = dict(data_root=root / 'data', cache_dir=root / 'cache', out_dir=out_dir)
+    flags = {**_SETTINGS, **folders, 'strategy': 'workers', **changes}
+    return training_workers.start('tiles_train.py', flags)
 
 
 def _assert_alike(curve, expected):
