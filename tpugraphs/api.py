@@ -62,10 +62,10 @@ class Ranking(List[Ranked]):
     def _written(self, suffix: str, path: Optional[Path]) -> str:
         from baselines import files
         from baselines.ranking import choices
-        from baselines.ranking import choices_files
+        from baselines.ranking import choices_output
 
         stream, summary = io.StringIO(), choices.Summary()
-        writer = choices_files.writer_to(stream, self._model_dir, suffix)
+        writer = choices_output.WRITERS[suffix](stream, self._model_dir)
         for ranked in self._found:
             writer.add(ranked)
             summary.add(ranked)

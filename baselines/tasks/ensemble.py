@@ -5,8 +5,8 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 import numpy as np
 
 from baselines import registry
+from baselines.ranking import comparison
 from baselines.ranking import ensembles
-from baselines.ranking import paired
 from baselines.ranking import report
 from baselines.tasks import jobs
 from baselines.tasks import prediction
@@ -126,7 +126,7 @@ def measure(scored: Scored, averaged: Sequence[np.ndarray], by: str) -> Dict[str
         A dict:
           ensemble: its summary, as `jobs.evaluate` returns it.
           members: {model directory: summary}.
-          gain_over: {model directory: gains}, from `paired.paired_gain`.
+          gain_over: {model directory: gains}, from `comparison.paired_gain`.
           gain_over_mean: gains over the mean of the runs' figures.
     """
     store, predictor = scored.store, scored.first
@@ -147,8 +147,8 @@ def measure(scored: Scored, averaged: Sequence[np.ndarray], by: str) -> Dict[str
             for (model_dir, member), theirs in zip(scored.predictors.items(), members)
         },
         'gain_over': {
-            model_dir: paired.paired_gain(task, ours, [theirs])
+            model_dir: comparison.paired_gain(task, ours, [theirs])
             for model_dir, theirs in zip(scored.predictors, members)
         },
-        'gain_over_mean': paired.paired_gain(task, ours, members),
+        'gain_over_mean': comparison.paired_gain(task, ours, members),
     }

@@ -19,11 +19,9 @@ from baselines.finished import finding
 from baselines.hlo import candidates as candidates_lib
 from baselines.hlo import reading
 from baselines.ranking import choices
-from baselines.ranking import choices_files
-from baselines.ranking import choices_text
+from baselines.ranking import choices_output
 from baselines.ranking import comparison
 from baselines.ranking import ensembles
-from baselines.ranking import paired
 from baselines.ranking import report
 from baselines.tasks import ensemble
 from baselines.tasks import jobs
@@ -61,7 +59,7 @@ def compare_runs(args: argparse.Namespace) -> None:
     Each is a run, or several by a pattern that differ in their seeds.  The JSON is an
     object: `task`, `collection`, `split`, `data`; `graphs` and `programs`, how many;
     `a` and `b`, each with the `names` and `dirs` of its runs; `measures`, from
-    `paired.paired_test`.
+    `comparison.paired_test`.
 
     Raises:
         ValueError: the two share a run; they are of different collections or would
@@ -94,10 +92,10 @@ def compare_runs(args: argparse.Namespace) -> None:
             name: {'names': [labels[d].name for d in side], 'dirs': list(side)}
             for name, side in zip('ab', sides)
         },
-        'measures': paired.paired_test(task, first, second),
+        'measures': comparison.paired_test(task, first, second),
     }
     if not args.json:
-        print(paired.format_test(found))
+        print(comparison.format_test(found))
     _tell_json(found, args)
 
 
@@ -197,7 +195,7 @@ def rank_modules(args: argparse.Namespace) -> int:
         ValueError: the run is unusable, or nothing could be ranked.
         OSError: --output cannot be written.
     """
-    suffix = choices_files.suffix_of(args.output) if args.output else ''
+    kind = choices_output.writer_of(args.output) if args.output else None
     paths = reading.find_files(args.modules)
     candidates = candidates_lib.read(args.candidates) if args.candidates else None
     data = config.from_options(prediction.DataOptions, args)
@@ -208,20 +206,20 @@ def rank_modules(args: argparse.Namespace) -> int:
     shown = 10 if args.top is None else args.top
     if args.json:
         shown = 0
-        writers = [choices_files.writer_to(content, model_dir, '.json', args.top)]
+        writers = [choices_output.Json(content, model_dir, args.top)]
     outcome, summary = outcomes.Outcome(), choices.Summary()
     with contextlib.ExitStack() as stack:
-        if args.output:
+        if kind:
             written = files.write_atomically(args.output, encoding='utf-8', newline='')
             stream = stack.enter_context(written)
-            writers.append(choices_files.writer_to(stream, model_dir, suffix))
+            writers.append(kind(stream, model_dir))
         found = rank.rank_files(paths, predictor, outcome, args.module, candidates)
         for ranked in found:
             for each in (summary, *writers):
                 each.add(ranked)
             if shown:
                 # A progress bar may be there, on the same terminal.
-                tqdm.tqdm.write(choices_text.module_table(ranked, shown) + '\n')
+                tqdm.tqdm.write(choices_output.module_table(ranked, shown) + '\n')
         if not summary.modules:
             nothing = f'nothing to rank: {text.reasons(outcome.skipped)}'
             *others, last = outcome.failed or [nothing]
@@ -230,12 +228,12 @@ def rank_modules(args: argparse.Namespace) -> int:
         for writer in writers:
             writer.finish(summary.to_json())
     _print_errors(outcome.failed)
-    lines = choices_text.remarks(outcome.skipped, outcome.unknown_opcodes)
+    lines = choices_output.remarks(outcome.skipped, outcome.unknown_opcodes)
     lines += [f'written: {files.expand(args.output)}'] if args.output else []
     if args.json:
         print(content.getvalue(), end='')
     else:
-        print(choices_text.summary_table(summary.to_json()))
+        print(choices_output.summary_table(summary.to_json()))
     for line in lines:
         print(line, file=sys.stderr if args.json else sys.stdout)
     return 1 if outcome.failed else 0

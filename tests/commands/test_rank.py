@@ -15,7 +15,7 @@ from baselines import commands
 from baselines.data.tile import store as tile_store
 from baselines.extraction import outcomes
 from baselines.ranking import choices
-from baselines.ranking import choices_text
+from baselines.ranking import choices_output
 from baselines.ranking import metrics
 from baselines.tasks import jobs
 from baselines.tasks import prediction
@@ -124,9 +124,9 @@ def test_ten_rows_and_the_default_or_as_many_as_asked_for(raw, model_dir, capsys
         default=3,
     )
     order = list(range(11, -1, -1))
-    assert _listed(choices_text.module_table(ranked, 10)) == order[:10]
-    assert _listed(choices_text.module_table(ranked, 2)) == [11, 10, 3]
-    assert _listed(choices_text.module_table(ranked, 50)) == order
+    assert _listed(choices_output.module_table(ranked, 10)) == order[:10]
+    assert _listed(choices_output.module_table(ranked, 2)) == [11, 10, 3]
+    assert _listed(choices_output.module_table(ranked, 50)) == order
     assert len(_listed(text)) in (10, 11)
 
 

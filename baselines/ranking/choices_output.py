@@ -1,10 +1,16 @@
-"""Ranked configurations as tables for a terminal."""
+"""Ranked configurations, module by module: tables for a terminal, CSV and JSON."""
 
-from typing import Any, Dict, List, Optional
+import csv
+import json
+import os
+from typing import IO, Any, Dict, List, Optional
 
 from baselines import text
 from baselines.ranking import choices
 
+_COLUMNS = (
+    'source module rank run_index score runtime_ns slowdown is_default config'
+).split()
 # Layouts of a whole program are long.
 _MAX_WORDS = 100
 
@@ -92,3 +98,67 @@ def remarks(skipped: Dict[str, List[str]], opcodes: Dict[str, int]) -> List[str]
             f'one: {text.most_common(opcodes)}'
         )
     return lines
+
+
+class Csv:
+    """Writes a row per configuration; `finish` is to be called last.
+
+    Args:
+        stream: where to.
+        model_dir: what ranked.
+        top: the most configurations of a module; None for all.
+    """
+
+    def __init__(self, stream: IO[str], model_dir: str, top: Optional[int] = None):
+        self._top = top
+        self._rows = csv.DictWriter(stream, _COLUMNS, lineterminator='\n')
+        self._rows.writeheader()
+
+    def add(self, ranked: choices.Ranked) -> None:
+        of_module = {'source': ranked.source, 'module': ranked.module}
+        for row in ranked.rows(self._top):
+            row['is_default'] = int(row['is_default'])
+            self._rows.writerow({**of_module, **row})
+
+    def finish(self, summary: Dict[str, Any]) -> None:
+        pass
+
+
+class Json:
+    """Writes one object, modules as they come; otherwise like `Csv`."""
+
+    def __init__(self, stream: IO[str], model_dir: str, top: Optional[int] = None):
+        self._stream, self._top = stream, top
+        self._stream.write(f'{{"model": {json.dumps(model_dir)},\n"modules": [')
+        self._comma = ''
+
+    def add(self, ranked: choices.Ranked) -> None:
+        described = {
+            'source': ranked.source,
+            'module': ranked.module,
+            'nodes': ranked.nodes,
+            'figures': choices.figures(ranked),
+            'configurations': [
+                {**row, **ranked.as_json(row['run_index'])}
+                for row in ranked.rows(self._top)
+            ],
+        }
+        self._stream.write(f'{self._comma}\n{json.dumps(described, allow_nan=False)}')
+        self._comma = ','
+
+    def finish(self, summary: Dict[str, Any]) -> None:
+        described = json.dumps(summary, allow_nan=False)
+        self._stream.write(f'\n],\n"summary": {described}}}\n')
+
+
+WRITERS: Dict[str, Any] = {'.csv': Csv, '.json': Json}
+
+
+def writer_of(path: str) -> Any:
+    """What writes a file of that name; raises ValueError unless its end tells."""
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix not in WRITERS:
+        raise ValueError(
+            f'--output {path}: the name should end in {" or ".join(WRITERS)}'
+        )
+    return WRITERS[suffix]
