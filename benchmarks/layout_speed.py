@@ -5,7 +5,7 @@
   python benchmarks/layout_speed.py --what score --vectors 64
 
 score:  all configurations of a program of 5,000 nodes and 7,266 edges, next to
-        the published formula (plain_layout_model.py) in the same process.
+        the published formula (plain_models.py) in the same process.
 train:  steps of 8 programs (1,000 to 8,000 nodes) x 16 configurations in
         segments of 5,000 nodes, packing and metrics included.
 stress: steps on, then all 20,000 configurations of, a program of 20,000 nodes,
@@ -78,7 +78,7 @@ def median(work, repeats: int):
 
 def score(rng, args):
     """Times scoring; returns rows for results.csv."""
-    import plain_layout_model
+    import plain_models
     import tensorflow as tf
 
     from baselines.layout import graphs as graphs_lib
@@ -95,7 +95,7 @@ def score(rng, args):
     packed = {k: tf.convert_to_tensor(v) for k, v in packed.items()}
     found = scorer.score(program)
     plain = tf.function(
-        lambda: plain_layout_model.forward(
+        lambda: plain_models.layout_scores(
             model, graphs_lib.unpack(packed, 0, 1, few)[0], few
         )
     )

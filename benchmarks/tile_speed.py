@@ -92,7 +92,7 @@ def main() -> None:
 def measure(name: str, folder: str, args):
     """Measures one model; returns rows for results.csv."""
     import numpy as np
-    import plain_tile_models
+    import plain_models
     import tensorflow as tf
 
     from baselines import config
@@ -111,7 +111,7 @@ def measure(name: str, folder: str, args):
     graphs = graphs_lib.TileGraphs(store, normalizer)
     tf.keras.utils.set_random_seed(0)
     model = tile.Tiles.make_model(name, {}, '', _CONFIGS, 120, normalizer)
-    plain = plain_tile_models.PlainModel(model)
+    plain = plain_models.TileModel(model)
     total = int(store.config_counts.sum())
     rng = np.random.default_rng(1)
 

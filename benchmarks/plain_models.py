@@ -1,4 +1,4 @@
-"""The published tile formulas, written down plainly: the reference for speed.
+"""The published formulas, written down plainly: the reference for speed.
 
 Configuration features are copied onto every node, messages are gathered and
 summed edge by edge, and nothing is shared between configurations.  Weights are
@@ -8,9 +8,10 @@ taken, by position, from a model of ours.
 from typing import List
 
 import tensorflow as tf
+import tensorflow_gnn as tfgnn
 
 
-class PlainModel:
+class TileModel:
     """Scores one kernel with the weights of `model`, as the formulas read.
 
     Args:
@@ -101,3 +102,51 @@ def _resgcn(x, edges, weights):
         up = _sum_messages(scaled, edges[:, 1], edges[:, 0]) + scaled
         x = x + _mlp(down + up + y, layers[i : i + 4])
     return tf.nn.leaky_relu(x), head
+
+
+def layout_scores(model: tf.keras.Model, graph: tfgnn.GraphTensor, num_configs):
+    """Scores one program with the weights of a model.
+
+    Args:
+        model: our ResModel, adjacency 'sym', two dense layers in every MLP.
+        graph: one program, no segment selected.
+        num_configs: configurations in it, c.
+
+    Returns:
+        float32 [c].
+    """
+    table, *weights, head_0, head_1 = model.trainable_variables
+    ops = graph.node_sets['op']
+    n = tf.shape(ops['op'])[0]
+    configurable = graph.edge_sets['config'].adjacency[tfgnn.TARGET]
+    feats = graph.node_sets['nconfig']['feats'] * 100.0
+    shape = tf.stack([n, num_configs, feats.shape[-1]])
+    c = tf.scatter_nd(configurable[:, tf.newaxis], feats, shape)
+
+    def on_all(x):
+        return tf.repeat(x[:, tf.newaxis], num_configs, 1)
+
+    def mlp(x):
+        for _ in range(2):
+            kernel, bias = weights.pop(0), weights.pop(0)
+            x = tf.nn.leaky_relu(tf.tensordot(x, kernel, 1) + bias)
+        return x
+
+    feed = graph.edge_sets['feed'].adjacency
+    u, v, node = feed[tfgnn.SOURCE], feed[tfgnn.TARGET], tf.range(n)
+    rows, cols = tf.concat([v, u, node], 0), tf.concat([u, v, node], 0)
+    degree = tf.math.unsorted_segment_sum(tf.ones(tf.shape(rows)), rows, n)
+    scale = tf.reshape(tf.math.rsqrt(degree), [-1, 1, 1])
+    embedding = tf.gather(table, ops['op'])
+    x = mlp(tf.concat([c, on_all(ops['feats']), on_all(embedding)], -1))
+    while weights:
+        z = tf.gather(scale * tf.concat([c, x], -1), cols)
+        x = x + mlp(scale * tf.math.unsorted_segment_sum(z, rows, n))
+    total = tf.reduce_sum(x, 0)
+    read_out = [
+        total / tf.cast(n, tf.float32),
+        tf.nn.l2_normalize(total, -1),
+        tf.nn.l2_normalize(tf.reduce_sum(tf.gather(x, configurable), 0), -1),
+    ]
+    hidden = tf.nn.leaky_relu(tf.matmul(tf.concat(read_out, -1), head_0))
+    return tf.matmul(hidden, head_1)[:, 0]
