@@ -2,25 +2,34 @@
 
 import numpy as np
 
+from baselines.hlo import schema
 from baselines.simulated import raw
 from baselines.simulated.hlo import Computation, ConvolutionDims, Fusion, Window, tensor
 
-# Products of empty lists are 1.
-ONES = (28, 44, 52, 60, 68, 76, 84, 112, 116, 120, 124, 128, 132)
-F32, BF16, PRED, TUPLE = 13, 15, 3, 18
+NODE = schema.NODE
 
 
-def row(columns):
+def assert_row(found, dtype, dims=(), layout=None, **columns):
+    """Compares a node's features with a shape, single columns and lists of columns.
+
+    Lists end with their sum and product; the product of an empty one is 1.
+    """
+    columns['shape_dimensions'] = dims
+    columns['layout_minor_to_major'] = layout or range(len(dims))[::-1]
     expected = np.zeros(140, np.float32)
-    expected[list(ONES)] = 1
-    for column, value in columns.items():
-        expected[column] = value
-    return expected
-
-
-def assert_row(found, columns):
-    wrong = np.flatnonzero(found != row(columns))
-    assert not len(wrong), {int(c): float(found[c]) for c in wrong}
+    expected[[i for i, name in enumerate(NODE.names) if name.endswith('_product')]] = 1
+    expected[NODE.at(f'shape_element_type_is_{dtype}')] = 1
+    for name, values in columns.items():
+        if name in NODE.names:
+            expected[NODE.at(name)] = values
+            continue
+        for i, value in enumerate(values):
+            expected[NODE.at(f'{name}_{i}')] = value
+        if f'{name}_product' in NODE.names:
+            expected[NODE.at(f'{name}_sum')] = sum(values)
+            expected[NODE.at(f'{name}_product')] = np.prod(values)
+    wrong = np.flatnonzero(found != expected)
+    assert not len(wrong), {NODE.names[i]: float(found[i]) for i in wrong}
 
 
 def test_a_fusion():
@@ -31,14 +40,12 @@ def test_a_fusion():
     # Body: parameter, parameter, broadcast, compare; entry: two, fusion.
     assert opcodes.tolist() == [63, 63, 13, 20, 63, 63, 41]
     assert edges.tolist() == [[2, 1], [3, 0], [3, 2], [6, 3], [6, 4], [6, 5]]
-    shape = {21: 32, 22: 1000, 27: 1032, 28: 32000, 134: 1}
-    assert_row(features[0], {F32: 1, **shape})
-    # The vector: rank 1, layout {0}, parameter 1.
-    assert_row(features[1], {F32: 1, 21: 1000, 27: 1000, 28: 1000, 30: 1})
+    assert_row(features[0], 'f32', (32, 1000))
+    assert_row(features[1], 'f32', (1000,), parameter_number=1)
     # Dimension 0 of the vector becomes dimension 1.
-    assert_row(features[2], {F32: 1, **shape, 31: 1})
-    assert_row(features[3], {0: 1, PRED: 1, **shape})
-    assert_row(features[6], {0: 1, PRED: 1, **shape})
+    assert_row(features[2], 'f32', (32, 1000), dimensions=(1,))
+    assert_row(features[3], 'pred', (32, 1000), is_root=1)
+    assert_row(features[6], 'pred', (32, 1000), is_root=1)
 
 
 def test_a_reduction_calls_its_reducer():
@@ -50,34 +57,15 @@ def test_a_reduction_calls_its_reducer():
     # One reducer for both: parameter, parameter, add.  Body: parameter,
     # constant, reduce, constant, reduce, tuple.  Entry: parameter, fusion.
     assert opcodes.tolist() == [63, 63, 2, 63, 24, 70, 24, 70, 100, 63, 41]
-    assert edges.tolist() == [
-        [2, 0],
-        [2, 1],
-        [5, 2],
-        [5, 3],
-        [5, 4],
-        [7, 2],
-        [7, 3],
-        [7, 6],
-        [8, 5],
-        [8, 7],
-        [10, 8],
-        [10, 9],
-    ]
-    assert_row(features[2], {0: 1, F32: 1})
-    layout = {134: 3, 136: 2, 137: 1}
-    assert_row(
-        features[3],
-        {F32: 1, 21: 32, 22: 5, 23: 7, 24: 256, 27: 300, 28: 286720, **layout},
-    )
-    assert_row(features[5], {F32: 1, 21: 256, 27: 256, 28: 256, 31: 0, 32: 1, 33: 2})
-    # Left: [32, 7, 256] in the old order of memory, {2, 0, 1}.
-    assert_row(
-        features[7],
-        {F32: 1, 21: 32, 22: 7, 23: 256, 27: 295, 28: 57344, 31: 1, 134: 2, 136: 1},
-    )
-    assert_row(features[8], {0: 1, TUPLE: 1, 29: 2})
-    assert_row(features[10], {0: 1, TUPLE: 1, 29: 2})
+    operands = {2: [0, 1], 5: [2, 3, 4], 7: [2, 3, 6], 8: [5, 7], 10: [8, 9]}
+    assert edges.tolist() == [[node, o] for node, of in operands.items() for o in of]
+    assert_row(features[2], 'f32', is_root=1)
+    assert_row(features[3], 'f32', (32, 5, 7, 256), (3, 0, 2, 1))
+    assert_row(features[5], 'f32', (256,), dimensions=(0, 1, 2))
+    # Left: [32, 7, 256] in the old order of memory.
+    assert_row(features[7], 'f32', (32, 7, 256), (2, 0, 1), dimensions=(1,))
+    assert_row(features[8], 'tuple', is_root=1, shape_tuple_shapes_size=2)
+    assert_row(features[10], 'tuple', is_root=1, shape_tuple_shapes_size=2)
 
 
 def test_a_convolution():
@@ -92,66 +80,29 @@ def test_a_convolution():
         window=(Window(3, 2, 0, 1), Window(3, 2, 0, 1)),
         convolution=ConvolutionDims(0, 3, (1, 2), 2, 3, (0, 1), 0, 3),
     )
-    expected = {
-        0: 1,
-        F32: 1,
-        21: 32,
-        22: 12,
-        23: 12,
-        24: 384,
-        27: 440,
-        28: 1769472,
-        37: 3,
-        38: 3,
-        43: 6,
-        44: 9,  # size
-        45: 2,
-        46: 2,
-        51: 4,
-        52: 4,  # stride
-        60: 0,  # padding low: 0 and 0, whose product is 0
-        61: 1,
-        62: 1,
-        67: 2,
-        68: 1,  # padding high
-        69: 1,
-        70: 1,
-        75: 2,
-        76: 1,
-        77: 1,
-        78: 1,
-        83: 2,
-        84: 1,  # dilations
-        92: 2,  # two dimensions that are not reversed
-        94: 3,
-        95: 1,
-        96: 2,
-        99: 2,
-        100: 3,
-        102: 1,
-        106: 3,
-        107: 1,
-        108: 1,
-        134: 3,
-        136: 2,
-        137: 1,
-    }
     features = raw.graph_arrays([body])['node_feat']
-    assert_row(features[2], expected)
+    assert_row(features[0], 'bf16', (32, 25, 25, 192))
     assert_row(
-        features[0],
-        {
-            BF16: 1,
-            21: 32,
-            22: 25,
-            23: 25,
-            24: 192,
-            27: 274,
-            28: 3840000,
-            134: 3,
-            135: 2,
-            136: 1,
-        },
+        features[2],
+        'f32',
+        (32, 12, 12, 384),
+        (3, 0, 2, 1),
+        is_root=1,
+        window_size=(3, 3),
+        window_stride=(2, 2),
+        window_padding_low=(0, 0),
+        window_padding_high=(1, 1),
+        window_window_dilation=(1, 1),
+        window_base_dilation=(1, 1),
+        window_window_reversal_false_count=2,
+        convolution_dim_numbers_input_feature_dim=3,
+        convolution_dim_numbers_input_spatial_dims=(1, 2),
+        convolution_dim_numbers_kernel_input_feature_dim=2,
+        convolution_dim_numbers_kernel_output_feature_dim=3,
+        convolution_dim_numbers_kernel_spatial_dims=(0, 1),
+        convolution_dim_numbers_output_feature_dim=3,
+        feature_group_count=1,
+        batch_group_count=1,
     )
 
 
@@ -160,41 +111,20 @@ def test_slices_and_padding():
     x = body.parameter(tensor('f32', (10, 20)))
     cut = body.add('slice', tensor('f32', (4, 20)), x, slices=((1, 9, 2), (0, 20, 1)))
     body.add('pad', tensor('f32', (7, 20)), cut, padding=((1, 2), (0, 0)))
-    shape = {F32: 1, 22: 20, 134: 1}
     features = raw.graph_arrays([body])['node_feat']
     assert_row(
         features[1],
-        {
-            **shape,
-            21: 4,
-            27: 24,
-            28: 80,
-            109: 1,
-            111: 1,
-            112: 0,  # starts 1 and 0
-            113: 2,
-            114: 1,
-            115: 3,
-            116: 2,  # strides
-            117: 9,
-            118: 20,
-            119: 29,
-            120: 180,
-        },  # limits
+        'f32',
+        (4, 20),
+        slice_dims_start=(1, 0),
+        slice_dims_stride=(2, 1),
+        slice_dims_limit=(9, 20),
     )
     assert_row(
         features[2],
-        {
-            **shape,
-            0: 1,
-            21: 7,
-            27: 27,
-            28: 140,
-            125: 1,
-            127: 1,
-            128: 0,
-            129: 2,
-            131: 2,
-            132: 0,
-        },
+        'f32',
+        (7, 20),
+        is_root=1,
+        padding_config_edge_padding_low=(1, 0),
+        padding_config_edge_padding_high=(2, 0),
     )
