@@ -23,7 +23,7 @@ from typing import Tuple
 import numpy as np
 
 from baselines.simulated.hlo import Tensor
-from baselines.simulated.layout.layouts import Layout, is_bitcast, order
+from baselines.simulated.layout.layouts import is_bitcast, order
 from baselines.simulated.layout.rules import Rules
 from baselines.simulated.tpu import (
     LANE_SHUFFLE,
@@ -110,9 +110,8 @@ def reduce_ns(
 
 @functools.lru_cache(maxsize=None)
 def product_ns(
-    tensors: Tuple[Tensor, ...],
+    choices: Tuple[Tuple[Tensor, ...], ...],
     roles: Tuple[str, ...],
-    choices: Tuple[Tuple[Layout, ...], ...],
     rules: Rules = Rules(),
 ) -> np.ndarray:
     """Returns the times of a dot or convolution for all its layouts, float64.
@@ -140,25 +139,20 @@ def product_ns(
     window, 6 slots per register; likewise an output.
 
     Args:
-        tensors: output, first operand, second operand.
-        roles: of their dimensions (`ops.Product`).
-        choices: the layouts of each.
+        choices: output, first operand, second operand, each in all its layouts.
+        roles: of their dimensions (`hlo.Instruction`).
         rules: what of this counts.
 
     Returns:
         ns, [layouts of the output, of the first operand, of the second].
     """
-    size = [_sizes(tensor.dims, role) for tensor, role in zip(tensors, roles)]
-    arrays = [
-        [tensor.ordered(layout) for layout in layouts]
-        for tensor, layouts in zip(tensors, choices)
-    ]
-    least = [min(map(stored_bytes, each)) for each in arrays]
+    size = [_sizes(arrays[0].dims, role) for arrays, role in zip(choices, roles)]
+    least = [min(map(stored_bytes, arrays)) for arrays in choices]
     shares = rules.traffic, rules.operands, rules.operands
     cycles_of = _folded_cycles if rules.folded else _matrix_cycles
-    times = np.zeros([len(each) for each in arrays])
+    times = np.zeros([len(arrays) for arrays in choices])
     for at in np.ndindex(*times.shape):
-        chosen = [each[i] for each, i in zip(arrays, at)]
+        chosen = [arrays[i] for arrays, i in zip(choices, at)]
         moved = sum(
             low + share * (stored_bytes(array) - low)
             for array, low, share in zip(chosen, least, shares)

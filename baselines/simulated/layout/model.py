@@ -28,7 +28,7 @@ import numpy as np
 
 from baselines.simulated.hlo import Computation, Instruction, Tensor
 from baselines.simulated.layout import costs
-from baselines.simulated.layout.layouts import CONFIGURABLE, Layout, Slot, slots_of
+from baselines.simulated.layout.layouts import CONFIGURABLE, Slot, slots_of
 from baselines.simulated.layout.ops import ELEMENTWISE
 from baselines.simulated.layout.rules import Rules
 from baselines.simulated.tpu import registers, stored_bytes
@@ -38,12 +38,17 @@ _WHOLE = frozenset(('gather', 'scatter'))  # work on row-major arrays only
 _LOOKUPS_AT_ONCE = 1 << 22
 
 
-class Value(NamedTuple):
-    """The layout of an array: one per candidate of the slot it hangs on."""
+class Placed(NamedTuple):
+    """An array, in a layout for each candidate of the slot that it hangs on."""
 
     slot: int  # the choice that decides; -1 if none does
-    layouts: Tuple[Layout, ...]  # one per candidate, or just one
+    arrays: Tuple[Tensor, ...]  # one per candidate, or just one
     fixed: bool = False  # whether it is a parameter or carried by a loop
+
+    def laid(self, tensor: Tensor) -> 'Placed':
+        """Returns another array in the same layouts."""
+        arrays = tuple(tensor.ordered(array.layout) for array in self.arrays)
+        return self._replace(arrays=arrays)
 
 
 class LayoutModel:
@@ -52,7 +57,7 @@ class LayoutModel:
     Attributes:
         slots: what a configuration chooses, in the order of its columns.
         config_nodes: int64 [k], numbers of the configurable nodes.
-        first_slot: of a configurable instruction, by its id: that of its output,
+        first: of a configurable instruction, by its id: that of its output,
             which those of its operands follow.
         base_ns: what no choice changes.
     """
@@ -62,32 +67,30 @@ class LayoutModel:
         self.rules = rules
         self.slots: List[Slot] = []
         self.base_ns = 0.0
-        self.first_slot: Dict[int, int] = {}
+        self.first: Dict[int, int] = {}
         self._tables: Dict[Tuple[int, ...], np.ndarray] = {}
         nodes = [node for c in computations for node in c.instructions]
         chosen = [i for i, node in enumerate(nodes) if node.opcode in CONFIGURABLE]
         self.config_nodes = np.array(chosen, np.int64)
         for position, number in enumerate(chosen):
-            self.first_slot[id(nodes[number])] = len(self.slots)
+            self.first[id(nodes[number])] = len(self.slots)
             self.slots += slots_of(position, nodes[number])
         for computation in computations:
             if computation.executions:
                 _Pricing(self, computation)
         self._flatten()
 
-    def add(
-        self, arrays: Sequence[Tuple[Tensor, Value]], times: float, price, share: float
-    ) -> None:
+    def add(self, values: Sequence[Placed], times: float, price, share: float) -> None:
         """Adds a cost, ns, that depends on the layouts of a few arrays.
 
         It is paid `times`; `price` takes the arrays in their layouts.  Of what is
         above the least, `share` counts.
         """
-        slots = tuple(sorted({value.slot for _, value in arrays} - {-1}))
+        slots = tuple(sorted({value.slot for value in values} - {-1}))
         table = np.zeros([len(self.slots[s].layouts) for s in slots])
         for choice in np.ndindex(*table.shape):
             at = dict(zip(slots, choice))
-            picked = [t.ordered(v.layouts[at.get(v.slot, 0)]) for t, v in arrays]
+            picked = [value.arrays[at.get(value.slot, 0)] for value in values]
             table[choice] = times * price(*picked)
         if share != 1:
             table = table.min() + share * (table - table.min())
@@ -139,7 +142,7 @@ class _Pricing:
 
     def __init__(self, model: LayoutModel, computation: Computation):
         self._model, self._times = model, computation.executions
-        self._at: Dict[int, Optional[Value]] = {}
+        self._at: Dict[int, Optional[Placed]] = {}
         self._copied = set()
         self._users = collections.defaultdict(list)
         for node in computation.instructions:
@@ -149,14 +152,14 @@ class _Pricing:
             self._at[id(node)] = self._price(node)
         self._want(computation.root, None)
 
-    def _price(self, node: Instruction) -> Optional[Value]:
-        """Adds what `node` costs; returns the layout of its result."""
+    def _price(self, node: Instruction) -> Optional[Placed]:
+        """Adds what `node` costs; returns its result, None in whatever is wanted."""
         opcode, shape = node.opcode, node.shape
-        usual = Value(-1, (shape.layout,))
+        usual = Placed(-1, (shape,))
         if opcode in _FREE:
             if opcode == 'rng':
                 slots = costs.RANDOM_SLOTS * registers(shape)
-                self._add(lambda _: costs.roofline_ns(0, slots=slots), (shape, usual))
+                self._add(lambda _: costs.roofline_ns(0, slots=slots), usual)
             return None
         if opcode in ('parameter', 'get-tuple-element'):
             return usual._replace(fixed=True)
@@ -171,7 +174,7 @@ class _Pricing:
         if opcode == 'reduce':
             return self._reduced(node)
         whole = opcode in _WHOLE
-        main = usual if whole else self._followed(node) or usual
+        main = usual if whole else (self._followed(node) or usual).laid(shape)
         for operand in node.operands:
             if whole or len(operand.shape.dims) == len(shape.dims):
                 self._want(operand, None if whole else main)
@@ -179,55 +182,51 @@ class _Pricing:
             stored = [o for o in (*node.operands, node) if self._in_memory(o)]
             moved = tuple(o.shape.dtype for o in stored)
             price = functools.partial(costs.elementwise_ns, opcode, moved=moved)
-            self._add(price, (shape, main))
+            self._add(price, main)
         else:
-            self._add(lambda a: costs.roofline_ns(_moved(node, a)), (shape, main))
+            self._add(lambda array: costs.roofline_ns(_moved(node, array)), main)
         return main
 
-    def _configurable(self, node: Instruction) -> Value:
+    def _configurable(self, node: Instruction) -> Placed:
         """Dots, convolutions, reshapes: all layouts are chosen."""
-        tensors = (node.shape, *(o.shape for o in node.operands))
-        first = self._model.first_slot[id(node)]
-        slots = tuple(range(first, first + len(tensors)))
-        layouts = tuple(self._model.slots[s].layouts for s in slots)
-        values = tuple(Value(s, l) for s, l in zip(slots, layouts))
+        values = []
+        for slot, of in enumerate((node, *node.operands), self._model.first[id(node)]):
+            layouts = self._model.slots[slot].layouts
+            values.append(Placed(slot, tuple(map(of.shape.ordered, layouts))))
         for operand, value in zip(node.operands, values[1:]):
             self._want(operand, value)
+        rules = self._model.rules
         if node.opcode == 'reshape':
-            target, source = zip(tensors, values)
-            share = self._model.rules.copies
-            self._add(costs.reshape_ns, source, target, share=share)
+            self._add(costs.reshape_ns, *reversed(values), share=rules.copies)
         else:
-            table = costs.product_ns(tensors, node.roles, layouts, self._model.rules)
+            slots, arrays, _ = zip(*values)
+            table = costs.product_ns(arrays, node.roles, rules)
             self._model.add_table(slots, self._times * table)
         return values[0]
 
-    def _transposed(self, node: Instruction) -> Optional[Value]:
+    def _transposed(self, node: Instruction) -> Optional[Placed]:
         """Costs nothing: the layout absorbs it."""
         given = self._at[id(node.operands[0])]
         if given is None:
             return None
         new = {old: i for i, old in enumerate(node.dimensions)}
-        turned = tuple(tuple(new[d] for d in layout) for layout in given.layouts)
-        return given._replace(layouts=turned)
+        return given._replace(
+            arrays=tuple(
+                node.shape.ordered([new[d] for d in array.layout])
+                for array in given.arrays
+            )
+        )
 
-    def _reduced(self, node: Instruction) -> Value:
-        source = node.operands[0]
-        given = self._at[id(source)] or Value(-1, (source.shape.layout,))
-        new = [d for d in range(len(source.shape.dims)) if d not in node.dimensions]
-        kept = tuple(
-            tuple(new.index(d) for d in layout if d in new) for layout in given.layouts
-        )
-        result = given._replace(layouts=kept, fixed=False)
-        over, read = node.dimensions, self._in_memory(source)
-        self._add(
-            lambda a, b: costs.reduce_ns(a, over, b, read),
-            (source.shape, given),
-            (node.shape, result),
-        )
+    def _reduced(self, node: Instruction) -> Placed:
+        source, over = node.operands[0], node.dimensions
+        given = self._at[id(source)] or Placed(-1, (source.shape,))
+        kept = [d for d in range(len(source.shape.dims)) if d not in over]
+        result = Placed(given.slot, tuple(array.keep(kept) for array in given.arrays))
+        read = self._in_memory(source)
+        self._add(lambda a, b: costs.reduce_ns(a, over, b, read), given, result)
         return result
 
-    def _followed(self, node: Instruction) -> Optional[Value]:
+    def _followed(self, node: Instruction) -> Optional[Placed]:
         """The operand whose layout the result takes over."""
         rank = len(node.shape.dims)
         given = [self._at[id(o)] for o in node.operands if len(o.shape.dims) == rank]
@@ -237,17 +236,17 @@ class _Pricing:
         )
         return order[0] if order else None
 
-    def _want(self, operand: Instruction, wanted: Optional[Value]) -> None:
+    def _want(self, operand: Instruction, wanted: Optional[Placed]) -> None:
         """Adds the copy of an operand to a layout; None: to row major."""
         given, shape = self._at[id(operand)], operand.shape
         if given is None or len(shape.dims) < 2:
             return
-        wanted = wanted or Value(-1, (shape.layout,))
-        key = id(operand), wanted.slot, wanted.layouts
+        wanted = wanted.laid(shape) if wanted else Placed(-1, (shape,))
+        key = id(operand), wanted.slot, wanted.arrays
         if key not in self._copied:
             self._copied.add(key)
             share = self._model.rules.copies
-            self._add(costs.copy_ns, (shape, given), (shape, wanted), share=share)
+            self._add(costs.copy_ns, given, wanted, share=share)
 
     def _in_memory(self, node: Instruction) -> bool:
         """Whether a value is written to memory, and so read from it."""
@@ -257,10 +256,10 @@ class _Pricing:
         fused = len(users) == 1 and users[0].opcode in ELEMENTWISE | {'reduce'}
         return not (node.opcode in ELEMENTWISE and fused)
 
-    def _add(self, price, *arrays: Tuple[Tensor, Value], share=None) -> None:
+    def _add(self, price, *values: Placed, share=None) -> None:
         if share is None:
             share = self._model.rules.traffic
-        self._model.add(arrays, self._times, price, share)
+        self._model.add(values, self._times, price, share)
 
 
 def _moved(node: Instruction, result: Tensor) -> float:

@@ -4,7 +4,7 @@ Every kind is a function (draft, nodes) -> `Kernel`; `nodes` is how long the fus
 computation should become.
 """
 
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
@@ -33,23 +33,20 @@ def pick(rng: np.random.Generator, items: Sequence):
     return items[int(rng.integers(len(items)))]
 
 
+def exchanged(items: Sequence[int], i: int, j: int) -> Tuple[int, ...]:
+    """Returns the items, two of them in each other's place."""
+    items = list(items)
+    items[i], items[j] = items[j], items[i]
+    return tuple(items)
+
+
 def space_of(shape: Tensor, **fields) -> Space:
     """Returns the axes of a kernel that loops over the dimensions of `shape`."""
     return Space(shape.dims, bounds_of(shape), **fields)
 
 
 class Draft(Fusion):
-    """A fused kernel of a program under construction.
-
-    Args:
-        program: of either simulator.
-        rng: source of randomness.
-
-    Attributes:
-        narrow: how often results are stored as bf16, where activations are.
-    """
-
-    narrow = 0.7
+    """A fused kernel of a program, of either simulator, under construction."""
 
     def __init__(self, program: Program, rng: np.random.Generator):
         super().__init__()
@@ -57,13 +54,13 @@ class Draft(Fusion):
 
     def activation(self, rank: int = 1) -> Tensor:
         """Draws an activation of at least this rank; its dimensions are the axes."""
-        chosen = [dims for dims in self.program.activations if len(dims) >= rank]
-        dims = pick(self.rng, chosen)
-        return tensor(self.program.dtype, dims, layout=self.activation_layout(dims))
-
-    def activation_layout(self, dims: Sequence[int]) -> Optional[Sequence[int]]:
-        """The layout in which the program keeps such an activation."""
-        return self.program.layout.get(len(dims))
+        program = self.program
+        dims = pick(self.rng, [d for d in program.activations if len(d) >= rank])
+        made = tensor(program.dtype, dims, layout=program.layout.get(len(dims)))
+        if program.permuted is not None and len(dims) > 2:
+            if self.rng.random() < program.permuted:
+                return made.ordered(exchanged(made.layout, 1, 2))
+        return made
 
     def chain(self, x: Instruction, nodes: int, names: str = '') -> Instruction:
         """Appends snippets of these names, or else of those that the program likes."""
@@ -80,7 +77,7 @@ class Draft(Fusion):
 
     def store(self, *results: Instruction) -> None:
         """Ends the body: results are stored as the program stores activations."""
-        if self.program.dtype == 'bf16' and self.rng.random() < self.narrow:
+        if self.program.dtype == 'bf16' and self.rng.random() < self.program.narrow:
             results = tuple(result.convert('bf16') for result in results)
         self.tuple(*results)
 
@@ -166,25 +163,22 @@ def copy(draft: Draft, nodes: int) -> Kernel:
     """Exchanges two dimensions in memory."""
     shape = draft.activation(rank=3)
     i, j = pick(draft.rng, [(1, 0), (0, 2 if len(shape.dims) == 3 else 3), (1, 2)])
-    layout = list(shape.layout)
-    layout[i], layout[j] = layout[j], layout[i]
-    return relayout(shape, layout)
+    return relayout(shape, exchanged(shape.layout, i, j))
 
 
 def transpose(draft: Draft, nodes: int) -> Kernel:
     """A transposition between two chains; its input is described as well."""
     shape = draft.activation(rank=3)
     rank = len(shape.dims)
-    order = list(range(rank))
     i, j = pick(draft.rng, [(rank - 1, rank - 2), (rank - 2, rank - 3)])
-    order[i], order[j] = order[j], order[i]
+    order = exchanged(range(rank), i, j)
     # Result dimension d is operand dimension order[d]; swapping is its own inverse.
     source = tensor(
         shape.dtype, [shape.dims[d] for d in order], axes=order, layout=shape.layout
     )
     x = draft.chain(draft.load(source), nodes // 2, 'scale residual clip')
     target = shape.typed(x.shape.dtype)
-    x = draft.add('transpose', target, x, dimensions=tuple(order))
+    x = draft.add('transpose', target, x, dimensions=order)
     return draft.ending(x, nodes, shape, input_bounds=bounds_of(source))
 
 

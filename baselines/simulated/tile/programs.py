@@ -6,7 +6,7 @@ from it (`kernels`).  Every name begins with `sim_`, so that no table or CSV can
 be mistaken for one of real kernels.
 """
 
-from typing import Callable, Dict, NamedTuple, Sequence, Tuple
+from typing import Callable, Dict, NamedTuple, Optional, Sequence, Tuple
 
 Dims = Tuple[int, ...]
 
@@ -26,9 +26,10 @@ class Program(NamedTuple):
     kinds: Tuple[str, ...]  # kinds of kernels, each as often as it is frequent
     convolutions: Sequence[Dims] = ()  # (batch, side, input, output, window, stride)
     attentions: Sequence[Dims] = ()  # batched products, [batch, rows, columns, depth]
+    narrow: float = 0.7  # how often results are stored as bf16, where activations are
     # share of activations whose second and third fastest dimensions are exchanged in
     # memory; the second simulator's
-    permuted: float = 0.0
+    permuted: Optional[float] = None
 
 
 # As on a TPU, batches of images lie along the sublanes: [H, W, N, C] in memory.

@@ -7,7 +7,7 @@ import numpy as np
 
 from baselines.simulated import folders
 from baselines.simulated.tile import dataset
-from baselines.simulated.tile.kernels import Kernel, pick
+from baselines.simulated.tile.kernels import Draft, Kernel, pick
 from baselines.simulated.tile_other import kernels
 from baselines.simulated.tile_other import machine
 from baselines.simulated.tile_other import programs
@@ -43,7 +43,7 @@ class Kernels(dataset.Kernels):
         """Draws a kernel of `program`."""
         nodes = min(3 + int(rng.gamma(2.0, 9.0)), 70)
         kind = kernels.KINDS[pick(rng, program.kinds)]
-        return kind(kernels.Draft(program, rng), nodes)
+        return kind(Draft(program, rng), nodes)
 
     def work(self, kernel: Kernel) -> Job:
         """Returns what the machine does for a kernel."""

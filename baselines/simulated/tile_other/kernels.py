@@ -1,27 +1,12 @@
 """Kinds of kernels of the second simulator: (draft, nodes) -> Kernel."""
 
 import functools
-from typing import Callable, Dict, Optional, Sequence
+from typing import Callable, Dict, Sequence
 
 from baselines.simulated.hlo import ConvolutionDims, Follow, Window, tensor
-from baselines.simulated.tile import kernels
 from baselines.simulated.tile import products
-from baselines.simulated.tile.kernels import Kernel, pick
+from baselines.simulated.tile.kernels import Draft, Kernel, exchanged, pick, relayout
 from baselines.simulated.tile.tiles import bounds_of
-
-
-class Draft(kernels.Draft):
-    """As the first simulator's; some activations are permuted in memory."""
-
-    narrow = 0.5
-
-    def activation_layout(self, dims: Sequence[int]) -> Optional[Sequence[int]]:
-        """Row major, or the second and third fastest dimensions exchanged."""
-        if len(dims) <= 2 or self.rng.random() >= self.program.permuted:
-            return None
-        layout = list(range(len(dims) - 1, -1, -1))
-        layout[1], layout[2] = layout[2], layout[1]
-        return layout
 
 
 def gated(draft: Draft, nodes: int) -> Kernel:
@@ -133,10 +118,8 @@ def step(draft: Draft, nodes: int) -> Kernel:
 def lone_copy(draft: Draft, nodes: int) -> Kernel:
     """A change of layout alone."""
     shape = draft.activation(rank=2)
-    layout = list(shape.layout)
-    i = int(draft.rng.integers(len(layout) - 1))
-    layout[i], layout[i + 1] = layout[i + 1], layout[i]
-    return kernels.relayout(shape, layout)
+    i = int(draft.rng.integers(len(shape.layout) - 1))
+    return relayout(shape, exchanged(shape.layout, i, i + 1))
 
 
 def flip(draft: Draft, nodes: int) -> Kernel:

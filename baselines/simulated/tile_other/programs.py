@@ -41,6 +41,7 @@ def _common(name: str, split: str, rng) -> Dict[str, Any]:
         'split': split,
         'layout': {},
         'dtype': 'bf16' if rng.random() < 0.4 else 'f32',
+        'narrow': 0.5,
         'permuted': float(rng.choice([0.0, 0.0, 0.5])),
         'snippets': ' '.join(_SNIPPETS[i] for i in sorted(chosen)),
     }

@@ -22,6 +22,14 @@ def f32(*dims):
     return ops.shape('f32', dims)
 
 
+def product_ns(tensors, roles, layouts, *rules_):
+    """Times of a product, by the layouts of output, first and second operand."""
+    choices = tuple(
+        tuple(map(tensor.ordered, each)) for tensor, each in zip(tensors, layouts)
+    )
+    return costs.product_ns(choices, roles, *rules_)
+
+
 def choice(model, **chosen):
     """Row of choices: every slot row major, but `n<node>_<tensor>=layout`."""
     row = []
@@ -104,7 +112,7 @@ DOT = ('mn', 'mk', 'kn')
 
 def test_dot_bound_by_the_matrix_unit():
     tensors = (f32(1024, 1024),) * 3
-    table = costs.product_ns(tensors, DOT, ((ROW, COLUMN),) * 3)
+    table = product_ns(tensors, DOT, ((ROW, COLUMN),) * 3)
     # 8 x 8 passes on two units, 1,024 rows each, 128 cycles to fill.
     cycles = 32 * 1024 + 128
     turned = 14 * 1024 / 2  # one operand of 1,024 registers
@@ -119,15 +127,15 @@ def test_dot_bound_by_the_matrix_unit():
 def test_dot_bound_by_memory():
     # 256 x 128 and 128 x 256: 32 registers each, 64 of the output.
     tensors = f32(256, 256), f32(256, 128), f32(128, 256)
-    table = costs.product_ns(tensors, DOT, ((ROW,),) * 3)
+    table = product_ns(tensors, DOT, ((ROW,),) * 3)
     assert table.item() == pytest.approx((64 + 32 + 32) * REGISTER / BYTES_PER_NS)
 
 
 def test_narrow_products_want_the_wide_dimension_in_the_columns():
     # 512 x 512 times 512 x 8.
     tensors = f32(512, 8), f32(512, 512), f32(512, 8)
-    narrow = costs.product_ns(tensors, DOT, ((ROW,),) * 3).item()
-    wide = costs.product_ns(tensors, DOT, ((COLUMN,),) * 3).item()
+    narrow = product_ns(tensors, DOT, ((ROW,),) * 3).item()
+    wide = product_ns(tensors, DOT, ((COLUMN,),) * 3).item()
     # Both are bound by memory: 64 padded registers become 4.
     assert narrow == pytest.approx((64 + 256 + 64) * REGISTER / BYTES_PER_NS)
     assert wide == pytest.approx((4 + 256 + 4) * REGISTER / BYTES_PER_NS)
@@ -145,7 +153,7 @@ def test_gradients_of_windows_pad_columns_to_128_and_rows_to_32():
         window, errors = f32(5, 5, 192, features), f32(2, 64, 64, features)
         tensors = window, f32(2, 64, 64, 192), errors
         layouts = (usual, (2, 3, 1, 0)), (usual,), (usual,)
-        return costs.product_ns(tensors, roles, layouts, PADDED)[:, 0, 0]
+        return product_ns(tensors, roles, layouts, PADDED)[:, 0, 0]
 
     # 64 features in the columns and 192 rows; or 2 x 128 columns and 64 rows.
     wanted = [passes * 192 + 128, passes * 2 * 64 + 128]
@@ -160,7 +168,7 @@ def test_pixels_of_images_stream():
     roles, usual = ('mssn', 'mssk', 'wwkn'), (3, 2, 1, 0)
     tensors = f32(64, 8, 8, 64), f32(64, 8, 8, 128), f32(3, 3, 128, 64)
     choices = (usual, (0, 3, 2, 1)), (usual,), (usual,)
-    table = costs.product_ns(tensors, roles, choices, PADDED)
+    table = product_ns(tensors, roles, choices, PADDED)
     # 64 features or the 64 images fill half of the columns.
     assert table * GHZ == pytest.approx(9 / 2 * 64 * 64 + 128)
 
@@ -168,11 +176,11 @@ def test_pixels_of_images_stream():
 def test_rules_say_what_counts():
     tensors = (f32(1024, 1024),) * 3
     choices = ((ROW, COLUMN),) * 3
-    usual = costs.product_ns(tensors, DOT, choices)
-    unturned = costs.product_ns(tensors, DOT, choices, rules.Rules(turns=0.0))
+    usual = product_ns(tensors, DOT, choices)
+    unturned = product_ns(tensors, DOT, choices, rules.Rules(turns=0.0))
     assert usual.max() > usual.min() and unturned == pytest.approx(usual.min())
     narrow = f32(512, 8), f32(512, 512), f32(512, 8)
-    packed = costs.product_ns(
+    packed = product_ns(
         narrow, DOT, choices, rules.Rules(turns=0, operands=0, traffic=0)
     )
     assert packed == pytest.approx((4 + 256 + 4) * REGISTER / BYTES_PER_NS)
@@ -182,7 +190,7 @@ def test_windows_want_no_image_dimension_in_the_sublanes():
     roles = ('mssn', 'mssk', 'wwkn')
     images, kernel = f32(8, 8, 8, 128), f32(3, 3, 128, 128)
     by_width, by_batch, usual = (3, 2, 1, 0), (3, 0, 2, 1), (3, 2, 1, 0)
-    times = costs.product_ns(
+    times = product_ns(
         (images, images, kernel), roles, ((by_width, by_batch),) * 2 + ((usual,),)
     )
     # 9 passes in turns on two units, 512 rows; 64 registers shifted by 6 slots.
@@ -297,7 +305,7 @@ def test_padding_of_a_bad_layout_costs_memory_everywhere():
     copies = 2 * (32 + 128) * REGISTER / BYTES_PER_NS
     slower = 4 * (128 - 32) * REGISTER / BYTES_PER_NS
     tensors = product.shape, x.shape, y.shape
-    table = costs.product_ns(tensors, DOT, ((ROW, COLUMN), (ROW,), (ROW,)))
+    table = product_ns(tensors, DOT, ((ROW, COLUMN), (ROW,), (ROW,)))
     expected = copies + slower + table[1, 0, 0] - table[0, 0, 0]
     assert column - row == pytest.approx(expected)
 

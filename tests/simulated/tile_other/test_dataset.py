@@ -5,6 +5,7 @@ import pytest
 
 from baselines.data.tile import records
 from baselines.simulated.tile import dataset as first
+from baselines.simulated.tile.kernels import Draft
 from baselines.simulated.tile_other import dataset
 from baselines.simulated.tile_other import kernels
 from baselines.simulated.tile_other import machine
@@ -43,7 +44,7 @@ def test_every_kind_makes_a_kernel_with_positive_times(kind):
     rng = np.random.default_rng(0)
     family = {'convolve': 1, 'pool': 1}.get(kind, 0)
     program = programs.program('train', family, 0)
-    kernel = kernels.KINDS[kind](kernels.Draft(program, rng), 12)
+    kernel = kernels.KINDS[kind](Draft(program, rng), 12)
     job = dataset.Kernels().work(kernel)
     sizes = np.array([kernel.space.sizes])
     once, twice = job.vector_memory(sizes)
