@@ -18,17 +18,8 @@ programs.  Ctrl-C stops it; the same command with --resume goes on after the
 last finished epoch.
 """
 
-from typing import Sequence
-
 from baselines import config
 from baselines import scripts
 
-
-def main(argv: Sequence[str]) -> int:
-    """Reads the flags and trains."""
-    return scripts.train(config.LayoutConfig, argv)
-
-
 if __name__ == '__main__':
-    scripts.define_flags(config.LayoutConfig)
-    scripts.run(main, __doc__)
+    scripts.train_script(config.LayoutConfig, __doc__)

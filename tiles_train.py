@@ -17,17 +17,8 @@ errors; gzipped JSON) and a CSV that ranks the test kernels.  Ctrl-C stops it;
 the same command with --resume goes on after the last finished epoch.
 """
 
-from typing import Sequence
-
 from baselines import config
 from baselines import scripts
 
-
-def main(argv: Sequence[str]) -> int:
-    """Reads the flags and trains."""
-    return scripts.train(config.TileConfig, argv)
-
-
 if __name__ == '__main__':
-    scripts.define_flags(config.TileConfig)
-    scripts.run(main, __doc__)
+    scripts.train_script(config.TileConfig, __doc__)

@@ -5,6 +5,7 @@ file (--config) stands in for flags that are not given.
 """
 
 import dataclasses
+import functools
 import json
 import sys
 import textwrap
@@ -91,6 +92,12 @@ def run(main: Callable[[Sequence[str]], int], doc: Optional[str]) -> None:
         own = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
         sys.exit(command_line.guarded(lambda: print(help_text(doc or '', own))))
     app.run(main)
+
+
+def train_script(config_class: type, doc: Optional[str]) -> None:
+    """Runs a script that trains: its flags are the settings."""
+    define_flags(config_class)
+    run(functools.partial(train, config_class), doc)
 
 
 def train(config_class: type, argv: Sequence[str], values: Any = None) -> int:

@@ -89,7 +89,7 @@ def evaluate(model_dir: str, split: str, **data: Any) -> Dict[str, Any]:
     from baselines.tasks import prediction
 
     data = prediction.DataOptions(**data)
-    overall = jobs.evaluate(model_dir, data, split=split)['overall']
+    overall = jobs.load_predictor(model_dir, data).measure(split)[0]['overall']
     measures = overall.items()
     return {key: m for key, m in measures if isinstance(m, dict) and 'mean' in m}
 

@@ -82,7 +82,7 @@ class Descent:
             chunks=self._epochs(),
             validate=self._agreed(self._validator()),
             after_epoch=after_epoch,
-            say=tqdm.tqdm.write if self._job.devices.is_chief else _say_nothing,
+            say=tqdm.tqdm.write if self._job.devices.is_chief else lambda line: None,
             patience_steps=getattr(config, 'early_stop_steps', 0),
             known=self._job.start is not None
             or getattr(self._job.model, 'ranks_untrained', False),
@@ -213,10 +213,6 @@ class Descent:
             return None
         labels, scores = (np.stack(part) for part in zip(*lists))
         return float(self._loss(labels.astype(np.float32), scores))
-
-
-def _say_nothing(line: str) -> None:
-    """What workers other than the chief say."""
 
 
 def count_weights(model: tf.keras.Model) -> int:

@@ -124,25 +124,24 @@ def measure(scored: Scored, averaged: Sequence[np.ndarray], by: str) -> Dict[str
 
     Returns:
         A dict:
-          ensemble: its summary, as `jobs.evaluate` returns it.
+          ensemble: its summary, as `Predictor.measure` returns it.
           members: {model directory: summary}.
           gain_over: {model directory: gains}, from `comparison.paired_gain`.
           gain_over_mean: gains over the mean of the runs' figures.
     """
     store, predictor = scored.store, scored.first
     ours, *members = results_of(scored, [averaged, *scored.scores])
-    summary = predictor.summarise(ours)
-    task = summary['task']
+    task = predictor.collection.task
     described = predictor.describe(store)
     described.update(model='ensemble', name=f'ensemble by {by}', by=by)
     labels = jobs.labels_of(scored.predictors)
     return {
-        'ensemble': {**described, **summary},
+        'ensemble': {**described, **report.summarise(task, ours)},
         'members': {
             model_dir: {
                 **member.describe(store),
                 **labels[model_dir]._asdict(),
-                **predictor.summarise(theirs),
+                **report.summarise(task, theirs),
             }
             for (model_dir, member), theirs in zip(scored.predictors.items(), members)
         },

@@ -1,4 +1,4 @@
-"""Whole jobs, of whichever collection: train a model, load a run, rank, measure.
+"""Whole jobs, of whichever collection: train a model, load runs, rank a split.
 
 model_dir = train(config.TileConfig(data_root='~/data/tpugraphs/...'))
 write_predictions([model_dir], prediction.DataOptions(), 'test.csv')
@@ -8,7 +8,7 @@ import importlib
 import os
 import sys
 import types
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
+from typing import Callable, Dict, List, Mapping, Optional, Sequence, Union
 
 from baselines import config as config_lib
 from baselines import files
@@ -149,13 +149,3 @@ def write_predictions(
         predictor.write(path, store, predictor.score(store))
         written.append(path)
     return written
-
-
-def evaluate(
-    name: str,
-    data: prediction.DataOptions,
-    models_file: registry.Own = '',
-    split: str = 'valid',
-) -> Dict[str, Any]:
-    """Measures a run on a split whose runtimes are known; see `Predictor.measure`."""
-    return load_predictor(name, data, models_file).measure(split)[0]

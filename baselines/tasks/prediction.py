@@ -4,7 +4,7 @@ a run that is read back and ready to score."""
 import dataclasses
 import os
 import sys
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import numpy as np
 
@@ -218,11 +218,8 @@ class Predictor(task.Task):
         store = self.open_split(split)
         check_runtimes(store)
         results = self.results(store, self.score(store))
-        return {**self.describe(store), **self.summarise(results)}, results
-
-    def summarise(self, results: Sequence[report.GraphResult]) -> Dict[str, Any]:
-        """Measures scored graphs."""
-        return report.summarise(self.collection.task, results)
+        summary = report.summarise(self.collection.task, results)
+        return {**self.describe(store), **summary}, results
 
     def write(
         self, path: str, store: splits.PackedSplit, scored: Iterable[np.ndarray]

@@ -13,7 +13,6 @@ import tqdm
 
 from baselines import config
 from baselines import files
-from baselines import text
 from baselines.extraction import outcomes
 from baselines.finished import finding
 from baselines.hlo import candidates as candidates_lib
@@ -221,8 +220,7 @@ def rank_modules(args: argparse.Namespace) -> int:
                 # A progress bar may be there, on the same terminal.
                 tqdm.tqdm.write(choices_output.module_table(ranked, shown) + '\n')
         if not summary.modules:
-            nothing = f'nothing to rank: {text.reasons(outcome.skipped)}'
-            *others, last = outcome.failed or [nothing]
+            *others, last = outcome.failed or [outcome.nothing()]
             _print_errors(others)
             raise ValueError(last)
         for writer in writers:

@@ -83,7 +83,7 @@ def test_extract_train_evaluate_and_rank_real_kernels(tmp_path, capsys, weights_
     assert checked == 752 and not ranked
 
     summaries = [
-        jobs.evaluate(model_dir, data, split=split)
+        jobs.load_predictor(model_dir, data).measure(split)[0]
         for split in ('train', 'valid', 'test')
     ]
     found = json.loads(output.read_text())['summary']

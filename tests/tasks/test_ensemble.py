@@ -153,7 +153,7 @@ def test_a_run_file_says_its_fold(root, folded, plain):
 
 
 def test_evaluation_is_on_the_fold(folded, data, run_command, capsys):
-    found = jobs.evaluate(folded[0], data, _CODE)
+    found = jobs.load_predictor(folded[0], data, _CODE).measure('valid')[0]
     assert found['fold'] == '1/3' and set(found['groups']) == {'net_1'}
     assert found['overall']['top_5_error']['mean'] == pytest.approx(
         finished_runs.info_of(folded[0])['final_error']['val']['5'], rel=1e-6
@@ -216,7 +216,8 @@ def test_folds_of_layouts(root):
     )
     assert 'training on 9 programs' in printed and 'validating on 2' in printed
     data = prediction.DataOptions(cache_dir=str(root / 'cache'))
-    found = jobs.evaluate(str(model_dir), data, _LAYOUT['models_file'])
+    predictor = jobs.load_predictor(str(model_dir), data, _LAYOUT['models_file'])
+    found, _ = predictor.measure('valid')
     assert found['fold'] == '2/5' and found['overall']['graphs'] == 2
     assert found['overall']['kendall_tau']['mean'] == pytest.approx(
         finished_runs.info_of(model_dir)['final_error']['val']['kendall_tau'], abs=1e-6
@@ -389,7 +390,9 @@ def test_an_ensemble_is_measured_beside_its_members(
     for model_dir, summary in found['members'].items():
         assert summary.pop('group') == 'Tiny'
         assert summary.pop('name') == f'Tiny seed {plain.index(model_dir)}'
-        assert summary == jobs.evaluate(model_dir, data, _CODE)
+        assert (
+            summary == jobs.load_predictor(model_dir, data, _CODE).measure('valid')[0]
+        )
         difference = (
             summary['overall']['opa']['mean'],
             found['ensemble']['overall']['opa']['mean'],

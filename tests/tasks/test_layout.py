@@ -260,7 +260,7 @@ def test_toy_data_and_known_test_runtimes(tmp_path):
     ]
     data = _data(tmp_path, toy_data=True)
     code = layout_runs.TINY['models_file']
-    summary = jobs.evaluate(str(model_dir), data, code, 'test')
+    summary = jobs.load_predictor(str(model_dir), data, code).measure('test')[0]
     for key, value in info['final_error']['test'].items():
         name = key if key == 'kendall_tau' else f'slowdown_{key}'
         assert summary['overall'][name]['mean'] == pytest.approx(value)

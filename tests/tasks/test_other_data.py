@@ -43,7 +43,10 @@ def _refused(tmp_path, model_dir, tiny, data_root, *words):
     )
     assert not output.exists()
     finished_runs.assert_refused(
-        lambda: jobs.evaluate(str(model_dir), data, tiny['models_file'], 'test'), *words
+        lambda: jobs.load_predictor(str(model_dir), data, tiny['models_file']).measure(
+            'test'
+        ),
+        *words,
     )
 
 

@@ -399,7 +399,7 @@ def test_toy_data_and_known_test_runtimes(tmp_path):
     code = tile_runs.TINY['models_file']
     jobs.write_predictions([str(model_dir)], data, str(tmp_path / 'p.csv'), code)
     assert (tmp_path / 'p.csv').read_text() == finished_runs.csv_of(model_dir)
-    summary = jobs.evaluate(str(model_dir), data, code, 'test')
+    summary = jobs.load_predictor(str(model_dir), data, code).measure('test')[0]
     for k, error in info['final_error']['test'].items():
         assert summary['overall'][f'top_{k}_error']['mean'] == pytest.approx(error)
     # Without its code the run is not read as something else.
