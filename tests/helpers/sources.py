@@ -41,9 +41,9 @@ class Source:
         """The tree and all that is in it; most rules go through them."""
         return tuple(ast.walk(self.tree))
 
-    def imports(self, late: bool = True) -> Iterator[Tuple[int, str]]:
-        """(line, dotted name) of every import; `late` ones are in functions."""
-        for node in self.nodes if late else not_in_functions(self.tree):
+    def imports(self) -> Iterator[Tuple[int, str]]:
+        """(line, dotted name) of every import, also of those in functions."""
+        for node in self.nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     yield node.lineno, alias.name
