@@ -16,29 +16,25 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 from baselines.hlo import protos
 from baselines.hlo import schema
 
-# What can be measured: names and sizes of XLA's PrimitiveTypes, and NumPy's names.
-_MEASURABLE = {
-    kind.name: kind
-    for kind in schema.ELEMENT_TYPES
-    if kind.bytes and not kind.name.startswith('c')
-}
+# XLA's PrimitiveTypes.
+_NUMBERS = {kind.name: kind.number for kind in schema.ELEMENT_TYPES}
+_KINDS = {kind.number: kind for kind in schema.ELEMENT_TYPES}
+TUPLE = _NUMBERS['tuple']
 _LETTERS = {'s': 'int', 'u': 'uint', 'f': 'float', 'b': 'bfloat'}
+# NumPy's names of those that can be measured.
 NUMPY_TYPES = {
-    kind.number: 'bool'
+    number: 'bool'
     if kind.name == 'pred'
     else _LETTERS[kind.name[0]] + str(8 * kind.bytes)
-    for kind in _MEASURABLE.values()
+    for number, kind in _KINDS.items()
+    if kind.bytes and not kind.name.startswith('c')
 }
-FLOATS = frozenset(n for n, name in NUMPY_TYPES.items() if 'float' in name)
-_BYTES = {kind.number: kind.bytes for kind in _MEASURABLE.values()}
-_TUPLE = 13
 
 
 def shape_of(kind: Union[str, int], dims: Sequence[int]) -> Any:
     """Returns a row-major ShapeProto of a type, by name or PrimitiveType number."""
     shape = protos.protos().HloInstructionProto().shape
-    number = _MEASURABLE[kind].number if isinstance(kind, str) else kind
-    shape.element_type = number
+    shape.element_type = _NUMBERS[kind] if isinstance(kind, str) else kind
     shape.dimensions.extend(dims)
     shape.is_dynamic_dimension.extend([False] * len(dims))
     shape.layout.minor_to_major.extend(reversed(range(len(dims))))
@@ -57,14 +53,14 @@ def elements(shape: Any) -> int:
 
 def num_bytes(shape: Any) -> int:
     """Returns the size of an array in bytes."""
-    return elements(shape) * _BYTES[shape.element_type]
+    return elements(shape) * _KINDS[shape.element_type].bytes
 
 
 def words_of(shape: Any) -> str:
     """Returns a shape in XLA's words: `f32[8,16]`."""
-    names = {kind.number: kind.name for kind in schema.ELEMENT_TYPES}
-    kind = names.get(shape.element_type, f'type {shape.element_type}')
-    return f'{kind}[{",".join(map(str, shape.dimensions))}]'
+    kind = _KINDS.get(shape.element_type)
+    name = kind.name if kind else f'type {shape.element_type}'
+    return f'{name}[{",".join(map(str, shape.dimensions))}]'
 
 
 class Module:
@@ -232,7 +228,7 @@ class Computation:
             carried: what the second one, that the body changes, becomes.
         """
         shape = self._state.shape
-        shape.element_type = _TUPLE
+        shape.element_type = TUPLE
         shape.tuple_shapes.extend(element.shape for element in self._elements)
         following = self.add('add', counter.shape, [counter, self.constant('s32', 1)])
         self.add('tuple', shape, [following, carried, *self._elements[2:]])

@@ -292,7 +292,7 @@ def _measure(item, split, seconds, session, folder) -> None:
     digest = int(hashlib.sha256(item.name.encode()).hexdigest()[:8], 16)
     rng = np.random.default_rng([options.seed, digest])
     batch = item.batch(rng, options.configs)
-    protocol = timing.Protocol(*options.passes, *seconds, clock=options.limits.clock)
+    protocol = timing.Protocol(*options.passes, *seconds)
     modules = [batch.module(i) for i in range(len(batch.described))]
     skip = folder.crashed.get(item.name, ())
     try:

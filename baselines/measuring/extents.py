@@ -7,7 +7,7 @@ known.  Arithmetic on numbers costs nothing; on scalars it adds instructions.
 import dataclasses
 import math
 import operator
-from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
+from typing import Any, List, Optional, Sequence, Tuple, Union
 
 from baselines.measuring import building
 
@@ -170,25 +170,6 @@ def _scalar(scope: building.Computation, opcode: str, value: Any, number: int) -
         operands = [value, scope.constant('s32', number)]
         scope.cache[key] = scope.add(opcode, building.shape_of('s32', []), operands)
     return scope.cache[key]
-
-
-class Whole(Exception):
-    """The operation has to be computed whole; the text says why."""
-
-
-@dataclasses.dataclass
-class Step:
-    """An operation on parts of its operands."""
-
-    regions: List[Region]  # of each operand
-    made: Optional[Sequence[int]] = None  # its dimensions, if not the region's
-    # the part of the result that was asked for; None means all
-    rest: Optional[Region] = None
-    # changes a copy of the instruction, all but its shape
-    edit: Callable[[Any], None] = lambda copy: None
-    # (low, high, interior) per dimension of the first operand; it is padded whole
-    # before its region is taken
-    edges: Sequence[Tuple[int, int, int]] = ()
 
 
 def sizes_of(region: Sequence[Extent]) -> List[int]:

@@ -195,7 +195,7 @@ def _kernel(module: Any, computation: Any, pieces: List[Any]) -> Any:
 
 
 def _check(value: Any, inside: bool) -> None:
-    if value.shape.element_type == 13:
+    if value.shape.element_type == building.TUPLE:
         raise Unsupported('kernel of several arrays')
     if not building.is_array(value.shape):
         raise Unsupported(f'{value.opcode} of {building.words_of(value.shape)}')

@@ -59,7 +59,7 @@ class LayoutItem(kernels.Kernel):
         """
         ranks = [
             [len(shape.dimensions) for shape in shapes]
-            for number, shapes in enumerate(_shapes(self.module))
+            for number, (_, shapes) in enumerate(_arrays(self.module))
             if number in self.nodes
         ]
         most = count if score is None else max(2, count // _GENERATIONS)
@@ -111,12 +111,12 @@ def items_of(
     return [LayoutItem(program, module, module.name, nodes)]
 
 
-def _shapes(module: Any) -> Iterator[List[Any]]:
-    """Yields each instruction's shape and those of its operands."""
+def _arrays(module: Any) -> Iterator[Tuple[str, List[Any]]]:
+    """Yields each instruction's opcode, its shape and those of its operands."""
     for computation in module.computations:
         shapes = {i.id: i.shape for i in computation.instructions}
-        for instruction in computation.instructions:
-            yield [instruction.shape, *(shapes[o] for o in instruction.operand_ids)]
+        for i in computation.instructions:
+            yield i.opcode, [i.shape, *(shapes[o] for o in i.operand_ids)]
 
 
 def configurable(module: Any) -> List[int]:
@@ -124,14 +124,14 @@ def configurable(module: Any) -> List[int]:
 
     Small ones are not, nor reshapes that change nothing.
     """
-    opcodes = [i.opcode for c in module.computations for i in c.instructions]
     found = []
-    for number, (opcode, shapes) in enumerate(zip(opcodes, _shapes(module))):
+    for number, (opcode, shapes) in enumerate(_arrays(module)):
         if opcode in CONFIGURABLE:
             after, before = shapes[:2]
             idle = opcode == 'reshape' and after.dimensions == before.dimensions
-            if max(map(building.elements, (after, before))) >= _LEAST_ELEMENTS:
-                found += [] if idle else [number]
+            large = max(map(building.elements, (after, before))) >= _LEAST_ELEMENTS
+            if large and not idle:
+                found.append(number)
     return found
 
 

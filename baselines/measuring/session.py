@@ -56,7 +56,6 @@ class Limits:
     """What a worker may use."""
 
     core: int = -1  # the core it is pinned to; -1 for any
-    memory_gb: float = 12  # of memory
     seconds: float = 600  # that one compilation, or all passes, may take
     platform: str = 'cpu'  # 'cpu' or 'gpu'
 
@@ -125,8 +124,9 @@ class Session:
         skip: Sequence[int] = (),
         **options: Any,
     ) -> Measured:
-        """Times the configurations of a kernel; arguments as of `Worker.measure`.
+        """Times the configurations of a kernel by the clock of the platform.
 
+        Arguments are as of `Worker.measure`.
         A configuration on which the process ends is dropped, and the others
         are compiled again in a new one.
 
@@ -134,6 +134,7 @@ class Session:
             WorkerError: the default cannot be compiled, or the process ended
                 too often.
         """
+        protocol = dataclasses.replace(protocol, clock=self._limits.clock)
         dropped = dict.fromkeys(skip, _DIED)
         for _ in range(_MOST_CRASHES):
             self._compiling = None
@@ -196,7 +197,8 @@ class Session:
         )
         theirs.close()
         try:
-            self._exchange('start', dataclasses.asdict(self._limits))
+            core, platform = self._limits.core, self._limits.platform
+            self._exchange('start', {'core': core, 'platform': platform})
         except _Died as how:
             self._log.seek(0)
             said = self._log.read().decode(errors='replace').strip().splitlines()

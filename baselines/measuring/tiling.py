@@ -106,7 +106,7 @@ class Plan:
             [number] = self.reduction.called_computation_ids
             body = next(c for c in self.module.computations if c.id == number)
             opcode = kernels.root_of(body).opcode if len(body.instructions) == 3 else ''
-        whole = self.reduction.shape.element_type not in building.FLOATS
+        whole = 'float' not in building.NUMPY_TYPES[self.reduction.shape.element_type]
         neutral = _NEUTRAL.get(opcode, (None, None))[whole]
         return None if neutral is None else (opcode, neutral)
 
@@ -238,10 +238,10 @@ class _Tiler:
         shapes = plan.shapes(value)
         try:
             step = propagation.step_of(scope, value, shapes, region, reduced)
-        except extents.Whole:
+        except propagation.Whole:
             if scope.parent or not extents.is_whole(region, value.shape.dimensions):
                 return self._take_whole(scope, value, region)
-            step = extents.Step([extents.whole(s.dimensions) for s in shapes])
+            step = propagation.Step([extents.whole(s.dimensions) for s in shapes])
         operands = []
         for place, number in enumerate(value.operand_ids):
             operand, part = plan.values[number], step.regions[place]

@@ -70,7 +70,6 @@ def tune(
     measure: int,
     seed: int,
     rounds: int = 1,
-    clock: str = 'cpu',
     distinct: bool = True,
 ) -> Tuned:
     """Measures the most promising configurations of a kernel.
@@ -84,7 +83,6 @@ def tune(
         measure: how many distinct ones to measure.
         seed: of inputs and order.
         rounds: in how many rounds; before each, `propose` is asked.
-        clock: see `timing.Protocol`.
         distinct: whether to leave out what compiles to the same program.
 
     Raises:
@@ -97,7 +95,7 @@ def tune(
             [batch.module(i) for i in (0, *numbers)],
             item.inputs,
             seed,
-            timing.Protocol(passes, passes, clock=clock),
+            timing.Protocol(passes, passes),
             **options,
         )
 

@@ -97,7 +97,6 @@ def _tune(
         options.measure,
         options.seed,
         rounds=_ROUNDS if online else 1,
-        clock=options.limits.clock,
     )
     return tuning.write_modules(found, batch, options.output)
 

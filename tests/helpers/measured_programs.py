@@ -3,11 +3,11 @@
 from baselines.measuring import building
 
 
-def pointwise(rows, columns, opcode='negate'):
-    """One operation on float32 [rows, columns]: one kernel."""
+def pointwise(*dims, opcode='negate'):
+    """One operation on a float32 array: one kernel."""
     module = building.Module('program')
     entry = module.computation('entry')
-    x = entry.parameter(building.shape_of('f32', [rows, columns]))
+    x = entry.parameter(building.shape_of('f32', dims))
     entry.add(opcode, x.shape, [x])
     return module.finish(entry)
 

@@ -13,7 +13,7 @@ from tests.helpers import measured_programs
 @pytest.fixture
 def program(tmp_path):
     """A file with a module of one kernel."""
-    module = measured_programs.pointwise(96, 128, 'exponential')
+    module = measured_programs.pointwise(96, 128, opcode='exponential')
     return measured_programs.write(tmp_path / 'mine.pb', module)
 
 

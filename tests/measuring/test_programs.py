@@ -14,6 +14,7 @@ from baselines.measuring import kernels
 from baselines.measuring import programs
 from baselines.measuring import tiles
 from baselines.measuring import tiling
+from tests.helpers import measured_programs
 
 _FILE = """
 import tensorflow as tf
@@ -129,17 +130,9 @@ def fused():
     return module.finish(entry)
 
 
-def elementwise(*dims):
-    """The plan of tanh of an array."""
-    module = building.Module('program')
-    entry = module.computation('entry')
-    shape = building.shape_of('f32', list(dims))
-    entry.add('tanh', shape, [entry.parameter(shape)])
-    return tiling.Plan(module.finish(entry))
-
-
 def test_few_possible_configurations_are_all_taken():
-    drawn = tiles.draw(elementwise(4, 3), np.random.default_rng(0), 12)
+    plan = tiling.Plan(measured_programs.pointwise(4, 3))
+    drawn = tiles.draw(plan, np.random.default_rng(0), 12)
     # 1, 2, 4 by 1, 2, 3; the untiled one is first, and once.
     assert drawn[0] == tiling.Tiles((4, 3), ())
     assert sorted(each.output for each in drawn) == sorted(
@@ -151,7 +144,8 @@ def test_of_many_configurations_half_the_sizes_are_whole_and_a_fifth_is_one():
     # Sizes 1 to 64, 1 to 8 and 1 to 2. Whole ones have .5 and a share of .3:
     whole = [0.5 + 0.3 / 7, 0.5 + 0.3 / 4, 0.5 + 0.3 / 2]
     untiled = np.prod(whole)  # is not drawn again
-    plan, rng = elementwise(64, 8, 2), np.random.default_rng(0)
+    plan = tiling.Plan(measured_programs.pointwise(64, 8, 2))
+    rng = np.random.default_rng(0)
     first = [tiles.draw(plan, rng, 2)[1].output[0] for _ in range(300)]
     for size, share in ((64, whole[0] - untiled), (1, 0.2 + 0.3 / 7)):
         share /= 1 - untiled
