@@ -24,6 +24,7 @@ from baselines.features import kernel_facts
 from baselines.ranking import metrics
 
 _MEASURES = ('Spearman', 'OPA', 'top-1 error', 'top-5 error')
+_FEWEST = 10  # configurations of a kernel that is measured
 
 
 def main() -> None:
@@ -32,13 +33,6 @@ def main() -> None:
     parser.add_argument('--data_root', default=config.TileConfig.data_root)
     parser.add_argument('--cache_dir', default=config.TileConfig.cache_dir)
     parser.add_argument('--sample_data', action='store_true')
-    parser.add_argument('--splits', nargs='+', default=('train', 'valid'))
-    parser.add_argument(
-        '--configs',
-        type=int,
-        default=10,
-        help='kernels with fewer configurations are left out',
-    )
     parser.add_argument('--kernels', action='store_true', help='a row for each')
     args = parser.parse_args()
     root = args.data_root
@@ -49,9 +43,9 @@ def main() -> None:
     counts = ('', 'kernels', 'configurations')
     results.head(*counts, *_MEASURES, 'configurations / s')
     rows = []
-    for split in args.splits:
+    for split in ('train', 'valid'):
         store = store_lib.TileStore.open(os.path.join(root, split), args.cache_dir)
-        names, found, speed = measured(store, args.configs)
+        names, found, speed = measured(store)
         if args.kernels:
             for name, values in zip(names, found):
                 print_row(name, 1, values)
@@ -66,7 +60,7 @@ def main() -> None:
     results.record(rows, args.record)
 
 
-def measured(store: store_lib.TileStore, configs: int):
+def measured(store: store_lib.TileStore):
     """Returns kernel names, a row of figures of each, and configurations / s."""
     kernels = np.repeat(np.arange(store.num_graphs), store.config_counts)
     start = time.perf_counter()
@@ -74,7 +68,7 @@ def measured(store: store_lib.TileStore, configs: int):
     columns = estimate.estimate(facts, kernels, store.config_feat)
     speed = len(kernels) / (time.perf_counter() - start)
     names, found = [], []
-    for kernel in store.with_at_least(configs):
+    for kernel in store.with_at_least(_FEWEST):
         rows = slice(*store.config_offsets[kernel : kernel + 2])
         scores = columns[rows, -1]
         labels = store.config_runtime[rows] / store.config_runtime_normalizers[rows]

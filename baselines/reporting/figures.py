@@ -201,11 +201,11 @@ def programs(runs: Sequence[Run], key: str, title: str) -> svg.Picture:
 
     words = []
     for run in runs:
-        parts = [f'{run.name}: all {_with_interval(run.summary["overall"][key])}']
+        parts = [f'{run.name}: all {_beside_random(run.summary["overall"][key])}']
         for name in names[1:4]:
             found = _group_of(run, name).get(key)
             if found and found['mean'] is not None:
-                parts.append(f'{text.printable(name)} {_with_interval(found)}')
+                parts.append(f'{text.printable(name)} {_beside_random(found)}')
         words.append(', '.join(parts))
     noisy = runs[0].summary['overall'].get('noise') if tau else None
     limit = ''
@@ -370,11 +370,14 @@ def _ends(values: np.ndarray) -> str:
     return f'{known[0]:.3f} to {known[-1]:.3f}' if len(known) else 'not known'
 
 
-def _with_interval(found: Dict[str, Any]) -> str:
-    words = text.cell(found['mean'], '.3f')
-    if found['low'] is not None:
-        words += f' ({found["low"]:.3f} to {found["high"]:.3f})'
-    return f'{words}, random {text.cell(found["random"], ".3f")}'
+def with_interval(found: Dict[str, Any], show: str) -> str:
+    """A measure of a summary in a format, and its interval, where that is known."""
+    mean, low, high = (text.cell(found[name], show) for name in ('mean', 'low', 'high'))
+    return mean if found['low'] is None else f'{mean} ({low} to {high})'
+
+
+def _beside_random(found: Dict[str, Any]) -> str:
+    return f'{with_interval(found, ".3f")}, random {text.cell(found["random"], ".3f")}'
 
 
 def legend(axes) -> None:

@@ -144,11 +144,7 @@ def _results(runs: Sequence[figures.Run]) -> List[List[str]]:
         row = [measure.title]
         for run in runs:
             one = run.summary['overall'][measure.key]
-            words = text.cell(one['mean'], measure.show)
-            if one['low'] is not None:
-                low, high = (format(one[end], measure.show) for end in ('low', 'high'))
-                words += f' ({low} to {high})'
-            row.append(words)
+            row.append(figures.with_interval(one, measure.show))
         random = first['overall'][measure.key]['random']
         rows.append([*row, text.cell(random, measure.show)])
     return rows
