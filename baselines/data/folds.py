@@ -49,10 +49,9 @@ def parse(text: str) -> Optional[Fold]:
 
 
 def assign(groups: Sequence[str], configs: Sequence[int], count: int) -> np.ndarray:
-    """Puts graphs into folds, a group of them into one.
+    """Puts graphs into folds, a group of them into one: see `families.share_out`.
 
-    The largest group goes first, each to the fold that has least so far: least
-    of the sum of its share of the graphs and its share of the configurations.
+    A group's size is its share of the graphs plus its share of the configurations.
 
     Args:
         groups: of each graph, n of them.
@@ -73,17 +72,13 @@ def assign(groups: Sequence[str], configs: Sequence[int], count: int) -> np.ndar
         )
     configs = np.asarray(configs, np.int64)
     # In whole numbers, so that equal is equal on every machine.
-    sizes = [
-        int((members == i).sum()) * int(configs.sum())
+    sizes = {
+        i: int((members == i).sum()) * int(configs.sum())
         + int(configs[members == i].sum()) * len(members)
         for i in range(len(names))
-    ]
-    totals = [0] * count
-    fold_of = np.empty(len(names), np.int64)
-    for group in sorted(range(len(names)), key=lambda i: (-sizes[i], i)):
-        fold_of[group] = totals.index(min(totals))
-        totals[fold_of[group]] += sizes[group]
-    return fold_of[members]
+    }
+    fold_of = families.share_out(sizes, [1] * count)
+    return np.array([fold_of[i] for i in members.tolist()], np.int64)
 
 
 def with_fold(

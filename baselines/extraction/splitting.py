@@ -69,7 +69,14 @@ def split(
     groups: Dict[str, List[str]] = {}
     for name in ids:
         groups.setdefault(group_of(name), []).append(name)
-    chosen = assign({group: len(names) for group, names in groups.items()}, shares, by)
+    if len(groups) < len(shares):
+        finer = BY[BY.index(by) + 1 :]
+        advice = f': use --by {finer[0]}' if finer else ''
+        raise ValueError(
+            f'--split: there are {len(groups)} {by}s for {len(shares)} splits{advice}'
+        )
+    sizes = {group: len(names) for group, names in groups.items()}
+    chosen = families.share_out(sizes, shares)
     words = []
     for number, name in enumerate(collections.SPLITS):
         os.makedirs(os.path.join(folder, name), exist_ok=True)
@@ -80,36 +87,3 @@ def split(
             os.replace(os.path.join(folder, path), os.path.join(folder, name, path))
         words.append(f'{name} {len(members)} of {len(mine)} {by}s')
     return 'split    ' + ', '.join(words)
-
-
-def assign(
-    sizes: Mapping[str, int], shares: Sequence[float], by: str
-) -> Dict[str, int]:
-    """Chooses a split for each group: the largest first, to where most is missing.
-
-    Every split gets a group at least: the smallest ones, if need be.
-
-    Args:
-        sizes: of the groups.
-        shares: of the splits, 1 together.
-        by: what a group is, for the message.
-
-    Raises:
-        ValueError: there are fewer groups than splits.
-    """
-    if len(sizes) < len(shares):
-        finer = BY[BY.index(by) + 1 :]
-        advice = f': use --by {finer[0]}' if finer else ''
-        raise ValueError(
-            f'--split: there are {len(sizes)} {by}s for {len(shares)} splits{advice}'
-        )
-    missing = [share * sum(sizes.values()) for share in shares]
-    chosen: Dict[str, int] = {}
-    order = sorted(sizes, key=lambda group: (-sizes[group], group))
-    for left, group in zip(range(len(order), 0, -1), order):
-        empty = [n for n in range(len(shares)) if n not in chosen.values()]
-        among = empty if left <= len(empty) else range(len(shares))
-        number = max(among, key=lambda n: missing[n])
-        chosen[group] = number
-        missing[number] -= sizes[group]
-    return chosen

@@ -21,25 +21,12 @@ def test_what_are_no_shares(shares):
     )
 
 
-def test_the_largest_go_first_to_where_most_is_missing():
-    # 10 graphs: 6, 2 and 2 are missing.  a takes 5 of 6, then b 2 of 2 and c 2 of 2
-    # (the first split has 1 left to miss), and d goes to the first.
-    sizes = {'a': 5, 'b': 2, 'c': 2, 'd': 1}
-    found = splitting.assign(sizes, (0.6, 0.2, 0.2), 'program')
-    assert found == {'a': 0, 'b': 1, 'c': 2, 'd': 0}
-
-
-def test_every_split_gets_a_group():
-    found = splitting.assign({'a': 9, 'b': 1, 'c': 1}, (0.8, 0.1, 0.1), 'program')
-    assert found == {'a': 0, 'b': 1, 'c': 2}
-    found = splitting.assign(dict.fromkeys('abcde', 1), (0.98, 0.01, 0.01), 'program')
-    assert sorted(found.values()) == [0, 0, 0, 1, 2]
-
-
 @pytest.mark.parametrize('by, advice', [('program', ': use --by file'), ('module', '')])
-def test_too_few_groups(by, advice):
+def test_too_few_groups(tmp_path, by, advice):
+    for name in ('a_0', 'b_0'):
+        (tmp_path / f'{name}.npz').touch()
     finished_runs.assert_refused(
-        lambda: splitting.assign({'a': 1, 'b': 9}, (0.8, 0.1, 0.1), by),
+        lambda: splitting.split(str(tmp_path), (0.8, 0.1, 0.1), by, {}),
         f'--split: there are 2 {by}s for 3 splits{advice}',
     )
 

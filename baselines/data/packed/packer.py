@@ -48,7 +48,6 @@ class SplitPacker:
         split_dir: str = '',
         listing: cache.Listing = (),
         skip_bad_files: bool = False,
-        progress: bool = False,
     ):
         """Packs graphs of a `splits.PackedSplit`, `kind`; see its `open`."""
         self.has_run = False
@@ -61,7 +60,6 @@ class SplitPacker:
         self._split_dir = split_dir
         self._listing = listing
         self._skip_bad_files = skip_bad_files
-        self._progress = progress
         self._first: Any = None
         self._graph_ids: List[str] = []
         self._skipped: List[Tuple[str, str]] = []
@@ -84,7 +82,7 @@ class SplitPacker:
             desc=f'packing {os.path.basename(self._split_dir)}',
             unit='B',
             unit_scale=True,
-            disable=None if self._progress else True,
+            disable=None,
         )
         with bar:
             for name, size, _ in self._listing:

@@ -106,7 +106,6 @@ class PackedSplit:
         *,
         skip_bad_files: bool = False,
         limit: Optional[int] = None,
-        progress: bool = True,
     ) -> SplitType:
         """Opens a split, packing it into the cache on first use.
 
@@ -116,7 +115,6 @@ class PackedSplit:
             skip_bad_files: leave damaged files out, with a warning for each,
                 instead of stopping at the first.
             limit: only the first so many files by name, at least 1; None means all.
-            progress: show a bar while packing, if stderr is a terminal.
 
         Raises:
             ValueError: the split is missing or empty, a file is damaged, or the
@@ -125,9 +123,7 @@ class PackedSplit:
         """
         split_dir = files.expand(split_dir)
         listing = _list_split(split_dir, cls, limit)
-        packer = split_packing.SplitPacker(
-            cls, split_dir, listing, skip_bad_files, progress
-        )
+        packer = split_packing.SplitPacker(cls, split_dir, listing, skip_bad_files)
         manifest, arrays = cache.open_or_build(
             files.expand(cache_dir),
             label=f'{cls.collection}-{os.path.basename(split_dir)[:40]}',
