@@ -253,10 +253,8 @@ def _draw(path: str, root: str, count: int, seed: int) -> int:
             for name in ('node_config_feat', 'config_runtime')
         }
         os.makedirs(os.path.join(root, split), exist_ok=True)
-        records.write_layout(
-            os.path.join(root, split, os.path.basename(path)),
-            records.LayoutRecord(**{**vars(record), **kept}),
-        )
+        shown = records.LayoutRecord(**{**vars(record), **kept})
+        shown.write(os.path.join(root, split, os.path.basename(path)))
     return different
 
 

@@ -50,18 +50,15 @@ def make_kernels(folder: str) -> None:
         config_feat = np.zeros((c, 24), np.float32)
         config_feat[:, :11] = rng.random((c, 11))
         name = f'simulated_{i:016x}'
-        records.write_tile(
-            os.path.join(folder, f'{name}.npz'),
-            records.TileRecord(
-                graph_id=name,
-                node_feat=feats,
-                node_opcode=rng.integers(1, 120, n).astype(np.int32),
-                edge_index=edges.astype(np.int32),
-                config_runtime=rng.integers(10_000, 90_000, c),
-                config_feat=config_feat,
-                config_runtime_normalizers=np.full(c, 30_000),
-            ),
-        )
+        records.TileRecord(
+            graph_id=name,
+            node_feat=feats,
+            node_opcode=rng.integers(1, 120, n).astype(np.int32),
+            edge_index=edges.astype(np.int32),
+            config_runtime=rng.integers(10_000, 90_000, c),
+            config_feat=config_feat,
+            config_runtime_normalizers=np.full(c, 30_000),
+        ).write(os.path.join(folder, f'{name}.npz'))
 
 
 def best_and_median(work, repeats: int):

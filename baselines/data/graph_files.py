@@ -7,7 +7,7 @@ again.
 
 import dataclasses
 import os
-from typing import Any, Callable, Dict, Mapping
+from typing import Any, ClassVar, Dict, Mapping
 
 import numpy as np
 
@@ -40,7 +40,10 @@ class GraphRecord:
         node_opcode: int32 [n].
         edge_index: int32 [m, 2], rows (consumer, producer) of node numbers.
         config_runtime: int64 [c], nanoseconds; all 0 where not published.
+        schema: what a file holds.
     """
+
+    schema: ClassVar[Mapping[str, npz.Field]]
 
     graph_id: str
     node_feat: np.ndarray
@@ -58,6 +61,37 @@ class GraphRecord:
         """Number of configurations, c."""
         return len(self.config_runtime)
 
+    @staticmethod
+    def check(path: str, arrays: Dict[str, np.ndarray]) -> None:
+        """Checks what the schema cannot say; raises ValueError."""
+        raise NotImplementedError
+
+    def arrays(self, path: str) -> Dict[str, np.ndarray]:
+        """Returns what the file `path` of this record is read as; raises as `write`."""
+        values = {key: getattr(self, key) for key in self.schema}
+        arrays = {k: np.asarray(v) for k, v in values.items() if v is not None}
+        arrays = npz.check_arrays(path, arrays, self.schema)
+        self.check(path, arrays)
+        return arrays
+
+    def write(self, path: str) -> None:
+        """Writes `<graph id>.npz` in the published dtypes, whole or not at all.
+
+        `pad` and the names are written only where they differ from the default, so
+        that an ordinary graph has exactly the published keys.
+
+        Raises:
+            ValueError: the record is not valid.
+            OSError: the file cannot be written.
+        """
+        arrays = self.arrays(path)
+        if not arrays['pad']:
+            del arrays['pad']
+        arrays['edge_index'] = arrays['edge_index'].astype(np.int64)
+        if arrays['node_opcode'].max() < 256:
+            arrays['node_opcode'] = arrays['node_opcode'].astype(np.uint8)
+        npz.write_arrays(path, arrays)
+
 
 def record_fields(path: str, arrays: Mapping[str, np.ndarray]) -> Dict[str, Any]:
     """Returns the checked arrays of `<graph id>.npz` as a record has them."""
@@ -67,50 +101,6 @@ def record_fields(path: str, arrays: Mapping[str, np.ndarray]) -> Dict[str, Any]
     }
     graph_id = os.path.splitext(os.path.basename(path))[0]
     return {**fields, 'graph_id': graph_id, 'pad': int(arrays.get('pad', 0))}
-
-
-def checked(
-    path: str,
-    record: Any,
-    schema: Mapping[str, npz.Field],
-    check: Callable[[str, Dict[str, np.ndarray]], None],
-) -> Dict[str, np.ndarray]:
-    """Returns a record's arrays as a reader of its file has them; see `write`."""
-    values = {key: getattr(record, key) for key in schema}
-    arrays = {k: np.asarray(v) for k, v in values.items() if v is not None}
-    arrays = npz.check_arrays(path, arrays, schema)
-    check(path, arrays)
-    return arrays
-
-
-def write(
-    path: str,
-    record: Any,
-    schema: Mapping[str, npz.Field],
-    check: Callable[[str, Dict[str, np.ndarray]], None],
-) -> None:
-    """Writes a record in the published dtypes, whole or not at all.
-
-    `pad` and the names are written only where they differ from the default, so
-    that an ordinary graph has exactly the published keys.
-
-    Args:
-        path: the file, `<graph id>.npz`; missing folders are made.
-        record: what goes into it.
-        schema: its keys.
-        check: checks what the schema cannot say.
-
-    Raises:
-        ValueError: the record is not valid.
-        OSError: the file cannot be written.
-    """
-    arrays = checked(path, record, schema, check)
-    if not arrays['pad']:
-        del arrays['pad']
-    arrays['edge_index'] = arrays['edge_index'].astype(np.int64)
-    if arrays['node_opcode'].max() < 256:
-        arrays['node_opcode'] = arrays['node_opcode'].astype(np.uint8)
-    npz.write_arrays(path, arrays)
 
 
 def check_graph(path: str, arrays: Mapping[str, np.ndarray]) -> None:

@@ -9,6 +9,8 @@ import numpy as np
 from baselines.data.layout import records as layout_records
 from baselines.data.tile import records
 from baselines.hlo import graph
+from baselines.hlo import layout
+from baselines.hlo import reading
 from baselines.hlo import runs
 from baselines.hlo import tile
 
@@ -36,6 +38,15 @@ def graph_id(tuning: Any) -> str:
 def safe_name(name: str) -> str:
     """Returns a name in which all but letters, digits, `_` and `-` has become `_`."""
     return re.sub(r'[^A-Za-z0-9_-]', '_', name)
+
+
+def configs_of(
+    kind: str, tuning: Any, nodes: graph.Graph, measured: bool = True
+) -> runs.Configs:
+    """Returns the configurations of a module of either kind, see `extract_configs`."""
+    if kind == reading.TILE:
+        return tile.extract_configs(tuning, nodes.pad, measured)
+    return layout.extract_configs(tuning, len(nodes.node_opcode), measured)
 
 
 def record_of(

@@ -7,11 +7,8 @@ from typing import Any, Optional
 from baselines import text
 from baselines.data import npz
 from baselines.data import raw as raw_lib
-from baselines.data.layout import records as layout_records
-from baselines.data.tile import records
 from baselines.extraction import outcomes
 from baselines.hlo import graph
-from baselines.hlo import layout
 from baselines.hlo import reading
 from baselines.hlo import tile
 
@@ -88,21 +85,16 @@ def _extract_module(
     if not len(nodes.node_opcode):
         raise outcomes.Skip('no instructions')
     notes = [f'module {tuning.module.name!r}: {w}' for w in nodes.warnings]
-    if raw.kind == reading.TILE:
-        configs: Any = tile.extract_configs(tuning, options.pad)
-        write: Any = records.write_tile
-    else:
-        configs = layout.extract_configs(tuning, len(nodes.node_opcode))
-        if configs.normalizer is None:
-            notes.append(
-                f'module {tuning.module.name!r}: no usable default run; its '
-                'runs are kept, since layouts need no normaliser'
-            )
-        write = layout_records.write_layout
+    configs = raw_lib.configs_of(raw.kind, tuning, nodes)
+    if configs.normalizer is None:
+        notes.append(
+            f'module {tuning.module.name!r}: no usable default run; its '
+            'runs are kept, since layouts need no normaliser'
+        )
     if len(configs.config_runtime) < 2:
         raise outcomes.Skip('only 1 usable run, so nothing to rank')
     try:
-        write(target, raw_lib.record_of(stem, nodes, configs, options.extra))
+        raw_lib.record_of(stem, nodes, configs, options.extra).write(target)
     except OSError as error:
         raise _OutputError(str(error)) from error
     outcome.add(

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from typing import Any, Sequence, Tuple
+from typing import Any, Tuple
 
 import numpy as np
 
@@ -26,31 +26,32 @@ class Edges:
     warnings: Tuple[str, ...]
 
 
-def find_edges(module: Any, instructions: Sequence[Any], ids: np.ndarray) -> Edges:
-    """Finds the edges of an HloModuleProto's instructions, with their ids int64 [n].
+def find_edges(module: Any, instructions: gather.Fields) -> Edges:
+    """Finds the edges of an HloModuleProto's instructions.
 
     Raises:
         ValueError: an instruction uses itself or something that is not there;
             names computation and instruction.
     """
-    operand_ids = gather.lists(instructions, 'operand_ids')
-    called_ids = gather.lists(instructions, 'called_computation_ids')
+    ids = instructions.scalars('id')
+    operand_ids = instructions.lists('operand_ids')
+    called_ids = instructions.lists('called_computation_ids')
     operands = _positions(ids, operand_ids.flat)
     consumers = operand_ids.row_numbers()
     callers = called_ids.row_numbers()
     check = functools.partial(_check, module)
     missing = ' is not in the module'
     check(consumers, operands < 0, operand_ids.flat, 'operand id {}' + missing)
-    computations = gather.scalars(module.computations, 'id')
-    called = _positions(computations, called_ids.flat)
+    computations = gather.Fields(module.computations)
+    called = _positions(computations.scalars('id'), called_ids.flat)
     check(callers, called < 0, called_ids.flat, 'called computation id {}' + missing)
-    root_ids = gather.scalars(module.computations, 'root_id')[called]
+    root_ids = computations.scalars('root_id')[called]
     roots = _positions(ids, root_ids)
     message = 'the called computation has root id {}, which' + missing
     check(callers, roots < 0, root_ids, message)
 
     # A row as one number.  An operand that is there twice is one edge.
-    size = max(len(instructions), 1)
+    size = max(len(ids), 1)
     found = [np.unique(consumers * size + operands), callers * size + roots]
     distinct, counts = np.unique(np.concatenate(found), return_counts=True)
     canonical = np.stack(np.divmod(distinct, size), axis=1)

@@ -11,39 +11,30 @@ import numpy as np
 from baselines.hlo import ragged
 
 
-def scalars(messages: Sequence[Any], field: str) -> np.ndarray:
-    """Returns an integer field of every message, int64 [n]."""
-    return np.fromiter((getattr(m, field) for m in messages), np.int64, len(messages))
-
-
-def lists(messages: Sequence[Any], field: str) -> ragged.Ragged:
-    """Returns a repeated integer field of every message."""
-    return ragged.Ragged.of([getattr(m, field)[:] for m in messages])
-
-
 class Fields:
-    """Integer fields of n instructions and of their sub-messages, by path.
+    """Integer fields of n messages and of their sub-messages, by path.
 
         fields.scalars('convolution_dimension_numbers.input_batch_dimension')
         fields.lists('shape.dimensions')            # a repeated field
         fields.lists('window.dimensions[].size')    # of each of repeated messages
 
-    Asking each instruction once whether it has a sub-message is much cheaper
-    than reading all the fields of an absent one.
+    Asking each message once whether it has a sub-message is much cheaper than
+    reading all the fields of an absent one.
     """
 
-    def __init__(self, instructions: Sequence[Any]):
-        self.instructions = instructions
+    def __init__(self, messages: Sequence[Any]):
+        self.messages = messages
         self._known: Dict[str, Tuple[np.ndarray, Sequence[Any]]] = {
-            '': (np.arange(len(instructions)), instructions)
+            '': (np.arange(len(messages)), messages)
         }
 
     def scalars(self, path: str) -> np.ndarray:
         """Returns an integer field, int64 [n]; 0 where its sub-message is absent."""
         way, _, field = path.rpartition('.')
         rows, messages = self.present(way)
-        out = np.zeros(len(self.instructions), np.int64)
-        out[rows] = scalars(messages, field)
+        out = np.zeros(len(self.messages), np.int64)
+        values = (getattr(m, field) for m in messages)
+        out[rows] = np.fromiter(values, np.int64, len(messages))
         return out
 
     def lists(self, path: str) -> ragged.Ragged:
@@ -53,8 +44,8 @@ class Fields:
         if way.endswith('[]'):
             found = ragged.Ragged.of([getattr(m, field) for m in ms] for ms in messages)
         else:
-            found = lists(messages, field)
-        return found.spread(len(self.instructions), rows)
+            found = ragged.Ragged.of(getattr(m, field)[:] for m in messages)
+        return found.spread(len(self.messages), rows)
 
     def present(self, way: str) -> Tuple[np.ndarray, Sequence[Any]]:
         """Returns the rows that have a sub-message (behind '[]': some), and these."""

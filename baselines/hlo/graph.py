@@ -63,12 +63,13 @@ def extract_graph(module: Any, pad: int = 0, extra: bool = False) -> Graph:
     if pad not in (0, -1):
         raise ValueError(f'pad is {pad}; absent entries can be 0 or -1')
     instructions = list_instructions(module)
-    ids = gather.scalars(instructions, 'id')
+    fields = gather.Fields(instructions)
     sizes = [len(c.instructions) for c in module.computations]
-    roots = gather.scalars(module.computations, 'root_id')
-    found = edges.find_edges(module, instructions, ids)
+    roots = gather.Fields(module.computations).scalars('root_id')
+    is_root = fields.scalars('id') == np.repeat(roots, sizes)
+    found = edges.find_edges(module, fields)
     names, node_feat = node_features.node_features(
-        instructions, ids == np.repeat(roots, sizes), found.operands, pad, extra
+        fields, is_root, found.operands, pad, extra
     )
     names_of_opcodes = [i.opcode for i in instructions]
     node_opcode = schema.opcode_numbers(names_of_opcodes)

@@ -1,6 +1,6 @@
 """The 140 published columns of a node, and the further ones of `--extra`."""
 
-from typing import Any, Sequence, Tuple
+from typing import Tuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ _DIMENSION_NUMBERS = {
 
 
 def node_features(
-    instructions: Sequence[Any],
+    fields: gather.Fields,
     is_root: np.ndarray,
     operands: ragged.Ragged,
     pad: int = 0,
@@ -33,7 +33,7 @@ def node_features(
     """Returns what the instructions themselves say, a row for each.
 
     Args:
-        instructions: n HloInstructionProtos.
+        fields: of n HloInstructionProtos.
         is_root: bool [n], whether an instruction is its computation's root.
         operands: each instruction's operands as row numbers, in stored order.
             Only the extra columns look at them.
@@ -43,9 +43,9 @@ def node_features(
     Returns:
         The column names, and float32 [n, number of names].
     """
-    out, fields = columns.Columns(pad), gather.Fields(instructions)
+    out = columns.Columns(pad)
     out.add('is_root', is_root)
-    out.add('element_size_in_bits', np.zeros(len(instructions), np.int64))
+    out.add('element_size_in_bits', np.zeros_like(is_root))
     out.add_fields(schema.NODE_FIELDS, fields)
     if extra:
         _add_extra(out, fields, operands)
@@ -63,7 +63,7 @@ def _add_extra(
             out.add_fields(schema.parts(prefix, path, name, entries), fields)
     out.add_fields([schema.Field('gather_slice_sizes', entries=schema.WHOLE)], fields)
     _add_operands(out, fields, operands)
-    opcodes = np.array([i.opcode for i in fields.instructions], object)
+    opcodes = np.array([i.opcode for i in fields.messages], object)
     out.add('is_constant', opcodes == 'constant')
     # A large constant may have come without its values.
     rows, literals = fields.present('literal')
@@ -78,7 +78,7 @@ def _add_extra(
         out.add(f'fft_type_is_{name}', types == number)
     lengths = schema.Field('fft_length', entries=(0, 1, 2, 'sum', 'product'))
     out.add_fields([lengths], fields)
-    directions = np.array([i.comparison_direction for i in fields.instructions], object)
+    directions = np.array([i.comparison_direction for i in fields.messages], object)
     for direction in _DIRECTIONS:
         name = f'comparison_direction_is_{direction.lower()}'
         out.add(name, directions == direction)

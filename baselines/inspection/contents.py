@@ -11,10 +11,8 @@ from baselines.data import raw
 from baselines.data.layout import records as layout_records
 from baselines.data.tile import records
 from baselines.hlo import graph
-from baselines.hlo import layout
 from baselines.hlo import reading
 from baselines.hlo import schema
-from baselines.hlo import tile
 from baselines.inspection import structural_hash
 
 # Hops to which neighbourhoods are compared; published models go two or three.
@@ -86,25 +84,23 @@ def _npz_content(path: str) -> Content:
     with npz.explain_damage(path):
         with npz.open_archive(path, layout_records.MAX_FILE_BYTES) as archive:
             is_layout = 'node_config_feat.npy' in archive.namelist()
+    kind, default = reading.LAYOUT if is_layout else reading.TILE, None
     if is_layout:
         record: Any = layout_records.read_layout(path)
-        default, options = None, _layout_options(record)
     else:
         record = records.read_tile(path)
-        published = record.config_runtime.any()
-        normalizers = record.config_runtime_normalizers
-        default = int(np.median(normalizers)) if published else None
-        options = {'config_rows': record.config_feat}
+        if record.config_runtime.any():
+            default = int(np.median(record.config_runtime_normalizers))
     known = {number: name for name, number in schema.OPCODE_NUMBERS.items()}
     opcodes = record.node_opcode.tolist()
     return Content(
         name=record.graph_id,
-        kind=reading.LAYOUT if is_layout else reading.TILE,
+        kind=kind,
         opcodes=tuple(known.get(n, f'opcode {n}') for n in opcodes),
         runtimes=record.config_runtime,
         default=default,
         variant=_variant(record),
-        **options,
+        **_options(kind, record),
         **_graph(record),
     )
 
@@ -119,12 +115,7 @@ def _module_content(kind: str, tuning: Any) -> Content:
     opcodes = tuple(i.opcode for i in graph.list_instructions(tuning.module))
     found = Content(name=name, kind=kind, opcodes=opcodes, **_graph(nodes))
     try:
-        if kind == reading.TILE:
-            configs: Any = tile.extract_configs(tuning)
-            options = {'config_rows': configs.config_feat}
-        else:
-            configs = layout.extract_configs(tuning, len(opcodes))
-            options = _layout_options(configs)
+        configs = raw.configs_of(kind, tuning, nodes)
     except ValueError as error:
         return dataclasses.replace(found, problem=str(error))
     return dataclasses.replace(
@@ -132,7 +123,7 @@ def _module_content(kind: str, tuning: Any) -> Content:
         runtimes=configs.config_runtime,
         default=configs.normalizer,
         dropped=sum(configs.dropped.values()),
-        **options,
+        **_options(kind, configs),
     )
 
 
@@ -148,10 +139,13 @@ def _graph(nodes: Any) -> Dict[str, Any]:
     }
 
 
-def _layout_options(layouts: Any) -> Dict[str, Any]:
-    features = layouts.node_config_feat
+def _options(kind: str, configs: Any) -> Dict[str, Any]:
+    """The same of configurations."""
+    if kind == reading.TILE:
+        return {'config_rows': configs.config_feat}
+    features = configs.node_config_feat
     rows = features.reshape(len(features), -1)
-    return {'config_rows': rows, 'configurable': len(layouts.node_config_ids)}
+    return {'config_rows': rows, 'configurable': len(configs.node_config_ids)}
 
 
 def shape_texts(node_feat: np.ndarray, pad: int) -> Tuple[str, ...]:

@@ -12,10 +12,9 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 import numpy as np
 
 from baselines.data import raw as raw_lib
-from baselines.data.layout import records
 from baselines.hlo import graph
-from baselines.hlo import layout as hlo_layout
 from baselines.hlo import protos
+from baselines.hlo import reading
 from baselines.measuring import building
 from baselines.measuring import kernels
 from baselines.measuring import tiles
@@ -95,9 +94,8 @@ class LayoutItem(kernels.Kernel):
         """Writes the npz file by the extractor's path."""
         tuning = self.tuning(described, times)
         nodes = graph.extract_graph(tuning.module)
-        configs = hlo_layout.extract_configs(tuning, len(nodes.node_opcode))
-        record = raw_lib.record_of(self.name, nodes, configs, False)
-        records.write_layout(path, record)
+        configs = raw_lib.configs_of(reading.LAYOUT, tuning, nodes)
+        raw_lib.record_of(self.name, nodes, configs, False).write(path)
 
 
 def items_of(

@@ -10,10 +10,9 @@ import numpy as np
 
 from baselines.data import families
 from baselines.data import raw as raw_lib
-from baselines.data.tile import records
 from baselines.hlo import graph
 from baselines.hlo import protos
-from baselines.hlo import tile as hlo_tile
+from baselines.hlo import reading
 from baselines.measuring import building
 from baselines.measuring import extents
 from baselines.measuring import kernels
@@ -80,8 +79,8 @@ class TileItem(kernels.Kernel):
         """Writes the npz file by the extractor's path."""
         tuning = self.tuning(described, times)
         nodes = graph.extract_graph(tuning.module)
-        configs = hlo_tile.extract_configs(tuning)
-        records.write_tile(path, raw_lib.record_of(self.name, nodes, configs, False))
+        configs = raw_lib.configs_of(reading.TILE, tuning, nodes)
+        raw_lib.record_of(self.name, nodes, configs, False).write(path)
 
 
 def timed(tuning: Any, times: Any) -> Any:

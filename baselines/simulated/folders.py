@@ -8,7 +8,7 @@ import itertools
 import json
 import os
 import re
-from typing import Any, Callable, ClassVar, Dict, Iterator, List, Optional, Tuple
+from typing import Any, ClassVar, Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 import tqdm
@@ -63,7 +63,6 @@ class Dataset(abc.ABC):
     document: ClassVar[str]  # where they are described
     noun: ClassVar[str]  # what a graph is called
     sources: ClassVar[Tuple[Tuple[str, ...], ...]] = ()  # names of the outer folders
-    _save: ClassVar[Callable[[str, Any], None]]  # writes a record
 
     def __post_init__(self):
         for name in ('train', 'valid', 'test', 'seed'):
@@ -128,7 +127,7 @@ class Dataset(abc.ABC):
         for graphs in tqdm.tqdm(self._graphs(), total=total, **bar):
             for place, record in graphs.items():
                 path = os.path.join(folder, *place, f'{record.graph_id}.npz')
-                self._save(path, self._published(record, place[-1]))
+                self._published(record, place[-1]).write(path)
                 rows[place[:-1]].append(self._described(record))
         return self._words(rows)
 

@@ -318,10 +318,10 @@ def test_both_collections_do_not_go_into_one_folder(raw, tmp_path, capsys):
 
 
 def test_a_full_or_forbidden_disk_stops_at_once(raw, tmp_path, monkeypatch, capsys):
-    def full(path, record):
+    def full(record, path):
         raise OSError(28, 'No space left on device')
 
-    monkeypatch.setattr(records, 'write_tile', full)
+    monkeypatch.setattr(records.TileRecord, 'write', full)
     assert _extract(raw, raw, tmp_path / 'out') == 1
     error = capsys.readouterr().err
     assert error.count('\n') == 1
@@ -383,10 +383,10 @@ def test_beam_writes_the_same_files(raw, tmp_path, capfd):
 def test_beam_takes_options_and_stops_at_a_full_disk(
     raw, tmp_path, monkeypatch, capsys
 ):
-    def full(path, record):
+    def full(record, path):
         raise OSError(28, 'No space left on device')
 
-    monkeypatch.setattr(records, 'write_tile', full)
+    monkeypatch.setattr(records.TileRecord, 'write', full)
     assert (
         _extract(
             raw,

@@ -95,7 +95,5 @@ def write_split(
 ) -> List[layout_records.LayoutRecord]:
     """Writes `<folder>/<graph_id>.npz` for every program; returns them."""
     for program in programs:
-        layout_records.write_layout(
-            os.path.join(str(folder), f'{program.graph_id}.npz'), program
-        )
+        program.write(os.path.join(str(folder), f'{program.graph_id}.npz'))
     return list(programs)

@@ -81,7 +81,7 @@ def write_split(
         The kernels in the order of their file names, which is a store's order.
     """
     for kernel in kernels:
-        records.write_tile(os.path.join(str(folder), f'{kernel.graph_id}.npz'), kernel)
+        kernel.write(os.path.join(str(folder), f'{kernel.graph_id}.npz'))
     return sorted(kernels, key=lambda kernel: f'{kernel.graph_id}.npz')
 
 

@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 
 from baselines.hlo import edges
+from baselines.hlo import gather
 from baselines.hlo import graph
 from tests.helpers import hlo_modules
 from tests.helpers import hlo_rows
 
 
 def _edges(module):
-    instructions = graph.list_instructions(module)
-    ids = np.array([i.id for i in instructions], np.int64)
-    return edges.find_edges(module, instructions, ids)
+    return edges.find_edges(module, gather.Fields(graph.list_instructions(module)))
 
 
 def _computation(*instructions, **kwargs):

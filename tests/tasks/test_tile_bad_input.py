@@ -8,7 +8,6 @@ import pytest
 
 from baselines import command_line
 from baselines import config
-from baselines.data.tile import records
 from tests.helpers import bad_input
 from tests.helpers import damages
 from tests.helpers import disks
@@ -208,6 +207,6 @@ def test_a_kernel_that_finds_no_room(tmp_path, capsys):
     )
     path = tmp_path / 'k.npz'
     with disks.room(3_000):
-        code = command_line.guarded(lambda: records.write_tile(str(path), record))
+        code = command_line.guarded(lambda: record.write(str(path)))
     damages.assert_refused(code, capsys.readouterr(), str(path))
     assert damages.outputs(tmp_path) == []

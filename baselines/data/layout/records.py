@@ -57,6 +57,27 @@ class LayoutRecord(graph_files.GraphRecord):
     pad: int = 0
     feature_names: Optional[Tuple[str, ...]] = None
 
+    schema = LAYOUT_SCHEMA
+
+    @staticmethod
+    def check(path, arrays):
+        """See the base class."""
+        _check_program(path, arrays)
+        check_config_values(path, arrays['node_config_feat'])
+
+    def checked(self) -> 'LayoutRecord':
+        """Returns the program as it would be read from its file.
+
+        Raises:
+            ValueError: it is not valid.
+        """
+        path = f'{self.graph_id}.npz'
+        try:
+            return LayoutRecord(**graph_files.record_fields(path, self.arrays(path)))
+        except ValueError as error:
+            # There is no such file.
+            raise ValueError(str(error).replace(f'{path}: ', '')) from None
+
 
 def read_layout(path: str) -> LayoutRecord:
     """Reads and checks `<graph id>.npz`, all its configurations in memory.
@@ -160,31 +181,6 @@ def check_config_values(path: str, features: np.ndarray, first: int = 0) -> None
         f'configuration {first + config}, configurable node {node}, column '
         f'{column}; allowed are whole numbers from {LOWEST} to {HIGHEST}'
     )
-
-
-def write_layout(path: str, record: LayoutRecord) -> None:
-    """Writes a program; see `graph_files.write`."""
-    graph_files.write(path, record, LAYOUT_SCHEMA, _check_all)
-
-
-def checked(record: LayoutRecord) -> LayoutRecord:
-    """Returns a program as it would be read from its file.
-
-    Raises:
-        ValueError: it is not valid.
-    """
-    path = f'{record.graph_id}.npz'
-    try:
-        arrays = graph_files.checked(path, record, LAYOUT_SCHEMA, _check_all)
-    except ValueError as error:
-        # There is no such file.
-        raise ValueError(str(error).replace(f'{path}: ', '')) from None
-    return LayoutRecord(**graph_files.record_fields(path, arrays))
-
-
-def _check_all(path: str, arrays: Dict[str, Any]) -> None:
-    _check_program(path, arrays)
-    check_config_values(path, arrays['node_config_feat'])
 
 
 def _check_program(path: str, arrays: Dict[str, Any]) -> None:

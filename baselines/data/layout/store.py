@@ -61,7 +61,7 @@ def read_encoded(
 
 def encoded(record: records.LayoutRecord) -> EncodedProgram:
     """Checks a program that is in memory, and encodes its configurations."""
-    record = records.checked(record)
+    record = record.checked()
     features = record.node_config_feat
     encoder = encoding.ConfigEncoder(*features.shape[:2])
     for block in np.array_split(features, -(-len(features) // _AT_ONCE)):

@@ -45,6 +45,16 @@ class TileRecord(graph_files.GraphRecord):
     feature_names: Optional[Tuple[str, ...]] = None
     config_feature_names: Optional[Tuple[str, ...]] = None
 
+    schema = TILE_SCHEMA
+
+    @staticmethod
+    def check(path, arrays):
+        """See the base class."""
+        graph_files.check_graph(path, arrays)
+        if not arrays['config_feat'].shape[1]:
+            raise ValueError(f'{path}: config_feat has no columns')
+        graph_files.check_runtimes(path, 'config_feat', arrays['config_runtime'])
+
 
 def read_tile(path: str) -> TileRecord:
     """Reads and checks `<graph id>.npz`.
@@ -54,18 +64,5 @@ def read_tile(path: str) -> TileRecord:
         OSError: the file cannot be read.
     """
     arrays = npz.read_arrays(path, TILE_SCHEMA, _MAX_BYTES)
-    _check_kernel(path, arrays)
+    TileRecord.check(path, arrays)
     return TileRecord(**graph_files.record_fields(path, arrays))
-
-
-def write_tile(path: str, record: TileRecord) -> None:
-    """Writes a kernel; see `graph_files.write`."""
-    graph_files.write(path, record, TILE_SCHEMA, _check_kernel)
-
-
-def _check_kernel(path: str, arrays: Mapping[str, np.ndarray]) -> None:
-    """Checks what a schema cannot say."""
-    graph_files.check_graph(path, arrays)
-    if not arrays['config_feat'].shape[1]:
-        raise ValueError(f'{path}: config_feat has no columns')
-    graph_files.check_runtimes(path, 'config_feat', arrays['config_runtime'])

@@ -138,8 +138,6 @@ class Programs(folders.Dataset):
                         for searched in SEARCHES
                     }
 
-    _save = staticmethod(records.write_layout)
-
     def _described(self, record: records.LayoutRecord) -> Tuple[float, ...]:
         count, runtimes = record.num_configs, record.config_runtime
         distinct = len({row.tobytes() for row in record.node_config_feat})

@@ -167,8 +167,6 @@ class Kernels(folders.Dataset):
             for index in range(getattr(self, split)):
                 yield {(split,): self.kernel(split, index).record}
 
-    _save = staticmethod(records.write_tile)
-
     def _described(self, record: records.TileRecord) -> Tuple[float, ...]:
         slow = record.config_runtime / record.config_runtime.min()
         return record.num_nodes, record.num_configs, np.median(slow), slow.max()

@@ -71,7 +71,7 @@ def _changed(key, place, value):
 def test_round_trip(tmp_path):
     program = _program()
     path = str(tmp_path / 'graph.npz')
-    layout_records.write_layout(path, program)
+    program.write(path)
     _assert_same(layout_records.read_layout(path), program)
     with np.load(path) as arrays:
         assert {key: arrays[key].dtype.name for key in arrays.files} == {
@@ -395,7 +395,7 @@ def test_sizes_are_checked_before_memory_is_taken(tmp_path, monkeypatch):
 def test_bad_records_are_not_written(tmp_path, changes, message):
     path = str(tmp_path / 'graph.npz')
     with pytest.raises(ValueError, match=message):
-        layout_records.write_layout(path, dataclasses.replace(_program(), **changes))
+        dataclasses.replace(_program(), **changes).write(path)
     assert not os.path.exists(path)
 
 

@@ -379,7 +379,7 @@ def test_a_missing_file_is_an_os_error(tmp_path):
 def test_written_files_have_the_published_schema(tmp_path):
     record = tile_records.make_record(np.random.default_rng(0))
     path = tmp_path / 'new' / 'kernel_0.npz'
-    records.write_tile(str(path), record)
+    record.write(str(path))
     with np.load(path, allow_pickle=False) as arrays:
         assert {key: arrays[key].dtype.str for key in arrays.files} == {
             'node_feat': '<f4',
@@ -407,7 +407,7 @@ def test_written_files_have_the_published_schema(tmp_path):
 def test_round_trip(tmp_path, changes):
     record = tile_records.make_record(np.random.default_rng(3), **changes)
     path = str(tmp_path / 'kernel_0.npz')
-    records.write_tile(path, record)
+    record.write(path)
     read = records.read_tile(path)
     for field in dataclasses.fields(record):
         value = getattr(record, field.name)
@@ -424,7 +424,7 @@ def test_an_invalid_record_is_not_written(tmp_path):
         np.random.default_rng(0), edge_index=np.array([[5, 0]], np.int32)
     )
     with pytest.raises(ValueError, match=re.escape(f'{path}: edge_index has 5')):
-        records.write_tile(str(path), record)
+        record.write(str(path))
     assert not list(tmp_path.iterdir())
 
 
@@ -441,7 +441,7 @@ def test_real_kernels_read_and_round_trip(tmp_path):
     for path in paths:
         record = records.read_tile(str(path))
         copy = tmp_path / path.name
-        records.write_tile(str(copy), record)
+        record.write(str(copy))
         with np.load(path) as original, np.load(copy) as written:
             assert sorted(original.files) == sorted(written.files)
             for key in original.files:

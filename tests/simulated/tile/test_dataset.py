@@ -224,14 +224,16 @@ class TestDataset:
         assert not names(tmp_path)
 
     def test_an_interrupted_run_leaves_nothing(self, tmp_path, monkeypatch):
-        def interrupted(path, record):
+        write = records.TileRecord.write
+
+        def interrupted(record, path):
             if os.listdir(os.path.dirname(path)):
                 raise KeyboardInterrupt
-            records.write_tile(path, record)
+            write(record, path)
 
         SMALL.write(str(tmp_path / 'x'))
         before = names(tmp_path / 'x' / 'train')
-        monkeypatch.setattr(dataset.Kernels, '_save', staticmethod(interrupted))
+        monkeypatch.setattr(records.TileRecord, 'write', interrupted)
         other = dataclasses.replace(SMALL, seed=5)
         with pytest.raises(KeyboardInterrupt):
             other.write(str(tmp_path / 'x'))
