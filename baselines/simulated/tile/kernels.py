@@ -16,9 +16,9 @@ from baselines.simulated.hlo import (
     Tensor,
     tensor,
 )
-from baselines.simulated.tile import snippets
 from baselines.simulated.tile.programs import Program
-from baselines.simulated.tile.tiles import Space, bounds_of
+from baselines.simulated.tile.snippets import SNIPPETS
+from baselines.simulated.tile.tiles import Space, bounds_of, space_of
 
 
 class Kernel(NamedTuple):
@@ -40,11 +40,6 @@ def exchanged(items: Sequence[int], i: int, j: int) -> Tuple[int, ...]:
     return tuple(items)
 
 
-def space_of(shape: Tensor, **fields) -> Space:
-    """Returns the axes of a kernel that loops over the dimensions of `shape`."""
-    return Space(shape.dims, bounds_of(shape), **fields)
-
-
 class Draft(Fusion):
     """A fused kernel of a program, of either simulator, under construction."""
 
@@ -63,9 +58,14 @@ class Draft(Fusion):
         return made
 
     def chain(self, x: Instruction, nodes: int, names: str = '') -> Instruction:
-        """Appends snippets of these names, or else of those that the program likes."""
+        """Appends random snippets until the computation has `nodes` instructions.
+
+        They are of these names, or else of those that the program likes.
+        """
         chosen = (names or self.program.snippets).split()
-        return snippets.chain(x, self.rng, chosen, nodes)
+        while len(x.home.instructions) < nodes:
+            x = SNIPPETS[pick(self.rng, chosen)](x, self.rng)
+        return x
 
     def operand(self, shape: Tensor, nodes: int, names: str = '') -> Instruction:
         """Adds a producer fusion that ends in an operand of a product."""

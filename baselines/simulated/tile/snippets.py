@@ -4,7 +4,7 @@ Most are programs of a stack machine, whose operations take what was pushed last
 first: `x constant maximum` is max(constant, x).
 """
 
-from typing import Callable, Dict, Sequence
+from typing import Callable, Dict
 
 import numpy as np
 
@@ -102,12 +102,3 @@ SNIPPETS: Dict[str, Snippet] = {
     **{name: _run(program) for name, program in _PROGRAMS.items()},
     **{f.__name__: f for f in (relu_grad, dropout, one_hot_difference)},
 }
-
-
-def chain(
-    x: Instruction, rng: np.random.Generator, names: Sequence[str], nodes: int
-) -> Instruction:
-    """Appends random snippets to `x` until the computation has `nodes` instructions."""
-    while len(x.home.instructions) < nodes:
-        x = SNIPPETS[names[int(rng.integers(len(names)))]](x, rng)
-    return x

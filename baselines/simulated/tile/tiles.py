@@ -68,6 +68,11 @@ def bounds_of(tensor: Tensor) -> Bounds:
     )
 
 
+def space_of(tensor: Tensor, **fields) -> Space:
+    """Returns the axes of a kernel that loops over the dimensions of `tensor`."""
+    return Space(tensor.dims, bounds_of(tensor), **fields)
+
+
 def axis_candidates(size: int, step: int, odd: int = 1) -> np.ndarray:
     """Returns the tile sizes tried along one axis, elements, ascending.
 

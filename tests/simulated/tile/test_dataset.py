@@ -136,7 +136,7 @@ class TestDifficulty:
             x = fusion.parameter(shape)
             for _ in range(operands - 1):
                 x = x.op(opcode, fusion.parameter(shape))
-            space = tiles.Space(shape.dims, tiles.bounds_of(shape))
+            space = tiles.space_of(shape)
             workload = Workload(fusion.finish(), space)
             drawn = tiles.candidates(space, np.random.default_rng(0), 400)
             return drawn[workload.runtime_ns(drawn).argmin()].prod()

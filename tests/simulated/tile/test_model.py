@@ -14,14 +14,14 @@ from baselines.simulated.tile.workload import Workload
 
 def tiling_of(sizes, tile, output=None, **fields):
     shape = output or tensor('f32', sizes)
-    space = Space(tuple(sizes), tiles.bounds_of(shape), **fields)
+    space = tiles.space_of(shape, **fields)._replace(sizes=tuple(sizes))
     return tiles.Tiling(space, np.array([tile], np.int64))
 
 
 def unary(opcode, shape):
     fusion = Fusion()
     fusion.parameter(shape).op(opcode)
-    return Workload(fusion.finish(), Space(shape.dims, tiles.bounds_of(shape)))
+    return Workload(fusion.finish(), tiles.space_of(shape))
 
 
 class TestTiles:
@@ -89,7 +89,7 @@ class TestTiles:
 
     def test_drawn_tiles_are_distinct_and_cut_finer_on_demand(self):
         shape = tensor('f32', (64, 96, 1024))
-        space = Space(shape.dims, tiles.bounds_of(shape))
+        space = tiles.space_of(shape)
         few = tiles.candidates(space, np.random.default_rng(0), 100)
         many = tiles.candidates(space, np.random.default_rng(0), 20000)
         for drawn in (few, many):
@@ -232,7 +232,7 @@ class TestTimes:
             shape = tensor('f32', (16, 256))
             fusion = Fusion()
             fusion.parameter(shape).reduce(dims)
-            space = Space(shape.dims, tiles.bounds_of(shape), reduced=tuple(dims))
+            space = tiles.space_of(shape, reduced=tuple(dims))
             workload = Workload(fusion.finish(), space)
             tiling = tiles.Tiling(space, np.array([[16, 256]]))
             return workload.vector_cycles(tiling)[0]
@@ -249,7 +249,7 @@ class TestTimes:
             entry = Computation()
             given = entry.parameter(shape._replace(layout=layout))
             entry.add('copy', shape, given)
-            space = Space(shape.dims, tiles.bounds_of(shape))
+            space = tiles.space_of(shape)
             tiling = tiles.Tiling(space, np.array([[16, 16, 256]]))
             return Workload([entry], space).vector_cycles(tiling)[0]
 

@@ -21,7 +21,7 @@ from baselines.simulated.hlo import (
     Window,
     tensor,
 )
-from baselines.simulated.tile.tiles import Space, bounds_of
+from baselines.simulated.tile.tiles import Space, bounds_of, space_of
 from baselines.simulated.tile.workload import Workload
 from tests.helpers import places
 
@@ -37,7 +37,7 @@ def copy(dtype, old, new):
     shape = tensor(dtype, (32, 5, 5, 256), layout=new)
     entry = Computation()
     entry.add('copy', shape, entry.parameter(shape._replace(layout=old)))
-    return [entry], Space(shape.dims, bounds_of(shape))
+    return [entry], space_of(shape)
 
 
 def masked_sum(side, channels, mask_type):
@@ -50,7 +50,7 @@ def masked_sum(side, channels, mask_type):
     bits = one.op('shift-left', place).op('and', mask).convert('pred')
     x, zero = fusion.parameter(shape), fusion.constant(shape)
     fusion.tuple(bits.op('select', x, zero).reduce((0, 1, 2)))
-    return fusion.finish(), Space(shape.dims, bounds_of(shape), reduced=(0, 1, 2))
+    return fusion.finish(), space_of(shape, reduced=(0, 1, 2))
 
 
 def unchanged(fusion, shape):

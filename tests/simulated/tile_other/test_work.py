@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from baselines.simulated.hlo import Fusion, tensor
-from baselines.simulated.tile.tiles import Space, bounds_of
+from baselines.simulated.tile.tiles import space_of
 from baselines.simulated.tile_other import machine
 from baselines.simulated.tile_other import work
 
@@ -41,9 +41,7 @@ def sum_of_two(**changes) -> float:
     shape = tensor('f32', (16, 128))
     fusion = Fusion()
     _ = fusion.parameter(shape) + fusion.parameter(shape)
-    job = work.Job(
-        fusion.finish(), Space(shape.dims, bounds_of(shape)), PLAIN._replace(**changes)
-    )
+    job = work.Job(fusion.finish(), space_of(shape), PLAIN._replace(**changes))
     return job.runtime_ns(np.array([[8, 128]]))[0]
 
 
