@@ -26,7 +26,7 @@ from baselines import scripts
 from baselines.tasks import submit
 
 
-def define_flags() -> None:
+def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the script's flags; the script calls it, an import does not."""
     flags.DEFINE_multi_string(
         'inputcsv',
@@ -34,6 +34,7 @@ def define_flags() -> None:
         'The predictions: a CSV of tiles_gen_predictions_csv.py or of '
         '`tpugraphs predict`. Several are separated by commas, or the flag is '
         'repeated; no ID may be in two of them.',
+        flag_values=values,
     )
     flags.DEFINE_string(
         'sample',
@@ -41,8 +42,14 @@ def define_flags() -> None:
         f"Kaggle's {submit.TEMPLATE_NAME}, or an earlier submission whose other "
         'rows you want to keep. If not given, it is looked for in the current '
         f'folder and in {submit.TEMPLATE_FOLDERS[1]}.',
+        flag_values=values,
     )
-    flags.DEFINE_string('output', 'predictions_kaggle.csv', 'The submission to write.')
+    flags.DEFINE_string(
+        'output',
+        'predictions_kaggle.csv',
+        'The submission to write.',
+        flag_values=values,
+    )
 
 
 def _paths(inputs: Sequence[str]) -> List[str]:
@@ -54,9 +61,8 @@ def _paths(inputs: Sequence[str]) -> List[str]:
     return paths
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Sequence[str], values: flags.FlagValues = flags.FLAGS) -> int:
     """Runs the script; `argv` is what absl has left."""
-    values = flags.FLAGS
 
     def work():
         if argv[1:]:

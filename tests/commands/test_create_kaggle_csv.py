@@ -1,11 +1,12 @@
-"""create_kaggle_csv.py as a user runs it."""
+"""create_kaggle_csv.py as a user runs it; most cases in this process."""
 
-import os
 import subprocess
 import sys
 
+from absl import flags
 import pytest
 
+import create_kaggle_csv
 from tests.helpers import places
 
 _ROOT = places.ROOT
@@ -20,17 +21,25 @@ _ROWS = (
 )
 
 
-def _run(folder, *flags):
-    # A home of its own: ~/data/tpugraphs of the person testing must not count.
-    environment = {**os.environ, 'HOME': str(folder / 'home')}
+def _start(*words):
+    """In a process of its own."""
     return subprocess.run(
-        [sys.executable, str(_ROOT / 'create_kaggle_csv.py'), *flags],
-        cwd=folder,
-        env=environment,
+        [sys.executable, str(_ROOT / 'create_kaggle_csv.py'), *words],
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+@pytest.fixture(name='run')
+def _run(capsys):
+    def run(*words):
+        values = flags.FlagValues()
+        create_kaggle_csv.define_flags(values)
+        code = create_kaggle_csv.main(values(['create_kaggle_csv.py', *words]), values)
+        return subprocess.CompletedProcess(words, code, *capsys.readouterr())
+
+    return run
 
 
 def _refused(done, message):
@@ -41,7 +50,10 @@ def _refused(done, message):
 
 
 @pytest.fixture(name='folder')
-def _folder(tmp_path):
+def _folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    # A home of its own: ~/data/tpugraphs of the person testing must not count.
+    monkeypatch.setenv('HOME', str(tmp_path / 'home'))
     (tmp_path / 'sample_submission.csv').write_text(_ROWS)
     (tmp_path / 'predictions_output_model.csv').write_text(
         'ID,TopConfigs\ntile:xla:c,9;8;7;6;5\ntile:xla:a,1;0\n'
@@ -50,7 +62,7 @@ def _folder(tmp_path):
 
 
 def test_defaults(folder):
-    done = _run(folder)
+    done = _start()
     assert done.returncode == 0, done.stderr
     assert (folder / 'predictions_kaggle.csv').read_bytes() == (
         b'ID,TopConfigs\n'
@@ -69,12 +81,11 @@ def test_defaults(folder):
     assert done.stderr == ''
 
 
-def test_several_inputs_and_an_earlier_submission(folder):
+def test_several_inputs_and_an_earlier_submission(folder, run):
     (folder / 'nlp.csv').write_text('ID,TopConfigs\nlayout:nlp:random:b,2;1;0\n')
     (folder / 'xla.csv').write_text('ID,TopConfigs\nlayout:xla:default:b,1;2;0\n')
-    assert _run(folder).returncode == 0
-    done = _run(
-        folder,
+    assert run().returncode == 0
+    done = run(
         '--inputcsv=nlp.csv,xla.csv',
         '--sample=predictions_kaggle.csv',
         '--output=out/all.csv',
@@ -87,20 +98,20 @@ def test_several_inputs_and_an_earlier_submission(folder):
         'layout:xla:default:b,1;2;0',
         'tile:xla:c,9;8;7;6;5',
     ]
-    repeated = _run(folder, '--inputcsv=nlp.csv', '--inputcsv=xla.csv')
+    repeated = run('--inputcsv=nlp.csv', '--inputcsv=xla.csv')
     assert '2 from predictions' in repeated.stdout
 
 
-def test_template_in_the_data_folder(folder):
+def test_template_in_the_data_folder(folder, run):
     data = folder / 'home' / 'data' / 'tpugraphs'
     data.mkdir(parents=True)
     (folder / 'sample_submission.csv').rename(data / 'sample_submission.csv')
-    assert _run(folder).returncode == 0
+    assert run().returncode == 0
 
 
-def test_gap_is_a_warning(folder):
+def test_gap_is_a_warning(folder, run):
     (folder / 'one.csv').write_text('ID,TopConfigs\ntile:xla:c,9;8;7;6;5\n')
-    done = _run(folder, '--inputcsv=one.csv')
+    done = run('--inputcsv=one.csv')
     assert done.returncode == 0
     assert done.stderr == (
         "warning: tile:xla: 1 of 2 IDs have no prediction and keep the template's "
@@ -109,7 +120,7 @@ def test_gap_is_a_warning(folder):
 
 
 @pytest.mark.parametrize(
-    'flags, message',
+    'words, message',
     [
         (['--sample=none.csv'], 'none.csv'),
         (['--inputcsv=none.csv'], '--inputcsv none.csv: there is no such file'),
@@ -120,33 +131,33 @@ def test_gap_is_a_warning(folder):
         (['--output=sample_submission.csv/x.csv'], 'sample_submission.csv'),
     ],
 )
-def test_user_errors_are_one_line(folder, flags, message):
-    _refused(_run(folder, *flags), message)
+def test_user_errors_are_one_line(folder, run, words, message):
+    _refused(run(*words), message)
     assert (folder / 'sample_submission.csv').read_text() == _ROWS
     assert not (folder / 'predictions_kaggle.csv').exists()
 
 
-def test_bad_content_names_file_and_line(folder):
+def test_bad_content_names_file_and_line(folder, run):
     (folder / 'bad.csv').write_text('ID,TopConfigs\ntile:xla:c,9;x\n')
-    _refused(_run(folder, '--inputcsv=bad.csv'), 'bad.csv, line 2: tile:xla:c')
+    _refused(run('--inputcsv=bad.csv'), 'bad.csv, line 2: tile:xla:c')
     (folder / 'bad.csv').write_text('ID,TopConfigs\ntile:xla:z,9;1\n')
-    _refused(_run(folder, '--inputcsv=bad.csv'), 'not in the template: tile:xla:z')
+    _refused(run('--inputcsv=bad.csv'), 'not in the template: tile:xla:z')
     _refused(
-        _run(folder, '--inputcsv=bad.csv', '--inputcsv=./bad.csv'),
+        run('--inputcsv=bad.csv', '--inputcsv=./bad.csv'),
         'tile:xla:z is predicted in both bad.csv and ./bad.csv',
     )
 
 
-def test_without_a_template_it_says_where_to_get_one(folder):
+def test_without_a_template_it_says_where_to_get_one(folder, run):
     (folder / 'sample_submission.csv').unlink()
-    _refused(_run(folder), 'predict-ai-model-runtime/data and give its path as')
+    _refused(run(), 'predict-ai-model-runtime/data and give its path as')
 
 
 def test_help_shows_the_flags_and_an_unknown_one_is_refused(folder):
-    shown = _run(folder, '--help').stdout
+    shown = _start('--help').stdout
     for text in ('--inputcsv', '--sample', '--output', 'predictions_kaggle.csv'):
         assert text in shown
-    done = _run(folder, '--ouput=x')
+    done = _start('--ouput=x')
     assert done.returncode == 1
     assert "Unknown command line flag 'ouput'" in done.stderr
 
@@ -160,17 +171,16 @@ def test_import_defines_no_flag():
     subprocess.run([sys.executable, '-c', code, str(_ROOT)], check=True)
 
 
-def test_tile_predictions_into_the_published_template(tmp_path):
+def test_tile_predictions_into_the_published_template(folder, run):
     if not _TEMPLATE.exists():
         pytest.skip(f'{_TEMPLATE} is not there')
     lines = _TEMPLATE.read_text().splitlines()
     tiles = [line for line in lines if line.startswith('tile:')]
     mine = [line.replace('0;1;2;3;4', '4;3;2;1;0') for line in reversed(tiles)]
-    predictions = tmp_path / 'tile.csv'
-    predictions.write_text('\n'.join([lines[0], *mine]) + '\n')
-    done = _run(tmp_path, f'--sample={_TEMPLATE}', '--inputcsv=tile.csv')
+    (folder / 'tile.csv').write_text('\n'.join([lines[0], *mine]) + '\n')
+    done = run(f'--sample={_TEMPLATE}', '--inputcsv=tile.csv')
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / 'predictions_kaggle.csv').read_text().splitlines() == [
+    assert (folder / 'predictions_kaggle.csv').read_text().splitlines() == [
         line.replace(',0;1;2;3;4', ',4;3;2;1;0') if line[:5] == 'tile:' else line
         for line in lines
     ]

@@ -6,6 +6,7 @@ import pytest
 
 from baselines import bulk
 from baselines.tasks import spread
+from tests.helpers import made_runs
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
 from tests.helpers.processes import command
@@ -89,10 +90,9 @@ def test_what_is_scored_stays_when_it_breaks_off(runs, tmp_path, monkeypatch, ca
     assert output.read_bytes() == (tmp_path / 'b.csv').read_bytes()
 
 
-def test_options_without_a_runner_are_one_line(runs, capsys):
-    root, made = runs
-    flags = ('--dir', made[0], *_flags(root), '--beam_options=--x=1')
-    assert command('predict', *flags) == 1
+def test_options_without_a_runner_are_one_line(tmp_path, capsys):
+    made = made_runs.make_tile_run(tmp_path)
+    assert command('predict', '--dir', made, '--beam_options=--x=1') == 1
     assert capsys.readouterr().err == (
         'error: --beam_options is for a Beam runner: add --runner\n'
     )
