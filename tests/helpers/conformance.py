@@ -88,6 +88,16 @@ class Task:
         """The piece with some of its configurations, in that order."""
         raise NotImplementedError
 
+    @functools.cached_property
+    def known(self) -> Dict[str, Any]:
+        """`pieces()`, made once."""
+        return self.pieces()
+
+    @functools.lru_cache(maxsize=None)
+    def batch(self, *names: str):
+        """Known pieces, by default all of them, in one graph that is made once."""
+        return self.graph([self.known[name] for name in names or self.known])
+
     def make(self, name: str, **kwargs) -> tf.keras.Model:
         """Makes a model, always the same; drops keywords that it lacks."""
         tf.keras.utils.set_random_seed(0)
@@ -95,8 +105,8 @@ class Task:
         known = registry.options(model_class)
         kwargs = {key: v for key, v in kwargs.items() if key in known}
         model = model_class(NUM_CONFIGS, self.num_ops, **kwargs)
-        piece = next(iter(self.pieces().values()))
-        model.forward(self.graph([self.choose(piece, [0, 1])]), 2)
+        piece = next(iter(self.known))
+        model.forward(self.batch(piece), NUM_CONFIGS)
         return model
 
     @functools.lru_cache(maxsize=None)
@@ -114,15 +124,13 @@ class Task:
     def rounding(self, name: str) -> float:
         """How far apart two evaluations of the shared model's scores may be."""
         model = self.shared(name)
-        return max(
-            rounding(model, self.graph([piece])) for piece in self.pieces().values()
-        )
+        return max(rounding(model, self.batch(name)) for name in self.known)
 
     @functools.lru_cache(maxsize=None)
     def saved(self, name: str) -> str:
         """Directory of the shared model, called on a batch and saved as a run."""
         model = self.shared(name)
-        model(self.graph(list(self.pieces().values())[:2]), training=True)
+        model(self.batch(*list(self.known)[:2]), training=True)
         info = {'args': {'model': name, 'configs': NUM_CONFIGS}}
         return runs.save(str(self.folder), f'{name}0', model, info)
 
@@ -188,17 +196,16 @@ class ModelSuite:
     """The tests; a subclass is parametrised with `name`."""
 
     def test_scores_are_one_row_per_graph(self, task, name):
-        pieces = list(task.pieces().values())
-        scores = task.shared(name)(task.graph(pieces))
-        assert scores.shape == [len(pieces), NUM_CONFIGS]
+        scores = task.shared(name)(task.batch())
+        assert scores.shape == [len(task.known), NUM_CONFIGS]
         assert np.isfinite(scores).all()
         assert np.ptp(scores, axis=1).min() > 0, 'configurations do not matter'
 
     def test_forward_takes_any_number_of_configurations(self, task, name):
         model = task.shared(name)
-        piece = list(task.pieces().values())[1]
-        whole = model(task.graph([piece])).numpy()
-        assert_close(_scores(model, task.graph([piece])), whole, task.rounding(name))
+        key, piece = list(task.known.items())[1]
+        whole = model(task.batch(key)).numpy()
+        assert_close(_scores(model, task.batch(key)), whole, task.rounding(name))
         for chosen in ([2], [0, 1, 2, 3, 3, 1, 0]):
             graph = task.graph([task.choose(piece, chosen)])
             scores = _scores(model, graph, len(chosen))
@@ -208,8 +215,8 @@ class ModelSuite:
 
     def test_says_whether_scores_depend_on_the_list(self, task, name):
         model = task.shared(name)
-        piece = list(task.pieces().values())[1]
-        whole = model(task.graph([piece])).numpy()
+        key, piece = list(task.known.items())[1]
+        whole = model(task.batch(key)).numpy()
         part = _scores(model, task.graph([task.choose(piece, [0, 1])]), 2)
         same = np.abs(part - whole[:, :2]).max() <= task.rounding(name)
         assert same != depends_on_list(model)
@@ -217,29 +224,24 @@ class ModelSuite:
     def test_order_of_configurations_does_not_matter(self, task, name):
         model = task.shared(name)
         order = [2, 0, 3, 1]
-        pieces = list(task.pieces().values())
-        permuted = [task.choose(piece, order) for piece in pieces]
+        permuted = [task.choose(piece, order) for piece in task.known.values()]
         assert_close(
             model(task.graph(permuted)),
-            model(task.graph(pieces)).numpy()[:, order],
+            model(task.batch()).numpy()[:, order],
             task.rounding(name),
         )
 
     def test_alone_as_in_a_batch(self, task, name):
         model = task.shared(name)
-        pieces = list(task.pieces().values())
-        together = model(task.graph(pieces)).numpy()
-        for row, piece in zip(together, pieces):
-            assert_close(
-                _scores(model, task.graph([piece]))[0], row, task.rounding(name)
-            )
-        assert_close(
-            model(task.graph(pieces[::-1])), together[::-1], task.rounding(name)
-        )
+        together = model(task.batch()).numpy()
+        for row, key in zip(together, task.known):
+            assert_close(_scores(model, task.batch(key))[0], row, task.rounding(name))
+        turned = task.batch(*reversed(list(task.known)))
+        assert_close(model(turned), together[::-1], task.rounding(name))
 
     def test_training_does_not_change_scores(self, task, name):
         model = task.shared(name)
-        graph = task.graph(list(task.pieces().values()))
+        graph = task.batch()
         assert_close(
             model(graph, training=True), model(graph).numpy(), task.rounding(name)
         )
@@ -247,7 +249,6 @@ class ModelSuite:
     @pytest.mark.parametrize('dead', [False, True])
     def test_gradients_are_finite(self, task, name, dead):
         """Also where a graph is odd, and where no unit is active."""
-        pieces = task.pieces()
         activation = 'relu' if dead else 'leaky_relu'
         model = task.make(name, hidden_activation=activation, **SMALL)
         if dead:
@@ -256,11 +257,11 @@ class ModelSuite:
                     variable.assign(tf.fill(variable.shape, -100.0))
         loss = losses.CombinedLoss('ListMLELoss:1,MSE:0.02')
         # Alone: those whose lists of edges are empty; beside others none is.
-        batches = {key: [p] for key, p in pieces.items() if key in _EDGELESS}
-        for key, batch in {**batches, 'all': list(pieces.values())}.items():
-            labels = tf.tile(tf.range(1.0, NUM_CONFIGS + 1)[None], [len(batch), 1])
+        for key in [*(key for key in task.known if key in _EDGELESS), 'all']:
+            graph = task.batch(*([] if key == 'all' else [key]))
             with tf.GradientTape() as tape:
-                scores = model(task.graph(batch), training=True)
+                scores = model(graph, training=True)
+                labels = tf.range(1.0, NUM_CONFIGS + 1) + tf.zeros_like(scores)
                 total = tf.add_n([loss(labels, scores), *model.losses])
             assert np.isfinite(scores).all() and np.isfinite(total), key
             gradients = tape.gradient(total, model.trainable_variables)
@@ -271,7 +272,7 @@ class ModelSuite:
 
     @pytest.mark.slow
     def test_save_and_load_give_the_same_scores(self, task, name):
-        graph = task.graph(list(task.pieces().values()))
+        graph = task.batch()
         run = runs.load(task.saved(name))
         assert run.args['model'] == name
         fresh = task.make(name, **SMALL)

@@ -1,6 +1,7 @@
 """ResModel gives the published numbers in each of its modes."""
 
 import json
+from typing import Any, Mapping, NamedTuple
 
 import numpy as np
 import pytest
@@ -16,13 +17,26 @@ _GOLDENS = places.SHARED / 'parity'
 _FILES = sorted(_GOLDENS.glob('layout_*.npz'))
 
 
+class _Golden(NamedTuple):
+    """A published model, its graph and labels, and what came out of them."""
+
+    values: Mapping[str, np.ndarray]
+    model: tf.keras.Model
+    graph: Any
+    labels: tf.Tensor
+
+
 @pytest.fixture(
-    params=_FILES or [None], ids=lambda path: path.stem if path else 'missing'
+    scope='module',
+    params=_FILES or [None],
+    ids=lambda path: path.stem if path else 'missing',
 )
 def golden(request):
     if request.param is None:
         pytest.skip(f'no goldens: {_GOLDENS} is missing')
-    return dict(np.load(request.param))
+    values = dict(np.load(request.param))
+    graph, labels = _graph(values)
+    return _Golden(values, _model(values, graph), graph, labels)
 
 
 def _program(golden, j):
@@ -90,34 +104,30 @@ def _assert_close(ours, golden, relative=1e-5):
 
 
 def test_graph_is_the_published_one(golden):
-    graph, labels = _graph(golden)
-    batch = len(golden['scores'])
-    _assert_close(labels, golden['labels'])
+    values = golden.values
+    batch = len(values['scores'])
+    _assert_close(golden.labels, values['labels'])
     np.testing.assert_array_equal(
-        graph.node_sets['op']['selected'],
-        np.concatenate([golden[f'selected_{j}'] for j in range(batch)]),
+        golden.graph.node_sets['op']['selected'],
+        np.concatenate([values[f'selected_{j}'] for j in range(batch)]),
     )
 
 
 def test_scores_are_the_published_ones(golden):
-    graph, _ = _graph(golden)
-    model = _model(golden, graph)
-    _assert_close(model(graph), golden['scores'])
+    _assert_close(golden.model(golden.graph), golden.values['scores'])
 
 
 def test_full_graph_scores_are_the_published_ones(golden):
-    graph, _ = _graph(golden)
-    model = _model(golden, graph)
-    scores = model.forward(
-        graph, golden['scores'].shape[1], dropout='fullgraph', backprop=False
+    values = golden.values
+    scores = golden.model.forward(
+        golden.graph, values['scores'].shape[1], dropout='fullgraph', backprop=False
     )
-    _assert_close(scores, golden.get('fullgraph_scores', golden['scores']))
+    _assert_close(scores, values.get('fullgraph_scores', values['scores']))
 
 
 @pytest.mark.slow
 def test_loss_and_gradients_are_the_published_ones(golden):
-    graph, labels = _graph(golden)
-    model = _model(golden, graph)
+    values, model, graph, labels = golden
     loss_of = losses.CombinedLoss('ListMLELoss', 1.0)
 
     with tf.GradientTape() as tape:
@@ -125,7 +135,7 @@ def test_loss_and_gradients_are_the_published_ones(golden):
         penalty = tf.add_n(model.losses)
         objective = loss + penalty
     gradients = tape.gradient(objective, model.trainable_variables)
-    _assert_close(loss, golden['loss'])
-    _assert_close(penalty, golden['reg_loss'])
-    for ours, published in zip(gradients, _weights(golden, 'g')):
+    _assert_close(loss, values['loss'])
+    _assert_close(penalty, values['reg_loss'])
+    for ours, published in zip(gradients, _weights(values, 'g')):
         _assert_close(tf.convert_to_tensor(ours), published, 5e-4)

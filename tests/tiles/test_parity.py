@@ -1,6 +1,7 @@
 """The published architectures give the published numbers."""
 
 import json
+from typing import Any, Mapping, NamedTuple
 
 import numpy as np
 import pytest
@@ -14,13 +15,26 @@ _GOLDENS = places.SHARED / 'parity'
 _FILES = sorted(_GOLDENS.glob('tile_*.npz'))
 
 
+class _Golden(NamedTuple):
+    """A published model, its graphs, and what came out of them."""
+
+    values: Mapping[str, np.ndarray]
+    model: tf.keras.Model
+    one: Any
+    batch: Any
+
+
 @pytest.fixture(
-    params=_FILES or [None], ids=lambda path: path.stem if path else 'missing'
+    scope='module',
+    params=_FILES or [None],
+    ids=lambda path: path.stem if path else 'missing',
 )
 def golden(request):
     if request.param is None:
         pytest.skip(f'no goldens: {_GOLDENS} is missing')
-    return np.load(request.param)
+    values = np.load(request.param)
+    one = _one(values)
+    return _Golden(values, _model(values, one), one, _batch(values))
 
 
 def _graph(kernels):
@@ -72,11 +86,11 @@ def _batch(golden):
     )
 
 
-def _model(golden):
+def _model(golden, graph):
     model = getattr(models, str(golden['model']))(
         10, int(golden['num_ops']), **json.loads(str(golden['kwargs_json']))
     )
-    model.forward(_one(golden), golden['one_config_feat'].shape[0])
+    model.forward(graph, golden['one_config_feat'].shape[0])
     weights = [
         golden[key] for key in sorted(golden) if key[0] == 'w' and key[1:].isdigit()
     ]
@@ -97,19 +111,16 @@ def _assert_close(ours, golden, relative=1e-5):
 
 @pytest.mark.parametrize('training', [False, True])
 def test_one_kernel_scores_as_published(golden, training):
-    model = _model(golden)
-    configs = golden['one_config_feat'].shape[0]
-    scores = model.forward(_one(golden), configs, training=training)
-    _assert_close(scores, golden['one_scores'])
+    configs = golden.values['one_config_feat'].shape[0]
+    scores = golden.model.forward(golden.one, configs, training=training)
+    _assert_close(scores, golden.values['one_scores'])
 
 
 def test_merged_kernels_score_as_published(golden):
-    model = _model(golden)
-    _assert_close(model(_batch(golden)), golden['batch_scores'])
+    _assert_close(golden.model(golden.batch), golden.values['batch_scores'])
 
 
 @pytest.mark.slow
 def test_regularisation_is_as_published(golden):
-    model = _model(golden)
-    model(_batch(golden), training=True)
-    _assert_close(tf.add_n(model.losses), golden['batch_reg_loss'])
+    golden.model(golden.batch, training=True)
+    _assert_close(tf.add_n(golden.model.losses), golden.values['batch_reg_loss'])
