@@ -103,11 +103,12 @@ def test_every_configuration_in_order(graphs, model_class):
         _assert_scores(scorer.score_all(np.array(kernels)), kernels)
 
 
-@pytest.mark.parametrize('per_group', [1, 709, 10_000])
-def test_groups_change_nothing_but_memory(graphs, monkeypatch, per_group):
-    monkeypatch.setattr(scoring, '_CONFIGS_PER_GROUP', per_group)
+def test_groups_change_nothing_but_memory(graphs, monkeypatch):
     model = _EarlySums()
-    _assert_scores(scoring.TileScorer(model, graphs).score_all(), range(5))
+    scorer = scoring.TileScorer(model, graphs)
+    for per_group in (1, 709, 10_000):
+        monkeypatch.setattr(scoring, '_CONFIGS_PER_GROUP', per_group)
+        _assert_scores(scorer.score_all(), range(5))
     assert model.traces == 1, 'compiled once for all shapes'
 
 
@@ -149,17 +150,17 @@ def test_no_kernel_no_score(graphs):
     assert not list(scorer.score_all(np.array([], np.int64)))
 
 
-@pytest.mark.parametrize('value', [np.nan, np.inf])
-def test_a_score_that_is_not_finite_names_the_kernel(graphs, value):
+def test_a_score_that_is_not_finite_names_the_kernel(graphs):
     model = _Sums()
-    model.weight.assign(value)
     scorer = scoring.TileScorer(model, graphs)
-    for scored in (
-        scorer.score_all(np.array([1, 0])),
-        scorer.score_chosen(np.array([1]), [np.array([2])]),
-    ):
-        with pytest.raises(ValueError, match='gives b_large a score that is not'):
-            list(scored)
+    for value in (np.nan, np.inf):
+        model.weight.assign(value)
+        for scored in (
+            scorer.score_all(np.array([1, 0])),
+            scorer.score_chosen(np.array([1]), [np.array([2])]),
+        ):
+            with pytest.raises(ValueError, match='gives b_large a score that is not'):
+                list(scored)
 
 
 def test_kernels_before_a_bad_one_are_still_scored(graphs):

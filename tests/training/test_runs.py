@@ -127,7 +127,7 @@ def test_nan_never_goes_into_json(tmp_path, value):
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize('room', [0, 100, 10_000])
+@pytest.mark.parametrize('room', [0, 10_000])
 def test_no_room_for_the_model_leaves_nothing(tmp_path, room):
     with disks.room(room):
         message = _message(OSError, runs.save, str(tmp_path), 'x', _model(), _INFO)
@@ -152,8 +152,15 @@ def test_a_full_disk_leaves_nothing(tmp_path):
         assert os.listdir(disk) == []
 
 
-@pytest.mark.parametrize('failing', ['model', 'run file', 'rename'])
-@pytest.mark.parametrize('error', [KeyboardInterrupt, PermissionError(13, 'No')])
+@pytest.mark.parametrize(
+    'failing, error',
+    [
+        ('model', KeyboardInterrupt),
+        ('model', PermissionError(13, 'No')),
+        ('run file', PermissionError(13, 'No')),
+        ('rename', KeyboardInterrupt),
+    ],
+)
 def test_interrupted_while_saving_leaves_nothing(tmp_path, monkeypatch, failing, error):
     model = _model()
 
@@ -268,13 +275,13 @@ def test_a_run_file_that_unpacks_without_end(run, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    'piece, megabytes', [(b'[],', 90), (b'[],', 30), (b'{},', 12), (b'"",', 30)]
+    'piece, megabytes', [(b'[],', 70), (b'[],', 4), (b'{},', 4), (b'"",', 13)]
 )
 def test_a_run_file_of_too_many_values(run, piece, megabytes):
     text = b'{"args": [' + piece * (megabytes * 10**6 // len(piece)) + b'0]}'
     run[1].write_bytes(gzip.compress(text, 1))
     message = _message(ValueError, runs.load, str(run[0]))
-    wanted = 'unpacks to more than 67108864' if megabytes == 90 else 'more values than'
+    wanted = 'unpacks to more than 67108864' if megabytes == 70 else 'more values than'
     assert f'{run[1]} is damaged: it ' in message and wanted in message
 
 

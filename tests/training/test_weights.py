@@ -91,14 +91,19 @@ def test_options_of_a_stranger_s_run_file(stranger, kwargs):
 
 
 @pytest.mark.parametrize(
-    'name', ['get', 'deserialize', 'serialize', 'keras_export', 'loud', '\x1b[31m']
+    'model, name',
+    [
+        ('EarlyJoinSAGE', 'get'),
+        ('ConfigAttentionSAGE', 'get'),
+        *[('MLP', n) for n in ('get', 'deserialize', 'serialize', 'keras_export')],
+        *[('MLP', n) for n in ('loud', '\x1b[31m')],
+    ],
 )
-def test_activations_that_are_none(stranger, name):
-    for model in ('MLP', 'EarlyJoinSAGE', 'ConfigAttentionSAGE'):
-        kwargs = json.dumps({'hidden_activation': name})
-        model_dir = stranger(model=model, model_kwargs_json=kwargs)
-        with pytest.raises(ValueError, match=f'{model} does not take'):
-            jobs.load_predictor(model_dir, prediction.DataOptions(), '')
+def test_activations_that_are_none(stranger, model, name):
+    kwargs = json.dumps({'hidden_activation': name})
+    model_dir = stranger(model=model, model_kwargs_json=kwargs)
+    with pytest.raises(ValueError, match=f'{model} does not take'):
+        jobs.load_predictor(model_dir, prediction.DataOptions(), '')
 
 
 def test_a_model_that_fails_without_options_keeps_its_traceback():
