@@ -80,8 +80,9 @@ def cleaned(module: Any, where: str) -> Any:
     """
     for place, computation in enumerate(module.computations):
         there = {instruction.id for instruction in computation.instructions}
+        entry = computation.id == module.entry_computation_id
         computation.name = f'{re.sub("[0-9.]+", "", computation.name)}.{place}'
-        if computation.id == module.entry_computation_id:
+        if entry:
             module.name = module.entry_computation_name = computation.name
         for instruction in computation.instructions:
             building.plain(instruction)
@@ -89,14 +90,13 @@ def cleaned(module: Any, where: str) -> Any:
                 raise ValueError(
                     f'{where}: an operand of %{instruction.name} is not there'
                 )
-            entry = computation.id == module.entry_computation_id
-            if entry and instruction.opcode == 'parameter':
-                if not building.is_array(instruction.shape):
-                    shown = building.words_of(instruction.shape)
-                    raise ValueError(
-                        f'{where}: parameter %{instruction.name} is {shown}; '
-                        'what can be measured takes arrays of fixed size'
-                    )
+            given = entry and instruction.opcode == 'parameter'
+            if given and not building.is_array(instruction.shape):
+                shown = building.words_of(instruction.shape)
+                raise ValueError(
+                    f'{where}: parameter %{instruction.name} is {shown}; '
+                    'what can be measured takes arrays of fixed size'
+                )
     module.ClearField('input_output_alias')
     module.ClearField('id')
     return module
