@@ -78,30 +78,20 @@ class _Program(NamedTuple):
     """What is known of a program's k configurable instructions.
 
     Attributes:
-        dims: float32 [k, 3, 6], sizes of output, input and kernel; 0: none.
-        roles: float32 [k, 3, 2], batch and feature dimensions.
+        known: of their arrays; `there` and `last` are int64, `fixed` is bool.
         products: multiply-adds, `zoo.products.Products`.
-        reduced: float32 [k, 6], share of the reduced elements that lose a dimension.
         weights: float32 [k, 6], shares of the program's: bytes of output, of
             input, of kernel, multiply-adds, followers and reduced elements.
         source: int64 [k, 2], where input and kernel come from; -1: from no
             configurable instruction.
-        fixed: bool [k, 2], they are row major.
-        there: int64 [k, 2, 6], their dimensions at the source.
-        last: int64 [k, 2, 2], their last dimensions there.
         single: int64 [s], those with columns of their own.
         totals: float32 [5], logarithms.
     """
 
-    dims: Any
-    roles: Any
+    known: facts.Known
     products: products_lib.Products
-    reduced: Any
     weights: np.ndarray
     source: np.ndarray
-    fixed: np.ndarray
-    there: np.ndarray
-    last: np.ndarray
     single: np.ndarray
     totals: np.ndarray
 
@@ -171,7 +161,7 @@ class FlatTable:
         keys, cell = np.unique(codes + np.arange(k) * len(vectors), return_inverse=True)
         cell = cell.reshape(codes.shape)
         node, code = np.divmod(keys, max(len(vectors), 1))
-        dims = tf.gather(program.dims, node)
+        dims = tf.gather(program.known.dims, node)
         fastest = self._unscaled.fastest(tf.constant(vectors[code], tf.float32))
         fastest = effects.or_row_major(fastest, dims)
         of_cells = self._of_cells(program, node, dims, fastest)
@@ -193,12 +183,12 @@ class FlatTable:
     def _of_cells(self, program, node, dims, fastest) -> np.ndarray:
         """What is summed: weighted columns of instructions in one layout."""
         places = effects.hat(fastest)
-        roles = tf.gather(program.roles, node)
+        roles = tf.gather(program.known.roles, node)
         found = effects.of_layouts(fastest, places, dims, roles, _MOST_WASTE).numpy()
         weights = program.weights[node]
         by_array = np.repeat(weights[:, :3], len(_EFFECTS), axis=1)
         padded = _padded(program, node, fastest)
-        reduced = tf.gather(program.reduced, node)[:, tf.newaxis]
+        reduced = tf.gather(program.known.reduced, node)[:, tf.newaxis]
         reduced = tf.reduce_sum(places[:, 0] * reduced, -1).numpy()
         output = found[:, _OUTPUT_EFFECTS]
         return np.concatenate(
@@ -233,23 +223,13 @@ class FlatTable:
         k, n = len(chosen), len(op)
         origin = spreading.spread(arrays, chosen, edges, _HOPS)
         operands = spreading.operands(arrays, edges)
-        dims, roles = facts.tensors(arrays, operands, chosen)
         reductions = spreading.reductions(arrays, origin, edges)
         followers = spreading.followers(arrays, origin, tf.ones([n, 1]))
         products = products_lib.find(arrays, operands, chosen, tf.ones([k, 1]))
-        amounts = np.stack(
-            [
-                tf.gather(x, chosen).numpy()
-                for x in (
-                    arrays.bytes,
-                    *(tf.gather(arrays.bytes, o.node) * o.exists for o in operands),
-                    followers[:, 0],
-                    reductions.elements,
-                )
-            ],
-            axis=1,
-        ).astype(np.float64)
-        moved, others = amounts[:, :3], amounts[:, 3:]
+        known = facts.known(arrays, operands, origin, reductions, chosen)
+        moved = facts.moved(arrays, operands, chosen).numpy().astype(np.float64)
+        others = tf.stack([followers[:, 0], reductions.elements], 1)
+        others = tf.gather(others, chosen).numpy().astype(np.float64)
         share = products.share.numpy().astype(np.float64)
         share /= max(share.sum(), 1e-9)
         weights = [
@@ -257,25 +237,22 @@ class FlatTable:
             share,
             others / np.maximum(others.sum(axis=0), 1),
         ]
-        at_source = [facts.at_source(arrays, origin, o, chosen) for o in operands]
-        there, last, _, fixed = (np.stack(parts, 1) for parts in zip(*at_source))
         totals = [
             moved.sum(),
             products.total.numpy()[0, 0] if k else 0,
             *others.sum(axis=0),
             k,
         ]
-        costs = share[:, 0] * _most_padded(products, dims[:, 0])
+        costs = share[:, 0] * _most_padded(products, known.dims[:, 0])
         return _Program(
-            dims=dims,
-            roles=roles,
+            known=known._replace(
+                there=known.there.numpy().astype(np.int64),
+                last=np.maximum(known.last, 0).astype(np.int64),
+                fixed=known.fixed.numpy() > 0,
+            ),
             products=products,
-            reduced=tf.gather(reductions.shares, chosen),
             weights=np.concatenate(weights, axis=1).astype(np.float32),
             source=_sources(chosen.numpy(), operands, origin, n),
-            fixed=fixed > 0,
-            there=there.astype(np.int64),
-            last=np.maximum(last, 0).astype(np.int64),
             # The others, reshapes, by what they move.
             single=np.lexsort([-moved[:, 0], -costs])[:_SINGLE],
             totals=np.log1p(np.array(totals)).astype(np.float32),
@@ -322,13 +299,14 @@ def _copied(program: _Program, places, cell) -> np.ndarray:
     found = np.zeros((len(cell), 2), np.float32)
     for operand in range(2):
         weights = program.weights[:, 1 + operand]
-        known = (program.source[:, operand] >= 0) | program.fixed[:, operand]
+        known = (program.source[:, operand] >= 0) | program.known.fixed[:, operand]
         for i in np.flatnonzero(known & (weights > 0)):
-            there = program.there[i, operand]
+            there = program.known.there[i, operand]
             wanted = there[places[cell[:, i], 1 + operand]]  # [c, 2]
             source = program.source[i, operand]
-            arrives = (
-                places[cell[:, source], 0] if source >= 0 else program.last[i, operand]
-            )
+            if source >= 0:
+                arrives = places[cell[:, source], 0]
+            else:
+                arrives = program.known.last[i, operand]
             found[:, operand] += weights[i] * (wanted != arrives).any(axis=1)
     return found

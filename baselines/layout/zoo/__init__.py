@@ -10,9 +10,7 @@ says `is_base = True`: a new model is a new file.  A class of the same name in
     products    what padding costs products
     cells       pairs of a configurable node and its layouts
     physical    `PhysicalModel`: amounts of work times learned corrections
-    layered     `Layered`: the same with layers of messages
-    families    the models
-    attention   those with attention
+    families    the same as it is, and with layers of messages
     padded      `PhysicalModel` beside the padded work of products
     tgraph      a model that is learned alone
     options     what their options may be

@@ -3,7 +3,7 @@
 `chosen` are the configurable nodes, int32 [k].
 """
 
-from typing import Any, List, NamedTuple, Tuple
+from typing import Any, List, NamedTuple
 
 import tensorflow as tf
 
@@ -15,8 +15,8 @@ from baselines.layout.zoo import spreading
 KNOWN_AMOUNTS = 6  # of `amounts`, beside those of `work`
 
 
-class Facts(NamedTuple):
-    """What k configurable nodes know whatever the configuration.
+class Known(NamedTuple):
+    """What k configurable nodes know of arrays.
 
     Attributes:
         dims: float32 [k, 3, 6], sizes of output, input and kernel; 0 for none.
@@ -27,11 +27,6 @@ class Facts(NamedTuple):
         last: float32 [k, 2, 2], their last and last but one dimension.
         from_chosen: float32 [k, 2], 1 where their source is configurable.
         fixed: float32 [k, 2], 1 where they are row major.
-        meets: float32 [k, 1], 1 where other layouts meet this node's.
-        degrees: float32 [k, 2], edges in and out.
-        shift: float32 [k, h], added before the first activation.
-        weight: float32 [k, h], how much work hangs on the node.
-        more: what a subclass knows beside.
     """
 
     dims: tf.Tensor
@@ -41,6 +36,21 @@ class Facts(NamedTuple):
     last: tf.Tensor
     from_chosen: tf.Tensor
     fixed: tf.Tensor
+
+
+class Facts(NamedTuple):
+    """What k configurable nodes know whatever the configuration.
+
+    Attributes:
+        known: of arrays.
+        meets: float32 [k, 1], 1 where other layouts meet this node's.
+        degrees: float32 [k, 2], edges in and out.
+        shift: float32 [k, h], added before the first activation.
+        weight: float32 [k, h], how much work hangs on the node.
+        more: what a subclass knows beside.
+    """
+
+    known: Known
     meets: tf.Tensor
     degrees: tf.Tensor
     shift: tf.Tensor
@@ -74,42 +84,46 @@ def degrees(matrices: List[sparse.Matrix], k) -> tf.Tensor:
     return tf.stack([sums(end) for end in (0, 1)], 1)
 
 
+def moved(arrays, operands, chosen) -> tf.Tensor:
+    """Bytes of output, input and kernel: float32 [k, 3]."""
+    operands = [tf.gather(arrays.bytes, o.node) * o.exists for o in operands]
+    return tf.gather(tf.stack([arrays.bytes, *operands], 1), chosen)
+
+
 def amounts(arrays, operands, copies, reductions, work, chosen) -> tf.Tensor:
     """Bytes of output, input and kernel, copied, from or to row major, reduced.
 
     Returns:
         float32 [k, 6 + work_kinds], with 4 bytes for each element of `work`.
     """
-    known = [
-        arrays.bytes,
-        *(tf.gather(arrays.bytes, o.node) * o.exists for o in operands),
-        copies.bytes,
-        copies.row_major,
-        4.0 * reductions.elements,
-    ]
-    known = tf.stack([tf.gather(amount, chosen) for amount in known], 1)
-    return tf.concat([known, 4.0 * tf.gather(work, chosen)], 1)
+    others = tf.stack([copies.bytes, copies.row_major, 4.0 * reductions.elements], 1)
+    others = tf.gather(tf.concat([others, 4.0 * work], 1), chosen)
+    return tf.concat([moved(arrays, operands, chosen), others], 1)
 
 
-def tensors(arrays, operands, chosen) -> Tuple[tf.Tensor, tf.Tensor]:
-    """Sizes [k, 3, 6] and roles [k, 3, 2] of output, input and kernel."""
+def known(arrays, operands, origin, reductions, chosen) -> Known:
+    """What `chosen` know of their arrays and of where these come from."""
     dims = [tf.gather(arrays.dims, chosen)]
-    for operand, exists in operands:
-        of_operand = tf.gather(arrays.dims, tf.gather(operand, chosen))
-        dims.append(of_operand * tf.gather(exists, chosen)[:, tf.newaxis])
+    at_sources = []
+    for operand in operands:
+        node, exists = (tf.gather(part, chosen) for part in operand)
+        dims.append(tf.gather(arrays.dims, node) * exists[:, tf.newaxis])
+        source = origin.of(node)
+        rank = tf.cast(tf.gather(arrays.rank, node), tf.float32)
+        fixed = tf.equal(source.node, spreading.FIXED)
+        at_sources.append(
+            (
+                tf.cast(source.dims, tf.float32),
+                tf.stack([rank - 1.0, rank - 2.0], 1),
+                exists * tf.cast(source.node >= 0, tf.float32),
+                exists * tf.cast(fixed, tf.float32),
+            )
+        )
     is_convolution = arrays_lib.has_opcode(arrays.op, 'convolution')[:, None, None]
     roles = tf.where(is_convolution, arrays.roles, effects.NO_ROLE)
-    return tf.stack(dims, 1), tf.gather(roles, chosen)
-
-
-def at_source(arrays, origin, operand: spreading.Operand, chosen):
-    """Of an operand what `Facts` has as there, last, from_chosen and fixed."""
-    node, exists = (tf.gather(part, chosen) for part in operand)
-    source = origin.of(node)
-    rank = tf.cast(tf.gather(arrays.rank, node), tf.float32)
-    return (
-        tf.cast(source.dims, tf.float32),
-        tf.stack([rank - 1.0, rank - 2.0], 1),
-        exists * tf.cast(source.node >= 0, tf.float32),
-        exists * tf.cast(tf.equal(source.node, spreading.FIXED), tf.float32),
+    return Known(
+        tf.stack(dims, 1),
+        tf.gather(roles, chosen),
+        tf.gather(reductions.shares, chosen),
+        *(tf.stack(parts, 1) for parts in zip(*at_sources)),
     )

@@ -37,14 +37,13 @@ class PaddedSAGE(physical.PhysicalModel):
             'log_gain', [], initializer=lambda *_, **__: tf.math.log(30.0)
         )
 
-    def _more_facts(self, arrays, operands, chosen, member, amounts):
-        moved = _of_program(amounts[:, : facts_lib.KNOWN_AMOUNTS], member)
+    def _amounts(self, amounts, arrays, operands, chosen, member):
         found = products.find(arrays, operands, chosen, member)
-        return products.beside_traffic(found, moved)
-
-    def _amounts(self, amounts, more):
+        moved = _of_program(amounts[:, : facts_lib.KNOWN_AMOUNTS], member)
+        found = products.beside_traffic(found, moved)
         # In bytes that could be moved in the time.
-        return tf.concat([amounts, more.share * more.total / products.PER_BYTE], 1)
+        more = found.share * found.total / products.PER_BYTE
+        return tf.concat([amounts, more], 1), found
 
     def _relative(self, weight, amounts, more, member):
         del more
@@ -52,11 +51,10 @@ class PaddedSAGE(physical.PhysicalModel):
 
     def _fastest(self, facts, configs, cells):
         fastest = super()._fastest(facts, configs, cells)
-        return effects.or_row_major(fastest, cells.at_nodes(0, facts.dims))
+        return effects.or_row_major(fastest, cells.at_nodes(0, facts.known.dims))
 
     def _effects(self, facts, fastest, cells):
-        found = products.Products(*(cells.at_nodes(0, x) for x in facts.more))
-        padded = products.padded(found, fastest[:, 0])
+        found, padded = _padded(facts, fastest, cells)
         return [
             *super()._effects(facts, fastest, cells),
             tf.math.log(tf.minimum(padded, 16.0)),
@@ -67,8 +65,8 @@ class PaddedSAGE(physical.PhysicalModel):
         return tf.tanh(x)
 
     def _pooled(self, x, facts, fastest, cells):
-        found = products.Products(*(cells.at_nodes(0, y) for y in facts.more))
-        more = found.share * (products.padded(found, fastest[:, 0]) - 1.0)
+        found, padded = _padded(facts, fastest, cells)
+        more = found.share * (padded - 1.0)
         return cells.pool(tf.concat([x, cells.lift(self.num_gnns, more)], 1))
 
     @property
@@ -80,6 +78,12 @@ class PaddedSAGE(physical.PhysicalModel):
         time = 1.0 + total[:, -1:]
         rest = super().read_out(total[:, :-1], configurable, sizes)
         return tf.exp(self._gain) * tf.math.log(time) + rest / time
+
+
+def _padded(facts, fastest, cells):
+    """The products of cells, and how many times as much padding makes of them."""
+    found = products.Products(*(cells.at_nodes(0, x) for x in facts.more))
+    return found, products.padded(found, fastest[:, 0])
 
 
 def _of_program(amounts: tf.Tensor, member: tf.Tensor) -> tf.Tensor:

@@ -172,22 +172,17 @@ class PhysicalModel(tf.keras.Model):
             arrays, origin, tf.nn.softplus(self._work(nodes.embedding) + 1.0)
         )
         amounts = facts_lib.amounts(arrays, operands, copies, reductions, work, chosen)
-        more = self._more_facts(arrays, operands, chosen, member, amounts)
-        amounts = self._amounts(amounts, more)
-        dims, roles = facts_lib.tensors(arrays, operands, chosen)
-        at_source = [facts_lib.at_source(arrays, origin, o, chosen) for o in operands]
-        there, last, from_chosen, fixed = (
-            tf.stack(parts, 1) for parts in zip(*at_source)
-        )
+        amounts, more = self._amounts(amounts, arrays, operands, chosen, member)
+        known = facts_lib.known(arrays, operands, origin, reductions, chosen)
         rank = tf.cast(tf.gather(arrays.rank, chosen), tf.float32)[:, tf.newaxis]
         window = tf.gather(arrays.window, chosen)[:, tf.newaxis]
         static = [
             tf.math.log1p(amounts) / 10.0,
             amounts / tf.reduce_sum(amounts, 1, keepdims=True),
-            from_chosen,
-            fixed,
+            known.from_chosen,
+            known.fixed,
             rank / RANK,
-            effects.role_sizes(dims, roles),
+            effects.role_sizes(known.dims, known.roles),
             tf.math.log1p(window) / 4.0,
             tf.gather(nodes.embedding, chosen),
         ]
@@ -200,13 +195,7 @@ class PhysicalModel(tf.keras.Model):
         )
         met = tf.gather(copies.bytes, chosen) > 0
         facts = facts_lib.Facts(
-            dims=dims,
-            roles=roles,
-            reduced=tf.gather(reductions.shares, chosen),
-            there=there,
-            last=last,
-            from_chosen=from_chosen,
-            fixed=fixed,
+            known=known,
             meets=tf.cast(met, tf.float32)[:, tf.newaxis],
             degrees=degrees,
             shift=self._shift(static),
@@ -224,7 +213,7 @@ class PhysicalModel(tf.keras.Model):
         fastest = self._fastest(bases, configs, cells)
         places = effects.hat(fastest)  # [cells, 3, 2, 6]
         local = tf.concat(self._effects(bases, fastest, cells), 1)
-        wanted, row_major = _wanted(bases, places, cells)
+        wanted, row_major = _wanted(bases.known, places, cells)
         own = tf.reshape(places[:, 0], [-1, 2 * RANK])
         arrives = tf.concat(
             [
@@ -239,7 +228,7 @@ class PhysicalModel(tf.keras.Model):
         )
         from_chosen, fixed = (
             tf.repeat(cells.at_nodes(1, x), 2, 1)
-            for x in (bases.from_chosen, bases.fixed)
+            for x in (bases.known.from_chosen, bases.known.fixed)
         )
         # Whether the fastest and second fastest dimension stay as they arrive.
         stays = from_chosen * effects.equal(arrives, wanted) + fixed * row_major
@@ -271,15 +260,10 @@ class PhysicalModel(tf.keras.Model):
 
     # What subclasses may know beside.
 
-    def _more_facts(self, arrays, operands, chosen, member, amounts) -> Any:
-        """Any structure of float32 [k, ..], for `Facts.more`."""
-        del arrays, operands, chosen, member, amounts
-        return ()
-
-    def _amounts(self, amounts, more) -> tf.Tensor:
-        """The amounts, [k, a], and `_more_kinds` more: [k, a + _more_kinds]."""
-        del more
-        return amounts
+    def _amounts(self, amounts, arrays, operands, chosen, member):
+        """The amounts, [k, a], with `_more_kinds` more, and `Facts.more`."""
+        del arrays, operands, chosen, member
+        return amounts, ()
 
     def _relative(self, weight, amounts, more, member) -> tf.Tensor:
         """Weights [k, h] over the root of their program's sum of squares."""
@@ -299,9 +283,7 @@ class PhysicalModel(tf.keras.Model):
 
     def _effects(self, facts, fastest, cells) -> List[tf.Tensor]:
         """What layouts do to a node's own arrays: [cells, ..] each."""
-        dims, roles, reduced = (
-            cells.at_nodes(0, x) for x in (facts.dims, facts.roles, facts.reduced)
-        )
+        dims, roles, reduced = (cells.at_nodes(0, x) for x in facts.known[:3])
         places = effects.hat(fastest)
         return [
             effects.of_layouts(fastest, places, dims, roles, self._most_waste),
@@ -333,12 +315,12 @@ class PhysicalModel(tf.keras.Model):
         return x
 
 
-def _wanted(facts: facts_lib.Facts, places, cells) -> Tuple[tf.Tensor, tf.Tensor]:
+def _wanted(known: facts_lib.Known, places, cells) -> Tuple[tf.Tensor, tf.Tensor]:
     """Which of its source's dimensions input and kernel are wanted to have fastest.
 
     And whether that is so in a row-major one: [cells, 4] each.
     """
-    there, last = (cells.at_nodes(0, x) for x in (facts.there, facts.last))
+    there, last = (cells.at_nodes(0, x) for x in (known.there, known.last))
     wanted = tf.reduce_sum(places[:, 1:] * there[:, :, tf.newaxis], -1)
     row_major = effects.equal(wanted, last)
     return tf.reshape(wanted, [-1, 4]), tf.reshape(row_major, [-1, 4])
