@@ -23,8 +23,6 @@ system page).  The 250 ns per tile are no public figure: a round number of the
 order of a transfer's latency.
 """
 
-from typing import Tuple
-
 import numpy as np
 
 from baselines.features import kernel_facts as facts_lib
@@ -84,8 +82,8 @@ def estimate(
 
 def _estimate(facts: facts_lib.KernelFacts, configs: np.ndarray) -> np.ndarray:
     """As `estimate`, with the facts of each row."""
-    tile, trips = _tiling(facts.loop_units, configs[:, _OUTPUT_BOUNDS])
-    part, parts = _tiling(facts.summed_units, configs[:, _KERNEL_BOUNDS])
+    tile, trips = facts_lib.tiling(facts.loop_units, configs[:, _OUTPUT_BOUNDS])
+    part, parts = facts_lib.tiling(facts.summed_units, configs[:, _KERNEL_BOUNDS])
     summed = [
         facts_lib.product(np.where(is_kind, parts, 1))[:, np.newaxis]
         for is_kind in (~facts.is_window, facts.is_window)
@@ -126,10 +124,3 @@ def _estimate(facts: facts_lib.KernelFacts, configs: np.ndarray) -> np.ndarray:
         np.log(busy_ns + total * _NS_PER_TILE),
     )
     return np.stack(columns, axis=1)
-
-
-def _tiling(units: np.ndarray, bounds: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
-    """Returns a tile's units per dimension, and trips; absent bounds mean all."""
-    tile = np.where(bounds > 0, np.minimum(bounds, units), units)
-    trips = np.ceil(units / np.maximum(tile, 1))
-    return tile, np.maximum(trips, 1)

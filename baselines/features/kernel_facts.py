@@ -108,6 +108,12 @@ def total(rows: np.ndarray) -> np.ndarray:
     return functools.reduce(np.add, rows.T)
 
 
+def tiling(units: np.ndarray, bounds: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+    """Returns a tile's units per dimension, and trips; absent bounds mean all."""
+    tile = np.where(bounds > 0, np.minimum(bounds, units), units)
+    return tile, np.maximum(np.ceil(units / np.maximum(tile, 1)), 1)
+
+
 def by_chunks(
     compute: Callable[[np.ndarray, np.ndarray], np.ndarray],
     width: int,

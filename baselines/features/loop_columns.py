@@ -235,16 +235,13 @@ class _Block:
     """
 
     def __init__(self, bounds: np.ndarray, whole: np.ndarray):
-        rank = (whole > 0).sum(axis=1)[:, np.newaxis]
-        place = np.arange(_RANK)
-        order = np.clip(rank - 1 - place, 0, _RANK - 1)
+        order, exists = physical_shapes.reverse(whole)
         whole, bounds = (
-            np.where(place < rank, np.take_along_axis(x, order, axis=1), 1)
+            np.where(exists, np.take_along_axis(x, order, axis=1), 1)
             for x in (whole, bounds.astype(np.float64))
         )
         whole = np.maximum(whole, 1)
-        tile = np.where(bounds > 0, np.minimum(bounds, whole), whole)
-        trips = np.ceil(whole / tile)
+        tile, trips = kernel_facts.tiling(whole, bounds)
         self._cut = trips > 1
         self._by_vectors = tile[:, 0] % _VECTOR == 0
         self.tile, self.trips = np.log(tile), np.log(trips)

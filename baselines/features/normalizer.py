@@ -19,6 +19,8 @@ from baselines.features import tile_table
 
 _PARTS = ('node', 'config')
 
+_Range = Tuple[np.ndarray, np.ndarray]
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Normalizer:
@@ -36,13 +38,8 @@ class Normalizer:
         config_used: bool [K].
         config_min: float32 [K].
         config_max: float32 [K].
-        tile_columns_min: float32 [T], of the part of that name of a tile
-            configuration's table; None for a model without.
-        tile_columns_max: float32 [T].
-        loop_columns_min: float32 [L], likewise.
-        loop_columns_max: float32 [L].
-        estimate_min: float32 [E], likewise.
-        estimate_max: float32 [E].
+        table_ranges: minima and maxima, float32 each, of the parts of a tile
+            configuration's table that a model sees; by name, as `PARTS` has them.
         expansion: what becomes of raw columns first; nothing, as published.
     """
 
@@ -52,12 +49,7 @@ class Normalizer:
     config_used: np.ndarray
     config_min: np.ndarray
     config_max: np.ndarray
-    tile_columns_min: Optional[np.ndarray] = None
-    tile_columns_max: Optional[np.ndarray] = None
-    loop_columns_min: Optional[np.ndarray] = None
-    loop_columns_max: Optional[np.ndarray] = None
-    estimate_min: Optional[np.ndarray] = None
-    estimate_max: Optional[np.ndarray] = None
+    table_ranges: Dict[str, _Range] = dataclasses.field(default_factory=dict)
     expansion: expansion_lib.Expansion = expansion_lib.Expansion()
 
     @classmethod
@@ -111,9 +103,8 @@ class Normalizer:
         asked = zip(tile_table.PARTS, (tile_columns, loop_columns, estimate))
         parts = [name for name, on in asked if on]
         if parts:
-            ranges = tile_table.TileTable(store, parts).value_range(graphs)
-            for part, (low, high) in ranges.items():
-                fields.update({f'{part}_min': low, f'{part}_max': high})
+            table = tile_table.TileTable(store, parts)
+            fields['table_ranges'] = table.value_range(graphs)
         return cls(**fields)
 
     @property
@@ -129,8 +120,7 @@ class Normalizer:
     @property
     def table_parts(self) -> Tuple[str, ...]:
         """The parts of the table that follow a configuration's own columns."""
-        names = tile_table.PARTS
-        return tuple(n for n in names if getattr(self, f'{n}_min') is not None)
+        return tuple(self.table_ranges)
 
     def nodes(self, features: np.ndarray) -> np.ndarray:
         """Scales node features: [..., raw columns] to float32 [..., num_node_features].
@@ -155,7 +145,9 @@ class Normalizer:
             field.name: getattr(self, field.name) for field in dataclasses.fields(self)
         }
         expansion = values.pop('expansion')
-        described = {k: v.tolist() for k, v in values.items() if v is not None}
+        for part, (low, high) in values.pop('table_ranges').items():
+            values.update({f'{part}_min': low, f'{part}_max': high})
+        described = {key: array.tolist() for key, array in values.items()}
         if not expansion.is_published:
             described['expansion'] = expansion.to_json()
         return described
@@ -196,9 +188,11 @@ class Normalizer:
             fields.update(
                 {f'{part}_used': used, f'{part}_min': low, f'{part}_max': high}
             )
-        for part in tile_table.PARTS:
-            if f'{part}_min' in described or f'{part}_max' in described:
-                fields.update(_table_range(described, part))
+        fields['table_ranges'] = {
+            part: _table_range(described, part)
+            for part in tile_table.PARTS
+            if f'{part}_min' in described or f'{part}_max' in described
+        }
         return cls(**fields)
 
     @functools.cached_property
@@ -212,15 +206,11 @@ class Normalizer:
         return scales
 
     @functools.cached_property
-    def _table_scale(self) -> Tuple[np.ndarray, np.ndarray]:
+    def _table_scale(self) -> _Range:
         """Minima and ranges of the table's columns."""
-        none = [np.empty(0, np.float32)]
-        low, high = (
-            np.concatenate(
-                none + [getattr(self, f'{p}_{end}') for p in self.table_parts]
-            )
-            for end in ('min', 'max')
-        )
+        none = np.empty(0, np.float32)
+        ends = zip((none, none), *self.table_ranges.values())
+        low, high = (np.concatenate(parts) for parts in ends)
         span = high - low
         return low, np.where(span > 0, span, np.float32(1))
 
@@ -263,22 +253,21 @@ def num_ops(
     return 1 + int(max(largest))
 
 
-def _table_range(described: Dict[str, Any], part: str) -> Dict[str, np.ndarray]:
+def _table_range(described: Dict[str, Any], part: str) -> _Range:
     """Reads the ranges of a part of the table from a normaliser's JSON."""
-    ranges = {
-        key: _column_values(described, key, float)
-        for key in (f'{part}_min', f'{part}_max')
-    }
     names = tile_table.PARTS[part].names
-    for key, values in ranges.items():
+    low, high = (
+        _column_values(described, f'{part}_{end}', float) for end in ('min', 'max')
+    )
+    for end, values in (('min', low), ('max', high)):
         if len(values) != len(names):
             raise ValueError(
-                f'normalizer: {key} has {len(values)} entries, but --{part} '
+                f'normalizer: {part}_{end} has {len(values)} entries, but --{part} '
                 f'has {len(names)} columns'
             )
-    if (ranges[f'{part}_min'] > ranges[f'{part}_max']).any():
+    if (low > high).any():
         raise ValueError(f'normalizer: {part}_min is above {part}_max')
-    return ranges
+    return low, high
 
 
 def _column_values(described: Dict[str, Any], key: str, kind: type) -> np.ndarray:

@@ -38,16 +38,14 @@ class PhysicalShapes:
         dims = np.maximum(features[:, schema.DIMENSIONS].astype(np.float64), 0)
         present = np.cumprod(dims > 0, axis=1).astype(bool)
         rank = present.sum(axis=1)[:, np.newaxis]
-        place = np.arange(RANK)
         layout = np.clip(features[:, schema.MINOR_TO_MAJOR], 0, RANK - 1)
         layout = layout.astype(np.int64)
         # The layout names the fastest dimension first.
-        order = np.take_along_axis(
-            layout, np.clip(rank - 1 - place, 0, RANK - 1), axis=1
-        )
-        self.logical = np.where(place < rank, order, -1)
-        self.sizes = np.where(place < rank, np.take_along_axis(dims, order, axis=1), 0)
-        fastest = rank - 1 - place
+        turned, exists = reverse(present)
+        order = np.take_along_axis(layout, turned, axis=1)
+        self.logical = np.where(exists, order, -1)
+        self.sizes = np.where(exists, np.take_along_axis(dims, order, axis=1), 0)
+        fastest = rank - 1 - np.arange(RANK)
         self.unit = np.where(
             fastest == 0,
             np.where(rank > 1, LANES, LANES * SUBLANES),
@@ -69,6 +67,19 @@ class PhysicalShapes:
         return np.where(
             (dimension >= 0) & (dimension < RANK), self.dims[node, inside], 0
         )
+
+
+def reverse(sizes: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+    """Turns lists of dimensions round: the last one that is above 0 comes first.
+
+    Args:
+        sizes: [n, 6]; none is above 0 behind one that is not.
+
+    Returns:
+        int64 [n, 6], the place of each in `sizes`, and bool [n, 6], whether it exists.
+    """
+    place, rank = np.arange(RANK), (sizes > 0).sum(axis=1)[:, np.newaxis]
+    return np.clip(rank - 1 - place, 0, RANK - 1), place < rank
 
 
 def match(

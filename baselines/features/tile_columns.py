@@ -23,6 +23,7 @@ nothing stays.
 import numpy as np
 
 from baselines.features import kernel_facts as facts_lib
+from baselines.features import physical_shapes
 from baselines.hlo import schema
 
 _PLACES = ('lanes', 'sublanes', 'third', 'fourth', 'fifth', 'sixth')
@@ -53,10 +54,7 @@ class TileColumns:
 
     def __init__(self, facts: facts_lib.KernelFacts):
         units = facts.loop_units
-        place = np.arange(_RANK)
-        rank = (units > 0).sum(axis=1)[:, np.newaxis]
-        self._order = np.clip(rank - 1 - place, 0, _RANK - 1)
-        exists = place < rank
+        self._order, exists = physical_shapes.reverse(units)
         fastest_first = lambda x, fill: np.where(
             exists, np.take_along_axis(x, self._order, axis=1), fill
         )
@@ -101,12 +99,10 @@ class TileColumns:
         units, unit = self._units[g], self._unit[g]
         bounds = np.take_along_axis(configs[:, _OUTPUT_BOUNDS], self._order[g], axis=1)
         bounds = np.where(self._exists[g], bounds, 0)
-        tile = np.where(bounds > 0, np.minimum(bounds, units), units)
-        trips = np.ceil(units / tile)
-        summed_units = self._summed_units[g]
-        bounds = configs[:, _KERNEL_BOUNDS]
-        part = np.where(bounds > 0, np.minimum(bounds, summed_units), summed_units)
-        parts = np.ceil(summed_units / part)
+        tile, trips = facts_lib.tiling(units, bounds)
+        part, parts = facts_lib.tiling(
+            self._summed_units[g], configs[:, _KERNEL_BOUNDS]
+        )
         part_elements = part * self._summed_unit[g]
         all_trips = np.empty((len(g), _RANK + 2))
         all_trips[:, :_RANK] = trips
