@@ -92,14 +92,6 @@ def _split_kernel(
     return tf.split(layer.kernel, widths, axis=0)
 
 
-def _split_first(mlp: tf.keras.Sequential, widths: Sequence[int]):
-    """Returns the first layer of `mlp`, its split kernel, and the rest."""
-    if not mlp.built:
-        mlp.build(tf.TensorShape([None, sum(widths)]))
-    first, *rest = mlp.layers
-    return first, _split_kernel(first, widths), rest
-
-
 def _width(x: tf.Tensor) -> int:
     return x.shape[-1]
 
@@ -251,15 +243,27 @@ class _Published(_Model):
         pooled = kernels.pool(x, self._reduction)
         if self.joins_early:
             return kernels.scores(self._head(pooled))
-        # The head of [pooled, configuration features] for every configuration.
-        widths = [_width(pooled), _width(kernels.configs)]
-        first, (w_pooled, w_configs), rest = _split_first(self._head, widths)
-        of_config = tf.matmul(kernels.configs, w_configs)
-        of_kernel = tf.nn.bias_add(tf.matmul(pooled, w_pooled), first.bias)
-        x = kernels.add_to_each(of_config, of_kernel)
+        return kernels.scores(self._joined(self._head, kernels, [pooled]))
+
+    def _joined(self, mlp: tf.keras.Sequential, kernels: _Kernels, parts):
+        """`mlp` of [first of parts, configuration, others], for every configuration.
+
+        `parts` are of kernels, [b, ..], or, joined early, of nodes, [n, ..].
+        """
+        parts = [parts[0], kernels.configs, *parts[1:]]
+        if not mlp.built:
+            mlp.build(tf.TensorShape([None, sum(map(_width, parts))]))
+        first, *rest = mlp.layers
+        kernel = _split_kernel(first, [_width(part) for part in parts])
+        products = [tf.matmul(part, w) for part, w in zip(parts, kernel)]
+        of_config = products.pop(1)
+        if self.joins_early:
+            of_config = kernels.on_nodes(of_config)
+        of_all = tf.nn.bias_add(tf.add_n(products), first.bias)
+        x = kernels.add_to_each(of_config, of_all)
         for layer in rest:
             x = layer(x)
-        return kernels.scores(x)
+        return x
 
     def _nodes(self, kernels: _Kernels, embedding: tf.Tensor, training: bool):
         """What is pooled, [n * columns, h], given embeddings of opcodes, [n, e]."""
@@ -440,7 +444,7 @@ class _ResGCN(_Published):
 
     def _nodes(self, kernels, embedding, training):
         if self.joins_early:
-            x = self._input_early(kernels, embedding)
+            x = self._joined(self._input_mlp, kernels, [embedding, kernels.ops])
         else:
             x = self._input_mlp(tf.concat([embedding, kernels.ops], -1))
         multipliers = self._multipliers(kernels)
@@ -459,20 +463,6 @@ class _ResGCN(_Published):
         if self._directed:
             return [m, m.transpose(), None]
         return [(m + m.transpose()).add_eye()]
-
-    def _input_early(self, kernels, embedding):
-        """The input MLP on [embedding, configuration, features]."""
-        parts = [embedding, kernels.configs, kernels.ops]
-        widths = [_width(part) for part in parts]
-        first, (w_e, w_q, w_f), rest = _split_first(self._input_mlp, widths)
-        of_node = tf.nn.bias_add(
-            tf.matmul(embedding, w_e) + tf.matmul(kernels.ops, w_f), first.bias
-        )
-        of_config = kernels.on_nodes(tf.matmul(kernels.configs, w_q))
-        x = kernels.add_to_each(of_config, of_node)
-        for layer in rest:
-            x = layer(x)
-        return x
 
 
 class LateJoinResGCN(_ResGCN):

@@ -30,6 +30,7 @@ class PaddedSAGE(physical.PhysicalModel):
     _head_initializer = 'zeros'
     _most_waste = 16.0  # no machine would have room for more
     _more_kinds = 1
+    _more_pooled = 1
 
     def __init__(self, num_configs: int, num_ops: int, **options):
         super().__init__(num_configs, num_ops, **options)
@@ -68,10 +69,6 @@ class PaddedSAGE(physical.PhysicalModel):
         found, padded = _padded(facts, fastest, cells)
         more = found.share * (padded - 1.0)
         return cells.pool(tf.concat([x, cells.lift(self.num_gnns, more)], 1))
-
-    @property
-    def _pooled_width(self):
-        return super()._pooled_width + 1
 
     def read_out(self, total, configurable, sizes):
         """See `ResModel.read_out`."""

@@ -68,6 +68,7 @@ class PhysicalModel(tf.keras.Model):
     _head_initializer = 'glorot_uniform'
     _most_waste = math.inf  # see `effects.of_layouts`
     _more_kinds = 0  # of amounts, see `_amounts`
+    _more_pooled = 0  # sums, see `_pooled`
 
     def __init__(
         self,
@@ -202,7 +203,7 @@ class PhysicalModel(tf.keras.Model):
             weight=self._relative(weight, amounts, more, member),
             more=more,
         )
-        pooled = tf.zeros([member.shape[-1], self._pooled_width])
+        pooled = tf.zeros([member.shape[-1], self._width + self._more_pooled])
         affected = [k] * (1 + self.num_gnns)
         return cells_lib.Prepared(configs, matrices, affected, facts, pooled, member)
 
@@ -292,13 +293,9 @@ class PhysicalModel(tf.keras.Model):
         ]
 
     def _pooled(self, x, facts, fastest, cells) -> Tuple[tf.Tensor, tf.Tensor]:
-        """Sums float32 [cells, h] over programs, as `variable_sums` returns them."""
+        """Sums over programs, as `variable_sums` returns them, and `_more_pooled`."""
         del facts, fastest
         return cells.pool(x)
-
-    @property
-    def _pooled_width(self) -> int:
-        return self._width
 
     def _connect(self, matrices: List[sparse.Matrix]) -> List[sparse.Matrix]:
         """All matrices that messages pass along, given those from sources."""
