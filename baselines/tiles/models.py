@@ -813,18 +813,13 @@ class _NodesFirst(_Residual):
         x = self._encode(self._node_layers, x, kernels, training)
         x = self._join(pairs, x)
         x = self._encode(self._pair_layers, x, pairs, training)
-        scores = self._head(self._compared(pairs.pool(x, self._reduction), kernels))
-        return kernels.scores(self._corrected(scores, kernels))
+        pooled = self._compared(pairs.pool(x, self._reduction), kernels)
+        return kernels.scores(self._head(pooled))
 
     def _compared(self, pooled: tf.Tensor, kernels: _Kernels) -> tf.Tensor:
         """What the head sees, [b * c, h], given the sums over nodes."""
         del kernels
         return pooled
-
-    def _corrected(self, scores: tf.Tensor, kernels: _Kernels) -> tf.Tensor:
-        """The scores [b * c, 1], given what configurations say themselves."""
-        del kernels
-        return scores
 
     def _join(self, pairs: _Kernels, nodes: tf.Tensor) -> tf.Tensor:
         configs = _log_features(pairs.configs, self._log_scales)
@@ -960,8 +955,10 @@ class HybridSAGE(_NodesFirst):
             1, use_bias=False, kernel_initializer='ones'
         )
 
-    def _corrected(self, scores, kernels):
-        return scores + self._estimate(kernels.configs[:, -1:])
+    def forward(self, graph, num_configs, training: bool = False):
+        scores = super().forward(graph, num_configs, training)
+        estimate = self._estimate(graph.node_sets['config']['feats'][:, -1:])
+        return scores + tf.reshape(estimate, [-1, num_configs])
 
 
 def _ramps(x: tf.Tensor, count: int) -> tf.Tensor:
