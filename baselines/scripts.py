@@ -119,7 +119,7 @@ def train(config_class: type, argv: Sequence[str], values: Any = None) -> int:
         from baselines.tasks import training
 
         command = command_line.this_command()
-        jobs.train(settings, training.Own(settings.models_file, command=command))
+        jobs.train(settings, training.Extras(settings.models_file, command=command))
 
     return command_line.guarded(work)
 

@@ -295,8 +295,8 @@ def train(
 
     chosen = config.with_recipe(kind(**config.typed(kind, given)), given)
     words = [f'{key}={value!r}' for key, value in {'task': task, **given}.items()]
-    own = training.Own(models, losses, f'tpugraphs.train({", ".join(words)})')
-    return Run(run_files.read(jobs.train(chosen, own)), models)
+    extras = training.Extras(models, losses, f'tpugraphs.train({", ".join(words)})')
+    return Run(run_files.read(jobs.train(chosen, extras)), models)
 
 
 def hlo_module(

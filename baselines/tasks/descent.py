@@ -39,7 +39,7 @@ class Descent:
         self.learned = True
         noise = losses.noise_share(job.relative_noise())
         self._loss = losses.CombinedLoss(
-            config.losses, job.temperature, noise, job.own.losses
+            config.losses, job.temperature, noise, job.extras.losses
         )
         self._batch = self._batch_size()
         self._steps = job.steps_of(len(job.chosen), self._batch)
@@ -111,7 +111,7 @@ class Descent:
         return job.make_model(
             config.model,
             kwargs,
-            job.own.models,
+            job.extras.models,
             config.configs,
             job.num_ops,
             job.normalizer,

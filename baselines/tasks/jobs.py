@@ -32,7 +32,7 @@ def _kind_of(collection: collections.Collection) -> types.ModuleType:
 
 def train(
     config: Union[config_lib.TileConfig, config_lib.LayoutConfig],
-    own: Optional[training.Own] = None,
+    extras: Optional[training.Extras] = None,
     after_epoch: Callable[[loop.State], None] = lambda state: None,
 ) -> str:
     """Trains a model and writes the run, and a ranking of the test split.
@@ -41,7 +41,7 @@ def train(
 
     Args:
         config: the settings.
-        own: models and losses of the user's, and the command line.
+        extras: models and losses of the user's, and the command line.
         after_epoch: called with the state after every epoch, when it is kept; what
             it raises ends the training, and --resume goes on from there.
 
@@ -49,7 +49,7 @@ def train(
         ValueError: the settings or the data are unusable; says why.
         OSError: something cannot be written.
     """
-    return _kind_of(config.collection).Training(config, own).run(after_epoch)
+    return _kind_of(config.collection).Training(config, extras).run(after_epoch)
 
 
 def find_runs(names: Sequence[str]) -> Dict[str, runs.Run]:

@@ -44,7 +44,7 @@ from baselines.training import trees as trees_lib
 AfterEpoch = Callable[[loop.State], None]
 
 
-class Own(NamedTuple):
+class Extras(NamedTuple):
     """What a training takes beside its settings.
 
     Attributes:
@@ -75,7 +75,7 @@ class Training(task.Task):
 
     Args:
         config: the settings; also an attribute.
-        own: models and losses of the user's; likewise.
+        extras: models and losses of the user's; likewise.
 
     Raises:
         ValueError: the settings or the data are unusable; says why.
@@ -86,18 +86,18 @@ class Training(task.Task):
     chosen_by_tau = False
     unpack: Callable[..., Any]
 
-    def __init__(self, config: Any, own: Optional[Own] = None):
+    def __init__(self, config: Any, extras: Optional[Extras] = None):
         self.config = self.options = config_lib.checked(config)
-        self.own = own or Own(models=config.models_file)
+        self.extras = extras or Extras(models=config.models_file)
         self.collection = config.collection
         if config.model != trees_lib.NAME:
-            self.check_model(self.model_class(config.model, self.own.models))
+            self.check_model(self.model_class(config.model, self.extras.models))
         if config.model == trees_lib.NAME or config.trees:
             trees_lib.check_installed(
                 '--trees' if config.trees else f'--model={trees_lib.NAME}'
             )
         # Its names, before data are read.
-        losses.CombinedLoss(config.losses, own=self.own.losses)
+        losses.CombinedLoss(config.losses, own=self.extras.losses)
         _check_settings(config)
         if config.strategy and config.model == trees_lib.NAME:
             raise ValueError(f'--strategy is not for --model={trees_lib.NAME}')
@@ -209,7 +209,7 @@ class Training(task.Task):
             started=unfinished.started,
             finished=datetime.datetime.now().astimezone().isoformat(timespec='seconds'),
             seconds=round(unfinished.seconds, 1),
-            command=self.own.command,
+            command=self.extras.command,
         )
         saved = runs.save(
             self.config.out_dir, unfinished.run_hash, self.model, info, self.trees
