@@ -59,6 +59,14 @@ def pytest_collection():
     gc.enable()
 
 
+@pytest.fixture(scope='session', autouse=True)
+def _no_power_cut():
+    """What tests write need not outlive one: they do not wait for the disk."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, 'fsync', os.fstat)  # wants a descriptor that is open, too
+        yield
+
+
 @pytest.fixture(scope='module')
 def weights_alone():
     """Has trainings in this process save weights alone; the plain way to save."""
