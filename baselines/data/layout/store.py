@@ -38,27 +38,6 @@ class EncodedProgram(records.LayoutRecord):
     configs: Optional[encoding.EncodedConfigs] = None
 
 
-def read_encoded(
-    path: str, advance: Callable[[float], Any] = lambda share: None
-) -> EncodedProgram:
-    """Reads and checks `<graph id>.npz` in little memory.
-
-    `advance` is told which share of the file has been read.
-
-    Raises:
-        ValueError: what is wrong with the file, in one line.
-        OSError: the file cannot be read.
-    """
-    record = records.read_program(path)
-    nodes = len(record.node_config_ids)
-    with records.open_configs(path, record) as blocks:
-        encoder = encoding.ConfigEncoder(record.num_configs, nodes)
-        for first, block in blocks:
-            encoder.add(block)
-            advance((first + len(block)) / record.num_configs)
-    return EncodedProgram(**vars(record), configs=encoder.finish())
-
-
 def encoded(record: records.LayoutRecord) -> EncodedProgram:
     """Checks a program that is in memory, and encodes its configurations."""
     record = record.checked()
@@ -129,9 +108,18 @@ class LayoutStore(splits.PackedSplit):
     }
 
     @staticmethod
-    def read(path: str, advance: Callable[[float], Any]) -> EncodedProgram:
-        """See the base class."""
-        return read_encoded(path, advance)
+    def read(
+        path: str, advance: Callable[[float], Any] = lambda share: None
+    ) -> EncodedProgram:
+        """Reads and checks `<graph id>.npz` in little memory; see the base class."""
+        record = records.read_program(path)
+        nodes = len(record.node_config_ids)
+        with records.open_configs(path, record) as blocks:
+            encoder = encoding.ConfigEncoder(record.num_configs, nodes)
+            for first, block in blocks:
+                encoder.add(block)
+                advance((first + len(block)) / record.num_configs)
+        return EncodedProgram(**vars(record), configs=encoder.finish())
 
     @staticmethod
     def pack(writer, record: EncodedProgram) -> Dict[str, np.ndarray]:

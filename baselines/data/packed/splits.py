@@ -166,7 +166,12 @@ class PackedSplit:
 
     @staticmethod
     def read(path: str, advance: Callable[[float], Any]) -> Any:
-        """Reads and checks one file; may tell `advance` which share has been read."""
+        """Reads and checks one file; may tell `advance` which share has been read.
+
+        Raises:
+            ValueError: what is wrong with the file, in one line.
+            OSError: the file cannot be read.
+        """
         raise NotImplementedError
 
     @staticmethod

@@ -35,7 +35,7 @@ def _written(folder, save=np.savez_compressed, **changes):
 
 
 def _features(program):
-    """All features of what `read_encoded` returns."""
+    """All features of what `LayoutStore.read` returns."""
     configs = program.configs
     return configs.vectors[configs.codes[configs.group]]
 
@@ -53,7 +53,7 @@ def _assert_same(record, expected):
 def _message(path):
     """The one line with which reading fails, whichever way, after the path."""
     messages = set()
-    for read in (layout_records.read_layout, layout_store.read_encoded):
+    for read in (layout_records.read_layout, layout_store.LayoutStore.read):
         with pytest.raises(ValueError) as caught:
             read(path)
         messages.add(str(caught.value))
@@ -93,13 +93,17 @@ def test_features_of_any_number_type(tmp_path, dtype):
     expected = _program().node_config_feat
     path = _written(tmp_path, node_config_feat=expected.astype(dtype))
     _assert_same(layout_records.read_layout(path), _program())
-    np.testing.assert_array_equal(_features(layout_store.read_encoded(path)), expected)
+    np.testing.assert_array_equal(
+        _features(layout_store.LayoutStore.read(path)), expected
+    )
 
 
 def test_unsigned_features_where_none_is_absent(tmp_path):
     features = np.random.default_rng(0).integers(0, 6, (7, 3, 18), np.uint8)
     path = _written(tmp_path, node_config_feat=features)
-    np.testing.assert_array_equal(_features(layout_store.read_encoded(path)), features)
+    np.testing.assert_array_equal(
+        _features(layout_store.LayoutStore.read(path)), features
+    )
 
 
 def test_other_forms_of_the_same(tmp_path):
@@ -115,7 +119,7 @@ def test_other_forms_of_the_same(tmp_path):
             config_runtime_normalizers=np.ones(7, np.int64),
         )
         _assert_same(layout_records.read_layout(path), program)
-        encoded = layout_store.read_encoded(path)
+        encoded = layout_store.LayoutStore.read(path)
         np.testing.assert_array_equal(_features(encoded), program.node_config_feat)
         _assert_same(
             encoded,
@@ -136,7 +140,7 @@ def test_large_arrays_in_fortran_order_say_what_to_do(tmp_path, monkeypatch):
         'Fortran order and, with 1,512 bytes, too large for that; '
         'save it again with numpy.ascontiguousarray',
     ):
-        layout_store.read_encoded(path)
+        layout_store.LayoutStore.read(path)
 
 
 @pytest.mark.parametrize(
@@ -323,7 +327,7 @@ def test_a_failing_disk_is_not_a_damaged_file(tmp_path, monkeypatch):
     read = zipfile.ZipExtFile.read
     monkeypatch.setattr(zipfile.ZipExtFile, 'read', failing)
     with pytest.raises(OSError, match='Errno 5.*graph.npz'):
-        layout_store.read_encoded(path)
+        layout_store.LayoutStore.read(path)
 
 
 @pytest.mark.parametrize(
@@ -410,5 +414,5 @@ def test_real_program(split, configs):
     assert record.num_nodes == 3163 and len(record.edge_index) == 5112
     assert (record.config_runtime == 0).all() == (split == 'test')
     np.testing.assert_array_equal(
-        _features(layout_store.read_encoded(path)), record.node_config_feat
+        _features(layout_store.LayoutStore.read(path)), record.node_config_feat
     )
