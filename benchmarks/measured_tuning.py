@@ -34,7 +34,6 @@ from baselines.measuring import programs
 from baselines.measuring import search
 from baselines.measuring import session as session_lib
 from baselines.measuring import tiles
-from baselines.measuring import tiling
 from baselines.measuring import tuning
 
 _CANDIDATES = 10
@@ -104,15 +103,7 @@ def share(seed: int) -> None:
     """Replays tuning on the shipped kernels and prints a table."""
     kernels = measured.load(packaged.folder('tile'))
     folds = measured.fold_of(kernels, 5)
-    columns = [
-        tiles.columns(
-            [
-                tiling.Tiles(tuple(c['output']), tuple(c['kernel']))
-                for c in kernel.configs
-            ]
-        )
-        for kernel in kernels
-    ]
+    columns = [tiles.columns(kernel.configs) for kernel in kernels]
     rng = np.random.default_rng(seed)
     known = {
         'random': [rng.random(len(rows)) for rows in columns],

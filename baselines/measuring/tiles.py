@@ -55,7 +55,7 @@ class TileItem(kernels.Kernel):
             for tiles, t in zip(drawn, tiled)
         ]
         return Batch(
-            described, columns(drawn), lambda i: tiled[i].module.SerializeToString()
+            described, columns(described), lambda i: tiled[i].module.SerializeToString()
         )
 
     def tuning(self, described: Sequence[Dict[str, Any]], times: Any = ()) -> Any:
@@ -183,10 +183,16 @@ def _fits(plan: tiling.Plan, tiles: tiling.Tiles) -> bool:
     return trips <= _MOST_TRIPS and footprint <= _FOOTPRINT
 
 
-def columns(drawn: Sequence[tiling.Tiles]) -> np.ndarray:
-    """Returns how often each size is halved, and the logs of the tiles' volumes."""
-    output = np.log2([tiles.output for tiles in drawn]).reshape(len(drawn), -1)
-    kernel = np.log2([tiles.kernel for tiles in drawn]).reshape(len(drawn), -1)
+def columns(described: Sequence[Dict[str, Any]]) -> np.ndarray:
+    """Returns how often each size is halved, and the logs of the tiles' volumes.
+
+    Args:
+        described: `output` and `kernel` sizes of configurations, the untiled one first.
+    """
+    output, kernel = (
+        np.log2([each[name] for each in described]).reshape(len(described), -1)
+        for name in ('output', 'kernel')
+    )
     sizes = np.concatenate([output, kernel], axis=1)
     volumes = [output.sum(1, keepdims=True), kernel.sum(1, keepdims=True)]
     return np.concatenate([sizes[0] - sizes, *volumes], axis=1)

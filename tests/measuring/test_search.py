@@ -9,7 +9,6 @@ import pytest
 from baselines.measuring import packaged
 from baselines.measuring import search
 from baselines.measuring import tiles
-from baselines.measuring import tiling
 
 
 def test_what_was_measured_is_not_proposed_again():
@@ -67,8 +66,7 @@ def test_the_worst_of_models_costs_little_of_recorded_gains(tmp_path):
         times -= times[0]
         if times.min() > -np.log(2):
             continue
-        drawn = [(tuple(c['output']), tuple(c['kernel'])) for c in kernel['configs']]
-        columns = tiles.columns([tiling.Tiles(*sizes) for sizes in drawn])
+        columns = tiles.columns(kernel['configs'])
         surrogate, known = search.Surrogate(columns, -times), {0: 0.0}
         for count in (4, 3, 3):
             known.update((i, times[i]) for i in surrogate.propose(known, [], count))
