@@ -70,6 +70,7 @@ class Program:
         return len(self.group)
 
 
+@tf.autograph.experimental.do_not_convert
 def unpack(
     packed: Dict[str, tf.Tensor], item, batch: int, configs: Optional[int] = None
 ) -> Tuple[tfgnn.GraphTensor, tf.Tensor]:

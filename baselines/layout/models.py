@@ -155,6 +155,7 @@ class ResModel(tf.keras.Model):
     def call(self, graph: tfgnn.GraphTensor, training: bool = False):
         return self.forward(graph, self._num_configs)
 
+    @tf.autograph.experimental.do_not_convert
     def forward(
         self,
         graph: tfgnn.GraphTensor,
@@ -212,6 +213,7 @@ class ResModel(tf.keras.Model):
                 mlp.build(tf.TensorShape([None, width]))
         return nodes
 
+    @tf.autograph.experimental.do_not_convert
     def prepare(
         self, graph: tfgnn.GraphTensor, nodes: tf.Tensor, prefix: str, member
     ) -> Prepared:
@@ -252,6 +254,7 @@ class ResModel(tf.keras.Model):
         pooled = tf.matmul(member, x, transpose_a=True)
         return Prepared(configs, matrices, affected, member, bases, pooled)
 
+    @tf.autograph.experimental.do_not_convert
     def variable_sums(
         self, bases: Sequence[tf.Tensor], configs: tf.Tensor, cells: 'AllPairs'
     ) -> Tuple[tf.Tensor, tf.Tensor]:

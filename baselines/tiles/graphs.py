@@ -28,6 +28,7 @@ Packed = Dict[str, np.ndarray]
 CELLS_PER_ITEM = 8192
 
 
+@tf.autograph.experimental.do_not_convert
 def unpack(
     packed: Dict[str, tf.Tensor], item, batch: int, configs: Optional[int] = None
 ) -> Tuple[tfgnn.GraphTensor, tf.Tensor]:

@@ -234,6 +234,7 @@ class _Published(_Model):
         self._reduction = _check_reduction(reduction)
         self._op_embedding = _OpEmbedding(num_ops, op_embed_dim)
 
+    @tf.autograph.experimental.do_not_convert
     def forward(self, graph, num_configs, training: bool = False):
         embedding = self._op_embedding(graph).node_sets['op']['op_e']
         kernels = _Kernels(graph, num_configs)
@@ -803,6 +804,7 @@ class _NodesFirst(_Residual):
         """Makes the layer (x, kernels) -> messages."""
         return _Messages(self._width)
 
+    @tf.autograph.experimental.do_not_convert
     def forward(self, graph, num_configs, training: bool = False):
         kernels = _Kernels(graph, num_configs)
         pairs = kernels.paired()
@@ -955,6 +957,7 @@ class HybridSAGE(_NodesFirst):
             1, use_bias=False, kernel_initializer='ones'
         )
 
+    @tf.autograph.experimental.do_not_convert
     def forward(self, graph, num_configs, training: bool = False):
         scores = super().forward(graph, num_configs, training)
         estimate = self._estimate(graph.node_sets['config']['feats'][:, -1:])
@@ -1038,6 +1041,7 @@ class LateJoinResSAGE(_Residual):
         ]
         self._score = dense(1)
 
+    @tf.autograph.experimental.do_not_convert
     def forward(self, graph, num_configs, training: bool = False):
         kernels = _Kernels(graph, num_configs)
         z = self._kernel(graph, kernels)

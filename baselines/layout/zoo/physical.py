@@ -115,6 +115,7 @@ class PhysicalModel(tf.keras.Model):
     def call(self, graph: tfgnn.GraphTensor, training: bool = False):
         return self.forward(graph, self._num_configs, training=training)
 
+    @tf.autograph.experimental.do_not_convert
     def forward(
         self,
         graph: tfgnn.GraphTensor,
@@ -145,6 +146,7 @@ class PhysicalModel(tf.keras.Model):
         embedding = self._op_embedding(tf.cast(ops['op'], tf.int32))
         return Nodes(arrays_lib.make_arrays(ops['op'], columns), embedding)
 
+    @tf.autograph.experimental.do_not_convert
     def prepare(
         self, graph: tfgnn.GraphTensor, nodes: Nodes, prefix: str, member: tf.Tensor
     ) -> cells_lib.Prepared:
@@ -207,6 +209,7 @@ class PhysicalModel(tf.keras.Model):
         affected = [k] * (1 + self.num_gnns)
         return cells_lib.Prepared(configs, matrices, affected, facts, pooled, member)
 
+    @tf.autograph.experimental.do_not_convert
     def variable_sums(
         self, bases: facts_lib.Facts, configs: tf.Tensor, cells, training: bool = False
     ) -> Tuple[tf.Tensor, tf.Tensor]:

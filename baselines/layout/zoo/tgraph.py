@@ -111,6 +111,7 @@ class TGraph(tf.keras.Model):
     def call(self, graph: tfgnn.GraphTensor, training: bool = False):
         return self.forward(graph, self._num_configs, training=training)
 
+    @tf.autograph.experimental.do_not_convert
     def forward(
         self,
         graph: tfgnn.GraphTensor,
