@@ -19,7 +19,7 @@ chooses.
 
 import functools
 import pathlib
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Dict, FrozenSet, List, Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -29,6 +29,7 @@ from baselines import registry
 from baselines.training import losses
 from baselines.training import runs
 from tests.helpers import elsewhere
+from tests.helpers import finished_runs
 
 NUM_CONFIGS = 4
 
@@ -127,23 +128,47 @@ class Task:
         return max(rounding(model, self.batch(name)) for name in self.known)
 
     @functools.lru_cache(maxsize=None)
+    def layers_first_in(self) -> List[str]:
+        """Models that make a set of kinds of layers which no model before them has."""
+        first: Dict[FrozenSet[type], str] = {}
+        for name in distinct(self.models()):
+            layers = self.shared(name).submodules
+            first.setdefault(frozenset(map(type, layers)), name)
+        return list(first.values())
+
+    @functools.lru_cache(maxsize=None)
     def saved(self, name: str) -> str:
-        """Directory of the shared model, called on a batch and saved as a run."""
+        """Directory of the shared model, compiled for training and saved as a run.
+
+        Keras traces all calls of a model and of each of its layers, which takes most
+        of the time: here it does so once for each set of kinds of layers.
+        """
         model = self.shared(name)
-        model(self.batch(*list(self.known)[:2]), training=True)
+        graph = self.batch(*list(self.known)[:2])
+        compiled = tf.function(lambda graph: model(graph, training=True))
+        compiled.get_concrete_function(graph)
         info = {'args': {'model': name, 'configs': NUM_CONFIGS}}
-        return runs.save(str(self.folder), f'{name}0', model, info)
+        with pytest.MonkeyPatch.context() as patch:
+            if name not in self.layers_first_in():
+                patch.setattr(runs, '_save_model', finished_runs.save_weights)
+            return runs.save(str(self.folder), f'{name}0', model, info)
+
+    def saved_by_keras(self, name: str) -> str:
+        """The same directory, or one that Keras wrote without the calls."""
+        saved = self.saved(name)
+        if name not in self.layers_first_in():
+            saved += '_without_calls'
+            self.shared(name).save(saved, include_optimizer=False, save_traces=False)
+        return saved
 
     @functools.lru_cache(maxsize=None)
     def loaded_elsewhere(self) -> Dict[str, List[np.ndarray]]:
         """Trainable variables of every saved model as another process sees them."""
-        names = distinct(self.models())
-        elsewhere.run(
-            'load_models.py', self.folder, *[self.saved(name) for name in names]
-        )
+        folders = {name: self.saved_by_keras(name) for name in distinct(self.models())}
+        elsewhere.run('load_models.py', self.folder, *folders.values())
         result = {}
-        for name in names:
-            with np.load(f'{self.saved(name)}.npz') as stored:
+        for name, folder in folders.items():
+            with np.load(f'{folder}.npz') as stored:
                 result[name] = [stored[f'arr_{i}'] for i in range(len(stored))]
         return result
 
