@@ -198,17 +198,19 @@ def test_of_layouts_those_score_who_rank_unseen_ones_best(tmp_path, monkeypatch,
         return {each: float(each == best) for each in choosing.CHOICES}
 
     monkeypatch.setattr(choosing, 'taus', taus)
-    model_dir, printed = layout_runs.train(tmp_path, trees=True, epochs=1)
+    tiny = layout_runs.TINY
+    model_dir, printed = layout_runs.train(tmp_path, trees=True, epochs=1, **tiny)
     assert f'scoring: {" and ".join(best)}' in printed
-    assert measured == [4]  # a ResModel has learned from the training split
+    assert measured == [4]  # the model has learned from the training split
     # They are programs to train on, too: the model is kept for others.
     listed = set(processes.listing(model_dir)) & {'saved_model.pb', 'trees.txt'}
     assert listed == {'saved_model.pb', *['trees.txt'] * ('trees' in best)}
-    assert _predicted(tmp_path, model_dir) == finished_runs.csv_of(model_dir)
+    words = ('--models_file', tiny['models_file'])
+    assert _predicted(tmp_path, model_dir, *words) == finished_runs.csv_of(model_dir)
 
     def scored(split):
         data = prediction.DataOptions(cache_dir=str(tmp_path / 'cache'))
-        found = jobs.load_predictor(str(model_dir), data)
+        found = jobs.load_predictor(str(model_dir), data, tiny['models_file'])
         assert found.members == best
         store = found.open_split(split)
         table = found.trees and found.table(store, found.trees.used)
@@ -216,8 +218,6 @@ def test_of_layouts_those_score_who_rank_unseen_ones_best(tmp_path, monkeypatch,
         first = {'model': next(found.model_scores(graphs))}
         if table:
             first['trees'] = next(boosting.scores(found.trees, table))
-        if split == 'test':  # of programs that they do not know trees are not asked
-            monkeypatch.setattr(trees_lib.Trees, 'predict', None)
         return next(found.score(store)), first
 
     for split, members in (('train', best), ('test', ('model',))):
