@@ -6,7 +6,6 @@ from typing import Any, Dict, Iterator, List, Optional, Protocol, Sequence, Tupl
 import numpy as np
 
 from baselines.data.packed import splits
-from baselines.features import loop_columns
 from baselines.hlo import ragged
 from baselines.training import loop
 from baselines.training import trees as trees_lib
@@ -149,10 +148,11 @@ class Boosting:
     ) -> Tuple[Drawn, trees_lib.Rows]:
         """Draws evenly from graphs: columns, and what to predict of them.
 
-        That is log runtimes less their means, or the normal scores of their ranks
-        where Kendall's tau counts: of most layouts that were measured, runtimes
-        differ by a thousandth of what a few slow ones add.  Of tiles in elements it
-        is the sum of both: most kernels differ by little, and some by a factor of 50.
+        That is the normal scores of their ranks where Kendall's tau counts: of most
+        layouts that were measured, runtimes differ by a thousandth of what a few slow
+        ones add.  Of tiles it is their sum with log runtimes less the mean: the slowest
+        of a kernel would decide what is learned of the others, and how much slower
+        they are matters, too.
 
         Large graphs count more than small ones, but less than by their number of
         configurations: by its square root.
@@ -160,14 +160,12 @@ class Boosting:
         counts = table.counts[graphs]
         shares = np.minimum(counts, _share(counts, most))
         configs = [rng.permutation(c)[:s] for c, s in zip(counts, shares)]
-        if self._job.chosen_by_tau:
-            kinds = [_normal_scores]
-        else:
-            kinds = [_centred, _normal_scores][: 1 + loop_columns.fits(store)]
         targets = []
         for graph, some in zip(graphs, configs):
             labels = self._job.labels(store, graph)[some]
-            targets.append(sum(kind(labels) for kind in kinds))
+            targets.append(_normal_scores(labels))
+            if not self._job.chosen_by_tau:
+                targets[-1] += _centred(labels)
         rows = np.repeat(graphs, shares), np.concatenate(configs)
         return dict(zip(graphs.tolist(), configs)), trees_lib.Rows(
             np.concatenate(list(_slices(table, *rows))),

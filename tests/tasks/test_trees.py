@@ -329,8 +329,26 @@ def test_what_trees_predict():
     wanted = [1.150, -0.674, 0.319, -0.674]
     assert boosting._normal_scores(runtimes) == pytest.approx(wanted, abs=1e-3)
     # 2, 0, 1 and 0 times the logarithm of 2, less their mean.
-    wanted = np.log(2) * np.array([1.25, -0.75, 0.25, -0.75])
-    assert boosting._centred(runtimes) == pytest.approx(wanted)
+    logs = np.log(2) * np.array([1.25, -0.75, 0.25, -0.75])
+    assert boosting._centred(runtimes) == pytest.approx(logs)
+    # Layouts are judged by their order alone; of tiles it also matters how slow.
+    assert _targets(runtimes, by_tau=True) == pytest.approx(wanted, abs=1e-3)
+    assert _targets(runtimes, by_tau=False) == pytest.approx(wanted + logs, abs=1e-3)
+
+
+def _targets(runtimes, by_tau):
+    """What trees are to predict of a graph's configurations, in their order."""
+    job = types.SimpleNamespace(
+        chosen_by_tau=by_tau, labels=lambda store, graph: runtimes
+    )
+    table = types.SimpleNamespace(
+        counts=np.array([len(runtimes)]), rows=lambda graphs, configs: configs[:, None]
+    )
+    some = boosting.Boosting(job, trees_lib.Options())
+    drawn, rows = some._draw(
+        np.random.default_rng(0), None, table, np.array([0]), len(runtimes)
+    )
+    return rows.targets[np.argsort(drawn[0])]
 
 
 def test_options_have_defaults_that_are_allowed():
