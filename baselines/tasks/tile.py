@@ -129,7 +129,8 @@ class Training(Tiles, training.Training):
         return f'{count:,} kernels with {configs:,} configurations'
 
     def error_words(self, errors: Dict[str, float]) -> str:
-        return 'top-1/5/10 error: ' + ' / '.join(f'{e:.4f}' for e in errors.values())
+        found = ' / '.join(f'{error:.4f}' for error in errors.values())
+        return f'top-{"/".join(errors)} error: {found}'
 
 
 class Predictor(Tiles, prediction.Predictor):
