@@ -11,7 +11,7 @@ import socket
 import stat
 import tempfile
 import time
-from typing import IO, BinaryIO, Dict, Iterator, Optional, Pattern
+from typing import IO, Any, BinaryIO, Dict, Iterator, Optional, Pattern
 
 
 def expand(path: str) -> str:
@@ -137,7 +137,7 @@ def _opened(path: str) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def write_atomically(path: str, mode: str = 'w', **kwargs) -> Iterator[IO]:
+def write_atomically(path: str, mode: str = 'w', **kwargs: Any) -> Iterator[IO]:
     """Opens a file beside `path` that takes its name when the block ends well.
 
     The data is on the disk before the name is.  When the block raises (also on
@@ -167,7 +167,9 @@ def write_atomically(path: str, mode: str = 'w', **kwargs) -> Iterator[IO]:
 
 
 @contextlib.contextmanager
-def _beside(path, folder, prefix, mode, kwargs) -> Iterator[IO]:
+def _beside(
+    path: str, folder: str, prefix: str, mode: str, kwargs: Dict[str, Any]
+) -> Iterator[IO]:
     handle, beside = tempfile.mkstemp(prefix=prefix, dir=folder)
     while not hold(handle):
         os.close(handle)

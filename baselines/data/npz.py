@@ -43,6 +43,8 @@ _LOCAL_HEADER = struct.Struct('<4s5H3L2H')
 _DESCRIPTOR_BYTES = 24
 _ENCODINGS = ('cp437', 'utf-8')  # of names, by bit 11 of their flags
 _KIND_NAMES = {'f': 'floats', 'i': 'integers', 'u': 'integers', 'U': 'text'}
+_Shape = Optional[Tuple[Union[str, int], ...]]  # see `Field`
+_Lengths = Dict[str, Tuple[int, str]]  # of a letter, and the key that has it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Field:
     """
 
     kinds: str
-    shape: Optional[Tuple[Union[str, int], ...]]
+    shape: _Shape
     dtype: Optional[type] = None
     low: Optional[int] = None
     high: Union[int, str, None] = None
@@ -295,7 +297,9 @@ def _read_member(
     return array.reshape(shape, order='F' if fortran else 'C')
 
 
-def _check_shape(path, key, shape, wanted, lengths) -> None:
+def _check_shape(
+    path: str, key: str, shape: Tuple[int, ...], wanted: _Shape, lengths: _Lengths
+) -> None:
     """Compares a shape with a field's; binds letters to (length, key)."""
     if wanted is None:
         return
@@ -317,7 +321,9 @@ def _check_shape(path, key, shape, wanted, lengths) -> None:
             )
 
 
-def _check_range(path, key, array, field, lengths) -> None:
+def _check_range(
+    path: str, key: str, array: np.ndarray, field: Field, lengths: _Lengths
+) -> None:
     """Compares values with a field's limits, before any narrowing."""
     low, high = field.low, field.high
     if low is None or high is None or not array.size:
@@ -333,7 +339,9 @@ def _check_range(path, key, array, field, lengths) -> None:
             )
 
 
-def _converted(path, key, array, dtype) -> np.ndarray:
+def _converted(
+    path: str, key: str, array: np.ndarray, dtype: Optional[type]
+) -> np.ndarray:
     """Returns the array in `dtype`; its floats are finite there."""
     if dtype is not None:
         with np.errstate(over='ignore'):

@@ -176,7 +176,7 @@ class _Reader:
             kernel, follows, weights * (kind == np.arange(3)[:, np.newaxis])
         )
 
-        def of_loop(values):
+        def of_loop(values: np.ndarray) -> np.ndarray:
             mask = has_loop.reshape((-1,) + (1,) * (values.ndim - 1))
             return np.where(mask, values[loop], 0)
 
@@ -254,7 +254,7 @@ class _Reader:
         left = self._last(producers[::-1])
         size, feature = self._shapes.size_of, self._features[product]
 
-        def fit(first, second):
+        def fit(first: np.ndarray, second: np.ndarray) -> np.ndarray:
             return sum(
                 (size(a, feature[:, i]) == size(b, feature[:, j])).astype(int)
                 for a, i, b, j in (
@@ -269,7 +269,9 @@ class _Reader:
         )
         return np.where(swap, right, left), np.where(swap, left, right)
 
-    def _product_loops(self, product, left, right):
+    def _product_loops(
+        self, product: np.ndarray, left: np.ndarray, right: np.ndarray
+    ) -> Tuple[np.ndarray, ...]:
         """Which loops the operands of products follow.
 
         Returns:
@@ -297,7 +299,16 @@ class _Reader:
         of_right = _with_sums(np.where(is_dot, columns_of_dot, columns))
         return summed & exists, window & exists, of_left, of_right
 
-    def _follows(self, nodes, before, loop, left, right, of_left, of_right):
+    def _follows(
+        self,
+        nodes: np.ndarray,
+        before: np.ndarray,
+        loop: np.ndarray,
+        left: np.ndarray,
+        right: np.ndarray,
+        of_left: np.ndarray,
+        of_right: np.ndarray,
+    ) -> np.ndarray:
         """The loops that tensors follow, bool [nodes, 8].
 
         Of products' operands, and of what they are made of (`before`), these are
@@ -313,7 +324,9 @@ class _Reader:
         follows[whole & ~before] = True
         return follows
 
-    def _grouped(self, kernel, follows, weights):
+    def _grouped(
+        self, kernel: np.ndarray, follows: np.ndarray, weights: np.ndarray
+    ) -> Tuple[np.ndarray, np.ndarray]:
         """Adds up tensors that follow the same loops.
 
         Args:

@@ -199,7 +199,14 @@ class LoopColumns:
         columns = [column for block in blocks.values() for column in block.columns()]
         return np.stack([*columns, *together], axis=1)
 
-    def _rewritten(self, kernels, configs, alone, trips, work) -> List[np.ndarray]:
+    def _rewritten(
+        self,
+        kernels: np.ndarray,
+        configs: np.ndarray,
+        alone: np.ndarray,
+        trips: np.ndarray,
+        work: np.ndarray,
+    ) -> List[np.ndarray]:
         """What of `NAMES` is about other operations; see there."""
         tile, whole = configs[:, _BOUNDS['output']], self._whole['output'][kernels]
         moved, order = self._moved[kernels], self._order[kernels]

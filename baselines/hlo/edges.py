@@ -78,7 +78,9 @@ def _positions(ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return np.where(ids[found] == wanted, found, -1)
 
 
-def _check(module, nodes, wrong, values, message: str) -> None:
+def _check(
+    module: Any, nodes: np.ndarray, wrong: np.ndarray, values: np.ndarray, message: str
+) -> None:
     """Raises for the first wrong entry, naming its node and its value."""
     if wrong.any():
         at = int(np.argmax(wrong))

@@ -12,7 +12,7 @@ import functools
 import importlib
 import importlib.util
 import os
-from typing import Iterator, NamedTuple, Set, Type
+from typing import Iterator, NamedTuple, Sequence, Set, Type
 
 from google.protobuf import descriptor_pb2
 from google.protobuf import descriptor_pool
@@ -88,7 +88,7 @@ def _add(pool: descriptor_pool.DescriptorPool, name: str, added: Set[str]) -> No
     pool.AddSerializedFile(serialized)
 
 
-def _tuning_file(dependencies) -> descriptor_pb2.FileDescriptorProto:
+def _tuning_file(dependencies: Sequence[str]) -> descriptor_pb2.FileDescriptorProto:
     """Returns the descriptor of the table above."""
     kinds = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(

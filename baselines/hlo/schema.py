@@ -109,12 +109,14 @@ class Field(NamedTuple):
         return tuple(f'{self.name}_{entry}' for entry in self.entries) or (self.name,)
 
 
-def parts(name: str, path: str, fields: str, entries=()) -> Tuple[Field, ...]:
+def parts(
+    name: str, path: str, fields: str, entries: Entries = ()
+) -> Tuple[Field, ...]:
     """Fields of one message that have the same entries; `fields` are words."""
     return tuple(Field(f'{name}_{f}', f'{path}.{f}', entries) for f in fields.split())
 
 
-def convolution(fields: str, entries=()) -> Tuple[Field, ...]:
+def convolution(fields: str, entries: Entries = ()) -> Tuple[Field, ...]:
     """The same of ConvolutionDimensionNumbers, which columns call dim_numbers."""
     paths = [f'convolution_dimension_numbers.{field}' for field in fields.split()]
     return tuple(

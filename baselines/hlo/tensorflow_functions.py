@@ -50,7 +50,7 @@ def module_from_tf(fn: Callable, *args: Any, stage: str = 'hlo', **kwargs: Any) 
 
     # Bare of fn's own signature, whose defaults TensorFlow would ask for.
     @tf.function(jit_compile=True)
-    def compiled(*inputs, **named):
+    def compiled(*inputs: Any, **named: Any):
         return fn(*inputs, **named)
 
     try:

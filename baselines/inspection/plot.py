@@ -2,6 +2,7 @@
 
 import collections
 import textwrap
+from typing import Any
 
 import numpy as np
 
@@ -127,7 +128,7 @@ class _Drawing:
             self._ROW * (int(self._layer.max()) + 1) + 1.4,
         )
 
-    def draw(self, axes) -> None:
+    def draw(self, axes: Any) -> None:
         """Draws boxes, lines between them, and what the colours mean."""
         for points in self._paths:
             # From the lower edge of a box to the upper edge of the next.
@@ -151,7 +152,7 @@ class _Drawing:
         axes.legend(fontsize=7, ncols=min(3, len(present)), frameon=False, **place)
 
 
-def _draw_opcodes(axes, content: contents.Content) -> None:
+def _draw_opcodes(axes: Any, content: contents.Content) -> None:
     counts = collections.Counter(content.opcodes).most_common(20)
     names = [_plain(name) for name, _ in counts]
     lengths = [count for _, count in counts]
@@ -166,7 +167,7 @@ def _draw_opcodes(axes, content: contents.Content) -> None:
     axes.spines[['top', 'right']].set_visible(False)
 
 
-def _draw_runtimes(axes, content: contents.Content) -> None:
+def _draw_runtimes(axes: Any, content: contents.Content) -> None:
     runtimes = content.runtimes
     axes.set_title(f'{len(runtimes):,} configurations', fontsize=10)
     if not runtimes.any():

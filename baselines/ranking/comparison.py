@@ -1,6 +1,6 @@
 """Models beside each other, on the same graphs: gains, tests, and tables of both."""
 
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence
 
 import numpy as np
 
@@ -251,7 +251,11 @@ def format_ensemble(result: Mapping[str, Any]) -> str:
     return '\n'.join(lines) + 'programs as a whole.'
 
 
-def _cells(measures, summaries, combine=np.mean) -> List[str]:
+def _cells(
+    measures: Sequence[metrics.Measure],
+    summaries: Sequence[Mapping[str, Any]],
+    combine: Callable[[List[float]], Any] = np.mean,
+) -> List[str]:
     cells = []
     for measure in measures:
         means = [summary['overall'][measure.key]['mean'] for summary in summaries]

@@ -329,7 +329,7 @@ def _ascending_pairs(ranks: np.ndarray) -> int:
     return ascending
 
 
-def _checked(scores, runtimes) -> Tuple[np.ndarray, np.ndarray]:
+def _checked(scores: ArrayLike, runtimes: ArrayLike) -> Tuple[np.ndarray, np.ndarray]:
     scores, runtimes = _checked_scores(scores), _checked_runtimes(runtimes)
     if scores.shape != runtimes.shape:
         raise ValueError(
@@ -339,13 +339,13 @@ def _checked(scores, runtimes) -> Tuple[np.ndarray, np.ndarray]:
     return scores, runtimes
 
 
-def _checked_scores(scores) -> np.ndarray:
+def _checked_scores(scores: ArrayLike) -> np.ndarray:
     scores = _vector(scores, 'scores')
     _refuse(np.isnan(scores), scores, 'score', 'cannot be ranked')
     return scores
 
 
-def _checked_runtimes(runtimes) -> np.ndarray:
+def _checked_runtimes(runtimes: ArrayLike) -> np.ndarray:
     runtimes = _vector(runtimes, 'runtimes')
     _refuse(
         ~(np.isfinite(runtimes) & (runtimes > 0)),
@@ -356,7 +356,7 @@ def _checked_runtimes(runtimes) -> np.ndarray:
     return runtimes
 
 
-def _vector(values, name: str) -> np.ndarray:
+def _vector(values: ArrayLike, name: str) -> np.ndarray:
     values = np.asarray(values)
     if values.ndim != 1 or not values.size or values.dtype.kind not in 'iuf':
         raise ValueError(

@@ -252,7 +252,9 @@ def format_table(summary: Dict[str, Any]) -> str:
     return '\n'.join(lines + _remarks(task, measures, overall))
 
 
-def _remarks(task, measures, overall) -> List[str]:
+def _remarks(
+    task: Task, measures: Sequence[metrics.Measure], overall: Dict[str, Any]
+) -> List[str]:
     pooled = text.cell(overall['opa_pooled'], '.3f')
     remarks = [
         '  '.join(dict.fromkeys(m.legend for m in measures if m.legend)),

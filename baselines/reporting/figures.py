@@ -1,7 +1,7 @@
 """The pictures of a report, each with its text for who does not see it."""
 
 import math
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -84,7 +84,13 @@ def _is_known(curves_of_runs: Sequence[Sequence[np.ndarray]]) -> bool:
     return any(np.isfinite(one).any() for some in curves_of_runs for one in some)
 
 
-def _by_epoch(axes, runs, curves_of_runs, title: str, best: Sequence = ()) -> None:
+def _by_epoch(
+    axes: Any,
+    runs: Sequence[Run],
+    curves_of_runs: Sequence[Sequence[np.ndarray]],
+    title: str,
+    best: Sequence = (),
+) -> None:
     """Draws the curves of each run, solid and dashed, and a star at the best epoch."""
     from matplotlib import ticker
 
@@ -131,7 +137,7 @@ def _ranking(
     drawn = np.unique(np.linspace(0, count - 1, min(count, _MOST_DOTS)).astype(int))
     fastest = int(np.argmin(slow))
 
-    def draw(axes):
+    def draw(axes: Any) -> None:
         axes.scatter(drawn + 1, slow[drawn], s=9, color=svg.colour(number), alpha=0.6)
         axes.plot([fastest + 1], [slow[fastest]], '*', color=svg.INK, markersize=11)
         _ratios(axes, slow.max())
@@ -157,11 +163,11 @@ def programs(runs: Sequence[Run], key: str, title: str) -> svg.Picture:
     names, cut = _worst_first(runs, key)
     tau = key == 'kendall_tau'
 
-    def column(run, field, of=key):
+    def column(run: Run, field: str, of: str = key) -> np.ndarray:
         found = [(_group_of(run, name).get(of) or {}).get(field) for name in names]
         return np.array(found, np.float64)
 
-    def draw(axes):
+    def draw(axes: Any) -> None:
         step = 0.7 / len(runs)
         for number, run in enumerate(runs):
             values, low, high = (column(run, name) for name in ('mean', 'low', 'high'))
@@ -250,7 +256,7 @@ def slowdowns(runs: Sequence[Run]) -> svg.Picture:
     lines = [np.mean([path(one) for one in run.results], axis=0) for run in runs]
     chance = np.mean([random(one) for one in runs[0].results], axis=0)
 
-    def draw(axes):
+    def draw(axes: Any) -> None:
         for number, (run, line) in enumerate(zip(runs, lines)):
             axes.plot(
                 points,
@@ -298,7 +304,7 @@ def calibration(number: int, run: Run) -> Optional[svg.Picture]:
         rows.append((np.median(differences[inside]), *np.exp(quartiles), right))
     x, low, middle, high, right = np.array(rows).T
 
-    def draw(axes):
+    def draw(axes: Any) -> None:
         hue = svg.colour(number)
         axes.fill_between(x, low, high, color=hue, alpha=0.2, linewidth=0)
         axes.plot(x, middle, marker=svg.marker(number), color=hue)
@@ -380,7 +386,7 @@ def _beside_random(found: Dict[str, Any]) -> str:
     return f'{with_interval(found, ".3f")}, random {text.cell(found["random"], ".3f")}'
 
 
-def legend(axes) -> None:
+def legend(axes: Any) -> None:
     """A legend above the picture, if there is more than one thing to tell apart."""
     handles, labels = axes.get_legend_handles_labels()
     if len(handles) > 1:
@@ -390,7 +396,7 @@ def legend(axes) -> None:
         axes.figure.legend(handles, labels, loc='outside upper center', ncols=2)
 
 
-def _ratios(axes, most: float, least: float = 1.0) -> None:
+def _ratios(axes: Any, most: float, least: float = 1.0) -> None:
     """A scale of ratios: logarithmic where they are large."""
     from matplotlib import ticker
 
@@ -403,7 +409,7 @@ def _ratios(axes, most: float, least: float = 1.0) -> None:
         axes.ticklabel_format(axis='y', useOffset=False)
 
 
-def _steps(set_ticks, least: float, most: float) -> None:
+def _steps(set_ticks: Callable[..., Any], least: float, most: float) -> None:
     """Round numbers on a scale of logarithms, as many as have room."""
     steps = (0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
     shift = 0 if least > 0 else 1

@@ -68,7 +68,7 @@ def _history(found: Dict[str, Any]) -> svg.Picture:
     }
     title = 'OPA' if found['collection'].startswith('tile') else "Kendall's tau"
 
-    def draw(axes):
+    def draw(axes: Any) -> None:
         for label, (some, sign, hue) in kinds.items():
             if some:
                 x, y = zip(*((trial['number'], trial['score']) for trial in some))
@@ -95,7 +95,7 @@ def _importance(found: Dict[str, Any]) -> svg.Picture:
     shares = list(found['importances'].items())[:_SHOWN]
     names = [figures.short(name) for name, _ in shares]
 
-    def draw(axes):
+    def draw(axes: Any) -> None:
         axes.barh(names, [share for _, share in shares], color=svg.colour(0))
         axes.invert_yaxis()
         axes.grid(axis='y', visible=False)

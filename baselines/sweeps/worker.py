@@ -79,7 +79,14 @@ def _check_failures(study: study_lib.Study) -> None:
 class _Attempt:
     """One trial, in a process of its own."""
 
-    def __init__(self, study, trial, order, settings, epochs):
+    def __init__(
+        self,
+        study: study_lib.Study,
+        trial: Any,
+        order: Order,
+        settings: Dict[str, Any],
+        epochs: int,
+    ):
         self._study = study
         self._trial = trial
         self._order = order
@@ -190,7 +197,9 @@ class _Attempt:
             return False
         return self._trial.should_prune()
 
-    def _messages(self, process, deadline: float) -> Iterator[Dict[str, Any]]:
+    def _messages(
+        self, process: subprocess.Popen, deadline: float
+    ) -> Iterator[Dict[str, Any]]:
         """Yields what the process says, and gives signs of life meanwhile."""
         buffer, beat = b'', 0.0
         while True:
@@ -213,14 +222,14 @@ class _Attempt:
             for line in lines:
                 yield json.loads(line)
 
-    def _send(self, process, line: str) -> None:
+    def _send(self, process: subprocess.Popen, line: str) -> None:
         try:
             process.stdin.write(line.encode() + b'\n')
             process.stdin.flush()
         except BrokenPipeError:
             raise Failed(self._how_it_ended(process)) from None
 
-    def _how_it_ended(self, process) -> str:
+    def _how_it_ended(self, process: subprocess.Popen) -> str:
         """Says how a process ended that was not asked to."""
         code = process.wait()
         with open(self._log, encoding='utf-8', errors='replace') as stream:

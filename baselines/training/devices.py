@@ -88,7 +88,7 @@ class Devices:
         return list(self._sum(tf.constant(values, tf.float64)).numpy())
 
     def _sum_of_first(self, values: tf.Tensor) -> tf.Tensor:
-        def chosen(values):
+        def chosen(values: tf.Tensor) -> tf.Tensor:
             replica = tf.distribute.get_replica_context().replica_id_in_sync_group
             return tf.where(tf.equal(replica, 0), values, tf.zeros_like(values))
 
@@ -127,7 +127,7 @@ def update(
         *arguments: for each, one value per variable.
     """
 
-    def merged(strategy, *arguments):
+    def merged(strategy: tf.distribute.Strategy, *arguments: Sequence[Any]) -> None:
         for variable, *values in zip(variables, *arguments):
             strategy.extended.update(variable, change, args=tuple(values))
 

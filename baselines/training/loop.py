@@ -145,7 +145,7 @@ class Trainer:
         finally:
             self.set_weights(kept)
 
-    def _run_chunk(self, packed, steps):
+    def _run_chunk(self, packed: Mapping[str, tf.Tensor], steps: tf.Tensor):
         loss_sum, correct, total = 0.0, 0.0, 0.0
         strategy = self._devices.strategy
         for step in tf.range(steps):
@@ -159,7 +159,7 @@ class Trainer:
             total += pairs
         return loss_sum, correct, total
 
-    def _step(self, packed, step):
+    def _step(self, packed: Mapping[str, tf.Tensor], step: tf.Tensor):
         """A replica's part of a step, of which all are added up."""
         graph, labels = self._unpack(packed, self._devices.item(step))
         replicas = self._devices.replicas
@@ -304,7 +304,9 @@ def fit(
     return state
 
 
-def _train_epoch(trainer, chunks, epoch, shown):
+def _train_epoch(
+    trainer: Trainer, chunks: Iterator[Chunk], epoch: int, shown: progress.Progress
+):
     loss, correct, total, done = 0.0, 0.0, 0.0, 0
     for chunk in chunks:
         sums = trainer.run_chunk(chunk.packed, chunk.steps)

@@ -12,7 +12,7 @@ takes labels and scores, float32 [lists, n], and returns a float32 scalar.
 import inspect
 import math
 import re
-from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 import tensorflow as tf
 
@@ -314,7 +314,7 @@ class CombinedLoss(tf.keras.losses.Loss):
         ]
         self._temperature, self._noise = temperature, noise
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: Any, y_pred: Any) -> tf.Tensor:
         labels, scores = tf.convert_to_tensor(y_true), tf.convert_to_tensor(y_pred)
         tempered = scores / self._temperature
         return tf.add_n(

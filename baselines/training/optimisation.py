@@ -55,7 +55,11 @@ class Optimiser:
             self.rate(), **{clip: self._settings.clip_norm}
         )
 
-    def decay(self, optimizer, variables: Sequence[tf.Variable]) -> None:
+    def decay(
+        self,
+        optimizer: tf.keras.optimizers.legacy.Optimizer,
+        variables: Sequence[tf.Variable],
+    ) -> None:
         """Shrinks matrices, as the step that is about to be taken wants it."""
         decay = self._settings.weight_decay
         if not decay:

@@ -42,7 +42,7 @@ class Progress:
     def __enter__(self) -> 'Progress':
         return self
 
-    def __exit__(self, *unused_error) -> None:
+    def __exit__(self, *unused_error: Any) -> None:
         self._bar.close()
 
     def step(self, epoch: int, steps: int, loss: float, opa: Optional[float]) -> None:

@@ -17,7 +17,7 @@ import os
 import re
 import sys
 import tempfile
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 import uuid
 import warnings
 
@@ -280,7 +280,7 @@ def _note_version(run: Run) -> None:
         )
 
 
-def _difference(run, stored, wanted) -> str:
+def _difference(run: Run, stored: List[List[int]], wanted: List[List[int]]) -> str:
     what = f'{len(stored)} variables where the model has {len(wanted)}'
     if len(stored) == len(wanted):
         i = next(i for i, (a, b) in enumerate(zip(stored, wanted)) if a != b)

@@ -9,7 +9,7 @@ import hashlib
 import itertools
 import math
 import os
-from typing import Any, Iterator, List, Mapping
+from typing import Any, Callable, Dict, Iterator, List, Mapping
 
 from google.protobuf import message
 import numpy as np
@@ -79,7 +79,7 @@ def limited(model_dir: str, options: Mapping[str, Any]) -> Iterator[None]:
         if left[what] < 0:
             raise ValueError(too_large)
 
-    def create(next_creator, **kwargs):
+    def create(next_creator: Callable[..., tf.Variable], **kwargs: Any) -> tf.Variable:
         take('variables')
         take('weights', tf.TensorShape(kwargs.get('shape')).num_elements() or 0)
         return next_creator(**kwargs)
@@ -161,7 +161,7 @@ def _variable_keys(reader: Any) -> List[str]:
     if reader.has_tensor(_OBJECT_GRAPH):
         graph.ParseFromString(reader.get_tensor(_OBJECT_GRAPH))
 
-    def children(number):
+    def children(number: int) -> Dict[str, int]:
         return {c.local_name: c.node_id for c in graph.nodes[number].children}
 
     variables = children(0).get('variables') if graph.nodes else None

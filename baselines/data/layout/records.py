@@ -60,7 +60,7 @@ class LayoutRecord(graph_files.GraphRecord):
     schema = LAYOUT_SCHEMA
 
     @staticmethod
-    def check(path, arrays):
+    def check(path: str, arrays: Dict[str, np.ndarray]) -> None:
         """See the base class."""
         _check_program(path, arrays)
         check_config_values(path, arrays['node_config_feat'])

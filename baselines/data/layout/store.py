@@ -12,12 +12,13 @@ are codes, one or two bytes per configuration and configurable node.
 """
 
 import dataclasses
-from typing import Any, Callable, Dict, Optional, Sequence
+from typing import Any, Callable, Dict, Iterable, Optional, Sequence
 
 import numpy as np
 
 from baselines.data.layout import encoding
 from baselines.data.layout import records
+from baselines.data.packed import columns as columns_lib
 from baselines.data.packed import packer
 from baselines.data.packed import splits
 
@@ -122,7 +123,9 @@ class LayoutStore(splits.PackedSplit):
         return EncodedProgram(**vars(record), configs=encoder.finish())
 
     @staticmethod
-    def pack(writer, record: EncodedProgram) -> Dict[str, np.ndarray]:
+    def pack(
+        writer: columns_lib.Writer, record: EncodedProgram
+    ) -> Dict[str, np.ndarray]:
         """See the base class."""
         configs = record.configs
         arrays = {
@@ -145,7 +148,9 @@ class LayoutStore(splits.PackedSplit):
         return {**arrays, 'config_codes': configs.codes}
 
     @classmethod
-    def of_records(cls, source, records):
+    def of_records(
+        cls, source: str, records: Iterable[records.LayoutRecord]
+    ) -> 'LayoutStore':
         """See the base class; raises ValueError where a record is not valid."""
         return super().of_records(source, map(encoded, records))
 

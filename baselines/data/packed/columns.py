@@ -44,7 +44,7 @@ class PackedWriter:
     def __enter__(self) -> 'PackedWriter':
         return self
 
-    def __exit__(self, *unused_error) -> None:
+    def __exit__(self, *unused_error: Any) -> None:
         for column in self._columns.values():
             column.abandon()
 

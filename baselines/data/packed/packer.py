@@ -87,7 +87,7 @@ class SplitPacker:
         with bar:
             for name, size, _ in self._listing:
 
-                def advance(share, start=done, size=size):
+                def advance(share: float, start: int = done, size: int = size) -> None:
                     bar.update(start + int(share * size) - bar.n)
 
                 try:

@@ -7,9 +7,10 @@ long columns are `GatheredRows`: nothing of them is copied or packed again, and 
 graph's rows are still a plain view of the mapped file.
 """
 
-from typing import Any, Dict, Sequence, TypeVar
+from typing import Any, Dict, Optional, Sequence, TypeVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from baselines.data.packed import splits
 
@@ -61,7 +62,9 @@ class GatheredRows:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+    def __array__(
+        self, dtype: DTypeLike = None, copy: Optional[bool] = None
+    ) -> np.ndarray:
         whole = self[:]
         return np.array(whole, dtype) if copy else np.asarray(whole, dtype)
 

@@ -1,7 +1,7 @@
 """One kernel of the tile collection: its arrays, read, checked and written."""
 
 import dataclasses
-from typing import Mapping, Optional, Tuple
+from typing import Dict, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -48,7 +48,7 @@ class TileRecord(graph_files.GraphRecord):
     schema = TILE_SCHEMA
 
     @staticmethod
-    def check(path, arrays):
+    def check(path: str, arrays: Dict[str, np.ndarray]) -> None:
         """See the base class."""
         graph_files.check_graph(path, arrays)
         if not arrays['config_feat'].shape[1]:

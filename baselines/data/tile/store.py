@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict
 
 import numpy as np
 
+from baselines.data.packed import columns as columns_lib
 from baselines.data.packed import packer
 from baselines.data.packed import splits
 from baselines.data.tile import records
@@ -42,7 +43,9 @@ class TileStore(splits.PackedSplit):
         return records.read_tile(path)
 
     @staticmethod
-    def pack(writer, record: records.TileRecord) -> Dict[str, np.ndarray]:
+    def pack(
+        writer: columns_lib.Writer, record: records.TileRecord
+    ) -> Dict[str, np.ndarray]:
         """See the base class."""
         arrays = {key: getattr(record, key) for key in records.ARRAYS}
         writer.append(**arrays, **packer.extremes(record, record.config_feat))
