@@ -82,10 +82,6 @@ class _Config(Optimisation):
     """Keyword arguments of the model as JSON: '{"num_gnns": 2}'."""
     models_file: str = ''
     """A models.py of yours, whose models are added to ours; its code is run."""
-    trees: bool = False
-    """Also grow gradient-boosted trees, and score with the mean of both, of layouts
-    with what validation prefers (docs/models.md); needs LightGBM:
-    pip install -e .[trees]."""
     init_from: str = ''
     """Start from the weights of another run of the same model, and keep that run's
     scaling of features; named as in --dir."""
@@ -168,6 +164,9 @@ class TileConfig(_Config):
     an epoch is short. 0: epochs alone."""
     eval_every: int = _setting(5, shapes=False)
     """Deprecated: every epoch is validated."""
+    trees: bool = False
+    """Also grow gradient-boosted trees, and score with the mean of both
+    (docs/models.md); needs LightGBM: pip install -e .[trees]."""
     tile_columns: bool = False
     """Add columns that relate tiles to arrays (docs/features.md)."""
     loop_columns: bool = False

@@ -52,7 +52,7 @@ RECIPES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
             'tile_columns': True,
             'trees': True,
         },
-        'layout': {**LAYOUT_TRAINING, 'model': 'PaddedSAGE', 'trees': True},
+        'layout': {**LAYOUT_TRAINING, 'model': 'PaddedSAGE'},
     }
 }
 

@@ -10,14 +10,11 @@ sampling and packing included, after a first epoch.  The plain path makes one
 eager call per kernel (per step) with the same weights.
 
 `strong` is what `--recipe=strong` trains, on 60 kernels of `tpugraphs sample`: all of
-`Predictor.score`, in seconds of a core.  Its plain path computes the columns twice,
-projects all of them for each configuration, and has LightGBM score the trees.
+`Predictor.score`, in seconds of a core.  Its plain path computes the columns twice.
 """
 
-import contextlib
 import os
 import statistics
-import sys
 import tempfile
 
 import results
@@ -190,8 +187,6 @@ def measure_strong(folder: str, repeats: int):
     from baselines import recipes
     from baselines.tasks import task
     from baselines.tasks import tile
-    from baselines.tiles import models
-    from baselines.training import trees as trees_lib
 
     root, cache = (os.path.join(folder, name) for name in ('data', 'cache'))
     sizes = ('--train', '300', '--valid', '30', '--test', '60')
@@ -232,16 +227,8 @@ def measure_strong(folder: str, repeats: int):
             found[name] = scores, len(scores) / seconds[0]
         return found
 
-    ours, joined = measured(), models.LateJoinResSAGE._joined
-    always = lambda self, kernels, z, training: joined(self, kernels, z, True)
-    patches = (
-        (trees_lib, '_MANY', sys.maxsize),
-        (models.LateJoinResSAGE, '_joined', always),
-        (tile.Tiles, 'table_of', task.Task.table_of),
-    )
-    with contextlib.ExitStack() as stack:
-        for patch in patches:
-            stack.enter_context(mock.patch.object(*patch))
+    ours = measured()
+    with mock.patch.object(tile.Tiles, 'table_of', task.Task.table_of):
         plain = measured()
     rows = []
     for name, (scores, rate) in ours.items():

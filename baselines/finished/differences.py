@@ -21,6 +21,8 @@ _NO_SETTINGS = (
     'memory_budget skip_bad_files test_mode eval_every model_kwargs_json '
     'tensorboard'
 ).split()
+# Settings that were removed, at the values that changed nothing.
+_REMOVED = {'trees': False}  # of layouts
 # What every label or table says in a place of its own.
 _SAID = ('model', 'source', 'search', *REPEATS)
 
@@ -126,7 +128,7 @@ def words(settings: Mapping[str, Any]) -> str:
 
 def _defaults(run: run_files.Run) -> Dict[str, Any]:
     task = collection_of(run).partition(':')[0] or 'tile'
-    return config.to_json(config.CONFIGS[task]())
+    return {**_REMOVED, **config.to_json(config.CONFIGS[task]())}
 
 
 def _hashable(value: Any) -> str:

@@ -10,7 +10,6 @@ import tqdm
 
 from baselines.data import families
 from baselines.ranking import metrics
-from baselines.tasks import boosting
 from baselines.tasks import resuming
 from baselines.training import loop
 from baselines.training import losses
@@ -23,7 +22,6 @@ class Descent:
 
     Attributes:
         trainer: takes the steps; what `resuming` keeps.
-        learned: whether it has done more than what it began with.
 
     Args:
         job: the training: its data, how its graphs are packed, and where the model
@@ -36,7 +34,6 @@ class Descent:
 
     def __init__(self, job: Any, kwargs: Mapping[str, Any]):
         self._job, config = job, job.config
-        self.learned = True
         noise = losses.noise_share(job.relative_noise())
         self._loss = losses.CombinedLoss(
             config.losses, job.temperature, noise, job.extras.losses
@@ -88,23 +85,7 @@ class Descent:
             or getattr(self._job.model, 'ranks_untrained', False),
         )
         self._take_weights()
-        # A run to start from may be no more than what it began with itself.
-        start = self._job.start
-        begun = start is not None and start.run.info.get('best_epoch') != -1
-        self.learned = state.best_epoch >= 0 or begun
         return {'train_curve': state.curve, 'best_epoch': state.best_epoch}
-
-    def unseen(self, drawn: boosting.Drawn) -> Iterator[np.ndarray]:
-        """Yields the scores of what it has not learned from, by graph.
-
-        Args:
-            drawn: configurations of training graphs; none, if it has `learned`.
-        """
-        job = self._job
-        if drawn:
-            whole = job.model_scores(job.graphs['train'], np.array([*drawn]))
-            yield from (s[c] for s, c in zip(whole, drawn.values()))
-        yield from job.chosen_scores(job.validated)()
 
     def _new_model(self, kwargs: Mapping[str, Any]) -> tf.keras.Model:
         job, config = self._job, self._job.config

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import hashlib
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
 import numpy as np
@@ -80,13 +79,6 @@ class Layouts(task.Task):
     def configurations(self, store: splits.PackedSplit, number: int) -> np.ndarray:
         """Numbers of different configurations, as they were packed."""
         return store.part('config_group', number)
-
-    def sameness(self, store: splits.PackedSplit, number: int) -> str:
-        """A hash of opcodes, edges and configurable nodes."""
-        digest = hashlib.sha256()
-        for name in ('node_opcode', 'edge_index', 'node_config_ids'):
-            digest.update(np.asarray(store.part(name, number), np.int64).tobytes())
-        return digest.hexdigest()[:16]
 
 
 def _subset(program: graphs_lib.Program, configs: np.ndarray) -> graphs_lib.Program:

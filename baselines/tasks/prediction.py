@@ -19,7 +19,6 @@ from baselines.data.packed import splits
 from baselines.features import normalizer as normalizer_lib
 from baselines.ranking import report
 from baselines.ranking import submission
-from baselines.tasks import choosing
 from baselines.tasks import opening
 from baselines.tasks import spread
 from baselines.tasks import task
@@ -151,13 +150,10 @@ class Predictor(task.Task):
             stored = stored_scaling(run)
         self.normalizer, self.num_ops = stored or self._fitted_scaling()
         kwargs = config_lib.model_kwargs(args.get('model_kwargs_json') or '{}')
-        self.members = choosing.members(run)
-        if isinstance(run.info.get('programs'), list):
-            self.programs = [str(program) for program in run.info['programs']]
-        if 'trees' in self.members:
+        if runs.has_trees(run):
             trees_lib.check_installed(run.model_dir)
             self.trees = runs.read_trees(run)
-        if 'model' not in self.members and self.programs is None:
+        if not runs.has_model(run):
             return
         with weights.limited(run.model_dir, kwargs):
             self.model = self.make_model(

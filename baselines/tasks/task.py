@@ -2,17 +2,7 @@
 
 import abc
 import contextlib
-from typing import (
-    Any,
-    Callable,
-    Collection,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
-    Optional,
-    Sequence,
-)
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -27,7 +17,6 @@ from baselines.ranking import metrics
 from baselines.ranking import report
 from baselines.ranking import submission
 from baselines.tasks import boosting
-from baselines.tasks import choosing
 from baselines.tasks import opening
 from baselines.training import trees as trees_lib
 
@@ -48,10 +37,7 @@ class Task(abc.ABC):
         options: where its graphs are: `DataOptions` or settings of a training.
         normalizer: what features are scaled by.
         model: the graph model that scores; None where trees do alone.
-        trees: that score, alone or beside a graph model.
-        members: who has a say where there are both.
-        programs: the `sameness` of those of which that is known; of others the graph
-            model scores alone.  None: of all.
+        trees: that score, alone or beside a graph model; then the mean of both.
         scores_once: whether the process ends when it has scored, so that a few small
             graphs are not worth compiling for.
     """
@@ -69,8 +55,6 @@ class Task(abc.ABC):
     normalizer: normalizer_lib.Normalizer
     model: Optional[tf.keras.Model] = None
     trees: Optional[trees_lib.Trees] = None
-    members: choosing.Members = choosing.CHOICES[-1]
-    programs: Optional[Collection[str]] = None
     scores_once = False
 
     def open_whole(self, split: str) -> splits.PackedSplit:
@@ -144,38 +128,15 @@ class Task(abc.ABC):
             graphs: from `scaled`.
             numbers: int64, of the graphs, ascending; None for all.
         """
-        if self.trees is None:
-            return self.model_scores(graphs, numbers)
-        if self.model is None:
-            return self._tree_scores(graphs, numbers)
-        every = np.arange(graphs.store.num_graphs)
-        return self._mean_scores(graphs, every if numbers is None else numbers)
-
-    def _tree_scores(
-        self, graphs: Any, numbers: Optional[np.ndarray]
-    ) -> Iterator[np.ndarray]:
-        table = self.table_of(graphs, self.trees.used)
-        return boosting.scores(self.trees, table, numbers)
-
-    def _mean_scores(self, graphs: Any, numbers: np.ndarray) -> Iterator[np.ndarray]:
-        """Means of who has a say; nobody is asked for a graph without one."""
-        members = [self._members_of(graphs.store, number) for number in numbers]
-        asked = {'model': self.model_scores, 'trees': self._tree_scores}
-        parts = {
-            name: scores(graphs, numbers[[name in some for some in members]])
-            for name, scores in asked.items()
-        }
-        for some in members:
-            yield ensembles.average([next(parts[name]) for name in some], by='standard')
-
-    def _members_of(self, store: splits.PackedSplit, number: int) -> choosing.Members:
-        """Who has a say in a graph's scores."""
-        known = self.programs is None or self.sameness(store, number) in self.programs
-        return self.members if known else choosing.CHOICES[0]
-
-    def sameness(self, store: splits.PackedSplit, number: int) -> str:
-        """What is equal for the same graph, whatever its name; '': unknown."""
-        return ''
+        parts = []
+        if self.model is not None:
+            parts.append(self.model_scores(graphs, numbers))
+        if self.trees is not None:
+            table = self.table_of(graphs, self.trees.used)
+            parts.append(boosting.scores(self.trees, table, numbers))
+        if len(parts) == 1:
+            return parts[0]
+        return (ensembles.average(both, by='standard') for both in zip(*parts))
 
     @abc.abstractmethod
     def labels(self, store: splits.PackedSplit, number: int) -> np.ndarray:

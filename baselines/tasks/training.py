@@ -28,7 +28,6 @@ from baselines.ranking import metrics
 from baselines.ranking import report
 from baselines.ranking import submission
 from baselines.tasks import boosting
-from baselines.tasks import choosing
 from baselines.tasks import descent
 from baselines.tasks import init_from
 from baselines.tasks import resuming
@@ -92,9 +91,10 @@ class Training(task.Task):
         self.collection = config.collection
         if config.model != trees_lib.NAME:
             self.check_model(self.model_class(config.model, self.extras.models))
-        if config.model == trees_lib.NAME or config.trees:
+        grows_too = getattr(config, 'trees', False)
+        if config.model == trees_lib.NAME or grows_too:
             trees_lib.check_installed(
-                '--trees' if config.trees else f'--model={trees_lib.NAME}'
+                '--trees' if grows_too else f'--model={trees_lib.NAME}'
             )
         # Its names, before data are read.
         losses.CombinedLoss(config.losses, own=self.extras.losses)
@@ -138,7 +138,7 @@ class Training(task.Task):
         else:
             self.learners.append(descent.Descent(self, kwargs))
             self._trainer = self.learners[0].trainer
-            if config.trees:
+            if grows_too:
                 self.learners.append(boosting.Boosting(self, trees_lib.FEWER))
         words = self.words(len(self.chosen), drawable[self.chosen].sum())
         print(
@@ -198,8 +198,6 @@ class Training(task.Task):
                 found = {**learner.fit(unfinished, ended), **found}
             if not chief:
                 return None
-            if len(self.learners) > 1 and self.chosen_by_tau:
-                found.update(self._choose())
             info = {**found, **self._finish()}
         if events:
             settings = config_lib.to_json(self.config)
@@ -288,46 +286,6 @@ class Training(task.Task):
         ]
         errors = [metrics.tau_error(len(kind)) for kind in kinds]
         return float(np.linalg.norm(errors) / len(errors))
-
-    def _choose(self) -> Dict[str, Any]:
-        """Lets score who ranks best what none has learned from; the others are left.
-
-        A graph model that has kept to what it began with is compared on the training
-        split, too, where trees were grown in folds.  These know nothing of programs but
-        those that they were grown on: of others the graph model scores alone.
-
-        Returns:
-            What the run file says of it.
-        """
-        model, trees = self.learners
-        drawn = {} if model.learned else trees.drawn
-        parts = [('train', drawn.items()), ('valid', enumerate(self.validated))]
-        labels = [
-            self.labels(self.stores[split], graph)[some]
-            for split, part in parts
-            for graph, some in part
-        ]
-        if not labels:
-            return {}
-        scores = {
-            'model': list(model.unseen(drawn)),
-            'trees': list(trees.unseen(drawn)),
-        }
-        taus = choosing.taus(scores, labels)
-        best = choosing.best(taus, model.learned, self.validation_error)
-        found: Dict[str, Any] = {'members': list(best)}
-        self.members = best
-        if 'trees' not in best:
-            self.trees = None
-        elif trees.drawn:
-            store = self.stores['train']
-            self.programs = {self.sameness(store, graph) for graph in trees.drawn}
-            found['programs'] = sorted(self.programs)
-        elif 'model' not in best:
-            self.model = None
-        figures = (f'{" and ".join(each)} {tau:.3f}' for each, tau in taus.items())
-        print(f'validation tau: {", ".join(figures)}; scoring: {" and ".join(best)}')
-        return found
 
     def _finish(self) -> Dict[str, Any]:
         """Measures validation and ranks test; returns what the run file says."""

@@ -1045,43 +1045,20 @@ class LateJoinResSAGE(_Residual):
     def forward(self, graph, num_configs, training: bool = False):
         kernels = _Kernels(graph, num_configs)
         z = self._kernel(graph, kernels)
-        x = self._joined(kernels, z, training)
+        x = self._joined(kernels, z)
         for norm, first, second in self._blocks:
             y = first(norm(self._activation(x)))
             x += second(self._dropped(y, training))
         return kernels.scores(self._score(self._activation(x)))
 
-    def _joined(self, kernels: _Kernels, z: tf.Tensor, training: bool) -> tf.Tensor:
-        """What each configuration says, beside its kernel: [b * c, head_dim]."""
-        configs = kernels.configs
-        if not training and kernels.batch == 1 and self._of_config.built:
-            return self._joined_to_one(configs, z)
+    def _joined(self, kernels: _Kernels, z: tf.Tensor) -> tf.Tensor:
+        """Joins each configuration with its kernel: [b * c, head_dim]."""
         shape = [kernels.batch, -1, self._head_width]
-        x = self._of_config(self._encoded(configs))
+        x = self._of_config(self._encoded(kernels.configs))
         gate = tf.expand_dims(self._kernel_gate(z), 1)
         joined = tf.reshape(x, shape) + tf.expand_dims(self._of_kernel(z), 1)
         joined += tf.reshape(self._config_gate(x), shape) * gate
         return tf.reshape(joined, [-1, self._head_width])
-
-    def _joined_to_one(self, configs: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
-        """The same for one kernel, with one product, of the columns that vary.
-
-        Q q + (V Q q) * u = (Q + diag(u) V Q) q, for u = U z.
-        """
-        columns, width = configs.shape[-1], self._head_width
-        varies = tf.where(tf.reduce_any(configs != configs[:1], 0))[:, 0]
-        # Rows of Q come kind by kind of column, and then bin by bin of each.
-        rows, of_bins = tf.split(self._of_config.kernel, [-1, columns * self._bins])
-        rows = tf.gather(tf.reshape(rows, [-1, columns, width]), varies, axis=1)
-        of_bins = tf.reshape(of_bins, [columns, self._bins, width])
-        of_bins = tf.gather(of_bins, varies)
-        rows = tf.concat([tf.reshape(x, [-1, width]) for x in (rows, of_bins)], 0)
-        gate = self._config_gate.kernel * self._kernel_gate(z)
-        rows += tf.matmul(rows, gate)
-        first = self._of_config(self._encoded(configs[:1]))
-        first += tf.matmul(first, gate) + self._of_kernel(z)
-        x = self._encoded(tf.gather(configs, varies, axis=1))
-        return tf.matmul(x, rows) + (first - tf.matmul(x[:1], rows))
 
     def _encoded(self, configs: tf.Tensor) -> tf.Tensor:
         """As they are, as logarithms, and in bins."""

@@ -220,7 +220,7 @@ def read_weights(run: Run, model: tf.keras.Model) -> None:
     if stored != wanted:
         raise ValueError(_difference(run, stored, wanted))
     _note_version(run)
-    if isinstance(run.info.get('digest'), dict):
+    if _digests(run):
         return _check_digest(run, 'weights', weights.digest(model))
     print(
         f'note: {run.model_dir}: its run file has no digest (the published code '
@@ -228,6 +228,34 @@ def read_weights(run: Run, model: tf.keras.Model) -> None:
         'weights cannot be checked',
         file=sys.stderr,
     )
+
+
+def has_model(run: Run) -> bool:
+    """Returns whether a graph model scores in a run: all but those of trees alone."""
+    if run.args['model'] == trees_lib.NAME:
+        return False
+    digest = _digests(run)
+    return 'weights' in digest or 'trees' not in digest
+
+
+def has_trees(run: Run) -> bool:
+    """Returns whether trees score in a run, alone or beside its graph model.
+
+    Earlier versions grew trees for the training programs of a layout run alone; these
+    are no longer used, and a note says so.
+    """
+    if run.args['model'] == trees_lib.NAME:
+        return True
+    if 'trees' not in _digests(run):
+        return False
+    if run.info.get('programs'):
+        print(
+            f'note: {run.model_dir}: its trees are of its training programs alone and '
+            'no longer used; its graph model scores',
+            file=sys.stderr,
+        )
+        return False
+    return True
 
 
 def read_trees(run: Run) -> trees_lib.Trees:
@@ -245,8 +273,8 @@ def read_trees(run: Run) -> trees_lib.Trees:
 
 def _check_digest(run: Run, kind: str, digest: str) -> None:
     """Makes sure that a model directory and a run file were saved together."""
-    stored = run.info.get('digest')
-    if not isinstance(stored, dict) or stored.get(kind) != digest:
+    stored = _digests(run)
+    if stored.get(kind) != digest:
         raise ValueError(
             f'{run.model_dir} does not hold the {kind} that {run_file(run.model_dir)} '
             'was saved with; copy both again'
@@ -255,6 +283,12 @@ def _check_digest(run: Run, kind: str, digest: str) -> None:
         raise ValueError(
             f'{run_file(run.model_dir)} was changed since it was saved; copy it again'
         )
+
+
+def _digests(run: Run) -> Dict[str, Any]:
+    """Returns the digests in a run file by kind; of old runs none."""
+    digests = run.info.get('digest')
+    return digests if isinstance(digests, dict) else {}
 
 
 def _settings_digest(info: Dict[str, Any]) -> str:

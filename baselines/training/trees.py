@@ -12,7 +12,6 @@ LightGBM sees it.  Nothing is ever unpickled.
 """
 
 import dataclasses
-import functools
 import hashlib
 import importlib.util
 import math
@@ -23,7 +22,6 @@ import numpy as np
 
 from baselines import files
 from baselines import registry
-from baselines.training import quick_scorer
 
 # What --model says, and what error messages call them.
 NAME = 'Trees'
@@ -44,7 +42,6 @@ _PER_SPLIT = (
 _HEADER = {'num_class': '1', 'num_tree_per_iteration': '1', 'label_index': '0'}
 _IS_CATEGORICAL = 1  # a bit of decision_type
 _STOPPING = 50
-_MANY = 150  # rows, from which on it pays to prune trees for them
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,16 +199,8 @@ class Trees:
         return {name: curve[key]['l2'] for key, name in names.items() if key in curve}
 
     def predict(self, columns: np.ndarray) -> np.ndarray:
-        """Predicts rows: float32 [rows, len(used)] -> float64 [rows].
-
-        Many rows of one graph are quickest; sums may differ in their last digit.
-        """
-        found = None
-        if len(columns) >= _MANY and self._quick is not None:
-            found = self._quick.predict(columns)
-        if found is None:
-            found = self._booster.predict(columns, num_threads=1)
-        return found
+        """Predicts rows: float32 [rows, len(used)] -> float64 [rows]."""
+        return self._booster.predict(columns, num_threads=1)
 
     @property
     def count(self) -> int:
@@ -256,23 +245,8 @@ class Trees:
         place = np.full(len(self.names), -1)
         place[used] = np.arange(len(used))
         self.used = [self.names[column] for column in used]
-        self._small = text.renumbered(place, self.used)
-        self._booster = lightgbm.Booster(model_str=self._small.write())
-
-    @functools.cached_property
-    def _quick(self) -> Optional[quick_scorer.QuickScorer]:
-        return quick_scorer.QuickScorer.of(self._small.trees)
-
-
-def mean(members: Sequence[Trees]) -> Trees:
-    """Trees that predict the mean of what others do, which have the same columns."""
-    trees = []
-    for tree in [tree for each in members for tree in each._text.trees]:
-        values = (float(value) / len(members) for value in tree['leaf_value'])
-        trees.append({**tree, 'leaf_value': [repr(value) for value in values]})
-    found = Trees(options=members[0].options)
-    found._set(_Text(trees, members[0].names))
-    return found
+        used_alone = text.renumbered(place, self.used)
+        self._booster = lightgbm.Booster(model_str=used_alone.write())
 
 
 class _Text(NamedTuple):

@@ -89,7 +89,7 @@ def _write_run(folder, model, info):
     return model_dir
 
 
-def make_layout_run(folder):
+def make_layout_run(folder, **changes):
     """Writes a run of a layout model with random weights."""
     node = np.zeros((2, 140), np.float32)
     node[1] = 50  # every column is kept
@@ -119,5 +119,6 @@ def make_layout_run(folder):
             },
             'normalizer': normalizer.to_json(),
             'num_ops': 121,
+            **changes,
         },
     )

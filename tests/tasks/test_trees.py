@@ -13,9 +13,7 @@ import pytest
 from baselines import config
 from baselines import recipes
 from baselines.layout import flat
-from baselines.ranking import ensembles
 from baselines.tasks import boosting
-from baselines.tasks import choosing
 from baselines.tasks import jobs
 from baselines.tasks import prediction
 from baselines.training import runs
@@ -183,116 +181,25 @@ def test_layouts(tmp_path):
     assert _predicted(tmp_path, model_dir) == finished_runs.csv_of(model_dir)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize('best', choosing.CHOICES[:2])
-def test_of_layouts_those_score_who_rank_unseen_ones_best(tmp_path, monkeypatch, best):
-    layout_runs.write_splits(tmp_path / 'data' / 'xla' / 'random')
-    measured = []
-
-    def taus(scores, labels):
-        assert all(
-            [len(s) for s in scores[name]] == [len(y) for y in labels]
-            for name in ('model', 'trees')
-        )
-        measured.append(len(labels))
-        return {each: float(each == best) for each in choosing.CHOICES}
-
-    monkeypatch.setattr(choosing, 'taus', taus)
-    tiny = layout_runs.TINY
-    model_dir, printed = layout_runs.train(tmp_path, trees=True, epochs=1, **tiny)
-    assert f'scoring: {" and ".join(best)}' in printed
-    assert measured == [4]  # the model has learned from the training split
-    # They are programs to train on, too: the model is kept for others.
-    listed = set(processes.listing(model_dir)) & {'saved_model.pb', 'trees.txt'}
-    assert listed == {'saved_model.pb', *['trees.txt'] * ('trees' in best)}
-    words = ('--models_file', tiny['models_file'])
-    assert _predicted(tmp_path, model_dir, *words) == finished_runs.csv_of(model_dir)
-
-    def scored(split):
-        data = prediction.DataOptions(cache_dir=str(tmp_path / 'cache'))
-        found = jobs.load_predictor(str(model_dir), data, tiny['models_file'])
-        assert found.members == best
-        store = found.open_split(split)
-        table = found.trees and found.table(store, found.trees.used)
-        graphs = found.scaled(store)
-        first = {'model': next(found.model_scores(graphs))}
-        if table:
-            first['trees'] = next(boosting.scores(found.trees, table))
-        if split == 'test':  # of programs that they do not know trees are not asked
-            monkeypatch.setattr(trees_lib.Trees, 'predict', None)
-        return next(found.score(store)), first
-
-    for split, members in (('train', best), ('test', ('model',))):
-        mean, first = scored(split)
-        wanted = ensembles.average([first[name] for name in members], by='standard')
-        np.testing.assert_allclose(ensembles.standard(mean), ensembles.standard(wanted))
-
-
-def test_who_scores():
-    def members(model, stored, **args):
-        info = {'args': {'model': model, **args}, 'members': stored}
-        return choosing.members(runs.Run('', info))
-
-    assert members('Trees', None) == ('trees',)
-    assert members('ResModel', None) == ('model',)
-    assert members('ResModel', None, trees=True) == ('model', 'trees')
-    assert members('ResModel', ['trees'], trees=True) == ('trees',)
-    assert members('ResModel', [{}], trees=True) == ('model', 'trees')
-
-
-def test_tau_of_each_choice():
-    labels = [np.array([1, 2, 3, 4]), np.array([1, 2])]
-    scores = {
-        'model': [np.array([1.0, 2.0, 4.0, 3.0]), np.array([2.0, 1.0])],
-        'trees': [np.array([5.0, 5.0, 5.0, 5.0]), np.array([1.0, 2.0])],
-    }
-    # Of six pairs one is wrong: tau 2/3; all of two: -1.  Equal scores count 0.
-    wanted = [(4 * 2 / 3 - 2) / 6, (0 + 2) / 6, (4 * 2 / 3 + 0) / 6]
-    assert choosing.taus(scores, labels) == pytest.approx(
-        dict(zip(choosing.CHOICES, wanted))
+def test_trees_of_training_programs_alone_are_no_longer_used(tmp_path, capsys):
+    """As runs of layouts had them: other programs were left to the graph model."""
+    model_dir = made_runs.make_layout_run(
+        tmp_path, programs=['0123456789abcdef'], members=['trees']
     )
+    info = finished_runs.info_of(pathlib.Path(model_dir))
+    runs_file = pathlib.Path(runs.run_file(model_dir))
+    info['digest']['trees'] = 'of a trees.txt that is not read'
+    runs_file.write_bytes(gzip.compress(json.dumps(info).encode()))
+    predictor = jobs.load_predictor(model_dir, prediction.DataOptions())
+    assert predictor.trees is None and predictor.model is not None
+    [note] = [x for x in capsys.readouterr().err.splitlines() if 'trees' in x]
+    assert note.endswith('no longer used; its graph model scores')
 
 
-@pytest.mark.parametrize(
-    'model, trees, both, learned, best',
-    [
-        (0.4, 0.3, 0.5, False, 0),  # trees are no better than nothing learned
-        (0.4, 0.4, 0.5, False, 0),
-        (0.4, 0.5, 0.45, False, 1),
-        (0.4, 0.5, 0.6, False, 2),
-        (0.6, 0.3, 0.52, True, 2),  # not by more than chance
-        (0.6, 0.55, 0.52, True, 1),
-        (0.6, 0.3, 0.4, True, 0),
-    ],
-)
-def test_who_has_a_say(model, trees, both, learned, best):
-    measured = dict(zip(choosing.CHOICES, (model, trees, both)))
-    assert choosing.best(measured, learned, 0.1) == choosing.CHOICES[best]
-
-
-def _folds(train, valid, kinds):
-    """Folds of two training graphs, of whose configurations 0 to 5 were drawn."""
-    job = types.SimpleNamespace(
-        stores={
-            'train': types.SimpleNamespace(graph_ids=train),
-            'valid': types.SimpleNamespace(graph_ids=valid),
-        },
-        configurations=lambda store, graph: kinds,
-    )
-    some = boosting.Boosting(job, trees_lib.Options())
-    drawn = {graph: np.arange(6) for graph in range(2)}
-    return some._folds(np.random.default_rng(0), drawn)
-
-
-def test_equal_configurations_of_a_program_are_in_one_fold():
-    kinds = np.array([0, 1, 0, 2, 2, 0])
-    folds = _folds(['a', 'b'], ['b'], kinds)
-    # Six different ones of two programs: two in each fold at least.
-    assert sorted(np.unique(folds)) == [0, 1, 2]
-    for part in (folds[:6], folds[6:]):
-        assert len(set(part[[0, 2, 5]])) == len(set(part[[3, 4]])) == 1
-    assert _folds(['a', 'b'], ['c'], kinds) is None
-    assert _folds(['a', 'b'], ['b'], None) is None
+def test_layouts_have_no_trees_beside_a_graph_model():
+    with pytest.raises(TypeError, match='trees'):
+        config.LayoutConfig(trees=True)
+    assert 'trees' not in recipes.settings('strong', 'layout:xla:random')
 
 
 class _Table:
@@ -345,10 +252,10 @@ def _targets(runtimes, by_tau):
         counts=np.array([len(runtimes)]), rows=lambda graphs, configs: configs[:, None]
     )
     some = boosting.Boosting(job, trees_lib.Options())
-    drawn, rows = some._draw(
+    rows = some._draw(
         np.random.default_rng(0), None, table, np.array([0]), len(runtimes)
     )
-    return rows.targets[np.argsort(drawn[0])]
+    return rows.targets[np.argsort(rows.columns[:, 0])]
 
 
 def test_options_have_defaults_that_are_allowed():

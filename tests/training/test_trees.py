@@ -41,23 +41,6 @@ def test_they_learn_a_step_from_the_one_column_that_has_it(trees):
     assert 1 <= trees.count <= 40
 
 
-def test_the_mean_of_several(trees, tmp_path):
-    other = trees_lib.Trees(_NAMES, _OPTIONS)
-    rows = _rows(seed=3)
-    other.fit(rows._replace(targets=2 * rows.targets), None, seed=0)
-    found = trees_lib.mean([trees, other])
-    assert found.count == trees.count + other.count
-    columns = _rows(seed=2).columns
-    each = (
-        x.predict(columns[:, [_NAMES.index(name) for name in x.used]])
-        for x in (trees, other, found)
-    )
-    one, two, mean = each
-    np.testing.assert_allclose(mean, (one + two) / 2, rtol=1e-12)
-    found.save(str(tmp_path))
-    trees_lib.Trees().read(str(tmp_path))
-
-
 def test_what_is_saved_is_read_back(trees, tmp_path):
     trees.save(str(tmp_path))
     again = trees_lib.Trees()
