@@ -9,7 +9,7 @@ docs/simulated-data-layout.md) and measured on the test programs of these and of
 `products`, on the measured programs that ship with the package (`measured`), and on
 real ones that it never saw: --real is a folder with <search>/<split>/<program>.npz.
 `formula` is PaddedSAGE without a training, `strong` the recipe, and the row
-`PaddedSAGE` the recipe without trees.
+`PaddedSAGE` the recipe.
 
 With --adapt models are trained on some configurations of a real program (--program),
 a fifth of them to validate on, and tested on all others; equal configurations are on
@@ -86,8 +86,7 @@ def rows(epochs: int) -> List[Row]:
         Row('ResModel', {**plain, 'model': 'ResModel', 'lr': 1e-3}),
         Row('TGraph', {**plain, 'model': 'TGraph', **tgraph}),
         Row('HybridSAGE', {**plain, 'model': 'HybridSAGE'}),
-        Row('PaddedSAGE', {**strong, 'trees': False}),
-        Row('strong', strong),
+        Row('PaddedSAGE', strong),
     ]
 
 
