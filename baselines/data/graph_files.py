@@ -84,13 +84,16 @@ class GraphRecord:
             ValueError: the record is not valid.
             OSError: the file cannot be written.
         """
-        arrays = self.arrays(path)
-        if not arrays['pad']:
-            del arrays['pad']
-        arrays['edge_index'] = arrays['edge_index'].astype(np.int64)
-        if arrays['node_opcode'].max() < 256:
-            arrays['node_opcode'] = arrays['node_opcode'].astype(np.uint8)
-        npz.write_arrays(path, arrays)
+        npz.write_arrays(path, published(self.arrays(path)))
+
+
+def published(arrays: Mapping[str, np.ndarray]) -> Dict[str, np.ndarray]:
+    """Returns checked arrays in the published dtypes; without `pad` if it is 0."""
+    arrays = {key: value for key, value in arrays.items() if key != 'pad' or value}
+    arrays['edge_index'] = arrays['edge_index'].astype(np.int64)
+    if arrays['node_opcode'].max() < 256:
+        arrays['node_opcode'] = arrays['node_opcode'].astype(np.uint8)
+    return arrays
 
 
 def record_fields(path: str, arrays: Mapping[str, np.ndarray]) -> Dict[str, Any]:

@@ -15,7 +15,17 @@ import os
 import struct
 import tokenize
 import typing
-from typing import BinaryIO, Dict, Iterable, Iterator, Mapping, Optional, Tuple, Union
+from typing import (
+    BinaryIO,
+    Dict,
+    Iterable,
+    Iterator,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Tuple,
+    Union,
+)
 import zipfile
 import zlib
 
@@ -70,6 +80,22 @@ class Field:
     high: Union[int, str, None] = None
     why: str = ''
     optional: bool = False
+
+
+class StreamedField(NamedTuple):
+    """An array that is written block by block.
+
+    Attributes:
+        key: its name in the file.
+        shape: of all of it.
+        dtype: of all of it.
+        blocks: its rows in order, [rows, *shape[1:]] each.
+    """
+
+    key: str
+    shape: Tuple[int, ...]
+    dtype: np.dtype
+    blocks: Iterable[np.ndarray]
 
 
 class FieldError(ValueError):
@@ -215,12 +241,33 @@ def missing(path: str, key: str, there: Iterable[str]) -> FieldError:
     return FieldError(f'{path}: the array {key} is missing (there: {names})')
 
 
-def write_arrays(path: str, arrays: Mapping[str, np.ndarray]) -> None:
-    """Writes a compressed npz file, whole or not at all."""
+def write_arrays(
+    path: str,
+    arrays: Mapping[str, np.ndarray],
+    streamed: Optional[StreamedField] = None,
+) -> None:
+    """Writes a compressed npz file, whole or not at all.
+
+    Args:
+        path: the file.
+        arrays: by key.
+        streamed: one more array, which comes in blocks.
+    """
     # Packed in memory: on a full disk a zip file complains a second time, on
     # stderr, when it is collected.
     content = io.BytesIO()
     np.savez_compressed(content, **arrays)
+    if streamed:
+        with zipfile.ZipFile(content, 'a', zipfile.ZIP_DEFLATED) as archive:
+            with archive.open(f'{streamed.key}.npy', 'w', force_zip64=True) as member:
+                header = {
+                    'descr': np.lib.format.dtype_to_descr(streamed.dtype),
+                    'fortran_order': False,
+                    'shape': streamed.shape,
+                }
+                np.lib.format.write_array_header_1_0(member, header)
+                for block in streamed.blocks:
+                    member.write(np.ascontiguousarray(block, streamed.dtype).data)
     with files.write_atomically(path, 'wb') as stream:
         stream.write(content.getbuffer())
 

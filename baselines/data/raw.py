@@ -12,6 +12,7 @@ from baselines.hlo import graph
 from baselines.hlo import layout
 from baselines.hlo import reading
 from baselines.hlo import runs
+from baselines.hlo import schema
 from baselines.hlo import tile
 
 # File systems allow 255 bytes; hash, ending and temporary names need some.
@@ -50,11 +51,21 @@ def configs_of(
 
 
 def record_of(
-    name: str, nodes: graph.Graph, configs: runs.Configs, named: bool
+    name: str,
+    nodes: graph.Graph,
+    configs: runs.Configs,
+    named: bool,
+    with_features: bool = True,
 ) -> Union[records.TileRecord, layout_records.LayoutRecord]:
     """Returns a kernel or program as the npz files hold it.
 
-    With `named`, column names go in, as they do with extra columns.
+    Args:
+        name: the record's graph id.
+        nodes: the graph.
+        configs: its configurations.
+        named: whether column names go in, as they do with extra columns.
+        with_features: of layouts, whether the features of all configurations are
+            unpacked; else node_config_feat is [0, k, 18].
     """
     fields: Dict[str, Any] = dict(
         graph_id=name,
@@ -73,9 +84,28 @@ def record_of(
             config_runtime_normalizers=normalizers,
             **fields,
         )
+    empty = (0, len(configs.node_config_ids), len(schema.LAYOUT))
     return layout_records.LayoutRecord(
         node_config_ids=configs.node_config_ids,
-        node_config_feat=configs.node_config_feat,
+        node_config_feat=configs.node_config_feat
+        if with_features
+        else np.zeros(empty, np.float32),
         node_splits=nodes.node_splits[None],
         **fields,
     )
+
+
+def write_record(
+    path: str, name: str, nodes: graph.Graph, configs: runs.Configs, named: bool
+) -> None:
+    """Writes the npz file of a kernel or program in little memory; see `record_of`.
+
+    Raises:
+        ValueError: the record is not valid.
+        OSError: the file cannot be written.
+    """
+    record = record_of(name, nodes, configs, named, with_features=False)
+    if isinstance(configs, layout.LayoutConfigs):
+        layout_records.write_program(path, record, configs.blocks())
+    else:
+        record.write(path)

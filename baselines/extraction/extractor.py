@@ -94,7 +94,7 @@ def _extract_module(
     if len(configs.config_runtime) < 2:
         raise outcomes.Skip('only 1 usable run, so nothing to rank')
     try:
-        raw_lib.record_of(stem, nodes, configs, options.extra).write(target)
+        raw_lib.write_record(target, stem, nodes, configs, options.extra)
     except OSError as error:
         raise _OutputError(str(error)) from error
     outcome.add(

@@ -2,7 +2,7 @@
 
 import collections
 import dataclasses
-from typing import Any, Counter, Dict, List, Optional, Tuple
+from typing import Any, Counter, Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from baselines.hlo import schema
 
 # 72 bytes of features come from as little as two bytes of protobuf.
 _MAX_BYTES = 16 << 30
+# Features that are unpacked at a time where they are not needed all at once.
+_BLOCK_BYTES = 16 << 20
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -19,11 +21,26 @@ class LayoutConfigs(runs.Configs):
 
     Attributes:
         node_config_ids: int64 [k], node numbers.
-        node_config_feat: float32 [c, k, 18]; -1 where an entry is absent.
+        vectors: int32 [d, 18], the distinct layouts; -1 where an entry is absent.
+        codes: int32 [c, k], the row of `vectors` that each node has.
     """
 
     node_config_ids: np.ndarray
-    node_config_feat: np.ndarray
+    vectors: np.ndarray
+    codes: np.ndarray
+
+    @property
+    def node_config_feat(self) -> np.ndarray:
+        """Unpacks the features of all configurations: float32 [c, k, 18]."""
+        return self.vectors.astype(np.float32)[self.codes]
+
+    def blocks(self) -> Iterator[np.ndarray]:
+        """Unpacks the features of some configurations after the other, in order."""
+        vectors = self.vectors.astype(np.float32)
+        row_bytes = self.codes.shape[1] * vectors[0].nbytes
+        rows = max(1, _BLOCK_BYTES // row_bytes)
+        for start in range(0, len(self.codes), rows):
+            yield vectors[self.codes[start : start + rows]]
 
 
 def extract_configs(
@@ -78,9 +95,11 @@ def extract_configs(
                 f'run {index} has layouts of {count} nodes, but '
                 f'config_index_to_node has {len(ids)}'
             )
+    vectors, codes = _encoded([run for _, run in usable], len(ids))
     return LayoutConfigs(
         node_config_ids=ids.astype(np.int64),
-        node_config_feat=_features([run for _, run in usable], len(ids)),
+        vectors=vectors,
+        codes=codes,
         dropped=dict(dropped),
         **runs.timing(usable, 1),
     )
@@ -94,8 +113,8 @@ def _why_dropped(run: Any, measured: bool) -> Optional[str]:
     return 'without profile' if measured and not run.HasField('profile') else None
 
 
-def _features(runs: List[Any], num_configurable: int) -> np.ndarray:
-    """Returns float32 [len(runs), num_configurable, 18]."""
+def _encoded(runs: List[Any], num_configurable: int) -> Tuple[np.ndarray, np.ndarray]:
+    """Returns `vectors` and `codes` of `LayoutConfigs`."""
     size = len(runs) * num_configurable * len(schema.LAYOUT) * 4
     if size > _MAX_BYTES:
         raise ValueError(
@@ -112,7 +131,7 @@ def _features(runs: List[Any], num_configurable: int) -> np.ndarray:
             if code == len(rows):
                 rows.append(_row(node, index, column))
             codes[index, column] = code
-    return np.array(rows, np.int32).astype(np.float32)[codes]
+    return np.array(rows, np.int32), codes
 
 
 def _row(node: Any, index: int, column: int) -> List[int]:

@@ -9,14 +9,11 @@ from baselines import files
 from baselines.data import npz
 from baselines.data import raw
 from baselines.data.layout import records as layout_records
+from baselines.data.layout import store as layout_store
 from baselines.data.tile import records
 from baselines.hlo import graph
 from baselines.hlo import reading
 from baselines.hlo import schema
-from baselines.inspection import structural_hash
-
-# Hops to which neighbourhoods are compared; published models go two or three.
-_DEPTH = 3
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -29,12 +26,10 @@ class Content:
         opcodes: a name for each of n nodes.
         shapes: element type and dimensions of each node's result, as text.
         edges: int [m, 2], (consumer, producer).
-        config_rows: [c, anything], rows are equal if configurations are;
-            None if there are no usable configurations.
+        config_groups: int [c], numbers that are equal where the features of
+            configurations are; None if there are no usable configurations.
         runtimes: int64 [c], nanoseconds; all 0 where not published.
         default: time of the default configuration, if known.
-        repeated: share of nodes equal to an earlier one, at depth 0, 1, ..; see
-            `structural_hash`.
         configurable: number of nodes with a layout to choose (layout).
         feature_count: columns of node_feat.
         variant: `pad` and extra columns where not as published, in words.
@@ -49,12 +44,11 @@ class Content:
     edges: np.ndarray = dataclasses.field(
         default_factory=lambda: np.zeros((0, 2), np.int64)
     )
-    config_rows: Optional[np.ndarray] = None
+    config_groups: Optional[np.ndarray] = None
     runtimes: np.ndarray = dataclasses.field(
         default_factory=lambda: np.zeros(0, np.int64)
     )
     default: Optional[int] = None
-    repeated: Tuple[float, ...] = ()
     configurable: int = 0
     feature_count: int = 0
     variant: str = ''
@@ -86,7 +80,7 @@ def _npz_content(path: str) -> Content:
             is_layout = 'node_config_feat.npy' in archive.namelist()
     kind, default = reading.LAYOUT if is_layout else reading.TILE, None
     if is_layout:
-        record: Any = layout_records.read_layout(path)
+        record: Any = layout_store.LayoutStore.read(path)
     else:
         record = records.read_tile(path)
         if record.config_runtime.any():
@@ -129,23 +123,25 @@ def _module_content(kind: str, tuning: Any) -> Content:
 
 def _graph(nodes: Any) -> Dict[str, Any]:
     """What records of npz files and graphs of modules tell alike."""
-    arrays = nodes.node_opcode, nodes.node_feat, nodes.edge_index
-    classes = structural_hash.node_classes(*arrays, _DEPTH)
     return {
         'shapes': shape_texts(nodes.node_feat, nodes.pad),
         'edges': nodes.edge_index,
-        'repeated': tuple(structural_hash.repeated_shares(classes)),
         'feature_count': nodes.node_feat.shape[1],
     }
 
 
 def _options(kind: str, configs: Any) -> Dict[str, Any]:
-    """The same of configurations."""
+    """Describes the configurations of a record or of a raw module."""
     if kind == reading.TILE:
-        return {'config_rows': configs.config_feat}
-    features = configs.node_config_feat
-    rows = features.reshape(len(features), -1)
-    return {'config_rows': rows, 'configurable': len(configs.node_config_ids)}
+        return {'config_groups': _equal_rows(configs.config_feat)}
+    encoded = isinstance(configs, layout_store.EncodedProgram)
+    groups = configs.configs.group if encoded else _equal_rows(configs.codes)
+    return {'config_groups': groups, 'configurable': len(configs.node_config_ids)}
+
+
+def _equal_rows(rows: np.ndarray) -> np.ndarray:
+    """Numbers the distinct rows of [c, n]: int64 [c]."""
+    return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
 
 
 def shape_texts(node_feat: np.ndarray, pad: int) -> Tuple[str, ...]:

@@ -7,7 +7,6 @@ import numpy as np
 
 from baselines import text
 from baselines.inspection import contents
-from baselines.inspection import structural_hash
 
 _BAR = 30
 _TOP_OPCODES = 15
@@ -25,17 +24,9 @@ def describe(content: contents.Content) -> str:
             f'per node{content.variant and f" ({content.variant})"}'
         )
         lines += _histogram(content.opcodes)
-    if any(content.repeated):
-        same, *around = [f'{100 * share:.0f} %' for share in content.repeated]
-        hops = ', '.join(f'{share} to {hop}' for hop, share in enumerate(around, 1))
-        lines += [
-            f'  repeats         {same} of nodes equal an earlier one; with all '
-            'around them',
-            f'                  {hops} hops',
-        ]
     if content.problem:
         lines.append(f'  configurations  none usable: {content.problem}')
-    if content.config_rows is not None:
+    if content.config_groups is not None:
         lines += _configurations(content)
         lines += _runtimes(content)
     return '\n'.join(lines)
@@ -46,7 +37,7 @@ def table(graphs: Sequence[contents.Content]) -> str:
     shown = graphs[:_MAX_ROWS]
     lines = text.table([_HEAD, *map(_row, shown)])
     for number, content in enumerate(shown, 1):
-        if content.config_rows is None:
+        if content.config_groups is None:
             lines[number] += f'  {content.problem}'
     if len(graphs) > _MAX_ROWS:
         lines.append(f'... and {len(graphs) - _MAX_ROWS:,} more modules')
@@ -61,7 +52,7 @@ def table(graphs: Sequence[contents.Content]) -> str:
 
 def _row(content: contents.Content) -> List[str]:
     start = [content.name, f'{len(content.opcodes):,}', f'{len(content.edges):,}']
-    if content.config_rows is None:
+    if content.config_groups is None:
         return start + [''] * (len(_HEAD) - len(start))
     _, repeated, _ = duplicates(content)
     fastest = max(int(content.runtimes.min()), 1)
@@ -83,8 +74,9 @@ def duplicates(content: contents.Content) -> Tuple[int, int, Optional[float]]:
         The number of distinct configurations; how many repeat an earlier one;
         the largest ratio of runtimes between equal ones (None if not known).
     """
-    first = structural_hash.first_equal(content.config_rows)
-    _, groups, sizes = np.unique(first, return_inverse=True, return_counts=True)
+    _, groups, sizes = np.unique(
+        content.config_groups, return_inverse=True, return_counts=True
+    )
     distinct, repeated = len(sizes), len(groups) - len(sizes)
     if not repeated or not content.runtimes.all():
         return distinct, repeated, None

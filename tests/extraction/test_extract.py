@@ -3,6 +3,7 @@
 import json
 import pathlib
 import re
+import tracemalloc
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from baselines.data.tile import records
 from baselines.extraction import extractor
 from baselines.extraction import jobs
 from baselines.extraction import outcomes
+from baselines.hlo import layout
 from baselines.hlo import reading
 from tests.helpers import hlo_modules
 from tests.helpers.hlo_modules import good_layout
@@ -95,6 +97,32 @@ def test_a_layout_file(tmp_path, capsys):
     assert "'main.1': no usable default run; its runs are kept" in (
         capsys.readouterr().out
     )
+
+
+@pytest.mark.slow
+def test_layouts_are_never_unpacked_all_at_once(tmp_path, monkeypatch, capsys):
+    # 100 configurations of 3 x 500 nodes: 72 bytes each are 10.8 MB, codes 0.6 MB.
+    instructions = [dict(id=i + 1, opcode='parameter') for i in range(1500)]
+    module = hlo_modules.module(hlo_modules.computation(*instructions))
+    runs = [
+        hlo_modules.layout_run([[[i % 5, 0]]] * 1500, time=i + 1) for i in range(100)
+    ]
+    tuning = hlo_modules.tuning(module, runs, 1, range(1500))
+    path = _write(tmp_path / 'a.pb', tuning.SerializeToString())
+    monkeypatch.setattr(layout, '_BLOCK_BYTES', 1 << 18)
+    del runs, tuning
+    for read in (
+        lambda: _extract(path, tmp_path / 'out'),
+        lambda: commands.run('show', [str(path)]),
+        lambda: commands.run('show', [str(tmp_path / 'out/m_1_0000000000000001.npz')]),
+    ):
+        tracemalloc.start()
+        assert read() == 0
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 8e6
+    record = layout_records.read_layout(str(tmp_path / 'out/m_1_0000000000000001.npz'))
+    assert record.node_config_feat[:, 7, 0].tolist() == [i % 5 for i in range(100)]
 
 
 def test_layouts_of_rank_seven_and_more_are_kept_as_they_are(tmp_path):

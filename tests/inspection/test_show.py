@@ -10,7 +10,6 @@ from baselines import text
 from baselines.inspection import contents
 from baselines.inspection import layers
 from tests.helpers import hlo_modules
-from tests.helpers import tile_records
 from tests.helpers.hlo_modules import good_layout
 from tests.helpers.hlo_modules import good_tile
 from tests.helpers.hlo_modules import tile_file
@@ -79,32 +78,6 @@ def test_a_layout_file_and_its_npz(tmp_path, capsys):
     out = capsys.readouterr().out
     assert '2 of 1 configurable nodes, 2 distinct\n' in out
     assert '(absent entries are -1, columns are named in the file)' in out
-
-
-def test_repeated_blocks(tmp_path, capsys):
-    """Chains 0 -> 1 -> 2 and 3 -> 4 -> 5, read by 6; the starts differ."""
-    features = np.zeros((7, 140), np.float32)
-    features[3, 5] = 1
-    tile_records.write_split(
-        tmp_path,
-        [
-            tile_records.make_record(
-                np.random.default_rng(0),
-                nodes=7,
-                node_feat=features,
-                node_opcode=np.array([1, 2, 3, 1, 2, 3, 4], np.int32),
-                edge_index=np.array([[1, 0], [2, 1], [4, 3], [5, 4], [6, 2], [6, 5]]),
-            )
-        ],
-    )
-    assert _show(tmp_path / 'kernel_0.npz') == 0
-    assert (
-        """
-  repeats         29 % of nodes equal an earlier one; with all around them
-                  14 % to 1, 0 % to 2, 0 % to 3 hops
-"""
-        in capsys.readouterr().out
-    )
 
 
 def test_unpublished_runtimes(tmp_path, capsys):

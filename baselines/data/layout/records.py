@@ -2,7 +2,7 @@
 
 import contextlib
 import dataclasses
-from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -97,6 +97,28 @@ def read_layout(path: str) -> LayoutRecord:
     return dataclasses.replace(program, node_config_feat=features)
 
 
+def write_program(
+    path: str, program: LayoutRecord, configs: Iterable[np.ndarray]
+) -> None:
+    """Writes `<graph id>.npz` with features that come in blocks, as `write` does.
+
+    Args:
+        path: the file.
+        program: all but the features, of which it has none.
+        configs: of all configurations in order, float32 [configurations, k, 18] each.
+    """
+    present = {k: getattr(program, k) for k in _PROGRAM_SCHEMA}
+    arrays = {k: np.asarray(v) for k, v in present.items() if v is not None}
+    arrays = npz.check_arrays(path, arrays, _PROGRAM_SCHEMA)
+    _check_program(path, arrays)
+    shape = program.num_configs, len(program.node_config_ids), len(schema.LAYOUT)
+    blocks = (block for _, block in _checked_blocks(path, configs))
+    features = npz.StreamedField(
+        'node_config_feat', shape, np.dtype(np.float32), blocks
+    )
+    npz.write_arrays(path, graph_files.published(arrays), features)
+
+
 def read_program(path: str) -> LayoutRecord:
     """Reads and checks all of a file but its configurations' features.
 
@@ -142,14 +164,18 @@ def open_configs(
                 f'node_config_ids {nodes}, and a layout {columns} columns'
             )
 
-        def checked():
-            first = 0
-            for block in array.blocks:
-                check_config_values(path, block, first)
-                yield first, block
-                first += len(block)
+        yield _checked_blocks(path, array.blocks)
 
-        yield checked()
+
+def _checked_blocks(
+    path: str, blocks: Iterable[np.ndarray]
+) -> Iterator[Tuple[int, np.ndarray]]:
+    """Yields blocks of features, checked, and the number of their first row."""
+    first = 0
+    for block in blocks:
+        check_config_values(path, block, first)
+        yield first, block
+        first += len(block)
 
 
 def check_config_values(path: str, features: np.ndarray, first: int = 0) -> None:
