@@ -23,7 +23,7 @@ from absl import flags
 
 from baselines import command_line
 from baselines import scripts
-from baselines.tasks import submit
+from baselines.evaluation import submit
 
 
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:

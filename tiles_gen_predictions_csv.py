@@ -14,7 +14,7 @@ from absl import flags
 from baselines import command_line
 from baselines import config
 from baselines import scripts
-from baselines.finished import finding
+from baselines.runs import finding
 
 
 def define_flags() -> None:
@@ -53,11 +53,11 @@ def main(argv: Sequence[str]) -> int:
         if not dirs:
             raise ValueError(f'--dir is missing: name a run, which is {finding.FORMS}')
         command_line.start_tensorflow()
-        from baselines.tasks import jobs
-        from baselines.tasks import prediction
+        from baselines.runs import loading
+        from baselines.runs import prediction
 
         data = config.from_options(prediction.DataOptions, values)
-        jobs.write_predictions(dirs, data, values.output, values.models_file)
+        loading.write_predictions(dirs, data, values.output, values.models_file)
 
     return command_line.guarded(work)
 

@@ -15,7 +15,7 @@ from typing import Any, Callable, Optional, Sequence
 
 from baselines import config
 from baselines import text
-from baselines.finished import finding
+from baselines.runs import finding
 
 
 def quiet_tensorflow() -> None:

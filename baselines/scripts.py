@@ -115,11 +115,11 @@ def train(config_class: type, argv: Sequence[str], values: Any = None) -> int:
 
         settings = from_flags(config_class, flags.FLAGS if values is None else values)
         command_line.start_tensorflow()
-        from baselines.tasks import jobs
-        from baselines.tasks import training
+        from baselines.training import job
+        from baselines.training import jobs
 
         command = command_line.this_command()
-        jobs.train(settings, training.Extras(settings.models_file, command=command))
+        jobs.train(settings, job.Extras(settings.models_file, command=command))
 
     return command_line.guarded(work)
 

@@ -67,7 +67,7 @@ def main() -> None:
 def train(mode: str, cut: str, seed: int):
     """One training; returns taus, seconds, and the mean age of a table."""
     from baselines.data.layout import sampling as layout_sampling
-    from baselines.training import runs
+    from baselines.runs import saved
 
     with tempfile.TemporaryDirectory() as out_dir:
         settings = config.LayoutConfig(
@@ -87,7 +87,7 @@ def train(mode: str, cut: str, seed: int):
             test_mode='metrics',
         )
         model_dir, seconds = results.train(settings)
-        error = runs.load(model_dir).info['final_error']
+        error = saved.load(model_dir).info['final_error']
         store = results.load(model_dir, sample_data=True).open_split('train')
     sampler = layout_sampling.ConfigSampler(store, settings.sampling)
     counts = sampler.counts[sampler.counts >= settings.configs]

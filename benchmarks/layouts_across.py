@@ -40,8 +40,8 @@ from baselines import files
 from baselines import recipes
 from baselines.data.layout import records
 from baselines.data.layout import store as store_lib
+from baselines.evaluation import metrics
 from baselines.measuring import packaged
-from baselines.ranking import metrics
 
 _BOOKS = ('roofline', 'products', 'drawn')
 _SOURCES = ('drawn', 'roofline')

@@ -292,8 +292,8 @@ def _results(args, row: Row) -> List[Dict[str, Any]]:
 
 def _ensemble(args, rows: Sequence[Row], count: int) -> Optional[List[str]]:
     """Mean of the scores of all seeds of the `count` rows best in validation."""
-    from baselines.tasks import ensemble
-    from baselines.tasks import prediction
+    from baselines.runs import ensemble
+    from baselines.runs import prediction
 
     found = [(row, _results(args, row)) for row in rows]
     found = [(row, results) for row, results in found if all(results)]

@@ -68,19 +68,19 @@ def _train(settings):
 
     With one thread these are the seconds on a clock, but for what else runs.
     """
-    from baselines.training import runs
+    from baselines.runs import saved
 
     start = time.monotonic()
     model_dir, cores = results.train(settings)
     share = cores / (time.monotonic() - start)
-    curve = runs.load(model_dir).info['train_curve']
+    curve = saved.load(model_dir).info['train_curve']
     seconds = np.add(curve['train_seconds'], curve['val_seconds'])
     return model_dir, (share * seconds).tolist()
 
 
 def _measured(model_dir: str, settings, seconds: float) -> Dict[str, Any]:
     """Errors on valid and test, size and speed of a finished run."""
-    from baselines.tasks import descent
+    from baselines.training import descent
 
     data = {'cache_dir': settings.cache_dir}  # as in training
     found: Dict[str, Any] = {}

@@ -26,12 +26,12 @@ from baselines import files
 from baselines.data import families
 from baselines.data.tile import records
 from baselines.data.tile import store as tile_store
+from baselines.evaluation import metrics
 from baselines.features import estimate
 from baselines.features import kernel_facts
 from baselines.hlo import schema
 from baselines.measuring import collection
 from baselines.measuring import packaged
-from baselines.ranking import metrics
 
 _MEASURED = 10
 _KINDS = ('convolution', 'dot', 'reduce', 'concatenate', 'transpose', 'broadcast')

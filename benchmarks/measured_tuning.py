@@ -158,7 +158,7 @@ def examples(args: argparse.Namespace, limits: session_lib.Limits) -> None:
     """Tunes the two examples."""
     import tensorflow as tf
 
-    from baselines.tasks import tune
+    from baselines import tune
 
     spec = tf.TensorSpec
     made = {

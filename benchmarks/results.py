@@ -54,7 +54,7 @@ def sample(root: str, *words: str) -> None:
 
 def train(settings: Any) -> Tuple[str, float]:
     """Trains in silence; returns the model's folder, and seconds of CPU."""
-    from baselines.tasks import jobs
+    from baselines.training import jobs
 
     start = time.process_time()
     with contextlib.redirect_stdout(io.StringIO()):
@@ -77,19 +77,19 @@ def train_tiles(root: str, cache_dir: str, out_dir: str, *flags: str) -> str:
 
 def load(model_dir: str, *data: str, **more: Any) -> Any:
     """The predictor of a run; the others are of `prediction.DataOptions`."""
-    from baselines.tasks import jobs
-    from baselines.tasks import prediction
+    from baselines.runs import loading
+    from baselines.runs import prediction
 
-    return jobs.load_predictor(model_dir, prediction.DataOptions(*data, **more))
+    return loading.load_predictor(model_dir, prediction.DataOptions(*data, **more))
 
 
 def evaluate(model_dir: str, split: str, **data: Any) -> Dict[str, Any]:
     """What a run reaches on a split, by measure: its `mean`, `random` and others."""
-    from baselines.tasks import jobs
-    from baselines.tasks import prediction
+    from baselines.runs import loading
+    from baselines.runs import prediction
 
     data = prediction.DataOptions(**data)
-    overall = jobs.load_predictor(model_dir, data).measure(split)[0]['overall']
+    overall = loading.load_predictor(model_dir, data).measure(split)[0]['overall']
     measures = overall.items()
     return {key: m for key, m in measures if isinstance(m, dict) and 'mean' in m}
 

@@ -19,9 +19,9 @@ from scipy import stats
 
 from baselines import config
 from baselines.data.tile import store as store_lib
+from baselines.evaluation import metrics
 from baselines.features import estimate
 from baselines.features import kernel_facts
-from baselines.ranking import metrics
 
 _MEASURES = ('Spearman', 'OPA', 'top-1 error', 'top-5 error')
 _FEWEST = 10  # configurations of a kernel that is measured

@@ -93,7 +93,7 @@ def measure(name: str, folder: str, args):
     from baselines.data.tile import sampling
     from baselines.data.tile import store as store_lib
     from baselines.features import normalizer as normalizer_lib
-    from baselines.tasks import tile
+    from baselines.runs import tile_task
     from baselines.tiles import graphs as graphs_lib
     from baselines.tiles import scoring
     from baselines.training import loop
@@ -104,7 +104,7 @@ def measure(name: str, folder: str, args):
     normalizer = normalizer_lib.Normalizer.fit(store)
     graphs = graphs_lib.TileGraphs(store, normalizer)
     tf.keras.utils.set_random_seed(0)
-    model = tile.Tiles.make_model(name, {}, '', _CONFIGS, 120, normalizer)
+    model = tile_task.Tiles.make_model(name, {}, '', _CONFIGS, 120, normalizer)
     plain = plain_models.TileModel(model)
     total = int(store.config_counts.sum())
     rng = np.random.default_rng(1)
@@ -185,8 +185,8 @@ def measure_strong(folder: str, repeats: int):
 
     from baselines import config
     from baselines import recipes
-    from baselines.tasks import task
-    from baselines.tasks import tile
+    from baselines.runs import tasks
+    from baselines.runs import tile_task
 
     root, cache = (os.path.join(folder, name) for name in ('data', 'cache'))
     sizes = ('--train', '300', '--valid', '30', '--test', '60')
@@ -228,7 +228,7 @@ def measure_strong(folder: str, repeats: int):
         return found
 
     ours = measured()
-    with mock.patch.object(tile.Tiles, 'table_of', task.Task.table_of):
+    with mock.patch.object(tile_task.Tiles, 'table_of', tasks.Task.table_of):
         plain = measured()
     rows = []
     for name, (scores, rate) in ours.items():

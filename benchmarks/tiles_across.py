@@ -28,10 +28,10 @@ import results
 from baselines import command_line
 from baselines import files
 from baselines.data.tile import store as store_lib
+from baselines.evaluation import ensembles
+from baselines.evaluation import metrics
 from baselines.features import tile_table
 from baselines.hlo import schema
-from baselines.ranking import ensembles
-from baselines.ranking import metrics
 
 _SIMULATORS = ('tile', 'tile_other')
 

@@ -18,7 +18,7 @@ from typing import Dict
 import results
 
 from baselines import config
-from baselines.finished import run_files
+from baselines.runs import run_files
 from baselines.simulated.layout import dataset
 from tests.helpers import training_workers
 

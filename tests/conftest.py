@@ -70,10 +70,10 @@ def _no_power_cut():
 @pytest.fixture(scope='module')
 def weights_alone():
     """Has trainings in this process save weights alone; the plain way to save."""
-    from baselines.training import runs
+    from baselines.runs import saved
     from tests.helpers import finished_runs
 
-    plain = runs._save_model
+    plain = saved._save_model
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runs, '_save_model', finished_runs.save_weights)
+        patch.setattr(saved, '_save_model', finished_runs.save_weights)
         yield plain

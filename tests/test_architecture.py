@@ -24,8 +24,6 @@ _ROOMS = {
     'hlo': 'files text',
     'data': 'files text hlo',
     'config': 'registry recipes data',
-    'finished': 'files text recipes config data',
-    'command_line': 'text config finished',
     'features': 'hlo data',
     'simulated': 'files text hlo data',
     'extraction': 'files text bulk hlo data',
@@ -33,16 +31,18 @@ _ROOMS = {
     'measuring': 'files text hlo data',
     'tiles': 'hlo data features',
     'layout': 'hlo data features tiles',  # the drop-in file takes tiles.implicit
-    'training': 'files text registry config data finished',
-    'ranking': 'files text data',  # and so knows no model
-    'reporting': 'files text finished ranking',
-    'tasks': 'files text bulk registry recipes config finished hlo data features '
-    'simulated extraction inspection measuring tiles layout training ranking '
-    'reporting',
-    'scripts': 'files text registry config command_line tasks',
-    'sweeps': 'files text registry config command_line data training tasks',
-    'commands': 'files text registry config finished command_line scripts hlo data '
-    'simulated extraction inspection measuring ranking tasks sweeps',
+    'evaluation': 'files text data',  # and so knows no model
+    'runs': 'files text bulk registry recipes config hlo data features simulated '
+    'extraction measuring tiles layout evaluation',
+    'training': 'files text registry config hlo data features tiles layout '
+    'evaluation runs',
+    'command_line': 'text config runs',
+    'reporting': 'files text evaluation runs',
+    'tune': 'files text hlo data extraction measuring runs',
+    'scripts': 'files text registry config command_line training',
+    'sweeps': 'files text registry config command_line data runs training',
+    'commands': 'files text registry config command_line scripts hlo data simulated '
+    'extraction inspection measuring evaluation runs reporting tune training sweeps',
 }
 
 _MOST_LINES = 500
@@ -195,15 +195,21 @@ def _is_tensorflow(imported: str) -> bool:
     return imported.split('.')[0].startswith('tensorflow')
 
 
+# `tpugraphs runs` and reports read run files, and need not wait for it.
+_RUN_FILES_WITHOUT_TENSORFLOW = {
+    f'baselines/runs/{name}.py'
+    for name in ('__init__', 'differences', 'finding', 'listing', 'run_files')
+}
+
+
 def _without_tensorflow(source: sources.Source) -> bool:
     """Whether a file works on numbers alone: no graph, no model."""
-    return source.layer in {
+    return source.name in _RUN_FILES_WITHOUT_TENSORFLOW or source.layer in {
         'config',
         'files',
-        'finished',
         'data',
         'features',
-        'ranking',
+        'evaluation',
         'reporting',
     }
 
@@ -222,7 +228,7 @@ def test_records_metrics_and_reports_know_no_tensorflow():
 
 def test_metrics_know_no_model_and_no_file():
     allowed = {'math', 'typing', 'numpy', 'scipy', 'dataclasses'}
-    [metrics] = [s for s in _package() if s.name == 'baselines/ranking/metrics.py']
+    [metrics] = [s for s in _package() if s.name == 'baselines/evaluation/metrics.py']
     _report(
         [
             f'{metrics.name}:{line} imports {imported}'
@@ -258,11 +264,12 @@ def test_the_training_loop_touches_no_file():
 
 def test_help_and_reports_do_not_wait_for_tensorflow():
     """Nor does an import define a flag, print, or start anything."""
-    late = {'tiles', 'layout', 'training', 'tasks'}
+    late = {'tiles', 'layout', 'training', 'runs'}
     modules = sorted(
         source.module
         for source in sources.all_sources()
-        if source.layer not in late and not source.name.endswith('__main__.py')
+        if (source.layer not in late or source.name in _RUN_FILES_WITHOUT_TENSORFLOW)
+        and not source.name.endswith('__main__.py')
     )
     done = subprocess.run(
         [sys.executable, '-c', _IMPORT_ALL, *modules],

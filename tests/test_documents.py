@@ -7,11 +7,11 @@ import re
 import pytest
 
 from baselines.layout import models as layout_models
+from baselines.runs import opening
+from baselines.runs import saved
 from baselines.simulated.layout import dataset as programs
 from baselines.simulated.tile import dataset as kernels
-from baselines.tasks import opening
 from baselines.tiles import models as tile_models
-from baselines.training import runs
 from tests.helpers import documents
 from tests.helpers import finished_runs
 from tests.helpers import tiny_layout_models
@@ -138,7 +138,7 @@ def _shell(tmp_path_factory):
             smaller,
         )
         patch.setenv('HOME', str(shell.home))
-        patch.setattr(runs, '_save_model', finished_runs.save_weights)
+        patch.setattr(saved, '_save_model', finished_runs.save_weights)
         # Two models of these names that are compiled in a moment.
         for module, name, tiny in (
             (tile_models, 'MLP', tiny_models.Tiny),

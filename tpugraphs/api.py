@@ -61,8 +61,8 @@ class Ranking(List[Ranked]):
 
     def _written(self, suffix: str, path: Optional[Path]) -> str:
         from baselines import files
-        from baselines.ranking import choices
-        from baselines.ranking import choices_output
+        from baselines.evaluation import choices
+        from baselines.evaluation import choices_output
 
         stream, summary = io.StringIO(), choices.Summary()
         writer = choices_output.WRITERS[suffix](stream, self._model_dir)
@@ -101,7 +101,7 @@ class Ranker:
         Raises:
             ValueError: they are of another kind than the training data.
         """
-        from baselines.tasks import rank as rank_lib
+        from baselines.runs import rank as rank_lib
 
         if configs is not None:
             record = rank_lib.with_configs(record, configs)
@@ -128,7 +128,7 @@ class Run:
         self._predictors: Dict[Any, Any] = {}
 
     def __repr__(self) -> str:
-        from baselines.finished import listing
+        from baselines.runs import listing
 
         row = listing.row(self._found)
         score = (
@@ -171,7 +171,7 @@ class Run:
         Raises:
             ValueError: nothing could be ranked; says why.
         """
-        from baselines.tasks import rank as rank_lib
+        from baselines.runs import rank as rank_lib
 
         predictor = self._predictor()
         found, outcome = rank_lib.rank(predictor, what, candidates)
@@ -185,13 +185,13 @@ class Run:
         key = (data, cache_dir)
         if key not in self._predictors:
             _start_tensorflow()
-            from baselines.tasks import jobs
-            from baselines.tasks import prediction
+            from baselines.runs import loading
+            from baselines.runs import prediction
 
             options = prediction.DataOptions(
                 cache_dir=cache_dir, **data_lib.data_settings(data)
             )
-            self._predictors[key] = jobs.load_predictor(self.dir, options, self._own)
+            self._predictors[key] = loading.load_predictor(self.dir, options, self._own)
         return self._predictors[key]
 
 
@@ -212,8 +212,8 @@ def load(
     Raises:
         ValueError: there is no such run, or there are several; lists them.
     """
-    from baselines.finished import finding
-    from baselines.finished import run_files
+    from baselines.runs import finding
+    from baselines.runs import run_files
 
     name = os.fspath(which)
     if out_dir is not None:
@@ -233,8 +233,8 @@ def runs(out_dir: Optional[Path] = None) -> List[Any]:
         Named tuples: when, model, collection, seed, differs (settings that are not
         the defaults), measure, score, minutes, run_id, command, path.
     """
-    from baselines.finished import finding
-    from baselines.finished import listing
+    from baselines.runs import finding
+    from baselines.runs import listing
 
     folders = finding.default_folders() if out_dir is None else [os.fspath(out_dir)]
     return listing.ordered(listing.rows(folders), 'when')
@@ -269,7 +269,7 @@ def train(
     """
     from baselines import config
     from baselines import registry
-    from baselines.finished import run_files
+    from baselines.runs import run_files
 
     kind = registry.resolve(task, config.CONFIGS, 'task')
     given = {**settings, **data_lib.data_settings(data)}
@@ -290,12 +290,12 @@ def train(
     elif loss is not None:
         given['losses'] = loss
     _start_tensorflow()
-    from baselines.tasks import jobs
-    from baselines.tasks import training
+    from baselines.training import job
+    from baselines.training import jobs
 
     chosen = config.with_recipe(kind(**config.typed(kind, given)), given)
     words = [f'{key}={value!r}' for key, value in {'task': task, **given}.items()]
-    extras = training.Extras(models, losses, f'tpugraphs.train({", ".join(words)})')
+    extras = job.Extras(models, losses, f'tpugraphs.train({", ".join(words)})')
     return Run(run_files.read(jobs.train(chosen, extras)), models)
 
 

@@ -69,7 +69,7 @@ def open_records(
     from baselines import files
     from baselines import registry
     from baselines.data import collections
-    from baselines.tasks import opening
+    from baselines.runs import opening
 
     registry.resolve(split, dict.fromkeys(collections.SPLITS), 'split')
     root = os.fspath(root)

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Writes the submission."""
-    from baselines.tasks import submit
+    from baselines.evaluation import submit
 
     template = None if args.no_template else args.sample
     submit.combine(args.predictions, args.output, template)

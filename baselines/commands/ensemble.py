@@ -18,7 +18,7 @@ from baselines import commands
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    from baselines.ranking import ensembles
+    from baselines.evaluation import ensembles
 
     command_line.add_run_arguments(parser)
     ways = ensembles.WAYS
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> None:
     """Writes the ranking and prints the measurements."""
     command_line.check_beam_arguments(args)
     command_line.start_tensorflow()
-    from baselines.tasks import reports
+    from baselines.runs import reports
 
     reports.average_runs(args)
 

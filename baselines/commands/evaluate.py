@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> None:
     """Prints the measurements of each run."""
     command_line.check_beam_arguments(args)
     command_line.start_tensorflow()
-    from baselines.tasks import reports
+    from baselines.runs import reports
 
     (reports.compare_runs if args.compare else reports.evaluate_runs)(args)
 

@@ -11,7 +11,7 @@ import argparse
 
 from baselines import command_line
 from baselines import commands
-from baselines.finished import finding
+from baselines.runs import finding
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,12 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Writes it, and prints what its inputs are."""
     command_line.start_tensorflow()
-    from baselines.tasks import export
-    from baselines.tasks import jobs
-    from baselines.tasks import prediction
+    from baselines.runs import export
+    from baselines.runs import loading
+    from baselines.runs import prediction
 
     options = prediction.DataOptions()
-    predictor = jobs.load_predictor(args.run, options, args.models_file)
+    predictor = loading.load_predictor(args.run, options, args.models_file)
     shapes = export.export(predictor, args.output)
     print(
         f'{args.output}: {predictor.run.args["model"]} on {predictor.collection.name}'

@@ -30,11 +30,13 @@ def run(args: argparse.Namespace) -> None:
     """Writes the predictions."""
     command_line.check_beam_arguments(args)
     command_line.start_tensorflow()
-    from baselines.tasks import jobs
-    from baselines.tasks import prediction
+    from baselines.runs import loading
+    from baselines.runs import prediction
 
     data = config.from_options(prediction.DataOptions, args)
-    jobs.write_predictions(args.dirs, data, args.output, args.models_file, args.split)
+    loading.write_predictions(
+        args.dirs, data, args.output, args.models_file, args.split
+    )
 
 
 if __name__ == '__main__':

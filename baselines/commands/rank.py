@@ -22,7 +22,7 @@ import functools
 from baselines import command_line
 from baselines import commands
 from baselines import config
-from baselines.finished import finding
+from baselines.runs import finding
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     if args.top is not None and args.top < 0:
         raise ValueError(f'--top is {args.top}; it counts rows')
     command_line.start_tensorflow()
-    from baselines.tasks import reports
+    from baselines.runs import reports
 
     return reports.rank_modules(args)
 

@@ -27,14 +27,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Measures the runs and writes the report."""
+    """Measures the runs and writes the report.
+
+    Raises:
+        ValueError: the runs are of different collections; one of them or the data
+            are unusable, or no runtime is known.
+        OSError: --output cannot be written.
+    """
+    from baselines import config
+    from baselines import files
     from baselines.sweeps import results
 
     names, sweeps = results.of_folders(args.dirs)
     command_line.start_tensorflow()
-    from baselines.tasks import reports
+    # Only this command needs markupsafe.
+    from baselines.reporting import figures
+    from baselines.reporting import page
+    from baselines.runs import loading
+    from baselines.runs import prediction
+    from baselines.runs import saved
 
-    reports.draw_runs(args, names, sweeps)
+    saved.check_file_writable(args.output, 'output')
+    found = loading.find_runs(names)
+    collections = {prediction.collection_of(run).name for run in found.values()}
+    if len(collections) > 1:
+        raise ValueError(
+            f'a report is of one collection, not {" and ".join(sorted(collections))}'
+        )
+    data = config.from_options(prediction.DataOptions, args)
+    predictors = loading.predictors_of(found, data, args.models_file)
+    labels = loading.labels_of(predictors)
+    measured = []
+    for model_dir, predictor in predictors.items():
+        summary, graphs = predictor.measure(args.split)
+        name = labels[model_dir].name
+        measured.append(figures.Run(name, predictor.run, summary, graphs))
+    page.write(args.output, measured, sweeps)
+    print(f'report: {files.expand(args.output)}')
 
 
 if __name__ == '__main__':

@@ -19,7 +19,7 @@ from baselines import commands
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    from baselines.finished import listing
+    from baselines.runs import listing
 
     parser.add_argument(
         '--out_dir',
@@ -35,8 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Prints the table."""
-    from baselines.finished import finding
-    from baselines.finished import listing
+    from baselines.runs import finding
+    from baselines.runs import listing
 
     folders = args.out_dir or finding.default_folders()
     found = listing.ordered(listing.rows(folders), args.sort)

@@ -16,7 +16,7 @@ from baselines import commands
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    from baselines.finished import finding
+    from baselines.runs import finding
 
     rules = {'required': True, 'metavar': 'RUN'}
     command_line.option(parser, '--dir', str, f'a run: {finding.FORMS}', **rules)
@@ -26,8 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Prints them."""
     from baselines import scripts
-    from baselines.finished import finding
-    from baselines.finished import run_files
+    from baselines.runs import finding
+    from baselines.runs import run_files
 
     found = run_files.read(finding.find_one(args.dir))
     print(f'# {found.model_dir}')

@@ -23,7 +23,7 @@ from baselines import command_line
 from baselines import commands
 from baselines import config
 from baselines import files
-from baselines.finished import finding
+from baselines.runs import finding
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         )
     limits = arguments.limits(args)
     command_line.start_tensorflow()
-    from baselines.tasks import tune
+    from baselines import tune
 
     options = config.from_options(
         tune.Options,

@@ -6,10 +6,10 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 import numpy as np
 
 from baselines import text
-from baselines.finished import run_files
-from baselines.ranking import metrics
-from baselines.ranking import report
+from baselines.evaluation import metrics
+from baselines.evaluation import report
 from baselines.reporting import svg
+from baselines.runs import run_files
 
 _MOST_ROWS = 30
 _MOST_DOTS = 300

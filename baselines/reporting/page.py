@@ -8,11 +8,11 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
 from baselines import files
 from baselines import text
-from baselines.finished import differences
-from baselines.ranking import metrics
+from baselines.evaluation import metrics
 from baselines.reporting import figures
 from baselines.reporting import search
 from baselines.reporting import svg
+from baselines.runs import differences
 
 _LONGEST = 300  # letters of a setting
 

@@ -52,8 +52,8 @@ def train(
         ValueError: the settings or the data are unusable.
         OSError: something cannot be written.
     """
-    from baselines.tasks import jobs
-    from baselines.training import runs as runs_lib
+    from baselines.runs import saved as runs_lib
+    from baselines.training import jobs
 
     for number, settings in enumerate(runs):
         config = config_lib.checked(config_lib.CONFIGS[task](**settings))

@@ -6,7 +6,7 @@ import pytest
 
 from baselines import commands
 from baselines.data import collections
-from baselines.ranking import submission
+from baselines.evaluation import submission
 from tests.helpers import places
 
 _TEMPLATE = places.SHARED / 'sample_submission.csv'

@@ -13,13 +13,13 @@ import pytest
 
 from baselines import commands
 from baselines.data.tile import store as tile_store
+from baselines.evaluation import choices
+from baselines.evaluation import choices_output
+from baselines.evaluation import metrics
 from baselines.extraction import outcomes
-from baselines.ranking import choices
-from baselines.ranking import choices_output
-from baselines.ranking import metrics
-from baselines.tasks import jobs
-from baselines.tasks import prediction
-from baselines.tasks import rank
+from baselines.runs import loading
+from baselines.runs import prediction
+from baselines.runs import rank
 from tests.helpers import hlo_modules
 from tests.helpers import made_runs
 from tests.helpers.hlo_modules import tile_file
@@ -46,7 +46,7 @@ def raw(tmp_path):
 
 def _scores(model_dir, modules, pad=0, extra=False):
     """What prediction says of the same modules, in stored order."""
-    predictor = jobs.load_predictor(model_dir, prediction.DataOptions('x', 'x'))
+    predictor = loading.load_predictor(model_dir, prediction.DataOptions('x', 'x'))
     store = tile_store.TileStore.of_records(
         'here', made_runs.kernel_records(modules, pad, extra)
     )
@@ -380,7 +380,7 @@ def test_json_for_a_compiler(raw, model_dir, tmp_path, capsys):
 @pytest.mark.slow
 def test_groups_do_not_change_the_result(raw, model_dir, monkeypatch):
     def listed():
-        predictor = jobs.load_predictor(model_dir, prediction.DataOptions())
+        predictor = loading.load_predictor(model_dir, prediction.DataOptions())
         return [
             (ranked.module, ranked.run_index.tolist(), ranked.scores)
             for ranked in rank.rank_files([str(raw)], predictor, outcomes.Outcome())
@@ -394,7 +394,7 @@ def test_groups_do_not_change_the_result(raw, model_dir, monkeypatch):
 
 
 def test_prediction_refuses_data_of_another_kind(model_dir):
-    predictor = jobs.load_predictor(model_dir, prediction.DataOptions('x', 'x'))
+    predictor = loading.load_predictor(model_dir, prediction.DataOptions('x', 'x'))
     for pad, extra, message in (
         (-1, False, 'absent entries are -1'),
         (0, True, 'node_feat has'),

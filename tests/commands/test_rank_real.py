@@ -8,10 +8,11 @@ import pytest
 
 from baselines import commands
 from baselines import config
-from baselines.ranking import metrics
-from baselines.tasks import jobs
-from baselines.tasks import prediction
-from baselines.training import runs
+from baselines.evaluation import metrics
+from baselines.runs import loading
+from baselines.runs import prediction
+from baselines.runs import saved
+from baselines.training import jobs
 from tests.helpers import hlo_modules
 
 _SHARED = hlo_modules.SHARED
@@ -42,7 +43,7 @@ def test_extract_train_evaluate_and_rank_real_kernels(tmp_path, capsys, weights_
             test_mode='metrics',
         )
     )
-    info = runs.load(model_dir).info
+    info = saved.load(model_dir).info
     assert info['pad'] == -1 and info['feature_names'] is None
     assert (info['node_features'], info['config_features']) == (140, 24)
 
@@ -58,7 +59,7 @@ def test_extract_train_evaluate_and_rank_real_kernels(tmp_path, capsys, weights_
         for module in json.loads(output.read_text())['modules']
     }
     data = prediction.DataOptions(str(data_root), str(tmp_path / 'cache'))
-    predictor = jobs.load_predictor(model_dir, data)
+    predictor = loading.load_predictor(model_dir, data)
     checked = 0
     for split in ('train', 'valid', 'test'):
         store = predictor.open_split(split)
@@ -83,7 +84,7 @@ def test_extract_train_evaluate_and_rank_real_kernels(tmp_path, capsys, weights_
     assert checked == 752 and not ranked
 
     summaries = [
-        jobs.load_predictor(model_dir, data).measure(split)[0]
+        loading.load_predictor(model_dir, data).measure(split)[0]
         for split in ('train', 'valid', 'test')
     ]
     found = json.loads(output.read_text())['summary']

@@ -18,12 +18,12 @@ from baselines.data import archives
 from baselines.data.layout import records as layout_records
 from baselines.data.packed import cache
 from baselines.data.tile import records
+from baselines.evaluation import submission
 from baselines.hlo import graph
 from baselines.hlo import layout
 from baselines.hlo import reading
 from baselines.hlo import tile
-from baselines.ranking import submission
-from baselines.training import runs
+from baselines.runs import saved
 from tests.helpers import hlo_modules
 from tests.helpers import layout_files
 from tests.helpers import tile_records
@@ -139,13 +139,13 @@ def _load_run(path: str) -> Dict[str, Any]:
     variables = os.path.join(model_dir, 'variables')
     os.makedirs(variables, exist_ok=True)
     open(os.path.join(variables, 'variables.index'), 'wb').close()
-    os.replace(path, runs.run_file(model_dir))
-    return runs.load(model_dir).info
+    os.replace(path, saved.run_file(model_dir))
+    return saved.load(model_dir).info
 
 
 def _unfinished() -> bytes:
     folder = os.environ.get('TMPDIR', '/tmp')
-    checkpoint = runs.Checkpoint(os.path.join(folder, f'fuzz_{os.getpid()}.npz'))
+    checkpoint = saved.Checkpoint(os.path.join(folder, f'fuzz_{os.getpid()}.npz'))
     arrays = {f'now_{i:04d}': np.arange(3.0) + i for i in range(12)}
     checkpoint.write(arrays, {'curve': {'epoch': [0, 1]}})
     with open(checkpoint.path, 'rb') as stream:
@@ -155,7 +155,7 @@ def _unfinished() -> bytes:
 
 
 def _read_unfinished(path: str) -> Any:
-    arrays, described = runs.Checkpoint(path).read()
+    arrays, described = saved.Checkpoint(path).read()
     return {key: value.tolist() for key, value in arrays.items()}, described
 
 

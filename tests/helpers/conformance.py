@@ -26,8 +26,8 @@ import pytest
 import tensorflow as tf
 
 from baselines import registry
+from baselines.runs import saved
 from baselines.training import losses
-from baselines.training import runs
 from tests.helpers import elsewhere
 from tests.helpers import finished_runs
 
@@ -150,8 +150,8 @@ class Task:
         info = {'args': {'model': name, 'configs': NUM_CONFIGS}}
         with pytest.MonkeyPatch.context() as patch:
             if name not in self.layers_first_in():
-                patch.setattr(runs, '_save_model', finished_runs.save_weights)
-            return runs.save(str(self.folder), f'{name}0', model, info)
+                patch.setattr(saved, '_save_model', finished_runs.save_weights)
+            return saved.save(str(self.folder), f'{name}0', model, info)
 
     def saved_by_keras(self, name: str) -> str:
         """The same directory, or one that Keras wrote without the calls."""
@@ -298,12 +298,12 @@ class ModelSuite:
     @pytest.mark.slow
     def test_save_and_load_give_the_same_scores(self, task, name):
         graph = task.batch()
-        run = runs.load(task.saved(name))
+        run = saved.load(task.saved(name))
         assert run.args['model'] == name
         fresh = task.make(name, **SMALL)
         expected = task.shared(name)(graph).numpy()
         assert np.abs(fresh(graph) - expected).max() > 1e-3
-        runs.read_weights(run, fresh)
+        saved.read_weights(run, fresh)
         np.testing.assert_array_equal(fresh(graph), expected)
         # All calls, and the traces that a SavedModel holds, have made none anew.
         shared = task.shared(name)

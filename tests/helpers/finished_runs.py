@@ -9,7 +9,7 @@ import pathlib
 import pytest
 import tensorflow as tf
 
-from baselines.training import runs
+from baselines.runs import saved
 
 
 def quietly(train, settings):
@@ -26,7 +26,7 @@ def save_weights(model, path):
 
 def info_of(model_dir):
     """The run file's object."""
-    with gzip.open(runs.run_file(str(model_dir))) as stream:
+    with gzip.open(saved.run_file(str(model_dir))) as stream:
         return json.loads(stream.read())
 
 
@@ -39,8 +39,8 @@ def curve_of(model_dir):
 def write_info(model_dir, info):
     """Replaces the run file's object, and its digest of the settings, if any."""
     if 'digest' in info:
-        info = runs.signed(info, info['digest']['weights'])
-    path = runs.run_file(str(model_dir))
+        info = saved.signed(info, info['digest']['weights'])
+    path = saved.run_file(str(model_dir))
     pathlib.Path(path).write_bytes(gzip.compress(json.dumps(info).encode()))
 
 
@@ -69,7 +69,7 @@ def stop_after(monkeypatch, epochs, train, error=_Stop, seen=_Stop):
     Returns:
         What `train` raised, which is `seen`.
     """
-    write = runs.Checkpoint.write
+    write = saved.Checkpoint.write
 
     def stop(self, arrays, described):
         write(self, arrays, described)
@@ -77,7 +77,7 @@ def stop_after(monkeypatch, epochs, train, error=_Stop, seen=_Stop):
             raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(runs.Checkpoint, 'write', stop)
+        patch.setattr(saved.Checkpoint, 'write', stop)
         with pytest.raises(seen) as caught:
             train()
     return caught.value

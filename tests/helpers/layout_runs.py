@@ -3,7 +3,7 @@
 import numpy as np
 
 from baselines import config
-from baselines.tasks import jobs
+from baselines.training import jobs
 from tests.helpers import finished_runs
 from tests.helpers import layout_files
 from tests.helpers import tiny_layout_models

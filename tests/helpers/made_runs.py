@@ -14,10 +14,10 @@ from baselines.features import expansion as expansion_lib
 from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import graph
 from baselines.hlo import tile as hlo_tile
-from baselines.tasks import layout
-from baselines.tasks import tile
-from baselines.training import runs
-from baselines.training import weights
+from baselines.runs import layout_task
+from baselines.runs import saved
+from baselines.runs import tile_task
+from baselines.runs import weights
 from tests.helpers import finished_runs
 from tests.helpers import hlo_modules
 from tests.helpers.hlo_modules import tile_run
@@ -68,7 +68,7 @@ def make_tile_run(
         store, estimate=estimate, expansion=expansion
     )
     tf.keras.utils.set_random_seed(0)
-    model = tile.Tiles.make_model(
+    model = tile_task.Tiles.make_model(
         'EarlyJoinSAGE', config.model_kwargs(KWARGS), '', 2, num_ops, normalizer
     )
     info = {
@@ -82,10 +82,10 @@ def make_tile_run(
 
 
 def _write_run(folder, model, info):
-    model_dir = f'{folder}/model_{runs.new_hash()}'
+    model_dir = f'{folder}/model_{saved.new_hash()}'
     finished_runs.save_weights(model, model_dir)
-    with gzip.open(runs.run_file(model_dir), 'wt') as stream:
-        json.dump(runs.signed(info, weights.digest(model)), stream)
+    with gzip.open(saved.run_file(model_dir), 'wt') as stream:
+        json.dump(saved.signed(info, weights.digest(model)), stream)
     return model_dir
 
 
@@ -104,7 +104,7 @@ def make_layout_run(folder, **changes):
         config_max=config_feat[1],
     )
     tf.keras.utils.set_random_seed(0)
-    model = layout.Layouts.make_model('ResModel', {}, '', 2, 121, normalizer)
+    model = layout_task.Layouts.make_model('ResModel', {}, '', 2, 121, normalizer)
     return _write_run(
         folder,
         model,

@@ -18,7 +18,7 @@ import tensorflow as tf
 from baselines import registry
 from baselines.features import normalizer as normalizer_lib
 from baselines.layout import graphs as layout_graphs
-from baselines.tasks import opening
+from baselines.runs import opening
 from baselines.tiles import graphs as tile_graphs
 from baselines.training import losses
 from tests.helpers import places
@@ -39,7 +39,7 @@ class Models:
 
     def __init__(self, kind: str, folder: pathlib.Path):
         self._kind, self._folder = kind, pathlib.Path(folder)
-        module = importlib.import_module(f'baselines.tasks.{kind}')
+        module = importlib.import_module(f'baselines.runs.{kind}_task')
         self._task = {'tile': 'Tiles', 'layout': 'Layouts'}[kind]
         self._task = getattr(module, self._task)()
         self._store = opening.STORES[kind].open(

@@ -1,7 +1,7 @@
 """Trainings of small tile runs, for tests of tile jobs."""
 
 from baselines import config
-from baselines.tasks import jobs
+from baselines.training import jobs
 from tests.helpers import finished_runs
 from tests.helpers import tiny_models
 

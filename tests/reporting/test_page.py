@@ -10,10 +10,10 @@ import warnings
 import numpy as np
 import pytest
 
-from baselines.finished import run_files
-from baselines.ranking import report
+from baselines.evaluation import report
 from baselines.reporting import figures
 from baselines.reporting import page
+from baselines.runs import run_files
 
 pytest.importorskip('jinja2', reason='reports need jinja2, which setup.py asks for')
 

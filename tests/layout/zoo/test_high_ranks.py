@@ -9,7 +9,7 @@ from baselines.data.layout import store as store_lib
 from baselines.features import normalizer as normalizer_lib
 from baselines.layout import graphs
 from baselines.layout.zoo import effects
-from baselines.tasks import layout
+from baselines.runs import layout_task
 from tests.helpers import conformance
 from tests.helpers import layout_files
 from tests.helpers import layout_programs
@@ -30,7 +30,7 @@ def _task(tmp_path_factory):
     program.node_config_feat[::2, 0] = np.arange(18) % 9
     layout_files.write_split(folder / 'valid', [program])
     store = store_lib.LayoutStore.open(str(folder / 'valid'), str(folder / 'cache'))
-    task = layout.Layouts()
+    task = layout_task.Layouts()
     task.normalizer = normalizer_lib.Normalizer.fit(store)
     np.testing.assert_array_equal(
         store.vectors(0)[store.group_codes(0)].max(), program.node_config_feat.max()

@@ -8,7 +8,7 @@ import pytest
 from baselines import registry
 from baselines.features import expansion
 from baselines.features import normalizer as normalizer_lib
-from baselines.tasks import layout
+from baselines.runs import layout_task
 
 
 def test_raw_columns_that_were_expanded_are_refused():
@@ -18,14 +18,14 @@ def test_raw_columns_that_were_expanded_are_refused():
         for what in ('used', 'min', 'max')
     }
     normalizer = normalizer_lib.Normalizer(**columns)
-    layout.Layouts.make_model('HybridSAGE', {}, '', 2, 10, normalizer)
+    layout_task.Layouts.make_model('HybridSAGE', {}, '', 2, 10, normalizer)
     expanded = dataclasses.replace(
         normalizer, expansion=expansion.Expansion(node_signlog=True)
     )
     with pytest.raises(
         ValueError, match='HybridSAGE undoes .* without --features and --mod128'
     ):
-        layout.Layouts.make_model('HybridSAGE', {}, '', 2, 10, expanded)
+        layout_task.Layouts.make_model('HybridSAGE', {}, '', 2, 10, expanded)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from baselines.data.layout import store as store_lib
+from baselines.evaluation import metrics
 from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import schema
 from baselines.layout import programs
@@ -14,8 +15,7 @@ from baselines.layout.zoo import effects
 from baselines.layout.zoo import padded
 from baselines.layout.zoo import products
 from baselines.layout.zoo import spreading
-from baselines.ranking import metrics
-from baselines.tasks import layout
+from baselines.runs import layout_task
 from tests.helpers import places
 
 
@@ -148,7 +148,7 @@ def test_untrained_it_ranks_real_programs(path, least, tmp_path):
         pytest.skip(f'no real program: {path} is missing')
     store = store_lib.LayoutStore.open(str(path.parent), str(tmp_path))
     normalizer = normalizer_lib.Normalizer.fit(store)
-    model = layout.Layouts.make_model('PaddedSAGE', {}, '', 2, 121, normalizer)
+    model = layout_task.Layouts.make_model('PaddedSAGE', {}, '', 2, 121, normalizer)
     program = programs.StoredPrograms(store, normalizer)[0]
     scores = scoring.LayoutScorer(model).score(program)
     _, first = np.unique(program.group, return_index=True)

@@ -1,0 +1,187 @@
+"""Ranked configurations, and what choosing by them costs where times are known.
+
+An autotuner that trusts a model runs its first choice, or measures the first
+few; the compiler by itself runs its default.  Here both are compared with the
+fastest configuration.  Nothing here knows of models or files.
+"""
+
+import dataclasses
+import functools
+from typing import Any, Callable, Dict, Iterator, List, Optional
+
+import numpy as np
+
+from baselines.evaluation import metrics
+
+TOP_K = (1, 5, 10)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Ranked:
+    """A module's c configurations, the one predicted fastest first.
+
+    Attributes:
+        module: its graph id.
+        source: the file that it is from.
+        nodes: number of nodes of its graph.
+        run_index: int64 [c], the position of each among the file's runs.
+        scores: float32 [c], ascending; lower = predicted faster.
+        words: from an entry of run_index to the configuration in words.
+        runtimes: int64 [c], nanoseconds; 0 where not measured.
+        default: which of the c the compiler takes by itself, or None.
+        as_json: from an entry of run_index to what JSON says of the configuration.
+    """
+
+    module: str
+    source: str
+    nodes: int
+    run_index: np.ndarray
+    scores: np.ndarray
+    words: Callable[[int], str]
+    runtimes: np.ndarray
+    default: Optional[int]
+    as_json: Callable[[int], Dict[str, Any]] = lambda run: {}
+
+    @classmethod
+    def from_scores(
+        cls,
+        scores: np.ndarray,
+        *,
+        run_index: np.ndarray,
+        runtimes: np.ndarray,
+        default: Optional[int],
+        **others: Any,
+    ) -> 'Ranked':
+        """Orders configurations by their scores; equal ones stay in order.
+
+        Args:
+            scores: [c], as for the others in the order of the file.
+            run_index: [c].
+            runtimes: [c].
+            default: one of the c, or None.
+            **others: module, source, nodes, words and as_json.
+        """
+        order = metrics.best_first(scores)
+        return cls(
+            run_index=np.asarray(run_index)[order],
+            scores=np.asarray(scores)[order],
+            runtimes=np.asarray(runtimes)[order],
+            default=None if default is None else order.tolist().index(default),
+            **others,
+        )
+
+    @functools.cached_property
+    def fastest(self) -> Optional[int]:
+        """The shortest measured time, nanoseconds; None without any."""
+        times = self.runtimes[self.runtimes > 0]
+        return int(times.min()) if len(times) else None
+
+    def row(self, position: int) -> Dict[str, Any]:
+        """What there is to tell of the configuration of a rank, from 0.
+
+        Returns:
+            `rank`, from 1, `run_index` and `score`; `runtime_ns` and `slowdown`, over
+            the fastest, None where it was not measured; `is_default`; and `config`,
+            it in words.
+        """
+        time = int(self.runtimes[position]) or None
+        return {
+            'rank': position + 1,
+            'run_index': int(self.run_index[position]),
+            'score': float(self.scores[position]),
+            'runtime_ns': time,
+            'slowdown': time and time / self.fastest,
+            'is_default': position == self.default,
+            'config': self.words(int(self.run_index[position])),
+        }
+
+    def rows(self, top: Optional[int] = None) -> Iterator[Dict[str, Any]]:
+        """Yields `row` of each, best first: of the first `top`, or of all."""
+        return map(self.row, range(len(self.scores))[:top])
+
+
+def figures(ranked: Ranked) -> Optional[Dict[str, Any]]:
+    """Measures what the choices of a module cost, as ratios of measured times.
+
+    Returns:
+        None if fewer than two runtimes are known; or
+          slowdown: k -> the fastest of the k ranked first / the fastest of all,
+            both among those measured; at least 1.
+          random: k -> the same, expected of k configurations drawn at random.
+          default: the compiler's default / the fastest; None if not measured.
+          against_default: the model's first choice / the default; below 1 the
+            model is better.
+    """
+    known = np.flatnonzero(ranked.runtimes > 0)
+    if len(known) < 2:
+        return None
+    times, scores = ranked.runtimes[known], ranked.scores[known]
+    default = None
+    if ranked.default is not None:
+        default = int(ranked.runtimes[ranked.default]) or None
+    return {
+        'slowdown': {k: metrics.slowdown(scores, times, k) for k in TOP_K},
+        'random': {k: 1 + metrics.random_top_k_error(times, k) for k in TOP_K},
+        'default': default and float(default / times.min()),
+        'against_default': default and float(times[0] / default),
+    }
+
+
+class Summary:
+    """Collects modules one by one; keeps a few numbers of each.
+
+    Attributes:
+        modules: how many were added.
+        configurations: how many they have together.
+    """
+
+    def __init__(self):
+        self.modules = 0
+        self.configurations = 0
+        self._figures: List[Dict[str, Any]] = []
+
+    def add(self, ranked: Ranked) -> None:
+        """Adds a module."""
+        self.modules += 1
+        self.configurations += len(ranked.scores)
+        found = figures(ranked)
+        if found:
+            self._figures.append(found)
+
+    def to_json(self) -> Dict[str, Any]:
+        """Returns the closing figures.
+
+        Returns:
+            A dict: `modules`, `configurations`, `measured_modules` (those with
+            two runtimes or more), and, means over these or None without any:
+            `slowdown` and `random` {'1', '5', '10'}; and over those among them
+            whose default was measured, or None: `default` with `modules`,
+            `slowdown` (of the default, mean), `ratio` (first choice / default,
+            geometric mean), and how many first choices are `faster`, the
+            `same`, `slower`.
+        """
+        found = self._figures
+        known = [f for f in found if f['against_default']]
+        against = np.array([f['against_default'] for f in known])
+        default = None
+        if len(against):
+            default = {
+                'modules': len(against),
+                'slowdown': float(np.mean([f['default'] for f in known])),
+                'ratio': float(np.exp(np.log(against).mean())),
+                'faster': int((against < 1).sum()),
+                'same': int((against == 1).sum()),
+                'slower': int((against > 1).sum()),
+            }
+        return {
+            'modules': self.modules,
+            'configurations': self.configurations,
+            'measured_modules': len(found),
+            **{
+                name: found
+                and {str(k): float(np.mean([f[name][k] for f in found])) for k in TOP_K}
+                or None
+                for name in ('slowdown', 'random')
+            },
+            'default': default,
+        }

@@ -1,0 +1,164 @@
+"""Ranked configurations, module by module: tables for a terminal, CSV and JSON."""
+
+import csv
+import json
+import os
+from typing import IO, Any, Dict, List, Optional
+
+from baselines import text
+from baselines.evaluation import choices
+
+_COLUMNS = (
+    'source module rank run_index score runtime_ns slowdown is_default config'
+).split()
+# Layouts of a whole program are long.
+_MAX_WORDS = 100
+
+
+def module_table(ranked: choices.Ranked, top: int) -> str:
+    """Returns a heading, the first `top` configurations, and the default."""
+    rows = list(ranked.rows(top))
+    if ranked.default is not None and ranked.default >= len(rows):
+        rows.append(ranked.row(ranked.default))
+    cells = [['rank', 'run', 'score', 'runtime', 'slowdown', 'configuration']]
+    cells += map(_cells, rows)
+    if ranked.fastest is None:
+        cells = [row[:3] + row[5:] for row in cells]
+    lines = [
+        f'{ranked.module}  {ranked.nodes:,} nodes, '
+        f'{len(ranked.scores):,} configurations',
+        *text.table(cells, '>' * (len(cells[0]) - 1) + '<', indent=2),
+    ]
+    return '\n'.join(lines + _costs(choices.figures(ranked)))
+
+
+def _cells(row: Dict[str, Any]) -> List[str]:
+    words, time = row['config'], row['runtime_ns']
+    if len(words) > _MAX_WORDS:
+        words = words[: _MAX_WORDS - 3] + '...'
+    return [
+        f'{row["rank"]:,}',
+        str(row['run_index']),
+        f'{row["score"]:.4f}',
+        text.duration(time) if time else '-',
+        text.cell(row['slowdown'], '.3f'),
+        words + ' (default)' * row['is_default'],
+    ]
+
+
+def _costs(found: Optional[Dict[str, Any]]) -> List[str]:
+    if not found:
+        return []
+    best = ' / '.join(f'{found["slowdown"][k]:.3f}' for k in choices.TOP_K)
+    line = f'  best of the first 1 / 5 / 10: {best} x the fastest'
+    if found['against_default']:
+        ratio = f'{found["against_default"]:.3f}'
+        line += f"; the first takes {ratio} x the default's time"
+    return [line]
+
+
+def summary_table(summary: Dict[str, Any]) -> str:
+    """Returns the closing lines over all modules, of `choices.Summary.to_json`."""
+    measured, default = summary['measured_modules'], summary['default']
+    lines = [
+        f'{text.count(summary["modules"], "module")} with '
+        f'{text.count(summary["configurations"], "configuration")} ranked'
+    ]
+    if not measured:
+        return lines[0]
+    lines.append(
+        f'slowdown over the fastest, mean of {text.count(measured, "module")} with '
+        'known runtimes'
+    )
+    rows = [['best of the first', *map(str, choices.TOP_K)]]
+    for name, key in (('model', 'slowdown'), ('random choice', 'random')):
+        rows.append([name, *(f'{value:.3f}' for value in summary[key].values())])
+    if default:
+        rows.append(["compiler's default", f'{default["slowdown"]:.3f}', '', ''])
+    lines += text.table(rows, indent=2)
+    if default:
+        # In some modules the default may not have been measured.
+        lines[-1] += f'  (of {default["modules"]:,})' * (default['modules'] < measured)
+        lines.append(
+            f"the model's first choice takes {default['ratio']:.3f} x the "
+            f"default's time (geometric mean): faster in {default['faster']}, "
+            f'the same in {default["same"]}, slower in {default["slower"]}'
+        )
+    return '\n'.join(lines)
+
+
+def remarks(skipped: Dict[str, List[str]], opcodes: Dict[str, int]) -> List[str]:
+    """Returns lines about modules left out by reason, and nodes of unknown opcodes."""
+    lines = [
+        f'skipped: {text.reasons({reason: names})}' for reason, names in skipped.items()
+    ]
+    if opcodes:
+        lines.append(
+            'note: the model does not know these opcodes, and takes all for '
+            f'one: {text.most_common(opcodes)}'
+        )
+    return lines
+
+
+class Csv:
+    """Writes a row per configuration; `finish` is to be called last.
+
+    Args:
+        stream: where to.
+        model_dir: what ranked.
+        top: the most configurations of a module; None for all.
+    """
+
+    def __init__(self, stream: IO[str], model_dir: str, top: Optional[int] = None):
+        self._top = top
+        self._rows = csv.DictWriter(stream, _COLUMNS, lineterminator='\n')
+        self._rows.writeheader()
+
+    def add(self, ranked: choices.Ranked) -> None:
+        of_module = {'source': ranked.source, 'module': ranked.module}
+        for row in ranked.rows(self._top):
+            row['is_default'] = int(row['is_default'])
+            self._rows.writerow({**of_module, **row})
+
+    def finish(self, summary: Dict[str, Any]) -> None:
+        pass
+
+
+class Json:
+    """Writes one object, modules as they come; otherwise like `Csv`."""
+
+    def __init__(self, stream: IO[str], model_dir: str, top: Optional[int] = None):
+        self._stream, self._top = stream, top
+        self._stream.write(f'{{"model": {json.dumps(model_dir)},\n"modules": [')
+        self._comma = ''
+
+    def add(self, ranked: choices.Ranked) -> None:
+        described = {
+            'source': ranked.source,
+            'module': ranked.module,
+            'nodes': ranked.nodes,
+            'figures': choices.figures(ranked),
+            'configurations': [
+                {**row, **ranked.as_json(row['run_index'])}
+                for row in ranked.rows(self._top)
+            ],
+        }
+        self._stream.write(f'{self._comma}\n{json.dumps(described, allow_nan=False)}')
+        self._comma = ','
+
+    def finish(self, summary: Dict[str, Any]) -> None:
+        described = json.dumps(summary, allow_nan=False)
+        self._stream.write(f'\n],\n"summary": {described}}}\n')
+
+
+WRITERS: Dict[str, Any] = {'.csv': Csv, '.json': Json}
+
+
+def writer_of(path: str) -> Any:
+    """What writes a file of that name; raises ValueError unless its end tells."""
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix not in WRITERS:
+        raise ValueError(
+            f'--output {path}: the name should end in {" or ".join(WRITERS)}'
+        )
+    return WRITERS[suffix]

@@ -1,0 +1,264 @@
+"""Models beside each other, on the same graphs: gains, tests, and tables of both."""
+
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence
+
+import numpy as np
+
+from baselines import text
+from baselines.evaluation import metrics
+from baselines.evaluation import report
+
+NOT_SEEN = 'no difference seen'
+_SIGNIFICANT = 0.05
+_FEWEST = 6  # programs: all six gaining has p = 2 / 2**6 = 0.03, all five 0.06
+_Results = Sequence[report.GraphResult]
+
+
+def paired_gain(
+    task: str, ours: _Results, theirs: Sequence[_Results]
+) -> Dict[str, Dict[str, Any]]:
+    """How much better one model is than others, on the same graphs.
+
+    Args:
+        task: 'tile' or 'layout'.
+        ours: the graphs, scored by the one.
+        theirs: the same graphs in the same order, scored by each of the others;
+            on each graph it is compared with the mean of their figures.
+
+    Returns:
+        For each measure a dict: `gain`, the mean over graphs of the difference,
+        positive where ours is better; `low` and `high`, its 95 % interval with
+        programs drawn as a whole, None where it is unknown.  All are None for a
+        measure that is defined on no graph.
+    """
+    return {pairs.key: _interval(pairs) for pairs in _paired(task, [ours], theirs)}
+
+
+def paired_test(
+    task: str, ours: Sequence[_Results], theirs: Sequence[_Results]
+) -> Dict[str, Dict[str, Any]]:
+    """Whether one model is better than another, on the same graphs.
+
+    Two questions, kept apart.  Would it be so on other programs?  The interval
+    draws whole programs, and Wilcoxon's signed-rank test asks whether programs
+    gain as often and as much as they lose.  A difference is seen where the
+    interval leaves out 0 and the test has p < 0.05, which takes six programs.
+    Would it be so with other seeds?  A graph's figures are means over the runs
+    of a model, and the deviation of these runs is given by itself.
+
+    Args:
+        task: 'tile' or 'layout'.
+        ours: for each run of the one model the graphs, scored.
+        theirs: for each run of the other the same graphs in the same order.
+
+    Returns:
+        For each measure a dict: `ours` and `theirs`, means over graphs;
+        `ours_over_seeds` and `theirs_over_seeds`, standard deviations of these
+        over runs, None for one run; `gain`, `low`, `high` as in `paired_gain`;
+        `programs`; `won` and `lost`, how many of them gain and lose; `p`; `seen`:
+        'better', 'worse' or 'no difference seen'.
+    """
+    found = {}
+    for pairs in _paired(task, ours, theirs):
+        interval = _interval(pairs)
+        _, members = np.unique(pairs.groups, return_inverse=True)
+        gains = np.bincount(members, pairs.gain) / np.bincount(members)  # of programs
+        p = _signed_rank(gains)
+        low, high = interval['low'], interval['high']
+        seen = low is not None and low * high > 0 and p < _SIGNIFICANT
+        found[pairs.key] = {
+            **_over_runs('ours', pairs.ours),
+            **_over_runs('theirs', pairs.theirs),
+            **interval,
+            'programs': len(gains),
+            'won': int((gains > 0).sum()),
+            'lost': int((gains < 0).sum()),
+            'p': p,
+            'seen': NOT_SEEN if not seen else 'better' if low > 0 else 'worse',
+        }
+    return found
+
+
+class _Pairs(NamedTuple):
+    """A measure where it is defined: float64 [runs, n] of two models."""
+
+    key: str
+    ours: np.ndarray
+    theirs: np.ndarray
+    gain: np.ndarray  # [n], positive where ours is better
+    groups: np.ndarray  # [n], the programs
+
+
+def _paired(
+    task: str, ours: Sequence[_Results], theirs: Sequence[_Results]
+) -> Iterator[_Pairs]:
+    groups = np.array(
+        [report.TASKS[task].group_of(result.graph_id) for result in ours[0]]
+    )
+    mine = [report.per_graph(task, results) for results in ours]
+    others = [report.per_graph(task, results) for results in theirs]
+    for measure in metrics.MEASURES[task]:
+        a, b = (
+            np.stack([values[measure.key] for values in runs])
+            for runs in (mine, others)
+        )
+        gain = (a.mean(axis=0) - b.mean(axis=0)) * (1 if measure.more_is_better else -1)
+        known = ~np.isnan(gain)
+        yield _Pairs(measure.key, a[:, known], b[:, known], gain[known], groups[known])
+
+
+def _interval(pairs: _Pairs) -> Dict[str, Any]:
+    if not len(pairs.gain):
+        return {'gain': None, 'low': None, 'high': None}
+    low, high = metrics.grouped_interval(pairs.gain, pairs.groups)
+    return {'gain': float(pairs.gain.mean()), 'low': low, 'high': high}
+
+
+def _signed_rank(gains: np.ndarray) -> float:
+    """p of Wilcoxon's test that gains are symmetric about 0, two-sided."""
+    from scipy import stats
+
+    return float(stats.wilcoxon(gains).pvalue) if gains.any() else 1.0
+
+
+def _over_runs(name: str, values: np.ndarray) -> Dict[str, Any]:
+    if not values.size:
+        return {name: None, f'{name}_over_seeds': None}
+    means = values.mean(axis=1)
+    spread = float(means.std(ddof=1)) if len(means) > 1 else None
+    return {name: float(means.mean()), f'{name}_over_seeds': spread}
+
+
+def format_test(result: Mapping[str, Any]) -> str:
+    """Lays out what `tasks.reports.compare_runs` finds, a row per measure."""
+    task, found = result['task'], result['measures']
+    sides = [result['a'], result['b']]
+    interval = f'{metrics.CONFIDENCE:.0%} over programs'
+    rows = [['', 'A', 'B', 'gain of A', interval, 'won', 'p', '']]
+    for measure in metrics.MEASURES[task]:
+        one = found[measure.key]
+        low, high = (text.cell(one[name], '+.3f') for name in ('low', 'high'))
+        verdict = one['seen'] if one['seen'] == NOT_SEEN else f'A is {one["seen"]}'
+        rows.append(
+            [
+                measure.title,
+                *(_with_spread(one, name, measure.show) for name in ('ours', 'theirs')),
+                text.cell(one['gain'], '+.3f'),
+                f'{low} to {high}',
+                f'{one["won"]} of {one["won"] + one["lost"]}',
+                f'{one["p"]:.3f}',
+                verdict,
+            ]
+        )
+    lines = [
+        *(f'{name}: {", ".join(side["names"])}' for name, side in zip('AB', sides)),
+        f'{result["split"]} of {result["collection"]}: '
+        f'{result["graphs"]:,} {report.TASKS[task].graph} of '
+        f'{text.count(result["programs"], "program")}',
+        '',
+        *text.table(rows, '<>>>>>><', rules=[1]),
+        '',
+        'Over programs: gains of A are positive where it is better.  A difference is '
+        'seen where',
+        'the interval leaves out 0 and the signed-rank test over programs has '
+        f'p < {_SIGNIFICANT}.',
+    ]
+    if result['programs'] < _FEWEST:
+        lines.append(
+            f'{text.count(result["programs"], "program")} can show none: it takes '
+            f'{_FEWEST}.'
+        )
+    for name, side in zip('AB', sides):
+        runs = len(side['dirs'])
+        lines.append(
+            f'Over seeds: unknown for {name}, one run.'
+            if runs == 1
+            else f'Over seeds: +- is the standard deviation of {runs} runs of {name}.'
+        )
+    return '\n'.join(lines)
+
+
+def _with_spread(one: Mapping[str, Any], name: str, show: str) -> str:
+    spread = one[f'{name}_over_seeds']
+    mean = text.cell(one[name], show)
+    return mean if spread is None else f'{mean} +-{format(spread, show)}'
+
+
+def format_runs(summaries: Mapping[str, Mapping[str, Any]]) -> str:
+    """Lays out a line for each run, and mean and spread of those that repeat one.
+
+    Args:
+        summaries: by model directory, from `tasks.predict.measure`, with `name`,
+            which tells the run from the others, and `group`, which only those
+            share that differ in seed and fold alone.
+
+    Returns:
+        A table for each collection, with an empty line in between.
+    """
+    by_collection: Dict[str, Dict[str, Any]] = {}
+    for model_dir, summary in summaries.items():
+        by_collection.setdefault(summary['collection'], {})[model_dir] = summary
+    return '\n\n'.join(_runs_table(name, some) for name, some in by_collection.items())
+
+
+def _runs_table(collection: str, summaries: Mapping[str, Any]) -> str:
+    task = next(iter(summaries.values()))['task']
+    measures = metrics.MEASURES[task]
+    rows = [[collection, report.TASKS[task].graph, *(m.title for m in measures)]]
+    by_group: Dict[str, List[Any]] = {}
+    for summary in summaries.values():
+        graphs = f'{summary["overall"]["graphs"]:,}'
+        rows.append([summary['name'], graphs, *_cells(measures, [summary])])
+        by_group.setdefault(summary['group'], []).append(summary)
+    rules = [1]
+    for group, some in by_group.items():
+        if len(some) > 1:
+            rules = [1, 1 + len(summaries)]
+            rows.append([f'mean of {len(some)}: {group}', '', *_cells(measures, some)])
+            spread = _cells(measures, some, lambda values: np.std(values, ddof=1))
+            over = 'folds' if len({one.get('fold') for one in some}) > 1 else 'seeds'
+            rows.append([f'  deviation over {over}', '', *spread])
+    return '\n'.join(text.table(rows, rules=rules, width=text.WIDTH))
+
+
+def format_ensemble(result: Mapping[str, Any]) -> str:
+    """Lays out the members, the ensemble, and its gains: `tasks.ensemble.measure`."""
+    summary, members = result['ensemble'], result['members']
+    measures = metrics.MEASURES[summary['task']]
+    mean = 'mean of the members'
+    names = {folder: member['name'] for folder, member in members.items()}
+    rows = [[summary['collection'], *(m.title for m in measures)]]
+    for folder, member in members.items():
+        rows.append([names[folder], *_cells(measures, [member])])
+    rows.append([mean, *_cells(measures, list(members.values()))])
+    together = f'ensemble of {len(members)} by {summary["by"]}'
+    rows.append([together, *_cells(measures, [summary])])
+    rules = [1, len(rows) - 1, len(rows)]
+    gains_over = [(mean, result['gain_over_mean'])]
+    gains_over += [
+        (names[folder], gain) for folder, gain in result['gain_over'].items()
+    ]
+    for name, gains in gains_over:
+        for title, field in (
+            (f'gain over {name}', 'gain'),
+            (f'  {metrics.CONFIDENCE:.0%} interval, from', 'low'),
+            (f'  {metrics.CONFIDENCE:.0%} interval, to', 'high'),
+        ):
+            cells = [text.cell(gains[m.key][field], '+.3f') for m in measures]
+            rows.append([title, *cells])
+    lines = text.table(rows, rules=rules, width=text.WIDTH)
+    lines += ['', 'Gain: positive where the ensemble is better; its interval draws ']
+    return '\n'.join(lines) + 'programs as a whole.'
+
+
+def _cells(
+    measures: Sequence[metrics.Measure],
+    summaries: Sequence[Mapping[str, Any]],
+    combine: Callable[[List[float]], Any] = np.mean,
+) -> List[str]:
+    cells = []
+    for measure in measures:
+        means = [summary['overall'][measure.key]['mean'] for summary in summaries]
+        value = None if None in means else float(combine(means))
+        cells.append(text.cell(value, measure.show))
+    return cells

@@ -1,0 +1,96 @@
+"""What repeated measurements say of the best that any model could do.
+
+Where configurations were measured more than once, the clock has told how far it
+can be trusted.  A tau of .3 is a failure where two measurements of one
+configuration agree at .8, and about all there is where they agree at .2.
+"""
+
+from typing import NamedTuple, Optional, Sequence
+
+import numpy as np
+
+from baselines.evaluation import metrics
+
+_SIMULATIONS = 10
+_MOST = 2000  # different configurations that are simulated: the cost is their square
+
+
+class Noise(NamedTuple):
+    """What is known of a graph whose configurations were measured repeatedly.
+
+    Attributes:
+        repeated: how many configurations have more than one measurement.
+        repeats: how many measurements they have beyond the first.
+        relative_std: standard deviation of a measurement over its mean.
+        tau_twice: Kendall's tau of two measurements of each repeated
+            configuration with each other, mean over drawings; None where there
+            are fewer than two, or all are equal.
+        tau_ceiling: the tau that a perfect model could reach, which knows the
+            true runtimes but not the noise; simulated, see `of_graph`; None for
+            configurations that do not differ.
+    """
+
+    repeated: int
+    repeats: int
+    relative_std: float
+    tau_twice: Optional[float]
+    tau_ceiling: Optional[float]
+
+
+def of_graph(runtimes: np.ndarray, configurations: np.ndarray) -> Optional[Noise]:
+    """Measures the noise of a graph, and simulates a perfect model.
+
+    The spread of measured runtimes is that of true ones and of noise together,
+    so means of measurements are taken back by Tweedie's formula (Efron,
+    "Tweedie's Formula and Selection Bias", 2011), E[true | x] = x + s^2 d/dx log
+    f(x), with the density f of their logarithms smoothed by the noise s itself.
+    Noise, normal in the logarithm, is then added to these anew; the tau of the
+    two is the ceiling.  Where true runtimes differ by less than half of the
+    noise it is up to .3 too high, and `tau_twice` says so; elsewhere it is right
+    to .06 (`tests/evaluation/test_noise.py`).
+
+    Args:
+        runtimes: [c], positive.
+        configurations: [c], equal numbers for equal configurations.
+
+    Returns:
+        None where fewer than two measurements repeat another.
+
+    Raises:
+        ValueError: what `metrics.kendall_tau` refuses.
+    """
+    logs = np.log(np.asarray(runtimes, np.float64))
+    _, group, sizes = np.unique(configurations, return_inverse=True, return_counts=True)
+    repeats = len(logs) - len(sizes)
+    if repeats < 2:
+        return None
+    rng = np.random.default_rng(0)
+    means = np.bincount(group, logs) / sizes
+    std = float(np.sqrt(((logs - means[group]) ** 2).sum() / repeats))
+    again = np.flatnonzero(sizes[group] > 1)
+    starts = np.cumsum(sizes[sizes > 1]) - sizes[sizes > 1]
+    kept = rng.permutation(len(sizes))[:_MOST]
+    true = np.repeat(_true(means[kept], std / np.sqrt(sizes[kept])), sizes[kept])
+    twice, ceiling = [], []
+    for _ in range(_SIMULATIONS):
+        shuffled = rng.permutation(again)
+        shuffled = shuffled[np.argsort(group[shuffled], kind='stable')]
+        first, second = logs[shuffled[starts]], logs[shuffled[starts + 1]]
+        twice.append(metrics.kendall_tau(first, np.exp(second)))
+        measured = np.exp(true + std * rng.normal(size=len(true)))
+        ceiling.append(metrics.kendall_tau(true, measured))
+    return Noise(len(starts), repeats, std, _mean(twice), _mean(ceiling))
+
+
+def _true(means: np.ndarray, stds: np.ndarray) -> np.ndarray:
+    """Tweedie's formula: with that density it is the mean of near means."""
+    if not stds.any():
+        return means
+    weights = np.exp(-0.5 * ((means[:, np.newaxis] - means) / stds[:, np.newaxis]) ** 2)
+    return (weights @ means) / weights.sum(axis=1)
+
+
+def _mean(taus: Sequence[float]) -> Optional[float]:
+    """Mean of those that are defined, or None."""
+    known = [tau for tau in taus if not np.isnan(tau)]
+    return float(np.mean(known)) if known else None

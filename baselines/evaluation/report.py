@@ -1,0 +1,290 @@
+"""From scores and runtimes to a summary, a table and JSON.
+
+One summary serves both tasks; `metrics.MEASURES` says what each reports.
+"""
+
+import collections
+import json
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+
+import numpy as np
+
+from baselines import text
+from baselines.data import families
+from baselines.evaluation import metrics
+from baselines.evaluation import noise
+
+
+class GraphResult(NamedTuple):
+    """One graph, scored and measured.
+
+    Attributes:
+        graph_id: stem of its file.
+        scores: [c], lower = predicted faster.
+        runtimes: [c], positive; tile runtimes divided by their normalizers.
+        configurations: [c], equal numbers for equal configurations, whose runtimes
+            are repeated measurements; None where that is not known.
+    """
+
+    graph_id: str
+    scores: np.ndarray
+    runtimes: np.ndarray
+    configurations: Optional[np.ndarray] = None
+
+
+class Task(NamedTuple):
+    """What graphs and groups of them are called, and which group a graph is of."""
+
+    graph: str
+    group: str
+    group_of: Callable[[str], str]
+
+
+TASKS = {
+    'tile': Task('kernels', 'program', families.program_of_kernel),
+    'layout': Task('graphs', 'graph', str),
+}
+
+
+def summarise(task_name: str, results: Sequence[GraphResult]) -> Dict[str, Any]:
+    """Summarises a scored split by the measures of `metrics.MEASURES`.
+
+    Args:
+        task_name: 'tile' or 'layout'.  Kernels are grouped by program, the graph
+            id without its last `_<hash>`; a layout graph is a group of its own.
+        results: one per graph.
+
+    Returns:
+        A dict:
+          task: its name.
+          confidence: of the intervals, 0.95.
+          interval_over: what the overall intervals are over, 'programs' or
+            'graphs'; those of a group of kernels are over its kernels.
+          overall: a group over all graphs.
+          groups: {name: group}, sorted by name.
+        A group is a dict with the integers `graphs` and `configurations`,
+        `opa_pooled` (all pairs of the group in one pot, as published), and per
+        measure a dict:
+          mean: over the graphs where the measure is defined.
+          low, high: bootstrap interval of that mean; None for a single graph,
+            and overall for a single program.  It is over other graphs or programs
+            of the kind, and knows nothing of other seeds.
+          random: the same mean, expected for random scores.
+          graphs: how many graphs the mean is of.
+        In a layout summary, `noise` says what repeated measurements tell, as
+        `noise.Noise` does: means over the `graphs` that have some, and `tau` of
+        the model on these; None where there is none.
+        OPA and tau are not defined for a graph whose runtimes are all equal;
+        tau of constant scores counts 0.  Whatever is not defined is None.
+
+    Raises:
+        ValueError: no result, or what `metrics` refuses, with
+            the graph's id.
+    """
+    if not results:
+        raise ValueError('nothing to summarise: no graph was scored')
+    measures, group_of = metrics.MEASURES[task_name], TASKS[task_name].group_of
+    rows: Dict[str, List[Dict[str, Any]]] = collections.defaultdict(list)
+    for result in results:
+        with text.located(result.graph_id):
+            row = _measured(measures, result)
+        row.update(graph_id=result.graph_id, group=group_of(result.graph_id))
+        rows[row['group']].append(row)
+    return {
+        'task': task_name,
+        'confidence': metrics.CONFIDENCE,
+        'interval_over': f'{TASKS[task_name].group}s',
+        'overall': _group(
+            measures, [r for some in rows.values() for r in some], 'group'
+        ),
+        'groups': {
+            name: _group(measures, rows[name], 'graph_id') for name in sorted(rows)
+        },
+    }
+
+
+def final_error(task_name: str, results: Sequence[GraphResult]) -> Dict[str, float]:
+    """The errors of a split that a run file keeps, as published.
+
+    Returns:
+        Means over graphs: of a tile split the top-k errors '1', '5', '10'; of a
+        layout split 'kendall_tau', 0 where it is not defined, and the slowdowns
+        '1', '10', '100'.
+
+    Raises:
+        ValueError: what `metrics` refuses.
+    """
+    kept = [m for m in metrics.MEASURES[task_name] if m.final]
+    rows = [[m.of_graph(r.scores, r.runtimes) for m in kept] for r in results]
+    means = np.nan_to_num(rows).mean(axis=0)
+    return {m.final: float(mean) for m, mean in zip(kept, means)}
+
+
+def per_graph(task_name: str, results: Sequence[GraphResult]) -> Dict[str, np.ndarray]:
+    """Measures graphs one by one.
+
+    Returns:
+        float64 [graphs] by measure, NaN where it is not defined.
+
+    Raises:
+        ValueError: what `metrics` refuses.
+    """
+    return {
+        m.key: np.array([m.of_graph(r.scores, r.runtimes) for r in results], np.float64)
+        for m in metrics.MEASURES[task_name]
+    }
+
+
+def _measured(
+    measures: Sequence[metrics.Measure], result: GraphResult
+) -> Dict[str, Any]:
+    """All measures of one graph: {key: (of the model, of random scores)}."""
+    scores, runtimes = np.asarray(result.scores), np.asarray(result.runtimes)
+    row: Dict[str, Any] = {
+        'pairs': metrics.ordered_pairs(scores, runtimes),
+        'configurations': len(runtimes),
+    }
+    for measure in measures:
+        value = measure.of_graph(scores, runtimes)
+        row[measure.key] = value, measure.of_random(runtimes)
+    if result.configurations is not None:
+        row['noise'] = noise.of_graph(runtimes, result.configurations)
+    return row
+
+
+def _group(
+    measures: Sequence[metrics.Measure], rows: List[Dict[str, Any]], draw: str
+) -> Dict[str, Any]:
+    """Summary of some graphs; what intervals draw is 'group' or 'graph_id'."""
+    drawn = np.array([row[draw] for row in rows])
+    correct, total = np.sum([row['pairs'] for row in rows], axis=0)
+    group: Dict[str, Any] = {
+        'graphs': len(rows),
+        'configurations': sum(row['configurations'] for row in rows),
+        'opa_pooled': float(correct / total) if total else None,
+    }
+    for measure in measures:
+        pairs = np.array([row[measure.key] for row in rows])
+        known = ~np.isnan(pairs[:, 0])
+        group[measure.key] = _mean_of(pairs[known], drawn[known])
+    if any('noise' in row for row in rows):
+        group['noise'] = _mean_noise(rows)
+    return group
+
+
+def _mean_of(pairs: np.ndarray, drawn: np.ndarray) -> Dict[str, Any]:
+    """Summary of float64 [n, 2], (model, random) per graph."""
+    if not len(pairs):
+        return dict(mean=None, low=None, high=None, random=None, graphs=0)
+    mean, random = pairs.mean(axis=0)
+    if len(set(drawn)) == len(drawn):
+        low, high = metrics.bootstrap_interval(pairs[:, 0])
+    else:
+        low, high = metrics.grouped_interval(pairs[:, 0], drawn)
+    return {
+        'mean': float(mean),
+        'low': low,
+        'high': high,
+        'random': float(random),
+        'graphs': len(pairs),
+    }
+
+
+def _mean_noise(rows: List[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
+    """Means over the graphs that were measured repeatedly; None without any."""
+    known = [
+        {**row['noise']._asdict(), 'tau': row['kendall_tau'][0]}
+        for row in rows
+        if row['noise'] and row['noise'].tau_ceiling is not None
+    ]
+    if not known:
+        return None
+    found: Dict[str, Any] = {'graphs': len(known)}
+    for key in known[0]:
+        values = [one[key] for one in known if one[key] is not None]
+        mean = float(np.mean(values)) if values else None
+        found[key] = sum(values) if key in ('repeated', 'repeats') else mean
+    return found
+
+
+def to_json(summary: Dict[str, Any]) -> str:
+    """Returns a summary as JSON text; what is not defined is null, never NaN."""
+    return json.dumps(summary, indent=2, allow_nan=False)
+
+
+def format_table(summary: Dict[str, Any]) -> str:
+    """Lays out what `summarise` returned as plain text of at most 100 columns.
+
+    A row per program (layout: per graph), sorted by name; then all graphs
+    together, the bootstrap interval of that mean, and random choice.
+
+    Returns:
+        Lines without a newline at the end.
+    """
+    task, overall = TASKS[summary['task']], summary['overall']
+    measures = metrics.MEASURES[summary['task']]
+
+    noisy = overall.get('noise')
+
+    def cells(group: Dict[str, Any], field: str = 'mean') -> List[str]:
+        found = [text.cell(group[m.key][field], m.show) for m in measures]
+        if noisy:
+            limits = field == 'mean' and group['noise'] or {}
+            known = [limits.get('tau_twice'), limits.get('tau_ceiling')]
+            found[1:1] = [text.cell(tau, '.3f') for tau in known]
+        return found
+
+    head = [task.group, task.graph, 'configs', *(m.title for m in measures)]
+    if noisy:
+        head[4:4] = ['again', 'ceiling']
+    body = [
+        [name, *_counts(group), *cells(group)]
+        for name, group in summary['groups'].items()
+    ]
+    interval = f'  {summary["confidence"]:.0%} interval'
+    foot = [
+        ['all', *_counts(overall), *cells(overall)],
+        [f'{interval}, from', '', '', *cells(overall, 'low')],
+        [f'{interval}, to', '', '', *cells(overall, 'high')],
+        ['random choice', '', '', *cells(overall, 'random')],
+    ]
+    lines = text.table([head, *body, *foot], rules=(1, 1 + len(body)), width=text.WIDTH)
+    return '\n'.join(lines + _remarks(task, measures, overall))
+
+
+def _remarks(
+    task: Task, measures: Sequence[metrics.Measure], overall: Dict[str, Any]
+) -> List[str]:
+    pooled = text.cell(overall['opa_pooled'], '.3f')
+    remarks = [
+        '  '.join(dict.fromkeys(m.legend for m in measures if m.legend)),
+        f'OPA is the mean over {task.graph}; all pairs pooled: {pooled}.',
+        f'Intervals are over {task.group}s drawn at random; seeds are not in them.',
+    ]
+    noisy = overall.get('noise')
+    if noisy:
+        remarks += _noise_remarks(noisy)
+    left_out = overall['graphs'] - overall['kendall_tau']['graphs']
+    if left_out:
+        remarks.append(
+            f'OPA and tau leave out {left_out} of {overall["graphs"]} '
+            f'{task.graph}, whose runtimes are all equal.'
+        )
+    return ['', *remarks]
+
+
+def _noise_remarks(noisy: Dict[str, Any]) -> List[str]:
+    agree = text.cell(noisy['tau_twice'], '.2f')
+    ceiling = text.cell(noisy['tau_ceiling'], '.2f')
+    return [
+        f'Noise: {text.count(noisy["repeated"], "configuration")} of '
+        f'{text.count(noisy["graphs"], "graph")} measured again, '
+        f'{noisy["relative_std"]:.1e} of the runtime apart.',
+        f'tau of the model there {noisy["tau"]:.2f}; of two measurements with each '
+        f'other (again) {agree};',
+        f'of a perfect model about {ceiling} (ceiling, simulated with that noise).',
+    ]
+
+
+def _counts(group: Dict[str, Any]) -> List[str]:
+    return [f'{group["graphs"]:,}', f'{group["configurations"]:,}']

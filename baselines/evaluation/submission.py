@@ -1,0 +1,216 @@
+"""The ranking CSV: rows checked as they are made, written and read.
+
+A file has the header `ID,TopConfigs` and one row per graph: its ID, a comma,
+and configuration indices joined by `;`, best first.
+
+    tile:xla:<graph id>                  five distinct indices, fewer when the
+                                         graph has fewer configurations
+    layout:<source>:<search>:<graph id>  every index 0..c-1 once
+
+`baselines.evaluation.merging` makes a Kaggle submission of such files.
+"""
+
+import codecs
+import re
+from typing import Dict, Iterable, List, NamedTuple, Tuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from baselines import files
+from baselines import text
+from baselines.data import collections
+
+HEADER = 'ID,TopConfigs'
+TILE_CHOICES = 5
+
+_ID = re.compile(rf'({"|".join(collections.NAMES)}):[^\s,:;"]+')
+_ID_FORMS = ' or '.join(f'{name}:<graph>' for name in collections.NAMES)
+_INDEX = re.compile(r'[0-9]{1,9}')
+_MAX_BYTES = 1 << 30  # the published template has 240 kB
+
+
+class Row(NamedTuple):
+    """One graph's ranking.
+
+    Attributes:
+        id: e.g. 'tile:xla:d6f5f54247bd1e58a10b9e7062c636ab'.
+        configs: configuration indices, best first.
+    """
+
+    id: str
+    configs: Tuple[int, ...]
+
+    @property
+    def collection(self) -> str:
+        """The ID without the graph: 'tile:xla', 'layout:nlp:random', ..."""
+        return self.id.rpartition(':')[0]
+
+    @property
+    def is_tile(self) -> bool:
+        """Whether five indices are ranked, not all."""
+        return self.id.startswith('tile:')
+
+
+def make_row(collection: str, graph_id: str, order: ArrayLike) -> Row:
+    """Builds the row of a graph.
+
+    Args:
+        collection: such as 'layout:xla:random'.
+        graph_id: stem of the graph's file.
+        order: configuration indices, best first (`metrics.best_first(scores)`);
+            of a kernel the best five are kept.
+
+    Raises:
+        ValueError: a malformed id; no index, a negative or a repeated one; for a
+            layout, `order` is not a permutation of 0..c-1.
+    """
+    row = Row(f'{collection}:{graph_id}', _integers(order))
+    if row.is_tile:
+        row = row._replace(configs=row.configs[:TILE_CHOICES])
+    check_row(row)
+    return row
+
+
+def check_row(row: Row, padded: bool = False) -> None:
+    """Raises ValueError, naming the row, unless it keeps the format.
+
+    Args:
+        row: any row.
+        padded: a tile row may end with repeats of its first index, as
+            `merging` fills up kernels of fewer than five configurations.
+    """
+    if not _ID.fullmatch(row.id):
+        raise ValueError(f'ID {row.id!r} has not the form {_ID_FORMS}')
+    configs = row.configs
+    if not configs:
+        raise ValueError(f'{row.id}: no configuration is ranked')
+    if min(configs) < 0:
+        raise ValueError(f'{row.id}: index {min(configs)} is negative')
+    if row.is_tile and padded:
+        configs = without_padding(configs)
+    if len(set(configs)) < len(configs):
+        values, counts = np.unique(configs, return_counts=True)
+        twice = int(values[np.argmax(counts > 1)])
+        raise ValueError(f'{row.id}: index {twice} is repeated')
+    if not row.is_tile and max(configs) != len(configs) - 1:
+        ranked = set(configs)
+        missing = next(i for i in range(len(configs)) if i not in ranked)
+        raise ValueError(
+            f'{row.id}: index {max(configs)} is ranked but {missing} is not: a '
+            'layout row ranks every configuration'
+        )
+
+
+def without_padding(configs: Tuple[int, ...]) -> Tuple[int, ...]:
+    """Strips repeats of the first index from the end."""
+    end = len(configs)
+    while end > 1 and configs[end - 1] == configs[0]:
+        end -= 1
+    return configs[:end]
+
+
+def write_predictions(path: str, rows: Iterable[Row], padded: bool = False) -> int:
+    """Writes a ranking CSV, whole or not at all.
+
+    Args:
+        path: the file; one that is there is replaced.
+        rows: in the order of the file.
+        padded: as in `check_row`.
+
+    Returns:
+        The number of rows.
+
+    Raises:
+        ValueError: a malformed row, or an ID twice; nothing is written then.
+        OSError: the file cannot be written.
+    """
+    seen = set()
+    with files.write_atomically(path, 'w', encoding='utf-8', newline='\n') as out:
+        out.write(f'{HEADER}\n')
+        for row in rows:
+            check_row(row, padded)
+            if row.id in seen:
+                raise ValueError(f'{row.id} is ranked twice')
+            seen.add(row.id)
+            out.write(f'{row.id},{";".join(map(str, row.configs))}\n')
+    return len(seen)
+
+
+def read_predictions(path: str, padded: bool = False) -> List[Row]:
+    """Reads a ranking CSV.
+
+    A byte order mark, Windows line ends, quotes around a field and empty lines
+    at the end are tolerated; anything else that is off is an error.
+
+    Args:
+        path: the file.
+        padded: as in `check_row`.
+
+    Returns:
+        The rows in the order of the file.
+
+    Raises:
+        ValueError: with file and line number: a wrong header, a line without
+            exactly two columns, something that is not an index, a malformed
+            row, an ID seen before, no row at all.
+        OSError: the file cannot be read.
+    """
+    with files.open_regular(files.expand(path), _MAX_BYTES) as stream:
+        content = _decoded(path, stream.read().removeprefix(codecs.BOM_UTF8))
+    lines = content.rstrip().split('\n')
+    if lines == ['']:
+        raise ValueError(f'{path} is empty: the first line must be {HEADER}')
+    if ','.join(_fields(lines[0])) != HEADER:
+        raise ValueError(f'{path}, line 1: is {_short(lines[0])}, must be {HEADER}')
+    rows: List[Row] = []
+    seen: Dict[str, int] = {}
+    for number, line in enumerate(lines[1:], 2):
+        with text.located(f'{path}, line {number}'):
+            row = _parse(line)
+            check_row(row, padded)
+            if row.id in seen:
+                raise ValueError(f'{row.id} was ranked in line {seen[row.id]} already')
+        seen[row.id] = number
+        rows.append(row)
+    if not rows:
+        raise ValueError(f'{path} holds a header and no row')
+    return rows
+
+
+def _decoded(path: str, data: bytes) -> str:
+    try:
+        return data.decode('utf-8')
+    except UnicodeDecodeError as error:
+        line = data.count(b'\n', 0, error.start) + 1
+        raise ValueError(f'{path}, line {line}: this is not text') from None
+
+
+def _fields(line: str) -> List[str]:
+    return [field.strip().strip('"') for field in line.split(',')]
+
+
+def _parse(line: str) -> Row:
+    fields = _fields(line)
+    if len(fields) != 2:
+        raise ValueError(f'{len(fields)} columns in {_short(line)}, must be 2')
+    indices = fields[1].split(';') if fields[1] else []
+    for index in indices:
+        if not _INDEX.fullmatch(index):
+            raise ValueError(f'{fields[0]}: {_short(index)} is not an index')
+    return Row(fields[0], tuple(map(int, indices)))
+
+
+def _short(words: str) -> str:
+    words = words.strip()
+    return repr(words if len(words) <= 40 else f'{words[:40]}...')
+
+
+def _integers(order: ArrayLike) -> Tuple[int, ...]:
+    order = np.asarray(order)
+    if order.ndim != 1 or order.size and order.dtype.kind not in 'iu':
+        raise ValueError(
+            f'a ranking holds integers of shape [c], not {order.dtype} of shape '
+            f'{order.shape}'
+        )
+    return tuple(order.tolist())

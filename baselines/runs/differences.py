@@ -1,0 +1,135 @@
+"""What tells runs apart: settings that differ, labels of them, and groups.
+
+Runs that differ in nothing but seed and fold repeat one experiment; their figures
+may be averaged.  Any other difference is named.
+"""
+
+import collections
+import json
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
+
+from baselines import config
+from baselines import recipes
+from baselines.data import collections as collections_lib
+from baselines.runs import run_files
+
+# Of two runs that differ in these alone one repeats the other.
+REPEATS = ('seed', 'fold')
+# Where data and results are, and what a training prints or writes besides.
+_NO_SETTINGS = (
+    'data_root cache_dir out_dir results_csv models_file run_id resume recipe '
+    'memory_budget skip_bad_files test_mode eval_every model_kwargs_json '
+    'tensorboard'
+).split()
+# Settings that were removed, at the values that changed nothing.
+_REMOVED = {'trees': False}  # of layouts
+# What every label or table says in a place of its own.
+_SAID = ('model', 'source', 'search', *REPEATS)
+
+
+class Label(NamedTuple):
+    """What a run is called among others.
+
+    Attributes:
+        name: such as 'MLP lr=.01 seed 0'; no two are alike.
+        group: such as 'MLP lr=.01'; alike for runs that repeat one another.
+    """
+
+    name: str
+    group: str
+
+
+def collection_of(run: run_files.Run) -> str:
+    """Name of the collection of a run; '' where its run file names none."""
+    try:
+        return collections_lib.of_flags(run.args).name
+    except ValueError:
+        return ''
+
+
+def settings_of(run: run_files.Run) -> Dict[str, Any]:
+    """The settings that shape a run, with defaults for those that it lacks.
+
+    The options of its model (--model_kwargs_json) are settings like others.
+    """
+    found = {**_defaults(run), **run.args}
+    options = found.get('model_kwargs_json') or '{}'
+    try:
+        found.update(config.model_kwargs(options))
+    except ValueError:
+        found['model_kwargs'] = options
+    return {name: v for name, v in found.items() if name not in _NO_SETTINGS}
+
+
+def from_defaults(run: run_files.Run) -> Dict[str, Any]:
+    """The settings that differ from the defaults, or from those of its recipe."""
+    usual = _defaults(run)
+    recipe = str(run.args.get('recipe') or '')
+    if recipe in recipes.RECIPES:
+        usual.update(recipes.settings(recipe, collection_of(run) or 'tile:xla'))
+    found: Dict[str, Any] = {'recipe': recipe} if recipe else {}
+    for name, value in settings_of(run).items():
+        if name not in _SAID and value != usual.get(name):
+            found[name] = value
+    return found
+
+
+def labels(runs: Sequence[run_files.Run]) -> List[Label]:
+    """Names different runs, at least one, by what tells them apart from the others."""
+    by_collection: Dict[str, List[run_files.Run]] = {}
+    for run in runs:
+        by_collection.setdefault(collection_of(run), []).append(run)
+    named = {
+        id(run): label
+        for some in by_collection.values()
+        for run, label in zip(some, _labels(some))
+    }
+    return [named[id(run)] for run in runs]
+
+
+def _labels(runs: Sequence[run_files.Run]) -> List[Label]:
+    """The same for runs of one collection."""
+    settings = [settings_of(run) for run in runs]
+    differing = [
+        name
+        for name in sorted({name for some in settings for name in some})
+        if name not in ('model', *REPEATS)
+        and len({_hashable(some.get(name)) for some in settings}) > 1
+    ]
+    seeds = len({_hashable(some.get('seed')) for some in settings}) > 1
+    found = []
+    for some in settings:
+        own = {name: some[name] for name in differing if name in some}
+        group = ' '.join([str(some.get('model')), words(own)]).strip()
+        seed = [f'seed {some.get("seed", 0)}'] * seeds
+        fold = [f'fold {some["fold"]}'] if some.get('fold') else []
+        found.append(Label(' '.join([group, *seed, *fold]), group))
+    counts = collections.Counter(label.name for label in found)
+    return [
+        label._replace(name=f'{label.name} {run.hash[:8]}')
+        if counts[label.name] > 1
+        else label
+        for label, run in zip(found, runs)
+    ]
+
+
+def words(settings: Mapping[str, Any]) -> str:
+    """Settings as words: 'lr=.01 estimate configs=64'."""
+    found = []
+    for name, value in settings.items():
+        if isinstance(value, bool):
+            found.append(name if value else f'no {name}')
+        else:
+            shown = f'{value:g}' if isinstance(value, float) else str(value)
+            short = isinstance(value, float) and shown.startswith('0.')
+            found.append(f'{name}={shown[short:]}')
+    return ' '.join(found)
+
+
+def _defaults(run: run_files.Run) -> Dict[str, Any]:
+    task = collection_of(run).partition(':')[0] or 'tile'
+    return {**_REMOVED, **config.to_json(config.CONFIGS[task]())}
+
+
+def _hashable(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)

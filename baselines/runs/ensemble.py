@@ -1,0 +1,153 @@
+"""Several runs of a collection as one model: their scores, averaged."""
+
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+
+import numpy as np
+
+from baselines import registry
+from baselines.evaluation import comparison
+from baselines.evaluation import ensembles
+from baselines.evaluation import report
+from baselines.runs import loading
+from baselines.runs import prediction
+
+
+class Scored(NamedTuple):
+    """A split, scored by several runs.
+
+    Attributes:
+        predictors: the runs, by model directory.
+        store: the split.
+        scores: for each run a list with float32 [configurations] of each graph.
+    """
+
+    predictors: Mapping[str, prediction.Predictor]
+    store: Any
+    scores: List[List[np.ndarray]]
+
+    @property
+    def first(self) -> prediction.Predictor:
+        """The first run, which says what graphs and rows are like."""
+        return next(iter(self.predictors.values()))
+
+
+def load(
+    names: Sequence[str], data: prediction.DataOptions, models_file: registry.Own = ''
+) -> Dict[str, prediction.Predictor]:
+    """Loads the runs of an ensemble.
+
+    Args:
+        names: of the runs, as `finding.find` takes them.
+        data: where graphs come from.
+        models_file: a models.py, or classes, beside ours.
+
+    Returns:
+        The runs by model directory.
+
+    Raises:
+        ValueError: there are fewer than two; they are not of one collection; one of
+            them is unusable.
+    """
+    found = loading.find_runs(names)
+    if len(found) < 2:
+        raise ValueError(
+            '--dirs: an ensemble is of two or more different runs, not '
+            f'{" ".join(names)}'
+        )
+    of_run = {d: prediction.collection_of(run).name for d, run in found.items()}
+    first = next(iter(found))
+    for model_dir, name in of_run.items():
+        if name != of_run[first]:
+            raise ValueError(
+                f'--dirs: {model_dir} is a run of {name}, but {first} of '
+                f'{of_run[first]}'
+            )
+    return loading.predictors_of(found, data, models_file)
+
+
+def score(
+    predictors: Mapping[str, prediction.Predictor],
+    split: str = 'test',
+    must_measure: bool = False,
+) -> Scored:
+    """Scores a split with each of several runs, one after the other.
+
+    Args:
+        predictors: the runs, from `load`.
+        split: which graphs.
+        must_measure: refuse a split without runtimes.
+
+    Raises:
+        ValueError: they would score different graphs; the data are unusable;
+            runtimes are needed and not known.
+    """
+    first_dir = next(iter(predictors))
+    scores, first_store = [], None
+    for model_dir, predictor in predictors.items():
+        store = predictor.open_split(split)
+        if first_store is None:
+            first_store = store
+            if must_measure:
+                prediction.check_runtimes(store)
+        if store.fingerprint != first_store.fingerprint:
+            raise ValueError(
+                f'--dirs: {model_dir} would score {store.source}, but {first_dir} '
+                f'{first_store.source}, and their graphs differ; name one '
+                '--data_root, or --split=test for runs of several folds'
+            )
+        scores.append(list(predictor.score(store)))
+    return Scored(predictors, first_store, scores)
+
+
+def average(
+    scored: Scored, weights: Optional[Sequence[float]] = None, by: str = 'scores'
+) -> List[np.ndarray]:
+    """Averages what the runs say: float64 [configurations] of each graph.
+
+    Args:
+        scored: from `score`.
+        weights: of the runs; None means equal.
+        by: 'scores' or 'ranks', see `ensembles.average`.
+    """
+    return [ensembles.average(members, weights, by) for members in zip(*scored.scores)]
+
+
+def results_of(
+    scored: Scored, scores: Sequence[Sequence[np.ndarray]]
+) -> List[List[report.GraphResult]]:
+    """The graphs of the split with the scores of each of several models."""
+    return [scored.first.results(scored.store, model) for model in scores]
+
+
+def measure(scored: Scored, averaged: Sequence[np.ndarray], by: str) -> Dict[str, Any]:
+    """Measures the averaged scores and each run, and compares them graph by graph.
+
+    Returns:
+        A dict:
+          ensemble: its summary, as `Predictor.measure` returns it.
+          members: {model directory: summary}.
+          gain_over: {model directory: gains}, from `comparison.paired_gain`.
+          gain_over_mean: gains over the mean of the runs' figures.
+    """
+    store, predictor = scored.store, scored.first
+    ours, *members = results_of(scored, [averaged, *scored.scores])
+    task = predictor.collection.task
+    described = predictor.describe(store)
+    described.update(model='ensemble', name=f'ensemble by {by}', by=by)
+    labels = loading.labels_of(scored.predictors)
+    return {
+        'ensemble': {**described, **report.summarise(task, ours)},
+        'members': {
+            model_dir: {
+                **member.describe(store),
+                **labels[model_dir]._asdict(),
+                **report.summarise(task, theirs),
+            }
+            for (model_dir, member), theirs in zip(scored.predictors.items(), members)
+        },
+        'gain_over': {
+            model_dir: comparison.paired_gain(task, ours, [theirs])
+            for model_dir, theirs in zip(scored.predictors, members)
+        },
+        'gain_over_mean': comparison.paired_gain(task, ours, members),
+    }

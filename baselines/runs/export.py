@@ -1,0 +1,217 @@
+"""A run as a SavedModel that scores raw features, for programs with TensorFlow alone.
+
+One signature, `serving_default`, with named inputs of free sizes (n nodes, m edges,
+c configurations, k configurable nodes) and the output `scores`, float32 [c]:
+
+    tile    node_feat [n, F], node_opcode [n], edge_index [m, 2], config_feat [c, 24]
+    layout  the first three, node_config_ids [k], node_config_feat [c, k, 18]
+
+The normaliser is inside, and so is what keeps memory small: configurations are
+scored in slices, as `tiles.scoring` and `layout.scoring` do it.
+"""
+
+import os
+from typing import Any, Callable, Dict, List, Mapping
+
+import numpy as np
+import tensorflow as tf
+
+from baselines import files
+from baselines.features import expansion as expansion_lib
+from baselines.features import normalizer as normalizer_lib
+from baselines.hlo import reading
+from baselines.hlo import schema
+from baselines.layout import graphs as layout_graphs
+from baselines.runs import prediction
+from baselines.tiles import scoring
+
+_Inputs = Mapping[str, tf.Tensor]
+
+# Configurations of a program that are scored together; a number that models can
+# read, so that every one of them is exported alike.
+_LAYOUTS_AT_ONCE = 16
+
+
+def export(predictor: prediction.Predictor, output: str) -> Dict[str, List[Any]]:
+    """Writes a run as a SavedModel.
+
+    Args:
+        predictor: the run.
+        output: a folder that is not there yet, or is empty.
+
+    Returns:
+        The inputs: their shapes by name, None where a size is free.
+
+    Raises:
+        ValueError: the folder is in use; the run needs columns that are computed
+            outside the model, or its model cannot be traced.
+        OSError: it cannot be written.
+    """
+    output = files.expand(output)
+    if os.path.exists(output) and (not os.path.isdir(output) or os.listdir(output)):
+        raise ValueError(f'{output} is there already: name a new folder')
+    name = predictor.run.args['model']
+    parts = predictor.normalizer.table_parts
+    if predictor.trees is not None:
+        parts = (*parts, 'trees')
+    if parts:
+        others = ' '.join(f'--no{part}' for part in parts)
+        raise ValueError(
+            f'{predictor.run.model_dir} was trained with --{" and --".join(parts)}, '
+            'which compute outside the model: `tpugraphs rank --json` '
+            f'serves it, or export a run that was trained with {others}'
+        )
+    if getattr(predictor.model, 'scores_depend_on_list', False):
+        raise ValueError(
+            f'{name} scores configurations beside one another, in random lists; '
+            '`tpugraphs rank --json` serves it'
+        )
+    task = predictor.collection.task
+    score = {reading.TILE: _tile_scores, reading.LAYOUT: _layout_scores}[task](
+        predictor
+    )
+    specs = _specs(predictor)
+    module = tf.Module()
+    # Variables alone: of a Keras model, others would have to know the class.
+    module.weights = list(predictor.model.variables)
+    module.score = tf.function(lambda **inputs: {'scores': score(inputs)})
+    try:
+        signature = module.score.get_concrete_function(**specs)
+    except (TypeError, ValueError, AttributeError, NotImplementedError) as error:
+        first = str(error).strip().partition('\n')[0]
+        raise ValueError(f'{name} cannot be traced for any size: {first}') from error
+    tf.saved_model.save(module, output, signatures=signature)
+    return {key: list(spec.shape) for key, spec in specs.items()}
+
+
+def _specs(predictor: prediction.Predictor) -> Dict[str, tf.TensorSpec]:
+    """The inputs by name."""
+    variant = predictor.variant
+    specs = [
+        tf.TensorSpec([None, variant.node_features], tf.float32, 'node_feat'),
+        tf.TensorSpec([None], tf.int32, 'node_opcode'),
+        tf.TensorSpec([None, 2], tf.int32, 'edge_index'),
+    ]
+    columns = variant.config_features
+    if predictor.collection.task == reading.TILE:
+        specs.append(tf.TensorSpec([None, columns], tf.float32, 'config_feat'))
+    else:
+        shape = [None, None, columns]
+        specs.append(tf.TensorSpec([None], tf.int32, 'node_config_ids'))
+        specs.append(tf.TensorSpec(shape, tf.float32, 'node_config_feat'))
+    return {spec.name: spec for spec in specs}
+
+
+def _nodes(inputs: _Inputs, predictor: prediction.Predictor) -> Dict[str, tf.Tensor]:
+    """What packed items of both tasks have of a graph's nodes and edges."""
+    op = inputs['node_opcode']
+    return {
+        # Opcodes that the model has no row for get the number of unknown ones.
+        'op': tf.where(op < predictor.num_ops, op, schema.UNKNOWN_OPCODE),
+        'feats': scaled(inputs['node_feat'], 'node', predictor.normalizer),
+        'edges': inputs['edge_index'],
+    }
+
+
+def _tile_scores(predictor: prediction.Predictor) -> Callable[[_Inputs], tf.Tensor]:
+    most = scoring.cells_per_item(predictor.model)
+
+    def score(inputs: _Inputs) -> tf.Tensor:
+        nodes, edges = (
+            tf.shape(inputs[name])[0] for name in ('node_opcode', 'edge_index')
+        )
+        configs = tf.shape(inputs['config_feat'])[0]
+        items = -(-configs // tf.maximum(most // nodes, 1)) if most else tf.constant(1)
+        share, rest = configs // items, configs % items
+        sizes = share + tf.cast(tf.range(items) < rest, tf.int32)
+        same = tf.zeros([items], tf.int32)
+        packed = {
+            **_nodes(inputs, predictor),
+            'config_feats': scaled(
+                inputs['config_feat'], 'config', predictor.normalizer
+            ),
+            'runtimes': tf.ones([configs]),
+            'normalizers': tf.ones([configs]),
+            'node_start': same,
+            'edge_start': same,
+            'config_start': tf.cumsum(sizes, exclusive=True),
+            'node_sizes': tf.fill([items, 1], nodes),
+            'edge_sizes': tf.fill([items, 1], edges),
+            'configs_per_kernel': sizes,
+            'tile_ids': tf.fill([items, 1], ''),
+        }
+        return scoring.score_items(predictor.model, packed)
+
+    return score
+
+
+def _layout_scores(predictor: prediction.Predictor) -> Callable[[_Inputs], tf.Tensor]:
+    most, forward = _LAYOUTS_AT_ONCE, predictor.model.forward
+
+    def score(inputs: _Inputs) -> tf.Tensor:
+        graph = _nodes(inputs, predictor)
+        features = inputs['node_config_feat']
+        shape = tf.shape(features)
+        configs, configurable = shape[0], shape[1]
+        rows = scaled(features, 'config', predictor.normalizer)
+        nodes, edges = tf.shape(graph['op'])[0], tf.shape(graph['edges'])[0]
+
+        def one(start: tf.Tensor) -> tf.Tensor:
+            # The last slice is filled up with the last configuration.
+            taken = tf.minimum(start + tf.range(most), configs - 1)
+            vectors = tf.reshape(tf.gather(rows, taken), [-1, rows.shape[2]])
+            codes = tf.range(most) * configurable + tf.range(configurable)[:, None]
+            packed = {
+                **graph,
+                'config_ops': inputs['node_config_ids'],
+                'codes': codes,
+                'vectors': vectors,
+                'node_start': [0],
+                'edge_start': [0],
+                'config_start': [0],
+                'node_sizes': [[nodes]],
+                'edge_sizes': [[edges]],
+                'config_sizes': [[configurable]],
+                'segments': [[[0, nodes]]],
+                'runtimes': tf.ones([1, 1, most]),
+                'graph_ids': [['']],
+            }
+            tensors = {key: tf.convert_to_tensor(x) for key, x in packed.items()}
+            found, _ = layout_graphs.unpack(tensors, 0, 1, most)
+            return tf.reshape(forward(found, most), [most])
+
+        scores = tf.map_fn(
+            one,
+            tf.range(0, configs, most),
+            fn_output_signature=tf.float32,
+            parallel_iterations=1,
+        )
+        return tf.reshape(scores, [-1])[:configs]
+
+    return score
+
+
+def scaled(
+    raw: tf.Tensor, part: str, normalizer: normalizer_lib.Normalizer
+) -> tf.Tensor:
+    """What `Normalizer.nodes` and `Normalizer.configs` do, in TensorFlow.
+
+    Args:
+        raw: float32 [..., columns].
+        part: 'node' or 'config'.
+        normalizer: the run's.
+    """
+    expansion = normalizer.expansion
+    columns = [raw]
+    sizes = list(getattr(expansion, f'{part}_sizes'))
+    if sizes:
+        whole = tf.maximum(tf.gather(raw, sizes, axis=-1), 0.0)
+        lanes = float(expansion_lib.LANES)
+        quotient = tf.floor(whole / lanes)
+        columns += [whole - quotient * lanes, quotient]
+    if getattr(expansion, f'{part}_signlog'):
+        columns[0] = tf.sign(raw) * tf.math.log1p(tf.abs(raw))
+        columns[2:] = [tf.math.log1p(quotient) for quotient in columns[2:]]
+    used, low, span = normalizer.scales[part]
+    kept = tf.gather(tf.concat(columns, axis=-1), used.astype(np.int32), axis=-1)
+    return (kept - low) / span

@@ -1,0 +1,183 @@
+"""The one place where `--dir` becomes model directories.
+
+    find('~/out/tpugraphs_tiles/model_0123abcd...')    a model directory
+    find('latest')                                     the run saved last
+    find('0123')                                       the beginning of its hash
+    find('wide')                                       its --run_id
+    find('model_*'), find('seed?')                     a pattern of either
+
+Names without a folder are looked up where trainings write by default; those of
+another folder stand behind it: `~/out/mine/latest`.  A folder stands for the one
+run in it.
+"""
+
+import fnmatch
+import glob
+import os
+import re
+from typing import Dict, Iterable, List, Sequence
+
+from baselines import config
+from baselines import files
+from baselines import text
+from baselines.runs import run_files
+
+LATEST = 'latest'
+FORMS = "a directory, 'latest', the beginning of a hash, a --run_id or a pattern"
+
+_SHORTEST = 4  # letters of a hash
+_MAGIC = re.compile(r'[*?[]')
+
+
+def default_folders() -> List[str]:
+    """Where trainings write unless they are told otherwise."""
+    return [files.expand(kind.out_dir) for kind in config.CONFIGS.values()]
+
+
+def find(name: str) -> List[str]:
+    """Returns the model directories that a name stands for.
+
+    Args:
+        name: as the user wrote it; see above.
+
+    Returns:
+        At least one, absolute; several for a pattern or a shared --run_id, the
+        oldest first.
+
+    Raises:
+        ValueError: there is none, or the name is ambiguous; lists what there is.
+    """
+    path = files.expand(name)
+    if os.path.isdir(path):
+        return [path] if run_files.hash_of(path) else [_only(path)]
+    beside = re.sub(r'run_(\w+)\.jsonz$', r'model_\1', path)
+    if beside != path and os.path.isdir(beside):
+        return [beside]
+    folder, word = os.path.split(name.rstrip('/'))
+    folders = default_folders()
+    if folder:
+        folders = sorted(glob.glob(files.expand(folder)))
+        if not any(map(os.path.isdir, folders)):
+            raise ValueError(f'--dir: there is no directory {path}')
+    runs = [d for one in folders for d in run_files.list_dirs(one)]
+    if not runs:
+        if folder and word != LATEST and not _MAGIC.search(word):
+            raise ValueError(f'--dir: there is no directory {path}')
+        raise ValueError(f'--dir: {nothing(folders, word)}')
+    runs.sort(key=lambda model_dir: os.path.getmtime(run_files.run_file(model_dir)))
+    found = _named(word, runs)
+    if found:
+        return found
+    if folder and run_files.hash_of(path):
+        raise ValueError(f'--dir: there is no directory {path}')
+    raise ValueError(
+        f'--dir: no run in {" or ".join(folders)} is called {word!r}; it is '
+        f'{FORMS}. The newest are {_listed(reversed(runs))}; `tpugraphs runs` lists all'
+    )
+
+
+def find_one(name: str) -> str:
+    """Returns the one model directory that a name stands for.
+
+    Raises:
+        ValueError: there is none, or there are several; lists them.
+    """
+    found = find(name)
+    if len(found) > 1:
+        raise ValueError(
+            f'--dir: {name!r} stands for {len(found)} runs, and one is wanted: '
+            f'{_listed(found)}'
+        )
+    return found[0]
+
+
+def find_all(names: Sequence[str]) -> Dict[str, List[str]]:
+    """Finds several runs, all of them before any is used.
+
+    Returns:
+        By model directory, in the order of first mention, the names that it was
+        given: more than one where it was named repeatedly.
+
+    Raises:
+        ValueError: see `find`.
+    """
+    found: Dict[str, List[str]] = {}
+    first: Dict[str, str] = {}
+    for name in names:
+        for model_dir in find(name):
+            model_dir = first.setdefault(os.path.realpath(model_dir), model_dir)
+            found.setdefault(model_dir, []).append(name)
+    return found
+
+
+def _named(word: str, runs: Sequence[str]) -> List[str]:
+    """Those of the runs that a word without a folder stands for."""
+    if word == LATEST:
+        return [runs[-1]]
+    if _MAGIC.search(word):
+        return [
+            run
+            for run in runs
+            if any(fnmatch.fnmatchcase(called, word) for called in _names_of(run))
+        ]
+    start = word[len('model_') :] if word.startswith('model_') else word
+    if len(start) >= _SHORTEST:
+        found = [d for d in runs if run_files.hash_of(d).startswith(start)]
+        if len(found) > 1:
+            raise ValueError(
+                f'--dir: {word!r} is the beginning of {len(found)} runs: '
+                f'{_listed(found)}'
+            )
+        if found:
+            return found
+    return [run for run in runs if word in _names_of(run)]
+
+
+def _names_of(model_dir: str) -> List[str]:
+    """What a run is called: its directory, its hash, its --run_id."""
+    names = [os.path.basename(model_dir), run_files.hash_of(model_dir)]
+    try:
+        run_id = run_files.read(model_dir).args.get('run_id')
+    except (ValueError, OSError):
+        return names  # a damaged file is told of when it is asked for
+    return [*names, run_id] if run_id and isinstance(run_id, str) else names
+
+
+def _only(folder: str) -> str:
+    """The one run in a folder."""
+    found = run_files.list_dirs(folder)
+    if not found:
+        raise ValueError(f'--dir: {nothing([folder])}')
+    if len(found) > 1:
+        raise ValueError(
+            f'--dir: {folder} is not called model_<hash>, and holds {len(found)} runs: '
+            f"name one, or '{folder}/latest', or '{folder}/*'"
+        )
+    return found[0]
+
+
+def nothing(folders: Iterable[str], word: str = '') -> str:
+    """Says what to do where there is no run at all, of that name or any."""
+    called = f', so none is called {word!r}' if word else ''
+    folders = [files.expand(folder) for folder in folders]
+    where = '' if len(folders) > 1 else f' --out_dir={folders[0]}'
+    return (
+        f'there are no runs (model_<hash>) in {" or ".join(folders)}{called}; '
+        f'train one: python tiles_train.py --sample_data{where}'
+    )
+
+
+def _listed(runs: Iterable[str]) -> str:
+    words = []
+    for run in runs:
+        name = f'model_{run_files.hash_of(run)[:12]}'
+        try:
+            found = run_files.read(run)
+        except (ValueError, OSError):
+            words.append(f'{name} (its run file is damaged)')
+            continue
+        when = f'{found.finished:%Y-%m-%d %H:%M}'
+        words.append(f'{name} ({text.printable(found.args["model"])}, {when})')
+        if len(words) == 5:
+            break
+    return ', '.join(words)

@@ -1,0 +1,141 @@
+"""The runs in some folders as a table, or as JSON."""
+
+import os
+import sys
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+
+from baselines import files
+from baselines import text
+from baselines.runs import differences
+from baselines.runs import finding
+from baselines.runs import run_files
+
+_MOST_WORDS = 30  # letters of what differs
+
+
+class Row(NamedTuple):
+    """One run.
+
+    Attributes:
+        when: when it was finished, ISO 8601 with the zone.
+        model: its name.
+        collection: such as 'tile:xla'.
+        seed: of the training; None where an old run does not say.
+        differs: settings that are not the defaults.
+        measure: what chose the best epoch, 'OPA' or 'tau'.
+        score: its best value on the validation split; None where there is none.
+        minutes: of the training; None where an old run does not say.
+        run_id: the user's own label.
+        command: the command line, where the run file has it.
+        path: of the model directory.
+    """
+
+    when: str
+    model: str
+    collection: str
+    seed: Optional[int]
+    differs: Dict[str, Any]
+    measure: str
+    score: Optional[float]
+    minutes: Optional[float]
+    run_id: str
+    command: str
+    path: str
+
+
+SORTS = ('when', 'model', 'collection', 'score', 'minutes')
+
+
+def rows(folders: Sequence[str]) -> List[Row]:
+    """Reads the runs in some folders; a damaged run file is named on stderr."""
+    found = []
+    for folder in dict.fromkeys(map(files.expand, folders)):
+        for model_dir in run_files.list_dirs(folder):
+            try:
+                found.append(row(run_files.read(model_dir)))
+            except (ValueError, OSError, TypeError) as error:  # a stranger's file
+                where = run_files.run_file(model_dir)
+                print(f'note: {text.one_line(error, where)}', file=sys.stderr)
+    return found
+
+
+def row(run: run_files.Run) -> Row:
+    """Describes one run."""
+    measure, score = best_score(run)
+    differs = differences.from_defaults(run)
+    if run.args.get('fold'):
+        differs['fold'] = run.args['fold']
+    return Row(
+        when=run.finished.isoformat(timespec='seconds'),
+        model=run.args['model'],
+        collection=differences.collection_of(run),
+        seed=run.args.get('seed', run.info.get('seed')),
+        differs=differs,
+        measure=measure,
+        score=score,
+        minutes=None if run.seconds is None else run.seconds / 60,
+        run_id=str(run.args.get('run_id') or ''),
+        command=str(run.info.get('command') or ''),
+        path=run.model_dir,
+    )
+
+
+def best_score(run: run_files.Run) -> Any:
+    """Returns ('OPA' or 'tau', its best validation value or None)."""
+    taus = [x for x in run.curve.get('val_tau') or [] if x is not None]
+    opas = [x for x in run.curve.get('val_opa') or [] if x is not None]
+    return ('tau', max(taus)) if taus else ('OPA', max(opas, default=None))
+
+
+def ordered(found: Sequence[Row], by: str) -> List[Row]:
+    """Sorts rows by one of `SORTS`; scores the best first, all else the smallest."""
+    sign = -1 if by == 'score' else 1
+
+    def key(one: Row):
+        value = getattr(one, by)
+        missing = value is None
+        number = isinstance(value, (int, float))
+        return missing, sign * value if number else value or '', one.when
+
+    return sorted(found, key=key)
+
+
+def table(found: Sequence[Row]) -> List[str]:
+    """Lays rows out, names of directories shortened.
+
+    The column `run` is what `--dir` takes; runs of other folders than those where
+    trainings write have theirs before it, or one above the table if it is the same.
+    """
+    folders = {os.path.dirname(one.path) for one in found}
+    known = {*finding.default_folders()}
+    above = []
+    if len(folders) == 1 and not folders <= known:
+        above = [f'{files.shown(*folders)}/', '']
+        known = folders
+    first = 5 * (len({one.when[:4] for one in found}) == 1)  # without the year
+    seeds_known = any(one.seed is not None for one in found)
+    head = ['when', 'model', 'collection', *(['seed'] * seeds_known)]
+    lines = [[*head, 'differs from defaults', 'best valid', 'minutes', 'run']]
+    for one in found:
+        folder, name = os.path.split(one.path)
+        name = name[: len('model_') + 8]
+        seed = '-' if one.seed is None else str(one.seed)
+        differs = differences.words(one.differs)
+        if one.run_id:
+            differs = f'{differs} ({one.run_id})'.strip()
+        differs = text.shortened(text.printable(differs), _MOST_WORDS) or '-'
+        score = '-' if one.score is None else f'{one.measure} {one.score:.3f}'
+        lines.append(
+            [
+                one.when[first:16].replace('T', ' '),
+                text.printable(one.model),
+                one.collection,
+                *([seed] * seeds_known),
+                differs,
+                score,
+                text.cell(one.minutes, '.1f'),
+                name if folder in known else os.path.join(files.shown(folder), name),
+            ]
+        )
+    align = '<<<' + '>' * seeds_known + '<>><'
+    return above + text.table(lines, align, rules=[1])

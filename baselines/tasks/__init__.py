@@ -1,1 +1,0 @@
-"""Whole jobs, one call each: train, predict, evaluate.  Commands are thin over them."""

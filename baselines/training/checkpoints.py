@@ -1,0 +1,157 @@
+"""The state of a training after each epoch, to go on from."""
+
+import contextlib
+import dataclasses
+import os
+import re
+import time
+from typing import Any, Mapping, Optional
+
+from baselines import config as config_lib
+from baselines import files
+from baselines import text
+from baselines.data.packed import splits
+from baselines.runs import saved
+from baselines.training import loop
+
+
+class Unfinished:
+    """The unfinished run of some settings and data, in a file of its own.
+
+    As a context manager it keeps other processes from the same training, and says
+    on Ctrl-C how many epochs are kept.
+
+    Attributes:
+        key: of the settings and data.
+        run_hash: of the run when it is finished.
+        started: milliseconds since 1970, when it was begun.
+
+    Args:
+        config: the settings.
+        stores: the splits, by name.
+        trainer: what is kept, or given back its state.
+    """
+
+    def __init__(
+        self,
+        config: Any,
+        stores: Mapping[str, splits.PackedSplit],
+        trainer: loop.Trainer,
+    ):
+        self.key = config_lib.training_key(
+            config, stores['train'].fingerprint, stores['valid'].fingerprint
+        )
+        self.run_hash = saved.new_hash()
+        self.started = time.time_ns() // 1_000_000
+        path = os.path.join(config.out_dir, f'unfinished_{self.key}.npz')
+        self._checkpoint = saved.Checkpoint(path)
+        self._config = config
+        self._trainer = trainer
+        self._read: Any = None
+        self._keeps = False  # whether the file, if there is one, is of this run
+        self._began, self._before = time.monotonic(), 0.0
+        self._lock = contextlib.ExitStack()
+
+    def __enter__(self) -> 'Unfinished':
+        folder = os.path.dirname(self._checkpoint.path)
+        saved.remove_leftovers(folder)
+        lock = os.path.join(folder, f'.unfinished_{self.key}.lock')
+        refusal = f'--out_dir {folder}: another training of these settings writes there'
+        self._lock.enter_context(files.locked(lock, refusal))
+        return self
+
+    def __exit__(
+        self, unused_kind: Any, error: Optional[BaseException], unused_traceback: Any
+    ) -> None:
+        self._lock.close()
+        if text.is_interrupt(error) and self._keeps:
+            # Ctrl-C may have come as the file took its name: it alone knows.
+            kept = self._checkpoint.read()
+            if kept is not None:
+                # `command_line` adds how to go on.
+                said = text.count(len(kept[1]['curve']['epoch']), 'epoch')
+                raise KeyboardInterrupt(f'kept {said}') from None
+
+    @property
+    def seconds(self) -> float:
+        """Of work on this run, also before it was interrupted."""
+        return self._before + time.monotonic() - self._began
+
+    def finished(self) -> Optional[saved.Run]:
+        """The run to resume, where it was finished; call before `state`.
+
+        A training may have been killed between saving its run and removing its
+        state, or be asked to go on where there is nothing left to do.
+
+        Raises:
+            ValueError: the file is damaged.
+        """
+        if not self._config.resume:
+            return None
+        self._read = self._checkpoint.read()
+        if self._read is None:
+            return saved.find(self._config.out_dir, self.key)
+        described = self._read[1]
+        # Earlier versions kept none of them.
+        self.run_hash = str(described.pop('run_hash', self.run_hash))
+        self.started = int(described.pop('started', self.started))
+        self._before = float(described.pop('seconds', 0.0))
+        if not re.fullmatch('[0-9a-f]{32}', self.run_hash):
+            raise ValueError(
+                f'{self._checkpoint.path} is damaged (run_hash); delete it to '
+                'start anew'
+            )
+        return saved.finished(self._config.out_dir, self.run_hash)
+
+    def keep(self, state: loop.State) -> None:
+        """Writes everything that it takes to go on after this epoch."""
+        arrays = {f'now_{i:04d}': w for i, w in enumerate(self._trainer.state())}
+        arrays.update({f'best_{i:04d}': w for i, w in enumerate(state.best_weights)})
+        described = dataclasses.asdict(dataclasses.replace(state, best_weights=[]))
+        own = {
+            'run_hash': self.run_hash,
+            'started': self.started,
+            'seconds': self.seconds,
+        }
+        self._keeps = True
+        self._checkpoint.write(arrays, {**described, **own})
+
+    def remove(self) -> None:
+        """Ends it: the run is saved."""
+        self._checkpoint.remove()
+
+    def state(self) -> loop.State:
+        """The state to go on from: that of an interrupted run, or a new one.
+
+        Raises:
+            ValueError: the file is damaged, or of other code.
+        """
+        path = self._checkpoint.path
+        if not self._config.resume:
+            if os.path.exists(path):
+                print(
+                    'note: a run of these settings was interrupted; --resume would '
+                    'go on with it.\nStarting anew'
+                )
+            return loop.State()
+        if self._read is None:
+            print(
+                'note: --resume: there is no interrupted run of these settings in\n'
+                f'{self._config.out_dir}; starting anew'
+            )
+            return loop.State()
+        arrays, described = self._read
+        now, best = (
+            [arrays[key] for key in sorted(arrays) if key.startswith(part)]
+            for part in ('now_', 'best_')
+        )
+        try:
+            self._trainer.restore(now)
+            state = loop.State(**{**described, 'best_weights': best})
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f'{path} does not fit this code ({error}); delete it to start anew'
+            ) from None
+        self._keeps = True
+        print(f'resuming after epoch {state.epochs_done}')
+        return state

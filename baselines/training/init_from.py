@@ -1,0 +1,93 @@
+"""--init_from: another run's weights to start from, and the scaling that is theirs."""
+
+from typing import Any, NamedTuple
+
+from baselines import config as config_lib
+from baselines.data import variants
+from baselines.data.packed import splits
+from baselines.features import normalizer as normalizer_lib
+from baselines.runs import prediction
+from baselines.runs import saved
+from baselines.runs import trees
+from baselines.runs import weights
+
+# What decides about the shapes of weights, or what they mean.
+_ALIKE = (
+    'model',
+    'model_kwargs_json',
+    'features',
+    'mod128',
+    'estimate',
+    'tile_columns',
+)
+
+
+class Start(NamedTuple):
+    """A run to start from.
+
+    Weights have a meaning only with the features that they were trained on, so its
+    normaliser comes with them, and that of the new data is not used: a column that
+    was constant there is left out here, and values may lie outside [0, 1].
+
+    Attributes:
+        run: the run.
+        normalizer: scales features, as there.
+        num_ops: it knows the opcodes below this number.
+    """
+
+    run: saved.Run
+    normalizer: normalizer_lib.Normalizer
+    num_ops: int
+
+
+def read(config: Any, train: splits.PackedSplit, num_ops: int) -> Start:
+    """Reads the run that --init_from names, and compares it with the settings.
+
+    Args:
+        config: the settings.
+        train: the training split.
+        num_ops: more than the largest opcode of the data.
+
+    Raises:
+        ValueError: there is no such run, or it is of other models, options, columns
+            or opcodes; says what to do.
+    """
+    if config.model == trees.NAME:
+        raise ValueError(f'--init_from: {trees.NAME} have no weights to start from')
+    run = _load(config.init_from)
+    where = f'--init_from: {run.model_dir}'
+    collection = prediction.collection_of(run)
+    if collection.task != config.collection.task:
+        raise ValueError(
+            f'{where} is of task {collection.task}, not {config.collection.task}'
+        )
+    defaults = config_lib.to_json(type(config)())
+    for name, wanted in config_lib.to_json(config).items():
+        if name in _ALIKE:
+            stored = run.args.get(name, defaults[name])
+            if stored != wanted:
+                raise ValueError(
+                    f'{where} has --{name}={stored}, not {wanted}; pass the same'
+                )
+    if not weights.is_there(run.model_dir):
+        raise ValueError(
+            f'{where} scores with {trees.NAME} alone, which have no weights'
+        )
+    scaling = prediction.stored_scaling(run)
+    if scaling is None:
+        raise ValueError(f'{where} holds no normaliser: this code did not make it')
+    if scaling[1] < num_ops:
+        raise ValueError(
+            f'{where} knows opcodes below {scaling[1]}, but the data have '
+            f'{num_ops - 1}; train without --init_from'
+        )
+    variant = variants.Variant.from_json(run.info, collection.config_columns)
+    variant.check(train, f'{run.model_dir} was trained on')
+    return Start(run, *scaling)
+
+
+def _load(name: str) -> saved.Run:
+    try:
+        return saved.load(name)
+    except ValueError as error:
+        raise ValueError(str(error).replace('--dir', '--init_from', 1)) from None

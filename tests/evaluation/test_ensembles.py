@@ -1,0 +1,82 @@
+"""Averaging scores, by hand."""
+
+import numpy as np
+import pytest
+
+from baselines.evaluation import ensembles
+from tests.helpers import finished_runs
+
+
+def test_min_max():
+    assert ensembles.min_max([3, 1, 2, 5]).tolist() == [0.5, 0.0, 0.25, 1.0]
+    assert ensembles.min_max([-1e38, 1e38]).tolist() == [0.0, 1.0]
+    assert ensembles.min_max([7.0, 7.0]).tolist() == [0.0, 0.0]
+    assert ensembles.min_max([7.0]).tolist() == [0.0]
+
+
+def test_standard():
+    # A mean of 3 and a standard deviation of 2.
+    assert ensembles.standard([1, 5, 1, 5]).tolist() == [-1, 1, -1, 1]
+    assert ensembles.standard([4, 4]).tolist() == [0, 0]
+    members = [[1, 5, 1, 5], [20, 20, 10, 10]]
+    assert ensembles.average(members, by='standard').tolist() == [0, 1, -1, 0]
+
+
+def test_ranks():
+    assert ensembles.ranks([30, 10, 20]).tolist() == [1.0, 0.0, 0.5]
+    # Places 0, 1.5, 1.5, 3 of 0..3 and 1, 1, 1, 3.5, 3.5 of 0..4.
+    assert ensembles.ranks([5, 7, 7, 9]).tolist() == [0.0, 0.5, 0.5, 1.0]
+    assert ensembles.ranks([2, 4, 2, 4, 2]).tolist() == [0.25, 0.875, 0.25, 0.875, 0.25]
+    assert ensembles.ranks([4.0, 4.0]).tolist() == [0.0, 0.0]
+    assert ensembles.ranks([4.0]).tolist() == [0.0]
+
+
+def test_average():
+    members = [[3.0, 1.0, 2.0], [0.2, 0.1, 0.6]]
+    # Scores: [1, 0, .5] and [.2, 0, 1].
+    np.testing.assert_allclose(ensembles.average(members), [0.6, 0.0, 0.75])
+    # Ranks: [1, 0, .5] and [.5, 0, 1].
+    np.testing.assert_allclose(
+        ensembles.average(members, by='ranks'), [0.75, 0.0, 0.75]
+    )
+    np.testing.assert_allclose(ensembles.average(members, [3, 1]), [0.8, 0.0, 0.625])
+    # A weight of 0 leaves a run out; only ratios matter.
+    np.testing.assert_allclose(ensembles.average(members, [5, 0]), [1, 0, 0.5])
+    np.testing.assert_array_equal(
+        ensembles.average(members, [2, 2]), ensembles.average(members)
+    )
+
+
+def test_a_model_alone_keeps_its_order():
+    scores = np.random.default_rng(0).normal(size=50).astype(np.float32)
+    for by in ensembles.WAYS:
+        np.testing.assert_array_equal(
+            np.argsort(ensembles.average([scores], by=by)), np.argsort(scores)
+        )
+
+
+def test_an_outlier_weighs_more_by_scores_than_by_ranks():
+    # Two models prefer 1; one finds 2 very slow, which squeezes the others.
+    members = [[1, 0, 2], [1, 0, 2], [0, 1, 1000]]
+    assert np.argmin(ensembles.average(members, by='ranks')) == 1
+    assert ensembles.average(members)[0] == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    'members, changes, words',
+    [
+        ([], {}, ['at least one model']),
+        ([[1, 2], [1, 2, 3]], {}, ['(2,), (3,)']),
+        ([[]], {}, ['(0,)']),
+        ([[[1.0]]], {}, ['(1, 1)']),
+        ([[1, np.nan]], {}, ['not finite']),
+        ([[1, np.inf]], {}, ['not finite']),
+        ([[1, 2]], {'by': 'mean'}, ["'mean'", 'scores, ranks']),
+        ([[1, 2]], {'weights': [1, 2]}, ['--weights: 2 weights for 1 runs']),
+        ([[1, 2]] * 2, {'weights': [1, -2]}, ['--weights', 'not 1 -2']),
+        ([[1, 2]] * 2, {'weights': [0, 0]}, ['--weights', 'not 0 0']),
+        ([[1, 2]] * 2, {'weights': [1, np.nan]}, ['--weights', 'not 1 nan']),
+    ],
+)
+def test_what_cannot_be_averaged(members, changes, words):
+    finished_runs.assert_refused(lambda: ensembles.average(members, **changes), *words)

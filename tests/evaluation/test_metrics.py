@@ -1,0 +1,296 @@
+"""Ranking measures: by hand, against brute force, and against the goldens."""
+
+import itertools
+import math
+
+import hypothesis
+import hypothesis.extra.numpy
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+
+from baselines.evaluation import metrics
+from tests.helpers import places
+
+_GOLDENS = places.SHARED / 'parity' / 'losses.npz'
+
+
+@pytest.fixture(scope='module', name='goldens')
+def _goldens():
+    if not _GOLDENS.exists():
+        pytest.skip(f'{_GOLDENS} is not there')
+    with np.load(_GOLDENS, allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
+def _graphs(min_size=1, max_size=40):
+    """(scores, runtimes) with many ties."""
+    values = st.tuples(st.integers(-5, 5), st.integers(1, 6))
+    return st.lists(values, min_size=min_size, max_size=max_size).map(
+        lambda pairs: tuple(np.array(column) for column in zip(*pairs))
+    )
+
+
+# --- top k
+
+
+def test_slowdown_by_hand():
+    scores, runtimes = [0.3, 0.1, 0.2, 0.9], [10, 40, 20, 8]
+    # Ranked: 1 (40), 2 (20), 0 (10), 3 (8).
+    expected = {1: 5.0, 2: 2.5, 3: 1.25, 4: 1.0, 100: 1.0}
+    for k, ratio in expected.items():
+        assert metrics.slowdown(scores, runtimes, k) == ratio
+        assert metrics.top_k_error(scores, runtimes, k) == ratio - 1
+
+
+def test_equal_scores_are_taken_in_index_order():
+    assert metrics.best_first([2.0, 1.0, 2.0, 1.0]).tolist() == [1, 3, 0, 2]
+    assert metrics.top_k_error([0, 0, 0], [3, 1, 2], 1) == 2.0
+    # Longer than where unstable sorts still happen to be stable.
+    assert metrics.best_first(np.zeros(1000)).tolist() == list(range(1000))
+
+
+def test_infinite_scores_have_an_order():
+    assert metrics.best_first([np.inf, 0.0, -np.inf]).tolist() == [2, 1, 0]
+
+
+def test_kaggle_tile_score_by_hand():
+    # Fastest ranked sixth of six: best of five is 2, best 1: 2 - 2 = 0.
+    assert metrics.kaggle_tile_score([1, 2, 3, 4, 5, 6], [2, 3, 4, 5, 6, 1]) == 0.0
+    assert metrics.kaggle_tile_score([1, 2, 3], [9, 9, 1]) == 1.0
+
+
+@pytest.mark.parametrize('j', [0, 1])
+def test_top_k_goldens(goldens, j):
+    scores = goldens[f'topk_scores_{j}']
+    runtimes = goldens[f'topk_runtime_{j}'] / goldens[f'topk_normalizer_{j}']
+    order = metrics.best_first(scores)
+    np.testing.assert_array_equal(order, goldens[f'topk_order_{j}'])
+    errors = [metrics.top_k_error(scores, runtimes, k) for k in goldens['topk_k']]
+    np.testing.assert_allclose(
+        errors, goldens[f'topk_error_{j}'], rtol=1e-12, atol=1e-15
+    )
+    assert metrics.kendall_tau(scores, runtimes) == pytest.approx(
+        float(goldens[f'kendalltau_kernel_{j}']), rel=1e-12
+    )
+
+
+# --- pairs
+
+
+def test_ordered_pairs_by_hand():
+    # Pairs (0,1) and (0,2) right, (1,2) has equal scores: wrong.
+    assert metrics.ordered_pairs([1, 2, 2], [10, 20, 30]) == (2, 3)
+    # Runtimes 10, 10 make no pair; 30 against both: right.
+    assert metrics.ordered_pairs([1, 2, 3], [10, 10, 30]) == (2, 2)
+    assert metrics.ordered_pairs([7], [7]) == (0, 0)
+
+
+@hypothesis.given(_graphs())
+def test_ordered_pairs_is_brute_force(graph):
+    scores, runtimes = graph
+    correct = total = 0
+    for i, j in itertools.permutations(range(len(scores)), 2):
+        if runtimes[i] > runtimes[j]:
+            total += 1
+            correct += int(scores[i] > scores[j])
+    assert metrics.ordered_pairs(scores, runtimes) == (correct, total)
+
+
+@hypothesis.given(
+    hypothesis.extra.numpy.arrays(
+        np.float32, st.integers(1, 30), elements=st.floats(-1, 1, width=32)
+    ),
+    st.randoms(use_true_random=False),
+)
+def test_ordered_pairs_of_close_floats(scores, random):
+    runtimes = np.array([random.randrange(1, 9) for _ in scores])
+    above = scores[:, None] > scores[None, :]
+    slower = runtimes[:, None] > runtimes[None, :]
+    expected = int((above & slower).sum()), int(slower.sum())
+    assert metrics.ordered_pairs(scores, runtimes) == expected
+
+
+def test_ordered_pairs_of_100000_configurations():
+    count = 100_000
+    runtimes = np.random.default_rng(0).permutation(count) + 1
+    pairs = 4_999_950_000  # 100,000 * 99,999 / 2: more than 32 bits hold
+    assert metrics.ordered_pairs(runtimes, runtimes) == (pairs, pairs)
+    assert metrics.ordered_pairs(-runtimes, runtimes) == (0, pairs)
+    assert metrics.ordered_pairs(np.zeros(count), runtimes) == (0, pairs)
+    # Two halves in the right order, each reversed inside: 50,000 ** 2 right.
+    order = np.arange(count)
+    halves = np.where(order < count // 2, count // 2 - order, 2 * count - order)
+    assert metrics.ordered_pairs(halves, order + 1) == (2_500_000_000, pairs)
+
+
+def test_opa_by_hand():
+    assert metrics.ordered_pair_accuracy([1, 3, 2], [1, 2, 3]) == 2 / 3
+    assert math.isnan(metrics.ordered_pair_accuracy([1, 2], [5, 5]))
+
+
+@pytest.mark.parametrize('suffix', ['', '_ties'])
+def test_pair_goldens(goldens, suffix):
+    lists = list(zip(goldens[f'y_pred{suffix}'], goldens[f'y_true{suffix}']))
+    correct, total = np.sum([metrics.ordered_pairs(*pair) for pair in lists], axis=0)
+    assert correct / total == pytest.approx(float(goldens[f'opa{suffix}']), rel=1e-6)
+    for pair, golden, tau in zip(
+        lists, goldens[f'opa{suffix}_per_list'], goldens[f'kendalltau{suffix}']
+    ):
+        mine = metrics.ordered_pair_accuracy(*pair)
+        if math.isnan(mine):  # all labels equal: the published code divides by 1
+            assert golden == 0.0
+        else:
+            assert mine == pytest.approx(float(golden), rel=1e-6)
+        assert metrics.kendall_tau(*pair) == pytest.approx(tau, rel=1e-12, nan_ok=True)
+
+
+# --- tau
+
+
+@hypothesis.given(_graphs(min_size=2))
+def test_kendall_tau_is_its_definition(graph):
+    scores, runtimes = graph
+    signs = [
+        np.sign(np.subtract.outer(values, values))[np.triu_indices(len(scores), 1)]
+        for values in graph
+    ]
+    norm = math.sqrt(float((signs[0] ** 2).sum()) * float((signs[1] ** 2).sum()))
+    expected = float(signs[0] @ signs[1]) / norm if norm else float('nan')
+    tau = metrics.kendall_tau(scores, runtimes)
+    assert tau == pytest.approx(expected, rel=1e-12, abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize('count, variance', [(2, 1), (5, 1 / 6), (10, 5 / 81)])
+def test_the_error_of_tau_by_chance(count, variance):
+    # 2 (2n + 5) / (9 n (n - 1)); of two one pair decides: -1 or 1.
+    assert metrics.tau_error(count) == pytest.approx(variance**0.5)
+    assert metrics.tau_error(1) == 1
+
+
+def test_kendall_tau_is_undefined_for_constants():
+    for scores, runtimes in [([1, 1], [1, 2]), ([1, 2], [3, 3]), ([1], [1])]:
+        assert math.isnan(metrics.kendall_tau(scores, runtimes))
+
+
+# --- random choice
+
+
+@hypothesis.given(
+    st.lists(st.integers(1, 1000), min_size=1, max_size=7), st.integers(1, 9)
+)
+def test_random_top_k_error_is_the_mean_over_all_choices(runtimes, k):
+    chosen = itertools.combinations(runtimes, min(k, len(runtimes)))
+    best = min(runtimes)
+    expected = np.mean([(min(choice) - best) / best for choice in chosen])
+    assert metrics.random_top_k_error(runtimes, k) == pytest.approx(
+        expected, rel=1e-12, abs=1e-15
+    )
+
+
+def test_random_top_k_error_of_100000_configurations():
+    # The minimum of k draws out of 1..c is (c + 1) / (k + 1) on average.
+    runtimes = np.arange(100_000) + 1
+    for k in (1, 5, 100, 50_000, 100_000):
+        expected = 100_001 / (k + 1) - 1
+        assert metrics.random_top_k_error(runtimes, k) == pytest.approx(
+            expected, rel=1e-9, abs=1e-12
+        )
+
+
+# --- bootstrap
+
+
+def test_bootstrap_of_one_graph_and_of_equal_graphs():
+    assert metrics.bootstrap_interval([0.3]) == (None, None)
+    assert metrics.bootstrap_interval([0.25] * 8) == (0.25, 0.25)
+
+
+def test_bootstrap_of_many_graphs_is_the_normal_interval():
+    values = np.random.default_rng(1).normal(3.0, 2.0, 400)
+    low, high = metrics.bootstrap_interval(values)
+    half = 1.96 * values.std() / 20
+    assert low == pytest.approx(values.mean() - half, abs=0.02)
+    assert high == pytest.approx(values.mean() + half, abs=0.02)
+    assert (low, high) == metrics.bootstrap_interval(values)
+
+
+def test_bootstrap_keeps_memory_small(monkeypatch):
+    seen = []
+    real_mean = np.mean
+
+    def mean(values, axis=None):
+        seen.append(np.size(values))
+        return real_mean(values, axis=axis)
+
+    monkeypatch.setattr(metrics.np, 'mean', mean)
+    metrics.bootstrap_interval(np.arange(3000.0))
+    assert max(seen) <= 4_000_000  # all at once would be 9999 * 3000
+
+
+# --- errors
+
+
+@pytest.mark.parametrize(
+    'scores, runtimes, message',
+    [
+        ([1.0, 2.0], [1], '2 scores for 1 runtimes'),
+        ([1.0, np.nan], [1, 2], 'score 1 is nan: cannot be ranked'),
+        ([1.0, 2.0, 3.0], [1, 2, 0], 'runtime 2 is 0: must be positive'),
+        ([1.0, 2.0], [1, -3], 'runtime 1 is -3'),
+        ([1.0, 2.0], [np.inf, 1], 'runtime 0 is inf'),
+        ([1.0, 2.0], [np.nan, 1], 'runtime 0 is nan'),
+        ([], [], r'scores are float64 of shape \(0,\)'),
+        ([[1.0]], [1], r'scores are float64 of shape \(1, 1\)'),
+        (['a'], [1], 'scores are <U1'),
+        ([1.0], [[1]], r'runtimes are int64 of shape \(1, 1\)'),
+    ],
+)
+def test_bad_graphs_are_named(scores, runtimes, message):
+    for measure in (
+        metrics.ordered_pairs,
+        metrics.kendall_tau,
+        lambda s, y: metrics.slowdown(s, y, 1),
+        lambda s, y: metrics.top_k_error(s, y, 1),
+        metrics.kaggle_tile_score,
+        metrics.ordered_pair_accuracy,
+    ):
+        with pytest.raises(ValueError, match=message):
+            measure(scores, runtimes)
+
+
+def test_bad_numbers_are_named():
+    with pytest.raises(ValueError, match='k is 0: must be at least 1'):
+        metrics.slowdown([1], [1], 0)
+    with pytest.raises(ValueError, match='k is -1'):
+        metrics.random_top_k_error([1], -1)
+    with pytest.raises(ValueError, match='runtime 0 is 0'):
+        metrics.random_top_k_error([0, 0], 1)
+    with pytest.raises(ValueError, match=r'shape \(0,\)'):
+        metrics.bootstrap_interval([])
+    with pytest.raises(ValueError, match='value 1 is nan'):
+        metrics.bootstrap_interval([1.0, np.nan])
+
+
+def test_an_interval_draws_whole_groups():
+    # 50 graphs of one program count as one: with 8 programs of means 0..7 the
+    # interval is as wide as that of 8 values, not as that of 400.
+    values = np.repeat(np.arange(8.0), 50)
+    groups = np.repeat([f'program {i}' for i in range(8)], 50)
+    low, high = metrics.grouped_interval(values, groups)
+    alone = metrics.grouped_interval(np.arange(8.0), list('abcdefgh'))
+    assert (low, high) == alone
+    # Standard error of the mean of 8: sqrt(5.25 / 8) = 0.81.
+    assert low == pytest.approx(3.5 - 1.96 * 0.81, abs=0.15)
+    assert high == pytest.approx(3.5 + 1.96 * 0.81, abs=0.15)
+    assert high - low > 5 * np.subtract(
+        *metrics.grouped_interval(values, np.arange(400))[::-1]
+    )
+    assert metrics.grouped_interval(values, groups) == (low, high)
+
+
+def test_groups_of_different_sizes_weigh_by_their_graphs(monkeypatch):
+    monkeypatch.setattr(metrics, 'CONFIDENCE', 0.4)
+    # Means of aa, ab, bb: 0, 3/4 and 1, with probabilities 1/4, 1/2, 1/4.
+    low, high = metrics.grouped_interval([0, 1, 1, 1], list('abbb'))
+    assert (low, high) == (0.75, 0.75)

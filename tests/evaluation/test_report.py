@@ -1,0 +1,272 @@
+"""Summaries, tables and JSON of scored graphs."""
+
+import json
+
+import numpy as np
+import pytest
+
+from baselines.evaluation import metrics
+from baselines.evaluation import report
+from baselines.evaluation.report import GraphResult
+
+# top-1 error 1 (chose 20, best 10), top-5 error 0, pairs 0 of 1.
+_WRONG = GraphResult('conv.4x4_aa11', [1.0, 2.0], [20.0, 10.0])
+# All right: 3 of 3 pairs.
+_RIGHT = GraphResult('conv.4x4_bb22', [1.0, 2.0, 3.0], [5.0, 6.0, 7.0])
+# All runtimes equal: errors 0, no pair, no tau.
+_EQUAL = GraphResult('bert_cc33', [1.0, 2.0], [4.0, 4.0])
+
+
+_TABLE = """
+program               kernels  configs  top-1  top-5  top-10    OPA    tau  Kaggle
+----------------------------------------------------------------------------------
+bert                        1        2  0.000  0.000   0.000      -      -   1.000
+conv.4x4                    2        5  0.500  0.000   0.000  0.500  0.000   1.000
+----------------------------------------------------------------------------------
+all                         3        7  0.333  0.000   0.000  0.500  0.000   1.000
+  95% interval, from                    0.125  0.125   0.125  0.125  0.125   0.125
+  95% interval, to                          -      -       -      -      -       -
+random choice                           0.233  0.000   0.000  0.500  0.000   1.000
+
+top-k: (best of the k ranked first - best) / best.  Kaggle: 1 - top-5.
+OPA is the mean over kernels; all pairs pooled: 0.750.
+Intervals are over programs drawn at random; seeds are not in them.
+OPA and tau leave out 1 of 3 kernels, whose runtimes are all equal.
+"""
+
+
+def test_tile_summary_by_hand():
+    summary = report.summarise('tile', [_WRONG, _RIGHT, _EQUAL])
+    assert summary['task'] == 'tile' and summary['confidence'] == 0.95
+    assert list(summary['groups']) == ['bert', 'conv.4x4']
+    overall = summary['overall']
+    assert (overall['graphs'], overall['configurations']) == (3, 7)
+    assert overall['opa_pooled'] == 0.75
+    assert overall['top_1_error']['mean'] == pytest.approx(1 / 3)
+    # Random choice of one: 0.5, (0 + 1/5 + 2/5) / 3 = 0.2, 0.
+    assert overall['top_1_error']['random'] == pytest.approx(0.7 / 3)
+    assert overall['top_1_error']['graphs'] == 3
+    assert overall['top_5_error']['mean'] == 0.0
+    assert overall['top_10_error']['random'] == 0.0
+    assert overall['kaggle_score']['mean'] == 1.0
+    for key, mean, random in [('opa', 0.5, 0.5), ('kendall_tau', 0.0, 0.0)]:
+        assert overall[key]['mean'] == mean  # of one wrong and one right
+        assert overall[key]['random'] == random
+        assert overall[key]['graphs'] == 2
+        assert summary['groups']['bert'][key] == {
+            'mean': None,
+            'low': None,
+            'high': None,
+            'random': None,
+            'graphs': 0,
+        }
+    assert summary['groups']['bert']['opa_pooled'] is None
+    conv = summary['groups']['conv.4x4']
+    assert (conv['graphs'], conv['configurations']) == (2, 5)
+    assert conv['top_1_error']['mean'] == 0.5
+
+
+def test_layout_summary_by_hand():
+    # The fastest (10) is ranked 11th of 12, the second fastest (15) first.
+    runtimes = [15.0, *range(20, 29), 10.0, 30.0]
+    slow = GraphResult('bert_large', np.arange(12.0), np.array(runtimes))
+    summary = report.summarise('layout', [slow, _RIGHT])
+    assert list(summary['groups']) == ['bert_large', 'conv.4x4_bb22']
+    group = summary['groups']['bert_large']
+    assert group['slowdown_1']['mean'] == 1.5
+    assert group['slowdown_10']['mean'] == 1.5
+    assert group['slowdown_100']['mean'] == 1.0
+    assert group['slowdown_1']['random'] == pytest.approx(np.mean(runtimes) / 10)
+    # 10 of 66 pairs are the wrong way round: those of the fastest.
+    assert group['opa']['mean'] == pytest.approx(56 / 66)
+    assert group['kendall_tau']['mean'] == pytest.approx(46 / 66)
+    assert summary['overall']['slowdown_1']['mean'] == 1.25
+    assert summary['overall']['opa_pooled'] == pytest.approx(59 / 69)
+
+
+def test_intervals_are_those_of_the_graphs():
+    random = np.random.default_rng(0)
+    results = [
+        GraphResult(f'p{i % 2}_{i:x}', random.normal(size=9), random.uniform(1, 2, 9))
+        for i in range(20)
+    ]
+    summary = report.summarise('tile', results)
+    errors = [metrics.top_k_error(r.scores, r.runtimes, 1) for r in results[::2]]
+    found = summary['groups']['p0']['top_1_error']
+    low, high = metrics.bootstrap_interval(errors)
+    assert (found['low'], found['high']) == pytest.approx((low, high))
+    assert found['low'] < found['mean'] < found['high']
+
+
+def test_single_graph_has_no_interval():
+    summary = report.summarise('tile', [_RIGHT])
+    assert summary['overall']['opa'] == {
+        'mean': 1.0,
+        'low': None,
+        'high': None,
+        'random': 0.5,
+        'graphs': 1,
+    }
+
+
+def test_constant_scores_count_as_no_knowledge():
+    constant = GraphResult('a_1', np.zeros(3), np.array([1, 2, 3]))
+    overall = report.summarise('tile', [constant])['overall']
+    assert overall['kendall_tau']['mean'] == 0.0
+    assert overall['opa']['mean'] == 0.0
+    assert overall['top_1_error']['mean'] == 0.0  # index order was lucky
+
+
+def test_graph_without_hash_is_its_own_program():
+    summary = report.summarise('tile', [GraphResult('0a1c5d', [1.0], [1.0])])
+    assert list(summary['groups']) == ['0a1c5d']
+
+
+@pytest.mark.parametrize(
+    'results, message',
+    [
+        ([], 'no graph was scored'),
+        ([GraphResult('a_1', [1.0], [0])], 'a_1: runtime 0 is 0: must be positive'),
+        ([GraphResult('a_1', [np.nan], [1])], 'a_1: score 0 is nan'),
+        ([GraphResult('a_1', [1.0], [1, 2])], 'a_1: 1 scores for 2 runtimes'),
+    ],
+)
+def test_bad_results_are_named(results, message):
+    with pytest.raises(ValueError, match=message):
+        report.summarise('tile', results)
+
+
+def test_json_holds_no_nan():
+    summary = report.summarise('tile', [_EQUAL])
+    text = report.to_json(summary)
+    assert 'NaN' not in text and '"kendall_tau"' in text
+    assert json.loads(text) == summary
+
+
+def test_table_is_this():
+    summary = report.summarise('tile', [_WRONG, _RIGHT, _EQUAL])
+    for key in summary['overall']:
+        if isinstance(summary['overall'][key], dict):
+            summary['overall'][key].update(low=0.125, high=None)
+    assert report.format_table(summary) == _TABLE.strip()
+
+
+def _measured_twice(graph_id, scores, runtimes, again):
+    which = np.concatenate([np.arange(len(runtimes)), np.arange(len(again))])
+    return GraphResult(
+        graph_id, np.array(scores)[which], np.concatenate([runtimes, again]), which
+    )
+
+
+def test_the_noise_ceiling_stands_beside_tau():
+    # Two programs without noise, and one that was measured once.
+    known = [
+        _measured_twice('a', [1, 2, 3], [10.0, 30.0, 20.0], [10.0, 30.0]),
+        _measured_twice('b', [1, 2, 3], [10.0, 20.0, 30.0], [10.0, 20.0, 30.0]),
+    ]
+    once = _RIGHT._replace(configurations=np.arange(3))
+    summary = report.summarise('layout', [*known, once])
+    assert summary['groups'][once.graph_id]['noise'] is None
+    assert summary['groups']['b']['noise'] == {
+        'graphs': 1,
+        'repeated': 3,
+        'repeats': 3,
+        'relative_std': 0.0,
+        'tau_twice': 1.0,
+        'tau_ceiling': 1.0,
+        'tau': 1.0,
+    }
+    noisy = summary['overall']['noise']
+    assert (noisy['graphs'], noisy['repeats']) == (2, 5)
+    assert noisy['tau_ceiling'] == pytest.approx(1)
+    # On these two, of a: of 5 measurements 8 pairs differ in both; the two of
+    # 30 with the one of 20 are the wrong way round: (6 - 2) / 8.
+    assert noisy['tau'] == pytest.approx((4 / 8 + 1) / 2)
+    head, _, first, *_, last, second, third = report.format_table(summary).splitlines()
+    assert head.split()[3:6] == ['tau', 'again', 'ceiling']
+    assert first.split()[3:6] == ['0.500', '1.000', '1.000']
+    assert last.startswith('Noise: 5 configurations of 2 graphs measured again')
+    assert 'tau of the model there 0.75; of two measurements' in second
+    assert 'a perfect model about 1.00 (ceiling' in third
+    row = next(
+        line
+        for line in report.format_table(summary).splitlines()
+        if line.startswith(once.graph_id)
+    )
+    assert row.split()[4:6] == ['-', '-']
+
+
+def test_kernels_of_one_program_are_not_drawn_one_by_one():
+    results = [
+        GraphResult(f'{program}_{i}', [0, 1], [1 + 0.1 * error, 1])
+        for program, error in (('p', 1), ('q', 3))
+        for i in range(30)
+    ]
+    summary = report.summarise('tile', results)
+    assert summary['interval_over'] == 'programs'
+    overall = summary['overall']['top_1_error']
+    # Two programs of means .1 and .3: pp, pq and qq are drawn.
+    assert (overall['low'], overall['high']) == pytest.approx((0.1, 0.3))
+    assert summary['groups']['p']['top_1_error']['high'] == pytest.approx(0.1)
+    alone = report.summarise('tile', results[:30])['overall']['top_1_error']
+    assert alone['low'] is None  # one program says nothing of others
+
+
+def test_table_stays_within_100_columns():
+    scores = np.arange(4_000.0)
+    many = [
+        GraphResult(f'{name}_{i:x}', scores, scores / 4_000 + 1)
+        for i, name in enumerate(['z', 'very_long_' * 12 + 'end', 'a' * 30] * 9)
+    ]
+    lines = report.format_table(report.summarise('tile', many)).splitlines()
+    assert max(map(len, lines)) == 100
+    assert '108,000' in '\n'.join(lines)
+    programs = [line.split()[0] for line in lines[2:5]]
+    assert programs[0] == 'a' * 30
+    assert programs[1].startswith('very_long') and '...' in programs[1]
+    assert programs[1].endswith('end') and programs[2] == 'z'
+    layout = report.format_table(report.summarise('layout', many[:3])).splitlines()
+    assert layout[0].split() == [
+        'graph',
+        'graphs',
+        'configs',
+        'tau',
+        'slowd@1',
+        'slowd@10',
+        'slowd@100',
+        'OPA',
+    ]
+    assert max(map(len, layout)) <= 100
+
+
+def test_final_errors_of_kernels():
+    found = report.final_error('tile', [_WRONG, _RIGHT, _EQUAL])
+    overall = report.summarise('tile', [_WRONG, _RIGHT, _EQUAL])['overall']
+    assert found == {
+        str(k): pytest.approx(overall[f'top_{k}_error']['mean']) for k in (1, 5, 10)
+    }
+
+
+def test_final_errors_of_programs():
+    slow = GraphResult('slow', [0.0, 1.0], [3.0, 2.0])  # 3 / 2 of the best
+    same = GraphResult('same', [0.0, 1.0], [5.0, 5.0])  # tau is not defined
+    assert report.final_error('layout', [slow, same]) == {
+        'kendall_tau': -0.5,
+        '1': 1.25,
+        '10': 1.0,
+        '100': 1.0,
+    }
+
+
+def test_a_new_measure_is_reported(monkeypatch):
+    new = metrics.Measure(
+        'worst', 'last', lambda s, y: max(y), lambda y: 1.0, 'last: the slowest.'
+    )
+    some = [*metrics.MEASURES['tile'], new]
+    monkeypatch.setitem(metrics.MEASURES, 'tile', some)
+    summary = report.summarise('tile', [_WRONG, _RIGHT])
+    slowest = [max(_WRONG.runtimes), max(_RIGHT.runtimes)]
+    assert summary['overall']['worst']['mean'] == sum(slowest) / 2
+    table = report.format_table(summary)
+    assert table.splitlines()[0].endswith('  last')
+    assert 'Kaggle: 1 - top-5.  last: the slowest.\n' in table

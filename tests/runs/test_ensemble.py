@@ -1,0 +1,491 @@
+"""Folds, families and ensembles in trainings and predictions, end to end."""
+
+import csv
+import json
+import os
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from baselines.data import families
+from baselines.evaluation import ensembles
+from baselines.layout import graphs as layout_graphs
+from baselines.runs import ensemble
+from baselines.runs import loading
+from baselines.runs import prediction
+from baselines.tiles import graphs as graphs_lib
+from baselines.training import loop
+from tests.helpers import finished_runs
+from tests.helpers import layout_files
+from tests.helpers import layout_runs
+from tests.helpers import processes
+from tests.helpers import tile_records
+from tests.helpers import tile_runs
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
+
+# Program -> kernels.
+_TRAIN = {'net_1': 6, 'net_2': 2, 'net_3': 2}
+_VALID = {'net_4': 2, 'other_5': 1}
+_SCALED = 20_000  # a feature that only net_1 has
+_CODE = tile_runs.TINY['models_file']
+_LAYOUT = layout_runs.TINY
+
+
+def _kernels(programs, seed, **changes):
+    rng = np.random.default_rng(seed)
+    return [
+        tile_records.make_record(rng, f'{program}_{i:02d}', configs=12, **changes)
+        for program, count in programs.items()
+        for i in range(count)
+    ]
+
+
+@pytest.fixture(name='root', scope='module')
+def _root(tmp_path_factory):
+    root = tmp_path_factory.mktemp('ensemble')
+    kernels = _kernels(_TRAIN, 0)
+    for kernel in kernels:
+        if kernel.graph_id.startswith('net_1'):
+            kernel.node_feat[0, 3] = _SCALED
+    tile_records.write_split(root / 'data' / 'train', kernels)
+    tile_records.write_split(root / 'data' / 'valid', _kernels(_VALID, 1))
+    tile_records.write_split(
+        root / 'data' / 'test', _kernels({'net_6': 3}, 2, is_test=True)
+    )
+    # Six programs to train on and four to validate on, and one of another family.
+    folder = root / 'layouts' / 'xla' / 'random'
+    layout_runs.write_splits(folder)
+    for path in (folder / 'valid').iterdir():
+        path.rename(path.with_name(path.name.replace('program', 'valid')))
+    layout_files.write_split(
+        folder / 'train',
+        [
+            layout_files.make_program(
+                np.random.default_rng(9), 'mixer_8', nodes=12, configs=40
+            )
+        ],
+    )
+    return root
+
+
+def _train(root, out, **changes):
+    fields = dict(tile_runs.TINY, epochs=2, batch=2, lr=0.1, clip_norm=1.0)
+    return tile_runs.train(root, **{**fields, **changes, 'out_dir': str(root / out)})
+
+
+@pytest.fixture(name='plain', scope='module')
+def _plain(root):
+    """Two runs of different seeds."""
+    return [str(_train(root, 'plain', seed=seed)[0]) for seed in (0, 1)]
+
+
+@pytest.fixture(name='folded', scope='module')
+def _folded(root):
+    """The runs of three folds."""
+    return [str(_train(root, 'folded', fold=f'{i}/3')[0]) for i in (1, 2, 3)]
+
+
+@pytest.fixture(name='layouts', scope='module')
+def _layouts(root):
+    """The same of layouts."""
+    changes = dict(_LAYOUT, data_root=str(root / 'layouts'), epochs=1)
+    changes['out_dir'] = str(root / 'layout_seeds')
+    return [str(layout_runs.train(root, **changes, seed=seed)[0]) for seed in (0, 1)]
+
+
+@pytest.fixture(name='data')
+def _data(root):
+    return prediction.DataOptions(cache_dir=str(root / 'cache'))
+
+
+@pytest.fixture(name='run_command')
+def _run_command(root):
+    def run(name, *argv):
+        return processes.command(
+            name, '--cache_dir', root / 'cache', '--models_file', _CODE, *argv
+        )
+
+    return run
+
+
+# Folds ------------------------------------------------------------------------
+
+
+def _valid_ids(model_dir, data):
+    predictor = loading.load_predictor(model_dir, data, _CODE)
+    return predictor.open_split('valid').graph_ids
+
+
+def test_each_program_validates_once(folded, data):
+    found = [_valid_ids(model_dir, data) for model_dir in folded]
+    assert sorted(sum(found, [])) == sorted(
+        kernel.graph_id
+        for programs, seed in ((_TRAIN, 0), (_VALID, 1))
+        for kernel in _kernels(programs, seed)
+    )
+    programs = [
+        {families.program_of_kernel(graph_id) for graph_id in ids} for ids in found
+    ]
+    # By size: 1 alone, then 2, 3, 4 of two kernels each, then 5.
+    assert programs == [{'net_1'}, {'net_2', 'net_4'}, {'net_3', 'other_5'}]
+
+
+def test_the_normaliser_is_of_the_training_folds(folded):
+    highest = [
+        finished_runs.info_of(model_dir)['normalizer']['node_max'][3]
+        for model_dir in folded
+    ]
+    assert highest[0] < _SCALED and highest[1:] == [_SCALED, _SCALED]
+
+
+def test_a_run_file_says_its_fold(root, folded, plain):
+    info = [finished_runs.info_of(model_dir) for model_dir in folded]
+    assert [run['args']['fold'] for run in info] == ['1/3', '2/3', '3/3']
+    assert finished_runs.info_of(plain[0])['args']['fold'] == ''
+    prints = {run['data_fingerprint']['train'] for run in info}
+    assert len(prints) == 3
+    assert len({run['data_fingerprint']['test'] for run in info}) == 1
+    # Nothing was packed for them.
+    names = [n for n in os.listdir(root / 'cache') if not n.endswith('.lock')]
+    assert len([n for n in names if n.startswith('tile')]) == 3
+
+
+def test_evaluation_is_on_the_fold(folded, data, run_command, capsys):
+    found = loading.load_predictor(folded[0], data, _CODE).measure('valid')[0]
+    assert found['fold'] == '1/3' and set(found['groups']) == {'net_1'}
+    assert found['overall']['top_5_error']['mean'] == pytest.approx(
+        finished_runs.info_of(folded[0])['final_error']['val']['5'], rel=1e-6
+    )
+    capsys.readouterr()
+    assert run_command('evaluate', '--dirs', *folded) == 0
+    table = capsys.readouterr().out.split('\n\n')[-1]
+    lines = [line.split() for line in table.splitlines()]
+    assert [line[:4] for line in lines[2:5]] == [
+        ['Tiny', 'fold', f'{i}/3', count] for i, count in zip((1, 2, 3), '643')
+    ]
+    assert lines[6][:4] == ['mean', 'of', '3:', 'Tiny']
+    assert lines[7][:3] == ['deviation', 'over', 'folds']
+    shown = [float(line[4]) for line in lines[2:5]]
+    assert float(lines[6][4]) == pytest.approx(np.mean(shown), abs=0.001)
+    assert float(lines[7][3]) == pytest.approx(np.std(shown, ddof=1), abs=0.001)
+
+
+def test_other_data_is_taken_whole(root, folded, tmp_path, capsys):
+    for name, programs in (('train', {'x': 2}), ('valid', {'y': 2})):
+        tile_records.write_split(tmp_path / name, _kernels(programs, 5))
+    data = prediction.DataOptions(
+        data_root=str(tmp_path), cache_dir=str(root / 'cache2')
+    )
+    assert _valid_ids(folded[0], data) == ['y_00', 'y_01']
+    assert 'is of fold 1/3 of other data' in capsys.readouterr().err
+
+
+def test_a_fold_is_a_run_of_its_own(root, monkeypatch):
+    def stopped(**changes):
+        finished_runs.stop_after(
+            monkeypatch, 1, lambda: _train(root, 'kept', **changes)
+        )
+
+    stopped(fold='1/3')
+    stopped(fold='2/3')
+    assert len(list((root / 'kept').glob('unfinished_*'))) == 2
+    _, printed = _train(root, 'kept', fold='2/3', resume=True)
+    assert 'resuming after epoch 1\n' in printed
+
+
+def test_folds_that_cannot_be(root):
+    for fold, words in (
+        ('3/2', ['--fold should be i/k', "not '3/2'"]),
+        ('6/6', ['--fold: 6 folds need at least 6 programs', 'there are 5']),
+    ):
+        finished_runs.assert_refused(
+            lambda fold=fold: _train(root, 'none', fold=fold), *words
+        )
+
+
+def test_folds_of_layouts(root):
+    model_dir, printed = layout_runs.train(
+        root,
+        **_LAYOUT,
+        data_root=str(root / 'layouts'),
+        fold='2/5',
+        epochs=1,
+        out_dir=str(root / 'layout'),
+    )
+    assert 'training on 9 programs' in printed and 'validating on 2' in printed
+    data = prediction.DataOptions(cache_dir=str(root / 'cache'))
+    predictor = loading.load_predictor(str(model_dir), data, _LAYOUT['models_file'])
+    found, _ = predictor.measure('valid')
+    assert found['fold'] == '2/5' and found['overall']['graphs'] == 2
+    assert found['overall']['kendall_tau']['mean'] == pytest.approx(
+        finished_runs.info_of(model_dir)['final_error']['val']['kendall_tau'], abs=1e-6
+    )
+
+
+# Families ---------------------------------------------------------------------
+
+
+class _Drawn(Exception):
+    """Ends a training whose batches have been seen."""
+
+
+def _batches(monkeypatch, root, **changes):
+    """The kernels of each step of two epochs."""
+    seen = []
+    items = graphs_lib.TileGraphs.training_items
+
+    def spy(graphs, kernels, configs):
+        seen.append([[graphs.store.graph_ids[k] for k in step] for step in kernels])
+        return items(graphs, kernels, configs)
+
+    def fit(*unused_args, chunks, steps_per_epoch, **unused):
+        for epoch in (0, 1):
+            assert sum(chunk.steps for chunk in chunks(epoch)) == steps_per_epoch
+        raise _Drawn
+
+    with monkeypatch.context() as patch:
+        patch.setattr(graphs_lib.TileGraphs, 'training_items', spy)
+        patch.setattr(loop, 'fit', fit)
+        patch.setattr(loop, 'Trainer', mock.Mock())  # nothing is compiled
+        with pytest.raises(_Drawn):
+            _train(root, 'drawn', **changes)
+    return seen
+
+
+def test_at_temperature_1_batches_are_those_of_before(root, monkeypatch):
+    ids = sorted(kernel.graph_id for kernel in _kernels(_TRAIN, 0))
+    for seed in (0, 3):
+        found = _batches(monkeypatch, root, seed=seed)
+        for epoch in (0, 1):
+            kernels = np.random.default_rng([seed, epoch]).permutation(np.arange(10))
+            assert found[epoch] == [
+                [ids[k] for k in step] for step in kernels.reshape(5, 2)
+            ]
+
+
+def test_families_are_drawn_alike_at_temperature_0(root, monkeypatch):
+    # Fold 1 trains on 2, 3 and 4 of one family (6 kernels), and on 5 (1).
+    found = _batches(monkeypatch, root, fold='1/3', family_temperature=0.0)
+    assert [len(epoch) for epoch in found] == [3, 3]  # of 7 draws, in twos
+    for epoch in found:
+        drawn = sum(epoch, [])
+        assert 2 <= drawn.count('other_5_00') <= 4
+        others = [graph_id for graph_id in drawn if graph_id != 'other_5_00']
+        assert len(set(others)) == len(others)
+    assert found[0] != found[1]
+    again = _batches(monkeypatch, root, fold='1/3', family_temperature=0.0)
+    assert found == again
+
+
+def test_a_temperature_is_from_0_to_1(root):
+    for bad in (-0.1, 1.5, float('nan')):
+        finished_runs.assert_refused(
+            lambda bad=bad: _train(root, 'none', family_temperature=bad),
+            '--family_temperature',
+            str(bad),
+        )
+
+
+def _layout_draws(monkeypatch, root, **changes):
+    """Numbers of the programs of an epoch, step by step."""
+    seen = []
+    items = layout_graphs.LayoutGraphs.items
+
+    def spy(graphs, numbers, configs, segments=None):
+        if segments is not None:  # else it is an example
+            seen.append(numbers[0].tolist())
+        return items(graphs, numbers, configs, segments)
+
+    def fit(*unused_args, chunks, **unused):
+        list(chunks(0))
+        raise _Drawn
+
+    with monkeypatch.context() as patch:
+        patch.setattr(layout_graphs.LayoutGraphs, 'items', spy)
+        patch.setattr(loop, 'fit', fit)
+        patch.setattr(loop, 'Trainer', mock.Mock())  # nothing is compiled
+        with pytest.raises(_Drawn):
+            layout_runs.train(
+                root, **_LAYOUT, data_root=str(root / 'layouts'), batch=7, **changes
+            )
+    return seen
+
+
+def test_layout_programs_are_drawn_by_family_too(root, monkeypatch):
+    # The first by name is the mixer; the other six are one family.
+    [step] = _layout_draws(monkeypatch, root)
+    assert step == np.random.default_rng([0, 0]).permutation(7).tolist()
+    [step] = _layout_draws(monkeypatch, root, family_temperature=0.0)
+    assert len(step) == 7 and step.count(0) in (3, 4)
+    assert len(set(step)) == 1 + 7 - step.count(0)
+
+
+# Ensembles --------------------------------------------------------------------
+
+
+def _rows(path):
+    with open(path, newline='') as stream:
+        return {row['ID']: row['TopConfigs'] for row in csv.DictReader(stream)}
+
+
+def test_an_ensemble_ranks_by_the_mean(plain, data, run_command, tmp_path, capsys):
+    output = tmp_path / 'e.csv'
+    assert run_command('ensemble', '--dirs', *plain, '--output', output) == 0
+    # The test split has no runtimes: nothing is measured.
+    assert capsys.readouterr().out == f'{output}: 3 rows\n'
+    scores = []
+    for model_dir in plain:
+        predictor = loading.load_predictor(model_dir, data, _CODE)
+        store = predictor.open_split('test')
+        scores.append(dict(zip(store.graph_ids, predictor.score(store))))
+    for graph_id, order in _rows(output).items():
+        one, two = (s[graph_id.rpartition(':')[2]] for s in scores)
+        mean = (ensembles.min_max(one) + ensembles.min_max(two)) / 2
+        assert order == ';'.join(map(str, np.argsort(mean, kind='stable')[:5]))
+    # One run with all the weight is that run.
+    assert (
+        run_command(
+            'ensemble', '--dirs', *plain, '--weights', '0', '2', '--output', output
+        )
+        == 0
+    )
+    assert (
+        run_command('predict', '--dir', plain[1], '--output', tmp_path / 'p.csv') == 0
+    )
+    assert _rows(output) == _rows(tmp_path / 'p.csv')
+
+
+def test_an_ensemble_is_measured_beside_its_members(
+    plain, data, run_command, tmp_path, capsys
+):
+    assert (
+        run_command(
+            'ensemble',
+            '--dirs',
+            *plain,
+            '--split',
+            'valid',
+            '--by',
+            'ranks',
+            '--output',
+            tmp_path / 'e.csv',
+            '--json',
+            tmp_path / 'e.json',
+            '--evaluate',
+        )
+        == 0
+    )
+    printed = capsys.readouterr().out
+    parts = printed.split('\n\n')
+    assert parts[0] == f'{tmp_path}/e.csv: 3 rows'
+    assert parts[1].startswith(f'Tiny seed 0 on valid, {plain[0]}\nprogram')
+    assert 'ensemble by ranks on valid, 2 runs\nprogram' in printed
+    assert 'ensemble of 2 by ranks' in parts[-2]
+    for name in ('Tiny seed 0', 'Tiny seed 1', 'mean of the members'):
+        assert f'gain over {name}' in parts[-2]
+    found = json.loads((tmp_path / 'e.json').read_text())
+    assert list(found['members']) == plain
+    for model_dir, summary in found['members'].items():
+        assert summary.pop('group') == 'Tiny'
+        assert summary.pop('name') == f'Tiny seed {plain.index(model_dir)}'
+        assert (
+            summary
+            == loading.load_predictor(model_dir, data, _CODE).measure('valid')[0]
+        )
+        difference = (
+            summary['overall']['opa']['mean'],
+            found['ensemble']['overall']['opa']['mean'],
+        )
+        assert found['gain_over'][model_dir]['opa']['gain'] == pytest.approx(
+            difference[1] - difference[0]
+        )
+        assert found['gain_over'][model_dir]['top_1_error']['gain'] == pytest.approx(
+            summary['overall']['top_1_error']['mean']
+            - found['ensemble']['overall']['top_1_error']['mean']
+        )
+
+
+def test_an_ensemble_of_folds_ranks_test(folded, run_command, tmp_path, capsys):
+    output = tmp_path / 'e.csv'
+    assert run_command('ensemble', '--dirs', *folded, '--output', output) == 0
+    assert len(_rows(output)) == 3
+    assert (
+        run_command(
+            'ensemble', '--dirs', *folded, '--output', output, '--split', 'valid'
+        )
+        == 1
+    )
+    message = capsys.readouterr().err
+    assert 'valid of fold 1/3' in message and '--split=test' in message
+
+
+def test_what_is_no_ensemble(plain, layouts, run_command, tmp_path, capsys):
+    output = tmp_path / 'e.csv'
+    layout_dir = layouts[0]
+    for argv, words in (
+        ([plain[0]], 'two or more different runs'),
+        ([plain[0], f'{plain[0]}/'], 'two or more different runs'),
+        (
+            [plain[0], layout_dir],
+            f'{layout_dir} is a run of layout:xla:random, but {plain[0]} of tile:xla',
+        ),
+        ([*plain, '--weights', '1'], '--weights: 1 weights for 2 runs'),
+        ([*plain, '--evaluate'], 'all runtimes are 0'),
+        ([*plain, '--output', tmp_path], 'is a folder'),
+    ):
+        capsys.readouterr()
+        assert run_command('ensemble', '--output', output, '--dirs', *argv) == 1, words
+        message = capsys.readouterr().err
+        assert words in message
+        repeated = argv == [plain[0], f'{plain[0]}/']
+        assert message.count('\n') == 1 + repeated
+    assert not output.exists()
+
+
+def test_two_models_are_compared(root, plain, run_command, capsys):
+    train = ['--split', 'train']
+    other = str(_train(root, 'other', lr=1e-6)[0])
+    capsys.readouterr()
+    assert run_command('evaluate', '--compare', f'{root}/plain/*', other, *train) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == [
+        'A: Tiny lr=.1 seed 0, Tiny lr=.1 seed 1',
+        'B: Tiny lr=1e-06 seed 0',
+        'train of tile:xla: 10 kernels of 3 programs',
+    ]
+    assert lines[-3] == '3 programs can show none: it takes 6.'
+    assert '2 runs of A' in lines[-2] and 'unknown for B' in lines[-1]
+    as_json = ['--json', '--compare', *plain]
+    assert run_command('evaluate', *as_json, *train) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found['a'] == {'names': ['Tiny seed 0'], 'dirs': [plain[0]]}
+    gain = found['measures']['opa']
+    assert gain['gain'] == pytest.approx(gain['ours'] - gain['theirs'])
+    for argv, words in (
+        ([plain[0], f'{root}/plain/*'], f'--compare: {plain[0]} is on both sides'),
+        ([*plain, '--dir', plain[0]], None),
+    ):
+        if words is None:
+            with pytest.raises(SystemExit):
+                run_command('evaluate', '--compare', *argv)
+        else:
+            assert run_command('evaluate', '--compare', *argv) == 1
+            assert words in capsys.readouterr().err
+
+
+def test_layouts_are_averaged_as_well(root, layouts, tmp_path):
+    data = prediction.DataOptions(cache_dir=str(root / 'cache'))
+    predictors = ensemble.load(layouts, data, _LAYOUT['models_file'])
+    scored = ensemble.score(predictors, 'valid')
+    averaged = ensemble.average(scored)
+    found = ensemble.measure(scored, averaged, 'scores')
+    assert found['ensemble']['collection'] == 'layout:xla:random'
+    assert found['ensemble']['overall']['graphs'] == 4
+    # A third of their configurations repeat others, at random runtimes.
+    noisy = found['ensemble']['overall']['noise']
+    assert noisy['graphs'] == 4 and abs(noisy['tau_twice']) < 0.5
+    scored.first.write(str(tmp_path / 'e.csv'), scored.store, averaged)
+    orders = _rows(tmp_path / 'e.csv').values()
+    assert [len(order.split(';')) for order in orders] == [40] * 4

@@ -1,0 +1,137 @@
+"""Exported models: raw features in, the same scores out, with TensorFlow alone."""
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from baselines.features import expansion as expansion_lib
+from baselines.runs import loading
+from baselines.runs import prediction
+from tests.helpers import layout_files
+from tests.helpers import made_runs
+from tests.helpers import places
+from tests.helpers import processes
+from tests.helpers import tile_records
+
+_CLIENT = """
+import sys
+import numpy as np
+import tensorflow as tf
+model = tf.saved_model.load(sys.argv[1]).signatures['serving_default']
+arrays = dict(np.load(sys.argv[2]))
+scores = model(**{name: tf.constant(array) for name, array in arrays.items()})
+np.save(sys.argv[3], scores['scores'])
+for name in ('tensorflow_gnn', 'baselines', 'tpugraphs'):
+    assert name not in sys.modules, name
+"""
+
+
+def _served(folder, tmp_path, inputs):
+    """Scores of a process that imports TensorFlow and nothing of ours."""
+    np.savez(tmp_path / 'inputs.npz', **inputs)
+    paths = [str(tmp_path / name) for name in ('inputs.npz', 'scores.npy')]
+    subprocess.run(
+        [sys.executable, '-c', _CLIENT, str(folder), *paths], cwd=tmp_path, check=True
+    )
+    return np.load(paths[1])
+
+
+@pytest.mark.slow
+def test_the_client_of_the_documents(tmp_path):
+    """docs/serving.md: fifteen lines, with TensorFlow and NumPy alone."""
+    text = (places.ROOT / 'docs' / 'serving.md').read_text(encoding='utf-8')
+    [client] = [
+        b for b in re.findall(r'```python\n(.*?)```', text, re.S) if 'argv' in b
+    ]
+    assert len([line for line in client.splitlines() if line.strip()]) <= 15
+    model_dir = made_runs.make_tile_run(tmp_path)
+    assert processes.command('export', model_dir, tmp_path / 'served') == 0
+    record = tile_records.make_record(np.random.default_rng(0), 'k', configs=30)
+    tile_records.write_split(tmp_path, [record])
+    words = [
+        sys.executable,
+        '-c',
+        client,
+        str(tmp_path / 'served'),
+        str(tmp_path / 'k.npz'),
+    ]
+    done = subprocess.run(
+        words, cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    expected = _predictor(model_dir).score_record(record)
+    found = json.loads(done.stdout)
+    np.testing.assert_allclose(found['scores'], np.sort(expected)[:10], atol=1e-5)
+    assert found['order'] == np.argsort(expected, kind='stable')[:10].tolist()
+
+
+def _inputs(record, *more):
+    names = ('node_feat', 'node_opcode', 'edge_index', *more)
+    return {
+        name: getattr(record, name).astype(
+            np.float32 if name.endswith('_feat') else np.int32
+        )
+        for name in names
+    }
+
+
+def _predictor(model_dir):
+    return loading.load_predictor(model_dir, prediction.DataOptions('x', 'x'))
+
+
+@pytest.mark.slow
+def test_tiles_with_expanded_features(tmp_path, capsys):
+    expansion = expansion_lib.Expansion.of_tiles('signlog', True)
+    model_dir = made_runs.make_tile_run(tmp_path, expansion=expansion)
+    assert processes.command('export', model_dir, tmp_path / 'served') == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f'{tmp_path}/served: EarlyJoinSAGE on tile:xla',
+        '  node_feat [?, 140]',
+        '  node_opcode [?]',
+        '  edge_index [?, 2]',
+        '  config_feat [?, 24]',
+        '  -> scores [?]',
+    ]
+    # 70 nodes x 300 configurations are scored in three slices of 8,192 cells.
+    record = tile_records.make_record(np.random.default_rng(0), nodes=70, configs=300)
+    model = tf.saved_model.load(str(tmp_path / 'served'))
+    inputs = _inputs(record, 'config_feat')
+    found = model.signatures['serving_default'](
+        **{name: tf.constant(array) for name, array in inputs.items()}
+    )['scores']
+    expected = _predictor(model_dir).score_record(record)
+    spread = np.ptp(expected)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * spread)
+
+
+@pytest.mark.slow
+def test_layouts(tmp_path):
+    model_dir = made_runs.make_layout_run(tmp_path)
+    assert processes.command('export', model_dir, tmp_path / 'served') == 0
+    # 37 configurations are two slices of 16 and one that is filled up.
+    program = layout_files.make_program(
+        np.random.default_rng(0), 'p', nodes=9, configs=37
+    )
+    more = ('node_config_ids', 'node_config_feat')
+    found = _served(tmp_path / 'served', tmp_path, _inputs(program, *more))
+    expected = _predictor(model_dir).score_record(program)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.ptp(expected))
+
+
+@pytest.mark.slow
+def test_what_cannot_be_exported(tmp_path, capsys):
+    model_dir = made_runs.make_tile_run(tmp_path, estimate=True)
+    assert processes.command('export', model_dir, tmp_path / 'served') == 1
+    assert 'export a run that was trained with --noestimate' in capsys.readouterr().err
+    assert not (tmp_path / 'served').exists()
+    full = tmp_path / 'full'
+    full.mkdir()
+    (full / 'x').touch()
+    assert processes.command('export', model_dir, full) == 1
+    assert f'{full} is there already: name a new folder' in capsys.readouterr().err
+    assert processes.command('export', tmp_path / 'x' / 'none', full) == 1
+    assert 'there is no directory' in capsys.readouterr().err

@@ -1,0 +1,147 @@
+"""Names of runs, and what becomes of them."""
+
+import gzip
+import json
+import os
+
+import pytest
+
+from baselines.runs import finding
+from tests.helpers.finished_runs import assert_refused
+
+
+def make_run(folder, run_hash, age=0, **args):
+    """A model directory and its run file; the larger `age`, the older."""
+    model_dir = folder / f'model_{run_hash}'
+    model_dir.mkdir(parents=True)
+    path = folder / f'run_{run_hash}.jsonz'
+    with gzip.open(path, 'wt') as stream:
+        json.dump({'args': {'model': 'MLP', **args}}, stream)
+    os.utime(path, (1e9 - age, 1e9 - age))
+    return str(model_dir)
+
+
+@pytest.fixture(name='home')
+def _home(tmp_path, monkeypatch):
+    monkeypatch.setenv('HOME', str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(name='runs')
+def _runs(home):
+    """Two tile runs and a layout run where trainings write, the second the newest."""
+    tiles, layouts = home / 'out/tpugraphs_tiles', home / 'out/tpugraphs_layout'
+    return [
+        make_run(tiles, 'abcd0000', age=3, run_id='wide'),
+        make_run(tiles, 'abcd1111', age=1, run_id='wide'),
+        make_run(layouts, '12345678', age=2, run_id='deep 1'),
+    ]
+
+
+@pytest.mark.parametrize(
+    'name, expected',
+    [
+        ('latest', [1]),
+        ('abcd1', [1]),
+        ('model_abcd1', [1]),
+        ('model_abcd0000', [0]),
+        ('1234', [2]),
+        ('wide', [0, 1]),
+        ('deep 1', [2]),
+        ('model_*', [0, 2, 1]),
+        ('*', [0, 2, 1]),
+        ('abcd*', [0, 1]),
+        ('deep*', [2]),
+        ('~/out/tpugraphs_layout/latest', [2]),
+        ('out/tpugraphs_layout/', [2]),
+        ('out/*/abcd1', [1]),
+        ('out/*/latest', [1]),
+        ('out/tpugraphs_tiles/run_abcd0000.jsonz', [0]),
+        ('out/tpugraphs_tiles/model_abcd0000/', [0]),
+    ],
+)
+def test_names(runs, name, expected):
+    assert finding.find(name) == [runs[i] for i in expected]
+
+
+def test_one_run_is_wanted(runs):
+    assert finding.find_one('latest') == runs[1]
+    assert_refused(
+        lambda: finding.find_one('wide'),
+        "--dir: 'wide' stands for 2 runs, and one is wanted: model_abcd0000 (MLP, ",
+        'model_abcd1111 (MLP, 2001-09-09 ',
+    )
+
+
+def test_runs_that_are_named_repeatedly_are_there_once(runs, home):
+    (home / 'link').symlink_to(home / 'out/tpugraphs_tiles')
+    assert finding.find_all(['abcd1', 'wide', 'link/model_abcd1111']) == {
+        runs[1]: ['abcd1', 'wide', 'link/model_abcd1111'],
+        runs[0]: ['wide'],
+    }
+
+
+def test_half_runs_and_other_folders_are_no_runs(home):
+    whole = make_run(home / 'out', '1111')
+    (home / 'out/model_2222').mkdir()
+    make_run(home / 'out', '3333')
+    os.rmdir(home / 'out/model_3333')
+    (home / 'out/models').mkdir()
+    assert finding.find('out/*') == [whole]
+
+
+def test_an_ambiguous_beginning_lists_its_runs(runs):
+    assert_refused(
+        lambda: finding.find('abcd'),
+        "--dir: 'abcd' is the beginning of 2 runs: model_abcd0000 (MLP, ",
+        'model_abcd1111 (MLP, ',
+    )
+
+
+def test_a_folder_of_several_runs_is_ambiguous(runs, home):
+    folder = home / 'out/tpugraphs_tiles'
+    assert_refused(
+        lambda: finding.find(str(folder)),
+        f'{folder} is not called model_<hash>, and holds 2 runs',
+        f"'{folder}/latest', or '{folder}/*'",
+    )
+
+
+def test_an_unknown_name_says_which_there_are(runs, home):
+    assert_refused(
+        lambda: finding.find('none'),
+        f'--dir: no run in {home}/out/tpugraphs_tiles or {home}/out/tpugraphs_layout '
+        "is called 'none'",
+        'The newest are model_abcd1111 (MLP, ',
+        '`tpugraphs runs` lists all',
+    )
+    # Three letters are no beginning of a hash.
+    assert_refused(lambda: finding.find('abc'), "is called 'abc'")
+
+
+def test_a_damaged_run_is_listed_as_such(runs, home):
+    (home / 'out/tpugraphs_layout/run_12345678.jsonz').write_bytes(b'no gzip')
+    assert_refused(
+        lambda: finding.find('deep 1'), 'model_12345678 (its run file is damaged)'
+    )
+
+
+def test_where_there_is_no_run_it_says_how_to_train(home):
+    (home / 'empty').mkdir()
+    for name in ('latest', 'wide', 'model_*'):
+        assert_refused(
+            lambda name=name: finding.find(name),
+            f'there are no runs (model_<hash>) in {home}/out/tpugraphs_tiles or ',
+            'train one: python tiles_train.py --sample_data',
+        )
+    for name in ('empty', 'empty/latest'):
+        assert_refused(
+            lambda name=name: finding.find(name),
+            f'there are no runs (model_<hash>) in {home}/empty',
+            f'python tiles_train.py --sample_data --out_dir={home}/empty',
+        )
+    assert_refused(
+        lambda: finding.find('none/latest'),
+        f'--dir: there is no directory {home}/none/latest',
+    )

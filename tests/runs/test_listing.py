@@ -1,0 +1,156 @@
+"""Runs told apart, and listed."""
+
+import gzip
+import json
+
+import pytest
+
+from baselines.runs import differences
+from baselines.runs import run_files
+from tests.helpers import processes
+
+
+def _run(run_hash='abcdef0123', info=None, **args):
+    args = {'model': 'MLP', 'configs': 10, 'seed': 0, **args}
+    return run_files.Run(f'/out/model_{run_hash}', {'args': args, **(info or {})})
+
+
+def _names(*runs):
+    return [label.name for label in differences.labels(runs)]
+
+
+def test_one_run_is_called_after_its_model():
+    assert differences.labels([_run(lr=0.5)]) == [differences.Label('MLP', 'MLP')]
+
+
+def test_labels_say_what_differs():
+    runs = [_run(lr=0.01), _run(lr=0.01, seed=1), _run(seed=1)]
+    assert differences.labels(runs) == [
+        ('MLP lr=.01 seed 0', 'MLP lr=.01'),
+        ('MLP lr=.01 seed 1', 'MLP lr=.01'),
+        # The default, of a run file that does not name the rate.
+        ('MLP lr=.001 seed 1', 'MLP lr=.001'),
+    ]
+
+
+def test_places_do_not_tell_runs_apart():
+    places = dict(out_dir='/b', cache_dir='/c', run_id='mine', resume=True)
+    assert differences.labels([_run(), _run(seed=1, **places)]) == [
+        ('MLP seed 0', 'MLP'),
+        ('MLP seed 1', 'MLP'),
+    ]
+
+
+def test_folds_repeat_and_options_of_a_model_differ():
+    assert _names(_run(fold='1/2'), _run(fold='2/2')) == [
+        'MLP fold 1/2',
+        'MLP fold 2/2',
+    ]
+    wide = _run(model_kwargs_json='{"hidden_dim": 64}', estimate=True)
+    found = differences.labels([_run(model_kwargs_json='{}'), wide])
+    assert found == [
+        ('MLP no estimate', 'MLP no estimate'),
+        ('MLP estimate hidden_dim=64', 'MLP estimate hidden_dim=64'),
+    ]
+
+
+def test_equal_runs_are_told_apart_by_their_hash():
+    assert _names(_run('aaaabbbbcc'), _run('ccccddddee')) == [
+        'MLP aaaabbbb',
+        'MLP ccccdddd',
+    ]
+
+
+def test_runs_of_other_collections_are_no_reason_for_labels():
+    layout = _run('b', model='ResModel', source='xla', search='random')
+    assert _names(_run(), layout, _run('c', seed=1)) == [
+        'MLP seed 0',
+        'ResModel',
+        'MLP seed 1',
+    ]
+
+
+def test_settings_that_a_recipe_sets_are_said_by_its_name():
+    run = _run(model='LateJoinResSAGE', recipe='strong', estimate=True, configs=64)
+    found = differences.from_defaults(run)
+    assert found['recipe'] == 'strong'
+    assert not {'estimate', 'configs'} & set(found)
+    assert differences.from_defaults(_run(lr=0.01, seed=7, fold='1/2')) == {'lr': 0.01}
+
+
+@pytest.fixture(name='folder')
+def _folder(tmp_path):
+    files = {
+        'aaaabbbbcc': {
+            'args': {'model': 'MLP', 'configs': 10, 'seed': 3, 'lr': 0.01},
+            'train_curve': {'epoch': [0, 1], 'val_opa': [0.7, 0.65]},
+            'finished': '2024-05-06T07:08:09+00:00',
+            'seconds': 90.0,
+            'command': 'python tiles_train.py --lr=.01',
+        },
+        # As the published code writes it.
+        'ccccddddee': {
+            'args': {'model': 'ResModel', 'source': 'nlp', 'search': 'default'},
+            'train_curve': {'epoch': [0], 'val_opa': [0.8]},
+        },
+    }
+    for run_hash, info in files.items():
+        (tmp_path / f'model_{run_hash}').mkdir()
+        with gzip.open(tmp_path / f'run_{run_hash}.jsonz', 'wt') as stream:
+            json.dump(info, stream)
+    return tmp_path
+
+
+def test_the_table(folder, capsys, monkeypatch):
+    monkeypatch.setenv('TZ', 'UTC')
+    assert processes.command('runs', '--out_dir', folder, '--sort', 'score') == 0
+    above, _, *lines = capsys.readouterr().out.splitlines()
+    assert above == f'{folder}/'
+    assert lines[0].split('  ')[0] == 'when'
+    assert lines[2].split()[2:] == [
+        *('ResModel', 'layout:nlp:default', '-', '-', 'OPA', '0.800', '-'),
+        'model_ccccdddd',
+    ]
+    assert lines[3].split()[2:] == [
+        *('MLP', 'tile:xla', '3', 'lr=.01', 'OPA', '0.700', '1.5'),
+        'model_aaaabbbb',
+    ]
+
+
+def test_runs_of_several_folders_say_which(folder, tmp_path, capsys):
+    other = tmp_path / 'other'
+    other.mkdir()
+    for name in ('model_ccccddddee', 'run_ccccddddee.jsonz'):
+        (folder / name).rename(other / name)
+    words = ('runs', '--out_dir', folder, other, folder, '--sort', 'model')
+    assert processes.command(*words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[-1] for line in lines[2:]] == [
+        f'{folder}/model_aaaabbbb',
+        f'{other}/model_ccccdddd',
+    ]
+
+
+def test_the_same_as_json(folder, capsys):
+    assert processes.command('runs', '--out_dir', folder, '--json') == 0
+    first, _ = json.loads(capsys.readouterr().out)
+    assert first['path'] == f'{folder}/model_aaaabbbbcc'
+    assert first['differs'] == {'lr': 0.01}
+    assert first['command'] == 'python tiles_train.py --lr=.01'
+    assert (first['score'], first['measure'], first['minutes']) == (0.7, 'OPA', 1.5)
+
+
+def test_a_damaged_run_file_is_named_and_left_out(folder, capsys):
+    (folder / 'run_ccccddddee.jsonz').write_bytes(b'')
+    assert processes.command('runs', '--out_dir', folder) == 0
+    captured = capsys.readouterr()
+    assert len(captured.out.splitlines()) == 5
+    assert 'run_ccccddddee.jsonz is damaged' in captured.err
+
+
+def test_no_runs(tmp_path, capsys):
+    assert processes.command('runs', '--out_dir', tmp_path) == 1
+    assert capsys.readouterr().err == (
+        f'error: there are no runs (model_<hash>) in {tmp_path}; train one: python '
+        f'tiles_train.py --sample_data --out_dir={tmp_path}\n'
+    )

@@ -1,0 +1,321 @@
+"""Our models in the published tree, and models written for that tree in ours."""
+
+import ast
+import csv
+import gzip
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from baselines import config as config_lib
+from baselines import registry
+from baselines.runs import loading
+from baselines.runs import prediction
+from baselines.runs import saved
+from baselines.training import jobs
+from tests.helpers import conformance
+from tests.helpers import elsewhere
+from tests.helpers import finished_runs
+from tests.helpers import places
+from tests.helpers import processes
+from tests.helpers import tile_graphs
+from tests.helpers import tile_records
+
+_ROOT = places.ROOT
+_MODELS = _ROOT / 'baselines' / 'tiles' / 'models.py'
+_STUDENT = elsewhere.PUBLISHED_TREE / 'student_models.py'
+
+
+def _published_tree(folder: pathlib.Path) -> pathlib.Path:
+    """The published package with our tiles/models.py in it, unchanged."""
+    package = folder / 'tpu_graphs' / 'baselines' / 'tiles'
+    package.mkdir(parents=True)
+    for parent in (package, package.parent, package.parent.parent):
+        (parent / '__init__.py').touch()
+    shutil.copy(elsewhere.PUBLISHED_TREE / 'implicit.py', package)
+    shutil.copy(_MODELS, package)
+    return folder
+
+
+@pytest.fixture(scope='module', name='data_root')
+def _data_root(tmp_path_factory):
+    """Simulated splits in which each rule of the scaling makes a difference."""
+    root = tmp_path_factory.mktemp('tile')
+    width = dict(node_features=12, config_features=6)
+    train = tile_records.make_records(7, seed=1, **width)
+    for record in train:
+        record.node_feat[:, 3] = 7  # constant: not a feature
+        record.config_feat[:, 0] = 0
+    # Fewer than the ten configurations of a training step: it does not count
+    # for minimum, maximum and the number of opcodes, nor are columns varied.
+    small = tile_records.make_record(
+        np.random.default_rng(2), 'program_0_small', configs=9, **width
+    )
+    small.node_feat[:] *= 10
+    small.node_opcode[:] = 250
+    valid = tile_records.make_records(3, seed=3, **width)
+    # A small kernel of another split does count for the number of opcodes.
+    valid.append(
+        tile_records.make_record(
+            np.random.default_rng(4), 'program_9_small', configs=4, **width
+        )
+    )
+    valid[-1].node_opcode[:] = 199
+    test = tile_records.make_records(
+        5, seed=5, configs=[2, 7, 12, 30, 40], is_test=True, **width
+    )
+    for name, records in (('train', [*train, small]), ('valid', valid), ('test', test)):
+        tile_records.write_split(root / 'npz' / name, records)
+    return str(root / 'npz')
+
+
+def _settings(data_root, out_dir, **changes):
+    return config_lib.TileConfig(
+        **{
+            **dict(
+                data_root=data_root,
+                out_dir=str(out_dir),
+                epochs=2,
+                batch=3,
+                cache_dir=os.path.join(os.path.dirname(data_root), 'cache'),
+                results_csv=os.path.join(str(out_dir), 'results.csv'),
+            ),
+            **changes,
+        }
+    )
+
+
+def _data(settings):
+    return prediction.DataOptions(settings.data_root, settings.cache_dir)
+
+
+def _rows(path):
+    with open(path, newline='') as stream:
+        return dict(csv.reader(stream))
+
+
+@pytest.fixture(scope='module', name='trained')
+def _trained(data_root, tmp_path_factory):
+    """(settings, model directory) of a short training of one of our models."""
+    settings = _settings(
+        data_root,
+        tmp_path_factory.mktemp('out'),
+        model_kwargs_json='{"num_gnns": 2, "hidden_dim": 16}',
+        lr=0.01,
+    )
+    return settings, jobs.train(settings)
+
+
+@pytest.mark.slow
+def test_our_models_score_the_same_in_the_published_tree(tmp_path):
+    rng = np.random.default_rng(0)
+    kernel = tile_graphs.random_kernel(
+        rng, 6, 5, edges=[(1, 0), (2, 0), (2, 0), (4, 3), (5, 5)]
+    )
+    graph = tile_graphs.by_hand([kernel])
+    inputs = dict(
+        num_ops=tile_graphs.NUM_OPS,
+        node_opcode=kernel.op,
+        node_feat=kernel.feats,
+        edge_index=kernel.edges,
+        config_feat=kernel.configs,
+        config_runtime=kernel.runtimes,
+        config_runtime_normalizers=kernel.normalizers,
+    )
+    expected, tolerance = {}, {}
+    models = registry.tile_models()
+    names = conformance.distinct(models)
+    for name in names:
+        model = models[name](5, tile_graphs.NUM_OPS)
+        model(graph)
+        for i, variable in enumerate(model.trainable_variables):
+            variable.assign(rng.normal(0, 0.3, variable.shape))
+            inputs[f'{name}_{i}'] = variable.numpy()
+        expected[name] = model(graph).numpy()
+        tolerance[name] = conformance.rounding(model, graph)
+    np.savez(tmp_path / 'inputs.npz', **inputs)
+    elsewhere.run(
+        'score_models.py',
+        tmp_path / 'inputs.npz',
+        tmp_path / 'scores.npz',
+        *names,
+        path=[_published_tree(tmp_path)],
+    )
+    scores = np.load(tmp_path / 'scores.npz')
+    for name in names:
+        for way in (name, name + '_forward'):
+            conformance.assert_close(scores[way], expected[name], tolerance[name])
+
+
+@pytest.mark.slow
+def test_the_course_script_ranks_as_ours_does(trained, tmp_path):
+    settings, model_dir = trained
+    theirs, ours = tmp_path / 'theirs.csv', tmp_path / 'ours.csv'
+    course = elsewhere.start(
+        'course_script.py',
+        model_dir,
+        settings.data_root,
+        theirs,
+        path=[_published_tree(tmp_path)],
+    )
+    script = processes.start(
+        'tiles_gen_predictions_csv.py',
+        f'--dir={model_dir}/',
+        f'--output={ours}',
+        f'--cache_dir={settings.cache_dir}',
+    )
+    assert script.communicate(timeout=300)[1] == '' and script.returncode == 0
+    elsewhere.finish(course)
+    rows = _rows(ours)
+    assert len(rows) == 1 + 5
+    assert _rows(theirs) == rows == _rows(settings.results_csv)
+    assert sorted(row.count(';') for row in rows.values()) == [0, 1, 4, 4, 4, 4]
+
+
+@pytest.mark.slow
+def test_a_run_of_the_published_code_is_scaled_by_its_training_data(
+    trained, tmp_path, capsys
+):
+    """It keeps neither normaliser nor num_ops; both follow from the data."""
+    settings, model_dir = trained
+    copy = shutil.copytree(model_dir, tmp_path / 'model_published')
+    with gzip.open(saved.run_file(model_dir)) as stream:
+        info = json.load(stream)
+    del info['normalizer'], info['num_ops'], info['digest']
+    with gzip.open(tmp_path / 'run_published.jsonz', 'wt') as stream:
+        json.dump(info, stream)
+    output = str(tmp_path / 'ours.csv')
+    loading.write_predictions([str(copy)], _data(settings), output)
+    assert _rows(output) == _rows(settings.results_csv)
+    assert 'does not hold its normaliser' in capsys.readouterr().err
+
+
+_TRAIN = """
+import json, sys
+from baselines import config, registry
+from baselines.runs import loading
+from baselines.training import jobs
+from baselines.runs import saved
+import tensorflow as tf
+
+def save(model, path):  # what is read; a whole SavedModel takes seconds
+    tf.train.Checkpoint(variables=model.variables).write(path + '/variables/variables')
+
+saved._save_model = save
+jobs.train(config.TileConfig(**json.loads(sys.argv[1])))
+print('GCN is', registry.layout_models()['GCN'].__module__)
+"""
+
+
+@pytest.fixture(scope='module', name='copy')
+def _copy(data_root, tmp_path_factory):
+    """(settings, process): a training in a copy of ours with other tile models."""
+    repo = tmp_path_factory.mktemp('repo')
+    ignore = shutil.ignore_patterns('__pycache__')
+    shutil.copytree(_ROOT / 'baselines', repo / 'baselines', ignore=ignore)
+    shutil.copy(_STUDENT, repo / 'baselines' / 'tiles' / 'models.py')
+    settings = _settings(
+        data_root,
+        tmp_path_factory.mktemp('out'),
+        model='GatedPool',
+        epochs=1,
+        model_kwargs_json='{"rounds": 1, "width": 6}',
+    )
+    given = json.dumps(config_lib.to_json(settings))
+    process = subprocess.Popen(
+        [sys.executable, '-c', _TRAIN, given],
+        cwd=repo,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    yield settings, process
+    process.kill()
+    process.wait()
+
+
+@pytest.mark.slow
+def test_models_of_the_published_tree_as_models_file(
+    data_root, tmp_path, copy, monkeypatch
+):
+    assert copy  # trains meanwhile
+    monkeypatch.setattr(saved, '_save_model', finished_runs.save_weights)
+    settings = _settings(
+        data_root, tmp_path, model='Stacked', models_file=str(_STUDENT), epochs=1
+    )
+    model_dir = jobs.train(settings)
+    output = str(tmp_path / 'again.csv')
+    loading.write_predictions([model_dir], _data(settings), output, str(_STUDENT))
+    rows = _rows(output)
+    assert len(rows) == 1 + 5 and rows == _rows(settings.results_csv)
+    with pytest.raises(ValueError, match="no model 'Stacked'"):
+        loading.write_predictions([model_dir], _data(settings), output)
+
+
+@pytest.mark.slow
+def test_models_of_the_published_tree_copied_over_ours(tmp_path, copy):
+    settings, process = copy
+    printed = elsewhere.finish(process)
+    assert str(_ROOT) not in printed
+    # The layout models do not notice.
+    assert 'GCN is baselines.layout.zoo.' in printed
+    # The same file, not copied over but named, gives the same ranking.
+    [model_dir] = pathlib.Path(settings.out_dir).glob('model_*')
+    output = str(tmp_path / 'ours.csv')
+    loading.write_predictions([str(model_dir)], _data(settings), output, str(_STUDENT))
+    assert _rows(output) == _rows(settings.results_csv)
+
+
+# What a models.py may import -------------------------------------------------
+
+# Python 3.9 does not list its modules; these are what a model may want.
+_STANDARD_LIBRARY = getattr(
+    sys, 'stdlib_module_names', {'dataclasses', 'functools', 'math', 'typing'}
+)
+_ALLOWED = {'tiles': {('.', 'implicit')}, 'layout': {('..tiles', 'implicit')}}
+
+
+def _imports(path):
+    """{(package, name)} of a file's imports; of `import a.b` it is ('', 'a')."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {('', alias.name.split('.')[0]) for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            package = '.' * node.level + (node.module or '')
+            found |= {(package, alias.name) for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add(('', node.module.split('.')[0]))
+    return found
+
+
+@pytest.mark.parametrize('task', sorted(_ALLOWED))
+def test_models_import_only_what_both_trees_have(task):
+    path = _ROOT / 'baselines' / task / 'models.py'
+    if not path.exists():
+        pytest.skip(f'no models for {task} yet')
+    libraries = {*_STANDARD_LIBRARY, 'tensorflow', 'tensorflow_gnn'}
+    allowed = _ALLOWED[task] | {('', name) for name in libraries}
+    assert not _imports(path) - allowed
+
+
+def test_the_published_layout_models_find_two_layers_in_our_tile_models():
+    defined = {
+        getattr(node, 'name', ''): node for node in ast.parse(_MODELS.read_text()).body
+    }
+    make = defined['_OpEmbedding'].body[1]
+    taken = {
+        '_mlp': ast.unparse(defined['_mlp'].args),
+        '_OpEmbedding': ast.unparse(make.args),
+    }
+    assert taken == {
+        '_mlp': 'dims: Sequence[int], hidden_activation: str, l2reg: float=_L2, '
+        'use_bias: bool=True',
+        '_OpEmbedding': 'self, num_ops: int, embed_d: int, l2reg: float=_L2',
+    }

@@ -1,0 +1,496 @@
+"""What a training leaves behind: both parts or none, and read without trust."""
+
+import gzip
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from baselines.runs import run_files
+from baselines.runs import saved
+from tests.helpers import disks
+
+_INFO = {
+    'args': {'model': 'Tiny', 'model_kwargs_json': '{}', 'configs': 10},
+    'train_curve': {'epoch': [0], 'val_opa': [None]},
+}
+
+
+class _Tiny(tf.keras.Model):
+    """Two variables: [3, width] and [width]."""
+
+    def __init__(self, width=2):
+        super().__init__()
+        self.dense = tf.keras.layers.Dense(width)
+
+    def call(self, x):
+        return self.dense(x)
+
+
+def _model(width=2, start=0.0):
+    model = _Tiny(width)
+    model(tf.zeros([1, 3]))
+    for i, variable in enumerate(model.variables):
+        values = np.arange(np.prod(variable.shape)) + 10 * i + start
+        variable.assign(values.reshape(variable.shape))
+    return model
+
+
+def _tree(folder):
+    """Relative path -> content of every file, hidden ones as well."""
+    folder = pathlib.Path(folder)
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob('*')
+        if path.is_file()
+    }
+
+
+def _message(error_type, function, *args):
+    with pytest.raises(error_type) as caught:
+        function(*args)
+    assert '\n' not in str(caught.value)
+    return str(caught.value)
+
+
+def _without_digest(info):
+    return {key: value for key, value in info.items() if key != 'digest'}
+
+
+@pytest.fixture(name='saved', scope='module')
+def _saved(tmp_path_factory):
+    """A saved run; copied by those who change it."""
+    return saved.save(str(tmp_path_factory.mktemp('out')), 'abc', _model(), _INFO)
+
+
+@pytest.fixture(name='run')
+def _run(saved, tmp_path):
+    """A copy of the saved run: (model directory, run file), both paths."""
+    subprocess.run(
+        ['cp', '-r', f'{os.path.dirname(saved)}/.', str(tmp_path)], check=True
+    )
+    return tmp_path / 'model_abc', tmp_path / 'run_abc.jsonz'
+
+
+def test_hashes_are_new_and_plain():
+    hashes = {saved.new_hash() for _ in range(50)}
+    assert len(hashes) == 50
+    assert all(len(h) == 32 and int(h, 16) >= 0 for h in hashes)
+
+
+def test_a_run_is_a_pair(saved):
+    out_dir, name = os.path.split(saved)
+    assert name == 'model_abc'
+    assert sorted(os.listdir(out_dir)) == ['model_abc', 'run_abc.jsonz']
+    with gzip.open(os.path.join(out_dir, 'run_abc.jsonz')) as stream:
+        assert _without_digest(json.loads(stream.read())) == _INFO
+    assert saved.run_file(saved) == os.path.join(out_dir, 'run_abc.jsonz')
+    # Others may read it, as they may what `mkdir` makes.
+    assert os.stat(saved).st_mode & 0o777 == 0o755
+    # A Keras SavedModel, as the course's script loads it.
+    np.testing.assert_array_equal(
+        tf.keras.models.load_model(saved)(tf.ones([1, 3])), _model()(tf.ones([1, 3]))
+    )
+
+
+def test_load_and_read_weights(saved, monkeypatch):
+    monkeypatch.chdir(os.path.dirname(saved))
+    monkeypatch.setenv('HOME', os.path.dirname(saved))
+    for path in (saved, f'{saved}/', 'model_abc', './model_abc//', '~/model_abc'):
+        run = saved.load(path)
+        assert run.model_dir == saved
+        assert _without_digest(run.info) == _INFO and run.args == _INFO['args']
+    model = _model(start=100)
+    saved.read_weights(run, model)
+    for ours, stored in zip(model.variables, _model().variables):
+        np.testing.assert_array_equal(ours, stored)
+
+
+def test_a_run_is_never_overwritten(run):
+    before = _tree(run[0].parent)
+    with pytest.raises(FileExistsError):
+        saved.save(str(run[0].parent), 'abc', _model(start=5), {**_INFO, 'new': 1})
+    assert _tree(run[0].parent) == before
+    assert len(os.listdir(run[0].parent)) == 2
+
+
+@pytest.mark.parametrize('value', [float('nan'), float('inf')])
+def test_nan_never_goes_into_json(tmp_path, value):
+    assert 'JSON' in _message(
+        ValueError, saved.save, str(tmp_path), 'x', _model(), {'a': [value]}
+    )
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize('room', [0, 10_000])
+def test_no_room_for_the_model_leaves_nothing(tmp_path, room):
+    with disks.room(room):
+        message = _message(OSError, saved.save, str(tmp_path), 'x', _model(), _INFO)
+    assert str(tmp_path) in message
+    assert os.listdir(tmp_path) == []
+
+
+def test_no_room_for_the_run_file_leaves_nothing(tmp_path):
+    noise = np.random.default_rng(0).bytes(1_000_000).hex()
+    with disks.room(500_000):
+        message = _message(
+            OSError, saved.save, str(tmp_path), 'x', _model(), {**_INFO, 'noise': noise}
+        )
+    assert f'{tmp_path}/run_x.jsonz' in message
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_full_disk_leaves_nothing(tmp_path):
+    with disks.mounted(tmp_path / 'disk', 1 << 15) as disk:
+        message = _message(OSError, saved.save, str(disk), 'x', _model(), _INFO)
+        assert str(disk) in message and 'No space left' in message
+        assert os.listdir(disk) == []
+
+
+@pytest.mark.parametrize(
+    'failing, error',
+    [
+        ('model', KeyboardInterrupt),
+        ('model', PermissionError(13, 'No')),
+        ('run file', PermissionError(13, 'No')),
+        ('rename', KeyboardInterrupt),
+    ],
+)
+def test_interrupted_while_saving_leaves_nothing(tmp_path, monkeypatch, failing, error):
+    model = _model()
+
+    def interrupted(*args, **kwargs):
+        raise error
+
+    if failing == 'model':
+        monkeypatch.setattr(model, 'save', interrupted)
+    elif failing == 'run file':
+        monkeypatch.setattr(gzip.GzipFile, 'write', interrupted)
+    else:
+        monkeypatch.setattr(os, 'rename', interrupted)
+    with pytest.raises((KeyboardInterrupt, OSError)):
+        saved.save(str(tmp_path), 'x', model, _INFO)
+    assert os.listdir(tmp_path) == []
+
+
+def test_saving_below_a_file(tmp_path):
+    (tmp_path / 'file').write_text('text')
+    below = str(tmp_path / 'file' / 'out')
+    with pytest.raises(OSError, match=str(tmp_path / 'file')):
+        saved.save(below, 'x', _model(), _INFO)
+    message = _message(ValueError, saved.check_writable, below)
+    assert message == f'--out_dir {below} cannot be written: Not a directory'
+    assert os.listdir(tmp_path) == ['file']
+
+
+def test_check_writable_leaves_no_file(tmp_path):
+    saved.check_writable(str(tmp_path / 'a' / 'b'))
+    assert _tree(tmp_path) == {}
+    with disks.room(100):
+        assert 'File too large' in _message(
+            ValueError, saved.check_writable, str(tmp_path)
+        )
+    assert _tree(tmp_path) == {}
+
+
+def test_load_what_is_no_run(tmp_path, run):
+    missing = tmp_path / 'model_none'
+    assert _message(ValueError, saved.load, str(missing)) == (
+        f'--dir: there is no directory {missing}'
+    )
+    missing.mkdir()
+    assert _message(ValueError, saved.load, str(missing)) == (
+        f'--dir: {missing} holds no saved model'
+    )
+    run[1].rename(tmp_path / 'run_other.jsonz')
+    assert _message(ValueError, saved.load, str(run[0])) == (
+        f'the run file {run[1]} is missing; it belongs beside the model '
+        'directory of the same hash'
+    )
+
+
+def _gzipped(text):
+    # Without a time, so that every process gives the tests one name.
+    return gzip.compress(text if isinstance(text, bytes) else text.encode(), mtime=0)
+
+
+_WHOLE = gzip.compress(json.dumps({**_INFO, 'x': list(range(999))}).encode(), mtime=0)
+
+
+@pytest.mark.parametrize(
+    'content, what',
+    [
+        (b'', 'is damaged'),
+        (b'text', 'is damaged: Not a gzipped file'),
+        (_WHOLE[:5], 'is damaged'),
+        (_WHOLE[: len(_WHOLE) // 2], 'is damaged'),
+        (_WHOLE[:-1], 'is damaged'),
+        (_WHOLE[:40] + bytes(20) + _WHOLE[60:], 'is damaged'),
+        (_gzipped('{"args": '), 'is damaged'),
+        (_gzipped(b'\xff\xfe{}'), 'is damaged'),
+        (_gzipped('[' * 100_000), 'is damaged'),
+        (_gzipped('[1, 2]'), 'does not say which model it is (args.model)'),
+        (_gzipped('null'), 'does not say which model'),
+        (_gzipped('{}'), 'does not say which model'),
+        (_gzipped('{"args": ["model"]}'), 'does not say which model'),
+        (_gzipped('{"args": {"model": 7}}'), 'does not say which model'),
+    ],
+)
+def test_load_a_damaged_run_file(run, content, what):
+    run[1].write_bytes(content)
+    message = _message(ValueError, saved.load, str(run[0]))
+    assert message.startswith(f'the run file {run[1]} ') and what in message
+    assert len(message) < 1_000
+
+
+@pytest.mark.parametrize(
+    'key, value',
+    [
+        ('model_kwargs_json', {'num_gnns': 2}),
+        ('model_kwargs_json', 3),
+        ('configs', '10'),
+        ('configs', [10]),
+        ('configs', 0),
+        ('configs', True),
+    ],
+)
+def test_load_arguments_that_cannot_be(run, key, value):
+    run[1].write_bytes(_gzipped(json.dumps({'args': {'model': 'MLP', key: value}})))
+    message = _message(ValueError, saved.load, str(run[0]))
+    assert str(run[1]) in message and f'args.{key}' in message
+
+
+def test_a_run_file_that_unpacks_without_end(run, monkeypatch):
+    monkeypatch.setattr(run_files, '_MAX_RUN_BYTES', 1_000)
+    run[1].write_bytes(_gzipped(json.dumps(_INFO) + ' ' * 500))
+    assert saved.load(str(run[0])).info == _INFO
+    run[1].write_bytes(_gzipped(json.dumps(_INFO) + ' ' * 100_000))
+    message = _message(ValueError, saved.load, str(run[0]))
+    assert 'it unpacks to more than 1000 bytes' in message
+
+
+@pytest.mark.parametrize(
+    'piece, megabytes', [(b'[],', 70), (b'[],', 4), (b'{},', 4), (b'"",', 13)]
+)
+def test_a_run_file_of_too_many_values(run, piece, megabytes):
+    text = b'{"args": [' + piece * (megabytes * 10**6 // len(piece)) + b'0]}'
+    run[1].write_bytes(gzip.compress(text, 1))
+    message = _message(ValueError, saved.load, str(run[0]))
+    wanted = 'unpacks to more than 67108864' if megabytes == 70 else 'more values than'
+    assert f'{run[1]} is damaged: it ' in message and wanted in message
+
+
+def test_a_number_that_takes_minutes_to_read(run):
+    run[1].write_bytes(_gzipped('{"args": {"model": "M"}, "n": ' + '9' * 10**6 + '}'))
+    assert 'a number of 1,000,000 digits' in _message(
+        ValueError, saved.load, str(run[0])
+    )
+
+
+@pytest.mark.parametrize(
+    'name', ['variables/variables.index', 'variables/variables.data-00000-of-00001']
+)
+def test_pipes_and_devices_in_place_of_weights(run, name):
+    for make in (os.mkfifo, lambda path: path.symlink_to('/dev/zero')):
+        (run[0] / name).unlink()
+        make(run[0] / name)
+        assert f'{run[0] / name}: not a regular file' == _message(
+            ValueError, saved.load, str(run[0])
+        )
+
+
+def test_a_pipe_in_place_of_the_run_file(run):
+    run[1].unlink()
+    os.mkfifo(run[1])
+    assert 'not a regular file' in _message(ValueError, saved.load, str(run[0]))
+
+
+def test_weights_of_another_run(run):
+    saved.save(str(run[0].parent), 'def', _model(start=3), _INFO)
+    shutil.rmtree(run[0])
+    shutil.copytree(run[0].parent / 'model_def', run[0])
+    assert _message(
+        ValueError, saved.read_weights, saved.load(str(run[0])), _model()
+    ) == (
+        f'{run[0]} does not hold the weights that {run[1]} was saved with; copy '
+        'both again'
+    )
+
+
+def test_settings_that_were_changed(run):
+    whole = saved.load(str(run[0])).info
+    for change in (
+        {'normalizer': {'node_max': [2.0]}},
+        {'args': {**whole['args'], 'configs': 11}},
+        {'pad': -1},
+    ):
+        run[1].write_bytes(_gzipped(json.dumps({**whole, **change})))
+        assert f'{run[1]} was changed since it was saved' in _message(
+            ValueError, saved.read_weights, saved.load(str(run[0])), _model()
+        )
+    # Where its data were is no setting: people move them.
+    moved = {**whole, 'args': {**whole['args'], 'data_root': '/elsewhere'}}
+    run[1].write_bytes(_gzipped(json.dumps(moved)))
+    saved.read_weights(saved.load(str(run[0])), _model())
+
+
+def test_runs_without_digest_or_of_another_tensorflow_load_with_a_note(run, capsys):
+    info = {**_INFO, 'versions': {'tensorflow': '1.4.2'}}
+    run[1].write_bytes(_gzipped(json.dumps(info)))
+    saved.read_weights(saved.load(str(run[0])), _model())
+    notes = capsys.readouterr().err.splitlines()
+    assert notes[0].startswith(f'note: {run[0]} was trained with TensorFlow 1.4.2; ')
+    assert notes[1].startswith(f'note: {run[0]}: its run file has no digest')
+    run[1].write_bytes(_gzipped(json.dumps({**_INFO, 'versions': ['x']})))
+    saved.read_weights(saved.load(str(run[0])), _model())
+
+
+def test_what_a_killed_training_left_is_removed(tmp_path):
+    run_hash, end = saved.new_hash(), '.abcd1234'
+    ours = [
+        f'.run_{run_hash}.jsonz{end}',
+        f'.unfinished_0123456789abcdef.npz{end}',
+        f'.results_1700000000000_xla_random.csv{end}',
+        '.unfinished_0123456789abcdef.lock',
+    ]
+    others = ['.model_registry', '.run_this', '.unfinished_business', 'model_x']
+    for name in [*ours, *others]:
+        (tmp_path / name).write_text('x')
+    (tmp_path / f'.model_{run_hash}{end}' / 'variables').mkdir(parents=True)
+    saved.remove_leftovers(str(tmp_path))
+    assert sorted(os.listdir(tmp_path)) == sorted(others)
+
+
+def test_a_run_that_is_being_saved_is_no_leftover(tmp_path, monkeypatch):
+    model = _model()
+    save = model.save
+
+    def cleaned(*args, **kwargs):
+        save(*args, **kwargs)
+        saved.remove_leftovers(str(tmp_path))
+
+    monkeypatch.setattr(model, 'save', cleaned)
+    model_dir = saved.save(str(tmp_path), saved.new_hash(), model, _INFO)
+    saved.read_weights(saved.load(model_dir), _model())
+
+
+def test_weights_of_another_shape(run):
+    message = _message(
+        ValueError, saved.read_weights, saved.load(str(run[0])), _model(width=4)
+    )
+    assert message == (
+        f'{run[0]} holds variable 0 of shape [3, 2] where the model has [3, 4]: '
+        'it was trained as Tiny {} with other code or data; pass its models.py '
+        'as --models_file'
+    )
+
+
+def test_another_number_of_weights(run):
+    model = tf.keras.Sequential(
+        [tf.keras.layers.Dense(2, input_shape=(3,)), tf.keras.layers.Dense(1)]
+    )
+    assert 'holds 2 variables where the model has 4: ' in _message(
+        ValueError, saved.read_weights, saved.load(str(run[0])), model
+    )
+
+
+def _variables(run, name):
+    return run[0] / 'variables' / name
+
+
+@pytest.mark.parametrize(
+    'damage',
+    [
+        lambda run: os.truncate(_variables(run, 'variables.data-00000-of-00001'), 9),
+        lambda run: _variables(run, 'variables.data-00000-of-00001').unlink(),
+        lambda run: os.truncate(_variables(run, 'variables.index'), 40),
+        lambda run: _variables(run, 'variables.index').write_bytes(b''),
+        lambda run: _variables(run, 'variables.index').write_bytes(os.urandom(500)),
+    ],
+    ids=['data cut', 'data gone', 'index cut', 'index empty', 'index random'],
+)
+def test_a_damaged_checkpoint(run, damage):
+    damage(run)
+    message = _message(
+        ValueError, saved.read_weights, saved.load(str(run[0])), _model()
+    )
+    assert message.startswith(f'{run[0]}: the weights cannot be read: ')
+
+
+def test_a_changed_byte_in_the_weights(run):
+    data = _variables(run, 'variables.data-00000-of-00001')
+    content = bytearray(data.read_bytes())
+    content[0] ^= 1
+    data.write_bytes(bytes(content))
+    assert 'the weights cannot be read' in _message(
+        ValueError, saved.read_weights, saved.load(str(run[0])), _model()
+    )
+
+
+def test_a_checkpoint_without_variables(run):
+    tf.train.Checkpoint(other=tf.Variable(1.0)).write(str(_variables(run, 'variables')))
+    assert 'holds 0 variables where the model has 2' in _message(
+        ValueError, saved.read_weights, saved.load(str(run[0])), _model()
+    )
+
+
+def test_weights_that_are_no_numbers(run):
+    texts = [tf.Variable(tf.fill(v.shape, 'x')) for v in _model().variables]
+    tf.train.Checkpoint(variables=texts).write(str(_variables(run, 'variables')))
+    assert str(run[0]) in _message(
+        ValueError, saved.read_weights, saved.load(str(run[0])), _model()
+    )
+
+
+_ARRAYS = {'now_0000': np.arange(3.0), 'now_0001': np.array(7, np.int64)}
+_STATE = {'curve': {'epoch': [0, 1]}, 'best_epoch': 1}
+
+
+def test_checkpoint_gives_back_what_it_was_given(tmp_path):
+    checkpoint = saved.Checkpoint(str(tmp_path / 'unfinished.npz'))
+    assert checkpoint.read() is None
+    checkpoint.remove()
+    checkpoint.write({}, {})
+    checkpoint.write(_ARRAYS, _STATE)
+    arrays, described = checkpoint.read()
+    assert described == _STATE and set(arrays) == set(_ARRAYS)
+    for key, value in _ARRAYS.items():
+        assert arrays[key].dtype == value.dtype
+        np.testing.assert_array_equal(arrays[key], value)
+    assert os.listdir(tmp_path) == ['unfinished.npz']
+    checkpoint.remove()
+    assert os.listdir(tmp_path) == []
+
+
+def test_checkpoint_is_replaced_whole_or_not_at_all(tmp_path):
+    checkpoint = saved.Checkpoint(str(tmp_path / 'unfinished.npz'))
+    checkpoint.write(_ARRAYS, _STATE)
+    with disks.room(2_000), pytest.raises(OSError, match='unfinished.npz'):
+        checkpoint.write({'big': np.zeros(10_000)}, {})
+    assert checkpoint.read()[1] == _STATE
+    assert os.listdir(tmp_path) == ['unfinished.npz']
+
+
+def test_damaged_checkpoints_say_so(tmp_path):
+    checkpoint = saved.Checkpoint(str(tmp_path / 'unfinished.npz'))
+    checkpoint.write(_ARRAYS, _STATE)
+    whole = pathlib.Path(checkpoint.path).read_bytes()
+    for size in [*range(0, len(whole), 37), len(whole) - 1]:
+        pathlib.Path(checkpoint.path).write_bytes(whole[:size])
+        message = _message(ValueError, checkpoint.read)
+        assert message.startswith(f'{checkpoint.path} is damaged (')
+        assert message.endswith('; delete it to start anew')
+    np.savez(checkpoint.path, **_ARRAYS)
+    assert 'is damaged' in _message(ValueError, checkpoint.read)
+
+
+def test_checkpoints_are_never_unpickled(tmp_path):
+    checkpoint = saved.Checkpoint(str(tmp_path / 'unfinished.npz'))
+    np.savez(checkpoint.path, json=np.array([{}], object))
+    message = _message(ValueError, checkpoint.read)
+    assert 'allow_pickle=False' in message

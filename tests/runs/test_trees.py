@@ -1,0 +1,154 @@
+"""Trees as a run keeps them: what they learn, and what is read of their text."""
+
+import re
+
+import numpy as np
+import pytest
+
+from baselines.runs import trees as trees_lib
+
+pytest.importorskip('lightgbm')
+
+_NAMES = ['constant', 'step', 'noise']
+_OPTIONS = trees_lib.Options(
+    trees=40, learning_rate=0.5, num_leaves=4, column_share=1, row_share=1
+)
+
+
+def _rows(count=400, seed=0):
+    """A target of 3 above step 0.5, and of -1 below."""
+    rng = np.random.default_rng(seed)
+    columns = rng.random((count, 3)).astype(np.float32)
+    columns[:, 0] = 7
+    return trees_lib.Rows(columns, np.where(columns[:, 1] > 0.5, 3.0, -1.0))
+
+
+@pytest.fixture(name='trees', scope='module')
+def _trees():
+    found = trees_lib.Trees(_NAMES, _OPTIONS)
+    found.curve = found.fit(_rows(), _rows(), seed=0)
+    return found
+
+
+def test_they_learn_a_step_from_the_one_column_that_has_it(trees):
+    assert trees.used[0] == 'step' and 'constant' not in trees.used
+    columns = np.array([[0.2, 0.5], [0.8, 0.5]], np.float32)[:, : len(trees.used)]
+    assert trees.predict(columns) == pytest.approx([-1, 3], abs=1e-5)
+    # Each halves what is left of the error: 1/4 of its square.
+    losses = trees.curve['train_loss']
+    assert losses[1] == pytest.approx(losses[0] / 4, rel=1e-3)
+    assert len(trees.curve['val_loss']) == len(losses) <= 40
+    assert 1 <= trees.count <= 40
+
+
+def test_what_is_saved_is_read_back(trees, tmp_path):
+    trees.save(str(tmp_path))
+    again = trees_lib.Trees()
+    again.read(str(tmp_path))
+    assert again.names == _NAMES and again.used == trees.used
+    assert again.digest() == trees.digest()
+    columns = _rows(seed=2).columns[:, [_NAMES.index(name) for name in trees.used]]
+    np.testing.assert_array_equal(again.predict(columns), trees.predict(columns))
+
+
+def test_lightgbm_reads_the_file(trees, tmp_path):
+    import lightgbm
+
+    trees.save(str(tmp_path))
+    booster = lightgbm.Booster(model_file=str(tmp_path / trees_lib.FILE))
+    assert booster.feature_name() == _NAMES
+    columns = _rows(seed=2).columns
+    used = columns[:, [_NAMES.index(name) for name in trees.used]]
+    np.testing.assert_allclose(booster.predict(columns), trees.predict(used), 1e-12)
+
+
+def test_the_same_seed_gives_the_same_trees():
+    def digest(seed):
+        options = trees_lib.Options(trees=3, num_leaves=4, row_share=0.5)
+        found = trees_lib.Trees(_NAMES, options)
+        found.fit(_rows(), None, seed)
+        return found.digest()
+
+    assert digest(1) == digest(1) != digest(2)
+
+
+@pytest.mark.parametrize('count', [8, 400])
+def test_few_rows_make_small_leaves(count):
+    # 2 of 8 rows and 10 of 400 differ: fewer than the 20 of `min_leaf`.
+    columns = np.zeros((count, 3), np.float32)
+    columns[: max(count // 40, 2), 1] = 1
+    found = trees_lib.Trees(_NAMES, _OPTIONS)
+    found.fit(trees_lib.Rows(columns, 4.0 * columns[:, 1]), None, seed=0)
+    assert found.predict(np.array([[0], [1]])) == pytest.approx([0, 4], abs=1e-5)
+
+
+def test_nothing_to_learn():
+    found = trees_lib.Trees(_NAMES, _OPTIONS)
+    found.fit(trees_lib.Rows(np.ones((50, 3), np.float32), np.zeros(50)), None, 0)
+    assert found.predict(np.ones((2, 1), np.float32)).tolist() == [0, 0]
+
+
+_DAMAGES = {
+    'num_class': (r'num_class=1', 'num_class=2', 'num_class should be 1'),
+    'names': (r'feature_names=.*', 'feature_names=a', 'max_feature_idx is not the'),
+    'cut': (r'(?s)end of trees.*', '', 'the file is not complete'),
+    'no tree': (r'(?s)\nTree=.*', '\nend of trees\n', 'not complete'),
+    'categorical': (r'num_cat=0', 'num_cat=1', 'tree 0: num_cat should be 0'),
+    'linear': (r'is_linear=0', 'is_linear=1', 'is_linear should be 0'),
+    'leaves': (r'num_leaves=\d+', 'num_leaves=99', 'num_leaves is not the number'),
+    'column': (r'split_feature=\d', 'split_feature=3', 'is not one of 3 columns'),
+    'before': (r'split_feature=\d', 'split_feature=-1', 'is not one of 3 columns'),
+    'word': (r'split_feature=\d', 'split_feature=x', 'tree 0: invalid literal'),
+    'long': (r'split_feature=\d', 'split_feature=' + '9' * 50, 'is too long'),
+    'kind': (r'decision_type=\d', 'decision_type=1', 'not that of a number'),
+    'nan': (r'leaf_value=\S+', 'leaf_value=nan', 'leaf_value holds a number that'),
+    'infinite': (r'threshold=\S+', 'threshold=1e999', 'threshold holds a number'),
+    'circle': (r'left_child=\S+', 'left_child=0', 'make no tree'),
+    'outside': (r'right_child=\S+', 'right_child=-9', 'make no tree'),
+    'fewer': (r'threshold=\S+', 'threshold=', 'leaves take'),
+}
+
+
+@pytest.mark.parametrize('what', _DAMAGES)
+def test_a_strangers_file_is_checked(trees, tmp_path, what):
+    pattern, new, message = _DAMAGES[what]
+    trees.save(str(tmp_path))
+    path = tmp_path / trees_lib.FILE
+    changed, count = re.subn(pattern, new, path.read_text(), count=1)
+    assert count
+    path.write_text(changed)
+    with pytest.raises(ValueError) as caught:
+        trees_lib.Trees().read(str(tmp_path))
+    text = str(caught.value)
+    assert message in text and text.startswith(f'{path}: the trees cannot be read')
+    assert '\n' not in text
+
+
+def test_missing_binary_and_large_files(tmp_path, monkeypatch):
+    def message():
+        with pytest.raises(ValueError) as caught:
+            trees_lib.Trees().read(str(tmp_path))
+        return str(caught.value)
+
+    assert 'trees.txt is missing; copy the directory again' in message()
+    (tmp_path / trees_lib.FILE).write_bytes(b'tree\n\xff')
+    assert 'the trees cannot be read' in message()
+    monkeypatch.setattr(trees_lib, '_MAX_BYTES', 3)
+    assert 'trees.txt' in message()
+
+
+@pytest.mark.parametrize(
+    'kwargs, message',
+    [
+        ({'tree': 5}, "Trees has no option 'tree'; did you mean 'trees'"),
+        ({'trees': 0}, 'trees is a whole number from 1 to 10000, not 0'),
+        ({'trees': 5.5}, 'trees is a whole number'),
+        ({'trees': True}, 'trees is a whole number'),
+        ({'learning_rate': 'x'}, "learning_rate is a number from 1e-06 to 1, not 'x'"),
+        ({'row_share': 1.5}, 'row_share is a number'),
+    ],
+)
+def test_options_out_of_range(kwargs, message):
+    with pytest.raises(ValueError) as caught:
+        trees_lib.Options.of(kwargs)
+    assert message in str(caught.value)

@@ -1,0 +1,121 @@
+"""Models are made only as large as the checkpoint that they are for."""
+
+import json
+
+import pytest
+import tensorflow as tf
+
+from baselines import config
+from baselines import registry
+from baselines.runs import loading
+from baselines.runs import prediction
+from baselines.runs import weights
+from tests.helpers import finished_runs
+from tests.helpers import made_runs
+
+
+@pytest.fixture(name='model_dir')
+def _model_dir(tmp_path):
+    # Two variables, 20 weights.
+    values = [tf.Variable(tf.zeros([3, 6])), tf.Variable(tf.zeros([2]))]
+    tf.train.Checkpoint(variables=values).write(str(tmp_path / 'variables/variables'))
+    return str(tmp_path)
+
+
+def _layer(units):
+    return tf.keras.layers.Dense(units)(tf.zeros([1, 3]))
+
+
+def test_what_fits_is_made(model_dir):
+    with weights.limited(model_dir, {'dim': 64, 'names': ['x', None, 2.5]}):
+        assert _layer(1000).shape == (1, 1000)
+
+
+def _layers():
+    for _ in range(200):
+        _layer(1)
+
+
+@pytest.mark.parametrize(
+    'make, options',
+    [
+        (lambda: _layer(10**6), {}),
+        (lambda: _layer(10**15), {}),
+        (_layers, {}),
+        (lambda: None, {'dims': [{'a': 4097}]}),
+    ],
+)
+def test_what_is_far_larger_is_not(model_dir, make, options):
+    with pytest.raises(ValueError, match='make a model far larger than what'):
+        with weights.limited(model_dir, options):
+            make()
+    assert _layer(1).shape == (1, 1)
+
+
+def test_a_damaged_checkpoint(model_dir, tmp_path):
+    (tmp_path / 'variables' / 'variables.index').write_bytes(b'x' * 100)
+    with pytest.raises(ValueError, match='the weights cannot be read'):
+        with weights.limited(model_dir, {}):
+            pass
+
+
+@pytest.fixture(name='stranger', scope='module')
+def _stranger(tmp_path_factory):
+    """Changes the settings in a run file; returns the model directory."""
+    model_dir = made_runs.make_tile_run(tmp_path_factory.mktemp('stranger'))
+    info = finished_runs.info_of(model_dir)
+
+    def change(**settings):
+        changed = {**info, 'args': {**info['args'], **settings}}
+        finished_runs.write_info(model_dir, changed)
+        return model_dir
+
+    return change
+
+
+@pytest.mark.parametrize(
+    'kwargs',
+    [
+        '{"num_gnns": 1000000}',
+        '{"hidden_dim": 60000}',
+        '{"hidden_dim": 1000000000}',
+        '{"final_mlp_layers": 100000000000000}',
+    ],
+)
+def test_options_of_a_stranger_s_run_file(stranger, kwargs):
+    model_dir = stranger(model_kwargs_json=kwargs)
+    finished_runs.assert_refused(
+        lambda: loading.load_predictor(model_dir, prediction.DataOptions(), ''),
+        f'make a model far larger than what {model_dir} holds',
+    )
+
+
+@pytest.mark.parametrize(
+    'model, name',
+    [
+        ('EarlyJoinSAGE', 'get'),
+        ('ConfigAttentionSAGE', 'get'),
+        *[('MLP', n) for n in ('get', 'deserialize', 'serialize', 'keras_export')],
+        *[('MLP', n) for n in ('loud', '\x1b[31m')],
+    ],
+)
+def test_activations_that_are_none(stranger, model, name):
+    kwargs = json.dumps({'hidden_activation': name})
+    model_dir = stranger(model=model, model_kwargs_json=kwargs)
+    with pytest.raises(ValueError, match=f'{model} does not take'):
+        loading.load_predictor(model_dir, prediction.DataOptions(), '')
+
+
+def test_a_model_that_fails_without_options_keeps_its_traceback():
+    class Broken(tf.keras.Model):
+        def __init__(self, num_configs, num_ops, depth=1):
+            super().__init__()
+            self.depth = depth
+
+    def fail(model):
+        return model.absent
+
+    with pytest.raises(AttributeError):
+        registry.construct(Broken, 2, 3, {}, fail)
+    with pytest.raises(ValueError, match="not take {'depth': 2}: .*'absent'"):
+        registry.construct(Broken, 2, 3, config.model_kwargs('{"depth": 2}'), fail)

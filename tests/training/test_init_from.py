@@ -1,0 +1,121 @@
+"""--init_from: a training that starts from another run's weights."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from baselines import config
+from baselines.runs import loading
+from baselines.runs import prediction
+from baselines.runs import run_files
+from baselines.runs import saved
+from baselines.runs import weights
+from baselines.training import init_from
+from tests.helpers import layout_files
+from tests.helpers import layout_runs
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
+
+_RESNET = dict(model='ResModel')
+
+
+@pytest.fixture(name='source', scope='module')
+def _source(layout_root):
+    return layout_runs.train(layout_root, epochs=1, **_RESNET)[0]
+
+
+@pytest.fixture(name='root', scope='module')
+def _root(tmp_path_factory):
+    """Other data: features of the training programs are up to 5,000, not 1."""
+    root = tmp_path_factory.mktemp('other')
+    folder = root / 'data' / 'xla' / 'random'
+    layout_runs.write_splits(folder)
+    path = folder / 'train' / 'program_0.npz'
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    arrays['node_feat'] = 5000 * arrays['node_feat']
+    np.savez(path, **arrays)
+    return root
+
+
+def _weights(model_dir, root):
+    options = prediction.DataOptions(str(root / 'data'), str(root / 'cache'))
+    predictor = loading.load_predictor(str(model_dir), options)
+    return [v.numpy() for v in predictor.model.variables], predictor
+
+
+def test_weights_and_scaling_are_those_of_the_source(source, root):
+    changed, _ = layout_runs.train(
+        root, epochs=1, lr=1e-12, init_from=str(source), **_RESNET
+    )
+    wanted, first = _weights(source, root)
+    found, then = _weights(changed, root)
+    for a, b in zip(wanted, found):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-9)
+    assert then.normalizer.to_json() == first.normalizer.to_json()
+    assert then.run.args['init_from'] == str(source)
+    assert then.normalizer.node_max.max() < 5000  # as in the new data
+
+
+@pytest.mark.parametrize(
+    'changes, words',
+    [
+        ({'init_from': '/none/model_0'}, '--init_from: there is no directory /none'),
+        (
+            {'model': 'HybridSAGE'},
+            'has --model=ResModel, not HybridSAGE; pass the same',
+        ),
+        (
+            {'model_kwargs_json': '{"num_gnns": 2}'},
+            f'has --model_kwargs_json={layout_runs.SMALL}, not {{"num_gnns": 2}}; pass',
+        ),
+        ({'features': 'signlog'}, 'has --features=minmax, not signlog; pass the same'),
+        ({'mod128': True}, 'has --mod128=False, not True; pass the same'),
+    ],
+)
+def test_other_settings_are_refused(source, root, changes, words):
+    with pytest.raises(ValueError, match=words) as refused:
+        layout_runs.train(root, **{**_RESNET, 'init_from': str(source), **changes})
+    assert str(refused.value).startswith('--init_from: ')
+    assert '\n' not in str(refused.value)
+
+
+def test_other_data_are_refused(source, root, tmp_path):
+    shutil.copytree(root / 'data', tmp_path / 'data')
+    unknown = layout_files.make_program(
+        np.random.default_rng(0), 'unknown', node_opcode=np.full(9, 255, np.uint8)
+    )
+    layout_files.write_split(tmp_path / 'data/xla/random/valid', [unknown])
+    with pytest.raises(
+        ValueError, match='knows opcodes below .*, but the data have 255'
+    ):
+        layout_runs.train(tmp_path, init_from=str(source), **_RESNET)
+
+
+def test_a_run_of_the_other_task_is_refused(source):
+    settings = config.TileConfig(init_from=str(source))
+    with pytest.raises(ValueError, match='is of task layout, not tile'):
+        init_from.read(settings, None, 1)
+
+
+def test_trees_are_refused():
+    settings = config.LayoutConfig(model='Trees', init_from='latest')
+    with pytest.raises(ValueError, match='Trees have no weights to start from'):
+        init_from.read(settings, None, 1)
+
+
+def test_a_run_of_which_trees_alone_score_is_refused(source, root, monkeypatch):
+    monkeypatch.setattr(weights, 'is_there', lambda model_dir: False)
+    monkeypatch.setattr(saved, 'load', lambda name: run_files.read(str(source)))
+    with pytest.raises(ValueError, match='scores with Trees alone, which have no'):
+        layout_runs.train(root, init_from=str(source), **_RESNET)
+
+
+def test_a_run_without_a_normaliser_is_refused(source, root, tmp_path, monkeypatch):
+    stripped = saved.load(str(source))
+    del stripped.info['normalizer']
+    monkeypatch.setattr(saved, 'load', lambda name: stripped)
+    settings = layout_runs.settings(root, init_from=str(source), **_RESNET)
+    with pytest.raises(ValueError, match='holds no normaliser: this code did not'):
+        init_from.read(settings, None, 1)

@@ -1,0 +1,199 @@
+"""Interrupted trainings go on as if nothing had happened."""
+
+import os
+import re
+import shutil
+import socket
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from baselines.evaluation import submission
+from baselines.runs import saved
+from baselines.training import checkpoints
+from tests.helpers import finished_runs
+from tests.helpers import tensorboard
+from tests.helpers import tile_records
+from tests.helpers import tile_runs
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
+
+
+@pytest.fixture(name='root', scope='module')
+def _root(tmp_path_factory):
+    root = tmp_path_factory.mktemp('tile')
+    tile_records.write_splits(root / 'data', 6)
+    return root
+
+
+def _stopped(monkeypatch, root, epochs_done, **changes):
+    """Trains until the state after so many epochs has been kept."""
+    finished_runs.stop_after(
+        monkeypatch, epochs_done, lambda: tile_runs.train(root, **changes)
+    )
+
+
+def test_same_seed_and_resumed_runs_are_the_same(root, tmp_path, monkeypatch):
+    changes = dict(
+        tile_runs.TINY, epochs=4, batch=2, lr=0.1, clip_norm=1.0, out_dir=str(tmp_path)
+    )
+    _stopped(monkeypatch, root, 2, **changes)
+    kept = os.listdir(tmp_path)
+    assert len(kept) == 1 and re.fullmatch(r'unfinished_[0-9a-f]{16}\.npz', kept[0])
+    # Other settings are another run, and do not touch it.  This one is not
+    # validated, and so keeps its last epoch.
+    other, printed = tile_runs.train(
+        root, **{**changes, 'seed': 1}, resume=True, validate_batches=0
+    )
+    assert 'note: --resume: there is no interrupted run of these' in printed
+    assert kept[0] in os.listdir(tmp_path)
+    curve = finished_runs.curve_of(other)
+    assert curve['val_loss'] == curve['val_opa'] == [None] * 4
+    assert finished_runs.info_of(other)['best_epoch'] == 3
+    resumed, printed = tile_runs.train(root, **changes, resume=True, tensorboard=True)
+    assert 'resuming after epoch 2\n' in printed
+    scalars, hparams = tensorboard.read(
+        tmp_path / 'tensorboard' / resumed.name[len('model_') :]
+    )
+    curve = finished_runs.curve_of(resumed)
+    assert [step for step, _ in scalars['opa/valid']] == [1, 2, 3, 4]
+    assert [value for _, value in scalars['opa/valid']] == pytest.approx(
+        curve['val_opa']
+    )
+    assert hparams['lr'] == pytest.approx(0.1) and hparams['model'] == 'Tiny'
+    assert '  3/4 ' in printed and '  2/4 ' not in printed
+    assert not list(tmp_path.glob('unfinished_*'))
+    _stopped(monkeypatch, root, 1, **changes)
+    whole, printed = tile_runs.train(root, **changes)
+    assert 'note: a run of these settings was interrupted' in printed
+    assert '  1/4 ' in printed
+    curve = finished_runs.curve_of(whole)
+    assert finished_runs.curve_of(resumed) == curve
+    assert curve['epoch'] == [0, 1, 2, 3]
+    weights = finished_runs.weights_of(whole)
+    assert finished_runs.weights_of(resumed) == weights and len(weights) == 3
+    assert finished_runs.weights_of(other) != weights
+    # Three runs in one folder: each has its pair, and its own CSV.
+    for kind in ('model_*', 'run_*.jsonz', 'results_*.csv'):
+        assert len(list(tmp_path.glob(kind))) == 3
+
+
+@pytest.mark.parametrize('cleaning_up', [None, RuntimeError()])
+def test_ctrl_c_as_the_state_takes_its_name(root, tmp_path, monkeypatch, cleaning_up):
+    changes = dict(tile_runs.TINY, epochs=3, out_dir=str(tmp_path))
+    error = KeyboardInterrupt()
+    if cleaning_up is not None:  # what was interrupted fails once more
+        cleaning_up.__context__, error = error, cleaning_up
+    said = finished_runs.stop_after(
+        monkeypatch,
+        2,
+        lambda: tile_runs.train(root, **changes),
+        error,
+        KeyboardInterrupt,
+    )
+    assert str(said) == 'kept 2 epochs'
+    _, printed = tile_runs.train(root, **changes, resume=True)
+    assert 'resuming after epoch 2\n' in printed
+
+
+def test_resuming_from_what_does_not_fit(root, tmp_path, monkeypatch):
+    changes = dict(tile_runs.TINY, epochs=2, out_dir=str(tmp_path), resume=True)
+    _stopped(monkeypatch, root, 1, **changes)
+    path = next(tmp_path.glob('unfinished_*'))
+    whole = path.read_bytes()
+    for damage in (
+        lambda: path.write_bytes(whole[:1000]),
+        lambda: saved.Checkpoint(str(path)).write({'now_0000': np.zeros(3)}, {}),
+    ):
+        damage()
+        finished_runs.assert_refused(
+            lambda: tile_runs.train(root, **changes),
+            str(path),
+            'delete it to start anew',
+        )
+        assert os.listdir(tmp_path) == [path.name]
+
+
+def test_resuming_after_the_last_epoch(root, tmp_path, monkeypatch, weights_alone):
+    # Interrupted while the test split was ranked: only the end is left to do,
+    # with a whole SavedModel of a model that has not been trained since.
+    monkeypatch.setattr(saved, '_save_model', weights_alone)
+    changes = dict(tile_runs.TINY, epochs=1, out_dir=str(tmp_path))
+    _stopped(monkeypatch, root, 1, **changes)
+    model_dir, printed = tile_runs.train(root, **changes, resume=True)
+    assert 'resuming after epoch 1\n' in printed and 'val loss' not in printed
+    assert finished_runs.info_of(model_dir)['train_curve']['epoch'] == [0]
+    tf.keras.models.load_model(str(model_dir), compile=False)
+
+
+def _listing(folder):
+    return sorted(path.name.split('_')[0] for path in folder.iterdir())
+
+
+def test_killed_after_the_run_was_saved(root, tmp_path, monkeypatch):
+    changes = dict(tile_runs.TINY, epochs=1, out_dir=str(tmp_path))
+    for place, name in (
+        (submission, 'write_predictions'),
+        (checkpoints.Unfinished, 'remove'),
+    ):
+        # As by kill -9, before the ranking or the removal of the state.
+        with monkeypatch.context() as patch:
+            patch.setattr(place, name, _stop)
+            with pytest.raises(_Stop):
+                tile_runs.train(root, **changes)
+        first = next(tmp_path.glob('model_*'))
+        model_dir, printed = tile_runs.train(root, **changes, resume=True)
+        assert model_dir == first and 'the run of these settings is finished' in printed
+        assert _listing(tmp_path) == ['model', 'results', 'run']
+        # And where nothing is left to resume.
+        model_dir, printed = tile_runs.train(root, **changes, resume=True)
+        assert model_dir == first and 'the run of these settings is finished' in printed
+        assert _listing(tmp_path) == ['model', 'results', 'run']
+        for path in tmp_path.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def test_killed_between_the_halves_of_a_run(root, tmp_path, monkeypatch):
+    changes = dict(tile_runs.TINY, epochs=1, out_dir=str(tmp_path))
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints.Unfinished, 'remove', _stop)
+        with pytest.raises(_Stop):
+            tile_runs.train(root, **changes)
+    shutil.rmtree(next(tmp_path.glob('model_*')))
+    (half,) = tmp_path.glob('run_*')
+    tile_runs.train(root, **changes, resume=True)
+    assert _listing(tmp_path) == ['model', 'results', 'run'] and half.exists()
+
+
+def test_two_equal_trainings_at_once(root, tmp_path):
+    changes = dict(tile_runs.TINY, epochs=1, out_dir=str(tmp_path))
+    found = []
+
+    def second(*unused):
+        with pytest.raises(ValueError) as caught:
+            tile_runs.train(root, **changes)
+        found.append(str(caught.value))
+
+    keep = checkpoints.Unfinished.keep
+
+    def during(self, state):
+        keep(self, state)
+        second()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checkpoints.Unfinished, 'keep', during)
+        tile_runs.train(root, **changes)
+    assert found == [
+        f'--out_dir {tmp_path}: another training of these settings writes there: '
+        f'process {os.getpid()} on {socket.gethostname()}'
+    ]
+    assert _listing(tmp_path) == ['model', 'results', 'run']
+
+
+class _Stop(Exception):
+    """A stand-in for kill -9."""
+
+
+def _stop(*unused):
+    raise _Stop

@@ -1,0 +1,266 @@
+"""Runs of trees, alone and beside a graph model, are runs as all others."""
+
+import gzip
+import importlib.util
+import json
+import pathlib
+import shutil
+import types
+
+import numpy as np
+import pytest
+
+from baselines import config
+from baselines import recipes
+from baselines.layout import flat
+from baselines.runs import loading
+from baselines.runs import prediction
+from baselines.runs import saved
+from baselines.runs import trees as trees_lib
+from baselines.training import boosting
+from tests.helpers import finished_runs
+from tests.helpers import hlo_modules
+from tests.helpers import layout_runs
+from tests.helpers import made_runs
+from tests.helpers import processes
+from tests.helpers import tile_records
+from tests.helpers import tile_runs
+
+pytest.importorskip('lightgbm')
+
+_KWARGS = {'trees': 4, 'num_leaves': 4, 'min_leaf': 3}
+_TREES = dict(model='Trees', model_kwargs_json=json.dumps(_KWARGS))
+
+
+@pytest.fixture(name='tiles', scope='module')
+def _tiles(tmp_path_factory):
+    root = tmp_path_factory.mktemp('tile')
+    tile_records.write_splits(root / 'data')
+    return root, *tile_runs.train(root, **_TREES)
+
+
+def _predicted(root, model_dir, *words):
+    """What `predict` writes of a run."""
+    path = root / 'predicted.csv'
+    places = ['--output', path, '--cache_dir', root / 'cache']
+    assert processes.command('predict', '--dir', model_dir, *places, *words) == 0
+    return path.read_text()
+
+
+def test_a_tile_run(tiles):
+    root, model_dir, printed = tiles
+    assert 'Trees: at most 4 trees' in printed
+    assert processes.listing(model_dir) == ['trees.txt']
+    info = finished_runs.info_of(model_dir)
+    assert set(info['digest']) == {'trees', 'settings'}
+    assert len(info['normalizer']['node_used']) == 140
+    curve = info['train_curve']
+    assert curve['epoch'] == [*range(len(curve['train_loss']))]
+    assert len(curve['val_opa']) == len(curve['epoch'])
+    assert info['best_epoch'] < 4
+    assert _predicted(root, model_dir) == finished_runs.csv_of(model_dir)
+
+
+def test_the_directory_and_its_run_file_are_enough(tiles, tmp_path):
+    root, model_dir, _ = tiles
+    shutil.copytree(model_dir, tmp_path / model_dir.name)
+    shutil.copy(saved.run_file(str(model_dir)), tmp_path)
+    shutil.copytree(root / 'data' / 'test', tmp_path / 'data' / 'test')
+    words = ('--data_root', tmp_path / 'data')
+    found = _predicted(tmp_path, tmp_path / model_dir.name, *words)
+    assert found == finished_runs.csv_of(model_dir)
+
+
+def test_raw_files_are_ranked(tiles, tmp_path, capsys):
+    _, model_dir, _ = tiles
+    raw = tmp_path / 'raw.pb'
+    raw.write_bytes(hlo_modules.tile_file(made_runs.FIRST))
+    assert processes.command('rank', raw, '--dir', model_dir, '--top', '3') == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert sorted(int(row.split()[1]) for row in printed[2:5]) == [0, 1, 2]
+
+
+def test_its_settings_shape_it_and_seeds_repeat(tiles, tmp_path):
+    root, model_dir, _ = tiles
+    again, _ = tile_runs.train(root, out_dir=str(tmp_path / 'same'), **_TREES)
+    other, _ = tile_runs.train(root, out_dir=str(tmp_path / 'other'), seed=1, **_TREES)
+    texts = [(each / 'trees.txt').read_text() for each in (model_dir, again, other)]
+    assert texts[0] == texts[1] != texts[2]
+    resumed, printed = tile_runs.train(root, resume=True, **_TREES)
+    assert resumed == model_dir and 'is finished already' in printed
+
+
+def test_a_run_that_was_tampered_with(tiles, tmp_path):
+    root, model_dir, _ = tiles
+    other, _ = tile_runs.train(root, out_dir=str(tmp_path), seed=2, **_TREES)
+    data = prediction.DataOptions()
+
+    def load():
+        loading.load_predictor(str(other), data)
+
+    own = (other / 'trees.txt').read_text()
+    (other / 'trees.txt').write_text((model_dir / 'trees.txt').read_text())
+    finished_runs.assert_refused(load, 'does not hold the trees', 'copy both again')
+    (other / 'trees.txt').write_text(own)
+    info = finished_runs.info_of(other)
+    info['args']['seed'] = 5
+    path = saved.run_file(str(other))
+    pathlib.Path(path).write_bytes(gzip.compress(json.dumps(info).encode()))
+    finished_runs.assert_refused(load, 'was changed since it was saved')
+    (other / 'trees.txt').unlink()
+    finished_runs.assert_refused(load, 'holds no saved model')
+
+
+def test_without_lightgbm(tiles, monkeypatch, tmp_path):
+    root, model_dir, _ = tiles
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util,
+        'find_spec',
+        lambda name, *rest: None if name == 'lightgbm' else find(name, *rest),
+    )
+    wanted = 'needs LightGBM: pip install -e .[trees]'
+    train = lambda **flags: tile_runs.train(root, out_dir=str(tmp_path), **flags)
+    finished_runs.assert_refused(lambda: train(**_TREES), '--model=Trees ' + wanted)
+    finished_runs.assert_refused(lambda: train(trees=True), '--trees ' + wanted)
+    load = lambda: loading.load_predictor(str(model_dir), prediction.DataOptions())
+    finished_runs.assert_refused(load, f'{model_dir} {wanted}')
+    assert 'trees' not in recipes.settings('strong', 'tile:xla')
+
+
+def test_one_line_errors(tiles):
+    root, *_ = tiles
+    bad = dict(_TREES, model_kwargs_json='{"leaves": 3}')
+    finished_runs.assert_refused(
+        lambda: tile_runs.train(root, **bad), "Trees has no option 'leaves'"
+    )
+    finished_runs.assert_refused(
+        lambda: tile_runs.train(root, model='Tree'), "did you mean 'Trees'?"
+    )
+
+
+@pytest.mark.slow
+def test_beside_a_graph_model_the_mean_of_both(tmp_path):
+    tile_records.write_splits(tmp_path / 'data')
+    flags = dict(tile_runs.TINY, epochs=1)
+    both, _ = tile_runs.train(tmp_path, trees=True, **flags)
+    alone, _ = tile_runs.train(tmp_path, out_dir=str(tmp_path / 'alone'), **flags)
+    assert {'saved_model.pb', 'trees.txt'} <= set(processes.listing(both))
+    assert set(finished_runs.info_of(both)['digest']) == {
+        'trees',
+        'weights',
+        'settings',
+    }
+    assert finished_runs.weights_of(both) == finished_runs.weights_of(alone)
+    curves = [finished_runs.curve_of(each) for each in (both, alone)]
+    assert curves[0] == curves[1]
+    words = ('--models_file', flags['models_file'])
+    assert _predicted(tmp_path, both, *words) == finished_runs.csv_of(both)
+
+    def scores(model_dir):
+        data = prediction.DataOptions(cache_dir=str(tmp_path / 'cache'))
+        found = loading.load_predictor(str(model_dir), data, flags['models_file'])
+        store = found.open_split('test')
+        return found, store, list(found.score(store))
+
+    predictor, store, together = scores(both)
+    table = predictor.table(store, predictor.trees.used)
+    of_trees = list(trees_lib.scores(predictor.trees, table))
+    for mean, one, other in zip(together, scores(alone)[2], of_trees):
+        standard = [(x - x.mean()) / (x.std() or 1) for x in (one, other)]
+        np.testing.assert_allclose(mean, np.mean(standard, axis=0), atol=1e-5)
+
+
+@pytest.mark.slow
+def test_layouts(tmp_path):
+    layout_runs.write_splits(tmp_path / 'data' / 'xla' / 'random')
+    model_dir, printed = layout_runs.train(tmp_path, **_TREES)
+    assert 'Trees: at most 4 trees' in printed
+    names = (model_dir / 'trees.txt').read_text().split('feature_names=')[1]
+    assert names.splitlines()[0].split() == list(flat.NAMES)
+    assert _predicted(tmp_path, model_dir) == finished_runs.csv_of(model_dir)
+
+
+def test_trees_of_training_programs_alone_are_no_longer_used(tmp_path, capsys):
+    """As runs of layouts had them: other programs were left to the graph model."""
+    model_dir = made_runs.make_layout_run(
+        tmp_path, programs=['0123456789abcdef'], members=['trees']
+    )
+    info = finished_runs.info_of(pathlib.Path(model_dir))
+    runs_file = pathlib.Path(saved.run_file(model_dir))
+    info['digest']['trees'] = 'of a trees.txt that is not read'
+    runs_file.write_bytes(gzip.compress(json.dumps(info).encode()))
+    predictor = loading.load_predictor(model_dir, prediction.DataOptions())
+    assert predictor.trees is None and predictor.model is not None
+    [note] = [x for x in capsys.readouterr().err.splitlines() if 'trees' in x]
+    assert note.endswith('no longer used; its graph model scores')
+
+
+def test_layouts_have_no_trees_beside_a_graph_model():
+    with pytest.raises(TypeError, match='trees'):
+        config.LayoutConfig(trees=True)
+    assert 'trees' not in recipes.settings('strong', 'layout:xla:random')
+
+
+class _Table:
+    """A table of three graphs whose one column counts configurations."""
+
+    names = ['number']
+    counts = np.array([3, 5, 1])
+
+    def rows(self, graphs, configs):
+        return (10 * graphs + configs).astype(np.float32)[:, np.newaxis]
+
+
+class _Identity:
+    def predict(self, columns):
+        return columns[:, 0].astype(float)
+
+
+@pytest.mark.parametrize('rows', [1, 2, 4, 100])
+def test_scores_are_computed_in_slices(monkeypatch, rows):
+    monkeypatch.setattr(trees_lib, '_ROWS', rows)
+    found = [scores.tolist() for scores in trees_lib.scores(_Identity(), _Table())]
+    assert found == [[0, 1, 2], [10, 11, 12, 13, 14], [20]]
+
+
+def test_many_configurations_are_drawn_evenly():
+    assert boosting._share([3, 100, 50], 53 + 3) == 26  # 3 + 26 + 26
+    assert boosting._share([3, 100, 50], 1000) == 100
+    assert boosting._share([3, 100, 50], 1) == 1
+
+
+def test_what_trees_predict():
+    runtimes = np.array([40, 10, 20, 10])
+    # Ranks 4, 1.5, 3 and 1.5 of 4 lie at 7/8, 1/4, 5/8 and 1/4.
+    wanted = [1.150, -0.674, 0.319, -0.674]
+    assert boosting._normal_scores(runtimes) == pytest.approx(wanted, abs=1e-3)
+    # 2, 0, 1 and 0 times the logarithm of 2, less their mean.
+    logs = np.log(2) * np.array([1.25, -0.75, 0.25, -0.75])
+    assert boosting._centred(runtimes) == pytest.approx(logs)
+    # Layouts are judged by their order alone; of tiles it also matters how slow.
+    assert _targets(runtimes, by_tau=True) == pytest.approx(wanted, abs=1e-3)
+    assert _targets(runtimes, by_tau=False) == pytest.approx(wanted + logs, abs=1e-3)
+
+
+def _targets(runtimes, by_tau):
+    """What trees are to predict of a graph's configurations, in their order."""
+    job = types.SimpleNamespace(
+        chosen_by_tau=by_tau, labels=lambda store, graph: runtimes
+    )
+    table = types.SimpleNamespace(
+        counts=np.array([len(runtimes)]), rows=lambda graphs, configs: configs[:, None]
+    )
+    some = boosting.Boosting(job, trees_lib.Options())
+    rows = some._draw(
+        np.random.default_rng(0), None, table, np.array([0]), len(runtimes)
+    )
+    return rows.targets[np.argsort(rows.columns[:, 0])]
+
+
+def test_options_have_defaults_that_are_allowed():
+    assert trees_lib.Options.of({}) == trees_lib.Options()
+    assert trees_lib.FEWER.trees < trees_lib.Options().trees
+    assert not config.TileConfig().trees
+    assert recipes.settings('strong', 'tile:xla')['trees']
+    assert 'trees' not in recipes.settings('strong', 'tile:xla', ('model',))
