@@ -62,17 +62,17 @@ def _without_digest(info):
     return {key: value for key, value in info.items() if key != 'digest'}
 
 
-@pytest.fixture(name='saved', scope='module')
+@pytest.fixture(name='model_dir', scope='module')
 def _saved(tmp_path_factory):
     """A saved run; copied by those who change it."""
     return saved.save(str(tmp_path_factory.mktemp('out')), 'abc', _model(), _INFO)
 
 
 @pytest.fixture(name='run')
-def _run(saved, tmp_path):
+def _run(model_dir, tmp_path):
     """A copy of the saved run: (model directory, run file), both paths."""
     subprocess.run(
-        ['cp', '-r', f'{os.path.dirname(saved)}/.', str(tmp_path)], check=True
+        ['cp', '-r', f'{os.path.dirname(model_dir)}/.', str(tmp_path)], check=True
     )
     return tmp_path / 'model_abc', tmp_path / 'run_abc.jsonz'
 
@@ -83,27 +83,34 @@ def test_hashes_are_new_and_plain():
     assert all(len(h) == 32 and int(h, 16) >= 0 for h in hashes)
 
 
-def test_a_run_is_a_pair(saved):
-    out_dir, name = os.path.split(saved)
+def test_a_run_is_a_pair(model_dir):
+    out_dir, name = os.path.split(model_dir)
     assert name == 'model_abc'
     assert sorted(os.listdir(out_dir)) == ['model_abc', 'run_abc.jsonz']
     with gzip.open(os.path.join(out_dir, 'run_abc.jsonz')) as stream:
         assert _without_digest(json.loads(stream.read())) == _INFO
-    assert saved.run_file(saved) == os.path.join(out_dir, 'run_abc.jsonz')
+    assert saved.run_file(model_dir) == os.path.join(out_dir, 'run_abc.jsonz')
     # Others may read it, as they may what `mkdir` makes.
-    assert os.stat(saved).st_mode & 0o777 == 0o755
+    assert os.stat(model_dir).st_mode & 0o777 == 0o755
     # A Keras SavedModel, as the course's script loads it.
     np.testing.assert_array_equal(
-        tf.keras.models.load_model(saved)(tf.ones([1, 3])), _model()(tf.ones([1, 3]))
+        tf.keras.models.load_model(model_dir)(tf.ones([1, 3])),
+        _model()(tf.ones([1, 3])),
     )
 
 
-def test_load_and_read_weights(saved, monkeypatch):
-    monkeypatch.chdir(os.path.dirname(saved))
-    monkeypatch.setenv('HOME', os.path.dirname(saved))
-    for path in (saved, f'{saved}/', 'model_abc', './model_abc//', '~/model_abc'):
+def test_load_and_read_weights(model_dir, monkeypatch):
+    monkeypatch.chdir(os.path.dirname(model_dir))
+    monkeypatch.setenv('HOME', os.path.dirname(model_dir))
+    for path in (
+        model_dir,
+        f'{model_dir}/',
+        'model_abc',
+        './model_abc//',
+        '~/model_abc',
+    ):
         run = saved.load(path)
-        assert run.model_dir == saved
+        assert run.model_dir == model_dir
         assert _without_digest(run.info) == _INFO and run.args == _INFO['args']
     model = _model(start=100)
     saved.read_weights(run, model)
