@@ -11,7 +11,7 @@ _PINNED = [
     'tensorflow-gnn==1.0.3',
     f'tensorflow==2.15.1; {_OLD}',
     f'numpy>=1.24,<2; {_OLD}',  # TensorFlow 2.15 was not compiled for NumPy 2
-    f'protobuf<5; {_OLD}',  # its generated code; HLO protos come from it
+    f'protobuf<5; {_OLD}',  # its generated code
     f'tensorflow==2.20.*; {_NEW}',
     f'tf_keras==2.20.*; {_NEW}',
 ]
@@ -47,7 +47,7 @@ setuptools.setup(
         'create_kaggle_csv',
     ],
     package_data={
-        'baselines': ['**/*.json', '**/*.proto', '**/*.toml', '**/*.zip', '**/*.html'],
+        'baselines': ['**/*.json', '**/*.binpb', '**/*.toml', '**/*.zip', '**/*.html'],
         'tpugraphs': ['py.typed'],
     },
     install_requires=_PINNED + _LIBRARIES,

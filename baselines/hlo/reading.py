@@ -7,7 +7,9 @@ import glob
 import os
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
+from google.protobuf import descriptor
 from google.protobuf import message
+from google.protobuf import message_factory
 
 from baselines import files
 from baselines.hlo import protos
@@ -23,10 +25,6 @@ _MAX_DEPTH = 100  # of messages within messages, protobuf's own as well
 # files take up to 15 bytes for each of theirs.
 _MEMORY_PER_BYTE = 40
 _FREE_MEMORY = 256 << 20
-
-_VARINT, _FIXED64, _DELIMITED, _FIXED32 = 0, 1, 2, 5
-# Fields of a ModuleTuningData, with wire types, that a TuningData has not.
-_OF_LAYOUTS = ((2, _VARINT), (3, _DELIMITED), (4, _VARINT), (4, _DELIMITED))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -102,16 +100,15 @@ def read_tuning(path: str, kind: Optional[str] = None) -> RawFile:
     known = kind or detected
     kinds = [known] if known else [LAYOUT, TILE]
     for candidate in kinds:
-        message_class = getattr(protos.protos(), _MESSAGES[candidate])
         try:
-            if not _fits_memory(data, message_class.DESCRIPTOR):
+            if not _fits_memory(data, _MESSAGES[candidate]):
                 raise ValueError(
                     f'{path}: so many small messages in {len(data):,} bytes would '
                     f'take more than {_MEMORY_PER_BYTE} times that in memory; it '
                     'is damaged'
                 )
-            parsed = message_class.FromString(data)
-        except (message.DecodeError, _WireError):
+            parsed = getattr(protos.protos(), _MESSAGES[candidate]).FromString(data)
+        except message.DecodeError:
             continue
         modules = parsed.modules if candidate == TILE else (parsed,)
         return RawFile(path, candidate, tuple(modules))
@@ -137,9 +134,9 @@ def read_modules(path: str, kind: str) -> RawFile:
             data = stream.read()
         messages = protos.protos()
         try:
-            fits = _fits_memory(data, messages.HloModuleProto.DESCRIPTOR)
+            fits = _fits_memory(data, 'HloModuleProto')
             module = messages.HloModuleProto.FromString(data) if fits else None
-        except (message.DecodeError, _WireError):
+        except message.DecodeError:
             module = None
         if module is None or not module.computations:
             raise ValueError(f'{not_tuning}; nor is it an HloModuleProto') from None
@@ -147,13 +144,13 @@ def read_modules(path: str, kind: str) -> RawFile:
 
 
 def detect_kind(data: bytes) -> Optional[str]:
-    """Tells from the first fields which message some bytes hold.
+    """Tells which message some bytes hold.
 
     Both messages begin with field 1, a sub-message.  A ModuleTuningData goes on
-    with a fingerprint and runs.  If there is nothing but field 1, what is in it
-    decides: a fingerprint (an integer in field 2) marks it as a
-    ModuleTuningData, so that the file is a TuningData; a string in field 2, or
-    fields above 4, mark it as an HloModuleProto.
+    with a fingerprint and runs.  If there is nothing but field 1, its first entry
+    that tells decides: a fingerprint marks it as a ModuleTuningData, so that the
+    file is a TuningData; the name of an entry computation, or fields above 4, mark
+    it as an HloModuleProto.
 
     Returns:
         'tile', 'layout', or None if the fields fit both.
@@ -163,124 +160,120 @@ def detect_kind(data: bytes) -> Optional[str]:
     """
     if not data:
         raise ValueError('it is empty')
-    inside = None
-    for number, wire_type, start, stop in _fields(data, 0, len(data)):
-        if number == 1 and wire_type == _DELIMITED:
-            inside = inside or _kind_inside(data, start, stop)
-        elif (number, wire_type) in _OF_LAYOUTS:
+    outlines = protos.outlines()
+    try:
+        file = outlines.TuningData.FromString(data)
+        if not _has_unknown_fields(file):
+            return next(filter(None, map(_kind_of_entry, file.modules)), None)
+        program = outlines.ModuleTuningData.FromString(data)
+        program.ClearField('module')  # a newer XLA may have put more in there
+        if not _has_unknown_fields(program):
             return LAYOUT
-        else:
-            raise ValueError(f'field {number} of wire type {wire_type} is in neither')
-    return inside
+    except message.DecodeError as error:
+        raise ValueError(str(error)) from None
+    raise ValueError('it has fields that are in neither')
 
 
-def _kind_inside(data: bytes, start: int, stop: int) -> Optional[str]:
-    """Tells what a file is from the first fields of its field 1."""
-    with contextlib.suppress(ValueError):
-        for number, wire_type, _, _ in _fields(data, start, stop):
-            if (number, wire_type) in ((2, _VARINT), (4, _VARINT)):
-                return TILE
-            if number > 4 or (number, wire_type) == (2, _DELIMITED):
-                return LAYOUT
+def _kind_of_entry(data: bytes) -> Optional[str]:
+    """Tells the kind of a file from an entry of its field 1, if that shows it."""
+    outlines = protos.outlines()
+    with contextlib.suppress(message.DecodeError):
+        if outlines.ModuleTuningData.FromString(data).fingerprint:
+            return TILE
+    with contextlib.suppress(message.DecodeError):
+        module = outlines.HloModuleProto.FromString(data)
+        if any(field.number in (2, *range(5, 100)) for field, _ in module.ListFields()):
+            return LAYOUT
     return None
 
 
-def _fits_memory(data: bytes, descriptor: Any) -> bool:
+def _has_unknown_fields(parsed: message.Message) -> bool:
+    """Whether a message itself has fields that its type does not; drops them all."""
+    size = parsed.ByteSize()
+    parsed.DiscardUnknownFields()
+    return parsed.ByteSize() != size
+
+
+def _fits_memory(data: bytes, name: str) -> bool:
     """Whether parsing a message takes no more memory than files of that size need.
 
+    Two bytes of a file can be a message, and a message hundreds of bytes of memory:
+    counted in outlines, before any is unpacked.
+
+    Args:
+        data: the message.
+        name: its type, a field of `protos.Protos`.
+
     Raises:
-        _WireError: they are no message.
+        message.DecodeError: it is no message of that type.
     """
-    if _worst_memory(descriptor) * len(data) // 2 <= _FREE_MEMORY:
+    actual = getattr(protos.protos(), name).DESCRIPTOR
+    if _largest_size(actual) * len(data) // 2 <= _FREE_MEMORY:
         return True
-    memory = 0
-    # Depth first; parsing itself goes no deeper than this.
-    down = [(_fields(data, 0, len(data)), _heavy_fields(descriptor))]
-    while down and len(down) <= _MAX_DEPTH:
-        fields, heavy = down[-1]
-        for number, wire_type, start, stop in fields:
-            if number not in heavy or wire_type != _DELIMITED:
-                continue
-            inner = heavy[number]
-            memory += _memory_of(inner)
-            # So far: what is wrong is seen long before the end.
-            if memory > _FREE_MEMORY + _MEMORY_PER_BYTE * stop:
-                return False
-            if start < stop and _heavy_fields(inner):
-                down.append((_fields(data, start, stop), _heavy_fields(inner)))
-                break
-        else:
-            down.pop()
+    left = _FREE_MEMORY + _MEMORY_PER_BYTE * len(data)
+    outline = getattr(protos.outlines(), name).FromString(data)
+    for size in _sizes_within(actual, outline):
+        left -= size
+        if left < 0:
+            return False
     return True
 
 
-@functools.lru_cache(maxsize=None)
-def _memory_of(descriptor: Any) -> int:
-    # As measured, within 20 %: an instruction of 80 fields takes 700 bytes.
-    return 64 + 8 * len(descriptor.fields)
+def _sizes_within(
+    actual: descriptor.Descriptor, outline: message.Message, depth: int = 0
+) -> Iterator[int]:
+    """Yields the memory in bytes that messages within one take, field by field.
 
-
-@functools.lru_cache(maxsize=None)
-def _worst_memory(descriptor: Any) -> int:
-    """What the largest message takes that can be within one of `descriptor`."""
-    seen, todo = set(), [descriptor]
-    while todo:
-        one = todo.pop()
-        if one not in seen:
-            seen.add(one)
-            todo += [f.message_type for f in one.fields if f.message_type]
-    return max(map(_memory_of, seen))
-
-
-@functools.lru_cache(maxsize=None)
-def _heavy_fields(descriptor: Any) -> Dict[int, Any]:
-    """Number -> type of the fields that may hold too much for their bytes.
-
-    Two bytes of a file can be a message.
+    Args:
+        actual: the message's type.
+        outline: the message, as `protos.outlines` has it.
+        depth: how many messages it is in; parsing itself goes no deeper than 100.
     """
-    return {
-        field.number: field.message_type
-        for field in descriptor.fields
-        if field.message_type
-        and _worst_memory(field.message_type) > 2 * _MEMORY_PER_BYTE
-    }
-
-
-class _WireError(ValueError):
-    """Bytes are no protobuf."""
-
-
-def _fields(data: bytes, start: int, stop: int) -> Iterator[Tuple[int, int, int, int]]:
-    """Yields (number, wire type, start, stop of the content) of each field."""
-    while start < stop:
-        # Nearly all numbers have one byte; a call for each would take longest.
-        tag, at = data[start], start + 1
-        if tag > 127:
-            tag, at = _varint(data, start, stop)
-        number, wire_type = tag >> 3, tag & 7
-        if wire_type == _DELIMITED and at < stop:
-            length, at = data[at], at + 1
-            if length > 127:
-                length, at = _varint(data, at - 1, stop)
-            end = at + length
-        elif wire_type == _VARINT:
-            end = _varint(data, at, stop)[1]
-        elif wire_type in (_FIXED64, _FIXED32):
-            end = at + (8 if wire_type == _FIXED64 else 4)
+    inner_types = _inner_types(actual)
+    for field, value in outline.ListFields():
+        if field.number not in inner_types:
+            continue
+        inner, size, outline_class = inner_types[field.number]
+        if field.message_type:
+            yield size
+            yield from _sizes_within(inner, value, depth + 1)
         else:
-            raise _WireError(f'wire type {wire_type} at byte {start:,}')
-        if not number or end > stop:
-            raise _WireError(f'field {number} at byte {start:,} has no end')
-        yield number, wire_type, at, end
-        start = end
+            yield len(value) * size
+            for content in value if depth < _MAX_DEPTH else ():
+                if content:
+                    entry = outline_class.FromString(content)
+                    yield from _sizes_within(inner, entry, depth + 1)
 
 
-def _varint(data: bytes, start: int, stop: int) -> Tuple[int, int]:
-    """Returns a base-128 number and where it ends."""
-    value = 0
-    for position in range(start, min(start + 10, stop)):
-        byte = data[position]
-        value |= (byte & 127) << (7 * (position - start))
-        if byte < 128:
-            return value, position + 1
-    raise _WireError(f'the number at byte {start:,} has no end')
+@functools.lru_cache(maxsize=None)
+def _inner_types(actual: descriptor.Descriptor) -> Dict[int, Tuple[Any, int, Any]]:
+    """Returns the type, its memory and its outline of the fields of messages.
+
+    Only of those that may hold too much for their bytes; entries of maps do not.
+    """
+    pool, inner_types = protos.outline_pool(), {}
+    for field in actual.fields:
+        inner = field.message_type
+        if inner is None or inner.GetOptions().map_entry:
+            continue
+        if _largest_size(inner) > 2 * _MEMORY_PER_BYTE:
+            outline = pool.FindMessageTypeByName(inner.full_name)
+            outline_class = message_factory.GetMessageClass(outline)
+            inner_types[field.number] = inner, _size(inner), outline_class
+    return inner_types
+
+
+@functools.lru_cache(maxsize=None)
+def _largest_size(actual: descriptor.Descriptor) -> int:
+    """Returns the memory of the largest message that can be within a type, or of it."""
+    types = [actual]
+    for one in types:
+        inner = {field.message_type for field in one.fields} - {None, *types}
+        types += sorted(inner, key=lambda kind: kind.full_name)
+    return max(map(_size, types))
+
+
+def _size(actual: descriptor.Descriptor) -> int:
+    """Returns the memory of an empty message, bytes."""
+    # As measured, within 20 %: an instruction of 80 fields takes 700 bytes.
+    return 64 + 8 * len(actual.fields)
