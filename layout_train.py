@@ -1,14 +1,14 @@
 """Trains a layout model on one of the four collections and ranks its test split.
 
-Try it on simulated programs, which are made on first use:
+Try it on measured programs, which come with the package:
 
-  python layout_train.py --sample_data --source=xla --search=random
+  python layout_train.py --sample_data
 
 On the real collection (`tpugraphs download` fetches it):
 
   python layout_train.py --source=nlp --search=default --out_dir=~/out/layout
 
-With the settings that did best on the simulated programs:
+With the recipe in place of the published settings:
 
   python layout_train.py --recipe=strong
 

@@ -1,6 +1,6 @@
 """Trains a tile model and ranks the test kernels with it.
 
-Try it on simulated kernels, which are made on first use:
+Try it on measured kernels, which come with the package:
 
   python tiles_train.py --sample_data
 
@@ -8,7 +8,7 @@ On the real collection (`tpugraphs download` fetches it):
 
   python tiles_train.py --model=EarlyJoinSAGE --out_dir=~/out/tiles
 
-With the settings that did best on the simulated kernels:
+With the recipe in place of the published settings:
 
   python tiles_train.py --recipe=strong
 

@@ -77,9 +77,9 @@ def option(parser: Any, flag: str, default: Any, about: str, **rules: Any) -> No
     parser.add_argument(flag, type=kind, default=default, help=about, **rules)
 
 
-def switch(parser: Any, flag: str, about: str) -> None:
-    """Declares an option without a value."""
-    parser.add_argument(flag, action='store_true', help=about)
+def switch(parser: Any, flag: str, about: str, *aliases: str) -> None:
+    """Declares an option without a value; `aliases` are other names of it."""
+    parser.add_argument(flag, *aliases, action='store_true', help=about)
 
 
 def add_run_arguments(
@@ -114,8 +114,9 @@ def add_run_arguments(
     most = config.LayoutConfig.memory_budget
     option(parser, '--memory_budget', most, about, metavar='MB')
     switch(parser, '--toy_data', 'use only the first few files of each split')
-    for name in ('sample_data', 'measured_data', 'skip_bad_files'):
-        switch(parser, f'--{name}', config.help_of(config.TileConfig, name))
+    for name in ('sample_data', 'skip_bad_files'):
+        aliases = [f'--{a}' for a, meant in config.ALIASES.items() if meant == name]
+        switch(parser, f'--{name}', config.help_of(config.TileConfig, name), *aliases)
     add_beam_arguments(parser)
     return which
 

@@ -15,6 +15,8 @@ from baselines import registry
 from baselines.data import collections
 
 _AnyConfig = TypeVar('_AnyConfig', bound='_Config')
+# Settings by the other names that they go by.
+ALIASES = {'measured_data': 'sample_data'}
 _TYPES = {bool: 'true or false', int: 'a whole number', float: 'a number', str: 'text'}
 
 
@@ -86,8 +88,6 @@ class _Config(Optimisation):
     """Start from the weights of another run of the same model, and keep that run's
     scaling of features; named as in --dir."""
     sample_data: bool = False
-    """Use simulated data, made on first use, in place of --data_root."""
-    measured_data: bool = False
     """Use runtimes measured on a CPU, which come with the package, in place of
     --data_root."""
     skip_bad_files: bool = False
@@ -129,9 +129,8 @@ class _Config(Optimisation):
     """One training on several devices: mirrored, all GPUs of this machine; workers, the
     processes of TF_CONFIG (docs/clusters.md)."""
     recipe: str = _setting('', shapes=False)
-    """strong: the settings that did best on the simulated data of this collection, in
-    place of the defaults; flags that are given win. Or a file: what `tpugraphs sweep`
-    found."""
+    """strong: the settings that have done best on this collection, in place of the
+    defaults; flags that are given win. Or a file: what `tpugraphs sweep` found."""
     run_id: str = ''
     """A label of yours, kept in the run file."""
 
@@ -302,6 +301,7 @@ def typed(
     defaults = {f.name: f.default for f in dataclasses.fields(config_class)}
     found = {}
     for name, value in values.items():
+        name = ALIASES.get(name, name)
         if name not in defaults:
             meant = registry.meant(name, defaults)
             raise ValueError(f'there is no {noun} {name!r}{meant}')

@@ -1,9 +1,8 @@
 """Settings that did best where they were measured, by collection: `--recipe`.
 
 A recipe stands in for the defaults of the flags that it names; a flag that is
-given wins.  The figures behind it come from benchmarks/tiles_across.py and
-benchmarks/layouts_across.py, on simulated data; the latter also says what a model
-that was trained on simulated programs is worth on real ones.
+given wins.  docs/findings.md says where they were chosen, docs/leaderboard.md what
+they are worth.
 """
 
 import importlib.util

@@ -79,6 +79,10 @@ def define_flags(
         )
         # `--help` lists what the script itself defines; let it list these.
         values.register_key_flag_for_module(sys.argv[0], values[field.name])
+    for alias, name in config.ALIASES.items():
+        if name in values:
+            flags.DEFINE_alias(alias, name, flag_values=values)
+            values.register_key_flag_for_module(sys.argv[0], values[alias])
     if not only:
         define[str]('config', '', _CONFIG_HELP, flag_values=values)
 
@@ -154,7 +158,7 @@ def from_flags(config_class: Type[_AnyConfig], values: Mapping[str, Any]) -> _An
     given = from_toml(config_class, path) if path else {}
     for field in dataclasses.fields(config_class):  # type: ignore
         flag = values[field.name]
-        if not flag.using_default_value:
+        if flag.present:  # under either name
             given[field.name] = flag.value
     return config.with_recipe(config_class(**given), given)
 

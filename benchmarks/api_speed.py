@@ -12,7 +12,6 @@ Wall time, the median and the least of --repeats, and the time that all cores wo
 together, which hardly changes on a busy machine.
 """
 
-import dataclasses
 import os
 import statistics
 import subprocess
@@ -22,23 +21,10 @@ import numpy as np
 import results
 
 from baselines.data.tile import store as tile_store
-from baselines.simulated.tile import dataset
+from tests.helpers import synthetic
 import tpugraphs
 
 NODES, CONFIGS = 40, 500
-
-
-def make_kernel():
-    """A simulated kernel of 40 nodes, with 500 of its configurations."""
-    kernels = dataset.Kernels(configs_mean=1000)
-    for index in range(1000):
-        record = kernels.kernel('valid', index).record
-        if record.num_nodes == NODES and record.num_configs >= CONFIGS:
-            columns = ('config_feat', 'config_runtime', 'config_runtime_normalizers')
-            return dataclasses.replace(
-                record, **{name: getattr(record, name)[:CONFIGS] for name in columns}
-            )
-    raise ValueError('no simulated kernel is of that size')
 
 
 def process(*words):
@@ -72,7 +58,8 @@ def main():
     run = tpugraphs.load(args.dir)
     command = ('-m', 'baselines.commands.rank', 'examples/kernels.pb')
     show('start', *of_process(*command, '--dir', run.dir))
-    record, ranker = make_kernel(), run.ranker()
+    ranker = run.ranker()
+    record = synthetic.kernel(np.random.default_rng(0), nodes=NODES, configs=CONFIGS)
     resident = ranker(record)
     warm = results.timed(lambda: ranker(record), 10 * args.repeats)
     show('warm', *warm, 'ms')

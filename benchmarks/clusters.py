@@ -3,7 +3,7 @@ files?
 
     python benchmarks/clusters.py --folder ~/scratch --dir ~/out/model_<hash>
 
-Extracts generated .pb files, and ranks the train split of the simulated data with a
+Extracts generated .pb files, and ranks the train split of the shipped data with a
 run, in one process, with the DirectRunner on all cores, and on two Dask workers on
 this machine, of which one is killed in the middle.  All have to write the same bytes.
 """

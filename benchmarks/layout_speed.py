@@ -11,7 +11,7 @@ train:  steps of 8 programs (1,000 to 8,000 nodes) x 16 configurations in
 stress: steps on, then all 20,000 configurations of, a program of 20,000 nodes,
         1,500 of them configurable; codes are memory-mapped.
 
-Simulated programs are random graphs with 18 node and 12 configuration columns,
+Synthetic programs are random graphs with 18 node and 12 configuration columns,
 mostly local edges, and two hubs.  5 % of the nodes are configurable.  In each
 configuration, each of them has one of its 2 to 8 layouts (as in the real program
 main_10904), drawn evenly and independently, so that their joint states are as
@@ -28,40 +28,25 @@ import numpy as np
 import results
 
 from baselines import command_line
+from tests.helpers import synthetic
 
 _PARTS = ('score', 'train', 'stress')
 _NUM_OPS, _NODE_COLUMNS, _CONFIG_COLUMNS = 120, 18, 12
 
 
-def simulate(rng, nodes, edges, configurable, configs, vectors):
+def synthetic_program(rng, nodes, edges, configurable, configs, vectors):
     """Returns a program of random arrays."""
     from baselines.layout import graphs as graphs_lib
 
-    # A chain with short skips holds the graph together; a tenth of the other
-    # edges ends at one of two hubs.
-    consumers = np.concatenate(
-        [np.arange(1, nodes), rng.integers(1, nodes, edges - nodes + 1)]
-    )
-    skips = np.where(
-        np.arange(edges) < nodes - 1,
-        rng.geometric(0.3, edges),
-        rng.geometric(0.05, edges),
-    )
-    producers = np.maximum(consumers - skips, 0)
-    at_hub = (np.arange(edges) >= nodes - 1) & (rng.random(edges) < 0.1)
-    producers[at_hub] = rng.integers(0, 2, at_hub.sum())
     table = 20 if vectors <= 8 else 4 * vectors
-    choices = rng.integers(2 if vectors <= 8 else vectors, vectors + 1, configurable)
-    first = rng.integers(0, table - choices + 1)
-    codes = np.empty((configs, configurable), np.uint16)
-    for start in range(0, configs, 1000):
-        rows = codes[start : start + 1000]
-        rows[:] = first + (rng.random(rows.shape) * choices).astype(np.int64)
+    counts = rng.integers(2 if vectors <= 8 else vectors, vectors + 1, configurable)
+    codes = synthetic.choices(rng, configs, counts)
+    codes += rng.integers(0, table - counts + 1).astype(np.uint16)
     return graphs_lib.Program(
-        graph_id=f'simulated_{nodes}',
+        graph_id=f'synthetic_{nodes}',
         op=rng.integers(0, _NUM_OPS, nodes).astype(np.int32),
         feats=rng.random((nodes, _NODE_COLUMNS), np.float32),
-        edges=np.stack([consumers, producers], 1).astype(np.int32),
+        edges=synthetic.edges(rng, nodes, edges),
         config_ops=2
         + np.sort(rng.permutation(nodes - 2)[:configurable]).astype(np.int32),
         vectors=rng.random((table, _CONFIG_COLUMNS), np.float32),
@@ -86,7 +71,7 @@ def score(rng, args):
     from baselines.layout import scoring
 
     few, configs = 16, 4096
-    program = simulate(rng, 5000, 7266, 250, configs, args.vectors)
+    program = synthetic_program(rng, 5000, 7266, 250, configs, args.vectors)
     model = models.ResModel(few, _NUM_OPS)
     scorer = scoring.LayoutScorer(model, args.budget << 20)
     packed = graphs_lib.LayoutGraphs([program]).items(
@@ -128,7 +113,8 @@ def train(rng, args):
     """Times training in each mode; returns rows for results.csv."""
     sizes = np.linspace(1000, 8000, 8).astype(int)
     programs = [
-        simulate(rng, n, int(1.45 * n), n // 20, 1000, args.vectors) for n in sizes
+        synthetic_program(rng, n, int(1.45 * n), n // 20, 1000, args.vectors)
+        for n in sizes
     ]
     return [
         row
@@ -190,7 +176,7 @@ def stress(rng, args):
 
     configs = 20000
     with tempfile.TemporaryDirectory() as folder:
-        program = simulate(rng, 20000, 29000, 1500, configs, args.vectors)
+        program = synthetic_program(rng, 20000, 29000, 1500, configs, args.vectors)
         path = os.path.join(folder, 'codes.npy')
         np.save(path, program.codes)
         program = dataclasses.replace(program, codes=np.load(path, mmap_mode='r'))

@@ -7,17 +7,15 @@ import csv
 import datetime
 import glob
 import io
-import json
 import multiprocessing
 import os
 import pathlib
 import resource
 import shlex
-import statistics
 import subprocess
 import sys
 import time
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -43,13 +41,6 @@ def run(main: Callable[[], Optional[int]]) -> None:
 
 
 # Data and models --------------------------------------------------------------
-
-
-def sample(root: str, *words: str) -> None:
-    """Writes simulated data with `tpugraphs sample`, unless they are there."""
-    if not os.path.exists(root):
-        command = [sys.executable, '-m', 'baselines.commands.sample', *words]
-        subprocess.run([*command, '--output', root], check=True, cwd=ROOT)
 
 
 def train(settings: Any) -> Tuple[str, float]:
@@ -81,33 +72,6 @@ def load(model_dir: str, *data: str, **more: Any) -> Any:
     from baselines.runs import prediction
 
     return loading.load_predictor(model_dir, prediction.DataOptions(*data, **more))
-
-
-def evaluate(model_dir: str, split: str, **data: Any) -> Dict[str, Any]:
-    """What a run reaches on a split, by measure: its `mean`, `random` and others."""
-    from baselines.runs import loading
-    from baselines.runs import prediction
-
-    data = prediction.DataOptions(**data)
-    overall = loading.load_predictor(model_dir, data).measure(split)[0]['overall']
-    measures = overall.items()
-    return {key: m for key, m in measures if isinstance(m, dict) and 'mean' in m}
-
-
-def kept(path: str) -> Any:
-    """What `keep` has written; {} before."""
-    with contextlib.suppress(FileNotFoundError):
-        with open(path, encoding='utf-8') as stream:
-            return json.load(stream)
-    return {}
-
-
-def keep(path: str, figures: Any) -> None:
-    """Writes figures that take long to make."""
-    from baselines import files
-
-    with files.write_atomically(path) as stream:
-        json.dump(figures, stream)
 
 
 # Time and memory --------------------------------------------------------------
@@ -157,14 +121,6 @@ def head(*cells: str) -> None:
     """Prints the first row of a table, and the rule below it."""
     row(*cells)
     print('|---' * len(cells) + '|', flush=True)
-
-
-def shown(values: Sequence[float], form: str = '.3f') -> str:
-    """A mean, with the range over seeds where there are several."""
-    mean = format(statistics.mean(values), form)
-    if len(values) == 1:
-        return mean
-    return f'{mean} ({format(min(values), form)} to {format(max(values), form)})'
 
 
 def show(figures: Dict[str, float], keep: bool) -> None:

@@ -1,7 +1,7 @@
 """Core seconds, bytes and memory of each job at 1, 2, 4 and 8 times the size, and what
 they add up to for collections that are larger.
 
-    python benchmarks/scaling.py            # simulated data; 17 minutes on busy cores
+    python benchmarks/scaling.py            # synthetic data; 17 minutes on busy cores
     python benchmarks/scaling.py --record   # and keep the figures
 
 A job is linear if a unit of it costs the same at every size.  Twice the size is every
@@ -17,13 +17,14 @@ import os
 import pathlib
 import tempfile
 import time
-from typing import Any, Dict, List, Sequence
+from typing import Dict, List, Sequence
 
 import numpy as np
 import results
 
 from baselines import command_line
 from baselines import text
+from tests.helpers import synthetic
 
 # Beyond this a unit at the largest size costs so much more than at the smallest that
 # the plan does not hold.
@@ -32,6 +33,7 @@ _SIZES = (1, 2, 4, 8)
 # Graphs at size 1, and configurations of each program.
 _GRAPHS = {'tile': 50, 'layout': 6}
 _CONFIGS = {'few': 500, 'layout': 4000}
+_NODES_OF = (500, 4000)  # of a program
 _FILES, _RUNS = 200, 300
 _SUBFOLDERS = {'tile': '', 'layout': 'xla/random'}
 _MODELS = {'tile': 'EarlyJoinSAGE', 'layout': 'ResModel'}
@@ -67,23 +69,21 @@ def measure_extraction(size: int) -> Dict[str, float]:
     return {'extract_us_per_run': seconds / (_FILES * size * _RUNS) * 1e6}
 
 
-def simulate(folder: pathlib.Path) -> Dict[str, List[pathlib.Path]]:
-    """Writes kernels, and the same programs with many and with few configurations.
+def write(folder: pathlib.Path) -> Dict[str, List[pathlib.Path]]:
+    """Writes kernels, and programs with many and with few configurations.
 
     Returns:
         By name, the files of train, in the order of their nodes.
     """
-    from baselines.simulated.layout import dataset as programs
-    from baselines.simulated.tile import dataset as kernels
-
-    made: Dict[str, Any] = {'tile': kernels.Kernels(_GRAPHS['tile'], 2, 2)}
+    synthetic.write_kernels(
+        str(folder / 'tile'), _GRAPHS['tile'], 2, 2, configs=(60, 2000)
+    )
     for name, count in _CONFIGS.items():
-        made[name] = programs.Programs(
-            _GRAPHS['layout'], 1, 1, configs_min=count, configs_max=count
+        synthetic.write_programs(
+            str(folder / name), _GRAPHS['layout'], 1, 1, _NODES_OF, (count, count)
         )
     found = {}
-    for name, data in made.items():
-        data.write(str(folder / name))
+    for name in ('tile', *_CONFIGS):
         train = folder / name / _SUBFOLDERS.get(name, 'xla/random') / 'train'
         found[name] = sorted(train.iterdir(), key=_nodes)
     return found
@@ -221,7 +221,7 @@ def main() -> None:
     args = parser.parse_args()
     sizes, halves = {}, {}
     with tempfile.TemporaryDirectory() as folder:
-        graphs = simulate(pathlib.Path(folder))
+        graphs = write(pathlib.Path(folder))
         for size in _SIZES:
             figures = results.alone(measure_extraction, size)
             for task in _GRAPHS:

@@ -3,13 +3,13 @@
   python benchmarks/tile_speed.py            # about four minutes
   python benchmarks/tile_speed.py --record   # and keep the figures
 
-50 simulated kernels of 38 nodes and 577 configurations on average, 41 node and
+50 synthetic kernels of 38 nodes and 577 configurations on average, 41 node and
 11 configuration columns after scaling.  Scoring: all configurations of all
 kernels, packing included.  Training: 10 kernels x 10 configurations per step,
 sampling and packing included, after a first epoch.  The plain path makes one
 eager call per kernel (per step) with the same weights.
 
-`strong` is what `--recipe=strong` trains, on 60 kernels of `tpugraphs sample`: all of
+`strong` is what `--recipe=strong` trains, on 60 synthetic kernels: all of
 `Predictor.score`, in seconds of a core.  Its plain path computes the columns twice.
 """
 
@@ -20,6 +20,7 @@ import tempfile
 import results
 
 from baselines import command_line
+from tests.helpers import synthetic
 
 _STRONG = 'strong'
 _MODELS = tuple(
@@ -29,10 +30,8 @@ _KERNELS, _BATCH, _CONFIGS, _STEPS = 50, 10, 10, 50
 
 
 def make_kernels(folder: str) -> None:
-    """Writes the simulated kernels: random features, tree-like graphs."""
+    """Writes the kernels, with random numbers in as many columns as vary."""
     import numpy as np
-
-    from baselines.data.tile import records
 
     rng = np.random.default_rng(0)
     nodes = np.clip(rng.normal(38, 16, _KERNELS).round(), 2, 90).astype(int)
@@ -40,22 +39,16 @@ def make_kernels(folder: str) -> None:
     configs = rng.integers(60, 1095, _KERNELS)
     configs[-1] = max(60, 577 * _KERNELS - configs[:-1].sum())
     for i, (n, c) in enumerate(zip(nodes, configs)):
-        consumers = np.arange(1, n)
-        edges = np.stack([consumers, rng.integers(0, consumers)], 1)
         feats = np.zeros((n, 140), np.float32)
         feats[:, :41] = rng.random((n, 41))
         config_feat = np.zeros((c, 24), np.float32)
         config_feat[:, :11] = rng.random((c, 11))
-        name = f'simulated_{i:016x}'
-        records.TileRecord(
-            graph_id=name,
-            node_feat=feats,
-            node_opcode=rng.integers(1, 120, n).astype(np.int32),
-            edge_index=edges.astype(np.int32),
-            config_runtime=rng.integers(10_000, 90_000, c),
-            config_feat=config_feat,
-            config_runtime_normalizers=np.full(c, 30_000),
-        ).write(os.path.join(folder, f'{name}.npz'))
+        changes = {'node_feat': feats, 'config_feat': config_feat}
+        opcodes = rng.integers(1, 120, n).astype(np.int32)
+        kernel = synthetic.kernel(
+            rng, f'synthetic_{i:016x}', n, c, node_opcode=opcodes, **changes
+        )
+        kernel.write(os.path.join(folder, f'{kernel.graph_id}.npz'))
 
 
 def best_and_median(work, repeats: int):
@@ -189,8 +182,7 @@ def measure_strong(folder: str, repeats: int):
     from baselines.runs import tile_task
 
     root, cache = (os.path.join(folder, name) for name in ('data', 'cache'))
-    sizes = ('--train', '300', '--valid', '30', '--test', '60')
-    results.sample(root, '--collection', 'tile', *sizes)
+    synthetic.write_kernels(root, train=300, valid=30, test=60, configs=(60, 2000))
     settings = recipes.settings('strong', 'tile:xla')
     folders = {'data_root': root, 'cache_dir': cache, 'out_dir': folder}
     model_dir, _ = results.train(config.TileConfig(**settings, **folders, epochs=2))

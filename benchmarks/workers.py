@@ -1,6 +1,6 @@
 """Steps of one layout training a second, on one worker of one core and on two.
 
-    python benchmarks/workers.py            # simulated data; two cores, 3 minutes
+    python benchmarks/workers.py            # synthetic programs; two cores, 3 minutes
     python benchmarks/workers.py --record   # and keep the figures
 
 Both workers are on this machine, each pinned to a core, and share the batch of the one
@@ -17,15 +17,14 @@ from typing import Dict
 
 import results
 
-from baselines import config
 from baselines.runs import run_files
-from baselines.simulated.layout import dataset
+from tests.helpers import synthetic
 from tests.helpers import training_workers
 
-_MODEL, _EPOCHS = 'ResModel', (5, 45)
+_MODEL, _EPOCHS, _PROGRAMS = 'ResModel', (5, 45), 24
 
 
-def train(workers: int, batch: int, epochs: int, cache_dir: str):
+def train(workers: int, batch: int, epochs: int, data: str):
     """Trains; returns the seconds of epochs, and the core seconds of the busiest."""
     cores = sorted(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory() as folder:
@@ -37,10 +36,10 @@ def train(workers: int, batch: int, epochs: int, cache_dir: str):
             'keep_nodes': 1000,
             'validate_batches': 1,
             'validation_configs': 50,
-            'cache_dir': cache_dir,
+            'data_root': data,
+            'cache_dir': os.path.join(data, 'cache'),
             'out_dir': folder,
             'strategy': 'workers' if workers > 1 else '',
-            'sample_data': True,
         }
         started = training_workers.start(
             'layout_train.py', flags, workers, subprocess.DEVNULL
@@ -58,12 +57,12 @@ def train(workers: int, batch: int, epochs: int, cache_dir: str):
     return seconds, max(used)
 
 
-def measure(workers: int, batch: int, cache_dir: str) -> Dict[str, float]:
+def measure(workers: int, batch: int, data: str) -> Dict[str, float]:
     """Trains for few and for many epochs; returns what a step takes."""
-    steps = -(-dataset.Programs().train // batch)
+    steps = -(-_PROGRAMS // batch)
     few, many = _EPOCHS
-    _, start = train(workers, batch, few, cache_dir)
-    seconds, used = train(workers, batch, many, cache_dir)
+    _, start = train(workers, batch, few, data)
+    seconds, used = train(workers, batch, many, data)
     name = f'{_MODEL}_batch_{batch}_workers_{workers}'
     return {
         f'{name}_steps_per_second': steps / min(seconds[1:]),
@@ -75,11 +74,13 @@ def main() -> None:
     """Measures, and prints."""
     parser = results.parser(__doc__, record=True)
     parser.add_argument('--batch', type=int, default=8, help='of all workers')
-    parser.add_argument('--cache_dir', default=config.LayoutConfig.cache_dir)
     args = parser.parse_args()
     figures: Dict[str, float] = {}
-    for workers in (1, 2):
-        figures.update(measure(workers, args.batch, args.cache_dir))
+    with tempfile.TemporaryDirectory() as data:
+        sizes = {'nodes': (500, 4000), 'configs': (200, 2000)}
+        synthetic.write_programs(data, _PROGRAMS, 6, 6, **sizes)
+        for workers in (1, 2):
+            figures.update(measure(workers, args.batch, data))
     results.show(figures, args.record)
 
 

@@ -25,14 +25,13 @@ _ROOMS = {
     'data': 'files text hlo',
     'config': 'registry recipes data',
     'features': 'hlo data',
-    'simulated': 'files text hlo data',
     'extraction': 'files text bulk hlo data',
     'inspection': 'files text hlo data',
     'measuring': 'files text hlo data',
     'tiles': 'hlo data features',
     'layout': 'hlo data features tiles',  # the drop-in file takes tiles.implicit
     'evaluation': 'files text data',  # and so knows no model
-    'runs': 'files text bulk registry recipes config hlo data features simulated '
+    'runs': 'files text bulk registry recipes config hlo data features '
     'extraction measuring tiles layout evaluation',
     'training': 'files text registry config hlo data features tiles layout '
     'evaluation runs',
@@ -41,7 +40,7 @@ _ROOMS = {
     'tune': 'files text hlo data extraction measuring runs',
     'scripts': 'files text registry config command_line training',
     'sweeps': 'files text registry config command_line data runs training',
-    'commands': 'files text registry config command_line scripts hlo data simulated '
+    'commands': 'files text registry config command_line scripts hlo data '
     'extraction inspection measuring evaluation runs reporting tune training sweeps',
 }
 
@@ -298,17 +297,15 @@ for name in sys.argv[1:]:
 
 def test_flags_are_defined_by_running_scripts_only():
     broken = []
+    in_functions = (*sources.SCRIPTS, 'baselines/scripts.py')
     for source in sources.all_sources():
         at_import = set(map(id, sources.not_in_functions(source.tree)))
         for node, name in source.calls():
             if '.DEFINE_' in name or name.startswith('DEFINE_'):
-                if source.name.startswith('baselines/') or id(node) in at_import:
+                if source.name not in in_functions or id(node) in at_import:
                     broken.append(f'{source.name}:{node.lineno} defines a flag')
         for line, imported in source.imports():
-            if imported == 'absl.flags' and source.name not in (
-                *sources.SCRIPTS,
-                'baselines/scripts.py',
-            ):
+            if imported == 'absl.flags' and source.name not in in_functions:
                 broken.append(f'{source.name}:{line} imports absl.flags')
     _report(broken)
 
@@ -466,18 +463,10 @@ def test_files_are_short():
     )
 
 
-_OPERATIONS = {
-    'baselines/simulated/tile/snippets.py',
-    'baselines/simulated/layout/layers.py',
-}
-
-
 def test_what_is_public_is_explained():
-    """One-liners may speak for themselves, as may operations (relu, softmax)."""
+    """One-liners may speak for themselves."""
     broken = []
     for source in sources.all_sources():
-        if source.name in _OPERATIONS:
-            continue
         if not ast.get_docstring(source.tree):
             broken.append(f'{source.name} has no docstring')
         for node in source.tree.body:

@@ -96,6 +96,7 @@ def test_scripts_have_the_published_flags_and_ours(kind, published):
     found = _flags_of(script)
     assert published.items() <= found.items()
     ours = config.to_json(kind())
+    ours.update({alias: ours[name] for alias, name in config.ALIASES.items()})
     assert found == {
         name: str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in ours.items()
@@ -116,7 +117,7 @@ def _from_flags(**changes):
     return scripts.from_flags(
         config.TileConfig,
         {
-            name: types.SimpleNamespace(value=value, using_default_value=False)
+            name: types.SimpleNamespace(value=value, present=1)
             for name, value in values.items()
         },
     )

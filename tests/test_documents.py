@@ -7,13 +7,12 @@ import re
 import pytest
 
 from baselines.layout import models as layout_models
-from baselines.runs import opening
 from baselines.runs import saved
-from baselines.simulated.layout import dataset as programs
-from baselines.simulated.tile import dataset as kernels
 from baselines.tiles import models as tile_models
 from tests.helpers import documents
 from tests.helpers import finished_runs
+from tests.helpers import hlo_modules
+from tests.helpers import synthetic
 from tests.helpers import tiny_layout_models
 from tests.helpers import tiny_models
 
@@ -40,11 +39,7 @@ if not importlib.util.find_spec('jinja2'):
 _SMALLER = {
     r'(tiles|layout)_train|tpugraphs train (tile|layout)': (
         *('--toy_data', '--epochs=1', '--batch=2', '--validation_configs=20'),
-    ),
-    r'(sample).*--collection layout': (
-        *('--train=2', '--valid=1', '--test=1', '--configs_min=20', '--configs_max=40'),
-    ),
-    r'commands\.sample|tpugraphs sample': ('--train=4', '--valid=2', '--test=2'),
+    )
 }
 
 
@@ -122,7 +117,7 @@ def test_every_benchmark_has_its_line():
 
 @pytest.fixture(name='shell', scope='module')
 def _shell(tmp_path_factory):
-    """A bash whose commands work on few simulated kernels and programs."""
+    """A bash whose commands work on few small kernels and programs."""
 
     def smaller(words):
         added = [*(_found(_SMALLER, words) or ())]
@@ -146,21 +141,30 @@ def _shell(tmp_path_factory):
         ):
             stand_in = type(name, (tiny,), {'__module__': module.__name__})
             patch.setattr(module, name, stand_in)
+        # What `tpugraphs download` would bring, and raw files of one's own.
         data = shell.home / 'data/tpugraphs/npz'
-        (data / 'tile').mkdir(parents=True)
-        few = {
-            'tile': functools.partial(kernels.Kernels, 6, 3, 3, configs_mean=30),
-            'layout': functools.partial(
-                programs.Programs, 2, 1, 1, configs_min=20, configs_max=40
-            ),
-        }
-        for task, place in (('tile', 'tile/xla'), ('layout', 'layout')):
-            patch.setitem(opening.SIMULATED, task, few[task])
-            # What `tpugraphs download` would bring.
-            (data / place).symlink_to(few[task]().ensure())
+        synthetic.write_kernels(str(data / 'tile/xla'), 6, 3, 3)
+        places = 'xla/random xla/default nlp/random nlp/default'.split()
+        synthetic.write_programs(str(data / 'layout'), 2, 1, 1, subfolders=places)
+        _write_raw(shell.home / 'raw')
         # `latest` is there, whichever document is tested.
         shell.paste(documents.Block('', 0, 'sh', 'tpugraphs train tile --sample_data'))
         yield shell
+
+
+def _write_raw(folder):
+    folder.mkdir()
+    for number in range(8):
+        runs = [
+            hlo_modules.tile_run(1000 * size, size == 1, output_bounds=[size, 3])
+            for size in (1, 2)
+        ]
+        tunings = [
+            hlo_modules.tuning(hlo_modules.chain(f'fusion.{k}'), runs, 10 * number + k)
+            for k in range(4)
+        ]
+        content = hlo_modules.tile_file(*tunings)
+        (folder / f'program_{number + 1}.pb').write_bytes(content)
 
 
 @pytest.mark.slow

@@ -55,6 +55,13 @@ model_kwargs_json = {num_gnns = 2}
     assert given == config.TileConfig(**{**changes, 'epochs': 100, 'toy_data': False})
 
 
+def test_the_measured_data_have_two_names(toml):
+    wanted = config.TileConfig(sample_data=True)
+    assert _parsed('--sample_data') == wanted
+    assert _parsed('--measured_data') == wanted
+    assert _parsed(f'--config={toml("measured_data = true")}') == wanted
+
+
 def test_a_flagfile_and_a_toml_in_it(toml, tmp_path):
     (tmp_path / 'flags').write_text(f'--config={toml("lr = 0.5")}\n--batch=3\n')
     found = _parsed(f'--flagfile={tmp_path}/flags', '--seed=1')
@@ -137,7 +144,7 @@ def test_help_is_by_theme_with_the_published_flags_first(task, kind, capsys):
     assert inside.pop('flags from files') == ['config', 'flagfile']
     assert list(inside) == ['data', 'model', 'training', 'output']
     listed = [name for names in inside.values() for name in names]
-    assert sorted(listed) == sorted(config.to_json(kind()))
+    assert sorted(listed) == sorted([*config.to_json(kind()), *config.ALIASES])
     for names in inside.values():
         ours = [name not in _PUBLISHED[kind] for name in names]
         assert ours == sorted(ours), names

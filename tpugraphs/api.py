@@ -143,7 +143,7 @@ class Run:
 
         Args:
             split: 'train', 'valid' or 'test'.
-            data: 'sample', 'measured' or a folder of splits; by default what the
+            data: 'sample' (what ships) or a folder of splits; by default what the
                 run was trained on.
             cache_dir: where packed splits are kept.
 
@@ -256,7 +256,7 @@ def train(
             one model in it.
         loss: a function (labels, scores) -> a scalar, both float32 [lists, n]; or
             what --losses takes, such as 'ListMLELoss:1,MSE:0.02'.
-        data: 'sample' (simulated), 'measured' or a folder of splits.
+        data: 'sample' (the measured data that ship) or a folder of splits.
         **settings: any flag of the scripts by its name: out_dir, epochs, batch,
             seed, recipe, ...; `model_kwargs` may be a dict.
 

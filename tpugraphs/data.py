@@ -6,7 +6,8 @@ import os
 from typing import Any, Dict, Union
 import zipfile
 
-SAMPLE, MEASURED = 'sample', 'measured'
+# Either name means the measured data that ship.
+PACKAGED = ('sample', 'measured')
 
 
 class Records(Sequence):
@@ -53,12 +54,13 @@ def open_records(
     """Opens a split; it is packed on first use, and mapped ever after.
 
     Args:
-        root: 'sample' (simulated), 'measured', or the folder with the splits, such
+        root: 'sample' (the measured data that ship) or the folder with the splits, such
             as ~/data/tpugraphs/npz/tile/xla or .../npz/layout/xla/random.
         split: 'train', 'valid' or 'test'.
         task: 'tile' or 'layout'; of a folder its files tell, else tile is meant.
-        source: of the layout programs of 'sample' and 'measured': 'xla' or 'nlp'.
-        search: how their configurations were found: 'random' or 'default'.
+        source: of layout programs: 'xla' or 'nlp'; of 'sample' there is 'xla'.
+        search: how their configurations were found: 'random' or 'default'; of
+            'sample' there is 'random'.
         cache_dir: where packed splits are kept; by default ~/data/tpugraphs/cache.
 
     Raises:
@@ -89,11 +91,11 @@ def open_records(
 
 
 def data_settings(data: Union[str, 'os.PathLike[str]', None]) -> Dict[str, Any]:
-    """The settings that choose data: 'sample', 'measured' or a folder."""
+    """The settings that choose data: 'sample', also called 'measured', or a folder."""
     if data is None:
         return {}
-    if data in (SAMPLE, MEASURED):
-        return {f'{data}_data': True}
+    if data in PACKAGED:
+        return {'sample_data': True}
     return {'data_root': os.fspath(data)}
 
 

@@ -11,7 +11,7 @@ For --sample an earlier submission does as well: its other rows are kept.
 Without --sample, sample_submission.csv is looked for in the current folder and
 in ~/data/tpugraphs.
 
-The IDs of simulated data, or of your own, are not Kaggle's.  Put their files
+The IDs of the data that ship, or of your own, are not Kaggle's.  Put their files
 into one without a template:
 
   tpugraphs combine tile.csv xla_random.csv --no_template --output all.csv

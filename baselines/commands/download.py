@@ -20,8 +20,8 @@ An archive and its contents are on the disk together until it is unpacked.
 (The published address could not be reached from the machine this was written
 on.  Should it have moved, --base_url names another place.)
 
-Without a network, or just to look around, `tpugraphs sample` makes simulated
-data in the same format.
+Without a network, or just to look around, --sample_data of the trainings takes
+measured kernels or programs that ship, in the same format.
 """
 
 import argparse

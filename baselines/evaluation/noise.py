@@ -11,8 +11,8 @@ import numpy as np
 
 from baselines.evaluation import metrics
 
-_SIMULATIONS = 10
-_MOST = 2000  # different configurations that are simulated: the cost is their square
+_DRAWINGS = 10
+_MOST = 2000  # different configurations that are drawn: the cost is their square
 
 
 class Noise(NamedTuple):
@@ -26,7 +26,7 @@ class Noise(NamedTuple):
             configuration with each other, mean over drawings; None where there
             are fewer than two, or all are equal.
         tau_ceiling: the tau that a perfect model could reach, which knows the
-            true runtimes but not the noise; simulated, see `of_graph`; None for
+            true runtimes but not the noise, see `of_graph`; None for
             configurations that do not differ.
     """
 
@@ -38,7 +38,7 @@ class Noise(NamedTuple):
 
 
 def of_graph(runtimes: np.ndarray, configurations: np.ndarray) -> Optional[Noise]:
-    """Measures the noise of a graph, and simulates a perfect model.
+    """Measures the noise of a graph, and what it leaves to a perfect model.
 
     The spread of measured runtimes is that of true ones and of noise together,
     so means of measurements are taken back by Tweedie's formula (Efron,
@@ -72,7 +72,7 @@ def of_graph(runtimes: np.ndarray, configurations: np.ndarray) -> Optional[Noise
     kept = rng.permutation(len(sizes))[:_MOST]
     true = np.repeat(_true(means[kept], std / np.sqrt(sizes[kept])), sizes[kept])
     twice, ceiling = [], []
-    for _ in range(_SIMULATIONS):
+    for _ in range(_DRAWINGS):
         shuffled = rng.permutation(again)
         shuffled = shuffled[np.argsort(group[shuffled], kind='stable')]
         first, second = logs[shuffled[starts]], logs[shuffled[starts + 1]]

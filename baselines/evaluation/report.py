@@ -282,7 +282,7 @@ def _noise_remarks(noisy: Dict[str, Any]) -> List[str]:
         f'{noisy["relative_std"]:.1e} of the runtime apart.',
         f'tau of the model there {noisy["tau"]:.2f}; of two measurements with each '
         f'other (again) {agree};',
-        f'of a perfect model about {ceiling} (ceiling, simulated with that noise).',
+        f'of a perfect model about {ceiling} (ceiling, drawn with that noise).',
     ]
 
 

@@ -1,6 +1,6 @@
 """The measured collections that ship with the package, as folders.
 
-root = folder('tile')   # unpacked on first use; what --measured_data trains on
+root = folder('tile')   # unpacked on first use; what --sample_data trains on
 
 docs/measured-data.md says how they were made, and on what machine;
 benchmarks/pack_measured.py packs them.

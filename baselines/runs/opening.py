@@ -9,17 +9,10 @@ from baselines.data.layout import store as layout_store
 from baselines.data.packed import splits
 from baselines.data.tile import store as tile_store
 from baselines.measuring import packaged
-from baselines.simulated import folders
-from baselines.simulated.layout import dataset as layout_dataset
-from baselines.simulated.tile import dataset as tile_dataset
 
 STORES: Dict[str, Type[splits.PackedSplit]] = {
     'tile': tile_store.TileStore,
     'layout': layout_store.LayoutStore,
-}
-SIMULATED: Dict[str, Type[folders.Dataset]] = {
-    'tile': tile_dataset.Kernels,
-    'layout': layout_dataset.Programs,
 }
 
 
@@ -38,9 +31,12 @@ def open_split(
         OSError: the cache cannot be written.
     """
     if options.sample_data:
-        root = SIMULATED[collection.task]().ensure()
-    elif options.measured_data:
         root = packaged.folder(collection.task)
+        if not os.path.isdir(os.path.join(root, collection.subfolder)):
+            raise ValueError(
+                f'no measured {collection.name} ships with this version; of layouts '
+                'there are those of source xla and search random'
+            )
     else:
         root = files.expand(options.data_root)
     return STORES[collection.task].open(

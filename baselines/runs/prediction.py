@@ -37,8 +37,7 @@ class DataOptions:
         data_root: folder of the data; '' for where the run was trained, if
             that is there, or else the default.
         cache_dir: where packed splits are kept; '' for the default.
-        sample_data: the simulated data in place of `data_root`.
-        measured_data: the measured data that ship, in place of it.
+        sample_data: the measured data that ship, in place of `data_root`.
         toy_data: only the first few files of each split.
         skip_bad_files: leave damaged files out.
         memory_budget: megabytes that scoring programs may take.
@@ -49,7 +48,6 @@ class DataOptions:
     data_root: str = ''
     cache_dir: str = ''
     sample_data: bool = False
-    measured_data: bool = False
     toy_data: bool = False
     skip_bad_files: bool = False
     memory_budget: int = config_lib.LayoutConfig.memory_budget
@@ -60,11 +58,15 @@ class DataOptions:
         """Fills in what was left to the run, or to its config class, the defaults."""
         changes: Dict[str, Any] = {}
         trained_on = run.args.get('data_root')
-        packaged = ('sample_data', 'measured_data')
-        if not self.data_root and not any(getattr(self, name) for name in packaged):
-            used = [name for name in packaged if run.args.get(name)]
-            if used:
-                changes[used[0]] = True
+        if not self.data_root and not self.sample_data:
+            if run.args.get('sample_data'):
+                changes['sample_data'] = True
+                if not run.info.get('measured_data'):
+                    print(
+                        f'note: {run.model_dir} was trained on samples of an earlier '
+                        'version; ranked are those that ship now',
+                        file=sys.stderr,
+                    )
             elif isinstance(trained_on, str) and os.path.isdir(
                 files.expand(trained_on)
             ):
@@ -273,7 +275,7 @@ class Predictor(tasks.Task):
         # training data each time, and so do we.
         print(
             'note: this run does not hold its normaliser; fitting it to '
-            f'{self.options.data_root or "the simulated data"}',
+            f'{self.options.data_root or "the measured data"}',
             file=sys.stderr,
         )
         stores = [self.open_split(s) for s in ('train', 'valid', 'test')]

@@ -143,6 +143,9 @@ def _read(path: str) -> Dict[str, Any]:
             f'the run file {path}: args.configs should be a positive number, '
             f'not {configs!r}'
         )
+    # Once a setting of its own, now another name of sample_data.
+    if args.pop('measured_data', False):
+        args['sample_data'] = True
     return info
 
 

@@ -12,7 +12,7 @@ from baselines.sweeps import study as study_lib
 
 # What a recipe leaves to who uses it: data, places and what belongs to one run.
 _NOT_IN_RECIPES = (
-    'data_root sample_data measured_data toy_data skip_bad_files source search '
+    'data_root sample_data toy_data skip_bad_files source search '
     'cache_dir out_dir seed run_id recipe test_mode'
 ).split()
 _ENDED = {'COMPLETE': 'complete', 'PRUNED': 'pruned', 'FAIL': 'failed'}
@@ -87,7 +87,7 @@ def recipe(study: study_lib.Study) -> Dict[str, Any]:
             'complete_trials': len(study.of_state('COMPLETE')),
             'data': {
                 name: definition.settings[name]
-                for name in ('sample_data', 'measured_data', 'toy_data')
+                for name in ('sample_data', 'toy_data')
                 if name in definition.settings
             },
         },

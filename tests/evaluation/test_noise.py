@@ -1,4 +1,4 @@
-"""The noise ceiling, against simulations whose truth is known."""
+"""The noise ceiling, against drawn runtimes whose truth is known."""
 
 import numpy as np
 import pytest

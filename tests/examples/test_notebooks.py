@@ -8,8 +8,8 @@ import matplotlib
 from matplotlib import pyplot as plt
 import pytest
 
-from baselines.simulated.tile import dataset
 from tests.helpers import places
+from tests.helpers import synthetic
 
 _NOTEBOOKS = sorted(places.ROOT.glob('examples/*.ipynb'))
 _SMALL = {'epochs': '1', 'seeds': '(0, 1)'}
@@ -28,7 +28,7 @@ def test_notebooks_are_kept_without_outputs(path):
 @pytest.fixture(name='data', scope='module')
 def _data(tmp_path_factory):
     root = tmp_path_factory.mktemp('notebooks') / 'data'
-    dataset.Kernels(train=14, valid=6, test=2, configs_mean=40).write(str(root))
+    synthetic.write_kernels(str(root), train=14, valid=6, test=2)
     return root
 
 

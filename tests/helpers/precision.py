@@ -30,11 +30,11 @@ _EXACT = 'exact.npz'
 
 
 class Models:
-    """Models of a task, briefly trained on simulated graphs, and their scores.
+    """Models of a task, briefly trained on synthetic graphs, and their scores.
 
     Args:
         kind: 'tile' or 'layout'.
-        folder: made by `simulate`; trained weights are kept there, too.
+        folder: with the graphs in `data`; trained weights are kept there, too.
     """
 
     def __init__(self, kind: str, folder: pathlib.Path):

@@ -2,20 +2,17 @@
 
 import pytest
 
-from baselines.simulated.layout import dataset
 from tests.helpers import precision
+from tests.helpers import synthetic
 
 
 @pytest.fixture(scope='module', name='models')
 def _models(tmp_path_factory):
     folder = tmp_path_factory.mktemp('layout_precision')
-    dataset.Programs(
-        train=1,
-        valid=precision.GRAPHS,
-        test=1,
-        configs_min=precision.CONFIGS,
-        configs_max=precision.CONFIGS + 20,
-    ).write(str(folder / 'data'))
+    sizes = (precision.CONFIGS, precision.CONFIGS + 20)
+    synthetic.write_programs(
+        str(folder / 'data'), 0, precision.GRAPHS, 0, nodes=(300, 500), configs=sizes
+    )
     return precision.Models('layout', folder)
 
 

@@ -1,7 +1,7 @@
 """Runs saved by an earlier version score as they did there.
 
 `tests/old_runs` holds a tile ResSAGE with the estimate and a layout HybridSAGE,
-each with a simulated graph and the scores of the version that trained them
+each with a made-up graph and the scores of the version that trained them
 (0.1.0, on another machine than this may be).
 """
 

@@ -11,9 +11,8 @@ import sys
 
 import pytest
 
-from baselines.simulated.layout import dataset as layout_dataset
-from baselines.simulated.tile import dataset as tile_dataset
 from tests.helpers import places
+from tests.helpers import synthetic
 
 _OTHER = os.environ.get('TPUGRAPHS_OTHER_PYTHON', '')
 
@@ -53,12 +52,10 @@ print(tf.__version__)
 @pytest.fixture(name='data', scope='module')
 def _data(tmp_path_factory):
     root = tmp_path_factory.mktemp('two_stacks')
-    tile_dataset.Kernels(train=20, valid=10, test=2, configs_mean=100).write(
-        str(root / 'tile')
+    synthetic.write_kernels(str(root / 'tile'), train=20, valid=10, test=2)
+    synthetic.write_programs(
+        str(root / 'layout'), train=3, valid=2, test=1, configs=(100, 150)
     )
-    layout_dataset.Programs(
-        train=3, valid=2, test=1, configs_min=100, configs_max=150
-    ).write(str(root / 'layout'))
     return root
 
 

@@ -2,16 +2,15 @@
 
 import pytest
 
-from baselines.simulated.tile import dataset
 from tests.helpers import precision
+from tests.helpers import synthetic
 
 
 @pytest.fixture(scope='module', name='models')
 def _models(tmp_path_factory):
     folder = tmp_path_factory.mktemp('tile_precision')
-    dataset.Kernels(train=1, valid=precision.GRAPHS, test=1, configs_mean=300).write(
-        str(folder / 'data')
-    )
+    sizes = (precision.CONFIGS, precision.CONFIGS + 200)
+    synthetic.write_kernels(str(folder / 'data'), 0, precision.GRAPHS, 0, configs=sizes)
     return precision.Models('tile', folder)
 
 

@@ -1,4 +1,4 @@
-"""The layout collections' jobs from end to end, on small simulated data."""
+"""The layout collections' jobs from end to end, on small random data."""
 
 import csv
 import io
@@ -82,7 +82,7 @@ def test_run_file(root, trained):
     assert info['config_features'] == 18
     assert info['best_epoch'] == int(np.argmax(curve['val_tau']))
     assert set(info['data_fingerprint']) == {'train', 'valid', 'test'}
-    assert info['seed'] == 0 and info['simulated_data'] is False
+    assert info['seed'] == 0 and info['measured_data'] is False
 
 
 def test_ranking_has_every_configuration(trained):

@@ -1,4 +1,4 @@
-"""The tile collection's jobs from end to end, on small simulated data."""
+"""The tile collection's jobs from end to end, on small random data."""
 
 import csv
 import io
@@ -100,7 +100,7 @@ def test_run_file(root, trained):
     assert info['best_epoch'] == int(np.argmax(curve['val_opa']))
     assert set(info['data_fingerprint']) == {'train', 'valid', 'test'}
     assert info['versions']['tensorflow'] == tf.__version__
-    assert info['seed'] == 0 and info['simulated_data'] is False
+    assert info['seed'] == 0 and info['measured_data'] is False
 
 
 def test_ranking(trained):

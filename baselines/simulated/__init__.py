@@ -1,1 +1,0 @@
-"""Simulated data in the published layout: no measurements."""

@@ -1,1 +1,0 @@
-"""A second simulator of tile kernels: other programs, machine and rules."""

@@ -1,0 +1,79 @@
+"""Trainings on the measured data that ship, and runs of other samples."""
+
+import pytest
+
+from baselines import config
+from baselines.data import collections
+from baselines.runs import opening
+from baselines.runs import prediction
+from baselines.runs import run_files
+from tests.helpers import finished_runs
+from tests.helpers import tile_runs
+import tpugraphs
+
+
+@pytest.fixture(name='home', autouse=True)
+def _home(tmp_path, monkeypatch):
+    monkeypatch.setenv('HOME', str(tmp_path))
+    return tmp_path
+
+
+def _options(tmp_path, **changes):
+    return prediction.DataOptions(cache_dir=str(tmp_path / 'cache'), **changes)
+
+
+@pytest.mark.parametrize(
+    'flags, toy_files', [({}, 100), ({'source': 'xla', 'search': 'random'}, 5)]
+)
+def test_toy_data_are_the_first_measured_graphs(tmp_path, flags, toy_files):
+    collection = collections.of_flags(flags)
+    options = _options(tmp_path, sample_data=True, toy_data=True)
+    store = opening.open_split(collection, options, 'train')
+    assert store.num_graphs == toy_files and store.has_runtimes
+    assert store.source.startswith(str(tmp_path))
+
+
+def test_layouts_that_were_not_measured(tmp_path):
+    collection = collections.of_flags({'source': 'nlp', 'search': 'random'})
+    with pytest.raises(
+        ValueError, match='^no measured layout:nlp:random ships with this version; '
+    ):
+        opening.open_split(collection, _options(tmp_path, sample_data=True), 'train')
+
+
+def test_either_name_gives_the_same_records(tmp_path):
+    found = [
+        tpugraphs.open(name, 'test', cache_dir=str(tmp_path / 'cache'))
+        for name in ('sample', 'measured')
+    ]
+    assert found[0].ids == found[1].ids and len(found[0]) > 0
+
+
+@pytest.mark.slow
+def test_a_run_remembers_that_it_was_trained_on_them(tmp_path, capsys):
+    settings = dict(tile_runs.TINY, sample_data=True, toy_data=True, epochs=1)
+    run, _ = tile_runs.train(tmp_path, **settings)
+    info = finished_runs.info_of(run)
+    assert info['args']['sample_data'] and info['measured_data']
+    capsys.readouterr()
+    resolved = _options(tmp_path).resolved(run_files.read(run), config.TileConfig)
+    assert resolved.sample_data and resolved.data_root == ''
+    assert capsys.readouterr().err == ''
+
+
+@pytest.mark.parametrize(
+    'args, info, note',
+    [
+        ({'sample_data': True}, {}, 'samples of an earlier version'),
+        ({'sample_data': False, 'measured_data': True}, {'measured_data': True}, ''),
+    ],
+)
+def test_runs_of_earlier_versions(tmp_path, capsys, args, info, note):
+    """Those of samples that no longer ship, and those of the flag's other name."""
+    model_dir = tmp_path / 'model_0'
+    model_dir.mkdir()
+    finished_runs.write_info(str(model_dir), {'args': {'model': 'MLP', **args}, **info})
+    run = run_files.read(str(model_dir))
+    assert run.args == {'model': 'MLP', 'sample_data': True}
+    assert _options(tmp_path).resolved(run, config.TileConfig).sample_data
+    assert note in capsys.readouterr().err
