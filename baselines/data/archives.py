@@ -1,6 +1,6 @@
 """Unpacks a tar archive of .npz files, trusting nothing that is in it.
 
-All headers are checked before the first file is written.  What is written has
+All members are checked before the first file is written.  What is written has
 a name that we made: a plain stem in the folder the archive is meant for.
 """
 
@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import tarfile
-from typing import BinaryIO, List, NamedTuple, Tuple
+from typing import BinaryIO, Dict, NamedTuple, Optional, Tuple
 
 import tqdm
 
@@ -18,10 +18,8 @@ from baselines import files
 _MAX_FILES = 100_000
 # Not hidden, no control characters, and short enough for a name beside it.
 _NAME = re.compile(r'[^.\x00-\x1f\x7f/\\][^\x00-\x1f\x7f/\\]{0,230}\.npz')
-_BLOCK = tarfile.BLOCKSIZE
-_COPY_BYTES = 1 << 20
+_MAX_READ = 1 << 20
 # What tarfile raises on headers made to hurt, beside its own errors.
-_MAX_HEADER = 1 << 20
 _DAMAGE = (tarfile.TarError, ValueError, OverflowError, EOFError, RecursionError)
 
 
@@ -57,34 +55,40 @@ def unpack(path: str, root: str, folder: str) -> Unpacked:
         OSError: no room on the disk, or another error of writing.
     """
     with files.open_regular(path) as archive:
-        members, ignored = _checked_members(archive, path, folder)
+        try:
+            # 'r:' is a plain tar: a compressed one could unpack to any size.
+            tar = tarfile.open(fileobj=_BoundedReads(archive), mode='r:')
+            members, ignored = _checked_members(tar, archive, folder)
+        except _DAMAGE as error:
+            raise ValueError(
+                f'archive {path} cannot be used: {str(error) or type(error).__name__}'
+            ) from None
         target = os.path.join(root, *folder.split('/'))
-        missing = [
-            (name, info)
-            for name, info in members
+        missing = {
+            name: info
+            for name, info in members.items()
             if not os.path.lexists(os.path.join(target, name))
-        ]
-        require_room(root, sum(info.size for _, info in missing), f'unpack {path}')
+        }
+        size = sum(info.size for info in missing.values())
+        require_room(root, size, f'unpack {path}')
         bar = tqdm.tqdm(
-            missing, desc=f'unpacking {folder}', unit=' files', disable=None
+            missing.items(), desc=f'unpacking {folder}', unit=' files', disable=None
         )
         for name, info in bar:
-            _copy(archive, info, os.path.join(target, name))
+            with files.write_atomically(os.path.join(target, name), 'wb') as out:
+                shutil.copyfileobj(tar.extractfile(info), out, _MAX_READ)
     return Unpacked(len(missing), len(members) - len(missing), ignored)
 
 
-class _Headers:
-    """An archive as tarfile reads it to list it: headers, which are small.
-
-    One may claim gigabytes, for which memory would be taken.
-    """
+class _BoundedReads:
+    """A file as tarfile reads it: a header may claim gigabytes, and gets none."""
 
     def __init__(self, stream: BinaryIO):
         self._stream = stream
         self.seek, self.tell = stream.seek, stream.tell
 
     def read(self, size: int) -> bytes:
-        if not 0 <= size <= _MAX_HEADER:
+        if not 0 <= size <= _MAX_READ:
             raise ValueError(f'a header claims {size:,} bytes')
         return self._stream.read(size)
 
@@ -103,59 +107,46 @@ def require_room(folder: str, needed: int, purpose: str) -> None:
 
 
 def _checked_members(
-    archive: BinaryIO, path: str, folder: str
-) -> Tuple[List[Tuple[str, tarfile.TarInfo]], int]:
-    """Returns the .npz files, by name, and how many other files are beside them."""
+    tar: tarfile.TarFile, archive: BinaryIO, folder: str
+) -> Tuple[Dict[str, tarfile.TarInfo], int]:
+    """Returns the .npz files by name, and how many other files are beside them."""
     length = os.fstat(archive.fileno()).st_size
-    members, seen, ignored, end = [], set(), 0, 0
-    try:
-        # 'r:' is a plain tar: a compressed one could unpack to any size.
-        with tarfile.open(fileobj=_Headers(archive), mode='r:') as tar:
-            for info in tar:
-                end = _check_extent(info, end, length)
-                name = _name_in(info, folder)
-                if name in seen:
-                    raise ValueError(f'{info.name!r} is in it twice')
-                if len(seen) >= _MAX_FILES:
-                    raise ValueError(f'it holds more than {_MAX_FILES:,} files')
-                if _NAME.fullmatch(name):
-                    members.append((name, info))
-                elif name:
-                    ignored += 1
-                seen |= {name} - {''}
-        archive.seek(end)
-        # Without the end mark, files are missing from here on.
-        if archive.read(_BLOCK) != bytes(_BLOCK):
-            raise ValueError('it is truncated or damaged')
-        if not members:
-            raise ValueError('it holds no .npz file')
-    except _DAMAGE as error:
-        raise ValueError(
-            f'archive {path} cannot be used: {str(error) or type(error).__name__}'
-        ) from None
-    return members, ignored
+    members: Dict[str, tarfile.TarInfo] = {}
+    others = set()
+    for info in tar:
+        if info.size < 0:
+            raise ValueError(f'{info.name!r} has a size of {info.size} bytes')
+        if info.offset_data + info.size > length:
+            raise ValueError(
+                f'{info.name!r} claims {info.size:,} bytes, but the archive ends '
+                f'before, at {length:,}'
+            )
+        name = _name_in(info, folder)
+        if name is None:
+            continue
+        if name in members or name in others:
+            raise ValueError(f'{info.name!r} is in it twice')
+        if len(members) + len(others) >= _MAX_FILES:
+            raise ValueError(f'it holds more than {_MAX_FILES:,} files')
+        if _NAME.fullmatch(name):
+            members[name] = info
+        else:
+            others.add(name)
+    archive.seek(tar.offset)
+    # Without the end mark, files are missing from here on.
+    if archive.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
+        raise ValueError('it is truncated or damaged')
+    if not members:
+        raise ValueError('it holds no .npz file')
+    return members, len(others)
 
 
-def _check_extent(info: tarfile.TarInfo, previous_end: int, length: int) -> int:
-    """Returns where the next header is, having checked that it lies ahead."""
-    blocks = -(-info.size // _BLOCK)
-    end = info.offset_data + blocks * _BLOCK
-    if info.size < 0 or info.offset_data <= previous_end:
-        raise ValueError(f'{info.name!r} has a size of {info.size} bytes')
-    if end > length:
-        raise ValueError(
-            f'{info.name!r} claims {info.size:,} bytes, but the archive ends '
-            f'before, at {length:,}'
-        )
-    return end
-
-
-def _name_in(info: tarfile.TarInfo, folder: str) -> str:
-    """Returns a member's name without `folder`; '' for a folder on the way."""
+def _name_in(info: tarfile.TarInfo, folder: str) -> Optional[str]:
+    """Returns a member's name without `folder`; None for a folder on the way."""
     name = info.name[2:] if info.name.startswith('./') else info.name
-    if info.type == tarfile.DIRTYPE and info.size == 0:
+    if info.isdir() and info.size == 0:
         if f'{folder}/'.startswith(f'{name}/') or name in ('', '.'):
-            return ''
+            return None
         raise ValueError(f'folder {info.name!r} is not on the way to {folder}')
     if info.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or info.issparse():
         raise ValueError(f'{info.name!r} is a link, a device or the like, not a file')
@@ -163,15 +154,3 @@ def _name_in(info: tarfile.TarInfo, folder: str) -> str:
     if above != folder or not stem:
         raise ValueError(f'{info.name!r} is not in {folder}')
     return stem
-
-
-def _copy(archive: BinaryIO, info: tarfile.TarInfo, target: str) -> None:
-    archive.seek(info.offset_data)
-    left = info.size
-    with files.write_atomically(target, 'wb') as out:
-        while left:
-            piece = archive.read(min(left, _COPY_BYTES))
-            if not piece:
-                raise OSError(f'{target}: its archive became shorter meanwhile')
-            out.write(piece)
-            left -= len(piece)

@@ -1,6 +1,6 @@
 """Fetches the published TpuGraphs archives and unpacks them.
 
-The archives lie at http://download.tensorflow.org/data/tpu_graphs/v0/, one per
+The archives lie at https://download.tensorflow.org/data/tpu_graphs/v0/, one per
 collection and split.  (That address could not be reached from the machine this
 was developed on: the tests use a server of their own.)
 
@@ -12,18 +12,17 @@ In `<data_dir>/archives/` there are, for one archive:
     <name>.json           the number of files unpacked
 """
 
+import base64
 import fcntl
 import glob
+import hashlib
 import http.client
 import json
 import os
 import pathlib
-import queue
 import re
 import socket
-import threading
-import time
-from typing import Any, BinaryIO, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, BinaryIO, Dict, List, NamedTuple, Optional, Sequence
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -34,12 +33,10 @@ from baselines import files
 from baselines.data import archives
 from baselines.data import collections
 
-BASE_URL = 'http://download.tensorflow.org/data/tpu_graphs/v0/'
+BASE_URL = 'https://download.tensorflow.org/data/tpu_graphs/v0/'
 
 _READ_BYTES = 1 << 18
-# A server has to answer within this time, and in every such time to send ..
-_TIMEOUT_S = 60
-_LEAST_BYTES = 60_000
+_TIMEOUT_S = 60  # in which a server has to send something
 # A connection that brings less than this is a poor one; so many end the attempt.
 _POOR_BYTES = 1 << 20
 _POOR_CONNECTIONS = 20
@@ -49,7 +46,8 @@ _DROPPED = (
     ConnectionError,
     socket.timeout,
 )
-_CONTENT_RANGE = re.compile(r'bytes (\d{1,18})-(\d{1,18})/(\d{1,18})')
+_MD5 = re.compile(r'md5=([A-Za-z0-9+/=]{24})')  # in Google's storage
+_THIS_MACHINE = ('localhost', '127.0.0.1', '::1')
 
 
 class Split(NamedTuple):
@@ -98,7 +96,7 @@ def download(
     Args:
         split: from `splits_of`.
         data_dir: e.g. '~/data/tpugraphs'.
-        base_url: where the archives are; http or https.
+        base_url: where the archives are; https, or http on this machine.
         keep_archive: keep the archive after unpacking.
 
     Returns:
@@ -138,31 +136,27 @@ def fetch(url: str, path: str) -> None:
     not too many bring only a few.
 
     Args:
-        url: http or https; the server has to tell the length.
+        url: https, or http on this machine; the server has to tell the length.
         path: where the file goes, once it is complete.
 
     Raises:
-        ValueError: the answer makes no sense.
+        ValueError: the answer makes no sense, or the file has another checksum
+            than the server says; it is removed then.
         OSError: no answer, an error of the server, no room on the disk for the
             file and as much again for its contents, or another process is
             downloading the same file.
     """
+    part, note = pathlib.Path(f'{path}.part'), f'{path}.part.json'
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(f'{path}.part', 'ab') as out:
-        try:
-            fcntl.flock(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise OSError(f'{path} is being downloaded by another process') from None
-        if not _is_at(out, f'{path}.part'):
-            # Another process finished it between our opening and locking.
-            raise OSError(f'{path} was downloaded by another process; run again')
+    with open(part, 'ab') as out:
+        _lock(out, part, path)
         complete, poor = False, 0
         while not complete:
             before = out.tell()
             if poor > _POOR_CONNECTIONS:
                 raise OSError(f'{url}: the server gets nowhere; try again later')
             try:
-                complete = _receive(url, out, f'{path}.part.json')
+                complete = _receive(url, out, note)
             except urllib.error.HTTPError as error:
                 raise OSError(f'{url}: {error}') from None
             except _DROPPED as error:
@@ -172,136 +166,101 @@ def fetch(url: str, path: str) -> None:
             poor += out.tell() - before < _POOR_BYTES
         out.flush()
         os.fsync(out.fileno())
-        os.replace(f'{path}.part', path)
-    pathlib.Path(f'{path}.part.json').unlink(missing_ok=True)
+        _check_md5(url, part, _read_json(note).get('md5'))
+        os.replace(part, path)
+    pathlib.Path(note).unlink(missing_ok=True)
 
 
 def _receive(url: str, out: BinaryIO, note: str) -> bool:
-    """Appends what the server still has to `out`; returns whether that is all."""
-    offset = out.tell()
-    known = _read_json(note)
-    if offset and offset == known.get('total'):
+    """Appends to `out` what it lacks of a file; returns whether that is all.
+
+    The note says which version of the file `out` is the beginning of.
+    """
+    offset, version = out.tell(), _read_json(note)
+    if offset and offset == version.get('total'):
         return True
     request = urllib.request.Request(url)
-    if offset:
+    if offset and version.get('validator'):
         request.add_header('Range', f'bytes={offset}-')
-    try:
-        response = _answer(request)
-    except urllib.error.HTTPError as error:
-        if error.code != 416 or not offset:
-            raise
-        # The server's file is shorter than what we have of it: another one.
-        _restart(out)
-        return False
-    with response:
-        start, total = _extent(url, response)
-        if response.status == http.client.PARTIAL_CONTENT and start != offset:
-            raise ValueError(
-                f'{url}: the server sends the bytes from {start:,}, where those from '
-                f'{offset:,} were to come'
-            )
+        # Of a file that has changed since, all is sent.
+        request.add_header('If-Range', version['validator'])
+    with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as response:
+        _require_safe(response.url)
         headers = response.headers
-        validator = headers.get('ETag') or headers.get('Last-Modified')
-        version = {'total': total, 'validator': validator}
-        if start and version != known:
-            # The file on the server has changed since.
-            _restart(out)
-            return False
-        if start != offset:
-            _restart(out)  # The server cannot start in the middle.
-        archives.require_room(
-            os.path.dirname(note), 2 * total - start, f'download {url} and unpack it'
-        )
-        with files.write_atomically(note) as stream:
-            json.dump(version, stream)
-        _append(response, out, url, start, total)
-    return out.tell() == total
-
-
-def _answer(request: urllib.request.Request) -> http.client.HTTPResponse:
-    """Opens an address; no longer than the time in which it has to answer.
-
-    A socket's timeout begins anew with every byte, so another thread waits.
-    """
-    done: queue.SimpleQueue = queue.SimpleQueue()
-
-    def ask():
-        try:
-            done.put(urllib.request.urlopen(request, timeout=_TIMEOUT_S))
-        except Exception as error:  # raised below
-            done.put(error)
-
-    threading.Thread(target=ask, daemon=True).start()
-    try:
-        found = done.get(timeout=_TIMEOUT_S)
-    except queue.Empty:
-        raise socket.timeout(f'no answer within {_TIMEOUT_S} seconds') from None
-    if isinstance(found, Exception):
-        raise found
-    return found
-
-
-def _append(
-    response: http.client.HTTPResponse, out: BinaryIO, url: str, start: int, total: int
-) -> None:
-    name = url.rpartition('/')[2]
-    with tqdm.tqdm(
-        desc=name, initial=start, total=total, unit='B', unit_scale=True, disable=None
-    ) as bar:
-        began, arrived = time.monotonic(), 0
-        while True:
-            piece = response.read1(_READ_BYTES)  # what has come, at least a byte
-            if not piece:
-                break
-            out.write(piece)
-            bar.update(len(piece))
-            arrived += len(piece)
-            if time.monotonic() - began > _TIMEOUT_S:
-                if arrived < _LEAST_BYTES:
-                    raise OSError(
-                        f'{url}: only {arrived:,} bytes in {_TIMEOUT_S} seconds; run '
-                        'the command again to go on from there'
-                    )
-                began, arrived = time.monotonic(), 0
+        if response.status == http.client.PARTIAL_CONTENT:
+            total = version.get('total')
+            extent = headers.get('Content-Range')
+            if extent != f'bytes {offset}-{total and total - 1}/{total}':
+                raise ValueError(f'{url}: the server answers with {extent!r}')
+        else:
+            out.truncate(0)
+            out.seek(0)  # Appending knows where to write anyway; `tell` does not.
+            length = headers.get('Content-Length') or ''
+            if not re.fullmatch(r'\d{1,18}', length):
+                raise ValueError(
+                    f'{url}: the server does not tell the length of the file'
+                )
+            total = int(length)
+            md5 = _MD5.search(','.join(headers.get_all('x-goog-hash', [])))
+            validator = headers.get('ETag') or headers.get('Last-Modified')
+            with files.write_atomically(note) as stream:
+                version = {'total': total, 'validator': validator}
+                json.dump({**version, 'md5': md5 and md5[1]}, stream)
+        needed = 2 * total - out.tell()
+        folder = os.path.dirname(note)
+        archives.require_room(folder, needed, f'download {url} and unpack it')
+        with tqdm.tqdm(
+            desc=url.rpartition('/')[2],
+            initial=out.tell(),
+            total=total,
+            unit='B',
+            unit_scale=True,
+            disable=None,
+        ) as bar:
+            while piece := response.read1(_READ_BYTES):
+                out.write(piece)
+                bar.update(len(piece))
     if out.tell() < total:
         raise ConnectionError(
             f'the connection ended after {out.tell():,} of {total:,} bytes; run '
             'the command again to go on from there'
         )
+    return True
 
 
-def _restart(out: BinaryIO) -> None:
-    out.truncate(0)
-    out.seek(0)  # Appending knows where to write anyway; `tell` does not.
-
-
-def _is_at(stream: BinaryIO, path: str) -> bool:
+def _lock(out: BinaryIO, part: pathlib.Path, path: str) -> None:
+    """Makes sure that no other process downloads the same file."""
     try:
-        return os.path.samestat(os.fstat(stream.fileno()), os.stat(path))
-    except FileNotFoundError:
-        return False
+        fcntl.flock(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise OSError(f'{path} is being downloaded by another process') from None
+    if not part.exists() or not os.path.samestat(os.fstat(out.fileno()), part.stat()):
+        # Another process finished it between our opening and locking.
+        raise OSError(f'{path} was downloaded by another process; run again')
 
 
-def _extent(url: str, response: http.client.HTTPResponse) -> Tuple[int, int]:
-    """Returns the first byte that a response holds, and the file's length."""
-    length = response.headers.get('Content-Length') or ''
-    if not re.fullmatch(r'\d{1,18}', length):
-        raise ValueError(f'{url}: the server does not tell the length of the file')
-    if response.status != http.client.PARTIAL_CONTENT:
-        return 0, int(length)
-    text = response.headers.get('Content-Range') or ''
-    found = _CONTENT_RANGE.fullmatch(text)
-    start, last, total = map(int, found.groups()) if found else (0, 0, 0)
-    if last != total - 1 or int(length) != total - start:
-        raise ValueError(f'{url}: the server answers with Content-Range {text!r}')
-    return start, total
+def _check_md5(url: str, part: pathlib.Path, expected: Optional[str]) -> None:
+    """Removes a download that has not the checksum that the server gave."""
+    digest = hashlib.md5(usedforsecurity=False)
+    with open(part, 'rb') as stream:
+        while expected and (piece := stream.read(_READ_BYTES)):
+            digest.update(piece)
+    if expected and base64.b64encode(digest.digest()).decode() != expected:
+        part.unlink()
+        raise ValueError(f'{url}: what arrived is damaged (MD5); run the command again')
 
 
 def _address(base_url: str, name: str) -> str:
-    parts = urllib.parse.urlsplit(base_url)
-    if parts.scheme not in ('http', 'https') or not parts.netloc:
-        raise ValueError(f'{base_url!r} is no address: it must begin with http(s)://')
+    _require_safe(base_url)
     return f'{base_url.rstrip("/")}/{name}.tar'
+
+
+def _require_safe(url: str) -> None:
+    """Raises ValueError unless an address is https, or http on this machine."""
+    parts = urllib.parse.urlsplit(url)
+    local = parts.scheme == 'http' and parts.hostname in _THIS_MACHINE
+    if not (parts.hostname and (parts.scheme == 'https' or local)):
+        raise ValueError(f'{url!r} is no address: it must begin with https://')
 
 
 def _read_json(path: str) -> Dict[str, Any]:

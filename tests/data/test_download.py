@@ -1,6 +1,8 @@
 """Downloading, from a server on this machine."""
 
+import base64
 import contextlib
+import hashlib
 import http.server
 import io
 import itertools
@@ -52,7 +54,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.send_error(404)
             return
         total, start = len(body), 0
-        if asked and server.ranges:
+        if asked and server.ranges and self.headers['If-Range'] == server.etag:
             start = int(asked[len('bytes=') : -1])
         if start >= total:
             self.send_error(416)
@@ -172,27 +174,17 @@ def test_complete_part_needs_no_server(server, split, tmp_path):
     assert _unpacked(_data(tmp_path)) == _FILES
 
 
-@pytest.mark.parametrize('change', ['etag', 'longer', 'shorter'])
-def test_a_file_that_changed_on_the_server_starts_over(server, split, tmp_path, change):
+@pytest.mark.parametrize('contents', [{'n.npz': b'n' * 900_000}, {'n.npz': b''}])
+def test_a_file_that_changed_on_the_server_starts_over(
+    server, split, tmp_path, contents
+):
     server.cut_after = [1500, 0]
     with pytest.raises(OSError):
         download.download(split, str(tmp_path), server.url)
-    new = {
-        'etag': {'n.npz': b'new' * 9000},
-        'longer': {'n.npz': b'n' * 900_000},
-        'shorter': {'n.npz': b''},
-    }[change]
-    body = _archive('npz/tile/xla/train', new)
-    if change == 'etag':
-        server.etag = '"2"'
-        body += bytes(215_040 - len(body))
-    if change == 'shorter':
-        body = body[:1536].rstrip(b'\0')  # no more than has come: a 416
-        body += bytes(1500 - len(body))
-    server.contents[f'/v0/{_NAME}.tar'] = body
+    server.etag = '"2"'
+    server.contents[f'/v0/{_NAME}.tar'] = _archive('npz/tile/xla/train', contents)
     download.download(split, str(tmp_path), server.url)
-    assert _unpacked(_data(tmp_path)) == new
-    assert server.asked[-1][1] is None
+    assert _unpacked(_data(tmp_path)) == contents
 
 
 def test_a_server_without_ranges(server, split, tmp_path):
@@ -228,7 +220,7 @@ def test_senseless_answers(server, split, tmp_path, headers, message):
 def test_senseless_ranges(server, split, tmp_path, text):
     server.cut_after = [1000]
     server.headers = {'Content-Range': text}
-    with pytest.raises(ValueError, match='the server answers with Content-Range'):
+    with pytest.raises(ValueError, match='the server answers with '):
         download.download(split, str(tmp_path), server.url)
 
 
@@ -252,38 +244,21 @@ def _answering(send):
         yield f'http://127.0.0.1:{listening.getsockname()[1]}'
 
 
-def _drip(text):
-    def send(connection, unused_count):
-        for byte in text:
-            connection.sendall(bytes([byte]))
-            time.sleep(0.05)
-
-    return send
-
-
 _HEAD = b'HTTP/1.1 %s\r\nContent-Length: %d\r\n%s\r\n'
-
-
-def _slow_body(connection, unused_count):
-    connection.sendall(_HEAD % (b'200 OK', 500, b''))
-    _drip(bytes(500))(connection, 0)
 
 
 @pytest.mark.parametrize(
     'send, message',
     [
-        (_drip(b'HTTP/1.1 200 OK\r\n' + b'X: y\r\n' * 99), 'no answer within 0.5'),
-        (_slow_body, 'only .* bytes in 0.5 sec'),
+        (lambda c, _: time.sleep(2), 'timed out'),
         (lambda c, _: c.sendall(b'\x1b[31m\xff\x00\r\n' * 9), 'x.tar: '),
     ],
 )
 def test_a_server_without_haste_or_sense(tmp_path, monkeypatch, send, message):
     monkeypatch.setenv('no_proxy', '*')
     monkeypatch.setattr(download, '_TIMEOUT_S', 0.5)
-    began = time.monotonic()
     with _answering(send) as url, pytest.raises(OSError, match=message) as caught:
         download.fetch(f'{url}/x.tar', str(tmp_path / 'x.tar'))
-    assert time.monotonic() - began < 10
     assert text.one_line(caught.value).isprintable()
 
 
@@ -291,9 +266,7 @@ def test_a_part_that_nobody_asked_for(tmp_path, monkeypatch):
     monkeypatch.setenv('no_proxy', '*')
     part = _HEAD % (b'206 Part', 5, b'Content-Range: bytes 5-9/10\r\n') + bytes(5)
     with _answering(lambda c, _: c.sendall(part)) as url:
-        with pytest.raises(
-            ValueError, match='sends the bytes from 5, where those from'
-        ):
+        with pytest.raises(ValueError, match="answers with 'bytes 5-9/10'"):
             download.fetch(f'{url}/x.tar', str(tmp_path / 'x.tar'))
 
 
@@ -315,9 +288,34 @@ def test_missing_archive_and_no_server(server, split, tmp_path):
         download.download(split, str(tmp_path), server.url.replace('v0', 'v1'))
     with pytest.raises(OSError, match=r'127.0.0.1:1/npz.*refused'):
         download.download(split, str(tmp_path), 'http://127.0.0.1:1')
-    for bad in ('ftp://host/', 'file:///etc', 'host/path', 'http://'):
+    for bad in ('ftp://host/', 'file:///etc', 'host/path', 'https://', 'http://host/'):
         with pytest.raises(ValueError, match='is no address'):
             download.download(split, str(tmp_path), bad)
+
+
+def test_a_server_that_leads_to_an_open_connection_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv('no_proxy', '*')
+    monkeypatch.setattr(download, '_THIS_MACHINE', ('127.0.0.1',))
+    found = _HEAD % (b'200 OK', 5, b'') + bytes(5)
+    with _answering(lambda c, _: c.sendall(found)) as end:
+        end = end.replace('127.0.0.1', 'localhost').encode()
+        moved = _HEAD % (b'302 Found', 0, b'Location: ' + end + b'/y.tar\r\n')
+        with _answering(lambda c, _: c.sendall(moved)) as url:
+            with pytest.raises(ValueError, match='must begin with https'):
+                download.fetch(f'{url}/x.tar', str(tmp_path / 'x.tar'))
+
+
+@pytest.mark.parametrize('right', [True, False])
+def test_the_checksum_of_the_server_is_compared(server, split, tmp_path, right):
+    body = server.contents[f'/v0/{_NAME}.tar'] if right else b''
+    digest = base64.b64encode(hashlib.md5(body).digest()).decode()
+    server.headers = {'x-goog-hash': f'crc32c=AAAAAA==,md5={digest}'}
+    if right:
+        assert download.download(split, str(tmp_path), server.url).counts == (5, 0, 0)
+        return
+    with pytest.raises(ValueError, match=r'what arrived is damaged \(MD5\)'):
+        download.download(split, str(tmp_path), server.url)
+    assert not list((tmp_path / 'archives').glob('*.part'))
 
 
 def test_a_bad_archive_is_removed_and_nothing_unpacked(server, split, tmp_path):
