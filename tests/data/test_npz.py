@@ -45,31 +45,26 @@ def test_a_name_that_only_the_directory_has(tmp_path):
     # One bit; pad would be taken as absent, and so as 0.
     at = _GOOD.rindex(b'pad.npy')
     data = _GOOD[:at] + b'q' + _GOOD[at + 1 :]
-    with pytest.raises(ValueError, match="'qad.npy' is called b'pad.npy' elsewhere"):
+    with pytest.raises(ValueError, match="holds 'qad.npy', which such a file does not"):
         _read(tmp_path, data)
-
-
-def test_a_member_that_the_directory_leaves_out(tmp_path):
-    content = io.BytesIO(_GOOD)
-    with zipfile.ZipFile(content, 'a') as archive:
-        del archive.filelist[1]  # the last one
-        archive._didModify = True
-    with pytest.raises(ValueError, match='its list of contents is not complete'):
-        _read(tmp_path, content.getvalue())
-    content = io.BytesIO(_GOOD)
-    with zipfile.ZipFile(content, 'a') as archive:
-        del archive.filelist[0]
-        archive._didModify = True
-    with pytest.raises(ValueError, match='its list of contents is wrong at'):
-        _read(tmp_path, content.getvalue())
 
 
 def test_a_member_that_is_there_twice(tmp_path):
     content = io.BytesIO(_GOOD)
     with pytest.warns(UserWarning), zipfile.ZipFile(content, 'a') as archive:
         archive.writestr('pad.npy', _zipped(x=np.array(0)))
-    with pytest.raises(ValueError, match="list of contents is wrong at 'pad.npy'"):
+    with pytest.raises(ValueError, match="f.npz: holds 'pad.npy' twice"):
         _read(tmp_path, content.getvalue())
+
+
+@pytest.mark.parametrize('save', [np.savez, np.savez_compressed])
+def test_a_member_that_unpacks_to_more_than_it_declares(tmp_path, save):
+    data = bytearray(_zipped(save, a=np.zeros(1000, np.int8)))
+    size = (1128).to_bytes(4, 'little')  # with 128 bytes of header
+    assert data.count(size) >= 1
+    data = bytes(data).replace(size, (128).to_bytes(4, 'little'))
+    with pytest.raises(ValueError, match='f.npz: '):
+        _read(tmp_path, data)
 
 
 def test_members_that_nobody_knows(tmp_path):
