@@ -29,23 +29,49 @@ from baselines import files
 # for it says `from tpu_graphs.baselines.tiles import implicit`.
 _PUBLISHED = 'tpu_graphs'
 
+# Models of 0.1.0 that are no longer there, and what to train in their place.
+REMOVED_TILE_MODELS = {
+    'GCN': 'ChebSAGE',
+    'HybridSAGE': 'LateJoinResSAGE',
+    'ResSAGE': 'LateJoinResSAGE',
+}
+REMOVED_LAYOUT_MODELS = {
+    'AttentionSAGE': 'GAT',
+    'ChebSAGE': 'ChebNet',
+    'ConfigAttentionSAGE': 'TGraph',
+    'HybridSAGE': 'PaddedSAGE',
+    'ResSAGE': 'PaddedSAGE',
+}
+
 # A user's models: the path of a models.py ('' for none), or classes.
 Own = Union[str, Sequence[type]]
 
 
-def resolve(name: str, choices: Mapping[str, Any], what: str) -> Any:
+def resolve(
+    name: str,
+    choices: Mapping[str, Any],
+    what: str,
+    removed: Mapping[str, str] = types.MappingProxyType({}),
+) -> Any:
     """Returns `choices[name]`.
 
     Args:
         name: as the user wrote it.
         choices: what there is.
         what: a noun for the message, such as 'model'.
+        removed: what there was, and the choice to take in its place.
 
     Raises:
-        ValueError: there is no such name; lists the names, the nearest first.
+        ValueError: there is no such name; lists the names, the nearest first, or
+            says that it was removed.
     """
     if name in choices:
         return choices[name]
+    if name in removed:
+        raise ValueError(
+            f'the {what} {name} was removed after 0.1.0; train it again with '
+            f'--model={removed[name]}'
+        )
     raise ValueError(f'there is no {what} {name!r}{suggest(name, choices)}')
 
 

@@ -336,8 +336,8 @@ def test_what_is_given_goes_before_the_recipe():
     settings = _parsed(config.TileConfig, '--recipe=strong', '--configs=10')
     # Given, though it is the default.
     assert settings.configs == 10 and settings.model == 'LateJoinResSAGE'
-    other = _parsed(config.TileConfig, '--recipe=strong', '--model=GCN')
-    assert other.model == 'GCN' and not other.tile_columns
+    other = _parsed(config.TileConfig, '--recipe=strong', '--model=MLP')
+    assert other.model == 'MLP' and not other.tile_columns
     assert other.schedule == 'cosine'
 
 

@@ -16,12 +16,9 @@ _TILE_MODELS = {
     'LateJoinResGCN',
     'EarlyJoinResGCN',
     'ResGCN',
-    'ResSAGE',
-    'GCN',
     'ChebSAGE',
     'AttentionSAGE',
     'ConfigAttentionSAGE',
-    'HybridSAGE',
     'LateJoinResSAGE',
 }
 
@@ -79,6 +76,25 @@ def test_nearest_name(name, nearest):
         f'there is no model {name!r}; did you mean {nearest!r}? There are: '
         + ', '.join(sorted(_TILE_MODELS))
     )
+
+
+def test_a_removed_name_gets_the_one_to_take_in_its_place():
+    message = _message(registry.resolve, 'b', {'a': 1, 'c': 3}, 'model', {'b': 'c'})
+    assert message == (
+        'the model b was removed after 0.1.0; train it again with --model=c'
+    )
+
+
+@pytest.mark.parametrize(
+    'models, removed',
+    [
+        (registry.tile_models, registry.REMOVED_TILE_MODELS),
+        (registry.layout_models, registry.REMOVED_LAYOUT_MODELS),
+    ],
+)
+def test_what_stands_in_for_removed_models_is_there(models, removed):
+    assert not set(removed) & set(models())
+    assert set(removed.values()) <= set(models())
 
 
 def test_a_name_like_no_other_gets_the_list_alone():

@@ -36,7 +36,7 @@ from baselines.data.layout import store as layout_store
 from baselines.hlo import schema
 from baselines.layout.zoo import arrays as arrays_lib
 from baselines.layout.zoo import effects
-from baselines.layout.zoo import facts
+from baselines.layout.zoo import instructions as instructions_lib
 from baselines.layout.zoo import products as products_lib
 from baselines.layout.zoo import spreading
 
@@ -88,7 +88,7 @@ class _Program(NamedTuple):
         totals: float32 [5], logarithms.
     """
 
-    known: facts.Known
+    known: instructions_lib.Instructions
     products: products_lib.Products
     weights: np.ndarray
     source: np.ndarray
@@ -226,8 +226,12 @@ class FlatTable:
         reductions = spreading.reductions(arrays, origin, edges)
         followers = spreading.followers(arrays, origin, tf.ones([n, 1]))
         products = products_lib.find(arrays, operands, chosen, tf.ones([k, 1]))
-        known = facts.known(arrays, operands, origin, reductions, chosen)
-        moved = facts.moved(arrays, operands, chosen).numpy().astype(np.float64)
+        known = instructions_lib.describe(arrays, operands, origin, reductions, chosen)
+        moved = (
+            instructions_lib.bytes_moved(arrays, operands, chosen)
+            .numpy()
+            .astype(np.float64)
+        )
         others = tf.stack([followers[:, 0], reductions.elements], 1)
         others = tf.gather(others, chosen).numpy().astype(np.float64)
         share = products.share.numpy().astype(np.float64)

@@ -29,11 +29,6 @@ class _Cells:
     def at_nodes(self, layer, base):
         return tf.gather(base, self._layers[layer]['node'])
 
-    def ends(self, layer):
-        messages = self._layers[layer]['messages']
-        rows, cols, _ = zip(*messages)
-        return tf.concat(rows, 0), tf.concat(cols, 0)
-
     def add_base(self, layer, y, base):
         return y + tf.gather(base, self._layers[layer]['node'])
 

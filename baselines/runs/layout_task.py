@@ -25,6 +25,7 @@ class Layouts(tasks.Task):
     unit = 'program'
     models = staticmethod(registry.layout_models)
     model_noun = 'layout model'
+    removed_models = registry.REMOVED_LAYOUT_MODELS
     example_graph = staticmethod(graphs_lib.example_graph)
     table = flat.FlatTable
     program_of = staticmethod(str)

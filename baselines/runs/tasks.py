@@ -2,7 +2,17 @@
 
 import abc
 import contextlib
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+)
 
 import numpy as np
 import tensorflow as tf
@@ -28,6 +38,7 @@ class Task(abc.ABC):
         unit: what a graph is called.
         models: a user's models -> all models by name, see `registry`.
         model_noun: what a model is called.
+        removed_models: models of earlier versions, and what to train in their place.
         example_graph: normaliser -> a graph to make a model's variables for.
         table: split, names of columns or None -> all that trees may see of it.
         program_of: graph id -> the program that a graph is, or is of.
@@ -45,6 +56,7 @@ class Task(abc.ABC):
     unit: str
     models: Callable[[registry.Own], Dict[str, type]]
     model_noun: str
+    removed_models: Mapping[str, str]
     example_graph: Callable[[normalizer_lib.Normalizer], Any]
     table: Callable[..., trees_lib.Table]
     program_of: Callable[[str], str]
@@ -78,7 +90,7 @@ class Task(abc.ABC):
     def model_class(cls, name: str, own: registry.Own) -> type:
         """The class of a model; raises ValueError for an unknown name."""
         known = {**cls.models(own), trees_lib.NAME: trees_lib.Trees}
-        return registry.resolve(name, known, cls.model_noun)
+        return registry.resolve(name, known, cls.model_noun, cls.removed_models)
 
     @classmethod
     def make_model(

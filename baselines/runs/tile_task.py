@@ -25,6 +25,7 @@ class Tiles(tasks.Task):
     unit = 'kernel'
     models = staticmethod(registry.tile_models)
     model_noun = 'model'
+    removed_models = registry.REMOVED_TILE_MODELS
     example_graph = staticmethod(graphs_lib.example_graph)
     table = tile_table.FlatTable
     program_of = staticmethod(families.program_of_kernel)

@@ -13,8 +13,6 @@ predicted faster.  Contract of each class:
 
     scores_depend_on_list         True where a configuration's score depends on
                                   which others are scored with it; may be absent
-    wants_estimate                True where the last configuration columns should
-                                  be those of `--estimate`; may be absent
 
 The first five architectures are those of the TpuGraphs paper (arXiv
 2308.13490), and their variables stand in the published order, so that weights
@@ -36,7 +34,6 @@ from typing import List, Sequence
 
 import tensorflow as tf
 import tensorflow_gnn as tfgnn
-from tensorflow_gnn.models import gat_v2
 
 from . import implicit
 
@@ -159,10 +156,10 @@ class _Kernels:
         a = self.adjacency
         return [a.normalize_left(), a.transpose().normalize_left()]
 
-    def symmetric(self, self_loops: bool) -> implicit.Multiplier:
-        """D^-1/2 (A + A') D^-1/2; with self loops, of A + A' + I."""
+    def symmetric(self) -> implicit.Multiplier:
+        """D^-1/2 (A + A') D^-1/2."""
         both = self.adjacency + self.adjacency.transpose()
-        return (both.add_eye() if self_loops else both).normalize_symmetric()
+        return both.normalize_symmetric()
 
     def neighbours(self) -> tfgnn.GraphTensor:
         """A graph of one node per row, with edges `near` both ways and to itself."""
@@ -512,18 +509,6 @@ def _log_features(x: tf.Tensor, scales: Sequence[float]) -> tf.Tensor:
     return tf.concat([x, *logs], -1)
 
 
-def _digits(x: tf.Tensor, count: int) -> tf.Tensor:
-    """Each number in [0, 1] as weights of `count` evenly spaced points.
-
-    [.., d] -> [.., d * count].  A dense layer on it is an embedding of every
-    column's values, interpolated linearly between the points: exact for layout
-    digits, whatever range they were scaled from, where a point meets them.
-    """
-    points = tf.range(count, dtype=tf.float32)
-    near = tf.abs(tf.expand_dims(x, -1) * (count - 1) - points)
-    return tf.reshape(tf.nn.relu(1.0 - near), [-1, count * _width(x)])
-
-
 class _LayerNorm(tf.keras.layers.Layer):
     """Layer normalisation (arXiv 1607.06450) of the last axis.
 
@@ -557,17 +542,6 @@ class _Messages(tf.keras.layers.Layer):
         return y
 
 
-class _Convolution(tf.keras.layers.Layer):
-    """D^-1/2 (A + A' + I) D^-1/2 x W + b."""
-
-    def __init__(self, dim: int, **options):
-        super().__init__(**options)
-        self._dense = tf.keras.layers.Dense(dim)
-
-    def call(self, x: tf.Tensor, kernels: _Kernels):
-        return self._dense(kernels.times(kernels.symmetric(self_loops=True), x))
-
-
 class _Chebyshev(_Messages):
     """Chebyshev filters next to the messages of GraphSAGE.
 
@@ -585,7 +559,7 @@ class _Chebyshev(_Messages):
 
     def call(self, x: tf.Tensor, kernels: _Kernels):
         y = super().call(x, kernels)
-        matrix = kernels.symmetric(self_loops=False)
+        matrix = kernels.symmetric()
         before, last = None, x
         for dense in self._filters:
             product = -kernels.times(matrix, last)
@@ -635,26 +609,6 @@ class _Attention(tf.keras.layers.Layer):
         return self._self(x) + tfgnn.pool_edges_to_node(
             graph, 'near', tfgnn.TARGET, 'sum', feature_value=messages
         )
-
-
-class _GATv2(tf.keras.layers.Layer):
-    """TF-GNN's GATv2 (arXiv 2105.14491) over the same neighbours."""
-
-    def __init__(self, dim: int, heads: int, **options):
-        super().__init__(**options)
-        self._convolution = gat_v2.GATv2Conv(
-            num_heads=heads,
-            per_head_channels=dim // heads,
-            receiver_tag=tfgnn.TARGET,
-            activation='linear',
-        )
-        self._self = tf.keras.layers.Dense(dim)
-
-    def call(self, x: tf.Tensor, kernels: _Kernels):
-        graph = kernels.neighbours().replace_features(
-            node_sets={'row': {tfgnn.HIDDEN_STATE: x}}
-        )
-        return self._self(x) + self._convolution(graph, edge_set_name='near')
 
 
 class _GatedMessages(_Messages):
@@ -779,39 +733,30 @@ class _NodesFirst(_Residual):
         num_ops: int,
         num_gnns: int = 0,
         node_gnns: int = 2,
-        digits: int = 0,
-        norm: str = 'layer',
         reduction: str = 'sum',
         **options,
     ):
         super().__init__(num_configs, num_ops, **options)
-        _at_least(0, num_gnns=num_gnns, node_gnns=node_gnns, digits=digits)
-        if norm not in ('layer', 'none'):
-            raise ValueError(f"norm is 'layer' or 'none', not {norm!r}")
-        self._digits = digits
+        _at_least(0, num_gnns=num_gnns, node_gnns=node_gnns)
         self._reduction = _check_reduction(reduction)
         dense, width = tf.keras.layers.Dense, self._width
         self._of_config = dense(width, use_bias=False)
         self._node_gate = dense(width)
         self._config_gate = dense(width, use_bias=False)
-        make_norm = _LayerNorm if norm == 'layer' else tf.keras.layers.Layer
-        self._node_layers = [(make_norm(), self._messages()) for _ in range(node_gnns)]
-        self._pair_layers = [(make_norm(), self._messages()) for _ in range(num_gnns)]
+        self._node_layers = [(_LayerNorm(), self._messages()) for _ in range(node_gnns)]
+        self._pair_layers = [(_LayerNorm(), self._messages()) for _ in range(num_gnns)]
         layers = [dense(width, self._activation) for _ in range(2)]
         self._head = tf.keras.Sequential([*layers, dense(1)])
 
     def _messages(self) -> tf.keras.layers.Layer:
         """Makes the layer (x, kernels) -> messages."""
-        return _Messages(self._width)
+        raise NotImplementedError
 
     @tf.autograph.experimental.do_not_convert
     def forward(self, graph, num_configs, training: bool = False):
         kernels = _Kernels(graph, num_configs)
         pairs = kernels.paired()
-        nodes = self._known(graph, kernels)
-        if self._digits:
-            nodes.append(_digits(kernels.ops, self._digits))
-        x = self._input(tf.concat(nodes, -1))
+        x = self._input(tf.concat(self._known(graph, kernels), -1))
         x = self._encode(self._node_layers, x, kernels, training)
         x = self._join(pairs, x)
         x = self._encode(self._pair_layers, x, pairs, training)
@@ -832,12 +777,13 @@ class _NodesFirst(_Residual):
         return tf.reshape(self._activation(x), [-1, self._width])
 
 
-class ResSAGE(_NodesFirst):
-    """Residual, directed GraphSAGE on the kernel; then configurations join.
+class ChebSAGE(_NodesFirst):
+    """Chebyshev spectral filters (Defferrard et al., NIPS 2016) next to GraphSAGE.
 
     Args:
         num_configs: configurations per kernel in `call`.
         num_ops: size of the opcode embedding, 1 + the largest opcode.
+        order: the filters' order K.
         num_gnns: message-passing layers after the configuration has joined;
             they cost most.
         node_gnns: message-passing layers before.
@@ -846,31 +792,11 @@ class ResSAGE(_NodesFirst):
         hidden_activation: a Keras activation.
         log_scales: features are also shown as log(1 + x / scale), scaled, for
             each of these; none shows them as they come.
-        digits: if above 0, node features are also embedded by value, on so many
-            points: 7 for layout digits.
-        norm: 'layer' or 'none', before messages.
         dropout: share of the messages that a training step leaves out.
         reduction: 'sum' or 'mean' over the nodes of a kernel.
-    """
 
-
-class GCN(_NodesFirst):
-    """Graph convolutions (Kipf & Welling, ICLR 2017), residual.
-
-        messages = D^-1/2 (A + A' + I) D^-1/2 x W + b
-
-    Args: those of `ResSAGE`.
-    """
-
-    def _messages(self):
-        return _Convolution(self._width)
-
-
-class ChebSAGE(_NodesFirst):
-    """Chebyshev spectral filters (Defferrard et al., NIPS 2016) next to SAGE.
-
-    Args:
-        order: the filters' order K; the others are those of `ResSAGE`.
+    Raises:
+        ValueError: an option is out of range.
     """
 
     def __init__(self, num_configs: int, num_ops: int, order: int = 2, **options):
@@ -883,12 +809,14 @@ class ChebSAGE(_NodesFirst):
 
 
 class AttentionSAGE(_NodesFirst):
-    """Attention over a node's neighbours, residual.
+    """Attention over a node's neighbours (Velickovic et al., ICLR 2018), residual.
 
     Args:
         heads: attention heads; they share `hidden_dim`.
-        attention: 'gat', the formula of `_Attention`, or 'gatv2', TF-GNN's.
-        The others are those of `ResSAGE`.
+        The others are those of `ChebSAGE`, without `order`.
+
+    Raises:
+        ValueError: an option is out of range.
     """
 
     def __init__(
@@ -896,32 +824,28 @@ class AttentionSAGE(_NodesFirst):
         num_configs: int,
         num_ops: int,
         heads: int = 4,
-        attention: str = 'gat',
         hidden_dim: int = 64,
         **options,
     ):
-        if attention not in ('gat', 'gatv2'):
-            raise ValueError(f"attention is 'gat' or 'gatv2', not {attention!r}")
         if heads < 1 or hidden_dim % heads:
             raise ValueError(
                 f'heads divide hidden_dim={hidden_dim}, and {heads} do not'
             )
         self._heads = heads
-        self._kind = _Attention if attention == 'gat' else _GATv2
         super().__init__(num_configs, num_ops, hidden_dim=hidden_dim, **options)
 
     def _messages(self):
-        return self._kind(self._width, self._heads)
+        return _Attention(self._width, self._heads)
 
 
 class ConfigAttentionSAGE(_NodesFirst):
-    """`ResSAGE` with gated channels, whose configurations see each other.
+    """GraphSAGE with gated channels, and attention between configurations.
 
     The gates are those of `_GatedMessages`, the comparison is `_AcrossConfigs` of
     the sums over nodes.  The scores depend on the list: they compare its
     configurations, and say nothing about others.
 
-    Args: those of `ResSAGE`.
+    Args: those of `ChebSAGE`, without `order`.
     """
 
     scores_depend_on_list = True
@@ -936,32 +860,6 @@ class ConfigAttentionSAGE(_NodesFirst):
     def _compared(self, pooled, kernels):
         compared = self._across(kernels.each_config(pooled))
         return tf.reshape(compared, [-1, self._width])
-
-
-class HybridSAGE(_NodesFirst):
-    """`ResSAGE` as the correction to an analytical estimate of the runtime.
-
-        score = v e + ResSAGE,  v learned
-
-    e is the last configuration column, the logarithm of the estimated time
-    where a training has `--estimate`.
-
-    Args: those of `ResSAGE`.
-    """
-
-    wants_estimate = True
-
-    def __init__(self, num_configs: int, num_ops: int, **options):
-        super().__init__(num_configs, num_ops, **options)
-        self._estimate = tf.keras.layers.Dense(
-            1, use_bias=False, kernel_initializer='ones'
-        )
-
-    @tf.autograph.experimental.do_not_convert
-    def forward(self, graph, num_configs, training: bool = False):
-        scores = super().forward(graph, num_configs, training)
-        estimate = self._estimate(graph.node_sets['config']['feats'][:, -1:])
-        return scores + tf.reshape(estimate, [-1, num_configs])
 
 
 def _ramps(x: tf.Tensor, count: int) -> tf.Tensor:
@@ -1002,7 +900,7 @@ class LateJoinResSAGE(_Residual):
         head_blocks: residual blocks of the head.
         bins: of the piecewise-linear encoding of each configuration feature; 0
             leaves it out.
-        log_scales: as in `ResSAGE`.
+        log_scales: as in `ChebSAGE`.
         hidden_activation: a Keras activation.
         dropout: share of the head's hidden values that a training step leaves out.
 

@@ -89,8 +89,7 @@ class Training(tasks.Task):
         self.config = self.options = config_lib.checked(config)
         self.extras = extras or Extras(models=config.models_file)
         self.collection = config.collection
-        if config.model != trees_lib.NAME:
-            self.check_model(self.model_class(config.model, self.extras.models))
+        self.model_class(config.model, self.extras.models)  # is there one
         grows_too = getattr(config, 'trees', False)
         if config.model == trees_lib.NAME or grows_too:
             trees_lib.check_installed(
@@ -215,9 +214,6 @@ class Training(tasks.Task):
         return saved.Run(model_dir, info)
 
     # What differs between tiles and layouts.
-
-    def check_model(self, model_class: type) -> None:
-        """Raises ValueError unless the flags suit the model."""
 
     @abc.abstractmethod
     def feature_options(self) -> Dict[str, Any]:

@@ -24,14 +24,6 @@ class Training(tile_task.Tiles, job.Training):
     temperature = losses.TILE_TEMPERATURE
     unpack = staticmethod(graphs_lib.unpack)
 
-    def check_model(self, model_class: type) -> None:
-        config = self.config
-        if getattr(model_class, 'wants_estimate', False) and not config.estimate:
-            raise ValueError(
-                f'--model={config.model} corrects an analytical estimate, which is '
-                'not among the features: add --estimate'
-            )
-
     def feature_options(self) -> Dict[str, Any]:
         config = self.config
         return {

@@ -23,7 +23,7 @@ from baselines.runs import saved
 saved._save_model = lambda model, path: None  # it would take half of the time
 jobs.train(config.LayoutConfig(**json.loads(sys.argv[1])))
 models = registry.layout_models()
-print('GCN is', models['GCN'].__module__, 'beside', models['ChebSAGE'].__module__)
+print('GCN is', models['GCN'].__module__, 'beside', models['ChebNet'].__module__)
 """
 
 # A layout model of a name that the zoo has, too.

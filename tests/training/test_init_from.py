@@ -63,8 +63,8 @@ def test_weights_and_scaling_are_those_of_the_source(source, root):
     [
         ({'init_from': '/none/model_0'}, '--init_from: there is no directory /none'),
         (
-            {'model': 'HybridSAGE'},
-            'has --model=ResModel, not HybridSAGE; pass the same',
+            {'model': 'PaddedSAGE'},
+            'has --model=ResModel, not PaddedSAGE; pass the same',
         ),
         (
             {'model_kwargs_json': '{"num_gnns": 2}'},

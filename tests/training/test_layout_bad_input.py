@@ -167,7 +167,7 @@ def test_runtimes_that_are_not_published(refused, data):
             {'model': 'EarlyJoinSAGE', 'models_file': ''},
             [
                 "there is no layout model 'EarlyJoinSAGE'",
-                'There are: AttentionSAGE, ChebSAGE',
+                'There are: ChebNet, GAT, GCN',
             ],
         ),
         ({'test_mode': 'metrics'}, ['--test_mode=metrics', f'{_SPLIT}/test']),

@@ -129,7 +129,7 @@ def test_unusable_runtimes(refused, data):
         ),
         (
             {'model': 'HybridSAGE', 'models_file': ''},
-            ['--model=HybridSAGE corrects an analytical estimate', 'add --estimate'],
+            ['the model HybridSAGE was removed', 'with --model=LateJoinResSAGE'],
         ),
         ({'averaging': 'ema'}, ['--averaging should be empty, ema:<decay>', "'ema'"]),
         ({'test_mode': 'both'}, ['--test_mode should be one of']),
@@ -152,12 +152,10 @@ def test_bad_settings(refused, data, changes, words):
         ('EarlyJoinSAGE', {'op_embed_dim': None}),
         ('EarlyJoinResGCN', {'num_gnns': [1]}),
         ('EarlyJoinResGCN', {'mlp_layers': -2.5}),
-        ('ResSAGE', {'node_gnns': -1}),
-        ('GCN', {'norm': 'batch'}),
-        ('GCN', {'dropout': 1}),
+        ('ChebSAGE', {'node_gnns': -1}),
+        ('ChebSAGE', {'dropout': 1}),
         ('ChebSAGE', {'order': 0}),
         ('AttentionSAGE', {'heads': 5}),
-        ('AttentionSAGE', {'attention': 'dot'}),
         ('ConfigAttentionSAGE', {'log_scales': [0.1, 0]}),
     ],
 )

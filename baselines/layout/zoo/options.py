@@ -1,6 +1,4 @@
-"""Options of models: what they may be."""
-
-from typing import Sequence
+"""Checks of the options that models take."""
 
 import tensorflow as tf
 
@@ -12,14 +10,8 @@ def at_least_1(**options: int) -> None:
             raise ValueError(f'{name} is at least 1, not {value}')
 
 
-def one_of(name: str, value: str, choices: Sequence[str]) -> None:
-    """Raises ValueError unless an option is one of some words."""
-    if value not in choices:
-        raise ValueError(f'{name} is one of {", ".join(choices)}, not {value!r}')
-
-
-def dropout(feature_dropout: float) -> tf.keras.layers.Layer:
-    """The layer that leaves out a share of values.
+def make_dropout(feature_dropout: float) -> tf.keras.layers.Layer:
+    """Makes the layer that leaves out a share of values in a training step.
 
     Raises:
         ValueError: the share is not at least 0 and below 1.

@@ -18,36 +18,28 @@ def test_raw_columns_that_were_expanded_are_refused():
         for what in ('used', 'min', 'max')
     }
     normalizer = normalizer_lib.Normalizer(**columns)
-    layout_task.Layouts.make_model('HybridSAGE', {}, '', 2, 10, normalizer)
+    layout_task.Layouts.make_model('PaddedSAGE', {}, '', 2, 10, normalizer)
     expanded = dataclasses.replace(
         normalizer, expansion=expansion.Expansion(node_signlog=True)
     )
     with pytest.raises(
-        ValueError, match='HybridSAGE undoes .* without --features and --mod128'
+        ValueError, match='PaddedSAGE undoes .* without --features and --mod128'
     ):
-        layout_task.Layouts.make_model('HybridSAGE', {}, '', 2, 10, expanded)
+        layout_task.Layouts.make_model('PaddedSAGE', {}, '', 2, 10, expanded)
 
 
 @pytest.mark.parametrize(
     'name, options, message',
     [
-        ('HybridSAGE', {'hops': 0}, 'hops is at least 1, not 0'),
-        ('HybridSAGE', {'feature_dropout': 1}, 'feature_dropout is .* below 1, not 1'),
-        ('ResSAGE', {'join': 'never'}, "join is one of early, late, not 'never'"),
-        ('GCN', {'norm': 'batch'}, "norm is one of layer, none, not 'batch'"),
-        ('ChebSAGE', {'num_gnns': 0}, 'num_gnns is at least 1, not 0'),
+        ('PaddedSAGE', {'hops': 0}, 'hops is at least 1, not 0'),
+        ('PaddedSAGE', {'feature_dropout': 1}, 'feature_dropout is .* below 1, not 1'),
+        ('GCN', {'num_gnns': 0}, 'num_gnns is at least 1, not 0'),
+        ('ChebNet', {'order': 0}, 'order is at least 1, not 0'),
         ('TGraph', {'hidden_dim': 0}, 'hidden_dim is at least 1, not 0'),
         ('TGraph', {'feature_dropout': -1}, 'feature_dropout is .* below 1, not -1'),
-        ('AttentionSAGE', {'heads': 5}, 'heads divide hidden_dim=32, and 5 do not'),
+        ('GAT', {'heads': 5}, 'heads divide hidden_dim=64, and 5 do not'),
     ],
 )
 def test_options(name, options, message):
     with pytest.raises(ValueError, match=message):
         registry.layout_models()[name](4, 10, **options)
-
-
-@pytest.mark.parametrize('name', ['ResSAGE', 'GCN', 'ChebSAGE', 'AttentionSAGE'])
-def test_late_layers_keep_cells_few(name):
-    late = registry.layout_models()[name](4, 10)
-    assert late.num_gnns == registry.layout_models()['HybridSAGE'](4, 10).num_gnns
-    assert registry.layout_models()[name](4, 10, join='early').num_gnns > 1

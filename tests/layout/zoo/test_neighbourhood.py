@@ -1,4 +1,4 @@
-"""What TGraph looks at: its part of a program, and layouts by their numbers."""
+"""The part of a program that `NeighbourhoodModel` reads, and layouts by number."""
 
 import dataclasses
 
@@ -8,6 +8,7 @@ import tensorflow as tf
 from baselines.hlo import schema
 from baselines.layout import graphs
 from baselines.layout.zoo import arrays
+from baselines.layout.zoo import neighbourhood
 from baselines.layout.zoo import tgraph
 from tests.helpers import layout_programs
 
@@ -28,25 +29,19 @@ def _chain():
 
 
 def test_programs_are_pruned_to_configurable_nodes_and_neighbours():
-    kept, part = tgraph._pruned(_graph(_chain(), _chain()), tf.constant([3, 9]))
-    assert kept.numpy().tolist() == [2, 3, 4, 8, 9, 10]
+    part = neighbourhood.cut_out(_graph(_chain(), _chain()), tf.constant([3, 9]))
+    assert part.nodes.numpy().tolist() == [2, 3, 4, 8, 9, 10]
     assert part.program.numpy().tolist() == [0, 0, 0, 1, 1, 1]
     assert part.sizes.numpy().ravel().tolist() == [3, 3]
     # Numbered anew, 1 reads 0 and 2 reads 1.
-    producers = [part.producers.rows.numpy(), part.producers.cols.numpy()]
-    assert np.sort(np.stack(producers, 1), 0).tolist() == [
-        [1, 0],
-        [2, 1],
-        [4, 3],
-        [5, 4],
-    ]
-    assert part.producers.values.numpy().tolist() == [1] * 4
+    edges = np.stack([part.consumer.numpy(), part.producer.numpy()], 1)
+    assert np.sort(edges, 0).tolist() == [[1, 0], [2, 1], [4, 3], [5, 4]]
 
 
 def test_means_over_repeated_edges():
     matrix = tgraph._mean_over(tf.constant([0, 0, 0]), tf.constant([1, 1, 2]), 3)
     x = tf.constant([[[0.0]], [[3.0]], [[6.0]]])
-    assert tgraph._sent(matrix, x).numpy().ravel().tolist() == [4, 0, 0]
+    assert neighbourhood.propagate(matrix, x).numpy().ravel().tolist() == [4, 0, 0]
 
 
 def test_places_beyond_the_rank_hold_no_layout():

@@ -1,0 +1,198 @@
+"""Models of the configurable nodes of a program and of their neighbours alone."""
+
+from typing import Any, List, NamedTuple, Optional, Tuple, Union
+
+import tensorflow as tf
+import tensorflow_gnn as tfgnn
+
+from baselines.layout import sparse
+from baselines.layout.zoo import arrays as arrays_lib
+from baselines.layout.zoo import effects
+from baselines.layout.zoo import options
+
+
+class Neighbourhood(NamedTuple):
+    """A part of b programs: n nodes, numbered anew, and the m edges between them.
+
+    Attributes:
+        nodes: int32 [n], their numbers in the whole programs, ascending.
+        consumer: int32 [m], where each edge begins.
+        producer: int32 [m], where it ends.
+        program: int32 [n], the program of each node.
+        sizes: float32 [b, 1, 1], number of nodes in each program, at least 1.
+    """
+
+    nodes: tf.Tensor
+    consumer: tf.Tensor
+    producer: tf.Tensor
+    program: tf.Tensor
+    sizes: tf.Tensor
+
+    def means(self, x: tf.Tensor) -> tf.Tensor:
+        """Averages over the nodes of each program: [n, c, h] -> [b, c, h]."""
+        sums = tf.math.unsorted_segment_sum(x, self.program, self.sizes.shape[0])
+        return sums / self.sizes
+
+    def both_ways(self) -> Tuple[tf.Tensor, tf.Tensor]:
+        """Returns receiver and sender of messages along all edges: int32 [2 m]."""
+        ends = (self.consumer, self.producer)
+        return tf.concat(ends, 0), tf.concat(ends[::-1], 0)
+
+
+def cut_out(graph: tfgnn.GraphTensor, chosen: tf.Tensor) -> Neighbourhood:
+    """Cuts nodes `chosen`, int32 [k], and their neighbours out of programs."""
+    ops, feed = graph.node_sets['op'], graph.edge_sets['feed'].adjacency
+    ends = [tf.cast(feed[end], tf.int32) for end in (tfgnn.SOURCE, tfgnn.TARGET)]
+    total = tf.shape(ops['op'])[0]
+    is_chosen = sparse.marked(chosen, total)
+    kept = is_chosen
+    for end, other in (ends, ends[::-1]):
+        reached = tf.boolean_mask(other, tf.gather(is_chosen, end))
+        kept |= sparse.marked(reached, total)
+    nodes = sparse.where(kept)
+    inside = tf.gather(kept, ends[0]) & tf.gather(kept, ends[1])
+    consumer, producer = (
+        tf.searchsorted(nodes, tf.boolean_mask(end, inside)) for end in ends
+    )
+    batch = graph.node_sets['g'].sizes.shape[0]
+    program = tf.cast(graph.edge_sets['g_op'].adjacency[tfgnn.SOURCE], tf.int32)
+    program = tf.gather(program, nodes)
+    sizes = tf.math.bincount(program, minlength=batch, maxlength=batch)
+    sizes = tf.cast(tf.maximum(sizes, 1), tf.float32)[:, tf.newaxis, tf.newaxis]
+    sizes = tf.ensure_shape(sizes, [batch, 1, 1])
+    return Neighbourhood(nodes, consumer, producer, program, sizes)
+
+
+class NeighbourhoodModel(tf.keras.Model):
+    """Layers on configurable nodes and their neighbours, and the mean over them.
+
+        x = MLP([features, opcode, own layout, configured layouts])
+        x = layer(x)                                 `num_gnns` times
+        score = w . mean over nodes of x
+
+    Of layouts only their numbers are known: an embedding of each place of each
+    layout, one table for nodes and configurations.
+
+    Args:
+        num_configs: configurations per program in `call`.
+        num_ops: size of the opcode embedding, 1 + the largest opcode.
+        scaling: see `PaddedSAGE`; None: nothing is scaled.
+        op_embed_dim: width of the opcode embedding.
+        layout_embed_dim: width of the embedding of a place of a layout.
+        hidden_dim: width of all hidden layers.
+        num_gnns: number of layers.
+        hidden_activation: a Keras activation.
+        feature_dropout: share of hidden values that a training step leaves out.
+
+    Raises:
+        ValueError: an option is out of range.
+    """
+
+    is_base = True
+
+    def __init__(
+        self,
+        num_configs: int,
+        num_ops: int,
+        scaling: arrays_lib.Scaling = None,
+        op_embed_dim: int = 16,
+        layout_embed_dim: int = 4,
+        hidden_dim: int = 64,
+        num_gnns: int = 2,
+        hidden_activation: str = 'leaky_relu',
+        feature_dropout: float = 0.0,
+    ):
+        super().__init__()
+        options.at_least_1(
+            op_embed_dim=op_embed_dim,
+            layout_embed_dim=layout_embed_dim,
+            hidden_dim=hidden_dim,
+            num_gnns=num_gnns,
+        )
+        # Weights are saved in the order in which their layers are set here.
+        dense = tf.keras.layers.Dense
+        self._num_configs, self._width = num_configs, hidden_dim
+        self._unscaled = arrays_lib.Unscaled(scaling)
+        self._activation = tf.keras.activations.get(hidden_activation)
+        self._op_embedding = tf.keras.layers.Embedding(num_ops, op_embed_dim)
+        self._layout_embedding = dense(layout_embed_dim)
+        self._of_node = dense(hidden_dim)
+        self._of_config = dense(hidden_dim, use_bias=False)
+        self._input = dense(hidden_dim)
+        self._layers = [self._make_layer() for _ in range(num_gnns)]
+        self._dropout = options.make_dropout(feature_dropout)
+        self._head = dense(1, use_bias=False)
+
+    def _make_layer(self) -> Any:
+        """Makes the weights of a layer."""
+        raise NotImplementedError
+
+    def _pass(self, number: int, x: tf.Tensor, part: Neighbourhood) -> tf.Tensor:
+        """Applies layer `number` to x, float32 [n, c, hidden_dim]."""
+        return self._layers[number](x, part)
+
+    def call(self, graph: tfgnn.GraphTensor, training: bool = False) -> tf.Tensor:
+        return self.forward(graph, self._num_configs, training=training)
+
+    @tf.autograph.experimental.do_not_convert
+    def forward(
+        self,
+        graph: tfgnn.GraphTensor,
+        num_configs: Union[int, tf.Tensor],
+        dropout: Optional[str] = None,
+        backprop: Any = None,
+        training: bool = False,
+    ) -> tf.Tensor:
+        """Scores configurations: float32 [b, num_configs]; see `ResModel`."""
+        del dropout, backprop
+        config = graph.edge_sets['config'].adjacency
+        chosen = tf.cast(config[tfgnn.TARGET], tf.int32)
+        part = cut_out(graph, chosen)
+        configs = tf.gather(graph.node_sets['nconfig']['feats'], config[tfgnn.SOURCE])
+        layouts = self._unscaled.layouts(tf.reshape(configs, [-1, configs.shape[-1]]))
+        layouts = self._of_config(self._embedded(tf.reshape(layouts, [-1, 18])))
+        place = tf.searchsorted(part.nodes, chosen)[:, tf.newaxis]
+        of_node = self._of_node(tf.concat(self._node_inputs(graph, part), 1))
+        x = tf.tensor_scatter_nd_add(
+            tf.repeat(of_node[:, tf.newaxis], num_configs, 1),
+            place,
+            tf.reshape(layouts, [-1, num_configs, self._width]),
+        )
+        x = self._activation(self._input(self._activation(x)))
+        for number in range(len(self._layers)):
+            x = self._pass(number, x, part)
+        x = self._dropout(x, training=training)
+        return part.means(self._head(x))[:, :, 0]
+
+    def _node_inputs(
+        self, graph: tfgnn.GraphTensor, part: Neighbourhood
+    ) -> List[tf.Tensor]:
+        """Gathers features, also as logarithms, embedded opcodes and own layouts."""
+        ops = graph.node_sets['op']
+        feats = tf.gather(ops['feats'], part.nodes)
+        opcodes = tf.gather(tf.cast(ops['op'], tf.int32), part.nodes)
+        return [
+            feats,
+            tf.sign(feats) * tf.math.log1p(1e4 * tf.abs(feats)) / 10.0,
+            self._op_embedding(opcodes),
+            self._embedded(self._unscaled.own_layout(feats)),
+        ]
+
+    def _embedded(self, layouts: tf.Tensor) -> tf.Tensor:
+        """Embeds each place: [rows, places] -> [rows, places * layout_embed_dim]."""
+        embedded = self._layout_embedding(effects.hat(layouts))
+        return tf.reshape(embedded, [-1, layouts.shape[-1] * embedded.shape[-1]])
+
+
+def degrees(receiver: tf.Tensor, num_nodes: Union[int, tf.Tensor]) -> tf.Tensor:
+    """Counts the messages that arrive at each node: float32 [num_nodes]."""
+    return tf.math.unsorted_segment_sum(
+        tf.ones(tf.shape(receiver)), receiver, num_nodes
+    )
+
+
+def propagate(matrix: sparse.Matrix, x: tf.Tensor) -> tf.Tensor:
+    """Multiplies an [n, n] matrix with x, float32 [n, c, h], over its first axis."""
+    shape = tf.shape(x)
+    wide = tf.reshape(x, [shape[0], shape[1] * x.shape[-1]])
+    return tf.reshape(sparse.multiply(matrix, wide, shape[0]), shape)

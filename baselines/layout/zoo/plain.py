@@ -1,0 +1,173 @@
+"""Graph networks as in their papers, between configurable nodes and neighbours.
+
+References to compare with: of layouts they know the numbers alone, and no layer
+has more than its paper says.  Messages go along edges in both directions.
+"""
+
+from typing import Any, Tuple
+
+import tensorflow as tf
+
+from baselines.layout import sparse
+from baselines.layout.zoo import neighbourhood
+
+
+class GCN(neighbourhood.NeighbourhoodModel):
+    """Graph convolutional network (Kipf & Welling, ICLR 2017).
+
+        x = activation(D^-1/2 (A + A' + I) D^-1/2 x W + b)
+
+    Args: those of `NeighbourhoodModel`.
+    """
+
+    def _make_layer(self) -> tf.keras.layers.Layer:
+        return _Convolution(self._width, self._activation)
+
+
+class ChebNet(neighbourhood.NeighbourhoodModel):
+    """Chebyshev spectral filters (Defferrard et al., NIPS 2016).
+
+        x = activation(sum over k <= K of T_k(L) x W_k + b)
+        L = -D^-1/2 (A + A') D^-1/2,  T_0 = I,  T_1 = L,  T_k = 2 L T_k-1 - T_k-2
+
+    L is the Laplacian, rescaled with its largest possible eigenvalue, 2.
+
+    Args:
+        num_configs: configurations per program in `call`.
+        num_ops: size of the opcode embedding, 1 + the largest opcode.
+        order: the filters' order K.
+        The others are those of `NeighbourhoodModel`.
+
+    Raises:
+        ValueError: an option is out of range.
+    """
+
+    def __init__(self, num_configs: int, num_ops: int, order: int = 2, **options: Any):
+        if order < 1:
+            raise ValueError(f'order is at least 1, not {order}')
+        self._order = order
+        super().__init__(num_configs, num_ops, **options)
+
+    def _make_layer(self) -> tf.keras.layers.Layer:
+        return _Chebyshev(self._width, self._activation, self._order)
+
+
+class GAT(neighbourhood.NeighbourhoodModel):
+    """Graph attention network (Velickovic et al., ICLR 2018).
+
+        alpha_ij = softmax_j LeakyReLU(a . W x_i + b . W x_j)
+        x_i = activation(sum_j alpha_ij W x_j)
+
+    over the neighbours j of a node and itself, heads side by side.
+
+    Args:
+        num_configs: configurations per program in `call`.
+        num_ops: size of the opcode embedding, 1 + the largest opcode.
+        heads: attention heads; they share `hidden_dim`.
+        hidden_dim: width of all hidden layers.
+        The others are those of `NeighbourhoodModel`.
+
+    Raises:
+        ValueError: an option is out of range.
+    """
+
+    def __init__(
+        self,
+        num_configs: int,
+        num_ops: int,
+        heads: int = 4,
+        hidden_dim: int = 64,
+        **options: Any,
+    ):
+        if heads < 1 or hidden_dim % heads:
+            raise ValueError(
+                f'heads divide hidden_dim={hidden_dim}, and {heads} do not'
+            )
+        self._heads = heads
+        super().__init__(num_configs, num_ops, hidden_dim=hidden_dim, **options)
+
+    def _make_layer(self) -> tf.keras.layers.Layer:
+        return _Attention(self._width, self._activation, self._heads)
+
+
+class _Convolution(tf.keras.layers.Layer):
+    """A layer of `GCN`."""
+
+    def __init__(self, dim: int, activation: Any):
+        super().__init__()
+        self._dense = tf.keras.layers.Dense(dim)
+        self._activation = activation
+
+    def call(self, x: tf.Tensor, part: neighbourhood.Neighbourhood) -> tf.Tensor:
+        receiver, sender = _with_loops(part)
+        y = neighbourhood.propagate(_symmetric(receiver, sender, part), x)
+        return self._activation(self._dense(y))
+
+
+class _Chebyshev(tf.keras.layers.Layer):
+    """A layer of `ChebNet`."""
+
+    def __init__(self, dim: int, activation: Any, order: int):
+        super().__init__()
+        dense = tf.keras.layers.Dense
+        self._zeroth = dense(dim)
+        self._others = [dense(dim, use_bias=False) for _ in range(order)]
+        self._activation = activation
+
+    def call(self, x: tf.Tensor, part: neighbourhood.Neighbourhood) -> tf.Tensor:
+        matrix = _symmetric(*part.both_ways(), part)
+        y = self._zeroth(x)
+        before, last = tf.zeros_like(x), x
+        for number, dense in enumerate(self._others):
+            factor = 2.0 if number else 1.0
+            product = -factor * neighbourhood.propagate(matrix, last)
+            before, last = last, product - before
+            y += dense(last)
+        return self._activation(y)
+
+
+class _Attention(tf.keras.layers.Layer):
+    """A layer of `GAT`."""
+
+    def __init__(self, dim: int, activation: Any, heads: int):
+        super().__init__()
+        dense = tf.keras.layers.Dense
+        self._values = dense(dim, use_bias=False)
+        self._of_receiver = dense(heads, use_bias=False)
+        self._of_sender = dense(heads, use_bias=False)
+        self._activation = activation
+        self._shape = (heads, dim // heads)
+
+    def call(self, x: tf.Tensor, part: neighbourhood.Neighbourhood) -> tf.Tensor:
+        receiver, sender = _with_loops(part)
+        n, values = tf.size(part.nodes), self._values(x)
+        logits = tf.nn.leaky_relu(
+            tf.gather(self._of_receiver(values), receiver)
+            + tf.gather(self._of_sender(values), sender),
+            0.2,
+        )
+        highest = tf.math.unsorted_segment_max(logits, receiver, n)
+        shares = tf.exp(logits - tf.gather(tf.stop_gradient(highest), receiver))
+        total = tf.math.unsorted_segment_sum(shares, receiver, n)
+        shares /= tf.gather(total, receiver)
+        in_heads = tf.reshape(values, [n, -1, *self._shape])
+        messages = tf.gather(in_heads, sender) * shares[..., tf.newaxis]
+        y = tf.math.unsorted_segment_sum(messages, receiver, n)
+        return self._activation(tf.reshape(y, tf.shape(values)))
+
+
+def _with_loops(part: neighbourhood.Neighbourhood) -> Tuple[tf.Tensor, tf.Tensor]:
+    """Returns the ends of all edges in both directions and of loops."""
+    itself = tf.range(tf.size(part.nodes))
+    receiver, sender = part.both_ways()
+    return tf.concat([receiver, itself], 0), tf.concat([sender, itself], 0)
+
+
+def _symmetric(
+    receiver: tf.Tensor, sender: tf.Tensor, part: neighbourhood.Neighbourhood
+) -> sparse.Matrix:
+    """Makes D^-1/2 A D^-1/2 of a symmetric A, given as the ends of its edges."""
+    degree = neighbourhood.degrees(receiver, tf.size(part.nodes))
+    scale = tf.math.rsqrt(tf.maximum(degree, 1.0))
+    values = tf.gather(scale, receiver) * tf.gather(scale, sender)
+    return sparse.Matrix(receiver, sender, values)
