@@ -26,7 +26,7 @@ _LIBRARIES = [
     'apache-beam',  # many .pb files at once; TF-GNN needs it anyway
 ]
 
-_SWEEP = ['optuna>=4']
+_SWEEP = ['optuna>=4.9']  # trials without a heartbeat are tried again
 _DASK = ['dask>=2024.4.2', 'distributed>=2024.4.2']  # as apache-beam[dask]
 
 setuptools.setup(

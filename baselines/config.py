@@ -308,7 +308,7 @@ def typed(
         kind: type = type(defaults[name])
         if name == 'model_kwargs_json' and isinstance(value, dict):
             value = json.dumps(value)
-        if kind is float and type(value) is int:
+        if kind is float and type(value) is int and abs(value) <= sys.float_info.max:
             value = float(value)
         if type(value) is not kind:
             raise ValueError(f'{name} should be {_TYPES[kind]}, not {value!r}')

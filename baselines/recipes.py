@@ -55,6 +55,10 @@ RECIPES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     }
 }
 
+# Settings that name files, folders or code: a recipe out of a file, which may be a
+# stranger's, sets none of them.
+LOCAL = 'models_file init_from data_root cache_dir out_dir results_csv'.split()
+
 # What only makes sense for the recipe's own model.
 _OF_ITS_MODEL = ('model', 'model_kwargs_json', 'estimate', 'tile_columns', 'trees')
 
@@ -102,19 +106,41 @@ def is_file(recipe: str) -> bool:
     return recipe.endswith('.json') or os.sep in recipe
 
 
+def is_local(name: str, value: Any) -> bool:
+    """Tells whether a setting names files, folders or code of one machine.
+
+    Args:
+        name: of the setting.
+        value: of the setting; of losses, those of a file do: 'my_file.py:my_loss:1'.
+    """
+    return name in LOCAL or name == 'losses' and '.py:' in str(value)
+
+
 def _of_file(path: str, collection: str) -> Dict[str, Any]:
+    """Reads the settings in a file of `tpugraphs sweep`, which may be a stranger's.
+
+    Raises:
+        ValueError: it is none, is for another collection, or names files or code.
+        OSError: it cannot be read.
+    """
     with files.open_regular(files.expand(path), 1 << 20) as stream:
         try:
             content = json.loads(stream.read())
-            made_for, found = content['collection'], dict(content['settings'])
-        except (ValueError, TypeError, KeyError):
+            made_for, changes = content['collection'], dict(content['settings'].items())
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise ValueError(
                 f'--recipe {path}: is no file of `tpugraphs sweep`, which has a '
                 'collection and settings'
             ) from None
     if made_for != collection:
         raise ValueError(f'--recipe {path}: is for {made_for}, not for {collection}')
-    return found
+    for name, value in changes.items():
+        if is_local(name, value):
+            raise ValueError(
+                f'--recipe {path}: sets {name} to {value!r}, and a file of settings '
+                f'may not name files or code; give --{name} yourself'
+            )
+    return changes
 
 
 def has_trees() -> bool:

@@ -39,7 +39,7 @@ _ROOMS = {
     'reporting': 'files text evaluation runs',
     'tune': 'files text hlo data extraction measuring runs',
     'scripts': 'files text registry config command_line training',
-    'sweeps': 'files text registry config command_line data runs training',
+    'sweeps': 'files text registry config recipes command_line data runs training',
     'commands': 'files text registry config command_line scripts hlo data '
     'extraction inspection measuring evaluation runs reporting tune training sweeps',
 }

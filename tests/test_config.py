@@ -383,14 +383,20 @@ def test_a_file_is_a_recipe_for_its_collection(tmp_path, capsys):
         ({'lr': 'much'}, "lr should be a number, not 'much'"),
         ({'configs': True}, 'configs should be a whole number, not True'),
         ({'lr': 0}, '--lr should be more than 0'),
+        ({'lr': 10**400}, 'lr should be a number, not 1000'),
+        # It may be a stranger's: values, but no files and no code.
+        ({'models_file': '/tmp/a.py'}, "sets models_file to '/tmp/a.py', and a file"),
+        ({'losses': 'MSE:1,a.py:f:1'}, 'sets losses to .* give --losses yourself'),
+        ({'data_root': '/tmp'}, 'sets data_root to'),
     ]:
         with pytest.raises(ValueError, match=message):
             parsed(settings)
     with pytest.raises(ValueError, match='is for layout:nlp:default, not for tile'):
         parsed({}, collection='layout:nlp:default')
-    path.write_text('[]')
-    with pytest.raises(ValueError, match='is no file of `tpugraphs sweep`'):
-        _parsed(config.TileConfig, f'--recipe={path}')
+    for content in ('[]', '[' * 100_000, '{"collection": "tile:xla", "settings": []}'):
+        path.write_text(content)
+        with pytest.raises(ValueError, match='is no file of `tpugraphs sweep`'):
+            _parsed(config.TileConfig, f'--recipe={path}')
     with pytest.raises(OSError, match='nowhere.json'):
         _parsed(config.TileConfig, '--recipe=nowhere.json')
 

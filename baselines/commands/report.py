@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> None:
     from baselines import files
     from baselines.sweeps import results
 
-    names, sweeps = results.of_folders(args.dirs)
+    names, sweeps = results.resolve_folders(args.dirs)
     command_line.start_tensorflow()
     # Only this command needs markupsafe.
     from baselines.reporting import figures

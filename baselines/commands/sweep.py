@@ -5,10 +5,10 @@
   tpugraphs sweep show --out_dir ~/out/tpugraphs_sweep/tile_xla
 
 Optuna draws settings from the ranges, choices and conditions of a TOML file, a
-trial trains with them in a process of its own, and successive halving ends those
+trial trains with them in a process of its own, and successive halving ends trials
 that fall behind.  The same command goes on where it was broken off, and on another
-machine that sees the same --storage it joins in.  What all trials share is given
-as flags of the training.  The best settings are in best.json for --recipe=FILE:
+machine with the same --storage it joins in.  Settings that all trials share are
+flags, as of a training.  The best settings go into best.json, for --recipe=FILE:
 docs/sweeps.md.
 """
 
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'what',
         metavar='COLLECTION|show',
         choices=('tile', 'layout', *collections.NAMES, 'show'),
-        help=f'tile, layout, {", ".join(collections.NAMES)}; or show: what was found',
+        help=f'tile, layout, {", ".join(collections.NAMES)}; or show: list the trials',
     )
     for field in dataclasses.fields(jobs.Options):
         if field.metadata:
@@ -53,18 +53,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             options: Any = {'type': kind}
             if kind is bool:
                 options = {'action': argparse.BooleanOptionalAction}
-            words = config.help_of(config_class, field.name).replace('%', '%%')
-            group.add_argument(flag, default=argparse.SUPPRESS, help=words, **options)
+            about = config.help_of(config_class, field.name).replace('%', '%%')
+            group.add_argument(flag, default=argparse.SUPPRESS, help=about, **options)
 
 
 def run(args: argparse.Namespace) -> int:
     """Searches, or shows."""
     from baselines.sweeps import jobs
-    from baselines.sweeps import study
+    from baselines.sweeps import storage as storage_lib
 
     if args.what == 'show':
         out_dir = getattr(args, 'out_dir', f'{_OUT}/tile_xla')
-        storage = args.storage or study.default_storage(out_dir)
+        storage = args.storage or storage_lib.default_storage(out_dir)
         jobs.show(storage, args.study, args.json)
         return 0
     name = next(n for n in collections.NAMES if n.startswith(args.what))
@@ -73,21 +73,26 @@ def run(args: argparse.Namespace) -> int:
     return jobs.sweep(base, config.from_options(jobs.Options, args, pruning=pruning))
 
 
-def _settings_of(args: argparse.Namespace, collection: str, out_dir: str) -> Any:
-    """Reads the settings for trainings on a collection, with their recipe."""
-    [found] = [c for c in collections.COLLECTIONS if c.name == collection]
-    config_class = config.CONFIGS[found.task]
+def _settings_of(args: argparse.Namespace, name: str, out_dir: str) -> Any:
+    """Reads the settings of trainings on a collection, with their recipe.
+
+    Raises:
+        ValueError: a flag is not for the collection, or the recipe does not fit.
+        OSError: the file of the recipe cannot be read.
+    """
+    [collection] = [c for c in collections.COLLECTIONS if c.name == name]
+    config_class = config.CONFIGS[collection.task]
     names = {field.name for field in dataclasses.fields(config_class)}
-    every = {f.name for c in config.CONFIGS.values() for f in dataclasses.fields(c)}
-    given = {name: value for name, value in vars(args).items() if name in every}
-    for name in given:
-        if name not in names:
+    all_names = {f.name for c in config.CONFIGS.values() for f in dataclasses.fields(c)}
+    given = {flag: value for flag, value in vars(args).items() if flag in all_names}
+    for flag, value in given.items():
+        if flag not in names:
             raise ValueError(
-                f'--{name} is not for {collection}{registry.suggest(name, names)}'
+                f'--{flag} is not for {name}{registry.suggest(flag, names)}'
             )
-        if found.flags.get(name, given[name]) != given[name]:
-            raise ValueError(f'--{name}={given[name]} is not {collection}')
-    given = {'out_dir': out_dir, **found.flags, **given}
+        if collection.flags.get(flag, value) != value:
+            raise ValueError(f'--{flag}={value} is not {name}')
+    given = {'out_dir': out_dir, **collection.flags, **given}
     settings = config.with_recipe(config_class(**given), given)
     return dataclasses.replace(settings, recipe='')
 

@@ -1,150 +1,205 @@
-"""What a sweep has found, for people and for --recipe."""
+"""The trials of a sweep, for people, for reports and for --recipe."""
 
+import dataclasses
 import json
 import os
+import re
+import shlex
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from baselines import config as config_lib
 from baselines import files
+from baselines import recipes
 from baselines import text
-from baselines.sweeps import space as space_lib
+from baselines.sweeps import storage as storage_lib
 from baselines.sweeps import study as study_lib
 
-# What a recipe leaves to who uses it: data, places and what belongs to one run.
-_NOT_IN_RECIPES = (
-    'data_root sample_data toy_data skip_bad_files source search '
-    'cache_dir out_dir seed run_id recipe test_mode'
-).split()
-_ENDED = {'COMPLETE': 'complete', 'PRUNED': 'pruned', 'FAIL': 'failed'}
-_SHOWN = 10
-_SHOWN_ATTRIBUTES = 'reason', 'folder', 'runs', 'seconds'
+# The data that a training reads: whoever uses a recipe names them.
+_DATA = (
+    *('data_root', 'cache_dir', 'source', 'search', 'sample_data', 'toy_data'),
+    'skip_bad_files',
+)
+# What else a recipe leaves to its user, because it belongs to one training.
+_OF_ONE_RUN = (
+    *('seed', 'run_id', 'recipe', 'test_mode', 'tensorboard', 'strategy', 'resume'),
+    'memory_budget',
+)
+# What the command of the next training leaves at its default.
+_OUTPUTS = ('out_dir', 'results_csv')
+_STATES = {'COMPLETE': 'complete', 'PRUNED': 'pruned', 'FAIL': 'failed'}
+_MOST_ROWS = 10
+_MODEL_NAME = re.compile(r'model_\w+')
 
 
 def line(trial: Any) -> str:
-    """One line on a trial that has ended."""
-    seconds = f'{trial.user_attrs.get(study_lib.SECONDS, 0):5.0f} s'
-    score = f'{text.cell(_score(trial), ".4f"):6}'
-    begin = f'trial {trial.number:4d}  {score}  {seconds}'
-    return f'{begin}  {_ending(trial)}  {drawn(trial)}'
+    """Returns one line on a trial that has ended."""
+    seconds = f'{_seconds(trial) or 0:.0f} s'
+    score = text.cell(_score(trial), '.4f')
+    settings = drawn_settings(trial)
+    return f'trial {trial.number}  {score}  {seconds}  {_ending(trial)}  {settings}'
 
 
 def _state(trial: Any) -> str:
-    return _ENDED.get(trial.state.name, trial.state.name.lower())
+    return _STATES.get(trial.state.name, trial.state.name.lower())
 
 
 def _score(trial: Any) -> Optional[float]:
     return None if trial.state.name == 'FAIL' else trial.value
 
 
+def _seconds(trial: Any) -> Optional[float]:
+    return study_lib.attribute(trial, study_lib.SECONDS, (int, float))
+
+
+def _reason(trial: Any) -> Optional[str]:
+    return study_lib.attribute(trial, study_lib.REASON, str)
+
+
 def _ending(trial: Any) -> str:
-    ended = _state(trial)
     if trial.state.name == 'FAIL':
-        ended += f': {trial.user_attrs.get(study_lib.REASON, "unknown")}'
-    elif trial.state.name == 'PRUNED':
-        ended += f' after step {trial.last_step}'
-    return ended
+        return f'failed: {_reason(trial) or "unknown"}'
+    if trial.state.name == 'PRUNED':
+        return f'pruned after step {trial.last_step}'
+    return _state(trial)
 
 
-def endings(study: study_lib.Study) -> Dict[str, List[int]]:
-    """Trials that were ended early, then those that failed, by how they ended."""
-    found: Dict[str, List[int]] = {}
+def _runs(trial: Any) -> List[Dict[str, Any]]:
+    """Returns the trainings of a trial, each with `model` and `score`.
+
+    A storage may be a stranger's: what is no name of a model directory is left out.
+    """
+    runs = study_lib.attribute(trial, study_lib.RUNS, list) or []
+    return [
+        run
+        for run in runs
+        if isinstance(run, dict) and _MODEL_NAME.fullmatch(str(run.get('model')))
+    ]
+
+
+def endings(sweep: study_lib.Sweep) -> Dict[str, List[int]]:
+    """Returns the trials that were ended early or failed, by how they ended."""
+    trials_by_ending: Dict[str, List[int]] = {}
     for state in ('PRUNED', 'FAIL'):
-        for trial in study.of_state(state):
-            found.setdefault(_ending(trial), []).append(trial.number)
-    return found
+        for trial in sweep.in_state(state):
+            trials_by_ending.setdefault(_ending(trial), []).append(trial.number)
+    return trials_by_ending
 
 
-def drawn(trial: Any) -> str:
-    """The settings that were drawn, as flags without dashes."""
+def drawn_settings(trial: Any) -> str:
+    """Returns the settings that were drawn, as flags without dashes."""
     return ' '.join(
         f'{name}={value:.3g}' if isinstance(value, float) else f'{name}={value}'
         for name, value in trial.params.items()
     )
 
 
-def recipe(study: study_lib.Study) -> Dict[str, Any]:
-    """The settings of the best trial, as --recipe=FILE reads them; {} before one."""
-    best, definition = study.best(), study.definition
+def recipe(sweep: study_lib.Sweep) -> Dict[str, Any]:
+    """Returns the settings of the best trial, as --recipe=FILE reads them.
+
+    Without data, files and what belongs to one run; {} before a trial is complete.
+    """
+    best, definition = sweep.best(), sweep.definition
     if best is None:
         return {}
-    task = definition.collection.partition(':')[0]
-    base = config_lib.CONFIGS[task](**definition.settings)
-    space = space_lib.of(definition.space, type(base))
-    settings = {**definition.settings, **space.settings(best.params, base)}
+    drawn = sweep.space.settings(best.params, definition.base)
+    settings = {**definition.settings, **drawn}
     return {
         'collection': definition.collection,
         'settings': {
             name: value
             for name, value in settings.items()
-            if name not in _NOT_IN_RECIPES
+            if name not in _DATA + _OF_ONE_RUN and not recipes.is_local(name, value)
         },
         'found_by': {
-            'study': study.name,
+            'study': sweep.name,
             'trial': best.number,
             'score': best.value,
             'seeds': definition.seeds,
             'folds': definition.folds,
-            'complete_trials': len(study.of_state('COMPLETE')),
+            'complete_trials': len(sweep.in_state('COMPLETE')),
             'data': {
-                name: definition.settings[name]
-                for name in ('sample_data', 'toy_data')
-                if name in definition.settings
+                name: value
+                for name, value in definition.settings.items()
+                if name in _DATA
             },
         },
     }
 
 
+def training_command(sweep: study_lib.Sweep, base: Any) -> str:
+    """Returns the command that trains with the best settings on the sweep's data.
+
+    Args:
+        sweep: one with a best trial.
+        base: the settings of all trials.
+    """
+    flags = [f'--recipe={best_file(base.out_dir)}']
+    for field in dataclasses.fields(base):
+        name, value = field.name, getattr(base, field.name)
+        is_wanted = name in _DATA or recipes.is_local(name, value)
+        if (
+            value == field.default
+            or not is_wanted
+            or name in ('out_dir', 'results_csv')
+        ):
+            continue
+        flags.append(f'--{name}' if value is True else f'--{name}={value}')
+    return shlex.join(['tpugraphs', 'train', sweep.definition.task, *flags])
+
+
 def best_file(out_dir: str) -> str:
-    """Where the recipe of a sweep goes."""
+    """Returns where the recipe of a sweep goes."""
     return os.path.join(files.expand(out_dir), 'best.json')
 
 
-def write_best(study: study_lib.Study, out_dir: str) -> None:
-    """Writes the recipe, if there is one yet."""
-    found = recipe(study)
-    if found:
+def write_best(sweep: study_lib.Sweep, out_dir: str) -> None:
+    """Writes the recipe, once a trial is complete."""
+    content = recipe(sweep)
+    if content:
         with files.write_atomically(best_file(out_dir), encoding='utf-8') as stream:
-            json.dump(found, stream, indent=1)
+            json.dump(content, stream, indent=1)
 
 
-def summary(study: study_lib.Study) -> Dict[str, Any]:
-    """Everything about a sweep as plain values; for --json and reports.
+def summary(sweep: study_lib.Sweep) -> Dict[str, Any]:
+    """Returns everything about a sweep as plain values; for --json and reports.
 
     Returns:
         A dict:
           study, collection, seeds, folds: what it is.
           best: as `recipe`.
-          importances: share of each setting.
+          importances: share of each setting; {} below ten complete trials.
           endings: numbers of the trials that were ended early or failed, by why.
           trials: number, state, score, settings, reason, folder, runs, seconds.
     """
-    definition = study.definition
+    definition = sweep.definition
     return {
-        'study': study.name,
+        'study': sweep.name,
         'collection': definition.collection,
         'seeds': definition.seeds,
         'folds': definition.folds,
-        'best': recipe(study),
-        'importances': study.importances(),
-        'endings': endings(study),
+        'best': recipe(sweep),
+        'importances': sweep.importances(),
+        'endings': endings(sweep),
         'trials': [
             {
                 'number': trial.number,
                 'state': _state(trial),
                 'score': _score(trial),
                 'settings': trial.params,
-                **{name: trial.user_attrs.get(name) for name in _SHOWN_ATTRIBUTES},
+                'reason': _reason(trial),
+                'folder': study_lib.folder_of(trial),
+                'runs': _runs(trial),
+                'seconds': _seconds(trial),
             }
-            for trial in study.trials()
+            for trial in sweep.trials()
         ],
     }
 
 
-def of_folders(names: Sequence[str]) -> Tuple[List[str], List[Dict[str, Any]]]:
-    """Tells runs from sweeps, of which the best trial's runs are taken.
+def resolve_folders(names: Sequence[str]) -> Tuple[List[str], List[Dict[str, Any]]]:
+    """Replaces the folders of sweeps by the runs of their best trials.
 
     Args:
-        names: of runs, or folders with the journal of a sweep.
+        names: of runs, or folders of sweeps.
 
     Returns:
         Names of runs; `summary` of each sweep.
@@ -153,53 +208,51 @@ def of_folders(names: Sequence[str]) -> Tuple[List[str], List[Dict[str, Any]]]:
         ValueError: a sweep cannot be read, or none of its trials is complete.
     """
     runs: List[str] = []
-    found = []
+    summaries = []
     for name in names:
-        storage = study_lib.default_storage(name)
-        if not os.path.isfile(storage):
+        storage = storage_lib.default_storage(name)
+        if not storage_lib.exists(storage):
             runs.append(name)
             continue
-        study = study_lib.Study(storage)
-        best = study.best()
+        sweep = study_lib.Sweep(storage)
+        best = sweep.best()
         if best is None:
             raise ValueError(
                 f'{name}: no trial of this sweep is complete, so it has no run; '
-                f'`tpugraphs sweep show --out_dir {name}` says what there is'
+                f'`tpugraphs sweep show --out_dir {name}` lists its trials'
             )
-        folder = os.path.join(
-            os.path.dirname(storage), best.user_attrs[study_lib.FOLDER]
-        )
-        models = best.user_attrs[study_lib.RUNS]
-        runs += [os.path.join(folder, run['model']) for run in models]
-        found.append(summary(study))
-    return runs, found
+        folder = os.path.join(files.expand(name), study_lib.folder_of(best))
+        runs += [os.path.join(folder, run['model']) for run in _runs(best)]
+        summaries.append(summary(sweep))
+    return runs, summaries
 
 
-def table(study: study_lib.Study) -> List[str]:
-    """The lines of `tpugraphs sweep show`."""
-    definition, trials = study.definition, study.trials()
-    counts = {
-        words: len(study.of_state(state))
-        for state, words in {**_ENDED, 'RUNNING': 'running'}.items()
+def table(sweep: study_lib.Sweep) -> List[str]:
+    """Returns the lines of `tpugraphs sweep show`."""
+    definition, trials = sweep.definition, sweep.trials()
+    numbers = {
+        name: len(sweep.in_state(state))
+        for state, name in {**_STATES, 'RUNNING': 'running'}.items()
     }
-    described = ', '.join(f'{n} {words}' for words, n in counts.items() if n)
+    states = ', '.join(f'{number} {name}' for name, number in numbers.items() if number)
     folds = f', {definition.folds} folds' if definition.folds else ''
     lines = [
-        f'{study.name}: {text.count(len(trials), "trial")} on {definition.collection}, '
-        f'{text.count(definition.seeds, "seed")}{folds}: {described or "none yet"}'
+        f'{sweep.name}: {text.count(len(trials), "trial")} on {definition.collection}, '
+        f'{text.count(definition.seeds, "seed")}{folds}: {states or "none yet"}'
     ]
-    complete = sorted(study.of_state('COMPLETE'), key=lambda t: -t.value)
+    complete = sorted(sweep.in_state('COMPLETE'), key=lambda trial: -trial.value)
     rows = [['score', 'trial', 'settings']]
-    for trial in complete[:_SHOWN]:
-        settings = text.shortened(drawn(trial), text.WIDTH - 15)
+    for trial in complete[:_MOST_ROWS]:
+        settings = text.shortened(drawn_settings(trial), text.WIDTH - 15)
         rows.append([f'{trial.value:.4f}', str(trial.number), settings])
     if complete:
         lines += ['', *text.table(rows, '>><', rules=[1])]
-        lines += ['', text.wrapped(f'best: {drawn(complete[0])}', 2)]
-    importances = study.importances()
+        lines += ['', text.wrapped(f'best: {drawn_settings(complete[0])}', 2)]
+    importances = sweep.importances()
     if importances:
         shares = [f'{name} {share:.2f}' for name, share in importances.items()]
         lines += ['', f'importance: {text.listed(shares, 8)}']
-    for why, numbers in endings(study).items():
-        lines.append(f'{why} (trial {text.listed(list(map(str, numbers)))})')
+    for ending, ended in endings(sweep).items():
+        noun = 'trial' if len(ended) == 1 else 'trials'
+        lines.append(f'{ending} ({noun} {text.listed(list(map(str, ended)))})')
     return lines

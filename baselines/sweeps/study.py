@@ -1,37 +1,31 @@
-"""A sweep in an Optuna storage, which several processes and machines share.
-
-An Optuna trial is one choice of settings.  While it runs, its user attributes say
-whose it is and when that was last seen alive; a trial whose owner has gone is
-failed, and its settings are put in the queue once more.
-"""
+"""A sweep as an Optuna study: what it searches, and the trials that it has."""
 
 import contextlib
 import dataclasses
-import importlib
-import os
-import re
-import socket
-import time
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Dict, List, NamedTuple, Optional
 import warnings
 
-from baselines import files
+from baselines import config as config_lib
+from baselines import registry
 from baselines import text
+from baselines.data import collections
 from baselines.sweeps import space as space_lib
+from baselines.sweeps import storage as storage_lib
 
 # Changes when older code cannot go on with newer sweeps.
 FORMAT = 1
-# Seconds between two signs of life, and without one until a trial counts as lost.
-BEAT = 10.0
-GRACE = 60.0
-_PAUSE = 2.0
-# How often the settings of lost trials are tried again.
-_MOST_LOSSES = 2
-# Of so many trials, one goes on at each rung.
+# Of so many trials, one goes on at each rung of successive halving.
 _REDUCTION = 3
-# Attributes of a trial.
-_OWNER, _ALIVE, REASON, _SURPLUS = 'owner', 'alive', 'reason', 'surplus'
-INSTEAD_OF, FOLDER, RUNS, SECONDS = 'instead_of', 'folder', 'runs', 'seconds'
+# Trials at random before the sampler has an opinion.
+_STARTUP_TRIALS = 8
+# Importances of fewer complete trials are noise.
+_FEWEST_FOR_IMPORTANCES = 10
+# A sweep whose first so many trials all failed for one reason is wrong.
+_ALIKE = 3
+_DEFINITION = 'definition'
+# Attributes of a trial: why it failed, its trainings, how long it took.
+REASON, RUNS, SECONDS = 'reason', 'runs', 'seconds'
+_SURPLUS = 'surplus'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +34,7 @@ class Definition:
 
     Attributes:
         collection: its name.
-        space: the content of the TOML.
+        space: the content of the TOML file.
         settings: of all trials, where they differ from the defaults.
         seeds: trainings with different seeds that are averaged.
         folds: of cross-validation; 0 for the published splits.
@@ -56,306 +50,289 @@ class Definition:
     pruning: bool = True
     format: int = FORMAT
 
+    @property
+    def task(self) -> str:
+        """'tile' or 'layout'."""
+        return self.collection.partition(':')[0]
 
-def optuna() -> Any:
-    """Imports Optuna, without its talk.
+    @property
+    def config_class(self) -> Any:
+        """`TileConfig` or `LayoutConfig`."""
+        return config_lib.CONFIGS[self.task]
 
-    Raises:
-        ValueError: it is not installed.
-    """
-    try:
-        module = importlib.import_module('optuna')
-    except ImportError:
-        raise ValueError(
-            "a sweep needs Optuna: pip install 'tpugraphs[sweep]'"
-        ) from None
-    module.logging.set_verbosity(module.logging.ERROR)
-    return module
-
-
-def default_storage(out_dir: str) -> str:
-    """The journal file of a sweep whose runs are in `out_dir`."""
-    return os.path.join(files.expand(out_dir), 'sweep.journal')
+    @property
+    def base(self) -> Any:
+        """The settings of all trials, where nothing is drawn."""
+        return self.config_class(**self.settings)
 
 
-def open_storage(storage: str) -> Any:
-    """Opens a database by its URL, or a journal file by its path.
-
-    Raises:
-        ValueError: it cannot be reached, or is of another version of Optuna.
-    """
-    module = optuna()
-    with _named(storage), warnings.catch_warnings():
-        warnings.simplefilter('ignore')  # Redis is called experimental
-        if storage.startswith('redis'):
-            backend = module.storages.journal.JournalRedisBackend(storage)
-            return module.storages.JournalStorage(backend)
-        if '://' in storage:
-            kwargs = {'connect_args': {'timeout': 60}} if 'sqlite' in storage else {}
-            return module.storages.RDBStorage(storage, engine_kwargs=kwargs)
-        path = files.expand(storage)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        backend = module.storages.journal.JournalFileBackend(path)
-        return module.storages.JournalStorage(backend)
+# Of the entries of a definition in a storage.
+_TYPES: Dict[str, type] = {
+    'collection': str,
+    'space': dict,
+    'settings': dict,
+    'seeds': int,
+    'folds': int,
+    'pruning': bool,
+    'format': int,
+}
 
 
-@contextlib.contextmanager
-def _named(storage: str) -> Iterator[None]:
-    """Makes what a storage raises one line that names it, without its password."""
-    try:
-        yield
-    except Exception as error:
-        shown = re.sub(r'://([^:@/]*):[^@]*@', r'://\1:***@', storage)
-        # Optuna's own words are general; the driver's are what helps.
-        cause: Any = error
-        while cause.__cause__ is not None:
-            cause = cause.__cause__
-        first = str(cause).strip().partition('\n')[0] or type(cause).__name__
-        why = text.one_line(ValueError(first.replace(storage, shown)))
-        raise ValueError(f'--storage {shown} cannot be used: {why}') from error
+class Counts(NamedTuple):
+    """How many trials wait in the queue, run, and have ended."""
+
+    waiting: int
+    running: int
+    ended: int
 
 
-class Study:
+class Sweep:
     """A sweep, opened.
 
     Attributes:
-        definition: what it is.
-        name: in the storage.
+        name: of the study in the storage.
+        definition: what the sweep is.
+        space: what is searched.
+        study: Optuna's.
+        has_heartbeat: whether trials that are lost are noticed.
 
     Args:
-        storage: see `open_storage`.
+        storage: see `storage.open_storage`.
         name: of the study; '' for the only one there is.
         definition: what it should be, or becomes; None to take what is there.
+        sampler_seed: of the draws of this process.
 
     Raises:
         ValueError: the storage cannot be used, or the study is another one.
     """
 
     def __init__(
-        self, storage: str, name: str = '', definition: Optional[Definition] = None
+        self,
+        storage: str,
+        name: str = '',
+        definition: Optional[Definition] = None,
+        sampler_seed: int = 0,
     ):
-        self._optuna = optuna()
-        if definition is None and '://' not in storage:
-            if not os.path.isfile(files.expand(storage)):
-                raise ValueError(f'--storage: there is no file {files.expand(storage)}')
-        self._storage = open_storage(storage)
-        with _named(storage):
-            known = self._optuna.get_all_study_names(self._storage)
+        self._optuna = storage_lib.optuna()
+        if definition is None and not storage_lib.exists(storage):
+            raise ValueError(f'--storage: there is no file {storage}')
+        opened = storage_lib.open_storage(storage)
         if definition is None:
-            name = _chosen(name, known, storage)
-        with _named(storage):
-            self._study = self._optuna.create_study(
-                storage=self._storage,
-                study_name=name,
-                direction='maximize',
-                load_if_exists=True,
-            )
-            found = self._study.user_attrs.get('definition')
-            if found is None and definition is not None and not self._study.trials:
-                found = dataclasses.asdict(definition)
-                self._study.set_user_attr('definition', found)
+            with storage_lib.naming(storage):
+                names = self._optuna.get_all_study_names(opened)
+            name = _existing(name, names, storage)
         self.name = name
-        self.definition = self._checked(found, definition)
-
-    def _checked(self, found: Any, wanted: Optional[Definition]) -> Definition:
-        where = f'--study {self.name}'
-        if not isinstance(found, dict) or 'format' not in found:
-            raise ValueError(f'{where}: is no sweep of ours; choose another name')
-        if found['format'] != FORMAT:
-            raise ValueError(
-                f'{where}: is of version {found["format"]} of the records, this code '
-                f'writes {FORMAT}; choose another name'
+        with storage_lib.naming(storage):
+            self.study = self._load(opened, create=definition is not None)
+            stored = self.study.user_attrs.get(_DEFINITION)
+            if stored is None and definition and not self.study.trials:
+                stored = dataclasses.asdict(definition)
+                self.study.set_user_attr(_DEFINITION, stored)
+        self.has_heartbeat = storage_lib.has_heartbeat(storage)
+        with text.located(f'--study {name}'):
+            self.definition = _parsed(stored)
+            if definition:
+                _check_same(self.definition, definition)
+            self.space = space_lib.parse(
+                self.definition.space, self.definition.config_class
             )
-        for name, value in (dataclasses.asdict(wanted) if wanted else {}).items():
-            if found.get(name) != value:
-                raise ValueError(
-                    f'{where}: there is another sweep of that name: its {name} is '
-                    f'{_short(found.get(name))}, not {_short(value)}; choose another '
-                    '--study or --out_dir'
-                )
-        return Definition(**found)
+        self.study.sampler = self._sampler(sampler_seed)
+        self.study.pruner = self._pruner()
 
-    # What there is.
+    @property
+    def most_epochs(self) -> int:
+        """The most epochs that a training of a trial may have."""
+        return self.space.most_epochs(self.definition.base)
 
     def trials(self) -> List[Any]:
-        """The trials that count, in order: none that was lost and is tried again."""
-        found = self._study.get_trials(deepcopy=False)
-        again = {trial.user_attrs.get(INSTEAD_OF) for trial in found}
+        """Returns the trials in order, but for those that do not count.
+
+        These are lost ones that were queued again, and those of `give_up_surplus`.
+        """
+        trials = self.study.get_trials(deepcopy=False)
+        lost = {number for trial in trials for number in _retry_history(trial)}
         return [
             trial
-            for trial in found
-            if trial.number not in again and not trial.user_attrs.get(_SURPLUS)
+            for trial in trials
+            if trial.number not in lost and not trial.user_attrs.get(_SURPLUS)
         ]
 
-    def of_state(self, *names: str) -> List[Any]:
-        """Those in one of the states COMPLETE, PRUNED, FAIL, RUNNING, WAITING."""
-        return [trial for trial in self.trials() if trial.state.name in names]
+    def trial(self, number: int) -> Any:
+        """Returns a trial as the storage has it now."""
+        return self.study.get_trials(deepcopy=False)[number]
+
+    def in_state(self, *states: str) -> List[Any]:
+        """Returns trials that are COMPLETE, PRUNED, FAIL, RUNNING or WAITING."""
+        return [trial for trial in self.trials() if trial.state.name in states]
+
+    def counts(self) -> Counts:
+        """Counts the trials by what is left to do for them."""
+        states = [trial.state.name for trial in self.trials()]
+        waiting, running = states.count('WAITING'), states.count('RUNNING')
+        return Counts(waiting, running, len(states) - waiting - running)
 
     def best(self) -> Optional[Any]:
-        """The trial with the highest score; None before the first is complete."""
-        complete = self.of_state('COMPLETE')
-        return max(complete, key=lambda t: t.value, default=None)
-
-    def frozen(self, trial: Any) -> Any:
-        """A trial as the storage has it now."""
-        return self._storage.get_trial(trial._trial_id)
+        """Returns the trial with the highest score; None before one is complete."""
+        complete = self.in_state('COMPLETE')
+        return max(complete, key=lambda trial: trial.value, default=None)
 
     def importances(self) -> Dict[str, float]:
-        """How much each setting matters (PED-ANOVA), the most first.
+        """Computes how much each setting matters (PED-ANOVA), the most first.
 
-        Empty where there are too few trials to tell.
+        Empty below ten complete trials, where it would be noise.
         """
+        if len(self.in_state('COMPLETE')) < _FEWEST_FOR_IMPORTANCES:
+            return {}
         with warnings.catch_warnings(), contextlib.suppress(ValueError, RuntimeError):
             warnings.simplefilter('ignore')
-            found = self._optuna.importance.get_param_importances(self._study)
+            shares = self._optuna.importance.get_param_importances(self.study)
             # Equal ones come from a set, in an order that differs each time.
-            return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+            return dict(sorted(shares.items(), key=lambda item: (-item[1], item[0])))
         return {}
 
-    # What changes it.
+    def common_failure(self) -> str:
+        """Returns why the first trials failed, if all did for one reason; else ''."""
+        ended = self.in_state('COMPLETE', 'PRUNED', 'FAIL')
+        reasons = {attribute(trial, REASON, str) for trial in ended}
+        if len(ended) < _ALIKE or len(reasons) > 1:
+            return ''
+        return reasons.pop() or ''
 
-    def try_first(self, drawn: Dict[str, Any]) -> None:
-        """Puts settings at the head of an empty sweep."""
-        if not self._study.get_trials(deepcopy=False):
-            self._study.enqueue_trial(drawn)
+    def give_up_surplus(self, trial: Any, most: int) -> bool:
+        """Takes a trial out of the sweep if the sweep has enough without it.
 
-    def claim(self, most: int, space: space_lib.Space, base: Any, seed: int) -> Any:
-        """Takes the next trial; where others still run theirs, waits for a lost one.
+        Several workers may have seen the last place free.
 
         Args:
+            trial: one that has just begun.
             most: trials that the sweep is to have.
-            space: what is drawn from.
-            base: the settings that hold where nothing is drawn.
-            seed: of the draws.
 
         Returns:
-            (trial, its settings), or (None, {}) where nothing is left to do.
+            Whether it was taken out.
         """
-        while True:
-            self.reap()
-            trials = self.trials()
-            waiting = any(trial.state.name == 'WAITING' for trial in trials)
-            if len(trials) >= most and not waiting:
-                if not self.of_state('RUNNING'):
-                    return None, {}
-                time.sleep(_PAUSE)
-                continue
-            self._study.sampler = self._sampler(seed + len(trials))
-            trial = self._study.ask()
-            self._sign(trial._trial_id)
-            earlier = [t for t in self.trials() if t.number < trial.number]
-            if INSTEAD_OF in trial.user_attrs or len(earlier) < most:
-                with warnings.catch_warnings():
-                    warnings.simplefilter('ignore')  # a default beyond the range
-                    return trial, space.suggest(trial, base)
-            # Several workers saw the last place free.
-            trial.set_user_attr(_SURPLUS, True)
-            self._study.tell(trial, state=self._state('FAIL'))
+        earlier = [one for one in self.trials() if one.number < trial.number]
+        if len(earlier) < most or _retry_history(self.trial(trial.number)):
+            return False
+        trial.set_user_attr(_SURPLUS, True)
+        return True
+
+    def queue_again(self, trial: Any) -> None:
+        """Puts the settings of a trial that was interrupted in the queue."""
+        storage_lib.retry_callback(None)(self.study, trial)
+
+    def fail_lost_trials(self) -> None:
+        """Fails trials that have given no sign of life, and queues them again."""
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')  # experimental
+            self._optuna.storages.fail_stale_trials(self.study)
+
+    def _load(self, opened: Any, create: bool) -> Any:
+        if not create:
+            return self._optuna.load_study(study_name=self.name, storage=opened)
+        return self._optuna.create_study(
+            storage=opened,
+            study_name=self.name,
+            direction='maximize',
+            load_if_exists=True,
+        )
 
     def _sampler(self, seed: int) -> Any:
-        """A new one for each trial: a resumed sweep draws what it would have."""
         with warnings.catch_warnings():
-            warnings.simplefilter('ignore')  # groups are called experimental
+            warnings.simplefilter('ignore')  # groups are experimental
             return self._optuna.samplers.TPESampler(
-                n_startup_trials=8,
+                n_startup_trials=_STARTUP_TRIALS,
                 multivariate=True,
                 group=True,
                 constant_liar=True,
                 seed=seed,
             )
 
-    def prune_from(self, epochs: int) -> None:
-        """Ends bad trials early, by asynchronous successive halving.
-
-        Args:
-            epochs: most of one training; the first rung is at a ninth of it.
-        """
-        pruners = self._optuna.pruners
-        self._study.pruner = pruners.NopPruner()
-        if self.definition.pruning:
-            self._study.pruner = pruners.SuccessiveHalvingPruner(
-                min_resource=max(1, epochs // _REDUCTION**2),
-                reduction_factor=_REDUCTION,
-            )
-
-    def alive(self, trial: Any) -> bool:
-        """Gives a sign of life; returns whether the trial is still the caller's."""
-        try:
-            self._sign(trial._trial_id)
-        except self._optuna.exceptions.UpdateFinishedTrialError:
-            return False
-        return True
-
-    def finish(self, trial: Any, state: str, value: Any = None, **attrs: Any) -> None:
-        """Records how a trial ended, unless it counts as lost already."""
-        with contextlib.suppress(
-            self._optuna.exceptions.UpdateFinishedTrialError, ValueError
-        ):
-            for name, attribute in attrs.items():
-                trial.set_user_attr(name, attribute)
-            self._study.tell(trial, value, state=self._state(state))
-
-    def give_back(self, trial: Any, reason: str) -> None:
-        """Fails a running trial and puts its settings in the queue again."""
-        losses = trial.user_attrs.get('losses', 0) + 1
-        try:
-            self._storage.set_trial_user_attr(trial._trial_id, REASON, reason)
-            # Of several who find it, one gets through here.
-            self._storage.set_trial_state_values(trial._trial_id, self._state('FAIL'))
-        except self._optuna.exceptions.UpdateFinishedTrialError:
-            return
-        if losses <= _MOST_LOSSES:
-            folder = folder_of(trial)
-            again = {INSTEAD_OF: trial.number, FOLDER: folder, 'losses': losses}
-            self._study.enqueue_trial(trial.params, user_attrs=again)
-
-    def reap(self) -> None:
-        """Gives back the trials whose workers have ended."""
-        for trial in self.of_state('RUNNING'):
-            owner = trial.user_attrs.get(_OWNER, '')
-            begun = trial.datetime_start.timestamp()
-            silent = time.time() - trial.user_attrs.get(_ALIVE, begun)
-            if _is_gone(owner) or silent > GRACE:
-                self.give_back(trial, f'lost: its worker {owner} ended')
-
-    def _sign(self, trial_id: int) -> None:
-        self._storage.set_trial_user_attr(trial_id, _ALIVE, time.time())
-        self._storage.set_trial_user_attr(
-            trial_id, _OWNER, f'{socket.gethostname()}:{os.getpid()}'
+    def _pruner(self) -> Any:
+        """Returns asynchronous successive halving, or what ends no trial."""
+        if not self.definition.pruning:
+            return self._optuna.pruners.NopPruner()
+        return self._optuna.pruners.SuccessiveHalvingPruner(
+            min_resource=max(1, self.most_epochs // _REDUCTION**2),
+            reduction_factor=_REDUCTION,
         )
-
-    def _state(self, name: str) -> Any:
-        return self._optuna.trial.TrialState[name]
-
-
-def _is_gone(owner: str) -> bool:
-    """Whether an owner was a process of this machine that has ended."""
-    host, _, pid = owner.rpartition(':')
-    if host != socket.gethostname():
-        return False
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        pass
-    return False
 
 
 def folder_of(trial: Any) -> str:
-    """The folder of a trial's runs, below --out_dir: that of the first attempt."""
-    return trial.user_attrs.get(FOLDER) or f'trial_{trial.number:04d}'
+    """Returns the folder of a trial's runs below --out_dir.
+
+    Settings that are tried again stay in the folder of the first attempt.
+    """
+    first = [*_retry_history(trial), trial.number][0]
+    return f'trial_{first:04d}'
 
 
-def _chosen(name: str, known: List[str], storage: str) -> str:
-    if name in known:
+def attribute(trial: Any, name: str, kind: Any) -> Any:
+    """Returns an attribute of a trial; None where it is missing or of another type."""
+    value = trial.user_attrs.get(name)
+    return value if isinstance(value, kind) else None
+
+
+def _retry_history(trial: Any) -> List[int]:
+    history = trial.system_attrs.get('retry_history')
+    numbers = history if isinstance(history, list) else []
+    return [number for number in numbers if isinstance(number, int)]
+
+
+def _parsed(stored: Any) -> Definition:
+    """Reads the definition out of a storage, which may be a stranger's.
+
+    Raises:
+        ValueError: it is none, or of another version; names the entry.
+    """
+    if not isinstance(stored, dict) or 'format' not in stored:
+        raise ValueError('is no sweep of ours; choose another name')
+    if stored['format'] != FORMAT:
+        raise ValueError(
+            f'is of version {stored["format"]!r} of the records, this code writes '
+            f'{FORMAT}; choose another name'
+        )
+    if set(stored) != set(_TYPES):
+        raise ValueError(f'its definition has {sorted(stored)}, not {sorted(_TYPES)}')
+    for name, kind in _TYPES.items():
+        if type(stored[name]) is not kind:
+            raise ValueError(
+                f'{name} of its definition is {_shortened(stored[name])}, which is no '
+                f'{kind.__name__}'
+            )
+    if stored['collection'] not in collections.NAMES:
+        names = registry.suggest(stored['collection'], collections.NAMES)
+        raise ValueError(f'there is no collection {stored["collection"]!r}{names}')
+    definition = Definition(**stored)
+    config_lib.typed(definition.config_class, definition.settings)
+    return definition
+
+
+def _check_same(stored: Definition, wanted: Definition) -> None:
+    """Raises ValueError unless two definitions agree; names the first difference."""
+    theirs = dataclasses.asdict(stored)
+    for name, value in dataclasses.asdict(wanted).items():
+        if theirs[name] != value:
+            raise ValueError(
+                f'there is another sweep of that name: its {name} is '
+                f'{_shortened(theirs[name])}, not {_shortened(value)}; choose another '
+                '--study or --out_dir'
+            )
+
+
+def _existing(name: str, names: List[str], storage: str) -> str:
+    """Returns the name of a study that is there.
+
+    Raises:
+        ValueError: it is not there, or none is named of several.
+    """
+    if name in names:
         return name
-    if not name and len(known) == 1:
-        return known[0]
-    there = f'there are {", ".join(sorted(known))}' if known else 'there is none'
-    what = f'there is no sweep {name!r}' if name else 'name one with --study'
-    raise ValueError(f'--storage {storage}: {what}; {there}')
+    if not name and len(names) == 1:
+        return names[0]
+    there = f'there are {", ".join(sorted(names))}' if names else 'there is none'
+    problem = f'there is no sweep {name!r}' if name else 'name one with --study'
+    raise ValueError(f'--storage {storage}: {problem}; {there}')
 
 
-def _short(value: Any) -> str:
+def _shortened(value: Any) -> str:
     return text.shortened(str(value), 60)

@@ -1,6 +1,7 @@
 """Spaces: what a TOML says is drawn, and what it must not say."""
 
 import dataclasses
+import datetime
 
 import pytest
 
@@ -40,7 +41,7 @@ _SPACE = {
 
 
 def test_ranges_choices_and_conditions():
-    found = space.of(_SPACE, config.TileConfig)
+    found = space.parse(_SPACE, config.TileConfig)
     drawn = _Drawn(estimate=True, **{'model_kwargs.num_gnns': 2})
     base = config.TileConfig(model_kwargs_json='{"hidden_dim": 8}')
     assert found.suggest(drawn, base) == {
@@ -66,7 +67,9 @@ def test_ranges_choices_and_conditions():
 
 
 def test_defaults_are_tried_first_where_they_can_be_drawn():
-    found = space.of({**_SPACE, 'configs': {'low': 20, 'high': 30}}, config.TileConfig)
+    found = space.parse(
+        {**_SPACE, 'configs': {'low': 20, 'high': 30}}, config.TileConfig
+    )
     base = config.TileConfig(model='MLP', model_kwargs_json='{"num_gnns": 9}')
     # configs is 10, out of range; num_gnns waits for estimate, which is False.
     assert found.defaults(base) == {
@@ -83,8 +86,17 @@ def test_defaults_are_tried_first_where_they_can_be_drawn():
         ({'lrr': 1}, "there is no setting 'lrr'; did you mean 'lr'?"),
         ({'learnig_rate': 1}, "there is no setting 'learnig_rate'; There are: av"),
         ({'fold': '1/2'}, 'fold is not for a space: use --folds'),
-        ({'lr': {'low': 1, 'hihg': 2}}, r"\[lr\] has no 'hihg'; did you mean 'high'?"),
-        ({'lr': {'low': 1}}, r'\[lr\] needs low and high, or choices'),
+        ({'models_file': 'a.py'}, 'models_file is not for a space: use --models_file'),
+        ({'losses': 'a.py:f:1'}, 'losses: a space cannot name a file: use --losses'),
+        ({'lr': 10**400}, 'lr: 1000.* is too large'),
+        (
+            {'lr': {'low': 1, 'high': 10**400}},
+            r'\[lr\]: high should be a number, not 1',
+        ),
+        ({'lr': {'low': '1', 'high': 2}}, r"\[lr\]: low should be a number, not '1'"),
+        ({'lr': datetime.date(2020, 1, 1)}, r'lr: datetime.* is not of type float'),
+        ({'lr': {'low': 1, 'hihg': 2}}, r"\[lr\]: has no 'hihg'; did you mean 'high'?"),
+        ({'lr': {'low': 1}}, r'\[lr\]: needs low and high, or choices'),
         ({'lr': {'low': 2, 'high': 1}}, r'\[lr\]: the range from 2.0 to 1.0 is empty'),
         ({'lr': {'low': -1, 'high': 1}}, '--lr should be more than 0, not -1'),
         ({'batch': {'low': 1, 'high': 2.5}}, 'batch: 2.5 is not of type int'),
@@ -107,6 +119,10 @@ def test_defaults_are_tried_first_where_they_can_be_drawn():
             "when names 'model_kwargs.x', which is not above it",
         ),
         (
+            {'mod128': {'choices': [True, False], 'when': {'epochs': 'x'}}},
+            r"\[mod128\]: when: epochs: 'x' is not of type int",
+        ),
+        (
             {'mod128': {'choices': [True, False], 'when': 'MLP'}},
             'when should be a table such as',
         ),
@@ -114,17 +130,20 @@ def test_defaults_are_tried_first_where_they_can_be_drawn():
 )
 def test_what_a_space_must_not_say(changes, message):
     with pytest.raises(ValueError, match=message):
-        space.of({**_SPACE, **changes}, config.TileConfig)
+        space.parse({**_SPACE, **changes}, config.TileConfig)
 
 
 def test_a_space_searches_something():
     with pytest.raises(ValueError, match='nothing to search'):
-        space.of({'epochs': 3}, config.TileConfig)
+        space.parse({'epochs': 3}, config.TileConfig)
 
 
 def test_a_file_that_is_not_toml_is_named(tmp_path):
     path = tmp_path / 'a.toml'
     path.write_text('lr = [')
+    with pytest.raises(ValueError, match=f'--space {path} is not TOML: '):
+        space.read(str(path), config.TileConfig)
+    path.write_text('lr = ' + '[' * 100_000)  # deeper than Python reads
     with pytest.raises(ValueError, match=f'--space {path} is not TOML: '):
         space.read(str(path), config.TileConfig)
     path.write_text('[lr]\nlow = 1\nhigh = 1\n')
