@@ -11,7 +11,7 @@ is drawn evenly from graphs is drawn unevenly from families.
 
 import itertools
 import re
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import List, Sequence
 
 import numpy as np
 
@@ -55,30 +55,6 @@ def family(program: str) -> str:
     words = [re.match(r'\D*', first).group(), *whole]
     kept = [word for word in words if word and word not in _SIZES]
     return '_'.join(kept) or program
-
-
-def share_out(sizes: Mapping[Any, float], shares: Sequence[float]) -> Dict[Any, int]:
-    """Puts groups into parts: the largest first, each to where most is missing.
-
-    Of equal groups the first by name goes first, a tie goes to the first part.  Every
-    part gets a group at least: the smallest ones, if need be.
-
-    Args:
-        sizes: of the groups, as many as there are parts or more.
-        shares: of the parts.  Whole sizes and shares give the same on every machine.
-
-    Returns:
-        The number of each group's part.
-    """
-    missing = [share * sum(sizes.values()) for share in shares]
-    chosen: Dict[Any, int] = {}
-    order = sorted(sizes, key=lambda group: (-sizes[group], group))
-    for left, group in zip(range(len(order), 0, -1), order):
-        empty = [n for n in range(len(shares)) if n not in chosen.values()]
-        among = empty if left <= len(empty) else range(len(shares))
-        chosen[group] = max(among, key=lambda n: missing[n])
-        missing[chosen[group]] -= sizes[group]
-    return chosen
 
 
 def epoch_order(

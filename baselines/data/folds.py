@@ -16,6 +16,7 @@ from typing import Callable, Dict, Mapping, NamedTuple, Optional, Sequence
 import numpy as np
 
 from baselines.data import families
+from baselines.data import shares
 from baselines.data import variants
 from baselines.data.packed import splits
 from baselines.data.packed import views
@@ -49,7 +50,7 @@ def parse(text: str) -> Optional[Fold]:
 
 
 def assign(groups: Sequence[str], configs: Sequence[int], count: int) -> np.ndarray:
-    """Puts graphs into folds, a group of them into one: see `families.share_out`.
+    """Puts graphs into folds, a group of them into one: see `shares.share_out`.
 
     A group's size is its share of the graphs plus its share of the configurations.
 
@@ -77,7 +78,7 @@ def assign(groups: Sequence[str], configs: Sequence[int], count: int) -> np.ndar
         + int(configs[members == i].sum()) * len(members)
         for i in range(len(names))
     }
-    fold_of = families.share_out(sizes, [1] * count)
+    fold_of = shares.share_out(sizes, [1] * count)
     return np.array([fold_of[i] for i in members.tolist()], np.int64)
 
 

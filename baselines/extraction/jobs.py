@@ -12,6 +12,7 @@ import tqdm
 
 from baselines import bulk
 from baselines import files
+from baselines.data import shares as shares_lib
 from baselines.extraction import extractor
 from baselines.extraction import outcomes
 from baselines.extraction import splitting
@@ -48,7 +49,7 @@ def extract(
     Raises:
         ValueError: an input names nothing, or nothing can be written.
     """
-    parts = splitting.parse(shares) if shares else None
+    parts = shares_lib.parse(shares) if shares else None
     paths = reading.find_files(inputs)
     output = files.expand(options.output)
     if os.path.exists(output) and not os.path.isdir(output):

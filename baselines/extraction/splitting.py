@@ -5,30 +5,15 @@ together goes into one split.
 """
 
 import os
-from typing import Dict, List, Mapping, Sequence, Tuple
+from typing import Dict, List, Mapping, Sequence
+
+import numpy as np
 
 from baselines.data import collections
 from baselines.data import families
+from baselines.data import shares as shares_lib
 
 BY = ('program', 'file', 'module')
-
-
-def parse(shares: str) -> Tuple[float, ...]:
-    """Reads --split, such as '80/10/10'.
-
-    Raises:
-        ValueError: these are not three positive numbers.
-    """
-    try:
-        found = tuple(float(share) for share in shares.split('/'))
-    except ValueError:
-        found = ()
-    if len(found) != len(collections.SPLITS) or not all(0 < x < 1e6 for x in found):
-        raise ValueError(
-            '--split should be the shares of train, valid and test, such as '
-            f'80/10/10, not {shares!r}'
-        )
-    return tuple(share / sum(found) for share in found)
 
 
 def gather(folder: str) -> None:
@@ -48,7 +33,7 @@ def split(
 
     Args:
         folder: where they are.
-        shares: of the splits, from `parse`.
+        shares: of the splits, from `shares.parse`.
         by: what stays together: 'program' (an id without its last _<hash>), 'file'
             (the raw file), or 'module' (nothing).
         files: raw file -> ids of its modules.
@@ -69,14 +54,15 @@ def split(
     groups: Dict[str, List[str]] = {}
     for name in ids:
         groups.setdefault(group_of(name), []).append(name)
-    if len(groups) < len(shares):
+    parts = np.count_nonzero(shares)
+    if len(groups) < parts:
         finer = BY[BY.index(by) + 1 :]
         advice = f': use --by {finer[0]}' if finer else ''
         raise ValueError(
-            f'--split: there are {len(groups)} {by}s for {len(shares)} splits{advice}'
+            f'--split: there are {len(groups)} {by}s for {parts} splits{advice}'
         )
     sizes = {group: len(names) for group, names in groups.items()}
-    chosen = families.share_out(sizes, shares)
+    chosen = shares_lib.share_out(sizes, [share / sum(shares) for share in shares])
     words = []
     for number, name in enumerate(collections.SPLITS):
         os.makedirs(os.path.join(folder, name), exist_ok=True)

@@ -23,6 +23,7 @@ from baselines import files
 from baselines import text
 from baselines.data import collections as collections_lib
 from baselines.data import families
+from baselines.data import shares
 from baselines.hlo import protos
 from baselines.measuring import layouts
 from baselines.measuring import machine
@@ -119,17 +120,9 @@ def parse_split(text: str) -> Optional[Tuple[float, ...]]:
     """Reads `80/10/10`; 'none' means one folder.
 
     Raises:
-        ValueError: not three shares.
+        ValueError: these are not three shares.
     """
-    if text == 'none':
-        return None
-    try:
-        shares = tuple(float(part) for part in text.split('/'))
-    except ValueError:
-        shares = ()
-    if len(shares) != 3 or min(shares) < 0 or not shares[0]:
-        raise ValueError(f'--split is {text!r}; write train/valid/test, as 80/10/10')
-    return shares
+    return None if text == 'none' else shares.parse(text)
 
 
 def run(

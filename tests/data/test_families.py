@@ -119,18 +119,3 @@ def test_one_family_is_drawn_as_if_there_were_none():
     for temperature in (0.0, 0.3):
         order = _order(['a'] * 7, temperature)
         assert sorted(order) == list(range(7))
-
-
-def test_the_largest_go_first_to_where_most_is_missing():
-    # 10 graphs: 6, 2 and 2 are missing.  a takes 5 of 6, then b 2 of 2 and c 2 of 2
-    # (the first part has 1 left to miss), and d goes to the first.
-    sizes = {'a': 5, 'b': 2, 'c': 2, 'd': 1}
-    found = families.share_out(sizes, (0.6, 0.2, 0.2))
-    assert found == {'a': 0, 'b': 1, 'c': 2, 'd': 0}
-
-
-def test_every_part_gets_a_group():
-    found = families.share_out({'a': 9, 'b': 1, 'c': 1}, (0.8, 0.1, 0.1))
-    assert found == {'a': 0, 'b': 1, 'c': 2}
-    found = families.share_out(dict.fromkeys('abcde', 1), (0.98, 0.01, 0.01))
-    assert sorted(found.values()) == [0, 0, 0, 1, 2]

@@ -9,18 +9,6 @@ from tests.helpers import processes
 from tests.helpers.hlo_modules import tile_file
 
 
-def test_shares():
-    assert splitting.parse('80/10/10') == (0.8, 0.1, 0.1)
-    assert splitting.parse('2/1/1') == (0.5, 0.25, 0.25)
-
-
-@pytest.mark.parametrize('shares', ['80', '80/20', '80/10/0', '80/10/x', '1/1/-1'])
-def test_what_are_no_shares(shares):
-    finished_runs.assert_refused(
-        lambda: splitting.parse(shares), 'such as 80/10/10', repr(shares)
-    )
-
-
 @pytest.mark.parametrize('by, advice', [('program', ': use --by file'), ('module', '')])
 def test_too_few_groups(tmp_path, by, advice):
     for name in ('a_0', 'b_0'):

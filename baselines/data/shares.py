@@ -1,0 +1,52 @@
+"""Shares of train, valid and test, and groups of graphs put into them."""
+
+from typing import Any, Dict, Mapping, Sequence, Tuple
+
+from baselines.data import collections
+
+
+def parse(text: str) -> Tuple[float, ...]:
+    """Reads --split, such as '80/10/10'; the numbers need not add up to anything.
+
+    Raises:
+        ValueError: these are not three numbers, or train gets nothing.
+    """
+    try:
+        shares = tuple(float(share) for share in text.split('/'))
+    except ValueError:
+        shares = ()
+    if (
+        len(shares) != len(collections.SPLITS)
+        or not all(0 <= share < 1e6 for share in shares)
+        or not shares[0]
+    ):
+        raise ValueError(
+            '--split should be the shares of train, valid and test, such as '
+            f'80/10/10, not {text!r}'
+        )
+    return shares
+
+
+def share_out(sizes: Mapping[Any, float], shares: Sequence[float]) -> Dict[Any, int]:
+    """Puts groups into parts: the largest first, each to where most is missing.
+
+    Of equal groups the first by name goes first, a tie goes to the first part.  Every
+    part with a share gets a group at least: the smallest ones, if need be.
+
+    Args:
+        sizes: of the groups, as many as there are parts with a share or more.
+        shares: of the parts.  Whole sizes and shares give the same on every machine.
+
+    Returns:
+        The number of each group's part.
+    """
+    missing = [share * sum(sizes.values()) for share in shares]
+    chosen: Dict[Any, int] = {}
+    order = sorted(sizes, key=lambda group: (-sizes[group], group))
+    for left, group in zip(range(len(order), 0, -1), order):
+        taken = chosen.values()
+        empty = [n for n, share in enumerate(shares) if share and n not in taken]
+        among = empty if left <= len(empty) else range(len(shares))
+        chosen[group] = max(among, key=lambda n: missing[n])
+        missing[chosen[group]] -= sizes[group]
+    return chosen
