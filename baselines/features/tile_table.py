@@ -30,7 +30,7 @@ from baselines.features import estimate as estimate_lib
 from baselines.features import kernel_facts
 from baselines.features import loop_columns
 from baselines.features import tile_columns as tile_columns_lib
-from baselines.hlo import ragged
+from baselines.hlo import arrays
 from baselines.hlo import schema
 
 # Configurations of each kernel that `value_range` looks at.
@@ -132,7 +132,7 @@ class TileTable:
         graphs = np.arange(store.num_graphs) if graphs is None else np.asarray(graphs)
         counts = store.config_counts[graphs]
         taken = np.minimum(counts, _DRAWN)
-        place = ragged.ranges(np.zeros_like(taken), taken)
+        place = arrays.ranges(np.zeros_like(taken), taken)
         step = np.repeat((counts - 1) / np.maximum(taken - 1, 1), taken)
         rows = np.repeat(store.config_offsets[graphs], taken)
         columns = self.rows(rows + (place * step).astype(np.int64))

@@ -4,8 +4,8 @@ from typing import Iterable, List, Tuple
 
 import numpy as np
 
+from baselines.hlo import arrays
 from baselines.hlo import gather
-from baselines.hlo import ragged
 from baselines.hlo import schema
 
 
@@ -34,7 +34,7 @@ class Columns:
         numbers = np.array([kind.number for kind in schema.ELEMENT_TYPES])
         self._add(field, types[:, None] == numbers)
 
-    def add_list(self, field: schema.Field, rows: ragged.Ragged) -> None:
+    def add_list(self, field: schema.Field, rows: arrays.Ragged) -> None:
         """Adds the first entries of each list, and totals over the whole list."""
         totals = {
             'size': lambda: rows.lengths,

@@ -6,8 +6,8 @@ from typing import Any, Tuple
 
 import numpy as np
 
+from baselines.hlo import arrays
 from baselines.hlo import gather
-from baselines.hlo import ragged
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -22,7 +22,7 @@ class Edges:
     """
 
     canonical: np.ndarray
-    operands: ragged.Ragged
+    operands: arrays.Ragged
     warnings: Tuple[str, ...]
 
 
@@ -66,7 +66,7 @@ def find_edges(module: Any, instructions: gather.Fields) -> Edges:
         )
     return Edges(
         canonical=canonical,
-        operands=ragged.Ragged(operands, operand_ids.lengths),
+        operands=arrays.Ragged(operands, operand_ids.lengths),
         warnings=warnings,
     )
 

@@ -8,7 +8,7 @@ from typing import Any, Dict, Sequence, Tuple
 
 import numpy as np
 
-from baselines.hlo import ragged
+from baselines.hlo import arrays
 
 
 class Fields:
@@ -37,14 +37,14 @@ class Fields:
         out[rows] = np.fromiter(values, np.int64, len(messages))
         return out
 
-    def lists(self, path: str) -> ragged.Ragged:
+    def lists(self, path: str) -> arrays.Ragged:
         """Returns lists of integers, empty where their sub-message is absent."""
         way, _, field = path.rpartition('.')
         rows, messages = self.present(way)
         if way.endswith('[]'):
-            found = ragged.Ragged.of([getattr(m, field) for m in ms] for ms in messages)
+            found = arrays.Ragged.of([getattr(m, field) for m in ms] for ms in messages)
         else:
-            found = ragged.Ragged.of(getattr(m, field)[:] for m in messages)
+            found = arrays.Ragged.of(getattr(m, field)[:] for m in messages)
         return found.spread(len(self.messages), rows)
 
     def present(self, way: str) -> Tuple[np.ndarray, Sequence[Any]]:

@@ -4,9 +4,9 @@ from typing import Tuple
 
 import numpy as np
 
+from baselines.hlo import arrays
 from baselines.hlo import columns
 from baselines.hlo import gather
-from baselines.hlo import ragged
 from baselines.hlo import schema
 
 _FFT_TYPES = ('fft', 'ifft', 'rfft', 'irfft')  # by their numbers
@@ -26,7 +26,7 @@ _DIMENSION_NUMBERS = {
 def node_features(
     fields: gather.Fields,
     is_root: np.ndarray,
-    operands: ragged.Ragged,
+    operands: arrays.Ragged,
     pad: int = 0,
     extra: bool = False,
 ) -> Tuple[Tuple[str, ...], np.ndarray]:
@@ -53,7 +53,7 @@ def node_features(
 
 
 def _add_extra(
-    out: columns.Columns, fields: gather.Fields, operands: ragged.Ragged
+    out: columns.Columns, fields: gather.Fields, operands: arrays.Ragged
 ) -> None:
     """Adds the further columns; docs/raw-files.md lists their names."""
     for prefix, words in _DIMENSION_NUMBERS.items():
@@ -92,7 +92,7 @@ def _add_extra(
 
 
 def _add_operands(
-    out: columns.Columns, fields: gather.Fields, operands: ragged.Ragged
+    out: columns.Columns, fields: gather.Fields, operands: arrays.Ragged
 ) -> None:
     """Adds shape and element type of the first operands, if there."""
     out.add('operand_count', operands.lengths)

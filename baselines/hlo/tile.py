@@ -6,9 +6,9 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 import numpy as np
 
 from baselines import text
+from baselines.hlo import arrays
 from baselines.hlo import candidates
 from baselines.hlo import columns
-from baselines.hlo import ragged
 from baselines.hlo import runs
 from baselines.hlo import schema
 
@@ -106,7 +106,7 @@ def _columns(lists: Mapping[str, Sequence[Any]], pad: int) -> np.ndarray:
     """The columns, from the lists of each configuration."""
     out = columns.Columns(pad, empty_product=0)
     for field in schema.TILE_FIELDS:
-        out.add_list(field, ragged.Ragged.of(lists[field.name]))
+        out.add_list(field, arrays.Ragged.of(lists[field.name]))
     return out.finish()[1]
 
 

@@ -20,7 +20,7 @@ import tensorflow as tf
 import tensorflow_gnn as tfgnn
 
 from baselines.features import normalizer as normalizer_lib
-from baselines.hlo import ragged
+from baselines.hlo import arrays
 from baselines.tiles import graphs as tile_graphs
 
 # Arrays of some items; b programs in each.  See `LayoutGraphs.signature`.
@@ -276,7 +276,7 @@ class LayoutGraphs:
         # A program that comes several times brings its vectors once.
         distinct, which = np.unique(numbers, return_inverse=True)
         tables = [self.programs[number].vectors for number in distinct]
-        table_start = ragged.starts(np.array([len(t) for t in tables]))
+        table_start = arrays.starts(np.array([len(t) for t in tables]))
         table_start = table_start[which.reshape(-1)]
         codes = [
             p.codes[p.group[rows]].T.astype(np.int32) + start
@@ -295,9 +295,9 @@ class LayoutGraphs:
             ).astype(np.int32),
             'codes': np.concatenate(codes),
             'vectors': np.concatenate(tables),
-            'node_start': ragged.starts(nodes.sum(1)),
-            'edge_start': ragged.starts(edges.sum(1)),
-            'config_start': ragged.starts(configurable.sum(1)),
+            'node_start': arrays.starts(nodes.sum(1)),
+            'edge_start': arrays.starts(edges.sum(1)),
+            'config_start': arrays.starts(configurable.sum(1)),
             'node_sizes': nodes,
             'edge_sizes': edges,
             'config_sizes': configurable,

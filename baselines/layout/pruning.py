@@ -21,7 +21,7 @@ from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 import numpy as np
 import scipy.sparse
 
-from baselines.hlo import ragged
+from baselines.hlo import arrays
 
 
 class Entries(NamedTuple):
@@ -165,7 +165,7 @@ class Structure:
 
         for layer, (state, group) in enumerate(zip(states, self.group)):
             sizes = state.counts[group]
-            starts.append(ragged.starts(sizes))
+            starts.append(arrays.starts(sizes))
             node = np.repeat(np.arange(len(group), dtype=np.int32), sizes)
             number = np.arange(len(node)) + np.repeat(
                 state.start[group] - starts[layer], sizes
@@ -177,7 +177,7 @@ class Structure:
             messages = []
             for m in self.entries[layer - 1] if layer else []:
                 many = sizes[m.rows]
-                rows = ragged.ranges(starts[layer][m.rows], many).astype(np.int32)
+                rows = arrays.ranges(starts[layer][m.rows], many).astype(np.int32)
                 cols = cell(before, np.repeat(m.cols, many), example[rows])
                 messages.append(Entries(rows, cols, np.repeat(m.values, many)))
             cells = {

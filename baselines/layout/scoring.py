@@ -5,7 +5,7 @@ from typing import Callable, Dict, Optional
 import numpy as np
 import tensorflow as tf
 
-from baselines.data import config_lists as lists
+from baselines.hlo import arrays
 from baselines.layout import graphs as graphs_lib
 from baselines.layout import pruned
 
@@ -128,13 +128,13 @@ class ListScorer:
         """Scores the distinct configurations: float32 [u]."""
         graphs, distinct = _distinct(program)
         self._compiled = self._compiled or _compiled(self._model, graphs)
-        cuts = lists.list_cuts(len(distinct))
+        cuts = arrays.list_cuts(len(distinct))
         lists_of = (distinct[chosen][np.newaxis, np.newaxis] for chosen in cuts)
         scored = (
             self._compiled(graphs.items(_FIRST, configs), configs.size).numpy()
             for configs in lists_of
         )
-        return lists.mean_scores(len(distinct), cuts, scored)
+        return arrays.mean_scores(len(distinct), cuts, scored)
 
 
 def _distinct(program: graphs_lib.Program):

@@ -34,13 +34,13 @@ from baselines.data.tile import store as tile_store
 from baselines.evaluation import choices
 from baselines.extraction import outcomes
 from baselines.hlo import candidates as candidates_lib
+from baselines.hlo import config_text
 from baselines.hlo import graph
 from baselines.hlo import layout as hlo_layout
 from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.hlo import schema
 from baselines.hlo import tile as hlo_tile
-from baselines.hlo import words
 from baselines.runs import prediction
 from baselines.runs import tasks
 
@@ -173,7 +173,7 @@ class _Ranker:
         )
 
         def in_json(run: int) -> Dict[str, Any]:
-            return words.tile_json(tuning.runs[run])
+            return config_text.tile_json(tuning.runs[run])
 
         runs = configs.run_index, configs.default
         return record, _about(path, record, *runs, in_json)
@@ -210,7 +210,7 @@ class _Ranker:
             default = tuning.runs[int(configs.run_index[configs.default])]
 
         def in_json(run: int) -> Dict[str, Any]:
-            return words.layout_json(tuning.runs[run], ids, default)
+            return config_text.layout_json(tuning.runs[run], ids, default)
 
         runs = configs.run_index, configs.default
         about = _about(path, record, *runs, in_json)
@@ -246,7 +246,7 @@ def _about(
 ) -> Dict[str, Any]:
     """Returns what `Ranked.from_scores` wants to know beside scores."""
     tile = isinstance(record, tile_records.TileRecord)
-    in_words = words.tile_words if tile else words.layout_words
+    in_words = config_text.tile_text if tile else config_text.layout_text
     return dict(
         module=record.graph_id,
         source=source,
@@ -336,9 +336,9 @@ def _rank_record(
 
     def in_json(number: int) -> Dict[str, Any]:
         if kind == reading.TILE:
-            return words.tile_row_json(record.config_feat[number], record.pad)
+            return config_text.tile_row_json(record.config_feat[number], record.pad)
         ids = record.node_config_ids.tolist()
-        return words.layout_row_json(record.node_config_feat[number], ids)
+        return config_text.layout_row_json(record.node_config_feat[number], ids)
 
     about = _about('', record, np.arange(record.num_configs), None, in_json)
     return choices.Ranked.from_scores(predictor.score_record(record), **about)

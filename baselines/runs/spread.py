@@ -19,7 +19,7 @@ import numpy as np
 from baselines import bulk
 from baselines import files
 from baselines.data.packed import splits
-from baselines.hlo import ragged
+from baselines.hlo import arrays
 from baselines.runs import saved
 
 
@@ -73,7 +73,7 @@ def scores(predictor: Any, store: splits.PackedSplit) -> List[np.ndarray]:
         store.fingerprint,
     )
     folder = os.path.join(data.cache_dir, f'scores_{_key(predictor, what)}')
-    parts = ragged.groups(store.config_counts, predictor.configs_at_once)
+    parts = arrays.groups(store.config_counts, predictor.configs_at_once)
     items = [[int(part[0]), int(part[-1]) + 1] for part in parts]
     work = functools.partial(score_part, what=what, folder=folder)
     title = f'ranking {os.path.basename(store.source)}'

@@ -32,7 +32,7 @@ import numpy as np
 
 from baselines import files
 from baselines import registry
-from baselines.hlo import ragged
+from baselines.hlo import arrays
 
 # What --model says, and what error messages call them.
 NAME = 'Trees'
@@ -286,10 +286,10 @@ def scores(
     """
     if numbers is None:
         numbers = np.arange(len(table.counts))
-    for group in ragged.groups(table.counts[numbers], _ROWS):
+    for group in arrays.groups(table.counts[numbers], _ROWS):
         some = numbers[group]
         sizes = table.counts[some]
-        rows = np.repeat(some, sizes), ragged.ranges(np.zeros_like(sizes), sizes)
+        rows = np.repeat(some, sizes), arrays.ranges(np.zeros_like(sizes), sizes)
         ends = np.cumsum(sizes)
         found = [trees.predict(columns) for columns in slices(table, *rows)]
         yield from np.split(np.concatenate(found).astype(np.float32), ends[:-1])

@@ -18,7 +18,7 @@ import tensorflow_gnn as tfgnn
 from baselines.data.tile import store as store_lib
 from baselines.features import normalizer as normalizer_lib
 from baselines.features import tile_table
-from baselines.hlo import ragged
+from baselines.hlo import arrays
 
 # Arrays of some items; b kernels in each.  See `TileGraphs.signature`.
 Packed = Dict[str, np.ndarray]
@@ -224,7 +224,7 @@ class TileGraphs:
         number = np.arange(len(of_item)) - np.repeat(np.cumsum(slices) - slices, slices)
         share, rest = counts // slices, counts % slices
         per_item = share[of_item] + (number < rest[of_item])
-        rows = ragged.ranges(store.config_offsets[kernels], counts)
+        rows = arrays.ranges(store.config_offsets[kernels], counts)
         return self._pack(
             kernels[:, np.newaxis], rows, per_item.astype(np.int32), of_item
         )
@@ -254,8 +254,8 @@ class TileGraphs:
         flat = kernels.reshape(-1)
         node_sizes = np.diff(store.node_offsets)[flat]
         edge_sizes = np.diff(store.edge_offsets)[flat]
-        nodes = ragged.ranges(store.node_offsets[flat], node_sizes)
-        edges = ragged.ranges(store.edge_offsets[flat], edge_sizes)
+        nodes = arrays.ranges(store.node_offsets[flat], node_sizes)
+        edges = arrays.ranges(store.edge_offsets[flat], edge_sizes)
         # Edges count nodes from the first of their graph; now, of their item.
         before = np.cumsum(node_sizes.reshape(groups, batch), axis=1)
         before = before.reshape(-1) - node_sizes
@@ -272,9 +272,9 @@ class TileGraphs:
             'normalizers': store.config_runtime_normalizers[config_rows].astype(
                 np.float32
             ),
-            'node_start': ragged.starts(node_sizes.sum(1))[item],
-            'edge_start': ragged.starts(edge_sizes.sum(1))[item],
-            'config_start': ragged.starts(configs_per_kernel * batch),
+            'node_start': arrays.starts(node_sizes.sum(1))[item],
+            'edge_start': arrays.starts(edge_sizes.sum(1))[item],
+            'config_start': arrays.starts(configs_per_kernel * batch),
             'node_sizes': node_sizes[item],
             'edge_sizes': edge_sizes[item],
             'configs_per_kernel': configs_per_kernel,

@@ -12,8 +12,7 @@ from typing import Dict, Iterator, List, Optional
 import numpy as np
 import tensorflow as tf
 
-from baselines.data import config_lists as lists_lib
-from baselines.hlo import ragged
+from baselines.hlo import arrays
 from baselines.tiles import graphs as graphs_lib
 
 # Configurations handed to TensorFlow at once; 64 scaled columns of so many
@@ -86,7 +85,7 @@ class TileScorer:
         if kernels is None:
             kernels = np.arange(store.num_graphs)
         counts = store.config_counts[kernels]
-        for some in ragged.groups(counts, _CONFIGS_PER_GROUP):
+        for some in arrays.groups(counts, _CONFIGS_PER_GROUP):
             group = kernels[some]
             if self._in_lists:
                 yield from self._score_lists(group)
@@ -109,13 +108,13 @@ class TileScorer:
     def _score_lists(self, kernels: np.ndarray) -> Iterator[np.ndarray]:
         """Means over several ways of cutting configurations into lists."""
         counts = self._graphs.store.config_counts[kernels]
-        lists = [lists_lib.list_cuts(int(count)) for count in counts]
+        lists = [arrays.list_cuts(int(count)) for count in counts]
         scored = self.score_chosen(
             np.repeat(kernels, [len(cuts) for cuts in lists]),
             [chosen for cuts in lists for chosen in cuts],
         )
         for count, cuts in zip(counts, lists):
-            yield lists_lib.mean_scores(int(count), cuts, scored)
+            yield arrays.mean_scores(int(count), cuts, scored)
 
     def _by_kernel(self, kernels, scores, sizes):
         pieces = np.split(scores, np.cumsum(sizes)[:-1])

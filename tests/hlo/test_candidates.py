@@ -5,9 +5,9 @@ import json
 import pytest
 
 from baselines.hlo import candidates
+from baselines.hlo import config_text
 from baselines.hlo import layout
 from baselines.hlo import reading
-from baselines.hlo import words
 from tests.helpers import finished_runs
 from tests.helpers import hlo_modules
 
@@ -20,7 +20,7 @@ def test_tiles_come_back_as_they_went_in():
     tuning = candidates.tuning_data(hlo_modules.tuning(runs=[]), given, 'tile')
     assert tuning.fingerprint == 0xAB and tuning.module.name == 'fusion.1'
     assert [run.is_default for run in tuning.runs] == [False, True]
-    assert words.tile_json(tuning.runs[0]) == {
+    assert config_text.tile_json(tuning.runs[0]) == {
         'output_bounds': [8, 128],
         'kernel_bounds': [256],
         'input_bounds': [],
@@ -34,7 +34,7 @@ def test_layouts_come_back_as_they_went_in():
     ]
     tuning = candidates.tuning_data(hlo_modules.tuning(), given, 'layout')
     assert list(tuning.config_index_to_node) == [0, 2]
-    assert [words.layout_json(run, [0, 2]) for run in tuning.runs] == given
+    assert [config_text.layout_json(run, [0, 2]) for run in tuning.runs] == given
     assert layout.extract_configs(tuning, 3, False).node_config_feat.shape == (2, 2, 18)
 
 

@@ -4,11 +4,11 @@ import hypothesis
 from hypothesis import strategies as st
 import numpy as np
 
-from baselines.hlo import ragged
+from baselines.hlo import arrays
 
 
 def _groups(sizes, most):
-    return [group.tolist() for group in ragged.groups(np.array(sizes), most)]
+    return [group.tolist() for group in arrays.groups(np.array(sizes), most)]
 
 
 def test_groups_by_hand():

@@ -1,12 +1,17 @@
-"""Lists of different lengths, end to end in one array, and columns made of them.
+"""Rows of different lengths, end to end in one array, and pieces of arrays.
 
-Numbers stay int64 with wrap-around, as in C++, and go to float32 in one step:
-by way of float64 some values above 2^53 would be rounded twice.
+Numbers of `Ragged` stay int64 with wrap-around, as in C++, and go to float32 in one
+step: by way of float64 some values above 2^53 would be rounded twice.
 """
 
 from typing import Callable, Iterable, List, Sequence
 
 import numpy as np
+
+# A model that compares configurations sees lists of at most so many, and the
+# mean over this many ways of cutting all of them into lists counts.
+LIST_LENGTH = 128
+PERMUTATIONS = 4
 
 
 class Ragged:
@@ -101,3 +106,31 @@ def groups(sizes: np.ndarray, most: int) -> List[np.ndarray]:
         return []
     run = (np.cumsum(sizes) - 1) // most
     return np.split(np.arange(len(sizes)), np.flatnonzero(np.diff(run)) + 1)
+
+
+def list_cuts(count: int) -> List[np.ndarray]:
+    """Cuts configurations into lists of nearly equal length, several times.
+
+    The same number gives the same lists, int64 arrays; every configuration is in
+    PERMUTATIONS of them, or all are in one where it holds them all.
+    """
+    if count <= LIST_LENGTH:
+        return [np.arange(count)]
+    rng = np.random.default_rng(count)
+    pieces = -(-count // LIST_LENGTH)
+    return [
+        chosen
+        for _ in range(PERMUTATIONS)
+        for chosen in np.array_split(rng.permutation(count), pieces)
+    ]
+
+
+def mean_scores(
+    count: int, cuts: Sequence[np.ndarray], scored: Iterable[np.ndarray]
+) -> np.ndarray:
+    """Averages the scores of lists, given in the order of `cuts`: float32 [count]."""
+    total = np.zeros(count)
+    for chosen, scores in zip(cuts, scored):
+        total[chosen] += scores
+    times = sum(len(chosen) for chosen in cuts) / count
+    return (total / times).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Configurations as JSON, and in words, as people write them."""
+"""Writes configurations as JSON and as text for people."""
 
 from typing import Any, Dict, List, Optional, Sequence
 
@@ -36,7 +36,7 @@ def tile_row_json(row: np.ndarray, pad: int = 0) -> Dict[str, List[int]]:
     return found
 
 
-def tile_words(bounds: Dict[str, Sequence[int]]) -> str:
+def tile_text(bounds: Dict[str, Sequence[int]]) -> str:
     """Returns e.g. `output 8x128, kernel 256, input -` of `tile_json`; `-` is empty."""
     return ', '.join(
         f'{name[: -len("_bounds")]} {_joined(sizes, "x") or "-"}'
@@ -81,7 +81,7 @@ def layout_row_json(rows: np.ndarray, nodes: Sequence[int]) -> Dict[str, Any]:
     return {'layouts': found}
 
 
-def layout_words(found: Dict[str, Any]) -> str:
+def layout_text(found: Dict[str, Any]) -> str:
     """Returns e.g. `12: output {1,0} input {0,1}; 15: output {}` of `layout_json`."""
     nodes = []
     for number, arrays in found['layouts'].items():

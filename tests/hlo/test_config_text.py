@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from baselines.hlo import config_text
 from baselines.hlo import tile
-from baselines.hlo import words
 from tests.helpers import hlo_modules
 
 
@@ -28,7 +28,9 @@ def _run(described):
 )
 def test_tiles(bounds, expected):
     assert (
-        words.tile_words(words.tile_json(_run(hlo_modules.tile_run(**bounds))))
+        config_text.tile_text(
+            config_text.tile_json(_run(hlo_modules.tile_run(**bounds)))
+        )
         == expected
     )
 
@@ -46,7 +48,9 @@ def test_tiles(bounds, expected):
 )
 def test_layouts(nodes, ids, expected):
     assert (
-        words.layout_words(words.layout_json(_run(hlo_modules.layout_run(nodes)), ids))
+        config_text.layout_text(
+            config_text.layout_json(_run(hlo_modules.layout_run(nodes)), ids)
+        )
         == expected
     )
 
@@ -54,11 +58,11 @@ def test_layouts(nodes, ids, expected):
 def test_layouts_beside_the_default():
     default = _run(hlo_modules.layout_run([[[1, 0]], [[0]], [[2], []]]))
     run = _run(hlo_modules.layout_run([[[1, 0]], [[1]], [[2]]]))
-    assert words.layout_words(words.layout_json(run, [3, 5, 8], default)) == (
-        '5: output {1}; 8: output {2}'
-    )
+    assert config_text.layout_text(
+        config_text.layout_json(run, [3, 5, 8], default)
+    ) == ('5: output {1}; 8: output {2}')
     assert (
-        words.layout_words(words.layout_json(default, [3, 5, 8], default))
+        config_text.layout_text(config_text.layout_json(default, [3, 5, 8], default))
         == 'as the default'
     )
 
@@ -66,9 +70,9 @@ def test_layouts_beside_the_default():
 def test_json():
     run = _run(hlo_modules.tile_run(output_bounds=[8, 128], kernel_bounds=[256]))
     bounds = {'output_bounds': [8, 128], 'kernel_bounds': [256], 'input_bounds': []}
-    assert words.tile_json(run) == bounds
+    assert config_text.tile_json(run) == bounds
     layouts = _run(hlo_modules.layout_run([[[1, 0], []], [[2, 0, 1], [0]]]))
-    assert words.layout_json(layouts, [3, 8]) == {
+    assert config_text.layout_json(layouts, [3, 8]) == {
         'layouts': {
             '3': {'output': [1, 0], 'input': []},
             '8': {'output': [2, 0, 1], 'input': [0]},
@@ -81,9 +85,9 @@ def test_rows_of_features_say_the_same(pad):
     run = hlo_modules.tile_run(output_bounds=[8, 128], kernel_bounds=[256])
     tuning = hlo_modules.tuning(runs=[run, run])
     row = tile.extract_configs(tuning, pad, measured=False).config_feat[0]
-    assert words.tile_row_json(row, pad) == words.tile_json(tuning.runs[0])
+    assert config_text.tile_row_json(row, pad) == config_text.tile_json(tuning.runs[0])
     rows = np.full((1, 18), -1.0)
     rows[0, :2], rows[0, 6] = [1, 0], 0
-    assert words.layout_row_json(rows, [7]) == {
+    assert config_text.layout_row_json(rows, [7]) == {
         'layouts': {'7': {'output': [1, 0], 'input': [0], 'kernel': []}}
     }
