@@ -157,7 +157,7 @@ def _write_raw(folder):
     for number in range(8):
         runs = [
             hlo_modules.tile_run(1000 * size, size == 1, output_bounds=[size, 3])
-            for size in (1, 2)
+            for size in range(1, 13)
         ]
         tunings = [
             hlo_modules.tuning(hlo_modules.chain(f'fusion.{k}'), runs, 10 * number + k)

@@ -45,7 +45,7 @@ def _published_tree(folder: pathlib.Path) -> pathlib.Path:
 
 @pytest.fixture(scope='module', name='data_root')
 def _data_root(tmp_path_factory):
-    """Simulated splits in which each rule of the scaling makes a difference."""
+    """Random splits in which each rule of the scaling makes a difference."""
     root = tmp_path_factory.mktemp('tile')
     width = dict(node_features=12, config_features=6)
     train = tile_records.make_records(7, seed=1, **width)

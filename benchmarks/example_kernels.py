@@ -1,0 +1,59 @@
+"""Makes examples/kernels.pb: measured kernels as a compiler's raw file would have them.
+
+  python benchmarks/example_kernels.py
+
+The kernels are cut anew from the built-in programs (nothing is measured), and get the
+configurations and runtimes that the shipped collection has of them.  They are of its
+test split, so no run that is trained on it has seen them.
+"""
+
+import collections
+import json
+import os
+import tempfile
+
+import results
+
+from baselines import files
+from baselines.data.tile import records
+from baselines.hlo import protos
+from baselines.measuring import builtin
+from baselines.measuring import collection
+from baselines.measuring import packaged
+from baselines.measuring import session as session_lib
+
+_KERNELS = (
+    'depthwise_batch_2_bb9f4513d3509992',
+    'layout_small_7108037c24b9bbb9',
+    'recommender_large_678829692aaf5bd5',
+    'recommender_small_d652a6b6bd65be3d',
+)
+_OUTPUT = results.ROOT / 'examples' / 'kernels.pb'
+
+
+def main() -> None:
+    """Writes the file, and says what is in it."""
+    results.parser(__doc__).parse_args()
+    root = packaged.folder('tile')
+    with open(os.path.join(root, collection.SIDECAR), encoding='utf-8') as stream:
+        measured = json.load(stream)['kernels']
+    items = {}
+    with tempfile.TemporaryDirectory() as folder:
+        with session_lib.Session(os.path.join(folder, 'journal')) as session:
+            for program in sorted({measured[name]['program'] for name in _KERNELS}):
+                loaded, skipped = builtin.load(program), collections.Counter()
+                found = collection.items_of(loaded, 'tile', session, set(), skipped)
+                items.update({item.name: item for item in found})
+    written = protos.protos().TuningData()
+    for name in _KERNELS:
+        record = records.read_tile(os.path.join(root, measured[name]['file']))
+        configs = measured[name]['configs']
+        written.modules.append(items[name].tuning(configs, record.config_runtime))
+        print(f'{name}: {record.num_nodes} nodes, {record.num_configs} configurations')
+    with files.write_atomically(str(_OUTPUT), 'wb') as stream:
+        stream.write(written.SerializeToString(deterministic=True))
+    print(f'{_OUTPUT}: {_OUTPUT.stat().st_size:,} bytes')
+
+
+if __name__ == '__main__':
+    results.run(main)

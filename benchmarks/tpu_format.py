@@ -1,0 +1,83 @@
+"""Trains on frozen data in TPU formats: is anything spoilt that is computed for them?
+
+  python benchmarks/tpu_format.py              # a few minutes of a core
+  python benchmarks/tpu_format.py --data tile
+
+What ships was measured on CPUs.  Kernels and programs with the registers, layouts and
+numbers of configurations of a TPU lie in ../shared/data/tpu_format, with runtimes of
+formulas: they say nothing of quality, but a change that was made for CPUs shows here.
+The second line of each row has the figures of commit 1d1331e, which made the data;
+--recipe=strong, 40 epochs, seed 0, on test.  Skips where the folder is not there.
+"""
+
+import os
+import tempfile
+
+import results
+
+from baselines import command_line
+from baselines import config
+from baselines import recipes
+from tests.helpers import places
+
+_ROOT = places.SHARED / 'tpu_format'
+_EPOCHS = 40
+_MEASURES = {
+    'tile': ('top_1_error', 'top_5_error', 'opa', 'kendall_tau'),
+    'layout': ('slowdown_1', 'slowdown_10', 'kendall_tau'),
+}
+_SETTINGS = {
+    'tile': {},
+    'tile_other': {},
+    'layout': {'source': 'xla', 'search': 'random'},
+}
+_MODELS = ('', 'Trees')  # '' is the recipe's own
+_THEN = {
+    ('tile', ''): (0.039, 0.007, 0.936, 0.871),
+    ('tile', 'Trees'): (0.041, 0.012, 0.923, 0.847),
+    ('tile_other', ''): (0.059, 0.002, 0.894, 0.788),
+    ('tile_other', 'Trees'): (0.028, 0.006, 0.882, 0.764),
+}
+
+
+def main() -> None:
+    """Trains, and prints figures of now and then."""
+    parser = results.parser(__doc__)
+    parser.add_argument('--data', nargs='+', default=list(_SETTINGS), choices=_SETTINGS)
+    args = parser.parse_args()
+    if not _ROOT.is_dir():
+        print(f'skipped: {_ROOT} is not there')
+        return
+    command_line.start_tensorflow()
+    for name in args.data:
+        task = name.partition('_')[0]
+        results.head(name, 'commit', *_MEASURES[task])
+        for model in _MODELS:
+            now = _trained(name, task, model)
+            then = _THEN[name, model]
+            results.row(model or 'strong', 'now', *(f'{value:.3f}' for value in now))
+            results.row('', '1d1331e', *(f'{value:.3f}' for value in then))
+        print()
+
+
+def _trained(name: str, task: str, model: str):
+    """Trains a model; returns what it reaches on test, in the order of `_MEASURES`."""
+    kind, own = config.CONFIGS[task], _SETTINGS[name]
+    collection = kind(**own).collection
+    given = {'model': model} if model else {}
+    settings = recipes.settings('strong', collection.name, given)
+    with tempfile.TemporaryDirectory() as folder:
+        where = {
+            'data_root': str(_ROOT / name),
+            'cache_dir': os.path.join(folder, 'cache'),
+            'out_dir': folder,
+        }
+        made = kind(**{**settings, **given, **own, **where, 'epochs': _EPOCHS})
+        model_dir, _ = results.train(made)
+        predictor = results.load(model_dir, where['data_root'], where['cache_dir'])
+        overall = predictor.measure('test')[0]['overall']
+    return [overall[measure]['mean'] for measure in _MEASURES[task]]
+
+
+if __name__ == '__main__':
+    results.run(main)
