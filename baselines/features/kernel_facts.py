@@ -1,4 +1,4 @@
-"""What an analytical estimate wants to know of kernels, off their raw columns.
+"""Computes loop and traffic statistics of each kernel from its raw columns.
 
 A tile configuration says how large a tile of the *loop tensor* is: of the
 result of a matrix product, of what a sum runs over, or else of the kernel's
@@ -9,7 +9,7 @@ of its trips.  Which one does what is read off shapes and opcodes alone
 
 import dataclasses
 import functools
-from typing import Callable, Sequence, Tuple
+from typing import Callable, Dict, Sequence, Tuple
 
 import numpy as np
 
@@ -41,7 +41,7 @@ _TRANSCENDENTAL_COST = 10.0
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class KernelFacts:
-    """Numbers of G kernels.  Registers hold 8 x 128 elements.
+    """Loop and traffic statistics of G kernels.  Registers hold 8 x 128 elements.
 
     Attributes:
         loop_units: float64 [G, 6], the loop tensor's dimensions, slowest first,
@@ -335,30 +335,31 @@ class _Reader:
             weights: float64 [3, nodes]: read, written, operations.
 
         Returns:
-            bool [G, 6, 8] and float64 [3, G, 6]; of more than six groups the
-            smallest count as following every loop.
+            bool [G, 6, 8] and float64 [3, G, 6]: first what follows every loop, then
+            the others from the largest on.  What is left over of more than six counts
+            as following every loop.
         """
-        every = (1 << LOOPS) - 1
-        codes = follows @ (1 << np.arange(LOOPS))
-        keys, index = np.unique(kernel * (every + 1) + codes, return_inverse=True)
-        weights = np.stack([np.bincount(index, w, len(keys)) for w in weights])
-        kernel, codes = np.divmod(keys, every + 1)
-        # What follows every loop is group 0; the others go by weight.  An
-        # operation on a register takes as long as moving some 256 bytes.
-        size = weights[0] + weights[1] + 256 * weights[2]
-        order = np.lexsort((-size, codes != every, kernel))
-        kernel, codes, weights = kernel[order], codes[order], weights[:, order]
-        first = np.searchsorted(kernel, kernel)
-        place = np.arange(len(kernel)) - first + (codes[first] != every)
-        place[place >= GROUPS] = 0
-        code = np.full((self._count, GROUPS), every)
-        kept = place > 0
-        code[kernel[kept], place[kept]] = codes[kept]
+        follow_all = (True,) * LOOPS
+        followed = np.ones((self._count, GROUPS, LOOPS), bool)
         totals = np.zeros((len(weights), self._count, GROUPS))
-        for total, weight in zip(totals, weights):
-            np.add.at(total, (kernel, place), weight)
-        bits = code[..., np.newaxis] >> np.arange(LOOPS) & 1
-        return bits.astype(bool), totals
+        order = np.argsort(kernel, kind='stable')
+        ends = np.searchsorted(kernel[order], np.arange(1, self._count))
+        for number, nodes in enumerate(np.split(order, ends)):
+            sums = {follow_all: np.zeros(len(weights))}
+            for loops, weight in zip(follows[nodes].tolist(), weights[:, nodes].T):
+                sums[tuple(loops)] = sums.get(tuple(loops), 0) + weight
+
+            def by_weight(loops: Tuple[bool, ...], sums: Dict = sums) -> Tuple:
+                read, written, operations = sums[loops]
+                # An operation on a register takes as long as moving some 256 bytes.
+                return -(read + written + 256 * operations), loops[::-1]
+
+            others = sorted(sums.keys() - {follow_all}, key=by_weight)
+            for place, loops in enumerate([follow_all, *others]):
+                place = place if place < GROUPS else 0
+                totals[:, number, place] += sums[loops]
+                followed[number, place] = loops if place else follow_all
+        return followed, totals
 
 
 def _with_sums(follows: np.ndarray) -> np.ndarray:
