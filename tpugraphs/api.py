@@ -4,6 +4,7 @@ import io
 import json
 import os
 import sys
+import threading
 from typing import (
     Any,
     Callable,
@@ -79,11 +80,13 @@ class Ranking(List[Ranked]):
 class Ranker:
     """Scores configurations, with the model in memory and compiled once.
 
-    Made by `Run.ranker`.
+    Made by `Run.ranker`.  Threads may share one, and take turns; processes may not:
+    one that was forked from a process with a model is refused.
     """
 
-    def __init__(self, predictor: Any):
-        self._predictor = predictor
+    def __init__(self, predictor: Any, lock: Any):
+        self._predictor, self._lock = predictor, lock
+        self._process = os.getpid()
 
     def __call__(self, record: Any, configs: Any = None) -> Any:
         """Scores the configurations of one graph.
@@ -99,13 +102,17 @@ class Ranker:
             the graph means something.
 
         Raises:
-            ValueError: they are of another kind than the training data.
+            ValueError: they are of another kind than the training data, an array of
+                the record is not what it should be, or this process was forked
+                after the model was loaded.
         """
         from baselines.runs import rank as rank_lib
 
+        _check_process(self._process)
         if configs is not None:
             record = rank_lib.with_configs(record, configs)
-        return self._predictor.score_record(record)
+        with self._lock:
+            return self._predictor.score_record(record)
 
 
 class Run:
@@ -126,6 +133,13 @@ class Run:
         self.curve: Dict[str, List[Any]] = found.curve
         self._found, self._own = found, own
         self._predictors: Dict[Any, Any] = {}
+        # Keras finishes a model when it is first called, which two threads may not
+        # do at once.
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+
+    def __reduce__(self) -> Any:
+        return Run, (self._found, self._own)  # a model stays in its process
 
     def __repr__(self) -> str:
         from baselines.runs import listing
@@ -155,7 +169,9 @@ class Run:
         Raises:
             ValueError: the data or the run are unusable, or no runtime is known.
         """
-        return self._predictor(data, cache_dir).measure(split)[0]
+        predictor = self._predictor(data, cache_dir)
+        with self._lock:
+            return predictor.measure(split)[0]
 
     def rank(
         self, what: Any, candidates: Optional[Sequence[Mapping[str, Any]]] = None
@@ -174,25 +190,32 @@ class Run:
         from baselines.runs import rank as rank_lib
 
         predictor = self._predictor()
-        found, outcome = rank_lib.rank(predictor, what, candidates)
+        with self._lock:
+            found, outcome = rank_lib.rank(predictor, what, candidates)
         return Ranking(found, self.dir, outcome)
 
     def ranker(self) -> Ranker:
         """Loads the model, to score configurations again and again."""
-        return Ranker(self._predictor())
+        return Ranker(self._predictor(), self._lock)
 
     def _predictor(self, data: Optional[Path] = None, cache_dir: str = '') -> Any:
-        key = (data, cache_dir)
-        if key not in self._predictors:
-            _start_tensorflow()
-            from baselines.runs import loading
-            from baselines.runs import prediction
+        if self._predictors:
+            _check_process(self._process)
+        self._process = os.getpid()
+        with self._lock:
+            key = (data, cache_dir)
+            if key not in self._predictors:
+                _start_tensorflow()
+                from baselines.runs import loading
+                from baselines.runs import prediction
 
-            options = prediction.DataOptions(
-                cache_dir=cache_dir, **data_lib.data_settings(data)
-            )
-            self._predictors[key] = loading.load_predictor(self.dir, options, self._own)
-        return self._predictors[key]
+                options = prediction.DataOptions(
+                    cache_dir=cache_dir, **data_lib.data_settings(data)
+                )
+                self._predictors[key] = loading.load_predictor(
+                    self.dir, options, self._own
+                )
+            return self._predictors[key]
 
 
 def load(
@@ -337,6 +360,15 @@ def _named_model(model: str, task: str) -> Dict[str, str]:
             f'{model} has {len(found)} models: name one, as in {model}:MyModel'
         )
     return {'models_file': model, 'model': next(iter(found))}
+
+
+def _check_process(loaded_in: int) -> None:
+    """Refuses a model of another process: TensorFlow's threads were not forked."""
+    if os.getpid() != loaded_in:
+        raise ValueError(
+            'this process was forked from the one that loaded the model, and '
+            "TensorFlow would wait for ever: use multiprocessing.get_context('spawn')"
+        )
 
 
 def _start_tensorflow() -> None:

@@ -7,7 +7,7 @@ again.
 
 import dataclasses
 import os
-from typing import Any, ClassVar, Dict, Mapping
+from typing import Any, ClassVar, Dict, Mapping, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,9 @@ OPTIONAL: Mapping[str, npz.Field] = {
     ),
     'feature_names': npz.Field('U', ('F',), optional=True),
 }
+
+
+_Record = TypeVar('_Record', bound='GraphRecord')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -61,18 +64,47 @@ class GraphRecord:
         """Number of configurations, c."""
         return len(self.config_runtime)
 
-    @staticmethod
-    def check(path: str, arrays: Dict[str, np.ndarray]) -> None:
+    @classmethod
+    def check(cls, path: str, arrays: Dict[str, np.ndarray]) -> None:
         """Checks what the schema cannot say; raises ValueError."""
+        cls.check_inputs(path, arrays)
+
+    @staticmethod
+    def check_inputs(path: str, arrays: Dict[str, np.ndarray]) -> None:
+        """Checks what a model has to be able to read, as `check`."""
         raise NotImplementedError
+
+    def checked(self: _Record) -> _Record:
+        """Returns the record with arrays that a model can read, of their own dtypes.
+
+        Raises:
+            ValueError: an array is not what the schema says; names the record and
+                the array.
+        """
+        arrays = self._checked(self.graph_id)
+        self.check_inputs(self.graph_id, arrays)
+        return type(self)(
+            **{**record_fields('', arrays), 'graph_id': str(self.graph_id)}
+        )
 
     def arrays(self, path: str) -> Dict[str, np.ndarray]:
         """Returns what the file `path` of this record is read as; raises as `write`."""
-        values = {key: getattr(self, key) for key in self.schema}
-        arrays = {k: np.asarray(v) for k, v in values.items() if v is not None}
-        arrays = npz.check_arrays(path, arrays, self.schema)
+        arrays = self._checked(path)
         self.check(path, arrays)
         return arrays
+
+    def _checked(self, path: str) -> Dict[str, np.ndarray]:
+        """Checks the record's arrays against the schema."""
+        arrays = {}
+        for key in self.schema:
+            value = getattr(self, key)
+            if value is None:
+                continue
+            try:
+                arrays[key] = np.asarray(value)
+            except (TypeError, ValueError) as error:  # rows of several lengths
+                raise ValueError(f'{path}: {key} is no array: {error}') from None
+        return npz.check_arrays(path, arrays, self.schema)
 
     def write(self, path: str) -> None:
         """Writes `<graph id>.npz` in the published dtypes, whole or not at all.

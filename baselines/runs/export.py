@@ -7,7 +7,9 @@ c configurations, k configurable nodes) and the output `scores`, float32 [c]:
     layout  the first three, node_config_ids [k], node_config_feat [c, k, 18]
 
 The normaliser is inside, and so is what keeps memory small: configurations are
-scored in slices, as `tiles.scoring` and `layout.scoring` do it.
+scored in slices, as `tiles.scoring` and `layout.scoring` do it.  Shapes and numbers of
+nodes are checked inside, as nothing else does: TensorFlow lets an input of other
+sizes than a signature's pass.
 """
 
 import os
@@ -74,9 +76,16 @@ def export(predictor: prediction.Predictor, output: str) -> Dict[str, List[Any]]
     module = tf.Module()
     # Variables alone: of a Keras model, others would have to know the class.
     module.weights = list(predictor.model.variables)
-    module.score = tf.function(lambda **inputs: {'scores': score(inputs)})
+    module.score = tf.function(
+        lambda **inputs: {'scores': score(_checked(inputs, specs))}
+    )
+    # Sizes that a signature fixes would be taken for granted, and not be checked.
+    free = {
+        key: tf.TensorSpec([None] * spec.shape.rank, spec.dtype, key)
+        for key, spec in specs.items()
+    }
     try:
-        signature = module.score.get_concrete_function(**specs)
+        signature = module.score.get_concrete_function(**free)
     except (TypeError, ValueError, AttributeError, NotImplementedError) as error:
         first = str(error).strip().partition('\n')[0]
         raise ValueError(f'{name} cannot be traced for any size: {first}') from error
@@ -100,6 +109,51 @@ def _specs(predictor: prediction.Predictor) -> Dict[str, tf.TensorSpec]:
         specs.append(tf.TensorSpec([None], tf.int32, 'node_config_ids'))
         specs.append(tf.TensorSpec(shape, tf.float32, 'node_config_feat'))
     return {spec.name: spec for spec in specs}
+
+
+def _checked(
+    inputs: _Inputs, specs: Mapping[str, tf.TensorSpec]
+) -> Dict[str, tf.Tensor]:
+    """Returns the inputs, which cannot be had before their checks have passed.
+
+    An InvalidArgumentError names the input that is not as `specs` says, or that does
+    not fit another one.
+    """
+    sizes = {key: tf.shape(tensor) for key, tensor in inputs.items()}
+    checks: List[tf.Operation] = []
+
+    def require(condition: tf.Tensor, key: str, wanted: str) -> None:
+        message = f'{key}: {wanted}; its shape is'
+        with tf.control_dependencies(list(checks)):  # the first that fails is named
+            checks.append(tf.debugging.Assert(condition, [message, sizes[key]]))
+
+    def require_rows(key: str, axis: int, like: str) -> None:
+        wanted = f'axis {axis} should be as long as {like}'
+        require(tf.equal(sizes[key][axis], sizes[like][0]), key, wanted)
+
+    def require_range(key: str, end: Any, wanted: str) -> None:
+        tensor = inputs[key]
+        require(tf.reduce_all((tensor >= 0) & (tensor < end)), key, wanted)
+
+    for key, spec in specs.items():
+        columns = spec.shape[-1]
+        if columns is not None:
+            wanted = f'should have {columns} columns'
+            require(tf.equal(sizes[key][-1], columns), key, wanted)
+        if key != 'edge_index':  # a graph of one node has no edges
+            require(tf.reduce_all(sizes[key] > 0), key, 'is empty')
+    require_rows('node_opcode', 0, 'node_feat')
+    require_range('node_opcode', 1 << 16, 'opcodes are from 0 to 65535')
+    nodes = sizes['node_feat'][0]
+    require_range('edge_index', nodes, 'has a node that does not exist')
+    if 'node_config_ids' in inputs:
+        require_range('node_config_ids', nodes, 'has a node that does not exist')
+        require_rows('node_config_feat', 1, 'node_config_ids')
+    with tf.control_dependencies(checks):
+        return {
+            key: tf.ensure_shape(tf.identity(tensor), specs[key].shape)
+            for key, tensor in inputs.items()
+        }
 
 
 def _nodes(inputs: _Inputs, predictor: prediction.Predictor) -> Dict[str, tf.Tensor]:

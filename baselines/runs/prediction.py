@@ -15,16 +15,25 @@ from baselines import text
 from baselines.data import collections
 from baselines.data import folds
 from baselines.data import variants
+from baselines.data.layout import records as layout_records
 from baselines.data.packed import splits
+from baselines.data.tile import records as tile_records
 from baselines.evaluation import report
 from baselines.evaluation import submission
 from baselines.features import normalizer as normalizer_lib
+from baselines.hlo import reading
 from baselines.runs import opening
 from baselines.runs import saved
 from baselines.runs import spread
 from baselines.runs import tasks
 from baselines.runs import trees as trees_lib
 from baselines.runs import weights
+
+# Of a graph in memory, by task.
+RECORDS = {
+    reading.TILE: tile_records.TileRecord,
+    reading.LAYOUT: layout_records.LayoutRecord,
+}
 
 _Scaling = Tuple[normalizer_lib.Normalizer, int]  # and num_ops
 
@@ -264,9 +273,15 @@ class Predictor(tasks.Task):
             float32 [configurations]; lower is faster.
 
         Raises:
-            ValueError: it is of another kind than the training data, or a program
-                that is not valid.
+            ValueError: it is of another kind than the training data, or one of its
+                arrays is not what it should be.
         """
+        wanted = RECORDS[self.collection.task]
+        if not isinstance(record, wanted):
+            raise ValueError(
+                f'the run ranks {wanted.__name__}s, not {type(record).__name__}'
+            )
+        record = record.checked()
         kind = opening.STORES[self.collection.task]
         return next(self.score(kind.of_records(record.graph_id, [record])))
 

@@ -49,10 +49,6 @@ from baselines.runs import tasks
 _GROUP_ROWS = 1 << 20
 
 _Record = Union[tile_records.TileRecord, layout_records.LayoutRecord]
-_RECORDS = {
-    reading.TILE: tile_records.TileRecord,
-    reading.LAYOUT: layout_records.LayoutRecord,
-}
 # A file and one of its modules.
 _Module = Tuple[str, Any]
 # A kernel, and what `Ranked.from_scores` wants to know of it.
@@ -80,7 +76,12 @@ def rank(
     if hasattr(what, 'computations'):
         found = _rank_module(predictor, what, candidates, outcome)
     else:
-        alone = isinstance(what, (str, os.PathLike, *_RECORDS.values()))
+        alone = isinstance(what, (str, os.PathLike, *prediction.RECORDS.values()))
+        if not alone and not isinstance(what, Iterable):
+            raise ValueError(
+                'to rank are paths of raw files, records or an HloModuleProto, not '
+                f'{type(what).__name__}'
+            )
         items = [what] if alone else list(what)
         if items and all(isinstance(item, (str, os.PathLike)) for item in items):
             paths = reading.find_files([os.fspath(item) for item in items])
@@ -326,13 +327,9 @@ def _rank_record(
     candidates: Optional[Sequence[Mapping[str, Any]]],
 ) -> choices.Ranked:
     kind = predictor.collection.task
-    if not isinstance(record, _RECORDS[kind]):
-        raise ValueError(
-            f'the run ranks {_RECORDS[kind].__name__}s and raw files, not '
-            f'{type(record).__name__}'
-        )
     if candidates is not None:
         record = with_configs(record, candidates)
+    scores = predictor.score_record(record)
 
     def in_json(number: int) -> Dict[str, Any]:
         if kind == reading.TILE:
@@ -341,7 +338,7 @@ def _rank_record(
         return config_text.layout_row_json(record.node_config_feat[number], ids)
 
     about = _about('', record, np.arange(record.num_configs), None, in_json)
-    return choices.Ranked.from_scores(predictor.score_record(record), **about)
+    return choices.Ranked.from_scores(scores, **about)
 
 
 def with_configs(record: _Record, configs: Any) -> _Record:
@@ -353,13 +350,16 @@ def with_configs(record: _Record, configs: Any) -> _Record:
             of layouts [c, k, 18].
 
     Raises:
-        ValueError: there is none, or they do not have that shape.
+        ValueError: it is no record, there is no configuration, or they do not have
+            that shape.
     """
+    if not isinstance(record, tuple(prediction.RECORDS.values())):
+        raise ValueError(
+            f'record should be a TileRecord or LayoutRecord, not '
+            f'{type(record).__name__}'
+        )
     tile = isinstance(record, tile_records.TileRecord)
-    if tile and len(configs) and isinstance(configs[0], Mapping):
-        rows = hlo_tile.columns_of(configs, record.pad)
-    else:
-        rows = np.asarray(configs, np.float32)
+    rows = _rows_of(configs, record.pad if tile else None)
     if rows.ndim != (2 if tile else 3) or not len(rows):
         raise ValueError(
             f'configs should have shape {"[c, 24]" if tile else "[c, k, 18]"}, not '
@@ -373,9 +373,18 @@ def with_configs(record: _Record, configs: Any) -> _Record:
             config_runtime=runtimes,
             config_runtime_normalizers=np.ones_like(runtimes),
         )
-    if rows.shape[1] != len(record.node_config_ids):
-        raise ValueError(
-            f'configs are of {rows.shape[1]} nodes, but {record.graph_id} has '
-            f'{len(record.node_config_ids)} configurable ones'
-        )
     return dataclasses.replace(record, node_config_feat=rows, config_runtime=runtimes)
+
+
+def _rows_of(configs: Any, pad: Optional[int]) -> np.ndarray:
+    """Makes an array of configurations; of dicts only where there is a `pad`."""
+    is_list = isinstance(configs, (list, tuple))
+    if pad is not None and is_list and configs and isinstance(configs[0], Mapping):
+        return hlo_tile.columns_of(configs, pad)
+    try:
+        rows = np.asarray(configs)
+        if rows.dtype.kind not in 'fiu':
+            raise ValueError(f'they hold {rows.dtype}, expected numbers')
+        return rows.astype(np.float32)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f'configs is no array of numbers: {error}') from None

@@ -122,6 +122,56 @@ def test_layouts(tmp_path):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.ptp(expected))
 
 
+def _one_more(x, axis):
+    return np.concatenate([x, x.take([0], axis)], axis)
+
+
+_OF_BOTH = [
+    ('node_feat', lambda x: _one_more(x, 1), 'node_feat: should have 140 columns'),
+    ('node_feat', lambda x: _one_more(x, 0), 'node_opcode: axis 0 should be as long'),
+    ('node_feat', lambda x: x[:0], 'node_feat: is empty'),
+    ('node_opcode', lambda x: x - 300, 'node_opcode: opcodes are from 0'),
+    ('edge_index', lambda x: x[:, :1], 'edge_index: should have 2 columns'),
+    ('edge_index', lambda x: x + 99, 'edge_index: has a node that does not exist'),
+]
+_REFUSED = {
+    'tile': [
+        *_OF_BOTH,
+        ('config_feat', lambda x: x[:, :22], 'config_feat: should have 24 columns'),
+        ('config_feat', lambda x: x.repeat(2, 1), 'config_feat: should have 24 col'),
+        ('config_feat', lambda x: x[:0], 'config_feat: is empty'),
+    ],
+    'layout': [
+        *_OF_BOTH,
+        ('node_config_ids', lambda x: x + 99, 'node_config_ids: has a node that does'),
+        ('node_config_feat', lambda x: x[..., 1:], 'node_config_feat: should have 18'),
+        ('node_config_feat', lambda x: x[:, 1:], 'node_config_feat: axis 1 should be'),
+    ],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('task', ['tile', 'layout'])
+def test_inputs_of_other_sizes_are_refused_by_name(task, tmp_path):
+    rng = np.random.default_rng(0)
+    if task == 'tile':
+        model_dir = made_runs.make_tile_run(tmp_path)
+        inputs = _inputs(tile_records.make_record(rng, nodes=6), 'config_feat')
+    else:
+        model_dir = made_runs.make_layout_run(tmp_path)
+        program = layout_files.make_program(rng, nodes=6)
+        inputs = _inputs(program, 'node_config_ids', 'node_config_feat')
+    assert processes.command('export', model_dir, tmp_path / 'served') == 0
+    model = tf.saved_model.load(str(tmp_path / 'served'))
+    score = model.signatures['serving_default']
+    tensors = {name: tf.constant(array) for name, array in inputs.items()}
+    assert np.isfinite(score(**tensors)['scores']).all()
+    for name, change, message in _REFUSED[task]:
+        changed = {**tensors, name: tf.constant(change(inputs[name]))}
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            score(**changed)
+
+
 @pytest.mark.slow
 def test_what_cannot_be_exported(tmp_path, capsys):
     model_dir = made_runs.make_tile_run(tmp_path, estimate=True)

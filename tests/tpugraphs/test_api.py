@@ -170,7 +170,7 @@ def test_layouts(tmp_path):
     stored = json.loads(run.rank(record).to_json())['modules'][0]['configurations'][0]
     assert set(stored['layouts']) == set(map(str, program.node_config_ids.tolist()))
     finished_runs.assert_refused(
-        lambda: ranker(record, configs[:, :1]), 'configs are of 1 nodes, but p has'
+        lambda: ranker(record, configs[:, :1]), 'p: node_config_feat has shape'
     )
 
 
@@ -178,7 +178,7 @@ def test_layouts(tmp_path):
 def test_a_run_ranks_records_of_its_own_task(run):
     program = layout_files.make_program(np.random.default_rng(0), 'p', nodes=9)
     finished_runs.assert_refused(
-        lambda: run.rank(program), 'the run ranks TileRecords and raw files, not Layout'
+        lambda: run.rank(program), 'the run ranks TileRecords, not LayoutRecord'
     )
 
 

@@ -60,23 +60,10 @@ class LayoutRecord(graph_files.GraphRecord):
     schema = LAYOUT_SCHEMA
 
     @staticmethod
-    def check(path: str, arrays: Dict[str, np.ndarray]) -> None:
+    def check_inputs(path: str, arrays: Dict[str, np.ndarray]) -> None:
         """See the base class."""
         _check_program(path, arrays)
         check_config_values(path, arrays['node_config_feat'])
-
-    def checked(self) -> 'LayoutRecord':
-        """Returns the program as it would be read from its file.
-
-        Raises:
-            ValueError: it is not valid.
-        """
-        path = f'{self.graph_id}.npz'
-        try:
-            return LayoutRecord(**graph_files.record_fields(path, self.arrays(path)))
-        except ValueError as error:
-            # There is no such file.
-            raise ValueError(str(error).replace(f'{path}: ', '')) from None
 
 
 def read_layout(path: str) -> LayoutRecord:

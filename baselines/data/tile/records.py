@@ -47,13 +47,21 @@ class TileRecord(graph_files.GraphRecord):
 
     schema = TILE_SCHEMA
 
+    @classmethod
+    def check(cls, path: str, arrays: Dict[str, np.ndarray]) -> None:
+        """See the base class."""
+        cls.check_inputs(path, arrays)
+        graph_files.check_runtimes(path, 'config_feat', arrays['config_runtime'])
+
     @staticmethod
-    def check(path: str, arrays: Dict[str, np.ndarray]) -> None:
+    def check_inputs(path: str, arrays: Dict[str, np.ndarray]) -> None:
         """See the base class."""
         graph_files.check_graph(path, arrays)
-        if not arrays['config_feat'].shape[1]:
-            raise ValueError(f'{path}: config_feat has no columns')
-        graph_files.check_runtimes(path, 'config_feat', arrays['config_runtime'])
+        if not arrays['config_feat'].size:
+            missing = 'columns' if len(arrays['config_feat']) else 'configuration'
+            raise ValueError(
+                f'{path}: config_feat has no {missing}: there is nothing to rank'
+            )
 
 
 def read_tile(path: str) -> TileRecord:

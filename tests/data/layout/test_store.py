@@ -88,7 +88,7 @@ def test_programs_in_memory_are_packed_as_their_files_are(split, monkeypatch):
     features = np.full_like(programs[0].node_config_feat, 200)
     wrong = dataclasses.replace(programs[0], node_config_feat=features)
     with pytest.raises(
-        ValueError, match='^node_config_feat has 200.0 in configuration'
+        ValueError, match=': node_config_feat has 200.0 in configuration'
     ):
         layout_store.LayoutStore.of_records('here', [wrong])
 

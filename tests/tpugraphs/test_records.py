@@ -1,0 +1,159 @@
+"""Records of strangers, threads and forked processes: scores, or one line."""
+
+import dataclasses
+import multiprocessing
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+from tests.helpers import finished_runs
+from tests.helpers import layout_files
+from tests.helpers import made_runs
+from tests.helpers import tile_records
+import tpugraphs
+
+pytestmark = pytest.mark.slow
+
+_RECORDS = {
+    'tile': tile_records.make_record(np.random.default_rng(0), 'graph', nodes=6),
+    'layout': layout_files.make_program(np.random.default_rng(0), 'graph', nodes=6),
+}
+
+
+@pytest.fixture(name='rankers', scope='module')
+def _rankers(tmp_path_factory):
+    """A warm ranker of each task."""
+    folder = tmp_path_factory.mktemp('rankers')
+    dirs = {
+        'tile': made_runs.make_tile_run(folder / 'tile'),
+        'layout': made_runs.make_layout_run(folder / 'layout'),
+    }
+    rankers = {task: tpugraphs.load(path).ranker() for task, path in dirs.items()}
+    for task, ranker in rankers.items():
+        assert np.isfinite(ranker(_RECORDS[task])).all()
+    return rankers
+
+
+_OF_BOTH = [
+    ({'node_feat': lambda x: x[:-1]}, 'graph: node_opcode has shape'),
+    ({'node_feat': lambda x: x[:, :-1]}, 'graph: node_feat has 139 columns'),
+    ({'node_feat': lambda x: x * np.nan}, 'graph: node_feat has .* NaN'),
+    ({'node_feat': lambda x: None}, 'node_feat is missing'),
+    ({'node_feat': lambda x: [[1, 2], [3]]}, 'graph: node_feat is no array'),
+    ({'node_opcode': lambda x: -x}, 'graph: node_opcode has -'),
+    ({'node_opcode': lambda x: x + 0.5}, 'graph: node_opcode holds float64'),
+    ({'node_opcode': lambda x: x.astype(str)}, 'graph: node_opcode holds <U'),
+    ({'edge_index': lambda x: x.T}, 'graph: edge_index has shape'),
+    ({'edge_index': lambda x: x.repeat(2, 1)}, 'graph: edge_index has shape'),
+    ({'edge_index': lambda x: x.astype(np.int64) + 2**40}, 'graph: edge_index has 10'),
+    ({'edge_index': lambda x: -1 - x}, 'graph: edge_index has -'),
+]
+_OF_TILES = [
+    ({'config_feat': lambda x: x[:, :-1]}, 'graph: config_feat has 23 columns'),
+    ({'config_feat': lambda x: x[:0], 'config_runtime': lambda x: x[:0]}, 'config'),
+]
+_OF_LAYOUTS = [
+    ({'node_config_ids': lambda x: x + 99}, 'graph: node_config_ids has 1'),
+    ({'node_config_feat': lambda x: x + 0.5}, 'graph: node_config_feat has .*.5'),
+    ({'node_config_feat': lambda x: x[:, :-1]}, 'graph: node_config_feat has shape'),
+    ({'node_splits': lambda x: None}, 'node_splits is missing'),
+]
+
+
+@pytest.mark.parametrize(
+    'task, changes, message',
+    [
+        *(('tile', *case) for case in _OF_BOTH + _OF_TILES),
+        *(('layout', *case) for case in _OF_BOTH + _OF_LAYOUTS),
+    ],
+)
+def test_a_bad_record_is_one_line_with_the_field(rankers, task, changes, message):
+    record = _RECORDS[task]
+    changed = {key: change(getattr(record, key)) for key, change in changes.items()}
+    with pytest.raises(ValueError, match=message) as caught:
+        rankers[task](dataclasses.replace(record, **changed))
+    assert '\n' not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    'configs, message',
+    [
+        ([None], 'configs is no array of numbers: they hold object'),
+        ('abc', 'configs is no array of numbers: they hold <U3'),
+        ([[1, 2], [3]], 'configs is no array of numbers'),
+        (7, r'configs should have shape \[c, 24\], not \[\]'),
+        ([], 'configs'),
+        (np.zeros((2, 23)), 'graph: config_feat has 23 columns'),
+    ],
+)
+def test_bad_configurations(rankers, configs, message):
+    with pytest.raises(ValueError, match=message):
+        rankers['tile'](_RECORDS['tile'], configs)
+
+
+def test_records_of_another_kind(rankers, tmp_path):
+    refused = finished_runs.assert_refused
+    message = 'the run ranks TileRecords, not LayoutRecord'
+    refused(lambda: rankers['tile'](_RECORDS['layout']), message)
+    refused(lambda: rankers['layout'](None), 'LayoutRecords, not NoneType')
+    refused(lambda: rankers['tile'](None, [{}]), 'record should be a TileRecord')
+    run = tpugraphs.load(made_runs.make_tile_run(tmp_path))
+    refused(lambda: run.rank(None), 'records or an HloModuleProto, not NoneType')
+    refused(lambda: run.rank([None]), 'TileRecords, not NoneType')
+
+
+@pytest.mark.parametrize('task', ['tile', 'layout'])
+def test_threads_share_a_ranker_from_its_first_use(task, tmp_path):
+    """Also where one of them has a bad record."""
+    make = {'tile': made_runs.make_tile_run, 'layout': made_runs.make_layout_run}
+    ranker = tpugraphs.load(make[task](tmp_path)).ranker()
+    record = _RECORDS[task]
+    records = [record] * 4
+    records[1] = dataclasses.replace(record, edge_index=np.zeros((4, 3), np.int32))
+    outcomes = {}
+
+    def score(number):
+        try:
+            outcomes[number] = ranker(records[number])
+        except ValueError as error:
+            outcomes[number] = error
+
+    threads = [threading.Thread(target=score, args=(i,), daemon=True) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=120)
+    assert isinstance(outcomes.pop(1), ValueError)
+    expected = ranker(record)
+    assert sorted(outcomes) == [0, 2, 3]
+    for scores in outcomes.values():
+        np.testing.assert_allclose(scores, expected, atol=1e-5)
+
+
+def test_a_forked_process_is_told_to_spawn(rankers):
+    context = multiprocessing.get_context('fork')
+    receiver, sender = context.Pipe(duplex=False)
+
+    def score():
+        try:
+            rankers['tile'](_RECORDS['tile'])
+        except ValueError as error:
+            sender.send(str(error))
+
+    process = context.Process(target=score)
+    process.start()
+    try:
+        assert receiver.poll(60), 'the process waits'
+        assert "multiprocessing.get_context('spawn')" in receiver.recv()
+    finally:
+        process.kill()
+        process.join()
+
+
+def test_a_run_goes_to_another_process_without_its_model(tmp_path):
+    run = tpugraphs.load(made_runs.make_tile_run(tmp_path))
+    expected = run.ranker()(_RECORDS['tile'])
+    again = pickle.loads(pickle.dumps(run))
+    np.testing.assert_array_equal(again.ranker()(_RECORDS['tile']), expected)
