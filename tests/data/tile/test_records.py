@@ -214,7 +214,7 @@ def test_unknown_keys_are_refused(tmp_path):
             'node_feat has no rows: the graph is empty',
         ),
         ({'node_feat': np.zeros((3, 0), np.float32)}, 'node_feat has no columns'),
-        ({'config_feat': np.zeros((4, 0), np.float32)}, 'config_feat has no columns: there is nothing to rank'),
+        ({'config_feat': np.zeros((4, 0), np.float32)}, 'config_feat has no columns'),
     ],
 )
 def test_one_thing_wrong(tmp_path, changes, message):
