@@ -1,12 +1,15 @@
 """How numbers, names and tables are written for people."""
 
 import contextlib
+import re
 import textwrap
 from typing import Iterator, List, Mapping, Optional, Sequence
 
 WIDTH = 100  # letters to a line
 TERMINAL = 80  # of a training, which is watched
 _NAMED = 5
+# The folders of an absolute path, where a path may begin.
+_FOLDERS = re.compile(r"""(^|[\s='":;,(\[{])~?/(?!/)(?:[^\s'"]*/)?""")
 
 
 def table(
@@ -122,6 +125,14 @@ def one_line(error: Exception, where: str = '') -> str:
     """
     line = printable(' '.join(str(error).split())) or type(error).__name__
     return line if where in line else f'{where}: {line}'
+
+
+def without_folders(words: str) -> str:
+    """Returns `printable` text in which only the last name of absolute paths is left.
+
+    For what leaves this machine: '--data_root=/home/me/data' has '.../data'.
+    """
+    return _FOLDERS.sub(r'\1.../', printable(words))
 
 
 def printable(words: str) -> str:

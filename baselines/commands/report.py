@@ -4,13 +4,15 @@
   tpugraphs report 'wide*' latest
   tpugraphs report ~/out/tpugraphs_sweep/tile_xla
 
-Several runs of one collection stand side by side: learning curves; errors program by
-program, with intervals and beside random choice; the slowdown of trying k
-configurations, for layouts tau against the noise ceiling; score differences against
-runtime ratios; the best, median and worst graph; and the settings.  The --out_dir of
-a sweep stands for the runs of its best trial, and is shown: the best trials, scores in
-their order, how much each setting matters, and what was ended early or failed.  The
-file needs no network, and reads on a phone, in print, light and dark.
+Models of one collection stand side by side, the best first; runs that differ in seed
+or fold alone are one model, with mean and standard deviation.  Shown are learning
+curves; errors program by program, with intervals and beside random choice; the
+slowdown of trying k configurations, for layouts tau against the noise ceiling; score
+differences against runtime ratios; the best, median and worst graph; and the
+settings.  The --out_dir of a sweep stands for the runs of its best trial, and adds its
+best trials, scores in their order, how much each setting matters, and trials that
+were ended early or failed.  The file needs no network, names no folders of this
+machine, and reads on a phone, in print, light and dark.
 """
 
 import argparse
@@ -40,8 +42,8 @@ def run(args: argparse.Namespace) -> None:
 
     names, sweeps = results.resolve_folders(args.dirs)
     command_line.start_tensorflow()
-    # Only this command needs markupsafe.
-    from baselines.reporting import figures
+    # Only this command needs jinja2.
+    from baselines.reporting import models
     from baselines.reporting import page
     from baselines.runs import loading
     from baselines.runs import prediction
@@ -60,8 +62,8 @@ def run(args: argparse.Namespace) -> None:
     measured = []
     for model_dir, predictor in predictors.items():
         summary, graphs = predictor.measure(args.split)
-        name = labels[model_dir].name
-        measured.append(figures.Run(name, predictor.run, summary, graphs))
+        name, model = labels[model_dir]
+        measured.append(models.Run(name, model, predictor.run, summary, graphs))
     page.write(args.output, measured, sweeps)
     print(f'report: {files.expand(args.output)}')
 

@@ -1,219 +1,173 @@
-"""The pictures of a report, each with its text for who does not see it."""
+"""The figures of a report, each with its text for who does not see it."""
 
 import math
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from baselines import text
 from baselines.evaluation import metrics
 from baselines.evaluation import report
-from baselines.reporting import svg
-from baselines.runs import run_files
+from baselines.reporting import models as models_lib
+from baselines.reporting import pictures
 
 _MOST_ROWS = 30
 _MOST_DOTS = 300
 _MOST_PAIRS = 400  # of a graph
 _BINS = 10
-_LIMITS = ('at random', 'two measurements', 'perfect model')
+_RANDOM, _TWICE, _CEILING = 'at random', 'two measurements', 'perfect model'
 _FEWEST = 5  # configurations of a graph whose ranking is worth a look
+_KS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
+_TOLD_KS = (1, 5, 10, 100)  # in the text of a figure
+_TOLD_GROUPS = 3
 
 
-class Run(NamedTuple):
-    """A run, measured.
-
-    Attributes:
-        name: what tells it from the others of the page.
-        run: as read from disk.
-        summary: from `report.summarise`.
-        results: each graph of the split, scored and measured.
-    """
-
-    name: str
-    run: run_files.Run
-    summary: Dict[str, Any]
-    results: Sequence[report.GraphResult]
-
-
-def curves(runs: Sequence[Run]) -> List[svg.Picture]:
-    """Validation score and losses over epochs; nothing of runs without curves."""
-    by_tau = any('val_tau' in run.run.curve for run in runs)
+def curves(models: Sequence[models_lib.Model]) -> List[pictures.Picture]:
+    """Draws validation scores and losses by epoch; nothing of runs without curves."""
+    by_tau = any('val_tau' in run.run.curve for model in models for run in model.runs)
     key, title = ('val_tau', "Kendall's tau") if by_tau else ('val_opa', 'OPA')
-    scores = [[_numbers(run.run.curve.get(key))] for run in runs]
-    losses = [
-        [_numbers(run.run.curve.get(name)) for name in ('train_loss', 'val_loss')]
-        for run in runs
-    ]
-    found = []
-    if _is_known(scores):
-        best = [_best_epoch(run, values) for run, [values] in zip(runs, scores)]
-        words = [
-            f'{run.name}: {len(values)} epochs, best {values[at]:.3f} at epoch {at + 1}'
-            for run, [values], at in zip(runs, scores, best)
-            if at is not None
-        ]
-        found.append(
-            svg.picture(
-                lambda axes: _by_epoch(
-                    axes, runs, scores, f'{title}, validation', best
-                ),
+    drawn = []
+    score_texts, loss_texts = [], []
+    for run in (run for model in models for run in model.runs):
+        scores = _curve(run, key)
+        best = _best_epoch(run, scores)
+        if best is not None:
+            score_texts.append(
+                f'{run.name}: {len(scores)} epochs, best {scores[best]:.3f} at epoch '
+                f'{best + 1}'
+            )
+        losses = [_curve(run, name) for name in ('train_loss', 'val_loss')]
+        if any(np.isfinite(loss).any() for loss in losses):
+            loss_texts.append(
+                f'{run.name}: training {_ends(losses[0])}, validation '
+                f'{_ends(losses[1])}'
+            )
+    if score_texts:
+        drawn.append(
+            pictures.draw(
+                lambda axes: _plot_scores(axes, models, key, f'{title}, validation'),
                 f'Line chart of {title} on validation configurations by epoch. '
-                f'{"; ".join(words)}.',
+                f'{"; ".join(score_texts)}.',
                 f'{title} on the validation configurations by epoch. Stars: the best '
                 'epoch, whose weights the run has.',
             )
         )
-    if _is_known(losses):
-        words = [
-            f'{run.name}: training {_ends(pair[0])}, validation {_ends(pair[1])}'
-            for run, pair in zip(runs, losses)
-        ]
-        found.append(
-            svg.picture(
-                lambda axes: _by_epoch(axes, runs, losses, 'loss'),
+    if loss_texts:
+        drawn.append(
+            pictures.draw(
+                lambda axes: _plot_losses(axes, models),
                 f'Line chart of losses by epoch, from first to last. '
-                f'{"; ".join(words)}.',
+                f'{"; ".join(loss_texts)}.',
                 'Loss by epoch: solid in training, dashed on validation. Losses of '
                 'different kinds cannot be compared.',
             )
         )
-    return found
+    return drawn
 
 
-def _is_known(curves_of_runs: Sequence[Sequence[np.ndarray]]) -> bool:
-    return any(np.isfinite(one).any() for some in curves_of_runs for one in some)
-
-
-def _by_epoch(
-    axes: Any,
-    runs: Sequence[Run],
-    curves_of_runs: Sequence[Sequence[np.ndarray]],
-    title: str,
-    best: Sequence = (),
+def _plot_scores(
+    axes: Any, models: Sequence[models_lib.Model], key: str, title: str
 ) -> None:
-    """Draws the curves of each run, solid and dashed, and a star at the best epoch."""
-    from matplotlib import ticker
+    for number, model in enumerate(models):
+        style = {'color': pictures.colour(number)}
+        for place, run in enumerate(model.runs):
+            scores = _curve(run, key)
+            label = None if place else short(model.name)
+            axes.plot(np.arange(1, len(scores) + 1), scores, label=label, **style)
+            best = _best_epoch(run, scores)
+            if best is not None:
+                axes.plot([best + 1], [scores[best]], '*', markersize=12, **style)
+    _label_epochs(axes, title)
 
-    for number, (run, some) in enumerate(zip(runs, curves_of_runs)):
-        hue = svg.colour(number)
-        for values, style, label in zip(some, ('-', '--'), (short(run.name), None)):
-            epochs = np.arange(1, len(values) + 1)
-            axes.plot(epochs, values, style, color=hue, label=label)
-        if best and best[number] is not None:
-            place = [best[number] + 1], [some[0][best[number]]]
-            axes.plot(*place, '*', color=hue, markersize=12)
+
+def _plot_losses(axes: Any, models: Sequence[models_lib.Model]) -> None:
+    for number, model in enumerate(models):
+        style = {'color': pictures.colour(number)}
+        for place, run in enumerate(model.runs):
+            label = None if place else short(model.name)
+            for name, line in (('train_loss', '-'), ('val_loss', '--')):
+                losses = _curve(run, name)
+                epochs = np.arange(1, len(losses) + 1)
+                axes.plot(epochs, losses, line, label=label, **style)
+                label = None
+    _label_epochs(axes, 'loss')
+
+
+def _label_epochs(axes: Any, title: str) -> None:
     axes.set(xlabel='epoch', ylabel=title)
-    axes.xaxis.set_major_locator(ticker.MaxNLocator(6, integer=True))
+    whole_numbers(axes.xaxis)
     legend(axes)
 
 
-def rankings(number: int, run: Run) -> List[svg.Picture]:
-    """Predicted rank against measured runtime: best, median and worst graph."""
-    known = [
-        (metrics.kendall_tau(one.scores, one.runtimes), index)
-        for index, one in enumerate(run.results)
-        if len(one.runtimes) >= _FEWEST
+def rankings(number: int, run: models_lib.Run) -> List[pictures.Picture]:
+    """Draws predicted rank against runtime: the best, median and worst graph.
+
+    Args:
+        number: of the model, which has the colour.
+        run: one of it.
+    """
+    by_tau = [
+        (metrics.kendall_tau(graph.scores, graph.runtimes), index)
+        for index, graph in enumerate(run.results)
+        if len(graph.runtimes) >= _FEWEST
     ]
-    known = sorted(pair for pair in known if not math.isnan(pair[0]))
-    picked = dict.fromkeys(
-        (known[place], word)
-        for place, word in ((-1, 'best'), (len(known) // 2, 'median'), (0, 'worst'))
-        if known
-    )
-    seen, found = set(), []
-    for (tau, index), word in picked:
-        if index not in seen:
-            seen.add(index)
-            found.append(_ranking(number, run.results[index], tau, word))
-    return found
+    by_tau = sorted(pair for pair in by_tau if not math.isnan(pair[0]))
+    places = {'best': -1, 'median': len(by_tau) // 2, 'worst': 0} if by_tau else {}
+    drawn: Dict[int, pictures.Picture] = {}
+    for adjective, place in places.items():
+        tau, index = by_tau[place]
+        if index not in drawn:
+            drawn[index] = _ranking(number, run.results[index], tau, adjective)
+    return list(drawn.values())
 
 
 def _ranking(
-    number: int, one: report.GraphResult, tau: float, word: str
-) -> svg.Picture:
-    order = metrics.best_first(one.scores)
-    slow = np.asarray(one.runtimes)[order] / np.min(one.runtimes)
+    number: int, graph: report.GraphResult, tau: float, adjective: str
+) -> pictures.Picture:
+    order = metrics.best_first(graph.scores)
+    slow = np.asarray(graph.runtimes)[order] / np.min(graph.runtimes)
     count = len(slow)
-    drawn = np.unique(np.linspace(0, count - 1, min(count, _MOST_DOTS)).astype(int))
+    shown = np.unique(np.linspace(0, count - 1, min(count, _MOST_DOTS)).astype(int))
     fastest = int(np.argmin(slow))
 
-    def draw(axes: Any) -> None:
-        axes.scatter(drawn + 1, slow[drawn], s=9, color=svg.colour(number), alpha=0.6)
-        axes.plot([fastest + 1], [slow[fastest]], '*', color=svg.INK, markersize=11)
-        _ratios(axes, slow.max())
+    def plot(axes: Any) -> None:
+        dots = {'s': 9, 'color': pictures.colour(number), 'alpha': 0.6}
+        axes.scatter(shown + 1, slow[shown], **dots)
+        axes.plot(
+            [fastest + 1], [slow[fastest]], '*', color=pictures.INK, markersize=11
+        )
+        _scale_ratios(axes, slow.max())
         axes.set(xlabel='predicted rank', ylabel='runtime / fastest')
+        whole_numbers(axes.xaxis)
 
-    name = text.printable(one.graph_id)
+    name = text.printable(graph.graph_id)
     first = f'rank 1 takes {slow[0]:.2f} times the fastest, the best of five '
     first += f'{slow[:5].min():.2f}'
-    sample = f' {len(drawn)} of {count:,} are drawn.' if len(drawn) < count else ''
-    return svg.picture(
-        draw,
+    sample = f' {len(shown)} of {count:,} are drawn.' if len(shown) < count else ''
+    return pictures.draw(
+        plot,
         f'Scatter plot of {name}, {count:,} configurations: predicted rank against '
         f"measured runtime. Kendall's tau {tau:.2f}; {first}; the fastest is at rank "
         f'{fastest + 1}; the slowest takes {slow.max():.2f} times the fastest.',
-        f'{word.capitalize()}: {name}, tau {tau:.2f}; {first}. Star: the fastest, '
+        f'{adjective.capitalize()}: {name}, tau {tau:.2f}; {first}. Star: the fastest, '
         f'at rank {fastest + 1:,}.{sample}',
         size=(4.4, 2.6),
     )
 
 
-def programs(runs: Sequence[Run], key: str, title: str) -> svg.Picture:
-    """A measure of each program, with intervals over its kernels, beside random."""
-    names, cut = _worst_first(runs, key)
-    tau = key == 'kendall_tau'
+def groups(
+    models: Sequence[models_lib.Model], key: str, title: str
+) -> pictures.Picture:
+    """Draws a measure of each program or graph, with intervals, beside random.
 
-    def column(run: Run, field: str, of: str = key) -> np.ndarray:
-        found = [(_group_of(run, name).get(of) or {}).get(field) for name in names]
-        return np.array(found, np.float64)
-
-    def draw(axes: Any) -> None:
-        step = 0.7 / len(runs)
-        for number, run in enumerate(runs):
-            values, low, high = (column(run, name) for name in ('mean', 'low', 'high'))
-            rows = np.arange(len(names)) + (number - (len(runs) - 1) / 2) * step
-            known = ~np.isnan(values)
-            axes.errorbar(
-                values[known],
-                rows[known],
-                xerr=np.fmax([values - low, high - values], 0)[:, known],
-                fmt=svg.marker(number),
-                color=svg.colour(number),
-                elinewidth=1.2,
-                label=short(run.name),
-            )
-        marks = [(column(runs[0], 'random'), 'at random', svg.FAINT, 'x')]
-        if tau:
-            for field, label, sign in zip(
-                ('tau_twice', 'tau_ceiling'), _LIMITS[1:], '>|'
-            ):
-                marks.append((column(runs[0], field, 'noise'), label, svg.INK, sign))
-        for values, label, hue, sign in marks:
-            if not np.isnan(values).all():
-                rows = np.arange(len(names))
-                style = {'color': hue, 'label': label, 'markersize': 7, 'zorder': 1}
-                axes.plot(values, rows, sign, **style)
-        most = axes.get_xlim()[1]
-        if not tau and key != 'opa' and most > 1:  # a few take many times as long
-            # Its margin, as it is, would go beyond -1, where this scale ends.
-            axes.set_xlim(left=np.expm1(-0.05 * np.log1p(most)))
-            axes.set_xscale('function', functions=(np.log1p, np.expm1))
-            _steps(axes.set_xticks, 0, most)
-        axes.set_yticks(range(len(names)), [short(name) for name in names])
-        axes.set_ylim(len(names) - 0.5, -0.5)
-        axes.set_xlabel(title)
-        axes.grid(axis='y', visible=False)
-        legend(axes)
-
-    words = []
-    for run in runs:
-        parts = [f'{run.name}: all {_beside_random(run.summary["overall"][key])}']
-        for name in names[1:4]:
-            found = _group_of(run, name).get(key)
-            if found and found['mean'] is not None:
-                parts.append(f'{text.printable(name)} {_beside_random(found)}')
-        words.append(', '.join(parts))
-    noisy = runs[0].summary['overall'].get('noise') if tau else None
+    Args:
+        models: of the page.
+        key: of the measure.
+        title: of the measure.
+    """
+    names, cut = _worst_first(models, key)
+    over = models[0].runs[0].summary['interval_over'].rstrip('s')
+    noisy = key == 'kendall_tau' and models[0].runs[0].summary['overall'].get('noise')
     limit = ''
     if noisy:
         limit = (
@@ -221,77 +175,188 @@ def programs(runs: Sequence[Run], key: str, title: str) -> svg.Picture:
             f'{text.cell(noisy["tau_twice"], ".2f")}, a perfect model would reach '
             f'about {noisy["tau_ceiling"]:.2f}.'
         )
-    over = runs[0].summary['interval_over']
-    caption = f'{title[0].upper()}{title[1:]} of each {over[:-1]}'
-    caption += ', all of them in the first row'
-    caption += f'; the {len(names) - 1} worst of {cut}' if cut else ''
-    if tau and not noisy:
-        caption += '. No configuration was measured again: the ceiling is not known'
-    elif tau:
-        caption += f'.{limit.rstrip(".")}'
-    else:
-        caption += '. Bars: 95 % intervals, in the first row over programs, below over '
-        caption += 'kernels of a program; other seeds are not in them'
-    return svg.picture(
-        draw,
-        f'Dot plot of {title} by {over[:-1]}. {"; ".join(words)}.{limit}',
-        f'{caption}.',
-        size=(4.4, 1.3 + 0.16 * len(runs) + 0.2 * max(1, len(runs) / 2) * len(names)),
+    caption = f'{title[0].upper()}{title[1:]} of each {over}, all of them in the first '
+    caption += f'row{f"; the {len(names) - 1} worst of {cut}" if cut else ""}.'
+    caption += f' {_bars(models, over)}'
+    if noisy:
+        caption += limit
+    elif key == 'kendall_tau':
+        caption += ' No configuration was measured again: the ceiling is not known.'
+    return pictures.draw(
+        lambda axes: _plot_groups(axes, models, names, key, title),
+        f'Dot plot of {title} by {over}. {_told(models, names, key)}.{limit}',
+        caption,
+        size=_size_of_rows(len(models), len(names)),
     )
 
 
-def slowdowns(runs: Sequence[Run]) -> svg.Picture:
-    """Best of the k ranked first over the best of all, by k."""
-    most = max(len(one.runtimes) for run in runs for one in run.results)
-    points = [k for k in (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000) if k <= most]
+def _bars(models: Sequence[models_lib.Model], over: str) -> str:
+    """Says what the bars of `groups` are; `over` is 'program' or 'graph'."""
+    counts = {len(model.runs) > 1 for model in models}
+    sentences = []
+    if False in counts:
+        below = ', below over kernels of a program' if over == 'program' else ''
+        single = ' of a single run' if True in counts else ''
+        sentences.append(
+            f'Bars{single}: 95 % intervals, in the first row over {over}s{below}; '
+            'other seeds are not in them.'
+        )
+    if True in counts:
+        sentences.append('Bars of several runs: the standard deviation over them.')
+    return ' '.join(sentences)
 
-    def path(one: report.GraphResult) -> np.ndarray:
-        order = metrics.best_first(one.scores)
-        best = np.minimum.accumulate(np.asarray(one.runtimes, float)[order])
-        return best[np.minimum(points, len(best)) - 1] / best[-1]
 
-    def random(one: report.GraphResult) -> List[float]:
-        return [1 + metrics.random_top_k_error(one.runtimes, k) for k in points]
+def _plot_groups(
+    axes: Any,
+    models: Sequence[models_lib.Model],
+    names: Sequence[str],
+    key: str,
+    title: str,
+) -> None:
+    step = 0.7 / len(models)
+    for number, model in enumerate(models):
+        estimates = [model.estimate(key, name) for name in names]
+        mean, low, high = (
+            np.array([getattr(e, field) for e in estimates], np.float64)
+            for field in ('mean', 'low', 'high')
+        )
+        rows = np.arange(len(names)) + (number - (len(models) - 1) / 2) * step
+        known = ~np.isnan(mean)
+        axes.errorbar(
+            mean[known],
+            rows[known],
+            xerr=np.fmax([mean - low, high - mean], 0)[:, known],
+            fmt=pictures.marker(number),
+            color=pictures.colour(number),
+            elinewidth=1.2,
+            label=short(model.name),
+        )
+    marks = [(key, 'random', _RANDOM, pictures.FAINT, 'x')]
+    if key == 'kendall_tau':
+        marks += [
+            ('noise', 'tau_twice', _TWICE, pictures.INK, '>'),
+            ('noise', 'tau_ceiling', _CEILING, pictures.INK, '|'),
+        ]
+    for source, field, label, hue, sign in marks:
+        values = _column(models[0].runs[0], names, source, field)
+        if not np.isnan(values).all():
+            style = {'color': hue, 'label': label, 'markersize': 7, 'zorder': 1}
+            axes.plot(values, np.arange(len(names)), sign, **style)
+    most = axes.get_xlim()[1]
+    if key not in ('kendall_tau', 'opa') and most > 1:  # a few take many times as long
+        # Its margin, as it is, would go beyond -1, where this scale ends.
+        axes.set_xlim(left=np.expm1(-0.05 * np.log1p(most)))
+        axes.set_xscale('function', functions=(np.log1p, np.expm1))
+        _set_round_ticks(axes.set_xticks, 0, most)
+    else:
+        axes.locator_params(axis='x', nbins=6)
+    axes.set_yticks(range(len(names)), [short(name) for name in names])
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_xlabel(title)
+    axes.grid(axis='y', visible=False)
+    legend(axes)
 
-    lines = [np.mean([path(one) for one in run.results], axis=0) for run in runs]
-    chance = np.mean([random(one) for one in runs[0].results], axis=0)
 
-    def draw(axes: Any) -> None:
-        for number, (run, line) in enumerate(zip(runs, lines)):
+def _size_of_rows(num_models: int, num_rows: int) -> Tuple[float, float]:
+    """Returns width and height in inches of a picture with a row for each name."""
+    height_of_row = 0.2 * max(1, num_models / 2)
+    return 4.4, 1.3 + 0.16 * num_models + height_of_row * num_rows
+
+
+def _column(
+    run: models_lib.Run, names: Sequence[str], key: str, field: str
+) -> np.ndarray:
+    """Returns a field of a measure for each group, NaN where it is not known."""
+    measures = [models_lib.Model.group(run, name).get(key) or {} for name in names]
+    return np.array([measure.get(field) for measure in measures], np.float64)
+
+
+def _told(models: Sequence[models_lib.Model], names: Sequence[str], key: str) -> str:
+    """Says how the models do on all graphs and on the worst groups."""
+    random = dict(zip(names, _column(models[0].runs[0], names, key, 'random')))
+    sentences = []
+    for model in models:
+        parts = []
+        for name in names[: 1 + _TOLD_GROUPS]:
+            estimate = model.estimate(key, name)
+            if estimate.mean is not None:
+                parts.append(
+                    f'{text.printable(name)} {estimate.format(".3f")}, random '
+                    f'{random[name]:.3f}'
+                )
+        sentences.append(f'{model.name}: {", ".join(parts)}')
+    return '; '.join(sentences)
+
+
+def slowdowns(models: Sequence[models_lib.Model]) -> pictures.Picture:
+    """Draws the best of the k ranked first over the best of all, by k."""
+    runs = [run for model in models for run in model.runs]
+    most = max(len(graph.runtimes) for run in runs for graph in run.results)
+    points = [k for k in _KS if k <= most]
+    lines = [
+        np.mean([_slowdown_by_k(run, points) for run in model.runs], axis=0)
+        for model in models
+    ]
+    random = np.mean(
+        [
+            [1 + metrics.random_top_k_error(graph.runtimes, k) for k in points]
+            for graph in runs[0].results
+        ],
+        axis=0,
+    )
+
+    def plot(axes: Any) -> None:
+        for number, (model, line) in enumerate(zip(models, lines)):
             axes.plot(
                 points,
                 line,
-                marker=svg.marker(number),
-                color=svg.colour(number),
-                label=short(run.name),
+                marker=pictures.marker(number),
+                color=pictures.colour(number),
+                label=short(model.name),
             )
-        axes.plot(points, chance, '--', color=svg.FAINT, label='at random')
+        axes.plot(points, random, '--', color=pictures.FAINT, label=_RANDOM)
         axes.set_xscale('log')
         axes.set_xticks(points, [f'{k:,}' for k in points], rotation=45)
         axes.minorticks_off()
-        _ratios(axes, np.max([chance, *lines]), least=1)
+        _scale_ratios(axes, np.max([random, *lines]), least=1)
         axes.set(xlabel='k, configurations tried', ylabel='slowdown@k')
         legend(axes)
 
-    words = []
-    for name, line in zip([*(run.name for run in runs), 'random'], [*lines, chance]):
-        at = [f'{x:.3f} at k = {k}' for x, k in zip(line, points) if k in _KS]
-        words.append(f'{name}: {", ".join(at)}')
-    return svg.picture(
-        draw,
+    sentences = []
+    for name, line in zip([*(m.name for m in models), 'random'], [*lines, random]):
+        told = [f'{x:.3f} at k = {k}' for x, k in zip(line, points) if k in _TOLD_KS]
+        sentences.append(f'{name}: {", ".join(told)}')
+    return pictures.draw(
+        plot,
         f'Line chart of slowdown by the number of configurations tried. '
-        f'{"; ".join(words)}.',
+        f'{"; ".join(sentences)}.',
         'Slowdown@k: the best of the k ranked first over the best of all, mean over '
-        'graphs. 1 is perfect.',
+        'graphs and runs. 1 is perfect.',
     )
 
 
-_KS = (1, 5, 10, 100)
+def _slowdown_by_k(run: models_lib.Run, points: Sequence[int]) -> np.ndarray:
+    """Computes the slowdown of trying k configurations, mean over graphs."""
+    rows = []
+    for graph in run.results:
+        order = metrics.best_first(graph.scores)
+        best = np.minimum.accumulate(np.asarray(graph.runtimes, float)[order])
+        rows.append(best[np.minimum(points, len(best)) - 1] / best[-1])
+    return np.mean(rows, axis=0)
 
 
-def calibration(number: int, run: Run) -> Optional[svg.Picture]:
-    """Score differences of pairs against ratios of their runtimes."""
-    differences, ratios = _pairs(run.results)
+def calibration(number: int, model: models_lib.Model) -> Optional[pictures.Picture]:
+    """Draws score differences of pairs against ratios of their runtimes.
+
+    Args:
+        number: of the model, which has the colour.
+        model: whose runs; pairs of all of them.
+
+    Returns:
+        None where there are too few pairs.
+    """
+    pairs = [_pairs(run.results) for run in model.runs]
+    differences, ratios = (np.concatenate(arrays) for arrays in zip(*pairs))
     if len(differences) < _BINS:
         return None
     edges = np.quantile(differences, np.linspace(0, 1, _BINS + 1))
@@ -304,32 +369,36 @@ def calibration(number: int, run: Run) -> Optional[svg.Picture]:
         rows.append((np.median(differences[inside]), *np.exp(quartiles), right))
     x, low, middle, high, right = np.array(rows).T
 
-    def draw(axes: Any) -> None:
-        hue = svg.colour(number)
+    def plot(axes: Any) -> None:
+        hue = pictures.colour(number)
         axes.fill_between(x, low, high, color=hue, alpha=0.2, linewidth=0)
-        axes.plot(x, middle, marker=svg.marker(number), color=hue)
-        axes.axhline(1, color=svg.FAINT, linewidth=1)
-        _ratios(axes, high.max(), least=low.min())
+        axes.plot(x, middle, marker=pictures.marker(number), color=hue)
+        axes.axhline(1, color=pictures.FAINT, linewidth=1)
+        _scale_ratios(axes, high.max(), least=low.min())
         axes.set(xlabel='score difference', ylabel='runtime ratio')
 
-    return svg.picture(
-        draw,
-        f'Line chart of {run.name}: the median runtime ratio of two configurations '
+    return pictures.draw(
+        plot,
+        f'Line chart of {model.name}: the median runtime ratio of two configurations '
         f'of a graph is {middle[0]:.3f} where their scores differ least, and '
         f'{middle[-1]:.3f} where they differ most; of these pairs {right[0]:.0%} and '
         f'{right[-1]:.0%} are in the right order.',
-        f'{run.name}: runtime ratio by score difference, median and quartiles of '
-        f'{len(differences):,} pairs. Above 1 the order is right: '
+        f'{model.name}: runtime ratio by score difference, median and '
+        f'quartiles of {len(differences):,} pairs. Above 1 the order is right: '
         f'{right[0]:.0%} of the closest tenth, {right[-1]:.0%} of the widest.',
     )
 
 
 def _pairs(results: Sequence[report.GraphResult]) -> Tuple[np.ndarray, np.ndarray]:
-    """Score differences, positive, and logarithms of the runtime ratios."""
+    """Draws pairs of configurations, as many of each graph.
+
+    Returns:
+        Score differences, positive, and logarithms of the runtime ratios.
+    """
     rng = np.random.default_rng(0)
     differences, ratios = [], []
-    for one in results:
-        scores, logs = np.asarray(one.scores, float), np.log(one.runtimes)
+    for graph in results:
+        scores, logs = np.asarray(graph.scores, float), np.log(graph.runtimes)
         a, b = rng.integers(0, len(logs), (2, _MOST_PAIRS))
         gap = scores[a] - scores[b]
         differences.append(np.abs(gap[gap != 0]))
@@ -337,34 +406,33 @@ def _pairs(results: Sequence[report.GraphResult]) -> Tuple[np.ndarray, np.ndarra
     return np.concatenate(differences), np.concatenate(ratios)
 
 
-def _worst_first(runs: Sequence[Run], key: str) -> Tuple[List[str], int]:
-    """'all' and the groups with the worst means; how many there are if cut."""
-    more = {m.key: m.more_is_better for m in metrics.MEASURES[runs[0].summary['task']]}
-    sign = -1 if more[key] else 1
-    means: Dict[str, List[float]] = {}
-    for run in runs:
-        for name, group in run.summary['groups'].items():
-            mean = group[key]['mean']
-            means.setdefault(name, []).append(0.0 if mean is None else mean)
-    names = sorted(means, key=lambda name: -sign * float(np.mean(means[name])))
-    return ['all', *names[:_MOST_ROWS]], len(names) * (len(names) > _MOST_ROWS)
+def _worst_first(models: Sequence[models_lib.Model], key: str) -> Tuple[List[str], int]:
+    """Returns ALL and the groups with the worst means; how many there are if cut."""
+    task = models[0].runs[0].summary['task']
+    more = {measure.key: measure.more_is_better for measure in metrics.MEASURES[task]}
+    sign = 1 if more[key] else -1
+    names = {name for m in models for run in m.runs for name in run.summary['groups']}
+
+    def place(name: str) -> Tuple[float, str]:
+        means = [model.estimate(key, name).mean or 0.0 for model in models]
+        return sign * float(np.mean(means)), name
+
+    ordered = sorted(names, key=place)
+    cut = len(ordered) if len(ordered) > _MOST_ROWS else 0
+    return [models_lib.ALL, *ordered[:_MOST_ROWS]], cut
 
 
-def _group_of(run: Run, name: str) -> Dict[str, Any]:
-    summary = run.summary
-    return summary['overall'] if name == 'all' else summary['groups'].get(name, {})
-
-
-def _numbers(values: Any) -> np.ndarray:
-    """A curve as float64; what is no number is NaN, for it is a stranger's."""
-    found = values if isinstance(values, list) else []
+def _curve(run: models_lib.Run, name: str) -> np.ndarray:
+    """Returns a curve as float64; what is no number is NaN, for it is a stranger's."""
+    values = run.run.curve.get(name)
+    numbers = values if isinstance(values, list) else []
     return np.array(
-        [v if isinstance(v, (int, float)) else math.nan for v in found], np.float64
+        [v if isinstance(v, (int, float)) else math.nan for v in numbers], np.float64
     )
 
 
-def _best_epoch(run: Run, values: np.ndarray) -> Optional[int]:
-    """Index of the best epoch in its curve, if that is known."""
+def _best_epoch(run: models_lib.Run, values: np.ndarray) -> Optional[int]:
+    """Returns the index of the best epoch in its curve, if that is known."""
     best = run.run.info.get('best_epoch')
     if isinstance(best, int) and 0 <= best < len(values) and np.isfinite(values[best]):
         return best
@@ -376,41 +444,39 @@ def _ends(values: np.ndarray) -> str:
     return f'{known[0]:.3f} to {known[-1]:.3f}' if len(known) else 'not known'
 
 
-def with_interval(found: Dict[str, Any], show: str) -> str:
-    """A measure of a summary in a format, and its interval, where that is known."""
-    mean, low, high = (text.cell(found[name], show) for name in ('mean', 'low', 'high'))
-    return mean if found['low'] is None else f'{mean} ({low} to {high})'
-
-
-def _beside_random(found: Dict[str, Any]) -> str:
-    return f'{with_interval(found, ".3f")}, random {text.cell(found["random"], ".3f")}'
-
-
 def legend(axes: Any) -> None:
-    """A legend above the picture, if there is more than one thing to tell apart."""
+    """Puts a legend above the picture if there is more than one thing to tell apart."""
     handles, labels = axes.get_legend_handles_labels()
     if len(handles) > 1:
-        # Runs before what they are compared with.
-        order = sorted(range(len(labels)), key=lambda i: labels[i] in _LIMITS)
-        handles, labels = ([some[i] for i in order] for some in (handles, labels))
+        # Models before what they are compared with.
+        others = (_RANDOM, _TWICE, _CEILING)
+        order = sorted(range(len(labels)), key=lambda i: labels[i] in others)
+        handles, labels = ([items[i] for i in order] for items in (handles, labels))
         axes.figure.legend(handles, labels, loc='outside upper center', ncols=2)
 
 
-def _ratios(axes: Any, most: float, least: float = 1.0) -> None:
-    """A scale of ratios: logarithmic where they are large."""
+def whole_numbers(axis: Any) -> None:
+    """Puts ticks at whole numbers alone."""
+    from matplotlib import ticker
+
+    axis.set_major_locator(ticker.MaxNLocator(6, integer=True, min_n_ticks=1))
+
+
+def _scale_ratios(axes: Any, most: float, least: float = 1.0) -> None:
+    """Makes the y axis one of ratios: logarithmic where they are large."""
     from matplotlib import ticker
 
     if most / least > 4:
         axes.set_yscale('log')
-        _steps(axes.set_yticks, least * 0.9, most * 1.1)
+        _set_round_ticks(axes.set_yticks, least * 0.9, most * 1.1)
         axes.minorticks_off()
     else:
         axes.yaxis.set_major_locator(ticker.MaxNLocator(5))
         axes.ticklabel_format(axis='y', useOffset=False)
 
 
-def _steps(set_ticks: Callable[..., Any], least: float, most: float) -> None:
-    """Round numbers on a scale of logarithms, as many as have room."""
+def _set_round_ticks(set_ticks: Callable[..., Any], least: float, most: float) -> None:
+    """Puts ticks at round numbers of a logarithmic scale, as many as have room."""
     steps = (0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
     shift = 0 if least > 0 else 1
     room = math.log((most + shift) / (least + shift)) / 9
@@ -423,5 +489,5 @@ def _steps(set_ticks: Callable[..., Any], least: float, most: float) -> None:
 
 
 def short(name: str) -> str:
-    """A name for a legend: two of them fit into the width of a picture."""
+    """Shortens a name for a legend: two fit into the width of a picture."""
     return text.shortened(text.printable(name), 24)

@@ -303,8 +303,8 @@ def _parsed(stored: Any) -> Definition:
         names = registry.suggest(stored['collection'], collections.NAMES)
         raise ValueError(f'there is no collection {stored["collection"]!r}{names}')
     definition = Definition(**stored)
-    config_lib.typed(definition.config_class, definition.settings)
-    return definition
+    settings = config_lib.typed(definition.config_class, definition.settings)
+    return dataclasses.replace(definition, settings=settings)
 
 
 def _check_same(stored: Definition, wanted: Definition) -> None:

@@ -1,17 +1,20 @@
-"""The HTML report: what it says, and that nothing of a stranger's runs in it."""
+"""The HTML report: its content, and that nothing of a stranger's runs in it."""
 
+import base64
 import collections
 import html.parser
 import re
 import shutil
 import subprocess
 import warnings
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from baselines.evaluation import report
 from baselines.reporting import figures
+from baselines.reporting import models
 from baselines.reporting import page
 from baselines.runs import run_files
 
@@ -28,16 +31,26 @@ def _curve(best):
     return {'train_loss': [4, 3, 2, 1.5], 'val_loss': [4, 3, 3, 3], 'val_opa': score}
 
 
-def _run(name, task, results, **info):
+def _run(name, task, results, model=None, **info):
     args = {'model': 'MLP', 'lr': 0.01}
     if task == 'layout':
         args.update(source='xla', search='random')
     info = {'args': args, 'train_curve': _curve(2), 'best_epoch': 2, **info}
-    run = run_files.Run('/out/model_abc', {'finished': '2026-01-02T03:04', **info})
+    run = run_files.Run(
+        '/home/me/out/model_abc', {'finished': '2026-01-02T03:04', **info}
+    )
     collection = {'tile': 'tile:xla', 'layout': 'layout:xla:random'}[task]
-    described = {'collection': collection, 'split': 'valid', 'data': '/data/valid'}
+    described = {
+        'collection': collection,
+        'split': 'valid',
+        'data': '/home/me/data/valid',
+    }
     summary = {**described, **report.summarise(task, results)}
-    return figures.Run(name, run, summary, results)
+    return models.Run(name, model or name, run, summary, results)
+
+
+def _model(*runs):
+    return models.Model(runs[0].model, runs)
 
 
 def _kernels(seed, programs=3, kernels=2):
@@ -68,21 +81,24 @@ class _Page(html.parser.HTMLParser):
 
     def __init__(self, path):
         super().__init__()
-        self.tags, self.alts, self.ids, self.words = collections.Counter(), [], [], []
+        self.tags, self.alts, self.words = collections.Counter(), [], []
+        self.pictures = []
         self.content = path.read_text(encoding='utf-8')
         self.feed(self.content)
 
     def handle_starttag(self, tag, attrs):
         attrs = dict(attrs)
         self.tags[tag] += 1
-        self.ids += [attrs['id']] if 'id' in attrs else []
         assert not any(name.startswith('on') for name in attrs), attrs
-        assert not {'src', 'action', 'formaction'} & set(attrs), attrs
-        for name in ('href', 'xlink:href'):
-            assert attrs.get(name, '#').startswith('#')
-        if tag == 'svg':
-            assert attrs['role'] == 'img' and attrs['viewbox']
-            self.alts.append(attrs['aria-label'])
+        assert not {'href', 'action', 'formaction'} & set(attrs), attrs
+        assert 'src' not in attrs or tag == 'img'
+        if tag == 'img':
+            start = 'data:image/svg+xml;base64,'
+            assert attrs['src'].startswith(start)
+            picture = base64.b64decode(attrs['src'][len(start) :]).decode()
+            assert ElementTree.fromstring(picture).tag.endswith('svg')
+            self.pictures.append(picture)
+            self.alts.append(attrs['alt'])
 
     handle_startendtag = handle_starttag
 
@@ -116,23 +132,21 @@ def _layouts(tmp_path_factory):
     return path
 
 
-def test_every_picture_is_inline_and_has_a_text(tiles, layouts):
+def test_every_picture_is_in_the_page_and_has_a_text(tiles, layouts):
     for path, count in ((tiles, 2 + 2 + 1 + 2 + 2 * 3), (layouts, 2 + 1 + 1 + 1 + 2)):
         found = _Page(path)
-        assert found.tags['svg'] == found.tags['figure'] == count
+        assert found.tags['img'] == found.tags['figure'] == count
         assert found.tags['figcaption'] == count
         assert len(found.alts) == count and min(map(len, found.alts)) > 60
-        assert len(set(found.ids)) == len(found.ids)
-        used = re.findall(r'(?:url\(|href=")#([^)"]+)', found.content)
-        assert used and set(used) <= set(found.ids)
+        assert all('<script' not in picture for picture in found.pictures)
 
 
 def test_nothing_comes_from_elsewhere_and_nothing_runs(tiles, layouts):
     for path in (tiles, layouts):
         found = _Page(path)
-        assert not found.tags['script'] + found.tags['link'] + found.tags['img']
+        assert not found.tags['script'] + found.tags['link'] + found.tags['svg']
         assert not found.tags['iframe'] + found.tags['object'] + found.tags['base']
-        policy = "default-src 'none'; style-src 'unsafe-inline'"
+        policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
         assert f'http-equiv="Content-Security-Policy" content="{policy}"' in (
             found.content
         )
@@ -149,9 +163,8 @@ def test_it_says_what_a_report_says(tiles):
     alts = dict(zip('scores losses errors opa slowdown'.split(), found.alts))
     assert 'MLP lr=.01: 4 epochs, best 0.900 at epoch 3' in alts['scores']
     assert 'training 4.000 to 1.500, validation 4.000 to 3.000' in alts['losses']
-    assert alts['errors'].startswith(
-        'Dot plot of top-5 error by program. MLP lr=.01: all'
-    )
+    assert alts['errors'].startswith('Dot plot of top-5 error by program. MLP ')
+    assert '; MLP lr=.01: all 0.' in alts['errors']
     assert ', random 0.' in alts['errors'] and ' to 0.' in alts['errors']
     # Of both runs and of random choice: the more are tried, the less is lost.
     lines = alts['slowdown'].rstrip('.').split(': ')[1:]
@@ -203,12 +216,12 @@ def test_a_sweep_stands_before_its_runs(tmp_path):
         ],
     }
     path = tmp_path / 'sweep.html'
-    runs = [_run('MLP', 'tile', _kernels(0)) for _ in range(2)]
-    runs[1].summary['data'] = '/data, valid of fold 2/valid'
+    runs = [_run(name, 'tile', _kernels(0)) for name in ('MLP', 'GCN')]
+    runs[1].summary['data'] = '/home/me/data, valid of fold 2/valid'
     page.write(str(path), runs, [sweep])
     found = _Page(path)
-    assert found.tags['svg'] == 2 + 2 + 2 + 1 + 2 + 2 * 3
-    assert 'Measured on valid of /data; /data, valid of fold 2.' in found.text
+    assert found.tags['img'] == 2 + 2 + 2 + 1 + 2 + 2 * 3
+    assert 'Measured on valid of .../data; .../data, valid of fold 2.' in found.text
     history, importance = found.alts[:2]
     assert history.startswith('Scatter plot of OPA by trial of the sweep: the first')
     assert ', 0, reached 0.5000, the best, 3, 0.7500; ended early: 1.' in history
@@ -222,31 +235,74 @@ def test_a_sweep_stands_before_its_runs(tmp_path):
         assert words in found.text
     only = {**sweep, 'trials': sweep['trials'][:1], 'importances': {}, 'endings': {}}
     page.write(str(path), [_run('MLP', 'tile', _kernels(0))], [only])
-    assert _Page(path).tags['svg'] == 1 + 9 and 'failed' not in _Page(path).text
+    assert _Page(path).tags['img'] == 1 + 9 and 'failed' not in _Page(path).text
+
+
+def test_seeds_of_a_model_are_one_model(tmp_path):
+    """Of runs that differ in seed alone: mean, deviation, one colour."""
+    seeds = [
+        _run(f'MLP seed {seed}', 'tile', _kernels(seed), model='MLP')
+        for seed in range(3)
+    ]
+    path = tmp_path / 'seeds.html'
+    poor = [graph._replace(scores=-graph.scores) for graph in _kernels(0)]
+    page.write(str(path), [_run('A poor one', 'tile', poor), *seeds])
+    found = _Page(path)
+    assert '<title>4 runs of 2 models on tile:xla</title>' in found.content
+    assert 'Models are in the order of their top-5 error, best first.' in found.text
+    means = [run.summary['overall']['opa']['mean'] for run in seeds]
+    shown = f'{np.mean(means):.3f} ± {np.std(means, ddof=1):.3f}'
+    assert f'OPA {shown} ' in found.text and ' MLP A poor one at random' in found.text
+    assert ' runs 3 1 ' in found.text
+    errors = next(alt for alt in found.alts if alt.startswith('Dot plot of OPA'))
+    assert f'MLP: all {shown}, random 0.500' in errors
+    # Three curves, and a star on each, of the first colour.
+    assert found.pictures[0].count('#0b62a8') >= 6
+    assert found.pictures[0].count('#c2410c') < found.pictures[0].count('#0b62a8')
+
+
+def test_no_folder_of_the_machine_is_named(tmp_path):
+    args = {'losses': '/home/me/f.py:loss:1', 'init_from': '~/out/model_1'}
+    run = _run(
+        'MLP losses=/home/me/f.py:loss:1',
+        'tile',
+        _kernels(0),
+        args={'model': 'MLP', 'lr': 1.0, **args},
+        command="/home/me/train.py '--data_root=/home/me/my data/x' --lr=1/2",
+    )
+    path = tmp_path / 'report.html'
+    page.write(str(path), [run])
+    content = _Page(path)
+    everything = content.content + ' '.join(content.pictures)
+    assert '/home' not in everything and '~/' not in everything
+    assert '.../f.py:loss:1' in content.text and '--lr=1/2' in content.text
+    assert '.../model_1' in content.text and ' model_abc ' in content.text
 
 
 def test_strange_curves_are_no_error(tmp_path):
     curve = {'val_opa': [None, 'x', 0.5, 0.25], 'train_loss': 7, 'val_loss': [None]}
     odd = _run('odd', 'tile', _kernels(0), train_curve=curve, best_epoch='last')
     none = _run('none', 'tile', _kernels(0), train_curve={})
-    [scores] = figures.curves([odd, none])
-    assert 'odd: 4 epochs, best 0.500 at epoch 3.' in scores.svg
-    assert figures.curves([none]) == []
+    [scores] = figures.curves([_model(odd), _model(none)])
+    assert 'odd: 4 epochs, best 0.500 at epoch 3.' in scores.alt
+    assert figures.curves([_model(none)]) == []
     small = [report.GraphResult('a_1', np.ones(2), np.array([1.0, 2.0]))]
     tiny = _run('tiny', 'tile', small, train_curve={})
-    assert figures.rankings(0, tiny) == [] and figures.calibration(0, tiny) is None
+    assert (
+        figures.rankings(0, tiny) == [] and figures.calibration(0, _model(tiny)) is None
+    )
     page.write(str(tmp_path / 'tiny.html'), [tiny])
-    assert _Page(tmp_path / 'tiny.html').tags['svg'] == 3
+    assert _Page(tmp_path / 'tiny.html').tags['img'] == 3
 
 
 def test_many_programs_are_cut_to_the_worst(monkeypatch):
     monkeypatch.setattr(figures, '_MOST_ROWS', 2)
     run = _run('MLP', 'tile', _kernels(0, programs=5, kernels=6))
-    picture = figures.programs([run], 'top_5_error', 'top-5 error')
+    picture = figures.groups([_model(run)], 'top_5_error', 'top-5 error')
     assert 'the 2 worst of 5' in picture.caption
     # The scores of program i are noisier than those of i - 1.
     for key, title in (('top_5_error', 'error'), ('opa', 'OPA')):
-        words = str(figures.programs([run], key, title).svg)
+        words = figures.groups([_model(run)], key, title).svg
         assert 'net_4' in words and 'net_0' not in words
 
 
@@ -256,8 +312,8 @@ def test_a_program_a_thousand_times_off_is_drawn_without_a_warning():
     run = _run('MLP', 'tile', [*_kernels(0), off])
     with warnings.catch_warnings():
         warnings.simplefilter('error')
-        picture = figures.programs([run], 'top_5_error', 'top-5 error')
-    assert 'far_off 5000.000' in str(picture.svg)
+        picture = figures.groups([_model(run)], 'top_5_error', 'top-5 error')
+    assert 'far_off 5000.000' in picture.alt
 
 
 _BROWSERS = ('chromium', 'chromium-browser', 'google-chrome', 'chrome')
@@ -298,7 +354,7 @@ def test_a_browser_shows_it(tiles, tmp_path, width):
     for scheme, light in (('light', False), ('dark', True)):
         ink = shown[scheme] > 160 if light else shown[scheme] < 96
         assert 0.002 < ink.mean() < 0.2, scheme
-    # A picture stands in the upper part: its colour of the first run.
+    # A picture stands in the upper part: its colour of the first model.
     with image.open(tmp_path / 'light.png') as picture:
         blue = (np.asarray(picture.convert('RGB')) == (0x0B, 0x62, 0xA8)).all(axis=2)
     assert blue.sum() > 100

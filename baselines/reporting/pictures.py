@@ -1,0 +1,95 @@
+"""Draws a picture of a report with matplotlib, as SVG without a background.
+
+The page shows it as an image, so nothing in it is run or looked up elsewhere; on a
+dark screen the page inverts its lightness.
+"""
+
+import base64
+import io
+from typing import Any, Callable, NamedTuple, Tuple
+
+# Of models: each is legible on white, and inverted on black.
+_COLOURS = ('#0b62a8', '#c2410c', '#15803d', '#7e22ce', '#8a5a00', '#be185d')
+_MARKERS = 'os^DvP'
+INK, FAINT = '#1c1c1c', '#6b6b6b'
+_SIZE = (4.4, 2.9)  # inches; on a phone 9 points are still 9 pixels
+_STYLE: Any = {
+    'svg.hashsalt': 'report',  # the same picture has the same bytes
+    'text.parse_math': False,  # names come from files: a $ is a $
+    'font.size': 9,
+    'axes.labelsize': 9,
+    'legend.fontsize': 8,
+    'legend.frameon': False,
+    'text.color': INK,
+    'axes.labelcolor': INK,
+    'axes.edgecolor': FAINT,
+    'xtick.color': FAINT,
+    'ytick.color': FAINT,
+    'xtick.labelcolor': INK,
+    'ytick.labelcolor': INK,
+    'axes.spines.top': False,
+    'axes.spines.right': False,
+    'axes.grid': True,
+    'axes.axisbelow': True,
+    'grid.color': '#e2e2e2',
+    'figure.constrained_layout.w_pad': 0.12,  # inches: for half of a tick's label
+    'lines.linewidth': 1.6,
+    'lines.markersize': 5,
+}
+_NO_METADATA = dict.fromkeys(('Date', 'Creator', 'Format', 'Type'))
+
+
+class Picture(NamedTuple):
+    """A picture of a page.
+
+    Attributes:
+        svg: the SVG document.
+        alt: what somebody who does not see it should know, plain text.
+        caption: what it shows, plain text.
+    """
+
+    svg: str
+    alt: str
+    caption: str
+
+    @property
+    def address(self) -> str:
+        """The picture itself as the address of an image."""
+        encoded = base64.b64encode(self.svg.encode()).decode()
+        return f'data:image/svg+xml;base64,{encoded}'
+
+
+def colour(model: int) -> str:
+    """Returns the colour of a model, the same in all pictures."""
+    return _COLOURS[model % len(_COLOURS)]
+
+
+def marker(model: int) -> str:
+    """Returns the sign of a model, so that not colour alone tells models apart."""
+    return _MARKERS[model % len(_MARKERS)]
+
+
+def draw(
+    plot: Callable[[Any], None],
+    alt: str,
+    caption: str,
+    size: Tuple[float, float] = _SIZE,
+) -> Picture:
+    """Draws a picture.
+
+    Args:
+        plot: is given matplotlib axes.
+        alt: see `Picture`.
+        caption: see `Picture`.
+        size: width and height in inches.
+    """
+    # matplotlib takes half a second to import.
+    import matplotlib
+    from matplotlib import figure
+
+    content = io.StringIO()
+    with matplotlib.rc_context(_STYLE):
+        canvas = figure.Figure(figsize=size, layout='constrained')
+        plot(canvas.add_subplot())
+        canvas.savefig(content, format='svg', transparent=True, metadata=_NO_METADATA)
+    return Picture(content.getvalue(), alt, caption)
