@@ -28,12 +28,9 @@ _FAMILIES = {
     'valid': 'larch maple oak'.split(),
     'test': 'pine rowan yew'.split(),
 }
-_PROGRAMS_OF_KERNELS = 4  # of each family
 _OPCODES = schema.opcode_numbers(
     'add subtract multiply maximum exponential tanh negate convert'.split()
 )
-_PARAMETER = schema.OPCODE_NUMBERS['parameter']
-_TYPES = ('f32', 'bf16', 's32')
 _TILE_NS, _ELEMENT_NS = 200.0, 0.05
 _NOISE = 0.002  # relative standard deviation of a runtime
 
@@ -45,7 +42,6 @@ def kernel(
     graph_id: str = 'alder_batch_1_0',
     nodes: int = 40,
     configs: int = 100,
-    is_test: bool = False,
     **changes: Any,
 ) -> tile_records.TileRecord:
     """Makes an elementwise kernel with distinct tiles of its output.
@@ -55,7 +51,6 @@ def kernel(
         graph_id: its name.
         nodes: number of nodes, at least 2.
         configs: number of configurations, from 2 to 4,096.
-        is_test: as in published test files, runtimes are 0 and normalisers 1.
         **changes: fields of the record that are to differ from the above.
     """
     dims = rng.integers(16, 129, rng.integers(3, 5))
@@ -72,10 +67,8 @@ def kernel(
         graph_id=graph_id,
         **_graph(rng, np.tile(dims, (nodes, 1)), nodes + nodes // 4),
         config_feat=features,
-        config_runtime=np.zeros_like(runtime) if is_test else runtime,
-        config_runtime_normalizers=np.full(
-            configs, 1 if is_test else int(np.median(runtime)), np.int64
-        ),
+        config_runtime=runtime,
+        config_runtime_normalizers=np.full(configs, int(np.median(runtime)), np.int64),
     )
     return tile_records.TileRecord(**{**fields, **changes})
 
@@ -87,9 +80,10 @@ def program(
     configs: int = 200,
     configurable: int = 0,
     layouts: int = 4,
-    is_test: bool = False,
 ) -> layout_records.LayoutRecord:
     """Makes a program of which some nodes can be laid out in several ways.
+
+    Its node_config_feat is int8, to be small.
 
     Args:
         rng: the source of its numbers.
@@ -98,10 +92,6 @@ def program(
         configs: number of configurations, at least 2; a tenth repeat others.
         configurable: number of configurable nodes; 0 for a twentieth of them.
         layouts: that a configurable node chooses from, some of them alike.
-        is_test: as in published test files, runtimes are 0.
-
-    Returns:
-        A record whose node_config_feat is int8, to be small.
     """
     configurable = configurable or max(2, nodes // 20)
     ranks = rng.integers(2, 5, nodes)
@@ -116,16 +106,14 @@ def program(
     copies = rng.integers(0, configs, configs // 10)
     codes[rng.integers(0, configs, len(copies))] = codes[copies]
     places = np.arange(configurable)
-    runtime = np.zeros(configs)
-    for place in places:
-        runtime += costs[place, codes[:, place]]
+    runtime = sum(costs[place, codes[:, place]] for place in places)
     runtime = _measured(rng, 1e7 * runtime / elements.sum())
     return layout_records.LayoutRecord(
         graph_id=graph_id,
         **_graph(rng, dims, nodes + nodes // 2),
         node_config_ids=chosen.astype(np.int64),
         node_config_feat=table[places, codes],
-        config_runtime=np.zeros_like(runtime) if is_test else runtime,
+        config_runtime=runtime,
         node_splits=np.array([[0, nodes // 2, nodes]], np.int64),
     )
 
@@ -138,27 +126,19 @@ def write_kernels(
     nodes: Sizes = (10, 70),
     configs: Sizes = (20, 100),
     seed: int = 0,
-    hide_test_runtimes: bool = False,
 ) -> None:
-    """Writes `<root>/{train,valid,test}/<program>_<hash>.npz`.
+    """Writes that many kernels to `<root>/{train,valid,test}/<program>_<hash>.npz`.
 
-    Args:
-        root: the folder.
-        train: number of kernels, likewise valid and test.
-        nodes: of a kernel.
-        configs: of a kernel; fewer are more frequent.
-        seed: the same seed writes the same files.
-        hide_test_runtimes: as in published test files, runtimes are 0.
+    Kernels with few of the configurations are more frequent.  The same seed writes
+    the same files.
     """
-    counts = train, valid, test
-    for split, number, rng in _numbered(counts, seed):
-        program_name = _name(split, number, _PROGRAMS_OF_KERNELS)
+    for split, number, rng in _numbered((train, valid, test), seed):
+        program_name = _name(split, number, 4)
         made = kernel(
             rng,
             f'{program_name}_{number:016x}',
             int(rng.integers(nodes[0], nodes[1] + 1)),
             _between(rng, configs),
-            is_test=hide_test_runtimes and split == 'test',
         )
         made.write(os.path.join(root, split, f'{made.graph_id}.npz'))
 
@@ -173,19 +153,14 @@ def write_programs(
     subfolders: Sequence[str] = ('xla/random',),
     seed: int = 0,
 ) -> None:
-    """Writes `<root>/<subfolder>/{train,valid,test}/<program>.npz`.
+    """Writes that many programs to `<root>/<subfolder>/{train,valid,test}/<name>.npz`.
 
-    Args:
-        root: the folder.
-        train: number of programs in a subfolder, likewise valid and test.
-        nodes: of a program; fewer are more frequent.
-        configs: of a program, likewise.
-        subfolders: of collections.
-        seed: the same seed writes the same files.
+    Small programs, and those of few configurations, are more frequent.  The same seed
+    writes the same files.
     """
     for place, subfolder in enumerate(subfolders):
-        counts = train, valid, test
-        for split, number, rng in _numbered(counts, seed + 1000 * place):
+        where = seed + 1000 * place
+        for split, number, rng in _numbered((train, valid, test), where):
             name = _name(split, number)
             made = program(rng, name, _between(rng, nodes), _between(rng, configs))
             made.write(os.path.join(root, subfolder, split, f'{name}.npz'))
@@ -194,12 +169,9 @@ def write_programs(
 def edges(rng: np.random.Generator, nodes: int, count: int) -> np.ndarray:
     """Draws edges, most of them between neighbours.
 
-    A chain with short skips holds the graph together; a tenth of the other edges
-    ends at one of two hubs.
-
-    Returns:
-        int32 [count, 2] of rows (consumer, producer); a producer has the smaller
-        number.  `count` is at least nodes - 1.
+    A chain with short skips holds the graph together; a tenth of the other edges ends
+    at one of two hubs.  Returned are int32 [count, 2] of rows (consumer, producer), the
+    latter of a smaller number; `count` is at least nodes - 1.
     """
     in_chain = np.arange(count) < nodes - 1
     others = rng.integers(1, nodes, count - nodes + 1)
@@ -211,13 +183,11 @@ def edges(rng: np.random.Generator, nodes: int, count: int) -> np.ndarray:
     return np.stack([consumers, producers], axis=1).astype(np.int32)
 
 
-def choices(
-    rng: np.random.Generator, configs: int, counts: np.ndarray, step: int = 1000
-) -> np.ndarray:
+def choices(rng: np.random.Generator, configs: int, counts: np.ndarray) -> np.ndarray:
     """Draws one of `counts[j]` layouts for each node j, evenly: uint16 [configs, j]."""
     drawn = np.empty((configs, len(counts)), np.uint16)
-    for start in range(0, configs, step):  # 20,000 x 1,500 at once take 0.5 GB
-        rows = drawn[start : start + step]
+    for start in range(0, configs, 1000):  # 20,000 x 1,500 at once take 0.5 GB
+        rows = drawn[start : start + 1000]
         rows[:] = rng.random(rows.shape, np.float32) * counts
     return drawn
 
@@ -229,8 +199,7 @@ def _graph(rng: np.random.Generator, dims: np.ndarray, edge_count: int):
     places = np.arange(width)
     columns = schema.NODE
     features = np.zeros((nodes, len(columns)), np.float32)
-    kind = _TYPES[rng.integers(len(_TYPES))]
-    features[:, columns.at(f'shape_element_type_is_{kind}')] = 1
+    features[:, columns.at('shape_element_type_is_f32')] = 1
     features[:, schema.DIMENSIONS][:, :width] = dims
     features[:, columns.at('shape_dimensions_sum')] = dims.sum(axis=1)
     sizes = np.where(dims > 0, dims, 1).prod(axis=1)
@@ -239,7 +208,7 @@ def _graph(rng: np.random.Generator, dims: np.ndarray, edge_count: int):
     features[:, schema.MINOR_TO_MAJOR][:, :width] = fastest_first
     features[-1, schema.IS_ROOT] = 1
     opcodes = rng.choice(_OPCODES, nodes).astype(np.int32)
-    opcodes[0] = _PARAMETER
+    opcodes[0] = schema.OPCODE_NUMBERS['parameter']
     return dict(
         node_feat=features,
         node_opcode=opcodes,
@@ -273,9 +242,7 @@ def _name(split: str, number: int, programs: int = 0) -> str:
     return f'{_FAMILIES[split][family]}_batch_{batch}'
 
 
-def _numbered(
-    counts: Sequence[int], seed: int
-) -> Iterator[Tuple[str, int, np.random.Generator]]:
+def _numbered(counts: Sequence[int], seed: int) -> Iterator[Tuple[str, int, Any]]:
     """Graphs by split and number; each has random numbers of its own."""
     for place, (split, count) in enumerate(zip(collections.SPLITS, counts)):
         for number in range(count):
