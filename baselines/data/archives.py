@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import tarfile
-from typing import BinaryIO, Dict, NamedTuple, Optional, Tuple
+from typing import IO, BinaryIO, Dict, NamedTuple, Optional, Set, Tuple, cast
 
 import tqdm
 
@@ -57,7 +57,9 @@ def unpack(path: str, root: str, folder: str) -> Unpacked:
     with files.open_regular(path) as archive:
         try:
             # 'r:' is a plain tar: a compressed one could unpack to any size.
-            tar = tarfile.open(fileobj=_BoundedReads(archive), mode='r:')
+            tar = tarfile.open(
+                fileobj=cast(IO[bytes], _BoundedReads(archive)), mode='r:'
+            )
             members, ignored = _checked_members(tar, archive, folder)
         except _DAMAGE as error:
             raise ValueError(
@@ -76,7 +78,8 @@ def unpack(path: str, root: str, folder: str) -> Unpacked:
         )
         for name, info in bar:
             with files.write_atomically(os.path.join(target, name), 'wb') as out:
-                shutil.copyfileobj(tar.extractfile(info), out, _MAX_READ)
+                content = cast(IO[bytes], tar.extractfile(info))  # of files, never None
+                shutil.copyfileobj(content, out, _MAX_READ)
     return Unpacked(len(missing), len(members) - len(missing), ignored)
 
 
@@ -112,7 +115,7 @@ def _checked_members(
     """Returns the .npz files by name, and how many other files are beside them."""
     length = os.fstat(archive.fileno()).st_size
     members: Dict[str, tarfile.TarInfo] = {}
-    others = set()
+    others: Set[str] = set()
     for info in tar:
         if info.size < 0:
             raise ValueError(f'{info.name!r} has a size of {info.size} bytes')

@@ -188,9 +188,9 @@ def _receive(url: str, out: BinaryIO, note: str) -> bool:
         _require_safe(response.url)
         headers = response.headers
         if response.status == http.client.PARTIAL_CONTENT:
-            total = version.get('total')
+            total = int(version.get('total', 0))
             extent = headers.get('Content-Range')
-            if extent != f'bytes {offset}-{total and total - 1}/{total}':
+            if extent != f'bytes {offset}-{total - 1}/{total}':
                 raise ValueError(f'{url}: the server answers with {extent!r}')
         else:
             out.truncate(0)

@@ -52,7 +52,7 @@ def family(program: str) -> str:
     """
     first, *others = re.split(r'[_.]', program)
     whole = itertools.takewhile(lambda word: not re.search(r'\d', word), others)
-    words = [re.match(r'\D*', first).group(), *whole]
+    words = [re.split(r'\d', first)[0], *whole]
     kept = [word for word in words if word and word not in _SIZES]
     return '_'.join(kept) or program
 

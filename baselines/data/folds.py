@@ -25,10 +25,10 @@ _JOINED = ('train', 'valid')
 
 
 class Fold(NamedTuple):
-    """Fold `number` of `count`; the first is 1."""
+    """Fold `number` of `folds`; the first is 1."""
 
     number: int
-    count: int
+    folds: int
 
 
 def parse(text: str) -> Optional[Fold]:
@@ -41,7 +41,7 @@ def parse(text: str) -> Optional[Fold]:
         return None
     found = re.fullmatch(r'([0-9]{1,6})/([0-9]{1,6})', text)
     fold = Fold(*map(int, found.groups())) if found else Fold(0, 0)
-    if not 1 <= fold.number <= fold.count or fold.count < 2:
+    if not 1 <= fold.number <= fold.folds or fold.folds < 2:
         raise ValueError(
             '--fold should be i/k, the i-th of k folds, such as 1/5, with k at '
             f'least 2 and i from 1 to k, not {text!r}'
@@ -71,11 +71,11 @@ def assign(groups: Sequence[str], configs: Sequence[int], count: int) -> np.ndar
             f'--fold: {count} folds need at least {count} programs that differ '
             f'in more than their batch size, and there are {len(names)}'
         )
-    configs = np.asarray(configs, np.int64)
+    of_graphs = np.asarray(configs, np.int64)
     # In whole numbers, so that equal is equal on every machine.
     sizes = {
-        i: int((members == i).sum()) * int(configs.sum())
-        + int(configs[members == i].sum()) * len(members)
+        i: int((members == i).sum()) * int(of_graphs.sum())
+        + int(of_graphs[members == i].sum()) * len(members)
         for i in range(len(names))
     }
     fold_of = shares.share_out(sizes, [1] * count)
@@ -119,7 +119,7 @@ def with_fold(
         )
     groups = [families.without_batch(program_of(graph_id)) for graph_id in ids]
     configs = np.concatenate([store.config_counts for store in joined])
-    validates = assign(groups, configs, parsed.count) == parsed.number - 1
+    validates = assign(groups, configs, parsed.folds) == parsed.number - 1
     made = {}
     for name, wanted in zip(_JOINED, (~validates, validates)):
         parts = np.split(wanted, [joined[0].num_graphs])

@@ -189,7 +189,8 @@ def check_arrays(
 
     `path` is where they come from or go to, for messages.  See `read_arrays`.
     """
-    checked, lengths = {}, {}
+    checked: Dict[str, np.ndarray] = {}
+    lengths: _Lengths = {}
     for key, field in schema.items():
         if key not in arrays:
             if field.optional:

@@ -11,7 +11,7 @@ from concurrent import futures
 import contextlib
 import math
 import os
-from typing import Callable, Iterator, NamedTuple, Tuple
+from typing import Callable, Generator, Iterator, Literal, NamedTuple, Tuple
 
 import numpy as np
 
@@ -71,7 +71,8 @@ def open_array(path: str, key: str, max_bytes: int) -> Iterator[StreamedArray]:
                 return content
 
         # Closed before the file is, as a thread reads ahead.
-        place, order = f'{path}: {key}', 'F' if fortran else 'C'
+        place = f'{path}: {key}'
+        order: Literal['C', 'F'] = 'F' if fortran else 'C'
         with contextlib.closing(_blocks(place, shape, order, dtype, read)) as blocks:
             yield StreamedArray(shape, dtype, blocks)
 
@@ -79,10 +80,10 @@ def open_array(path: str, key: str, max_bytes: int) -> Iterator[StreamedArray]:
 def _blocks(
     place: str,
     shape: Tuple[int, ...],
-    order: str,
+    order: Literal['C', 'F'],
     dtype: np.dtype,
     read: Callable[[int], bytes],
-) -> Iterator[np.ndarray]:
+) -> Generator[np.ndarray, None, None]:
     row_bytes = math.prod(shape[1:]) * dtype.itemsize
     if not row_bytes or not shape[0]:
         return

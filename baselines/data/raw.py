@@ -11,9 +11,11 @@ from baselines.data.tile import records
 from baselines.hlo import graph
 from baselines.hlo import layout
 from baselines.hlo import reading
-from baselines.hlo import runs
 from baselines.hlo import schema
 from baselines.hlo import tile
+
+Configs = Union[tile.TileConfigs, layout.LayoutConfigs]
+Record = Union[records.TileRecord, layout_records.LayoutRecord]
 
 # File systems allow 255 bytes; hash, ending and temporary names need some.
 _MAX_NAME = 180
@@ -43,7 +45,7 @@ def safe_name(name: str) -> str:
 
 def configs_of(
     kind: str, tuning: Any, nodes: graph.Graph, measured: bool = True
-) -> runs.Configs:
+) -> Configs:
     """Returns the configurations of a module of either kind, see `extract_configs`."""
     if kind == reading.TILE:
         return tile.extract_configs(tuning, nodes.pad, measured)
@@ -53,10 +55,10 @@ def configs_of(
 def record_of(
     name: str,
     nodes: graph.Graph,
-    configs: runs.Configs,
+    configs: Configs,
     named: bool,
     with_features: bool = True,
-) -> Union[records.TileRecord, layout_records.LayoutRecord]:
+) -> Record:
     """Returns a kernel or program as the npz files hold it.
 
     Args:
@@ -96,7 +98,7 @@ def record_of(
 
 
 def write_record(
-    path: str, name: str, nodes: graph.Graph, configs: runs.Configs, named: bool
+    path: str, name: str, nodes: graph.Graph, configs: Configs, named: bool
 ) -> None:
     """Writes the npz file of a kernel or program in little memory; see `record_of`.
 
@@ -105,7 +107,7 @@ def write_record(
         OSError: the file cannot be written.
     """
     record = record_of(name, nodes, configs, named, with_features=False)
-    if isinstance(configs, layout.LayoutConfigs):
-        layout_records.write_program(path, record, configs.blocks())
-    else:
+    if isinstance(record, records.TileRecord):
         record.write(path)
+    elif isinstance(configs, layout.LayoutConfigs):
+        layout_records.write_program(path, record, configs.blocks())

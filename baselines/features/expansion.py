@@ -110,7 +110,7 @@ class Expansion:
         """
         if not isinstance(described, dict):
             raise ValueError('normalizer: expansion should be an object')
-        fields = {}
+        fields: Dict[str, Any] = {}
         for field in dataclasses.fields(cls):
             value = described.get(field.name, field.default)
             if isinstance(field.default, bool):

@@ -258,7 +258,7 @@ class _Block:
 
     def columns(self) -> List[np.ndarray]:
         """What of `NAMES` is of one list."""
-        before = np.cumsum(self._cut, axis=1) - self._cut  # faster ones that are cut
+        before: np.ndarray = np.cumsum(self._cut, axis=1) - self._cut  # faster, cut
         run = (self.tile * (before == 0)).sum(axis=1)
         place = np.arange(_RANK)
         inner = (self.tile > 0).argmax(axis=1)[:, np.newaxis]

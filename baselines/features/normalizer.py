@@ -9,11 +9,12 @@ configuration's table added after (`tile_table`).
 
 import dataclasses
 import functools
-from typing import Any, Dict, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union, cast
 
 import numpy as np
 
 from baselines.data.packed import splits
+from baselines.data.tile import store as tile_store
 from baselines.features import expansion as expansion_lib
 from baselines.features import tile_table
 
@@ -103,7 +104,8 @@ class Normalizer:
         asked = zip(tile_table.PARTS, (tile_columns, loop_columns, estimate))
         parts = [name for name, on in asked if on]
         if parts:
-            table = tile_table.TileTable(store, parts)
+            kernels = cast(tile_store.TileStore, store)  # programs have no such parts
+            table = tile_table.TileTable(kernels, parts)
             fields['table_ranges'] = table.value_range(graphs)
         return cls(**fields)
 
@@ -242,7 +244,7 @@ def num_ops(
     Raises:
         ValueError: not a single kernel counts.
     """
-    largest = []
+    largest: List[int] = []
     for entry in stores:
         if isinstance(entry, tuple):
             largest.extend(entry[0].max_opcode[np.asarray(entry[1], np.int64)])

@@ -26,6 +26,7 @@ from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 import numpy as np
 
 from baselines.data.packed import splits
+from baselines.data.tile import store as tile_store
 from baselines.features import estimate as estimate_lib
 from baselines.features import kernel_facts
 from baselines.features import loop_columns
@@ -79,11 +80,13 @@ class TileTable:
         ValueError: the raw columns are not the published ones.
     """
 
-    def __init__(self, store: splits.PackedSplit, parts: Sequence[str]):
+    def __init__(self, store: tile_store.TileStore, parts: Sequence[str]):
         self._store = store
         self.parts = tuple(name for name in PARTS if name in parts)
-        facts = kernel_facts.KernelFacts.of(store) if self.parts else None
-        self._made = [PARTS[name].make(store, facts) for name in self.parts]
+        self._made: List[_Rows] = []
+        if self.parts:
+            facts = kernel_facts.KernelFacts.of(store)
+            self._made = [PARTS[name].make(store, facts) for name in self.parts]
         self._kept: Tuple[int, np.ndarray] = 0, np.empty((0, 0))
 
     @property
@@ -129,12 +132,13 @@ class TileTable:
             The smallest and the largest values by part, float32 each.
         """
         store = self._store
-        graphs = np.arange(store.num_graphs) if graphs is None else np.asarray(graphs)
-        counts = store.config_counts[graphs]
+        everything = np.arange(store.num_graphs)
+        kernels = everything if graphs is None else np.asarray(graphs)
+        counts = store.config_counts[kernels]
         taken = np.minimum(counts, _DRAWN)
         place = arrays.ranges(np.zeros_like(taken), taken)
         step = np.repeat((counts - 1) / np.maximum(taken - 1, 1), taken)
-        rows = np.repeat(store.config_offsets[graphs], taken)
+        rows = np.repeat(store.config_offsets[kernels], taken)
         columns = self.rows(rows + (place * step).astype(np.int64))
         ends = np.cumsum([len(PARTS[name].names) for name in self.parts])[:-1]
         return {
@@ -160,7 +164,7 @@ class FlatTable:
 
     def __init__(
         self,
-        store: splits.PackedSplit,
+        store: tile_store.TileStore,
         wanted: Optional[Sequence[str]] = None,
         shared: Optional[TileTable] = None,
     ):
@@ -215,7 +219,7 @@ class FlatTable:
         return found.T
 
 
-def _of_kernels(store: splits.PackedSplit) -> Tuple[List[str], np.ndarray]:
+def _of_kernels(store: tile_store.TileStore) -> Tuple[List[str], np.ndarray]:
     """Names of what is known of kernels, and float32 [kernels, names]."""
     raw = np.asarray(store.node_feat)
     logs = np.sign(raw) * np.log1p(np.abs(raw))

@@ -60,7 +60,7 @@ class ConfigEncoder:
         # Keys are sorted; this is their order of appearance, by which the
         # codes so far were given.
         self._order = np.zeros(0, np.int64)
-        self._codes = np.empty((configs, nodes), _CODE_TYPES[0])
+        self._codes: np.ndarray = np.empty((configs, nodes), _CODE_TYPES[0])
         self._hashes = np.empty(configs, np.uint64)
         self._multipliers = _multipliers(nodes)
 

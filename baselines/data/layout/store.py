@@ -36,7 +36,8 @@ _AT_ONCE = 256
 class EncodedProgram(records.LayoutRecord):
     """A program without the features of its configurations, but these encoded."""
 
-    configs: Optional[encoding.EncodedConfigs] = None
+    # Always given; what follows fields with defaults needs one, too.
+    configs: encoding.EncodedConfigs = None  # type: ignore[assignment]
 
 
 def encoded(record: records.LayoutRecord) -> EncodedProgram:
@@ -89,6 +90,16 @@ class LayoutStore(splits.PackedSplit):
         Offsets of what `columns` names, and those of `PackedSplit`; config_min and
             config_max are over all configurations and configurable nodes.
     """
+
+    node_config_ids: np.ndarray
+    node_splits: np.ndarray
+    config_group: np.ndarray
+    group_first: np.ndarray
+    group_size: np.ndarray
+    group_runtime: np.ndarray
+    group_std: np.ndarray
+    group_offsets: np.ndarray
+    code_width: np.ndarray
 
     collection = 'layout'
     noun = 'program'

@@ -165,7 +165,7 @@ def verify(folder: str) -> int:
 
 
 def _verify_column(path: str, array: np.ndarray, described: Mapping) -> None:
-    found = zlib.crc32(array.reshape(-1).view(np.uint8)) if array.size else 0
+    found = zlib.crc32(array.reshape(-1).view(np.uint8).data) if array.size else 0
     if found != described['crc32']:
         raise ValueError(
             f'{path}: its checksum is wrong, so the disk or memory is at fault; '
@@ -197,7 +197,9 @@ class _Column:
             )
         content = np.ascontiguousarray(rows)
         if content.size:
-            self._crc32 = zlib.crc32(content.reshape(-1).view(np.uint8), self._crc32)
+            self._crc32 = zlib.crc32(
+                content.reshape(-1).view(np.uint8).data, self._crc32
+            )
         self._stream.write(content.data)
         self.rows += len(rows)
 

@@ -7,13 +7,12 @@ damaged, or do not fit together.
 import hashlib
 import os
 import sys
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 import tqdm
 
 from baselines import text
-from baselines.data.packed import cache
 from baselines.data.packed import columns
 
 # All files of a split have these in common, as far as a collection has them.
@@ -46,7 +45,7 @@ class SplitPacker:
         self,
         kind: Any,
         split_dir: str = '',
-        listing: cache.Listing = (),
+        listing: Sequence[Tuple[str, int, int]] = (),
         skip_bad_files: bool = False,
     ):
         """Packs graphs of a `splits.PackedSplit`, `kind`; see its `open`."""

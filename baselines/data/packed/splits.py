@@ -66,6 +66,19 @@ class PackedSplit:
     noun: str
     version: int
 
+    node_feat: np.ndarray
+    node_opcode: np.ndarray
+    edge_index: np.ndarray
+    config_runtime: np.ndarray
+    node_offsets: np.ndarray
+    edge_offsets: np.ndarray
+    config_offsets: np.ndarray
+    node_min: np.ndarray
+    node_max: np.ndarray
+    config_min: np.ndarray
+    config_max: np.ndarray
+    max_opcode: np.ndarray
+
     columns: Mapping[str, str] = {
         'node_feat': 'node',
         'node_opcode': 'node',

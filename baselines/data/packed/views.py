@@ -10,6 +10,7 @@ graph's rows are still a plain view of the mapped file.
 from typing import Any, Dict, Optional, Sequence, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from numpy.typing import DTypeLike
 
 from baselines.data.packed import splits
@@ -106,7 +107,7 @@ class GatheredRows:
 
 def view(
     stores: Sequence[SplitType],
-    graphs: Sequence[Sequence[int]],
+    graphs: Sequence[ArrayLike],
     source: str,
     fingerprint: str,
 ) -> SplitType:
@@ -119,14 +120,14 @@ def view(
         source: what the view is called, in messages.
         fingerprint: of the view.
     """
-    graphs = [np.asarray(some, np.int64) for some in graphs]
-    of_store = np.repeat(np.arange(len(stores)), [len(some) for some in graphs])
-    picked = list(zip(stores, graphs))
+    numbers = [np.asarray(wanted, np.int64) for wanted in graphs]
+    of_store = np.repeat(np.arange(len(stores)), [len(wanted) for wanted in numbers])
+    picked = list(zip(stores, numbers))
     arrays: Dict[str, Any] = {}
     for what in sorted(set(stores[0].columns.values()) - {'graph'}):
         offsets = [np.asarray(s.arrays[f'{what}_offsets']) for s in stores]
-        starts = np.concatenate([o[:-1][n] for o, n in zip(offsets, graphs)])
-        sizes = np.concatenate([np.diff(o)[n] for o, n in zip(offsets, graphs)])
+        starts = np.concatenate([o[:-1][n] for o, n in zip(offsets, numbers)])
+        sizes = np.concatenate([np.diff(o)[n] for o, n in zip(offsets, numbers)])
         arrays[f'{what}_offsets'] = np.insert(np.cumsum(sizes), 0, 0)
         for column, owner in stores[0].columns.items():
             if owner == what:

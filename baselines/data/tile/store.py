@@ -27,6 +27,9 @@ class TileStore(splits.PackedSplit):
         Those of `PackedSplit`.
     """
 
+    config_feat: np.ndarray
+    config_runtime_normalizers: np.ndarray
+
     collection = 'tile'
     noun = 'kernel'
     version = 1
