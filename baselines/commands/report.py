@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> None:
     names, sweeps = results.resolve_folders(args.dirs)
     command_line.start_tensorflow()
     # Only this command needs jinja2.
-    from baselines.reporting import models
+    from baselines.reporting import measured
     from baselines.reporting import page
     from baselines.runs import loading
     from baselines.runs import prediction
@@ -59,12 +59,12 @@ def run(args: argparse.Namespace) -> None:
     data = config.from_options(prediction.DataOptions, args)
     predictors = loading.predictors_of(found, data, args.models_file)
     labels = loading.labels_of(predictors)
-    measured = []
+    drawn = []
     for model_dir, predictor in predictors.items():
         summary, graphs = predictor.measure(args.split)
         name, model = labels[model_dir]
-        measured.append(models.Run(name, model, predictor.run, summary, graphs))
-    page.write(args.output, measured, sweeps)
+        drawn.append(measured.Run(name, model, predictor.run, summary, graphs))
+    page.write(args.output, drawn, sweeps)
     print(f'report: {files.expand(args.output)}')
 
 

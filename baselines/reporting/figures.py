@@ -8,7 +8,7 @@ import numpy as np
 from baselines import text
 from baselines.evaluation import metrics
 from baselines.evaluation import report
-from baselines.reporting import models as models_lib
+from baselines.reporting import measured
 from baselines.reporting import pictures
 
 _MOST_ROWS = 30
@@ -22,7 +22,7 @@ _TOLD_KS = (1, 5, 10, 100)  # in the text of a figure
 _TOLD_GROUPS = 3
 
 
-def curves(models: Sequence[models_lib.Model]) -> List[pictures.Picture]:
+def curves(models: Sequence[measured.Model]) -> List[pictures.Picture]:
     """Draws validation scores and losses by epoch; nothing of runs without curves."""
     by_tau = any('val_tau' in run.run.curve for model in models for run in model.runs)
     key, title = ('val_tau', "Kendall's tau") if by_tau else ('val_opa', 'OPA')
@@ -66,7 +66,7 @@ def curves(models: Sequence[models_lib.Model]) -> List[pictures.Picture]:
 
 
 def _plot_scores(
-    axes: Any, models: Sequence[models_lib.Model], key: str, title: str
+    axes: Any, models: Sequence[measured.Model], key: str, title: str
 ) -> None:
     for number, model in enumerate(models):
         style = {'color': pictures.colour(number)}
@@ -80,7 +80,7 @@ def _plot_scores(
     _label_epochs(axes, title)
 
 
-def _plot_losses(axes: Any, models: Sequence[models_lib.Model]) -> None:
+def _plot_losses(axes: Any, models: Sequence[measured.Model]) -> None:
     for number, model in enumerate(models):
         style = {'color': pictures.colour(number)}
         for place, run in enumerate(model.runs):
@@ -99,7 +99,7 @@ def _label_epochs(axes: Any, title: str) -> None:
     legend(axes)
 
 
-def rankings(number: int, run: models_lib.Run) -> List[pictures.Picture]:
+def rankings(number: int, run: measured.Run) -> List[pictures.Picture]:
     """Draws predicted rank against runtime: the best, median and worst graph.
 
     Args:
@@ -155,9 +155,7 @@ def _ranking(
     )
 
 
-def groups(
-    models: Sequence[models_lib.Model], key: str, title: str
-) -> pictures.Picture:
+def groups(models: Sequence[measured.Model], key: str, title: str) -> pictures.Picture:
     """Draws a measure of each program or graph, with intervals, beside random.
 
     Args:
@@ -190,7 +188,7 @@ def groups(
     )
 
 
-def _bars(models: Sequence[models_lib.Model], over: str) -> str:
+def _bars(models: Sequence[measured.Model], over: str) -> str:
     """Says what the bars of `groups` are; `over` is 'program' or 'graph'."""
     counts = {len(model.runs) > 1 for model in models}
     sentences = []
@@ -208,7 +206,7 @@ def _bars(models: Sequence[models_lib.Model], over: str) -> str:
 
 def _plot_groups(
     axes: Any,
-    models: Sequence[models_lib.Model],
+    models: Sequence[measured.Model],
     names: Sequence[str],
     key: str,
     title: str,
@@ -264,14 +262,14 @@ def _size_of_rows(num_models: int, num_rows: int) -> Tuple[float, float]:
 
 
 def _column(
-    run: models_lib.Run, names: Sequence[str], key: str, field: str
+    run: measured.Run, names: Sequence[str], key: str, field: str
 ) -> np.ndarray:
     """Returns a field of a measure for each group, NaN where it is not known."""
-    measures = [models_lib.Model.group(run, name).get(key) or {} for name in names]
+    measures = [measured.Model.group(run, name).get(key) or {} for name in names]
     return np.array([measure.get(field) for measure in measures], np.float64)
 
 
-def _told(models: Sequence[models_lib.Model], names: Sequence[str], key: str) -> str:
+def _told(models: Sequence[measured.Model], names: Sequence[str], key: str) -> str:
     """Says how the models do on all graphs and on the worst groups."""
     random = dict(zip(names, _column(models[0].runs[0], names, key, 'random')))
     sentences = []
@@ -288,7 +286,7 @@ def _told(models: Sequence[models_lib.Model], names: Sequence[str], key: str) ->
     return '; '.join(sentences)
 
 
-def slowdowns(models: Sequence[models_lib.Model]) -> pictures.Picture:
+def slowdowns(models: Sequence[measured.Model]) -> pictures.Picture:
     """Draws the best of the k ranked first over the best of all, by k."""
     runs = [run for model in models for run in model.runs]
     most = max(len(graph.runtimes) for run in runs for graph in run.results)
@@ -335,7 +333,7 @@ def slowdowns(models: Sequence[models_lib.Model]) -> pictures.Picture:
     )
 
 
-def _slowdown_by_k(run: models_lib.Run, points: Sequence[int]) -> np.ndarray:
+def _slowdown_by_k(run: measured.Run, points: Sequence[int]) -> np.ndarray:
     """Computes the slowdown of trying k configurations, mean over graphs."""
     rows = []
     for graph in run.results:
@@ -345,7 +343,7 @@ def _slowdown_by_k(run: models_lib.Run, points: Sequence[int]) -> np.ndarray:
     return np.mean(rows, axis=0)
 
 
-def calibration(number: int, model: models_lib.Model) -> Optional[pictures.Picture]:
+def calibration(number: int, model: measured.Model) -> Optional[pictures.Picture]:
     """Draws score differences of pairs against ratios of their runtimes.
 
     Args:
@@ -406,7 +404,7 @@ def _pairs(results: Sequence[report.GraphResult]) -> Tuple[np.ndarray, np.ndarra
     return np.concatenate(differences), np.concatenate(ratios)
 
 
-def _worst_first(models: Sequence[models_lib.Model], key: str) -> Tuple[List[str], int]:
+def _worst_first(models: Sequence[measured.Model], key: str) -> Tuple[List[str], int]:
     """Returns ALL and the groups with the worst means; how many there are if cut."""
     task = models[0].runs[0].summary['task']
     more = {measure.key: measure.more_is_better for measure in metrics.MEASURES[task]}
@@ -419,10 +417,10 @@ def _worst_first(models: Sequence[models_lib.Model], key: str) -> Tuple[List[str
 
     ordered = sorted(names, key=place)
     cut = len(ordered) if len(ordered) > _MOST_ROWS else 0
-    return [models_lib.ALL, *ordered[:_MOST_ROWS]], cut
+    return [measured.ALL, *ordered[:_MOST_ROWS]], cut
 
 
-def _curve(run: models_lib.Run, name: str) -> np.ndarray:
+def _curve(run: measured.Run, name: str) -> np.ndarray:
     """Returns a curve as float64; what is no number is NaN, for it is a stranger's."""
     values = run.run.curve.get(name)
     numbers = values if isinstance(values, list) else []
@@ -431,7 +429,7 @@ def _curve(run: models_lib.Run, name: str) -> np.ndarray:
     )
 
 
-def _best_epoch(run: models_lib.Run, values: np.ndarray) -> Optional[int]:
+def _best_epoch(run: measured.Run, values: np.ndarray) -> Optional[int]:
     """Returns the index of the best epoch in its curve, if that is known."""
     best = run.run.info.get('best_epoch')
     if isinstance(best, int) and 0 <= best < len(values) and np.isfinite(values[best]):

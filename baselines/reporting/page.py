@@ -9,7 +9,7 @@ from baselines import files
 from baselines import text
 from baselines.evaluation import metrics
 from baselines.reporting import figures
-from baselines.reporting import models as models_lib
+from baselines.reporting import measured
 from baselines.reporting import pictures
 from baselines.reporting import search
 from baselines.runs import differences
@@ -34,7 +34,7 @@ class Section(NamedTuple):
 
 
 def write(
-    path: str, runs: Sequence[models_lib.Run], sweeps: Sequence[Dict[str, Any]] = ()
+    path: str, runs: Sequence[measured.Run], sweeps: Sequence[Dict[str, Any]] = ()
 ) -> None:
     """Writes a report of runs of one collection.
 
@@ -63,7 +63,7 @@ def write(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    models = models_lib.group_runs(runs)
+    models = measured.group_runs(runs)
     first = runs[0].summary
     data = dict.fromkeys(os.path.dirname(run.summary['data']) for run in runs)
     measured_on = f'{first["split"]} of {"; ".join(map(text.without_folders, data))}'
@@ -81,7 +81,7 @@ def write(
         stream.write(page)
 
 
-def _title(models: Sequence[models_lib.Model], collection: str) -> str:
+def _title(models: Sequence[measured.Model], collection: str) -> str:
     num_runs = sum(len(model.runs) for model in models)
     title = text.count(len(models), 'model')
     if num_runs > len(models):
@@ -89,11 +89,11 @@ def _title(models: Sequence[models_lib.Model], collection: str) -> str:
     return f'{title} on {collection}'
 
 
-def _notes(models: Sequence[models_lib.Model]) -> List[str]:
+def _notes(models: Sequence[measured.Model]) -> List[str]:
     """Says what the figures of the table of results are."""
     notes = []
     if len(models) > 1:
-        measure = models_lib.order(models)
+        measure = measured.order(models)
         notes.append(f'Models are in the order of their {measure}, best first.')
     if any(len(model.runs) == 1 for model in models):
         over = models[0].runs[0].summary['interval_over']
@@ -112,7 +112,7 @@ def _sweep_section(sweep: Dict[str, Any]) -> Section:
     )
 
 
-def _sections(models: Sequence[models_lib.Model]) -> List[Section]:
+def _sections(models: Sequence[measured.Model]) -> List[Section]:
     is_layout = models[0].runs[0].summary['task'] == 'layout'
     noun = 'program' if is_layout else 'kernel'
     sections = [
@@ -156,7 +156,7 @@ def _sections(models: Sequence[models_lib.Model]) -> List[Section]:
     return [section for section in sections if section.pictures]
 
 
-def _results(models: Sequence[models_lib.Model]) -> List[List[str]]:
+def _results(models: Sequence[measured.Model]) -> List[List[str]]:
     """Returns a table: a measure in each row, a model in each column."""
     first = models[0].runs[0].summary
     rows = [['runs', *(str(len(model.runs)) for model in models), '']]
@@ -175,7 +175,7 @@ def _results(models: Sequence[models_lib.Model]) -> List[List[str]]:
     return rows
 
 
-def _settings(runs: Sequence[models_lib.Run]) -> Dict[str, List[List[str]]]:
+def _settings(runs: Sequence[measured.Run]) -> Dict[str, List[List[str]]]:
     """Returns settings that differ and those that do not; a run in each column."""
     settings_of_runs: List[Dict[str, Any]] = []
     for run in runs:

@@ -14,7 +14,7 @@ import pytest
 
 from baselines.evaluation import report
 from baselines.reporting import figures
-from baselines.reporting import models
+from baselines.reporting import measured
 from baselines.reporting import page
 from baselines.runs import run_files
 
@@ -46,11 +46,11 @@ def _run(name, task, results, model=None, **info):
         'data': '/home/me/data/valid',
     }
     summary = {**described, **report.summarise(task, results)}
-    return models.Run(name, model or name, run, summary, results)
+    return measured.Run(name, model or name, run, summary, results)
 
 
 def _model(*runs):
-    return models.Model(runs[0].model, runs)
+    return measured.Model(runs[0].model, runs)
 
 
 def _kernels(seed, programs=3, kernels=2):
