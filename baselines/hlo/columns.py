@@ -9,7 +9,7 @@ from baselines.hlo import gather
 from baselines.hlo import schema
 
 
-class Columns:
+class ColumnBuilder:
     """Collects columns with their names; all have one value per row.
 
     Args:

@@ -43,7 +43,7 @@ def node_features(
     Returns:
         The column names, and float32 [n, number of names].
     """
-    out = columns.Columns(pad)
+    out = columns.ColumnBuilder(pad)
     out.add('is_root', is_root)
     out.add('element_size_in_bits', np.zeros_like(is_root))
     out.add_fields(schema.NODE_FIELDS, fields)
@@ -53,7 +53,7 @@ def node_features(
 
 
 def _add_extra(
-    out: columns.Columns, fields: gather.Fields, operands: arrays.Ragged
+    out: columns.ColumnBuilder, fields: gather.Fields, operands: arrays.Ragged
 ) -> None:
     """Adds the further columns; docs/raw-files.md lists their names."""
     for prefix, words in _DIMENSION_NUMBERS.items():
@@ -92,7 +92,7 @@ def _add_extra(
 
 
 def _add_operands(
-    out: columns.Columns, fields: gather.Fields, operands: arrays.Ragged
+    out: columns.ColumnBuilder, fields: gather.Fields, operands: arrays.Ragged
 ) -> None:
     """Adds shape and element type of the first operands, if there."""
     out.add('operand_count', operands.lengths)

@@ -104,7 +104,7 @@ def columns_of(configs: Sequence[Mapping[str, Any]], pad: int = 0) -> np.ndarray
 
 def _columns(lists: Mapping[str, Sequence[Any]], pad: int) -> np.ndarray:
     """The columns, from the lists of each configuration."""
-    out = columns.Columns(pad, empty_product=0)
+    out = columns.ColumnBuilder(pad, empty_product=0)
     for field in schema.TILE_FIELDS:
         out.add_list(field, arrays.Ragged.of(lists[field.name]))
     return out.finish()[1]
