@@ -1,5 +1,6 @@
 """The job of `tpugraphs extract`: raw files in, npz files out, a summary."""
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -59,27 +60,27 @@ def extract(
     options = dataclasses.replace(
         options, output=output, kind=options.kind or _first_kind(paths)
     )
-    if parts:
-        splitting.gather(output)
-    total = outcomes.Outcome()
-    if runner or len(paths) > _MANY_FILES:
-        found = _through_beam(paths, options, runner, beam_options)
-    else:
-        bar = tqdm.tqdm(paths, desc='extract', unit='file', disable=None)
-        found = (extractor.extract_file(path, options) for path in bar)
-    for outcome in found:
-        total.add(outcome)
-        if outcome.fatal:
-            break
-    files.remove_leftovers(output, _LEFTOVERS)  # of workers that were killed
-    for message in sorted(total.failed):
-        print(f'error: {message}', file=sys.stderr)
-    if total.fatal:
-        raise ValueError(total.fatal)
-    print(outcomes.summary(total))
-    if parts and os.path.isdir(output):
-        print(splitting.split(output, parts, by, total.by_file))
-    return 1 if total.failed else 0
+    at_first = splitting.gathered(output) if parts else contextlib.nullcontext([])
+    with at_first as earlier:
+        total = outcomes.Outcome()
+        if runner or len(paths) > _MANY_FILES:
+            found = _through_beam(paths, options, runner, beam_options)
+        else:
+            bar = tqdm.tqdm(paths, desc='extract', unit='file', disable=None)
+            found = (extractor.extract_file(path, options) for path in bar)
+        for outcome in found:
+            total.add(outcome)
+            if outcome.fatal:
+                break
+        files.remove_leftovers(output, _LEFTOVERS)  # of workers that were killed
+        for message in sorted(total.failed):
+            print(f'error: {message}', file=sys.stderr)
+        if total.fatal:
+            raise ValueError(total.fatal)
+        print(outcomes.summary(total))
+        if parts and os.path.isdir(output):
+            print(splitting.split(output, parts, by, total.by_file, earlier))
+        return 1 if total.failed else 0
 
 
 def _through_beam(

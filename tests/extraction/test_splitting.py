@@ -11,10 +11,9 @@ from tests.helpers.hlo_modules import tile_file
 
 @pytest.mark.parametrize('by, advice', [('program', ': use --by file'), ('module', '')])
 def test_too_few_groups(tmp_path, by, advice):
-    for name in ('a_0', 'b_0'):
-        (tmp_path / f'{name}.npz').touch()
+    modules = {'a.pb': ['a_0'], 'b.pb': ['b_0']}
     finished_runs.assert_refused(
-        lambda: splitting.split(str(tmp_path), (0.8, 0.1, 0.1), by, {}),
+        lambda: splitting.split(str(tmp_path), (0.8, 0.1, 0.1), by, modules),
         f'--split: there are 2 {by}s for 3 splits{advice}',
     )
 
@@ -49,3 +48,33 @@ def test_extract_and_split_and_split_again(tmp_path, capsys):
     # By name there are two programs alone.
     assert processes.command(*words) == 1
     assert 'there are 2 programs for 3 splits: use --by file' in capsys.readouterr().err
+
+
+def test_splits_of_others_stay_as_they_are(tmp_path, capsys):
+    file = tmp_path / 'a.pb'
+    kernels = [made_runs.kernel(f'net{k}', [40, 10], k) for k in range(3)]
+    file.write_bytes(tile_file(*kernels))
+    out = tmp_path / 'out'
+    (out / 'train').mkdir(parents=True)
+    (out / 'train/mine.npz').write_bytes(b'mine')
+    (out / 'flat.npz').write_bytes(b'flat')
+    words = ('extract', file, out, '--split', '1/1/1')
+    assert processes.command(*words) == 1
+    assert 'train/mine.npz: --split did not put it there' in capsys.readouterr().err
+    assert _names(out) == ['flat.npz', 'train/mine.npz']
+    (out / 'train/mine.npz').unlink()
+    assert processes.command(*words) == 0
+    assert len(_names(out)) == 4 and 'flat.npz' in _names(out)
+
+
+@pytest.mark.parametrize('again', [('--extra',), ('--by', 'file')])
+def test_a_rerun_that_fails_leaves_the_splits(tmp_path, again):
+    file = tmp_path / 'a.pb'
+    kernels = [made_runs.kernel(f'net{k}', [40, 10], k) for k in range(3)]
+    file.write_bytes(tile_file(*kernels))
+    out = tmp_path / 'out'
+    words = ('extract', file, out, '--split', '1/1/1')
+    assert processes.command(*words) == 0
+    before = _names(out)
+    assert processes.command(*words, *again) == 1
+    assert _names(out) == before
