@@ -129,10 +129,9 @@ def _over_runs(name: str, values: np.ndarray) -> Dict[str, Any]:
     return {name: float(means.mean()), f'{name}_over_seeds': spread}
 
 
-def format_test(result: Mapping[str, Any]) -> str:
-    """Lays out what `tasks.reports.compare_runs` finds, a row per measure."""
+def rows_of_test(result: Mapping[str, Any]) -> List[List[str]]:
+    """Returns the table of a test, a row for each measure below the head."""
     task, found = result['task'], result['measures']
-    sides = [result['a'], result['b']]
     interval = f'{metrics.CONFIDENCE:.0%} over programs'
     rows = [['', 'A', 'B', 'gain of A', interval, 'won', 'p', '']]
     for measure in metrics.MEASURES[task]:
@@ -150,13 +149,20 @@ def format_test(result: Mapping[str, Any]) -> str:
                 verdict,
             ]
         )
+    return rows
+
+
+def format_test(result: Mapping[str, Any]) -> str:
+    """Lays out the result of `runs.reports.compare_runs`."""
+    task = result['task']
+    sides = [result['a'], result['b']]
     lines = [
         *(f'{name}: {", ".join(side["names"])}' for name, side in zip('AB', sides)),
         f'{result["split"]} of {result["collection"]}: '
         f'{result["graphs"]:,} {report.TASKS[task].graph} of '
         f'{text.count(result["programs"], "program")}',
         '',
-        *text.table(rows, '<>>>>>><', rules=[1]),
+        *text.table(rows_of_test(result), '<>>>>>><', rules=[1]),
         '',
         'Over programs: gains of A are positive where it is better.  A difference is '
         'seen where',
@@ -185,40 +191,57 @@ def _with_spread(one: Mapping[str, Any], name: str, show: str) -> str:
 
 
 def format_runs(summaries: Mapping[str, Mapping[str, Any]]) -> str:
-    """Lays out a line for each run, and mean and spread of those that repeat one.
+    """Lays out a line for each run, and mean and deviation of those that repeat one.
 
     Args:
-        summaries: by model directory, from `tasks.predict.measure`, with `name`,
-            which tells the run from the others, and `group`, which only those
-            share that differ in seed and fold alone.
+        summaries: see `runs_tables`.
 
     Returns:
         A table for each collection, with an empty line in between.
     """
-    by_collection: Dict[str, Dict[str, Any]] = {}
-    for model_dir, summary in summaries.items():
-        by_collection.setdefault(summary['collection'], {})[model_dir] = summary
-    return '\n\n'.join(_runs_table(name, some) for name, some in by_collection.items())
+    tables = []
+    for rows in runs_tables(summaries):
+        means = [number for number, row in enumerate(rows) if not row[1]]
+        rules = [1, *means[:1]]
+        tables.append('\n'.join(text.table(rows, rules=rules, width=text.WIDTH)))
+    return '\n\n'.join(tables)
 
 
-def _runs_table(collection: str, summaries: Mapping[str, Any]) -> str:
-    task = next(iter(summaries.values()))['task']
+def runs_tables(summaries: Mapping[str, Mapping[str, Any]]) -> List[List[List[str]]]:
+    """Returns a table for each collection: a row for each run below the head.
+
+    Runs that repeat one another have rows of their mean and standard deviation at
+    the end.
+
+    Args:
+        summaries: by model directory, from `Predictor.measure`, with `name`,
+            which tells the run from the others, and `group`, which only runs
+            share that differ in seed and fold alone.
+    """
+    by_collection: Dict[str, List[Mapping[str, Any]]] = {}
+    for summary in summaries.values():
+        by_collection.setdefault(summary['collection'], []).append(summary)
+    return [_runs_rows(name, some) for name, some in by_collection.items()]
+
+
+def _runs_rows(
+    collection: str, summaries: Sequence[Mapping[str, Any]]
+) -> List[List[str]]:
+    task = summaries[0]['task']
     measures = metrics.MEASURES[task]
     rows = [[collection, report.TASKS[task].graph, *(m.title for m in measures)]]
     by_group: Dict[str, List[Any]] = {}
-    for summary in summaries.values():
+    for summary in summaries:
         graphs = f'{summary["overall"]["graphs"]:,}'
         rows.append([summary['name'], graphs, *_cells(measures, [summary])])
         by_group.setdefault(summary['group'], []).append(summary)
-    rules = [1]
     for group, some in by_group.items():
         if len(some) > 1:
-            rules = [1, 1 + len(summaries)]
             rows.append([f'mean of {len(some)}: {group}', '', *_cells(measures, some)])
             spread = _cells(measures, some, lambda values: np.std(values, ddof=1))
             over = 'folds' if len({one.get('fold') for one in some}) > 1 else 'seeds'
             rows.append([f'  deviation over {over}', '', *spread])
-    return '\n'.join(text.table(rows, rules=rules, width=text.WIDTH))
+    return rows
 
 
 def format_ensemble(result: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@
     find('0123')                                       the beginning of its hash
     find('wide')                                       its --run_id
     find('model_*'), find('seed?')                     a pattern of either
+    find('MLP')                                        all runs of a model
 
 Names without a folder are looked up where trainings write by default; those of
 another folder stand behind it: `~/out/mine/latest`.  A folder stands for the one
@@ -23,7 +24,9 @@ from baselines import text
 from baselines.runs import run_files
 
 LATEST = 'latest'
-FORMS = "a directory, 'latest', the beginning of a hash, a --run_id or a pattern"
+FORMS = (
+    "a directory, 'latest', the beginning of a hash, a --run_id, a pattern or a model"
+)
 
 _SHORTEST = 4  # letters of a hash
 _MAGIC = re.compile(r'[*?[]')
@@ -130,7 +133,8 @@ def _named(word: str, runs: Sequence[str]) -> List[str]:
             )
         if found:
             return found
-    return [run for run in runs if word in _names_of(run)]
+    found = [run for run in runs if word in _names_of(run)]
+    return found or [run for run in runs if word == _model_of(run)]
 
 
 def _names_of(model_dir: str) -> List[str]:
@@ -141,6 +145,14 @@ def _names_of(model_dir: str) -> List[str]:
     except (ValueError, OSError):
         return names  # a damaged file is told of when it is asked for
     return [*names, run_id] if run_id and isinstance(run_id, str) else names
+
+
+def _model_of(model_dir: str) -> str:
+    """Returns the --model of a run; '' where its run file cannot be read."""
+    try:
+        return str(run_files.read(model_dir).args.get('model', ''))
+    except (ValueError, OSError):
+        return ''  # a damaged file is told of when it is asked for
 
 
 def _only(folder: str) -> str:

@@ -18,6 +18,7 @@ from baselines.evaluation import choices_output
 from baselines.evaluation import comparison
 from baselines.evaluation import ensembles
 from baselines.evaluation import report
+from baselines.evaluation import tables
 from baselines.extraction import outcomes
 from baselines.hlo import candidates as candidates_lib
 from baselines.hlo import reading
@@ -36,6 +37,7 @@ def evaluate_runs(args: argparse.Namespace) -> None:
         ValueError: a run or the data are unusable, or no runtime is known.
         OSError: --output cannot be written.
     """
+    _check_output(args)
     summaries: Dict[str, Any] = {}
     data = config.from_options(prediction.DataOptions, args)
     found = loading.find_runs(args.dirs)
@@ -49,23 +51,25 @@ def evaluate_runs(args: argparse.Namespace) -> None:
         summaries[model_dir] = summary
     if len(summaries) > 1 and not args.json:
         print(f'\n{comparison.format_runs(summaries)}')
-    _tell_json(summary if len(summaries) == 1 else summaries, args)
+    content = summary if len(summaries) == 1 else summaries
+    _write(content, comparison.runs_tables(summaries), args)
 
 
 def compare_runs(args: argparse.Namespace) -> None:
     """Prints whether one model is better than another, tested by program.
 
-    Each is a run, or several by a pattern that differ in their seeds.  The JSON is an
+    Each is a run, or several that differ in their seeds.  The JSON is an
     object: `task`, `collection`, `split`, `data`; `graphs` and `programs`, how many;
     `a` and `b`, each with the `names` and `dirs` of its runs; `measures`, from
     `comparison.paired_test`.
 
     Raises:
-        ValueError: the two share a run; they are of different collections or would
-            score different graphs; a run or the data are unusable, or no runtime
-            is known.
+        ValueError: the two share a run; one has runs of different settings; they are
+            of different collections or would score different graphs; a run or the
+            data are unusable, or no runtime is known.
         OSError: --output cannot be written.
     """
+    _check_output(args)
     sides = [finding.find_all([name]) for name in args.compare]
     shared = [model_dir for model_dir in sides[0] if model_dir in sides[1]]
     if shared:
@@ -75,6 +79,13 @@ def compare_runs(args: argparse.Namespace) -> None:
     data = config.from_options(prediction.DataOptions, args)
     predictors = ensemble.load([*sides[0], *sides[1]], data, args.models_file)
     labels = loading.labels_of(predictors)
+    for name, side in zip(args.compare, sides):
+        models = sorted({labels[model_dir].group for model_dir in side})
+        if len(models) > 1:
+            raise ValueError(
+                f'--compare: {name!r} stands for runs of different settings: '
+                f'{", ".join(models)}; name those of one'
+            )
     scored = ensemble.score(predictors, args.split, must_measure=True)
     results = ensemble.results_of(scored, scored.scores)
     first, second = results[: len(sides[0])], results[len(sides[0]) :]
@@ -95,14 +106,26 @@ def compare_runs(args: argparse.Namespace) -> None:
     }
     if not args.json:
         print(comparison.format_test(found))
-    _tell_json(found, args)
+    _write(found, [comparison.rows_of_test(found)], args)
 
 
-def _tell_json(found: Dict[str, Any], args: argparse.Namespace) -> None:
-    if args.json:
-        print(report.to_json(found))
+def _check_output(args: argparse.Namespace) -> None:
+    """Raises ValueError or OSError where --output cannot be written."""
     if args.output:
-        _write_json(found, args.output)
+        tables.check_ending(args.output)
+        saved.check_file_writable(args.output, 'output')
+
+
+def _write(
+    content: Dict[str, Any],
+    rows_of_tables: Sequence[tables.Table],
+    args: argparse.Namespace,
+) -> None:
+    """Prints JSON for --json, and writes --output in the format of its ending."""
+    if args.json:
+        print(report.to_json(content))
+    if args.output:
+        tables.write(args.output, rows_of_tables, content)
 
 
 def _write_json(found: Dict[str, Any], path: str) -> None:

@@ -447,6 +447,7 @@ def test_what_is_no_ensemble(plain, layouts, run_command, tmp_path, capsys):
 def test_two_models_are_compared(root, plain, run_command, capsys):
     train = ['--split', 'train']
     other = str(_train(root, 'other', lr=1e-6)[0])
+    third = str(_train(root, 'third', lr=1e-5)[0])
     capsys.readouterr()
     assert run_command('evaluate', '--compare', f'{root}/plain/*', other, *train) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -457,6 +458,12 @@ def test_two_models_are_compared(root, plain, run_command, capsys):
     ]
     assert lines[-3] == '3 programs can show none: it takes 6.'
     assert '2 runs of A' in lines[-2] and 'unknown for B' in lines[-1]
+    table = root / 'table.csv'
+    by_model = [f'{root}/plain/Tiny', other, *train, '--output', str(table)]
+    assert run_command('evaluate', '--compare', *by_model) == 0
+    assert capsys.readouterr().out.splitlines() == lines
+    rows = list(csv.reader(table.open()))
+    assert rows[0][:4] == ['', 'A', 'B', 'gain of A'] and rows[1][0] == 'top-1'
     as_json = ['--json', '--compare', *plain]
     assert run_command('evaluate', *as_json, *train) == 0
     found = json.loads(capsys.readouterr().out)
@@ -465,6 +472,8 @@ def test_two_models_are_compared(root, plain, run_command, capsys):
     assert gain['gain'] == pytest.approx(gain['ours'] - gain['theirs'])
     for argv, words in (
         ([plain[0], f'{root}/plain/*'], f'--compare: {plain[0]} is on both sides'),
+        ([f'{root}/[po]*/Tiny', third], "[po]*/Tiny' stands for runs of different se"),
+        ([*plain, '--output', 'a.xls'], '--output a.xls: should end in .json, .csv, '),
         ([*plain, '--dir', plain[0]], None),
     ):
         if words is None:
