@@ -39,9 +39,10 @@ def gathered(folder: str) -> Iterator[List[str]]:
     try:
         with files.open_regular(os.path.join(folder, _RECORD)) as stream:
             recorded = json.load(stream)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         recorded = []
-    ours = {name for name in recorded if isinstance(name, str)}
+    listed = recorded if isinstance(recorded, list) else []
+    ours = {name for name in listed if isinstance(name, str)}
     for part in collections.SPLITS:
         inside = os.path.join(folder, part)
         names = os.listdir(inside) if os.path.isdir(inside) else []

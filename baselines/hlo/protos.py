@@ -16,7 +16,7 @@ from google.protobuf import descriptor_pool
 from google.protobuf import message
 from google.protobuf import message_factory
 
-_DESCRIPTORS = pathlib.Path(__file__).with_name('tuning_data.binpb')
+_DESCRIPTORS = 'tuning_data.binpb'
 
 
 class Protos(NamedTuple):
@@ -68,7 +68,8 @@ def outline_pool() -> descriptor_pool.DescriptorPool:
 
 
 def _file_set() -> descriptor_pb2.FileDescriptorSet:
-    return descriptor_pb2.FileDescriptorSet.FromString(_DESCRIPTORS.read_bytes())
+    path = pathlib.Path(__file__).with_name(_DESCRIPTORS)
+    return descriptor_pb2.FileDescriptorSet.FromString(path.read_bytes())
 
 
 def _pool(file_set: descriptor_pb2.FileDescriptorSet) -> descriptor_pool.DescriptorPool:
