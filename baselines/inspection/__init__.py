@@ -1,1 +1,1 @@
-"""What a file holds: in words, and as a picture."""
+"""Describes and draws the graphs and configurations of raw and npz files."""

@@ -1,4 +1,4 @@
-"""What a raw or npz file holds, in one form for both."""
+"""Reads raw and npz files into one form: graphs with their configurations."""
 
 import dataclasses
 from typing import Any, Dict, List, Optional, Tuple
@@ -23,18 +23,19 @@ class Content:
     Attributes:
         name: of the npz file, or that it would get.
         kind: 'tile' or 'layout'.
-        opcodes: a name for each of n nodes.
+        opcodes: the name of the operation of each of n nodes.
         shapes: element type and dimensions of each node's result, as text.
         edges: int [m, 2], (consumer, producer).
-        config_groups: int [c], numbers that are equal where the features of
-            configurations are; None if there are no usable configurations.
+        config_groups: int [c], equal numbers for configurations with equal features;
+            None if no configuration is usable.
         runtimes: int64 [c], nanoseconds; all 0 where not published.
-        default: time of the default configuration, if known.
+        default: nanoseconds of the default configuration; None if not known.
         configurable: number of nodes with a layout to choose (layout).
-        feature_count: columns of node_feat.
-        variant: `pad` and extra columns where not as published, in words.
-        dropped: runs of a raw file that do not count.
-        problem: why there are no configurations, or no graph.
+        feature_count: number of columns of node_feat.
+        variant: how its features differ from published ones, for people; '' if they
+            do not.
+        dropped: number of measurements of a raw file that do not count.
+        problem: why there are no configurations, or no graph; '' if there are.
     """
 
     name: str
@@ -67,14 +68,15 @@ def load(path: str) -> List[Content]:
         OSError: it cannot be read.
     """
     with files.open_regular(path) as stream:
-        zipped = stream.read(2) == b'PK'
-    if zipped or path.endswith('.npz'):
+        is_zip = stream.read(2) == b'PK'
+    if is_zip or path.endswith('.npz'):
         return [_npz_content(path)]
     file = reading.read_tuning(path)
     return [_module_content(file.kind, tuning) for tuning in file.modules]
 
 
 def _npz_content(path: str) -> Content:
+    """Reads the graph of an npz file; see `load` for the errors."""
     with npz.explain_damage(path):
         with npz.open_archive(path, layout_records.MAX_FILE_BYTES) as archive:
             is_layout = 'node_config_feat.npy' in archive.namelist()
@@ -85,44 +87,44 @@ def _npz_content(path: str) -> Content:
         record = records.read_tile(path)
         if record.config_runtime.any():
             default = int(np.median(record.config_runtime_normalizers))
-    known = {number: name for name, number in schema.OPCODE_NUMBERS.items()}
+    names = {number: name for name, number in schema.OPCODE_NUMBERS.items()}
     opcodes = record.node_opcode.tolist()
     return Content(
         name=record.graph_id,
         kind=kind,
-        opcodes=tuple(known.get(n, f'opcode {n}') for n in opcodes),
+        opcodes=tuple(names.get(n, f'opcode {n}') for n in opcodes),
         runtimes=record.config_runtime,
         default=default,
         variant=_variant(record),
-        **_options(kind, record),
+        **_configurations(kind, record),
         **_graph(record),
     )
 
 
 def _module_content(kind: str, tuning: Any) -> Content:
-    """Returns what can be told of a module, with what is wrong if it is."""
+    """Describes a module of a raw file; if it is damaged, with the problem."""
     name = raw.graph_id(tuning)
     try:
         nodes = graph.extract_graph(tuning.module)
     except ValueError as error:
         return Content(name=name, kind=kind, problem=str(error))
     opcodes = tuple(i.opcode for i in graph.list_instructions(tuning.module))
-    found = Content(name=name, kind=kind, opcodes=opcodes, **_graph(nodes))
+    content = Content(name=name, kind=kind, opcodes=opcodes, **_graph(nodes))
     try:
         configs = raw.configs_of(kind, tuning, nodes)
     except ValueError as error:
-        return dataclasses.replace(found, problem=str(error))
+        return dataclasses.replace(content, problem=str(error))
     return dataclasses.replace(
-        found,
+        content,
         runtimes=configs.config_runtime,
         default=configs.normalizer,
         dropped=sum(configs.dropped.values()),
-        **_options(kind, configs),
+        **_configurations(kind, configs),
     )
 
 
 def _graph(nodes: Any) -> Dict[str, Any]:
-    """What records of npz files and graphs of modules tell alike."""
+    """Returns the fields of `Content` on the graph of a record or module."""
     return {
         'shapes': shape_texts(nodes.node_feat, nodes.pad),
         'edges': nodes.edge_index,
@@ -130,8 +132,8 @@ def _graph(nodes: Any) -> Dict[str, Any]:
     }
 
 
-def _options(kind: str, configs: Any) -> Dict[str, Any]:
-    """Describes the configurations of a record or of a raw module."""
+def _configurations(kind: str, configs: Any) -> Dict[str, Any]:
+    """Returns the fields of `Content` on the configurations of a record or module."""
     if kind == reading.TILE:
         return {'config_groups': _equal_rows(configs.config_feat)}
     encoded = isinstance(configs, layout_store.EncodedProgram)
@@ -145,7 +147,15 @@ def _equal_rows(rows: np.ndarray) -> np.ndarray:
 
 
 def shape_texts(node_feat: np.ndarray, pad: int) -> Tuple[str, ...]:
-    """Returns texts such as `f32[64,128]`, as far as the features tell."""
+    """Reads the shapes of nodes off their features: texts such as `f32[64,128]`.
+
+    Args:
+        node_feat: [n, f].
+        pad: the value of absent dimensions.
+
+    Returns:
+        n texts; '' where there are fewer than the published columns.
+    """
     if node_feat.shape[1] < schema.DIMENSIONS.stop:
         return ('',) * len(node_feat)
     flags = node_feat[:, schema.TYPES]
@@ -163,6 +173,7 @@ def shape_texts(node_feat: np.ndarray, pad: int) -> Tuple[str, ...]:
 
 
 def _variant(record: Any) -> str:
+    """Says how the features of a record differ from published ones; '' if not."""
     parts = [f'absent entries are {record.pad}'] if record.pad else []
     parts += ['columns are named in the file'] if record.feature_names else []
     return ', '.join(parts)

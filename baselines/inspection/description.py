@@ -1,4 +1,4 @@
-"""A file's content in words and tables."""
+"""Describes graphs and their configurations in lines and tables."""
 
 import collections
 from typing import List, Optional, Sequence, Tuple
@@ -8,14 +8,14 @@ import numpy as np
 from baselines import text
 from baselines.inspection import contents
 
-_BAR = 30
+_BAR = 30  # letters of the longest bar of a histogram
 _TOP_OPCODES = 15
 _MAX_ROWS = 100
 _HEAD = 'module nodes edges configs repeated dropped fastest default slowest'.split()
 
 
 def describe(content: contents.Content) -> str:
-    """Returns everything about one graph, in lines."""
+    """Describes one graph and its configurations, in lines."""
     lines = [f'{content.name} ({content.kind})']
     if content.opcodes or not content.problem:
         lines.append(
@@ -27,13 +27,13 @@ def describe(content: contents.Content) -> str:
     if content.problem:
         lines.append(f'  configurations  none usable: {content.problem}')
     if content.config_groups is not None:
-        lines += _configurations(content)
+        lines += _configurations(content, content.config_groups)
         lines += _runtimes(content)
     return '\n'.join(lines)
 
 
 def table(graphs: Sequence[contents.Content]) -> str:
-    """Returns a line for each graph of a file, and the opcodes of all."""
+    """Lists the graphs of a file, one to a line, and counts the opcodes of all."""
     shown = graphs[:_MAX_ROWS]
     lines = text.table([_HEAD, *map(_row, shown)])
     for number, content in enumerate(shown, 1):
@@ -41,20 +41,19 @@ def table(graphs: Sequence[contents.Content]) -> str:
             lines[number] += f'  {content.problem}'
     if len(graphs) > _MAX_ROWS:
         lines.append(f'... and {len(graphs) - _MAX_ROWS:,} more modules')
-    everything = [opcode for c in graphs for opcode in c.opcodes]
-    configs = sum(len(c.runtimes) for c in graphs)
+    opcodes = [opcode for graph in graphs for opcode in graph.opcodes]
+    configs = sum(len(graph.runtimes) for graph in graphs)
     lines.append(
-        f'{len(graphs):,} modules, {len(everything):,} nodes, '
-        f'{configs:,} configurations'
+        f'{len(graphs):,} modules, {len(opcodes):,} nodes, {configs:,} configurations'
     )
-    return '\n'.join(lines + _histogram(everything))
+    return '\n'.join(lines + _histogram(opcodes))
 
 
 def _row(content: contents.Content) -> List[str]:
     start = [content.name, f'{len(content.opcodes):,}', f'{len(content.edges):,}']
     if content.config_groups is None:
         return start + [''] * (len(_HEAD) - len(start))
-    _, repeated, _ = duplicates(content)
+    _, repeated, _ = count_repeats(content.config_groups, content.runtimes)
     fastest = max(int(content.runtimes.min()), 1)
     return [
         *start,
@@ -67,25 +66,32 @@ def _row(content: contents.Content) -> List[str]:
     ]
 
 
-def duplicates(content: contents.Content) -> Tuple[int, int, Optional[float]]:
-    """Counts configurations with the same features.
+def count_repeats(
+    groups: np.ndarray, runtimes: np.ndarray
+) -> Tuple[int, int, Optional[float]]:
+    """Counts configurations with equal features.
+
+    Args:
+        groups: int [c], equal numbers for configurations with equal features.
+        runtimes: int64 [c], nanoseconds; all 0 where not known.
 
     Returns:
         The number of distinct configurations; how many repeat an earlier one;
         the largest ratio of runtimes between equal ones (None if not known).
     """
-    _, groups, sizes = np.unique(
-        content.config_groups, return_inverse=True, return_counts=True
-    )
-    distinct, repeated = len(sizes), len(groups) - len(sizes)
-    if not repeated or not content.runtimes.all():
-        return distinct, repeated, None
-    ordered = content.runtimes[np.lexsort((content.runtimes, groups))]
-    ends = np.cumsum(sizes)
-    return distinct, repeated, float((ordered[ends - 1] / ordered[ends - sizes]).max())
+    distinct, groups = np.unique(groups, return_inverse=True)
+    repeated = len(groups) - len(distinct)
+    if not repeated or not runtimes.all():
+        return len(distinct), repeated, None
+    fastest = np.full(len(distinct), np.inf)
+    slowest = np.zeros(len(distinct))
+    np.minimum.at(fastest, groups, runtimes)
+    np.maximum.at(slowest, groups, runtimes)
+    return len(distinct), repeated, float((slowest / fastest).max())
 
 
 def _histogram(names: Sequence[str]) -> List[str]:
+    """Draws how often each of the most common names occurs, as lines of text."""
     counts = collections.Counter(names).most_common()
     rows = []
     for name, count in counts[:_TOP_OPCODES]:
@@ -99,8 +105,8 @@ def _histogram(names: Sequence[str]) -> List[str]:
     return text.table(rows, '<><', indent=4) if rows else []
 
 
-def _configurations(content: contents.Content) -> List[str]:
-    distinct, repeated, ratio = duplicates(content)
+def _configurations(content: contents.Content, groups: np.ndarray) -> List[str]:
+    distinct, repeated, ratio = count_repeats(groups, content.runtimes)
     nodes = content.configurable
     of_nodes = f' of {nodes:,} configurable nodes' if nodes else ''
     dropped = f'; {content.dropped:,} runs dropped' if content.dropped else ''

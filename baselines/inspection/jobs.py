@@ -1,4 +1,4 @@
-"""The job of `tpugraphs show`: what a file holds, printed and drawn."""
+"""Runs `tpugraphs show`: prints and draws the graphs of a file."""
 
 import difflib
 from typing import List, Optional
@@ -12,11 +12,11 @@ from baselines.inspection import plot
 def show(
     path: str, module: Optional[str] = None, picture: Optional[str] = None
 ) -> None:
-    """Prints what a file holds, and draws on request.
+    """Prints the graphs and configurations of a file, and draws one on request.
 
     Args:
         path: a .pb or .npz file.
-        module: the one to show of a file of many, by its name or number.
+        module: the name or number of the module to show; None for all.
         picture: where to draw it; the ending tells the format.
 
     Raises:
@@ -27,7 +27,7 @@ def show(
     path = files.expand(path)
     graphs = contents.load(path)
     if module is not None:
-        graphs = [_chosen(path, graphs, module)]
+        graphs = [_choose(path, graphs, module)]
     if not graphs:
         raise ValueError(f'{path}: has no modules')
     if all(graph.problem and not graph.opcodes for graph in graphs):
@@ -45,17 +45,21 @@ def show(
         print(f'drawn: {picture}')
 
 
-def _chosen(path: str, graphs: List[contents.Content], wanted: str) -> contents.Content:
-    """Returns the module that a name, its beginning, or a number means."""
-    if wanted.isdecimal() and int(wanted) < len(graphs):
-        return graphs[int(wanted)]
-    safe = wanted.replace('.', '_')
+def _choose(path: str, graphs: List[contents.Content], module: str) -> contents.Content:
+    """Returns the module of a number, a name, or a name without its fingerprint.
+
+    Raises:
+        ValueError: there is none; names the nearest.
+    """
+    if module.isdecimal() and int(module) < len(graphs):
+        return graphs[int(module)]
+    safe = module.replace('.', '_')
     names = [content.name for content in graphs]
     for content in graphs:
         if content.name == safe or content.name.rpartition('_')[0] == safe:
             return content
     near = difflib.get_close_matches(safe, names, n=1, cutoff=0.3) or names[:1]
     raise ValueError(
-        f'{path}: has no module {wanted!r}; it has {len(names)}'
+        f'{path}: has no module {module!r}; it has {len(names)}'
         + (f', such as {near[0]}' if near else '')
     )

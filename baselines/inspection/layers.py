@@ -1,4 +1,4 @@
-"""Where to draw the nodes of a graph: in layers, with few crossings."""
+"""Places the nodes of a graph for drawing: in layers, with few crossings."""
 
 from typing import Dict, List, Sequence, Tuple
 
@@ -8,7 +8,7 @@ _SWEEPS = 12
 
 
 def layers(num_nodes: int, edges: np.ndarray) -> np.ndarray:
-    """Returns the layer of every node, below all that it uses: int64 [n], 0 is the top.
+    """Computes the layer of each node, below its operands: int64 [n], 0 is the top.
 
     A node stands right above its first user: HLO graphs are nearly trees, so
     this leaves few long lines.  Edges are (consumer, producer) [m, 2]; nodes on
@@ -40,16 +40,16 @@ def layers(num_nodes: int, edges: np.ndarray) -> np.ndarray:
 def place(
     layer: np.ndarray, edges: np.ndarray, gaps: Sequence[float]
 ) -> Tuple[np.ndarray, List[np.ndarray]]:
-    """Orders the nodes within their layers and gives them places.
+    """Orders the nodes within their layers and computes their positions.
 
     Edges across several layers get a point in each, kept apart from the nodes
-    as if it were one; nodes and points go to the mean place of what they are
-    connected with, as far as the distances allow.
+    as if it were one; nodes and points go to the mean position of their neighbours,
+    as far as the distances allow.
 
     Args:
         layer: int [n], from `layers`.
         edges: int [m, 2], (consumer, producer).
-        gaps: for each node the room that it needs to either side.
+        gaps: [n], the room that each node needs to either side.
 
     Returns:
         x of every node, float [n]; and for every edge its points (x, layer),
@@ -92,7 +92,7 @@ def place(
 
 
 def _spread(wanted: np.ndarray, room: Sequence[float]) -> np.ndarray:
-    """Returns the places nearest to `wanted` (ascending) that keep the room."""
+    """Returns the positions nearest to `wanted` (ascending) that keep the room."""
     sizes = np.asarray(room)
     offsets = np.cumsum(sizes) * 2 - sizes
     # Without the offsets, the places only have to ascend.

@@ -1,4 +1,4 @@
-"""A picture of a kernel or program: its graph, and how its runtimes spread."""
+"""Draws a kernel or program: its graph, and the distribution of its runtimes."""
 
 import collections
 import textwrap
@@ -50,15 +50,19 @@ _GROUPS = {
     'elementwise': ('#d5ecc2', ''),
 }
 _GROUP_OF = {
-    name: group for group, (_, all_) in _GROUPS.items() for name in all_.split()
+    name: group for group, (_, names) in _GROUPS.items() for name in names.split()
 }
 
 
 def draw(content: contents.Content, path: str) -> None:
-    """Writes a picture; the ending of `path` tells the format (png, svg, pdf).
+    """Draws a graph and its runtimes into a file.
 
     Up to MAX_NODES nodes the graph is drawn, data flowing down; of larger
     graphs the opcodes are counted.
+
+    Args:
+        content: the graph.
+        path: the file; its ending tells the format (png, svg, pdf).
 
     Raises:
         ValueError: matplotlib does not know the format.
@@ -72,8 +76,8 @@ def draw(content: contents.Content, path: str) -> None:
     picture = figure.Figure(layout='constrained')
     canvas = backend_agg.FigureCanvasAgg(picture)
     if ending not in canvas.get_supported_filetypes():
-        known = ', '.join(sorted(canvas.get_supported_filetypes()))
-        raise ValueError(f'{path}: pictures can be {known}')
+        formats = ', '.join(sorted(canvas.get_supported_filetypes()))
+        raise ValueError(f'{path}: pictures can be {formats}')
     drawn = 0 < len(content.opcodes) <= MAX_NODES
     drawing = _Drawing(content) if drawn else None
     width, height = drawing.size if drawing else (7.0, 5.0)
@@ -101,7 +105,7 @@ def draw(content: contents.Content, path: str) -> None:
 
 
 class _Drawing:
-    """The graph, placed."""
+    """A graph with the positions of its nodes; `size` is in inches."""
 
     _ROW = 0.72  # inches from layer to layer
     _EDGE = 0.2  # from the middle of a box to its edge, in layers
@@ -129,7 +133,7 @@ class _Drawing:
         )
 
     def draw(self, axes: Any) -> None:
-        """Draws boxes, lines between them, and what the colours mean."""
+        """Draws boxes, lines between them, and a legend of the colours."""
         for points in self._paths:
             # From the lower edge of a box to the upper edge of the next.
             points = points.copy()
@@ -203,5 +207,5 @@ def _draw_runtimes(axes: Any, content: contents.Content) -> None:
 
 
 def _plain(label: str) -> str:
-    """Returns text without what a font cannot draw."""
+    """Returns a label without characters that a font cannot draw."""
     return ''.join(c if c.isprintable() else '?' for c in label)[:40]
