@@ -100,9 +100,9 @@ def measure_training(
     """Packs, trains on and scores `size` copies of graphs."""
     command_line.start_tensorflow()
     from baselines import config
-    from baselines.runs import layout_task
     from baselines.runs import opening
-    from baselines.runs import tile_task
+    from baselines.training import layout_data
+    from baselines.training import tile_data
 
     with tempfile.TemporaryDirectory(dir=graphs[0].parents[1]) as folder:
         data, cache = pathlib.Path(folder, 'data'), os.path.join(folder, 'cache')
@@ -120,9 +120,9 @@ def measure_training(
         settings = dict(model=_MODELS[task], batch=_BATCH[task], out_dir=folder)
         settings.update(data_root=str(data), cache_dir=cache)
         if task == 'tile':
-            training = tile_task.Training(config.TileConfig(**settings))
+            training = tile_data.Training(config.TileConfig(**settings))
         else:
-            training = layout_task.Training(
+            training = layout_data.Training(
                 config.LayoutConfig(keep_nodes=1000, **settings)
             )
         train = training.stores['train']
