@@ -3,6 +3,7 @@
     tpugraphs collect my_program.py:step out
     tpugraphs collect first.py:f second.py:g module.pb out --configs 40
     tpugraphs collect --builtin out --minutes 60
+    tpugraphs collect --random 100 out --seed 1
 
 A program is a tf.function with an input signature, or a file with an
 HloModuleProto.  XLA optimises it; each piece of the result that XLA runs as one
@@ -39,13 +40,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='FILE.py:FUNCTION or FILE.pb, any number; and the output folder',
     )
     command_line.switch(parser, '--builtin', 'measure the built-in programs')
+    about = 'measure so many random programs, composed of what models have'
+    parser.add_argument('--random', type=int, metavar='N', help=about)
     about = 'configurations of a kernel or program'
+    option('--families', '', 'of random programs, such as gathers,norm', metavar='A,B')
     option('--configs', 60, about, metavar='N')
+    about = 'kernels of a program, drawn at random (default: all)'
+    option('--kernels', 0, about, metavar='N')
     option('--minutes', math.inf, 'stop after', metavar='M')
+    about = 'of a kernel or program at most, compiling included'
+    option('--seconds', 20.0, about, metavar='S')
     about = 'shares of train/valid/test, or none'
     option('--split', '80/10/10', about)
     command_line.switch(parser, '--resume', 'go on with what is in the folder')
-    about = 'passes over the configurations, exactly (default: 15 to 45, until '
+    about = 'passes over the configurations, exactly (default: 6 to 30, until '
     option('--passes', 0, f'{about}halves agree)', metavar='N')
     arguments.add(option)
 
@@ -55,14 +63,18 @@ def run(args: argparse.Namespace) -> int:
     from baselines.measuring import arguments
     from baselines.measuring import builtin
     from baselines.measuring import collection
+    from baselines.measuring import programs
+    from baselines.measuring import random_programs
 
     *sources, output = args.programs
-    if args.builtin == bool(sources):
+    kinds = [bool(sources), args.builtin, args.random is not None]
+    if sum(kinds) != 1:
         raise ValueError(
-            'say --builtin and a folder, or one or more programs and a folder'
+            'say --builtin, --random N, or one or more programs; and a folder'
         )
-    if args.passes < 0:
-        raise ValueError(f'--passes is {args.passes}; it counts passes')
+    for name in ('passes', 'kernels'):
+        if getattr(args, name) < 0:
+            raise ValueError(f'--{name} is {getattr(args, name)}; it counts {name}')
     options = config.from_options(
         collection.Options,
         args,
@@ -71,10 +83,16 @@ def run(args: argparse.Namespace) -> int:
         limits=arguments.limits(args),
         passes=(args.passes,) * 2 if args.passes else collection.Options.passes,
     )
-    command_line.start_tensorflow()
+    load = programs.load
     if args.builtin:
-        return collection.run(list(builtin.table()), options, builtin.load)
-    return collection.run(sources, options)
+        sources, load = list(builtin.table()), builtin.load
+    if args.random is not None:
+        sources = random_programs.names(
+            args.random, args.seed, [f for f in args.families.split(',') if f]
+        )
+        load = random_programs.load
+    command_line.start_tensorflow()
+    return collection.run(sources, options, load)
 
 
 if __name__ == '__main__':

@@ -34,6 +34,8 @@ from baselines.measuring import timing
 
 JOURNAL = 'journal.jsonl'
 SIDECAR = 'measured.json'
+_LOCK = '.lock'
+_MOST_SIDECAR = 1 << 30  # bytes
 # Where kernels go whose halves of the passes rank differently.
 NOISY = 'noisy'
 LEAST_TAU = 0.6
@@ -51,7 +53,9 @@ class Options:
     output: str  # folder, absolute
     task: str = 'tile'  # 'tile' or 'layout'
     configs: int = 60  # configurations of a kernel or program at most
+    kernels: int = 0  # of a program at most, drawn at random; 0 for all
     minutes: float = math.inf  # of wall time; infinite for as long as it takes
+    seconds: float = 20  # of wall time for a kernel, compiling included
     seed: int = 0  # of configurations, inputs and splits
     # shares of train, valid and test; None writes one folder
     split: Optional[Tuple[float, ...]] = (80, 10, 10)
@@ -160,10 +164,13 @@ def collect(
         OSError: it cannot be written.
         KeyboardInterrupt: Ctrl-C; what is done is kept.
     """
-    if options.configs < 2 or options.minutes <= 0:
-        raise ValueError('at least 2 configurations, and more than 0 minutes')
-    with _Folder(sources, options) as folder:
-        with session_lib.Session(folder.journal, options.limits) as session:
+    if options.configs < 2 or min(options.minutes, options.seconds) <= 0:
+        raise ValueError(
+            'at least 2 configurations, more than 0 minutes, and more than 0 seconds'
+        )
+    ends = options.began + options.minutes * 60
+    with _locked(options.output), _Folder(sources, options) as folder:
+        with session_lib.Session(folder.journal, options.limits, ends) as session:
             _measure_all(_plan(sources, load, session, folder), session, folder)
     report = folder.report
     if not report.records:
@@ -172,6 +179,24 @@ def collect(
             f'nothing was measured: {"; ".join(reasons[:5]) or "too little time"}'
         )
     return report
+
+
+@contextlib.contextmanager
+def _locked(folder: str) -> Iterator[None]:
+    """Keeps a folder to this process; one that is left empty is removed.
+
+    Raises:
+        ValueError: another process measures into it.
+        OSError: it cannot be written.
+    """
+    os.makedirs(folder, exist_ok=True)
+    try:
+        refusal = f'{folder}: another collect measures into it; wait for it to end'
+        with files.locked(os.path.join(folder, _LOCK), refusal):
+            yield
+    finally:
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
 
 
 def _plan(sources, load, session, folder) -> list:
@@ -189,13 +214,28 @@ def _plan(sources, load, session, folder) -> list:
             if program.name in names:
                 raise ValueError(f'two programs are called {program.name!r}')
             names.add(program.name)
-            found += items_of(program, options.task, session, seen, report.skipped)
+            items = items_of(program, options.task, session, seen, report.skipped)
+            found += _drawn(items, options)
         except (ValueError, OSError, session_lib.WorkerError) as error:
             said = str(error)
             report.failed.append(said if source in said else f'{source}: {said}')
     if not found and report.failed:
         raise ValueError(report.failed[0])
     return found
+
+
+def _drawn(items: list, options: Options) -> list:
+    """Returns a program's items, or as many as are wanted, in their order."""
+    if not options.kernels or len(items) <= options.kernels:
+        return items
+    rng = np.random.default_rng([options.seed, _digest(items[0].program)])
+    chosen = rng.permutation(len(items))[: options.kernels]
+    return [items[index] for index in sorted(chosen)]
+
+
+def _digest(name: str) -> int:
+    """Returns a number of a name, to seed with."""
+    return int(hashlib.sha256(name.encode()).hexdigest()[:8], 16)
 
 
 def items_of(
@@ -282,10 +322,13 @@ def _measure_all(items, session, folder) -> None:
 def _measure(item, split, seconds, session, folder) -> None:
     """Measures one, in its fair share of the seconds that are left, and all of them."""
     options, report = folder.options, folder.report
-    digest = int(hashlib.sha256(item.name.encode()).hexdigest()[:8], 16)
-    rng = np.random.default_rng([options.seed, digest])
+    rng = np.random.default_rng([options.seed, _digest(item.name)])
     batch = item.batch(rng, options.configs)
-    protocol = timing.Protocol(*options.passes, *seconds)
+    share, left = seconds
+    budget = min(share, options.seconds)
+    protocol = timing.Protocol(
+        *options.passes, seconds=budget, compiling=budget / 2, deadline=left
+    )
     modules = [batch.module(i) for i in range(len(batch.described))]
     skip = folder.crashed.get(item.name, ())
     try:
@@ -318,11 +361,13 @@ def _measure(item, split, seconds, session, folder) -> None:
         'again': round(float(measured.again.min() / default.min()), 4),
         'configs': described,
         'dropped': {str(i): why for i, why in measured.dropped.items()},
-        'passes': measured.passes.tolist(),
-        'passes_again': measured.again.tolist(),
+        # Least times of every other pass, and of the others.
+        'halves': [measured.passes[half::2].min(0).tolist() for half in (0, 1)],
+        'passes': len(measured.passes),
     }
     session_lib.note(folder.journal, {'kernel': item.name, 'done': record})
     report.records[item.name] = record
+    folder.write_sidecar()
 
 
 class _Folder:
@@ -347,6 +392,7 @@ class _Folder:
             'task': options.task,
             'seed': options.seed,
             'configs': options.configs,
+            'kernels': options.kernels,
             'split': list(options.split) if options.split else None,
             'sources': list(sources),
             'platform': options.limits.platform,
@@ -361,10 +407,12 @@ class _Folder:
                 if os.path.exists(file):
                     self.report.records[line['kernel']] = line['done']
         self._new = not lines
+        self._before = [line['minutes'] for line in lines if 'minutes' in line]
+        self._machine = machine.describe(options.limits.core)
 
     def _check(self, lines: List[dict]) -> None:
         folder = self.options.output
-        there = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+        there = sorted(set(os.listdir(folder)) - {_LOCK})
         if not lines and there:
             raise ValueError(
                 f'{folder}: holds {there[0]!r}, not a collection of this command; '
@@ -384,38 +432,50 @@ class _Folder:
             )
 
     def __enter__(self) -> '_Folder':
-        os.makedirs(self.options.output, exist_ok=True)
         if self._new:
             session_lib.note(self.journal, {'collection': self._about})
         return self
 
     def __exit__(self, _: Any, error: Optional[BaseException], *__: Any) -> None:
         """Writes measured.json; a folder without a kernel is left as it was."""
-        options, report = self.options, self.report
-        if self._new and not report.records and not text.is_interrupt(error):
+        if self._new and not self.report.records and not text.is_interrupt(error):
             os.unlink(self.journal)
-            with contextlib.suppress(OSError):
-                os.rmdir(options.output)
             return
-        wall = time.monotonic() - options.began
+        session_lib.note(self.journal, {'minutes': self._spent()})
+        self._before = [*self._before, self._spent()]
+        self.write_sidecar(ended=True)
+
+    def _spent(self) -> Dict[str, float]:
+        """Returns the minutes of wall and worker's CPU time of this call."""
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        spent = {'wall': wall / 60, 'worker': (used.ru_utime + used.ru_stime) / 60}
-        session_lib.note(self.journal, {'minutes': spent})
-        lines = session_lib.read_journal(self.journal)
-        spent = [line['minutes'] for line in lines if 'minutes' in line]
+        return {
+            'wall': (time.monotonic() - self.options.began) / 60,
+            'worker': (used.ru_utime + used.ru_stime) / 60,
+        }
+
+    def write_sidecar(self, ended: bool = False) -> None:
+        """Writes measured.json.
+
+        Args:
+            ended: whether this call has noted its minutes.
+        """
+        options, report = self.options, self.report
+        spent = self._before if ended else [*self._before, self._spent()]
         content = {
             'collection': self._about,
-            'machine': machine.describe(options.limits.core),
+            'machine': self._machine,
             'protocol': {
                 'clock': options.limits.clock,
                 'runs': timing.RUNS,
                 'least_passes': options.passes[0],
                 'most_passes': options.passes[1],
+                'tau_early': timing.TAU_EARLY,
                 'tau_wanted': timing.TAU_WANTED,
+                'seconds': options.seconds,
             },
             # Of every call that went on with it.
-            'minutes': round(sum(each['wall'] for each in spent), 2),
-            'worker_cpu_minutes': round(sum(each['worker'] for each in spent), 2),
+            'minutes': round(sum(call['wall'] for call in spent), 2),
+            'worker_cpu_minutes': round(sum(call['worker'] for call in spent), 2),
             'median_tau': round(report.median_tau, 4) if report.records else None,
             'skipped': dict(report.skipped),
             'failed': report.failed,
@@ -424,3 +484,44 @@ class _Folder:
         path = os.path.join(options.output, SIDECAR)
         with files.write_atomically(path, encoding='utf-8') as stream:
             json.dump(content, stream, separators=(',', ':'))
+
+
+def read_sidecar(folder: str) -> Dict[str, Any]:
+    """Returns the content of a collection's measured.json.
+
+    Raises:
+        ValueError: the folder holds none, or it was cut or edited.
+        OSError: it cannot be read.
+    """
+    path = os.path.join(folder, SIDECAR)
+    if not os.path.lexists(path):
+        raise ValueError(
+            f'{folder}: has no {SIDECAR}; give a folder that `tpugraphs collect` made'
+        )
+    try:
+        with files.open_regular(path, _MOST_SIDECAR) as stream:
+            content = json.loads(stream.read())
+        for name, kernel in content['kernels'].items():
+            _check_kernel(name, kernel)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(
+            f'{path}: damaged ({type(error).__name__}: {error}); collect again'
+        ) from error
+    return content
+
+
+def _check_kernel(name: str, kernel: Dict[str, Any]) -> None:
+    """Raises ValueError or KeyError unless a kernel's part of a sidecar is whole."""
+    file = kernel['file']
+    inside = isinstance(file, str) and os.path.normpath(file) == file
+    if not inside or os.path.isabs(file) or file.startswith('..'):
+        raise ValueError(f'{name}: file {file!r} is not inside the folder')
+    rows = kernel['halves']
+    even = isinstance(rows, list) and len({len(row) for row in rows}) == 1
+    halves = np.array(rows if even else ())
+    if halves.ndim != 2 or len(halves) != 2 or halves.dtype.kind != 'i':
+        raise ValueError(f'{name}: halves are not two rows of nanoseconds')
+    if halves.size and halves.min() < 1:
+        raise ValueError(f'{name}: a time is below 1 ns')
+    if not isinstance(kernel['noisy'], bool) or not isinstance(kernel['program'], str):
+        raise ValueError(f'{name}: noisy or program is of another type')

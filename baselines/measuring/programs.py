@@ -5,7 +5,7 @@ import importlib.util
 import os
 import re
 import sys
-from typing import Any
+from typing import Any, List
 
 from google.protobuf import message
 
@@ -15,6 +15,10 @@ from baselines.hlo import tensorflow_functions
 from baselines.measuring import building
 
 _SIGNATURE = 'input_signature'
+# Custom calls that XLA itself takes for annotations.
+CUSTOM_CALLS = frozenset(
+    ('LayoutConstraint', 'Sharding', 'SPMDFullToShardShape', 'SPMDShardToFullShape')
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -58,13 +62,11 @@ def from_function(name: str, function: Any, where: str) -> Program:
                 'size, so put numbers into the signature'
             )
     python = getattr(function, 'python_function', function)
-    arguments = tf.nest.map_structure(
-        lambda spec: tf.zeros(spec.shape, spec.dtype), list(signature)
-    )
     try:
-        module = tensorflow_functions.module_from_tf(python, *arguments)
-    except ValueError as error:
-        raise ValueError(f'{where}: {error}') from error
+        # Of the arguments nothing but shapes: none is allocated.
+        module = tensorflow_functions.module_from_tf(python, *signature)
+    except (Exception, SystemExit) as error:
+        raise ValueError(f'{where}: {_cause(error)}') from error
     return Program(_clean(name), cleaned(module, where))
 
 
@@ -85,6 +87,7 @@ def cleaned(module: Any, where: str) -> Any:
         if entry:
             module.name = module.entry_computation_name = computation.name
         for instruction in computation.instructions:
+            _check_custom_call(instruction, where)
             building.plain(instruction)
             if not there.issuperset(instruction.operand_ids):
                 raise ValueError(
@@ -97,9 +100,79 @@ def cleaned(module: Any, where: str) -> Any:
                     f'{where}: parameter %{instruction.name} is {shown}; '
                     'what can be measured takes arrays of fixed size'
                 )
+        if entry and _computes_nothing(computation):
+            raise ValueError(f'{where}: computes nothing; return a tensor')
+    for computation in module.computations:
+        _widen_products(module, computation)
     module.ClearField('input_output_alias')
     module.ClearField('id')
     return module
+
+
+def _computes_nothing(computation: Any) -> bool:
+    """Whether a computation's result is a tuple of no arrays."""
+    roots = [i.shape for i in computation.instructions if i.id == computation.root_id]
+    return any(s.element_type == building.TUPLE and not s.tuple_shapes for s in roots)
+
+
+def _check_custom_call(instruction: Any, where: str) -> None:
+    """Raises ValueError for a custom call that would run code by its name."""
+    target = instruction.custom_call_target
+    if instruction.opcode == 'custom-call' and target not in CUSTOM_CALLS:
+        raise ValueError(
+            f'{where}: %{instruction.name} is a custom call of {target!r}, which runs '
+            f'native code; allowed are {", ".join(sorted(CUSTOM_CALLS))}'
+        )
+
+
+def _widen_products(module: Any, computation: Any) -> None:
+    """Lets products and convolutions of narrow floats add up in float32.
+
+    XLA on CPUs does so with most of them, and refuses the whole module for others.
+    """
+    narrow = [
+        i
+        for i in computation.instructions
+        if i.opcode in ('dot', 'convolution')
+        and building.NUMPY_TYPES.get(i.shape.element_type) in ('bfloat16', 'float16')
+    ]
+    if not narrow:
+        return
+    by_id = {i.id: i for i in computation.instructions}
+    fresh = 1 + max(i.id for c in module.computations for i in c.instructions)
+    fresh = max(fresh, 1 + max(c.id for c in module.computations))
+    float32 = building.shape_of('f32', []).element_type
+    written: List[Any] = []
+    kept = {i.id for i in narrow}
+    for instruction in computation.instructions:
+        if instruction.id not in kept:
+            written.append(instruction)
+            continue
+        for place, number in enumerate(instruction.operand_ids):
+            written.append(_converted(by_id[number], fresh, float32))
+            instruction.operand_ids[place] = fresh
+            fresh += 1
+        # The instruction keeps its number for what it is converted back to.
+        narrow_type = instruction.shape.element_type
+        product = type(instruction).FromString(instruction.SerializeToString())
+        product.id, product.shape.element_type = fresh, float32
+        product.name = f'{product.opcode}.{fresh}'
+        fresh += 1
+        back = _converted(product, instruction.id, narrow_type)
+        written += [product, back]
+    written = [type(i).FromString(i.SerializeToString()) for i in written]
+    del computation.instructions[:]
+    computation.instructions.extend(written)
+
+
+def _converted(value: Any, number: int, kind: int) -> Any:
+    """Returns a convert of a value to an element type, with an id."""
+    made = protos.protos().HloInstructionProto(
+        id=number, name=f'convert.{number}', opcode='convert', operand_ids=[value.id]
+    )
+    made.shape.CopyFrom(value.shape)
+    made.shape.element_type = kind
+    return made
 
 
 def _from_python(path: str, function: str) -> Program:
@@ -111,8 +184,8 @@ def _from_python(path: str, function: str) -> Program:
     sys.path.insert(0, folder)  # the file may import its neighbours
     try:
         spec.loader.exec_module(found)
-    except Exception as error:
-        raise ValueError(f'{path}: {type(error).__name__}: {error}') from error
+    except (Exception, SystemExit) as error:
+        raise ValueError(f'{path}: {_cause(error)}') from error
     finally:
         sys.path.remove(folder)
     if not hasattr(found, function):
@@ -122,6 +195,16 @@ def _from_python(path: str, function: str) -> Program:
         )
     name = f'{stem}_{function}'
     return from_function(name, getattr(found, function), f'{path}:{function}')
+
+
+def _cause(error: BaseException) -> str:
+    """Returns the last line of an error, with its type; TensorFlow adds many."""
+    lines = str(error).strip().splitlines() or ['']
+    if isinstance(error, ValueError) and len(lines) == 1:
+        return lines[0]
+    last = lines[-1].strip()
+    name = type(error).__name__
+    return last if re.match(r'\w+(Error|Exit): ', last) else f'{name}: {last}'
 
 
 def _from_proto(path: str) -> Program:

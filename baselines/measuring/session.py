@@ -7,11 +7,13 @@ with Session(journal) as session:
 
 import dataclasses
 import json
+import math
 import multiprocessing
 import os
 import subprocess
 import sys
 import tempfile
+import time
 from typing import Any, Dict, List, Optional, Sequence
 
 import numpy as np
@@ -26,6 +28,8 @@ from baselines.measuring import timing
 # A kernel on which the process ended so often is given up.
 _MOST_CRASHES = 5
 _DIED = 'XLA ended the process'
+# Seconds that a request may take after all time is spent.
+_GRACE = 10.0
 
 
 class WorkerError(Exception):
@@ -71,10 +75,12 @@ class Session:
     Args:
         journal: file that says what is being compiled.
         limits: what it may use.
+        ends: the `time.monotonic()` soon after which a request is given up.
     """
 
-    def __init__(self, journal: str, limits: Limits = Limits()):
+    def __init__(self, journal: str, limits: Limits = Limits(), ends: float = math.inf):
         self._journal = journal
+        self._ends = ends
         self._limits = limits
         self._process: Optional[subprocess.Popen] = None
         self._compiling: Optional[int] = None
@@ -156,6 +162,8 @@ class Session:
                     dropped[culprit] = str(how)
                 if culprit == 0:
                     raise WorkerError(f'{how} on the untiled kernel') from how
+                if time.monotonic() > self._ends:
+                    raise WorkerError(str(how)) from how
                 continue
             dropped = dict(sorted({**dropped, **more}.items()))
             return Measured(kept, passes[:, : len(kept)], passes[:, -1], dropped)
@@ -168,10 +176,12 @@ class Session:
         return self._exchange(do, arguments)
 
     def _exchange(self, do: str, arguments: Dict[str, Any]) -> Any:
-        died = f'took more than {self._limits.seconds:g} s'
+        left = max(0.0, self._ends - time.monotonic()) + _GRACE
+        seconds = min(self._limits.seconds, left)
+        died = f'took more than {seconds:.0f} s'
         try:
             self._pipe.send((do, arguments))
-            while self._pipe.poll(self._limits.seconds):
+            while self._pipe.poll(seconds):
                 kind, content = self._pipe.recv()
                 if kind == 'done':
                     return content

@@ -1,7 +1,8 @@
 """How times are taken, and what they are worth.
 
 Shuffled passes over all configurations; in each, a configuration is warmed up
-once and timed three times, and the least counts.  The minimum over passes is
+once and timed three times, and the least counts; one that takes milliseconds is
+timed once, as it spends little of them on cold caches.  The minimum over passes is
 its runtime.  Halves of the passes that rank alike say that it is not noise.
 """
 
@@ -13,9 +14,16 @@ from typing import Callable, List, NamedTuple, Optional, Sequence
 import numpy as np
 
 RUNS = 3
-LEAST_PASSES = 15
-MOST_PASSES = 45
+LEAST_PASSES = 6
+MOST_PASSES = 30
+# Kendall's tau between halves of the passes with which measuring ends: soon if they
+# agree well, and after that many passes if they agree.
+TAU_EARLY = 0.9
 TAU_WANTED = 0.8
+_EARLY_PASSES = 15
+
+# A configuration that takes so long is run once in a pass, nanoseconds.
+_LONG = 2_000_000
 
 # A run of several executions lasts at least so long if that is few, nanoseconds.
 _LEAST_RUN = 100_000
@@ -31,6 +39,7 @@ class Protocol:
     least: int = LEAST_PASSES  # passes that are made even if time is up
     most: int = MOST_PASSES  # passes at most
     seconds: float = 1e9  # of wall time after which no pass beyond `least` begins
+    compiling: float = 1e9  # of wall time after which nothing more is compiled
     deadline: float = 1e9  # seconds after which nothing is compiled and no pass begins
     clock: str = 'cpu'  # 'cpu' (process time) or 'wall'
 
@@ -59,18 +68,24 @@ def measure(
     # A run of several executions is as long as the clock resolves.
     once_ns = _least_time(programs[0], clock, 1)
     repeats = min(_MOST_REPEATS, max(1, _LEAST_RUN // once_ns))
+    long = np.zeros(len(programs), bool)
     rows: List[np.ndarray] = []
     while len(rows) < protocol.most and not stop():
         spent = time.monotonic() - began
         if spent >= protocol.deadline:
             break
         if len(rows) >= protocol.least:
-            agree = tau_of_halves(np.array(rows)) >= TAU_WANTED
+            wanted = TAU_EARLY if len(rows) < _EARLY_PASSES else TAU_WANTED
+            agree = tau_of_halves(np.array(rows)) >= wanted
             if agree or spent > protocol.seconds:
                 break
         row = np.zeros(len(programs), np.int64)
         for index in rng.permutation(len(programs)):
-            row[index] = _least_time(programs[index], clock, repeats)
+            if long[index]:
+                row[index] = _long_time(programs[index], clock)
+            else:
+                row[index] = _least_time(programs[index], clock, repeats)
+        long |= row > _LONG
         rows.append(row)
     return np.array(rows, np.int64).reshape(len(rows), len(programs))
 
@@ -82,15 +97,33 @@ def once(program: Callable[[], None]) -> int:
     return max(1, time.process_time_ns() - before)
 
 
-def _least_time(program, clock, repeats) -> int:
-    program()
-    taken = []
+def _time(program: Callable[[], None], clock: Callable[[], int], repeats: int) -> int:
+    """Returns the time of so many executions in a row, nanoseconds."""
+    before = clock()
+    for _ in range(repeats):
+        program()
+    return clock() - before
+
+
+def _long_time(program: Callable[[], None], clock: Callable[[], int]) -> int:
+    """Returns the time of one run of a long program, nanoseconds.
+
+    Clocks of virtual machines step back at times: such a run is made again.
+    """
+    taken = 0
     for _ in range(RUNS):
-        before = clock()
-        for _ in range(repeats):
-            program()
-        taken.append(clock() - before)
-    taken.sort()
+        taken = _time(program, clock, 1)
+        if 10 * taken > _LONG:
+            break
+    return max(1, taken)
+
+
+def _least_time(
+    program: Callable[[], None], clock: Callable[[], int], repeats: int
+) -> int:
+    """Returns the least time of one execution among `RUNS` warm runs, nanoseconds."""
+    program()
+    taken = sorted(_time(program, clock, repeats) for _ in range(RUNS))
     # Clocks of virtual machines step back at times: such a run has taken nothing.
     middle = taken[RUNS // 2]
     return max(1, next((t for t in taken if 10 * t > middle), middle) // repeats)

@@ -6,10 +6,14 @@ other end of a pipe: (method of `Worker`, arguments) -> ('done', result) or
 it says ('compile', number), and the last one is the culprit.
 """
 
+import contextlib
+import ctypes
 import functools
+import math
 from multiprocessing import connection
 import os
 import re
+import signal
 import sys
 import time
 from typing import Any, Callable, Dict, List, Set, Tuple
@@ -25,6 +29,7 @@ _TOLERANCE = {'float32': 1e-4, 'float16': 1e-2, 'bfloat16': 5e-2, 'float64': 1e-
 _MEMORY = 12 << 30  # bytes that may be used
 # A configuration that takes so many times the default's time is not timed.
 _TOO_SLOW = 10
+_PR_SET_PDEATHSIG = 1  # of Linux's prctl.h
 
 
 class Worker:
@@ -64,7 +69,7 @@ class Worker:
                 f'{backend_lib.INSTALL}'
             )
         array = np.arange(48, dtype=np.float32).reshape(8, 6)
-        results = [program.run(program.place([array])) for program in (plain, loop)]
+        results = [program.outputs(program.place([array])) for program in (plain, loop)]
         if not same(*results):
             raise ValueError(
                 'the XLA of this jaxlib computes a loop over tiles wrongly; run '
@@ -105,6 +110,12 @@ class Worker:
         """
         began = time.monotonic()
         rng = np.random.default_rng(seed)
+        needed = sum(8 * math.prod(spec['dims']) for spec in inputs)
+        if needed > _MEMORY:
+            raise ValueError(
+                f'inputs of {needed / 2**30:.0f} GiB while they are drawn; '
+                f'{_MEMORY >> 30} GiB may be used'
+            )
         arrays = [_array(rng, **spec) for spec in inputs]
         runs: Dict[int, Callable[[], None]] = {}
         dropped: Dict[int, str] = {}
@@ -113,7 +124,9 @@ class Worker:
             again = place == len(modules)
             if (index in skip or len(runs) > most) and not again:
                 continue
-            if time.monotonic() - began > protocol.deadline and runs and not again:
+            spent = time.monotonic() - began
+            late = spent > min(protocol.compiling, protocol.deadline)
+            if late and len(runs) > 1 and not again:
                 break
             self._say(('compile', index))
             try:
@@ -132,7 +145,7 @@ class Worker:
                 seen.add(body)
             buffers = buffers or program.place(arrays)
             run = functools.partial(program.run, buffers)
-            outputs = [np.asarray(output) for output in program.run(buffers)]
+            outputs = program.outputs(buffers)
             taken = timing.once(run)
             if expected is None:
                 expected, slow = outputs, _TOO_SLOW * taken
@@ -171,8 +184,7 @@ def same(expected: List[Any], found: List[Any]) -> bool:
     return len(expected) == len(found) and all(map(_same_array, expected, found))
 
 
-def _same_array(expected: Any, found: Any) -> bool:
-    expected, found = np.asarray(expected), np.asarray(found)
+def _same_array(expected: np.ndarray, found: np.ndarray) -> bool:
     name = expected.dtype.name
     if expected.shape != found.shape or name != found.dtype.name:
         return False
@@ -187,8 +199,18 @@ def _same_array(expected: Any, found: Any) -> bool:
     return bool(worst <= _TOLERANCE[name] * scale)
 
 
+def _end_with_parent() -> None:
+    """Has Linux end this process when the one that started it ends, however it does."""
+    parent = os.getppid()
+    with contextlib.suppress(AttributeError, OSError):  # there on Linux alone
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        sys.exit(1)
+
+
 def main(handle: int) -> None:
     """Serves requests until the other side is gone."""
+    _end_with_parent()
     pipe = connection.Connection(handle)
     worker = Worker(pipe.send)
     while True:
@@ -198,8 +220,10 @@ def main(handle: int) -> None:
             return
         try:
             answer = ('done', getattr(worker, do)(**arguments))
-        except (ValueError, MemoryError, OSError) as error:
+        except Exception as error:  # or the other side would say that XLA has died
             text = str(error) or type(error).__name__
+            if not isinstance(error, (ValueError, MemoryError, OSError)):
+                text = f'{type(error).__name__}: {text}'
             answer = ('error', ' '.join(text.split()))
         pipe.send(answer)
 

@@ -4,17 +4,22 @@ import json
 import os
 import resource
 import signal
+import subprocess
+import sys
 import time
 
 import numpy as np
 import pytest
 
+from baselines import files
 from baselines.data import collections
 from baselines.data.tile import records
 from baselines.measuring import collection
 from baselines.measuring import programs
 from baselines.measuring import session as session_lib
+from baselines.measuring import tiles
 from baselines.measuring import timing
+from tests.helpers import places
 from tests.helpers.measured_programs import pointwise
 
 pytest.importorskip('jaxlib', reason='jaxlib is not installed (the extra [measure])')
@@ -76,6 +81,18 @@ def test_what_is_wrong_does_not_compile_or_has_another_result(journal):
         assert session.optimise(modules[0])
 
 
+def test_a_result_in_bfloat16_is_compared(journal):
+    modules = [pointwise(64, 64), pointwise(64, 64), pointwise(64, 64, opcode='abs')]
+    for module in modules:
+        for instruction in module.computations[-1].instructions:
+            instruction.shape.element_type = 16
+    inputs = [{**INPUTS[0], 'type': 'bfloat16'}]
+    with session_lib.Session(journal) as session:
+        serialized = [module.SerializeToString() for module in modules]
+        measured = session.measure('k', serialized, inputs, 0, QUICK)
+    assert measured.kept == [0, 1] and measured.dropped == {2: 'wrong result'}
+
+
 @pytest.mark.parametrize(
     'field, message',
     [
@@ -125,16 +142,17 @@ def test_three_kernels_and_four_configurations_of_each(tmp_path):
     out = tmp_path / 'out'
     found = sorted(out.glob('*/*.npz'))
     assert len(found) == 3
-    sidecar = json.loads((out / 'measured.json').read_text())
+    sidecar = collection.read_sidecar(str(out))
     assert sidecar['machine']['jaxlib'] and sidecar['machine']['flags']
     for path in found:
         record = records.read_tile(str(path))
         kernel = sidecar['kernels'][path.stem]
         assert record.node_feat.shape[1] == 140
         assert record.config_feat.shape == (len(kernel['configs']), 24)
-        passes = np.array(kernel['passes'])
-        assert (record.config_runtime == passes.min(0)).all()
-        assert (record.config_runtime_normalizers == passes[:, 0].min()).all()
+        assert kernel['passes'] == 2
+        halves = np.array(kernel['halves'])
+        assert (record.config_runtime == halves.min(0)).all()
+        assert (record.config_runtime_normalizers == halves[:, 0].min()).all()
         dims = kernel['configs'][0]['output']  # the untiled kernel is the first
         assert record.config_feat[0, 8:10].tolist() == dims
         assert record.config_feat[0, 15] == np.prod(dims)
@@ -159,6 +177,96 @@ def test_bad_programs_and_folders_lose_nothing(tmp_path):
     (tmp_path / 'out' / 'thesis.tex').touch()
     with pytest.raises(ValueError, match="holds 'thesis.tex', not a collection"):
         collect(tmp_path)
+
+
+def test_of_a_large_program_some_kernels_are_drawn(tmp_path, monkeypatch):
+    made = []
+    monkeypatch.setattr(
+        collection, 'items_of', lambda program, *_: [kernel(i) for i in range(9)]
+    )
+    monkeypatch.setattr(collection, '_measure', lambda item, *_: made.append(item.name))
+    for seed in (0, 0, 1):
+        with pytest.raises(ValueError, match='nothing was measured'):
+            collect(tmp_path, 'a', kernels=3, seed=seed)
+    assert len(made) == 9 and made[:3] == made[3:6] != made[6:]
+    assert made[:3] == sorted(made[:3])
+
+
+def kernel(number):
+    return tiles.TileItem(f'a_{number:016x}', None, 'root')
+
+
+def test_two_processes_do_not_measure_into_one_folder(tmp_path):
+    out = tmp_path / 'out'
+    out.mkdir()
+    with files.locked(str(out / '.lock'), 'held'):
+        with pytest.raises(ValueError, match='another collect measures into it.*proc'):
+            collect(tmp_path)
+    assert not os.listdir(tmp_path / 'out')
+
+
+def test_a_request_ends_soon_after_the_time_is_spent(journal, monkeypatch):
+    monkeypatch.setattr(session_lib, '_GRACE', 0.5)
+    ends = time.monotonic() + 60
+    with session_lib.Session(journal, ends=ends) as session:
+        session._ends = time.monotonic()
+        modules = [pointwise(64, 64).SerializeToString()] * 2
+        endless = timing.Protocol(least=1 << 40, most=1 << 40)
+        with pytest.raises(session_lib.WorkerError, match='took more than 0 s'):
+            session.measure('k', modules, INPUTS, 0, endless)
+
+
+def test_a_worker_ends_with_the_process_that_started_it(tmp_path):
+    code = (
+        'import os, sys, time\n'
+        'from baselines.measuring import session\n'
+        'held = session.Session(sys.argv[1]).__enter__()\n'
+        'print(held._process.pid, flush=True)\n'
+        'time.sleep(60)\n'
+    )
+    parent = subprocess.Popen(
+        [sys.executable, '-c', code, str(tmp_path / 'j')],
+        stdout=subprocess.PIPE,
+        cwd=places.ROOT,
+    )
+    worker = int(parent.stdout.readline())
+    parent.kill()
+    parent.wait()
+    for _ in range(100):
+        try:
+            state = open(f'/proc/{worker}/stat').read().rpartition(')')[2].split()[0]
+        except FileNotFoundError:
+            break
+        if state == 'Z':
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail('the worker goes on')
+
+
+@pytest.mark.parametrize(
+    'damage, message',
+    [
+        (lambda text: text[:-9], 'damaged .JSONDecodeError'),
+        (lambda text: text.replace('k.npz', '../k.npz'), 'is not inside the folder'),
+        (lambda text: text.replace('[5, 6]', '[0, 6]'), 'a time is below 1 ns'),
+        (lambda text: text.replace('[5, 6]', '"x"'), 'not two rows of nanoseconds'),
+        (lambda text: text.replace('false', '0'), 'is of another type'),
+        (lambda text: '[]', 'damaged .TypeError'),
+    ],
+)
+def test_a_sidecar_that_was_cut_or_edited_is_one_line(damage, message, tmp_path):
+    kernel = {'file': 'k.npz', 'program': 'p', 'noisy': False}
+    kernel['halves'] = [[5, 6], [7, 8]]
+    text = json.dumps({'kernels': {'k': kernel}})
+    (tmp_path / 'measured.json').write_text(text)
+    assert collection.read_sidecar(str(tmp_path)) == json.loads(text)
+    (tmp_path / 'measured.json').write_text(damage(text))
+    with pytest.raises(ValueError, match=f'measured.json: .*{message}'):
+        collection.read_sidecar(str(tmp_path))
+    os.unlink(tmp_path / 'measured.json')
+    with pytest.raises(ValueError, match='has no measured.json'):
+        collection.read_sidecar(str(tmp_path))
 
 
 @pytest.mark.slow

@@ -43,11 +43,15 @@ def test_collect_and_tune(program, tmp_path, capsys):
 @pytest.mark.parametrize(
     'words, message',
     [
-        (['out'], 'say --builtin and a folder, or one or more programs'),
-        (['--builtin', 'p.pb', 'out'], 'say --builtin and a folder, or one or more'),
-        (['p.pb', 'out', '--split', '1/2'], 'write train/valid/test, as 80/10/10'),
+        (['out'], 'say --builtin, --random N, or one or more programs; and a folder'),
+        (['--builtin', 'p.pb', 'out'], 'say --builtin, --random N, or one or more'),
+        (['--builtin', '--random', '3', 'out'], 'say --builtin, --random N, or one'),
+        (['--random', '0', 'out'], '--random is 0; it counts programs'),
+        (['p.pb', 'out', '--split', '1/2'], 'such as 80/10/10, not'),
         (['p.pb', 'out', '--core', '99'], '--core is 99; this process may use'),
         (['p.pb', 'out', '--passes', '-1'], '--passes is -1; it counts passes'),
+        (['p.pb', 'out', '--kernels', '-2'], '--kernels is -2; it counts kernels'),
+        (['p.pb', 'out', '--seconds', '0'], 'more than 0 seconds'),
     ],
 )
 def test_what_collect_refuses(words, message, capsys):

@@ -3,7 +3,6 @@
 import importlib
 import json
 import os
-import zipfile
 
 import numpy as np
 import pytest
@@ -14,6 +13,8 @@ from baselines.data.layout import records as layout_records
 from baselines.data.tile import records
 from baselines.measuring import collection
 from baselines.measuring import packaged
+from baselines.measuring import tiles
+from tests.helpers import measured_programs
 from tests.helpers import places
 
 
@@ -59,26 +60,54 @@ def test_damage_and_absence_are_one_line(tmp_path, monkeypatch):
         packaged.folder('tile', str(tmp_path))
 
 
-def test_the_same_files_make_the_same_archive(tmp_path, monkeypatch):
+def made_collection(folder, names, noisy=()):
+    """Writes a folder as `collect` leaves it, of kernels of one operation each."""
+    kernels = {}
+    for name in names:
+        item = tiles.TileItem(name, measured_programs.pointwise(8, 4), 'root')
+        described = [
+            {'output': (8, 4), 'kernel': (), 'input': (8, 4)},
+            {'output': (4, 4), 'kernel': (), 'input': (4, 4)},
+        ]
+        item.write(str(folder / f'{name}.npz'), described, [20, 10])
+        kernels[name] = {
+            'file': f'{name}.npz',
+            'program': families.program_of_kernel(name),
+            'tau': 0.9,
+            'noisy': name in noisy,
+            'halves': [[20, 10], [21, 12]],
+            'passes': 6,
+            'again': 1.0,
+            'drift': 1.1,
+        }
+    content = {'machine': {'cpu': 'x'}, 'kernels': kernels}
+    (folder / 'measured.json').write_text(json.dumps(content))
+    return str(folder)
+
+
+def test_folders_are_packed_together(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(places.ROOT / 'benchmarks'))
     pack_measured = importlib.import_module('pack_measured')
-    source = tmp_path / 'source'
-    (source / 'train').mkdir(parents=True)
-    (source / 'train' / 'k.npz').write_bytes(b'content')
-    kernel = {'file': 'train/k.npz', 'noisy': False, 'tau': 0.9}
-    kernel.update(passes=[[1, 2]], passes_again=[1], configs=[{}, {}], dropped={})
-    noisy = {**kernel, 'file': 'noisy/n.npz', 'noisy': True}
-    content = {'kernels': {'k': kernel, 'n': noisy}}
-    (source / 'measured.json').write_text(json.dumps(content))
+    sources = []
+    for origin in ('ours', 'theirs'):
+        (tmp_path / origin).mkdir()
+        names = [f'{origin}_{letter}_{n:016x}' for n, letter in enumerate('abcde')]
+        folder = made_collection(tmp_path / origin, names, noisy=names[:1])
+        sources.append((origin, folder))
     made = []
     for name in ('a', 'b'):
         archive = str(tmp_path / f'{name}.zip')
         monkeypatch.setattr(packaged, 'archive_of', lambda task, to=archive: to)
-        pack_measured.pack(str(source), 'tile')
+        summary = pack_measured.pack('tile', sources)
         made.append(open(archive, 'rb').read())
-        names = zipfile.ZipFile(archive).namelist()
-        assert names == ['train/k.npz', 'measured.json']
     assert made[0] == made[1]
-    summary = json.loads((tmp_path / 'a.json').read_text())
-    found = summary['kernels']['k']
-    assert (found['configs'], found['passes'], found['dropped']) == (2, 1, 0)
+    # The first of each is noisy, and the others of theirs are kernels of ours.
+    assert summary['graphs'] == 4 and summary['graphs by origin'] == {'ours': 4}
+    assert summary['configurations'] == 8 and summary['families'] == 4
+    assert summary['graphs by split'] == {'train': 2, 'valid': 1, 'test': 1}
+    assert json.loads((tmp_path / 'b.json').read_text()) == summary
+    root = packaged.folder('tile', str(tmp_path / 'unpacked'))
+    kernels = collection.read_sidecar(root)['kernels']
+    for name, kernel in kernels.items():
+        assert kernel['file'] == f'{kernel["split"]}/{name}.npz'
+        assert os.path.exists(os.path.join(root, kernel['file']))

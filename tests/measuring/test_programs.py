@@ -7,11 +7,13 @@ import textwrap
 import numpy as np
 import pytest
 
+from baselines.data import families
 from baselines.hlo import protos
 from baselines.measuring import building
 from baselines.measuring import builtin
 from baselines.measuring import kernels
 from baselines.measuring import programs
+from baselines.measuring import random_programs
 from baselines.measuring import tiles
 from baselines.measuring import tiling
 from tests.helpers import measured_programs
@@ -29,6 +31,18 @@ def dynamic(x):
 @tf.function(input_signature=[tf.TensorSpec([3], tf.string)])
 def words(x):
     return tf.strings.length(x)
+
+@tf.function(input_signature=[tf.TensorSpec([8, 4])])
+def nothing(x):
+    pass
+
+@tf.function(input_signature=[tf.TensorSpec([8, 4])])
+def leaves(x):
+    raise SystemExit(0)
+
+@tf.function(input_signature=[tf.TensorSpec([8, 4])])
+def fails(x):
+    raise KeyError('no such key')
 
 @tf.function(input_signature=[tf.TensorSpec([8, 4]), tf.TensorSpec([4])])
 def good(x, y):
@@ -56,10 +70,16 @@ def test_a_function_becomes_a_module(file):
 @pytest.mark.parametrize(
     'function, message',
     [
-        ('missing', r'mine.py:missing: no such function; there: dynamic, good, words'),
+        (
+            'missing',
+            r'mine.py:missing: no such function; there: dynamic, fails, good, leaves, ',
+        ),
         ('plain', r'mine.py:plain has no input signature; write @tf.function\('),
         ('dynamic', r'mine.py:dynamic has the dynamic shape \(None, 4\)'),
         ('words', r'mine.py:words: XLA cannot compile the function'),
+        ('nothing', r'mine.py:nothing: computes nothing; return a tensor'),
+        ('leaves', r'mine.py:leaves: SystemExit: 0'),
+        ('fails', r"mine.py:fails: KeyError: 'no such key'"),
     ],
 )
 def test_functions_that_cannot_be_measured(file, function, message):
@@ -81,6 +101,9 @@ def test_files_that_hold_no_program(tmp_path, file):
     broken.write_text('import no_such_module_here')
     with pytest.raises(ValueError, match='broken.py: ModuleNotFoundError'):
         programs.load(f'{broken}:f')
+    broken.write_text('raise SystemExit(0)')
+    with pytest.raises(ValueError, match='broken.py: SystemExit: 0'):
+        programs.load(f'{broken}:f')
     text = tmp_path / 'text.pb'
     text.write_text('not a protobuf')
     with pytest.raises(ValueError, match='text.pb: not an HloModuleProto'):
@@ -99,6 +122,61 @@ def test_modules_that_cannot_be_measured(tmp_path):
     path.write_bytes(module.SerializeToString())
     with pytest.raises(ValueError, match='tuple.pb: an operand of %p.1 is not there'):
         programs.load(str(path))
+
+
+@pytest.mark.parametrize('target', ['puts', ''])
+def test_a_custom_call_of_a_stranger_is_refused(target, tmp_path):
+    module = measured_programs.pointwise(8, 4)
+    call = module.computations[-1].instructions[-1]
+    call.opcode, call.custom_call_target = 'custom-call', target
+    path = measured_programs.write(tmp_path / 'calls.pb', module)
+    with pytest.raises(
+        ValueError, match=f"custom call of '{target}', which runs native"
+    ):
+        programs.load(path)
+    call.custom_call_target = 'Sharding'
+    programs.load(measured_programs.write(tmp_path / 'calls.pb', module))
+
+
+def test_products_of_narrow_floats_add_up_in_float32(tmp_path):
+    module = measured_programs.product()
+    for instruction in module.computations[-1].instructions:
+        instruction.shape.element_type = 16  # bf16
+    path = measured_programs.write(tmp_path / 'narrow.pb', module)
+    entry = kernels.entry_of(programs.load(path).module)
+    by_id = {i.id: i for i in entry.instructions}
+    assert len(by_id) == len(entry.instructions)
+    kinds = [(i.opcode, i.shape.element_type) for i in entry.instructions]
+    # Both operands go to f32 (11), the product is one, and its result goes back.
+    assert kinds[:6] == [
+        ('parameter', 16), ('parameter', 16), ('convert', 11), ('convert', 11),
+        ('dot', 11), ('convert', 16),
+    ]  # fmt: skip
+    dot = entry.instructions[4]
+    assert [by_id[o].opcode for o in dot.operand_ids] == ['convert', 'convert']
+    split = entry.instructions[6]
+    assert by_id[split.operand_ids[0]] == entry.instructions[5]
+    assert all(i.shape.element_type == 16 for i in entry.instructions[5:])
+
+
+def test_random_programs_are_the_same_for_a_seed():
+    names = random_programs.names(30, seed=2)
+    assert len(set(names)) == 30
+    assert names[0] == 'random_convolution_seed2_0'
+    for name in ('random_selection_seed0_0', 'random_integers_seed1_23'):
+        assert random_programs.load(name).module == random_programs.load(name).module
+    with pytest.raises(ValueError, match='--random is 0; it counts programs'):
+        random_programs.names(0)
+    with pytest.raises(ValueError, match="--families has 'norms'; there are convol"):
+        random_programs.names(4, families=['norms'])
+
+
+@pytest.mark.slow  # traces 27 programs
+def test_every_family_of_random_programs_is_something_that_xla_compiles():
+    names = random_programs.names(len(random_programs.FAMILIES))
+    assert len(set(map(families.family, names))) == len(names)
+    for name in names:
+        assert random_programs.load(name).name == name
 
 
 def test_a_built_in_program_is_given_the_arrays_that_it_asks_for():

@@ -35,6 +35,38 @@ def test_passes_end_when_halves_agree():
     assert passes.shape == (0, 3)
 
 
+def fake_clock(monkeypatch, took):
+    """Has programs take `took` nanoseconds each; returns them, and their runs."""
+    now, runs = [0], [0] * len(took)
+
+    def run(index):
+        now[0] += took[index]
+        runs[index] += 1
+
+    monkeypatch.setitem(timing.CLOCKS, 'cpu', lambda: now[0])
+    return [lambda i=i: run(i) for i in range(len(took))], runs
+
+
+def test_halves_that_agree_early_end_it(monkeypatch):
+    programs, _ = fake_clock(monkeypatch, [200_000, 300_000, 400_000])
+    passes = timing.measure(programs, timing.Protocol(), np.random.default_rng(0))
+    assert len(passes) == timing.LEAST_PASSES
+    # Never, where all take the same: a constant has no order.
+    programs, _ = fake_clock(monkeypatch, [200_000] * 3)
+    passes = timing.measure(programs, timing.Protocol(), np.random.default_rng(0))
+    assert len(passes) == timing.MOST_PASSES
+
+
+def test_what_takes_milliseconds_is_run_once_in_a_pass(monkeypatch):
+    programs, runs = fake_clock(monkeypatch, [200_000, 5_000_000])
+    protocol = timing.Protocol(least=5, most=5)
+    passes = timing.measure(programs, protocol, np.random.default_rng(0))
+    assert passes.tolist() == [[200_000, 5_000_000]] * 5
+    # The first pass tells: a warm-up and three runs; then one in each of four.
+    assert runs[1] == 1 + 3 + 4
+    assert runs[0] == 4 + 5 * 4  # once to see how long it is
+
+
 @pytest.mark.parametrize('back', [199_900, 200_000, 900_000])
 def test_a_clock_that_steps_back_makes_nothing_fast(monkeypatch, back):
     now, stamps, stepped = [0], [], []
