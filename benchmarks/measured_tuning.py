@@ -9,9 +9,8 @@ false.  The examples are a sum of squares over the major axis and a transposed
 product; --dir names a model that proposes, without it candidates are random
 (with --online, rounds without a model).
 
---share replays tuning on the shipped kernels, with models trained on other
-families: every other pass is what is measured, and the rest judge.  Settings of
-`baselines/measuring/search.py` were chosen on the first three folds of families.
+--share replays tuning on shipped kernels of families that the trees were not trained
+on: every other pass is what is measured, and the rest judge.
 """
 
 import argparse
@@ -19,17 +18,17 @@ import collections
 import dataclasses
 import os
 import tempfile
-from typing import List
+from typing import Dict, List, Tuple
 
-import measured
+import judging
 import numpy as np
 import results
 
 from baselines import command_line
+from baselines.data.tile import records
 from baselines.measuring import builtin
 from baselines.measuring import collection
 from baselines.measuring import machine
-from baselines.measuring import packaged
 from baselines.measuring import programs
 from baselines.measuring import search
 from baselines.measuring import session as session_lib
@@ -100,58 +99,57 @@ def _of_copies(item, session, seed: int) -> tuning.Tuned:
 
 
 def share(seed: int) -> None:
-    """Replays tuning on the shipped kernels and prints a table."""
-    kernels = measured.load(packaged.folder('tile'))
-    folds = measured.fold_of(kernels, 5)
-    columns = [tiles.columns(kernel.configs) for kernel in kernels]
-    rng = np.random.default_rng(seed)
-    known = {
-        'random': [rng.random(len(rows)) for rows in columns],
-        'the estimate': [rows for [rows] in measured.estimates(kernels)],
-        'trees': [rows for [rows] in measured.trees(kernels, folds, range(5))],
+    """Replays tuning on the kernels of `test` and `by_others` and prints a table."""
+    shipped = judging.load('tile')
+    train = [graph for graph in shipped if graph.split == 'train']
+    parts = {
+        'test': [graph for graph in shipped if graph.split == 'test'],
+        'by_others': judging.load('by_others'),
     }
-    chosen = ('folds 1 to 3, for choosing', 'folds 4 and 5')
-    results.head('', *chosen, 'best measured', 'apart')
-    apart = None
-    for name, scores in known.items():
-        for rounds in (1, 3):
-            replayed = np.array(
-                [
-                    _replayed(kernel, rows, row, rounds, name == 'random')
-                    for kernel, rows, row in zip(kernels, columns, scores)
-                ]
-            )
-            cells = []
-            for chosen in (folds < 3, folds >= 3):
-                found, best = np.exp(replayed[chosen, :2].mean(0))
-                part = (found - 1) / (best - 1)
-                cells.append(f'{found:.2f} of {best:.2f}: {part:.0%}')
-            # Where something is to be gained.
-            fast = replayed[:, 1] > np.log(1.1)
-            cells.append(f'{replayed[fast, 2].mean():.0%}')
-            apart = apart or replayed[:, 3].sum()  # the first row is random
-            cells.append(f'{replayed[:, 3].sum() / apart:.2f}')
-            title = 'no model' if rounds > 1 and name == 'random' else name
-            results.row(f'{title}, {rounds} rounds', *cells)
+    rng = np.random.default_rng(seed)
+    results.head('', *parts)
+    rows: Dict[str, List[str]] = {}
+    for graphs in parts.values():
+        kinds = {
+            'random': [rng.random(graph.halves.shape[1]) for graph in graphs],
+            'the estimate': judging.of_the_estimate(graphs),
+            'trees': judging.of_flat_trees(train, graphs, seed),
+        }
+        for name, scores in kinds.items():
+            for rounds in (1, 3):
+                blind = name == 'random'
+                title = 'no model' if blind and rounds > 1 else name
+                replayed = np.array(
+                    [
+                        _replayed(graph, score, rounds, blind)
+                        for graph, score in zip(graphs, scores)
+                    ]
+                )
+                gain, best = np.exp(replayed.mean(0))
+                cell = f'{gain:.2f} of {best:.2f}: {(gain - 1) / (best - 1):.0%}'
+                rows.setdefault(f'{title}, {rounds} rounds', []).append(cell)
+    for title, cells in rows.items():
+        results.row(title, *cells)
 
 
-def _replayed(kernel, columns, scores, rounds: int, blind: bool) -> List[float]:
-    """Returns the log speed-up of what tuning finds, and of the best; whether the
-    best was measured; and how far apart what was measured lies, on average."""
-    halves = kernel.passes[::2].min(0), kernel.passes[1::2].min(0)
-    found, judge = (np.log(half / half[0]) for half in halves)
+def _replayed(
+    graph: judging.Graph, scores: np.ndarray, rounds: int, blind: bool
+) -> Tuple[float, float]:
+    """Returns the log speed-up of what tuning comes to, and of the best."""
+    search_times, judge = (np.log(half / half[0]) for half in graph.halves)
     order = [int(i) for i in np.argsort(scores, kind='stable') if i]
-    known = {0: 0.0, **{i: found[i] for i in order[:_CANDIDATES]}}
+    measured = {0: 0.0, **{i: search_times[i] for i in order[:_CANDIDATES]}}
     if rounds > 1:
+        bounds = records.read_tile(graph.path).config_feat
+        columns = tiles.columns(
+            [{'output': row[8:14], 'kernel': row[:6]} for row in np.maximum(bounds, 1)]
+        )
         surrogate = search.Surrogate(columns, None if blind else scores)
-        known = {0: 0.0}
+        measured = {0: 0.0}
         for count in tuning.rounds_of(_CANDIDATES, rounds):
-            proposed = surrogate.propose(known, [], count)
-            known.update((i, found[i]) for i in proposed)
-    rows = columns[list(known)[1:]]
-    apart = np.sqrt(((rows[:, None] - rows[None]) ** 2).sum(-1)).mean()
-    best = int(found.argmin())
-    return [-judge[min(known, key=known.get)], -judge[best], best in known, apart]
+            proposed = surrogate.propose(measured, [], count)
+            measured.update((i, search_times[i]) for i in proposed)
+    return -judge[min(measured, key=measured.get)], -judge[int(search_times.argmin())]
 
 
 def examples(args: argparse.Namespace, limits: session_lib.Limits) -> None:

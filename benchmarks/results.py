@@ -7,6 +7,7 @@ import csv
 import datetime
 import glob
 import io
+import json
 import multiprocessing
 import os
 import pathlib
@@ -15,7 +16,9 @@ import shlex
 import subprocess
 import sys
 import time
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
+
+import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -53,17 +56,51 @@ def train(settings: Any) -> Tuple[str, float]:
     return model_dir, time.process_time() - start
 
 
-def train_tiles(root: str, cache_dir: str, out_dir: str, *flags: str) -> str:
-    """Trains with tiles_train.py, unless that is done; returns the model's folder."""
-    if not glob.glob(os.path.join(out_dir, 'model_*')):
-        folders = [f'--data_root={root}', f'--cache_dir={cache_dir}']
-        command = [sys.executable, str(ROOT / 'tiles_train.py'), *folders]
-        command += [f'--out_dir={out_dir}', *flags]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
-        if done.returncode:
-            raise ValueError(f'{shlex.join(command)}: {done.stderr.strip()[-300:]}')
-    [found] = glob.glob(os.path.join(out_dir, 'model_*'))
-    return found
+def trained(task: str, out_dir: str, *flags: str) -> None:
+    """Trains with a script in a process of its own, unless that is done.
+
+    Args:
+        task: 'tile' or 'layout'.
+        out_dir: where the run goes, and cost.json with its seconds of CPU.
+        *flags: of the script.
+    """
+    cost = os.path.join(out_dir, 'cost.json')
+    if os.path.exists(cost):
+        return
+    script = {'tile': 'tiles_train.py', 'layout': 'layout_train.py'}[task]
+    command = [sys.executable, str(ROOT / script), f'--out_dir={out_dir}', *flags]
+    before = core_seconds()
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    if done.returncode:
+        raise ValueError(f'{shlex.join(command)}: {done.stderr.strip()[-300:]}')
+    with open(cost, 'w', encoding='utf-8') as stream:
+        json.dump(core_seconds() - before, stream)
+
+
+def cost(out_dir: str) -> float:
+    """Returns the seconds of CPU that a training of `trained` has taken."""
+    with open(os.path.join(out_dir, 'cost.json'), encoding='utf-8') as stream:
+        return json.load(stream)
+
+
+def scores(
+    out_dir: str, root: str, graphs: Sequence[Any]
+) -> Tuple[List[np.ndarray], float]:
+    """Returns a run's scores of graphs, and the seconds of scoring them once warm.
+
+    Args:
+        out_dir: with one run.
+        root: folder with a test split.
+        graphs: with names of that split.
+    """
+    [model_dir] = glob.glob(os.path.join(out_dir, 'model_*'))
+    predictor = load(model_dir, data_root=root)
+    store = predictor.open_split('test')
+    list(predictor.score(store))
+    start = time.process_time()
+    found = dict(zip(store.graph_ids, predictor.score(store)))
+    seconds = time.process_time() - start
+    return [np.asarray(found[graph.name]) for graph in graphs], seconds
 
 
 def load(model_dir: str, *data: str, **more: Any) -> Any:

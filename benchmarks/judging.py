@@ -1,0 +1,258 @@
+"""Measured graphs, and how well scores rank their configurations.
+
+Times of a graph are taken twice: halves of the passes over its configurations.  One
+half is what a tuner or the clock itself ranks by, the other half judges; so noise makes
+nobody look better.
+"""
+
+import os
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Set
+
+import numpy as np
+
+from baselines.data import families
+from baselines.data.tile import records
+from baselines.data.tile import store as tile_store
+from baselines.evaluation import metrics
+from baselines.features import estimate
+from baselines.features import kernel_facts
+from baselines.hlo import schema
+from baselines.measuring import collection
+from baselines.measuring import packaged
+
+Scores = List[np.ndarray]  # of each graph: [configurations], lower = faster
+_MEASURED = 10
+_OPCODES = ('concatenate', 'transpose', 'gather', 'reduce-window', 'dot', 'reduce')
+_OPCODES += ('broadcast', 'maximum', 'convolution', 'slice', 'pad')
+_SIZES = schema.NODE.at('shape_dimensions_0')
+_DIMENSIONS = schema.NODE.at('dimensions_0')
+_GROUPS = schema.NODE.at('feature_group_count')
+_BF16 = schema.NODE.at('shape_element_type_is_bf16')
+_DRAWS = 20
+_BOOTSTRAPS = 1000
+
+
+class Graph(NamedTuple):
+    """A measured kernel or program.
+
+    Attributes:
+        name: its graph id.
+        path: of its npz file.
+        program: what a kernel is cut from; a program itself.
+        origin: who wrote the program.
+        split: train, valid or test.
+        halves: nanoseconds [2, configurations].
+    """
+
+    name: str
+    path: str
+    program: str
+    origin: str
+    split: str
+    halves: np.ndarray
+
+
+def load(archive: str) -> List[Graph]:
+    """Returns the graphs of a shipped archive, by name."""
+    root = packaged.folder(archive)
+    return [
+        Graph(
+            name,
+            os.path.join(root, graph['file']),
+            graph['program'],
+            graph['origin'],
+            graph['split'],
+            np.array(graph['halves']),
+        )
+        for name, graph in sorted(collection.read_sidecar(root)['kernels'].items())
+    ]
+
+
+# How scores of a graph are judged ----------------------------------------------
+
+
+def tile_figures(graph: Graph, scores: np.ndarray) -> List[float]:
+    """Returns top-1 and top-5 error, OPA, tau, and log speed-ups.
+
+    The last two are of the best of ten that are measured, beside the untiled kernel,
+    and of the best of all.
+    """
+    search, judge = graph.halves
+    correct, total = metrics.ordered_pairs(scores, judge)
+    # The untiled kernel, number 0, is known in any case.
+    order = metrics.best_first(scores)
+    tried = [0, *order[order != 0][:_MEASURED]]
+    chosen = tried[int(search[tried].argmin())]
+    return [
+        metrics.top_k_error(scores, judge, 1),
+        metrics.top_k_error(scores, judge, 5),
+        correct / max(total, 1),
+        metrics.kendall_tau(scores, judge),
+        float(np.log(judge[0] / judge[chosen])),
+        float(np.log(judge[0] / judge[int(search.argmin())])),
+    ]
+
+
+def layout_figures(graph: Graph, scores: np.ndarray) -> List[float]:
+    """Returns tau, slowdown@1 and slowdown@10 (both minus 1)."""
+    judge = graph.halves[1]
+    errors = [metrics.top_k_error(scores, judge, k) for k in (1, 10)]
+    return [metrics.kendall_tau(scores, judge), *errors]
+
+
+def figures(
+    judge: Callable[[Graph, np.ndarray], List[float]],
+    graphs: Sequence[Graph],
+    scores: Scores,
+) -> np.ndarray:
+    """Returns the figures of each graph: float64 [graphs, figures]."""
+    return np.array([judge(graph, row) for graph, row in zip(graphs, scores)])
+
+
+def interval(graphs: Sequence[Graph], values: np.ndarray) -> float:
+    """Returns half the 95 % interval of a mean over graphs, programs drawn anew.
+
+    Args:
+        graphs: n of them.
+        values: float [n], of each.
+    """
+    programs = np.unique([graph.program for graph in graphs], return_inverse=True)[1]
+    sums = np.bincount(programs, values)
+    counts = np.bincount(programs)
+    rng = np.random.default_rng(0)
+    drawn = rng.integers(len(sums), size=(_BOOTSTRAPS, len(sums)))
+    means = sums[drawn].sum(1) / counts[drawn].sum(1)
+    low, high = np.percentile(means, [2.5, 97.5])
+    return float(high - low) / 2
+
+
+# Scores without a trained model of ours -----------------------------------------
+
+
+def of_chance(graphs: Sequence[Graph]) -> List[Scores]:
+    """Returns twenty draws of scores."""
+    rng = np.random.default_rng(0)
+    return [[rng.random(g.halves.shape[1]) for g in graphs] for _ in range(_DRAWS)]
+
+
+def of_the_clock(graphs: Sequence[Graph]) -> Scores:
+    """Returns the half of the times that does not judge: what scores can reach."""
+    return [graph.halves[0] for graph in graphs]
+
+
+def of_the_estimate(graphs: Sequence[Graph]) -> Scores:
+    """Returns the analytical estimate of kernels, in log time of a TPU."""
+    return [columns[:, -1] for columns in _estimates(graphs)]
+
+
+def of_flat_trees(train: Sequence[Graph], test: Sequence[Graph], seed: int) -> Scores:
+    """Returns scores of gradient-boosted trees on flattened features.
+
+    Columns: those of the configuration and the estimate, sums and maxima over nodes of
+    the signed logs of their features, and how often each opcode occurs.
+    """
+    import lightgbm
+
+    model = lightgbm.LGBMRegressor(
+        n_estimators=400,
+        learning_rate=0.05,
+        subsample=0.8,
+        subsample_freq=1,
+        n_jobs=1,
+        verbose=-1,
+        random_state=seed,
+    )
+    labels = [np.log(g.halves.min(0) / g.halves[:, 0].min()) for g in train]
+    model.fit(np.concatenate(_flattened(train)), np.concatenate(labels))
+    return [model.predict(rows) for rows in _flattened(test)]
+
+
+def _flattened(graphs: Sequence[Graph]) -> List[np.ndarray]:
+    """Returns a row of numbers for each configuration of each kernel."""
+    tables = []
+    for graph, extra in zip(graphs, _estimates(graphs)):
+        record = records.read_tile(graph.path)
+        nodes = np.sign(record.node_feat) * np.log1p(np.abs(record.node_feat))
+        counts = np.bincount(record.node_opcode, minlength=128)[:128]
+        shared = np.concatenate([nodes.sum(0), nodes.max(0), counts])
+        configs = np.log1p(np.abs(record.config_feat))
+        halved = configs[:1] - configs  # against the untiled kernel
+        shared = np.broadcast_to(shared, (len(configs), len(shared)))
+        table = np.concatenate([configs, halved, extra, shared], axis=1)
+        tables.append(table.astype(np.float32))
+    return tables
+
+
+def _estimates(graphs: Sequence[Graph]) -> List[np.ndarray]:
+    """Returns the columns of the analytical estimate for each kernel."""
+    kernels = [records.read_tile(graph.path) for graph in graphs]
+    store = tile_store.TileStore.of_records('measured', kernels)
+    counts = np.asarray(store.config_counts)
+    numbers = np.repeat(np.arange(store.num_graphs), counts)
+    facts = kernel_facts.KernelFacts.of(store)
+    columns = estimate.estimate(facts, numbers, np.asarray(store.config_feat))
+    return np.split(columns, np.cumsum(counts)[:-1])
+
+
+def kinds(record: Any) -> Set[str]:
+    """Returns the kinds of computation in a kernel, of those that rank unlike others.
+
+    Args:
+        record: with node_feat, node_opcode and edge_index, as npz files hold them.
+    """
+    opcodes = np.asarray(record['node_opcode'])
+    features, edges = np.asarray(record['node_feat']), np.asarray(record['edge_index'])
+    present = {name for name in _OPCODES if _has(opcodes, name)}
+    if {'reduce', 'broadcast', 'maximum'} <= present:
+        present.add('reduction to a maximum with broadcasts')
+    for node in np.flatnonzero(opcodes == schema.OPCODE_NUMBERS['reduce']):
+        operands = [_sizes(features[v]) for u, v in edges if u == node]
+        sizes = max(operands, key=len, default=[])
+        axes = features[node, _DIMENSIONS : _DIMENSIONS + len(sizes)].astype(int)
+        reduced = len(sizes) - len(_sizes(features[node]))
+        axes = set(axes[:reduced].tolist())
+        if len(sizes) > 1 and 0 in axes:
+            present.add('reduction over a major axis')
+        if len(sizes) > 1 and len(sizes) - 1 in axes and 2 <= sizes[-1] <= 16:
+            present.add('reduction over a minor axis of 2 to 16')
+    for node in np.flatnonzero(opcodes == schema.OPCODE_NUMBERS['convolution']):
+        if features[node, _GROUPS] > 1:
+            present.add('grouped or depthwise convolution')
+    for node in np.flatnonzero(opcodes == schema.OPCODE_NUMBERS['dot']):
+        sizes = _sizes(features[node])
+        if len(sizes) > 2 and max(sizes[-2:]) <= 9:
+            present.add('batched product of small matrices')
+    if features[:, _BF16].any():
+        present.add('bf16')
+    return present - {'reduce', 'broadcast', 'maximum'}
+
+
+def _has(opcodes: np.ndarray, name: str) -> bool:
+    return bool((opcodes == schema.OPCODE_NUMBERS[name]).any())
+
+
+def _sizes(row: np.ndarray) -> List[int]:
+    """Returns the sizes of an instruction's array, of six axes at most."""
+    sizes = row[_SIZES : _SIZES + schema.RANK].astype(int)
+    return sizes[sizes > 0].tolist()
+
+
+def family(graph: Graph) -> str:
+    """Returns the family of a graph's program."""
+    return families.family(graph.program)
+
+
+def summary(rows: Sequence[np.ndarray], graphs: Sequence[Graph]) -> Dict[str, Any]:
+    """Returns the mean of figures, its interval over programs, and over seeds.
+
+    Args:
+        rows: of each seed, float [graphs, figures].
+        graphs: as many as the figures are of.
+    """
+    means = np.array([row.mean(0) for row in rows])
+    overall = np.mean(rows, axis=0)
+    return {
+        'mean': means.mean(0).tolist(),
+        'programs': [interval(graphs, column) for column in overall.T],
+        'seeds': means.std(0, ddof=1).tolist() if len(rows) > 1 else None,
+    }

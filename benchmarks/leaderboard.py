@@ -1,0 +1,199 @@
+"""Every registered model on measured data, beside what needs no model of ours.
+
+  python benchmarks/leaderboard.py --task tile --epochs 25 --seeds 0 1 2
+  python benchmarks/leaderboard.py --task layout --epochs 15 --seeds 0 1 2
+
+Each model is trained with its published flags, or those of `--recipe=strong`, on the
+train split of the collection that ships, and the best epoch chosen by its valid split.
+`test` are kernels of other families, `by_others` of other people's programs whose
+families stand nowhere else.  Behind the figures stand half their 95 % interval over
+programs and their standard deviation over seeds.  Trainings that are in --work already
+are not repeated, so it can be stopped and started.
+"""
+
+import argparse
+import os
+from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+
+import judging
+import numpy as np
+import results
+
+from baselines import files
+from baselines import registry
+from baselines.measuring import packaged
+
+# Rows of `--recipe=strong`: the tile recipe has trees beside its graph model.
+_TILE_ROWS = (
+    ('strong, with trees', ('--recipe=strong',)),
+    ('strong, Trees alone', ('--recipe=strong', '--model=Trees')),
+)
+_PUBLISHED = {
+    'tile': ('MLP', 'EarlyJoinSAGE', 'LateJoinSAGE', 'EarlyJoinResGCN')
+    + ('LateJoinResGCN', 'ResGCN'),
+    'layout': ('ResModel',),
+}
+_FIGURES = {
+    'tile': ('top-1 error', 'top-5 error', 'OPA', 'tau'),
+    'layout': ('tau', 'slowdown@1', 'slowdown@10'),
+}
+_JUDGES = {'tile': judging.tile_figures, 'layout': judging.layout_figures}
+
+
+class Row(NamedTuple):
+    """A line of the table.
+
+    Attributes:
+        name: the model.
+        training: the flags it is trained with, for people.
+        flags: of the training script.
+    """
+
+    name: str
+    training: str
+    flags: Tuple[str, ...]
+
+
+class Part(NamedTuple):
+    """Graphs to judge on: the test split of an archive."""
+
+    name: str
+    root: str
+    graphs: List[judging.Graph]
+
+
+def main() -> None:
+    """Trains what is missing and prints the table."""
+    parser = results.parser(__doc__)
+    parser.add_argument('--task', choices=('tile', 'layout'), default='tile')
+    parser.add_argument('--epochs', type=int, default=25)
+    parser.add_argument('--seeds', type=int, nargs='+', default=[0, 1, 2])
+    parser.add_argument('--models', nargs='+', help='only these')
+    parser.add_argument('--work', default='~/out/leaderboard')
+    parser.add_argument('--train-only', action='store_true', help='print no table')
+    args = parser.parse_args()
+    for seed in args.seeds:
+        for row in rows(args.task, args.models):
+            results.trained(args.task, place(args, row, seed), *flags(args, row, seed))
+    if not args.train_only:
+        for line in table(args):
+            print(line, flush=True)
+
+
+def rows(task: str, models: Sequence[str]) -> Iterator[Row]:
+    """Yields what is trained: every registered model of a task, and the recipe."""
+    tables = {'tile': registry.tile_models, 'layout': registry.layout_models}
+    for name in registry.distinct(tables[task]()):
+        published = name in _PUBLISHED[task]
+        given = (f'--model={name}',)
+        if published:
+            yield Row(name, 'published', given)
+        if not published or name in ('EarlyJoinSAGE', 'ResModel'):
+            strong = (
+                ('--recipe=strong', '--notrees')
+                if task == 'tile'
+                else ('--recipe=strong',)
+            )
+            yield Row(name, 'strong', (*strong, *given))
+    for training, given in _TILE_ROWS if task == 'tile' else ():
+        yield Row('recipe' if 'with' in training else 'Trees', training, given)
+
+
+def flags(args: argparse.Namespace, row: Row, seed: int) -> List[str]:
+    """Returns the flags of one training."""
+    shared = [f'--epochs={args.epochs}', f'--seed={seed}', '--sample_data']
+    return [*row.flags, *shared]
+
+
+def place(args: argparse.Namespace, row: Row, seed: int) -> str:
+    """Returns the folder of one training."""
+    name = '_'.join([row.name, row.training, str(args.epochs), str(seed)])
+    return os.path.join(files.expand(args.work), args.task, name.replace(', ', '_'))
+
+
+def parts(task: str) -> List[Part]:
+    """Returns what is judged on."""
+    archives = {'tile': ('tile', 'by_others'), 'layout': ('layout',)}[task]
+    below = {'tile': '', 'layout': 'xla/random'}[task]
+    return [
+        Part(
+            'test' if archive == task else archive,
+            os.path.join(packaged.folder(archive), below),
+            [graph for graph in judging.load(archive) if graph.split == 'test'],
+        )
+        for archive in archives
+    ]
+
+
+def table(args: argparse.Namespace) -> Iterator[str]:
+    """Yields the lines of the table, best first."""
+    judged = parts(args.task)
+    names = _FIGURES[args.task]
+    heads = [f'{name}, {part.name}' for part in judged for name in names]
+    yield '| ' + ' | '.join(['model', 'flags', *heads, 'core s', 'configs/s']) + ' |'
+    yield '|---' * (len(heads) + 4) + '|'
+    lines = []
+    for row in rows(args.task, args.models):
+        runs = [place(args, row, seed) for seed in args.seeds]
+        costs = [results.cost(run) for run in runs]
+        cells, first = [], 0.0
+        speeds: List[float] = []
+        for part in judged:
+            found = []
+            for run in runs:
+                scores, seconds = results.scores(run, part.root, part.graphs)
+                found.append(judging.figures(_JUDGES[args.task], part.graphs, scores))
+                speeds.append(sum(map(len, scores)) / seconds)
+            figures = judging.summary(found, part.graphs)
+            first = first or figures['mean'][0]
+            cells += _cells(args.task, figures)
+        cost = [f'{np.mean(costs):,.0f}', f'{np.median(speeds):,.0f}']
+        lines.append((first, [row.name, row.training, *cells, *cost]))
+    lines.sort(key=lambda line: line[0], reverse=args.task == 'layout')
+    for cells in [cells for _, cells in lines] + list(_others(args, judged)):
+        yield '| ' + ' | '.join(cells) + ' |'
+
+
+def _others(args: argparse.Namespace, judged: List[Part]) -> Iterator[List[str]]:
+    """Yields the rows that train no model of ours, and the clock's limit."""
+    kinds: Dict[str, Any] = {
+        'random choice': judging.of_chance,
+        'the clock: half of the passes': lambda graphs: [judging.of_the_clock(graphs)],
+    }
+    if args.task == 'tile':
+        train = [graph for graph in judging.load('tile') if graph.split == 'train']
+        kinds = {
+            'gradient-boosted trees, flattened features': lambda graphs: [
+                judging.of_flat_trees(train, graphs, seed) for seed in args.seeds
+            ],
+            'the estimate (of a TPU)': lambda graphs: [judging.of_the_estimate(graphs)],
+            **kinds,
+        }
+    for name, score in kinds.items():
+        cells = []
+        for part in judged:
+            found = [
+                judging.figures(_JUDGES[args.task], part.graphs, scores)
+                for scores in score(part.graphs)
+            ]
+            figures = judging.summary(found, part.graphs)
+            if name == 'random choice':
+                figures['seeds'] = None
+            cells += _cells(args.task, figures)
+        yield [name, '', *cells, '', '']
+
+
+def _cells(task: str, figures: Dict[str, Any]) -> List[str]:
+    """Returns the figures of one part, as text."""
+    cells = []
+    for place, name in enumerate(_FIGURES[task]):
+        form = '.1%' if 'error' in name or 'slowdown' in name else '.3f'
+        cell = f'{figures["mean"][place]:{form}} ± {figures["programs"][place]:{form}}'
+        if figures['seeds']:
+            cell += f' ± {figures["seeds"][place]:{form}}'
+        cells.append(cell)
+    return cells
+
+
+if __name__ == '__main__':
+    results.run(main)
