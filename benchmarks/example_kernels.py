@@ -8,10 +8,10 @@ test split, so no run that is trained on it has seen them.
 """
 
 import collections
-import json
 import os
 import tempfile
 
+import judging
 import results
 
 from baselines import files
@@ -19,6 +19,7 @@ from baselines.data.tile import records
 from baselines.hlo import protos
 from baselines.measuring import builtin
 from baselines.measuring import collection
+from baselines.measuring import collection_folder
 from baselines.measuring import packaged
 from baselines.measuring import session as session_lib
 
@@ -35,8 +36,7 @@ def main() -> None:
     """Writes the file, and says what is in it."""
     results.parser(__doc__).parse_args()
     root = packaged.folder('tile')
-    with open(os.path.join(root, collection.SIDECAR), encoding='utf-8') as stream:
-        measured = json.load(stream)['kernels']
+    measured = collection_folder.read_sidecar(root)['kernels']
     items = {}
     with tempfile.TemporaryDirectory() as folder:
         with session_lib.Session(os.path.join(folder, 'journal')) as session:
@@ -47,7 +47,7 @@ def main() -> None:
     written = protos.protos().TuningData()
     for name in _KERNELS:
         record = records.read_tile(os.path.join(root, measured[name]['file']))
-        configs = measured[name]['configs']
+        configs = [judging.bounds(row) for row in record.config_feat]
         written.modules.append(items[name].tuning(configs, record.config_runtime))
         print(f'{name}: {record.num_nodes} nodes, {record.num_configs} configurations')
     with files.write_atomically(str(_OUTPUT), 'wb') as stream:

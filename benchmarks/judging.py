@@ -17,7 +17,7 @@ from baselines.evaluation import metrics
 from baselines.features import estimate
 from baselines.features import kernel_facts
 from baselines.hlo import schema
-from baselines.measuring import collection
+from baselines.measuring import collection_folder
 from baselines.measuring import packaged
 
 Scores = List[np.ndarray]  # of each graph: [configurations], lower = faster
@@ -55,6 +55,7 @@ class Graph(NamedTuple):
 def load(archive: str) -> List[Graph]:
     """Returns the graphs of a shipped archive, by name."""
     root = packaged.folder(archive)
+    measured = collection_folder.read_sidecar(root)['kernels']
     return [
         Graph(
             name,
@@ -64,7 +65,7 @@ def load(archive: str) -> List[Graph]:
             graph['split'],
             np.array(graph['halves']),
         )
-        for name, graph in sorted(collection.read_sidecar(root)['kernels'].items())
+        for name, graph in sorted(measured.items())
     ]
 
 
@@ -235,6 +236,12 @@ def _sizes(row: np.ndarray) -> List[int]:
     """Returns the sizes of an instruction's array, of six axes at most."""
     sizes = row[_SIZES : _SIZES + schema.RANK].astype(int)
     return sizes[sizes > 0].tolist()
+
+
+def bounds(row: np.ndarray) -> Dict[str, List[int]]:
+    """Returns the tile sizes in a row of configuration columns, float [24]."""
+    parts = {'kernel': row[:6], 'output': row[8:14], 'input': row[16:22]}
+    return {name: [int(n) for n in part if n] for name, part in parts.items()}
 
 
 def family(graph: Graph) -> str:

@@ -140,10 +140,8 @@ def _replayed(
     order = [int(i) for i in np.argsort(scores, kind='stable') if i]
     measured = {0: 0.0, **{i: search_times[i] for i in order[:_CANDIDATES]}}
     if rounds > 1:
-        bounds = records.read_tile(graph.path).config_feat
-        columns = tiles.columns(
-            [{'output': row[8:14], 'kernel': row[:6]} for row in np.maximum(bounds, 1)]
-        )
+        rows = records.read_tile(graph.path).config_feat
+        columns = tiles.columns([judging.bounds(row) for row in rows])
         surrogate = search.Surrogate(columns, None if blind else scores)
         measured = {0: 0.0}
         for count in tuning.rounds_of(_CANDIDATES, rounds):

@@ -25,7 +25,7 @@ from baselines import files
 from baselines.data import collections as collections_lib
 from baselines.data import families
 from baselines.data import shares
-from baselines.measuring import collection
+from baselines.measuring import collection_folder
 from baselines.measuring import packaged
 
 _SHARES = (0.8, 0.1, 0.1)  # of train, valid and test
@@ -77,7 +77,7 @@ def pack(archive: str, sources: List[Tuple[str, str]]) -> Dict[str, Any]:
     abouts: Dict[str, Any] = {}
     there = _digests('tile') if archive == 'by_others' else set()
     for origin, folder in sources:
-        about = collection.read_sidecar(files.expand(folder))
+        about = collection_folder.read_sidecar(files.expand(folder))
         measured = about.pop('kernels')
         abouts[origin] = about
         for name, kernel in sorted(measured.items()):
@@ -86,7 +86,7 @@ def pack(archive: str, sources: List[Tuple[str, str]]) -> Dict[str, Any]:
             if not kernel['noisy'] and graph.digest not in there:
                 there.add(graph.digest if archive != 'layout' else name)
                 graphs.append(graph)
-    folder = collection.FOLDERS['layout' if archive == 'layout' else 'tile']
+    folder = collection_folder.FOLDERS['layout' if archive == 'layout' else 'tile']
     splits = {g.family: 'test' for g in graphs}
     if archive != 'by_others':
         splits = _splits(graphs)
@@ -107,7 +107,7 @@ def pack(archive: str, sources: List[Tuple[str, str]]) -> Dict[str, Any]:
             for graph in graphs:
                 with open(graph.path, 'rb') as member:
                     _add(packed, kernels[graph.name]['file'], member.read())
-            _add(packed, collection.SIDECAR, sidecar.encode())
+            _add(packed, collection_folder.SIDECAR, sidecar.encode())
     summary = {
         **_summary(graphs, splits),
         'megabytes': round(os.path.getsize(path) / 1e6, 2),

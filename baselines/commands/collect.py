@@ -63,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
     from baselines.measuring import arguments
     from baselines.measuring import builtin
     from baselines.measuring import collection
+    from baselines.measuring import collection_folder
     from baselines.measuring import programs
     from baselines.measuring import random_programs
 
@@ -76,12 +77,12 @@ def run(args: argparse.Namespace) -> int:
         if getattr(args, name) < 0:
             raise ValueError(f'--{name} is {getattr(args, name)}; it counts {name}')
     options = config.from_options(
-        collection.Options,
+        collection_folder.Options,
         args,
         output=files.expand(output),
         split=collection.parse_split(args.split),
         limits=arguments.limits(args),
-        passes=(args.passes,) * 2 if args.passes else collection.Options.passes,
+        passes=(args.passes,) * 2 if args.passes else collection_folder.Options.passes,
     )
     load = programs.load
     if args.builtin:

@@ -15,6 +15,7 @@ from baselines import files
 from baselines.data import collections
 from baselines.data.tile import records
 from baselines.measuring import collection
+from baselines.measuring import collection_folder
 from baselines.measuring import programs
 from baselines.measuring import session as session_lib
 from baselines.measuring import tiles
@@ -124,7 +125,7 @@ def load(name):
 
 
 def options(tmp_path, **changes):
-    return collection.Options(
+    return collection_folder.Options(
         **{'output': str(tmp_path / 'out'), 'configs': 4, 'passes': (2, 2), **changes}
     )
 
@@ -142,7 +143,7 @@ def test_three_kernels_and_four_configurations_of_each(tmp_path):
     out = tmp_path / 'out'
     found = sorted(out.glob('*/*.npz'))
     assert len(found) == 3
-    sidecar = collection.read_sidecar(str(out))
+    sidecar = collection_folder.read_sidecar(str(out))
     assert sidecar['machine']['jaxlib'] and sidecar['machine']['flags']
     for path in found:
         record = records.read_tile(str(path))
@@ -260,13 +261,13 @@ def test_a_sidecar_that_was_cut_or_edited_is_one_line(damage, message, tmp_path)
     kernel['halves'] = [[5, 6], [7, 8]]
     text = json.dumps({'kernels': {'k': kernel}})
     (tmp_path / 'measured.json').write_text(text)
-    assert collection.read_sidecar(str(tmp_path)) == json.loads(text)
+    assert collection_folder.read_sidecar(str(tmp_path)) == json.loads(text)
     (tmp_path / 'measured.json').write_text(damage(text))
     with pytest.raises(ValueError, match=f'measured.json: .*{message}'):
-        collection.read_sidecar(str(tmp_path))
+        collection_folder.read_sidecar(str(tmp_path))
     os.unlink(tmp_path / 'measured.json')
     with pytest.raises(ValueError, match='has no measured.json'):
-        collection.read_sidecar(str(tmp_path))
+        collection_folder.read_sidecar(str(tmp_path))
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from baselines.data import collections
 from baselines.data import families
 from baselines.data.layout import records as layout_records
 from baselines.data.tile import records
-from baselines.measuring import collection
+from baselines.measuring import collection_folder
 from baselines.measuring import packaged
 from baselines.measuring import tiles
 from tests.helpers import measured_programs
@@ -21,7 +21,7 @@ from tests.helpers import places
 def test_the_tile_collection_is_what_was_promised(tmp_path):
     root = packaged.folder('tile', str(tmp_path))
     assert packaged.folder('tile', str(tmp_path)) == root  # unpacked once
-    about = json.load(open(os.path.join(root, collection.SIDECAR)))
+    about = json.load(open(os.path.join(root, collection_folder.SIDECAR)))
     kept = {n: k for n, k in about['kernels'].items() if not k['noisy']}
     assert len(kept) >= 200
     assert sum(len(k['configs']) for k in kept.values()) >= 8000
@@ -41,7 +41,7 @@ def test_the_tile_collection_is_what_was_promised(tmp_path):
 
 def test_the_layout_collection_ships_too(tmp_path):
     root = packaged.folder('layout', str(tmp_path))
-    about = json.load(open(os.path.join(root, collection.SIDECAR)))['kernels']
+    about = json.load(open(os.path.join(root, collection_folder.SIDECAR)))['kernels']
     kept = [kernel for kernel in about.values() if not kernel['noisy']]
     assert len(kept) >= 14
     assert {kernel['split'] for kernel in kept} == set(collections.SPLITS)
@@ -107,7 +107,7 @@ def test_folders_are_packed_together(tmp_path, monkeypatch):
     assert summary['graphs by split'] == {'train': 2, 'valid': 1, 'test': 1}
     assert json.loads((tmp_path / 'b.json').read_text()) == summary
     root = packaged.folder('tile', str(tmp_path / 'unpacked'))
-    kernels = collection.read_sidecar(root)['kernels']
+    kernels = collection_folder.read_sidecar(root)['kernels']
     for name, kernel in kernels.items():
         assert kernel['file'] == f'{kernel["split"]}/{name}.npz'
         assert os.path.exists(os.path.join(root, kernel['file']))
