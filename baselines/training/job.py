@@ -39,6 +39,7 @@ from baselines.training import init_from
 from baselines.training import loop
 from baselines.training import losses
 from baselines.training import optimisation
+from baselines.training import own_code
 
 AfterEpoch = Callable[[loop.State], None]
 
@@ -95,12 +96,11 @@ class Training(tasks.Task):
             trees_lib.check_installed(
                 '--trees' if grows_too else f'--model={trees_lib.NAME}'
             )
-        # Its names, before data are read.
-        losses.CombinedLoss(config.losses, own=self.extras.losses)
         _check_settings(config)
         if config.strategy and config.model == trees_lib.NAME:
             raise ValueError(f'--strategy is not for --model={trees_lib.NAME}')
-        self.devices = devices_lib.of(config.strategy)
+        self.devices = devices_lib.of(config.strategy)  # before TensorFlow computes
+        self._check_own_code()
         tf.keras.utils.set_random_seed(config.seed)
         whole = {split: self.open_whole(split) for split in collections.SPLITS}
         self.stores = folds.with_fold(config.fold, whole, self.program_of)
@@ -144,6 +144,32 @@ class Training(tasks.Task):
             f'{config.model}: {" and ".join(each.words() for each in self.learners)}\n'
             f'training on {words}\nvalidating on '
             f'{text.count(self.stores["valid"].num_graphs, self.unit)}'
+        )
+
+    def _check_own_code(self) -> None:
+        """Tries a model and losses of the user's, before data are read.
+
+        Raises:
+            ValueError: a loss is unknown, or something of theirs does not work.
+        """
+        config, own = self.config, self.extras.models
+        loss = losses.CombinedLoss(
+            config.losses, self.temperature, own=self.extras.losses
+        )
+        for name, function in loss.own.items():
+            own_code.check_loss(name, function)
+        model_class = self.model_class(config.model, own)
+        if model_class in (trees_lib.Trees, *self.models('').values()):
+            return
+        kwargs = config_lib.model_kwargs(config.model_kwargs_json)
+
+        def make(num_ops: int, normalizer: normalizer_lib.Normalizer) -> tf.keras.Model:
+            return self.make_model(
+                config.model, kwargs, own, config.configs, num_ops, normalizer
+            )
+
+        own_code.check_model(
+            self.collection.task, model_class, make, config.batch, config.configs, loss
         )
 
     def run(self, after_epoch: AfterEpoch = lambda state: None) -> str:

@@ -309,10 +309,20 @@ class CombinedLoss(tf.keras.losses.Loss):
         parts = _parse(spec)
         total = sum(weight for _, weight in parts)
         known = {**_LOSSES, **{n: _own(f) for n, f in (own or {}).items()}}
+        by_name = {name: _resolved(name, known) for name, _ in parts}
         self._parts: List[Tuple[float, _Loss]] = [
-            (weight / total, _resolved(name, known)) for name, weight in parts
+            (weight / total, by_name[name]) for name, weight in parts
         ]
+        ours = list(_LOSSES.values())
+        self._own = {
+            n: loss.function for n, loss in by_name.items() if loss not in ours
+        }
         self._temperature, self._noise = temperature, noise
+
+    @property
+    def own(self) -> Dict[str, _Function]:
+        """The functions of labels and scores that are the user's, by name."""
+        return dict(self._own)
 
     def call(self, y_true: Any, y_pred: Any) -> tf.Tensor:
         labels, scores = tf.convert_to_tensor(y_true), tf.convert_to_tensor(y_pred)

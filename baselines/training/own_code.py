@@ -1,0 +1,222 @@
+"""A user's model and loss, tried on one small batch before anything is read.
+
+What a training would show after minutes, or never, is said in one line: scores of
+another shape, a variable without a gradient, a loss that ignores the scores.
+"""
+
+from typing import Any, Callable, Dict, NamedTuple, Tuple
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_gnn as tfgnn
+
+from baselines.data.layout import records as layout_records
+from baselines.data.layout import store as layout_store
+from baselines.data.tile import records as tile_records
+from baselines.data.tile import store as tile_store
+from baselines.features import normalizer as normalizer_lib
+from baselines.hlo import reading
+from baselines.hlo import schema
+from baselines.layout import graphs as layout_graphs
+from baselines.layout import programs as layout_programs
+from baselines.tiles import graphs as tile_graphs
+
+# (labels, scores), float32 [lists, n] each -> a number, or one of each list
+Loss = Callable[[tf.Tensor, tf.Tensor], Any]
+# (number of opcodes, normaliser) -> a built model
+MakeModel = Callable[[int, normalizer_lib.Normalizer], tf.keras.Model]
+
+_MOST_GRAPHS = 10
+_NODES = 5
+_OPCODES = 10
+_LABELS = 'labels and scores'
+
+
+class _Batch(NamedTuple):
+    """Made-up graphs: a GraphTensor, labels [graphs, configs], and their scaling."""
+
+    graph: tfgnn.GraphTensor
+    labels: tf.Tensor
+    normalizer: normalizer_lib.Normalizer
+
+
+def check_loss(name: str, loss: Loss) -> None:
+    """Tries a loss on made-up labels and scores.
+
+    Args:
+        name: of the loss, for messages.
+        loss: the function, of labels and scores.
+
+    Raises:
+        ValueError: it does not take two arguments, raises, does not give finite
+            numbers, or has no gradient with respect to the scores.
+    """
+    rng = np.random.default_rng(0)
+    labels = tf.constant(rng.uniform(1, 5, (4, 10)), tf.float32)
+    scores = tf.constant(rng.normal(size=(4, 10)), tf.float32)
+    with tf.GradientTape() as tape:
+        tape.watch(scores)
+        try:
+            values = tf.reduce_mean(tf.cast(loss(labels, scores), tf.float32))
+        except Exception as error:
+            raise ValueError(
+                f'--losses: {name}({_LABELS}), both float32 [4, 10], raised '
+                f'{_one_line(error)}'
+            ) from error
+    if not np.isfinite(values):
+        raise ValueError(f'--losses: {name}({_LABELS}) returned {values:.3g}')
+    gradient = tape.gradient(values, scores)
+    if gradient is None or not np.any(gradient):
+        raise ValueError(
+            f'--losses: {name}({_LABELS}) does not depend on the scores: nothing '
+            'could be learned from it'
+        )
+    if not np.isfinite(gradient).all():
+        raise ValueError(f'--losses: the gradient of {name} is not finite')
+
+
+def check_model(
+    task: str, model_class: type, make: MakeModel, batch: int, configs: int, loss: Loss
+) -> None:
+    """Tries a model on a batch of made-up graphs.
+
+    Args:
+        task: 'tile' or 'layout'.
+        model_class: the model's class.
+        make: makes a model of it, for so many opcodes and a normaliser.
+        batch: graphs of a training step; of more than ten, ten are tried.
+        configs: configurations of each, as the model was told.
+        loss: of the training.
+
+    Raises:
+        ValueError: the model raises, its scores are of another shape than [graphs,
+            configurations] or not finite, or a variable has no finite gradient.
+    """
+    name = model_class.__name__
+    if not callable(getattr(model_class, 'forward', None)):
+        raise ValueError(f'{name} has no method forward(graph, num_configs)')
+    make_batch = {reading.TILE: _tile_batch, reading.LAYOUT: _layout_batch}[task]
+    several = make_batch(min(batch, _MOST_GRAPHS), configs)
+    alone = make_batch(1, configs + 1)
+    with _Explained(f'{name} raised'):
+        model = make(_OPCODES, several.normalizer)
+    with tf.GradientTape() as tape:
+        with _Explained(f'{name}.call raised'):
+            scores = model(several.graph, training=True)
+        # `call` mostly hands on what `forward` returns.
+        _check_scores(f'{name}.forward', scores, several.labels)
+        total = tf.add_n([loss(several.labels, scores), *model.losses])
+    with _Explained(f'{name}.forward raised'):
+        of_one = model.forward(alone.graph, configs + 1)
+    _check_scores(f'{name}.forward', of_one, alone.labels)
+    variables = model.trainable_variables
+    if not variables:
+        raise ValueError(f'{name} has no trainable variable')
+    for variable, gradient in zip(variables, tape.gradient(total, variables)):
+        if gradient is None:
+            raise ValueError(
+                f'{name}: the scores do not depend on the variable {variable.name}: '
+                'use it, or make it with trainable=False'
+            )
+        if not np.isfinite(tf.convert_to_tensor(gradient)).all():
+            raise ValueError(f'{name}: the gradient of {variable.name} is not finite')
+
+
+def _check_scores(method: str, scores: Any, labels: tf.Tensor) -> None:
+    """Makes sure that scores are finite numbers of the shape of the labels."""
+    shape = tuple(getattr(scores, 'shape', ()))
+    wanted = tuple(labels.shape)
+    if not tf.is_tensor(scores) or shape != wanted:
+        kind = shape if tf.is_tensor(scores) else type(scores).__name__
+        raise ValueError(
+            f'{method} returned {kind}; [kernels, num_configs] = {wanted} wanted'
+        )
+    if not scores.dtype.is_floating or not np.isfinite(scores).all():
+        raise ValueError(f'{method} returned scores that are not finite numbers')
+
+
+class _Explained:
+    """Turns what a user's code raises within a context into a ValueError of a line."""
+
+    def __init__(self, beginning: str):
+        self._beginning = beginning
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, Exception):
+            if str(error).startswith('--model'):
+                raise ValueError(str(error).partition('\n')[0]) from error
+            raise ValueError(f'{self._beginning} {_one_line(error)}') from error
+
+
+def _one_line(error: BaseException) -> str:
+    """Names an error; of Keras's account of a layer that is its second paragraph."""
+    # A KeyError's text is a representation of what was looked up.
+    full = error.args[0] if isinstance(error, KeyError) and error.args else error
+    paragraphs = str(full).strip().split('\n\n')
+    said = paragraphs[len(paragraphs) > 1 and 'Exception encountered' in paragraphs[0]]
+    return f'{type(error).__name__}: {said.strip().partition(chr(10))[0][:300]}'
+
+
+def _tile_batch(graphs: int, configs: int) -> _Batch:
+    rng = np.random.default_rng(0)
+    records = [
+        tile_records.TileRecord(
+            config_feat=rng.integers(0, 9, (configs, len(schema.TILE))).astype('f4'),
+            config_runtime_normalizers=np.full(configs, 100),
+            **_graph_fields(rng, f'kernel_{number}', configs),
+        )
+        for number in range(graphs)
+    ]
+    store = tile_store.TileStore.of_records('made up', records)
+    normalizer = normalizer_lib.Normalizer.fit(store)
+    packed = tile_graphs.TileGraphs(store, normalizer).training_items(
+        *_all_of(graphs, configs)
+    )
+    return _Batch(*tile_graphs.unpack(_tensors(packed), 0, graphs, configs), normalizer)
+
+
+def _layout_batch(graphs: int, configs: int) -> _Batch:
+    rng = np.random.default_rng(0)
+    features = (configs, 2, len(schema.LAYOUT))
+    records = [
+        layout_records.LayoutRecord(
+            node_config_ids=np.array([1, 3]),
+            node_config_feat=rng.integers(-1, 6, features).astype('f4'),
+            node_splits=np.array([[0, _NODES]]),
+            **_graph_fields(rng, f'program_{number}', configs),
+        )
+        for number in range(graphs)
+    ]
+    store = layout_store.LayoutStore.of_records('made up', records)
+    normalizer = normalizer_lib.Normalizer.fit(store)
+    programs = layout_programs.StoredPrograms(store, normalizer)
+    packed = layout_graphs.LayoutGraphs(programs).items(*_all_of(graphs, configs))
+    unpacked = layout_graphs.unpack(_tensors(packed), 0, graphs, configs)
+    return _Batch(*unpacked, normalizer)
+
+
+def _graph_fields(
+    rng: np.random.Generator, graph_id: str, configs: int
+) -> Dict[str, Any]:
+    """Fields of a record: a chain of nodes with random features."""
+    ends = np.arange(_NODES - 1)
+    return {
+        'graph_id': graph_id,
+        'node_feat': rng.integers(0, 9, (_NODES, len(schema.NODE))).astype('f4'),
+        'node_opcode': rng.integers(1, _OPCODES, _NODES),
+        'edge_index': np.stack([ends + 1, ends], 1),
+        'config_runtime': rng.integers(100, 1000, configs),
+    }
+
+
+def _all_of(graphs: int, configs: int) -> Tuple[np.ndarray, np.ndarray]:
+    """Numbers of one item's graphs, [1, graphs], and all their configurations."""
+    numbers = np.arange(graphs)[np.newaxis]
+    return numbers, np.tile(np.arange(configs), (1, graphs, 1))
+
+
+def _tensors(packed: Dict[str, np.ndarray]) -> Dict[str, tf.Tensor]:
+    return {key: tf.convert_to_tensor(array) for key, array in packed.items()}

@@ -1,0 +1,156 @@
+"""Models and losses of users that do not work: one line, before data are read."""
+
+import pytest
+import tensorflow as tf
+
+from baselines import config
+from baselines.training import job
+from baselines.training import jobs
+from baselines.training import losses
+from baselines.training import own_code
+from tests.helpers import finished_runs
+from tests.helpers import tiny_layout_models
+from tests.helpers import tiny_models
+
+
+class Base(tf.keras.Model):
+    """A linear model whose parts the others spoil."""
+
+    def __init__(self, num_configs, num_ops):
+        super().__init__()
+        self._num_configs = num_configs
+        self.dense = tf.keras.layers.Dense(1)
+
+    def call(self, graph, training=False):
+        return self.forward(graph, self._num_configs)
+
+    def forward(self, graph, num_configs):
+        scores = self.dense(graph.node_sets['config']['feats'])
+        return tf.reshape(scores, [-1, num_configs])
+
+
+class Flat(Base):
+    def forward(self, graph, num_configs):
+        return self.dense(graph.node_sets['config']['feats'])
+
+
+class Constant(Base):
+    def forward(self, graph, num_configs):
+        return super().forward(graph, self._num_configs)
+
+
+class Infinite(Base):
+    def forward(self, graph, num_configs):
+        return super().forward(graph, num_configs) / 0.0
+
+
+class Idle(Base):
+    def __init__(self, num_configs, num_ops):
+        super().__init__(num_configs, num_ops)
+        self.idle = self.add_weight('idle', [3])
+
+
+class Cut(Base):
+    def forward(self, graph, num_configs):
+        return tf.stop_gradient(super().forward(graph, num_configs))
+
+
+class Listed(Base):
+    def forward(self, graph, num_configs):
+        return [super(Listed, self).forward(graph, num_configs)]
+
+
+class Missing(Base):
+    forward = None
+
+
+class Raising(Base):
+    def call(self, graph, training=False):
+        return graph.node_sets['nodes']
+
+
+class Demanding(Base):
+    def __init__(self, num_configs, num_ops, width):
+        super().__init__(num_configs, num_ops)
+
+
+def _constant(labels, scores):
+    return tf.reduce_mean(labels)
+
+
+def _of_one(scores):
+    return tf.reduce_mean(scores)
+
+
+def _nan(labels, scores):
+    return tf.reduce_mean(tf.math.log(-tf.abs(scores) - 1.0))
+
+
+def _text(labels, scores):
+    return 'low'
+
+
+def _squares(labels, scores):
+    return tf.reduce_mean((labels - scores) ** 2, axis=1)
+
+
+def _settings(**changes):
+    """Those of a training whose data are not there."""
+    fields = {'data_root': '/none', 'cache_dir': '/none', 'out_dir': '/none'}
+    return config.TileConfig(**{**fields, 'batch': 10, 'configs': 10, **changes})
+
+
+@pytest.mark.parametrize(
+    'model, message',
+    [
+        (Flat, r'Flat.forward returned (100, 1); [kernels, num_configs] = (10, 10)'),
+        (Constant, 'Constant raised InvalidArgumentError: '),
+        (Infinite, 'Infinite.forward returned scores that are not finite'),
+        (Idle, 'Idle: the scores do not depend on the variable idle:0: use it, or'),
+        (Cut, 'Cut: the scores do not depend on the variable dense'),
+        (Listed, 'Listed.forward returned list; [kernels, num_configs] = (10, 10)'),
+        (Missing, 'Missing has no method forward(graph, num_configs)'),
+        (Raising, 'Raising.call raised KeyError: nodes'),
+        (Demanding, "missing 1 required positional argument: 'width'"),
+    ],
+)
+def test_models_that_do_not_work(model, message):
+    extras = job.Extras(models=[model])
+    finished_runs.assert_refused(
+        lambda: jobs.train(_settings(model=model.__name__), extras), message
+    )
+
+
+@pytest.mark.parametrize(
+    'loss, message',
+    [
+        (_constant, 'does not depend on the scores: nothing could be learned'),
+        (_of_one, 'raised TypeError: _of_one() takes 1 positional argument but 2 were'),
+        (_nan, 'returned nan'),
+        (_text, 'raised '),
+    ],
+)
+def test_losses_that_do_not_work(loss, message):
+    extras = job.Extras(losses={loss.__name__: loss})
+    settings = _settings(losses=f'MSE:1,{loss.__name__}:2')
+    finished_runs.assert_refused(
+        lambda: jobs.train(settings, extras), f'--losses: {loss.__name__}(', message
+    )
+
+
+@pytest.mark.parametrize(
+    'task, module', [('tile', tiny_models), ('layout', tiny_layout_models)]
+)
+def test_what_works_is_let_through(task, module):
+    own_code.check_loss('_squares', _squares)
+
+    def make(num_ops, normalizer):
+        return module.Tiny(7, num_ops)
+
+    loss = losses.CombinedLoss('MSE')
+    own_code.check_model(task, module.Tiny, make, 64, 7, loss)
+
+
+def test_losses_of_ours_are_not_the_users():
+    loss = losses.CombinedLoss('MSE:1,mine:1', own={'mine': _squares})
+    assert list(loss.own) == ['mine']
