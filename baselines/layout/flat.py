@@ -4,8 +4,8 @@
     table.names                     # of the columns
     table.rows(graphs, configs)     # float32 [rows, columns]
 
-What a configurable instruction's layouts do is what the layout models see, too
-(`zoo.effects`, `zoo.products`).  A row is made of means over the program's
+The effects of layouts on a configurable instruction are those that `PaddedSAGE`
+reads (`zoo.effects`, `zoo.products`).  A row is made of means over the program's
 configurable instructions, weighted by amounts of work, and of single ones:
 
     <array>_<effect>            by the array's share of the program's bytes: its two
@@ -18,7 +18,7 @@ configurable instructions, weighted by amounts of work, and of single ones:
     reduced_<place>             share of what is reduced along a fast dimension
     copied_<array>              share of the operands' bytes that arrive in another
                                 layout
-    layout_<i>_<what>           of one instruction each, those whose padding can cost
+    layout_<i>_<column>         of one instruction each, those whose padding can cost
                                 most first: its share of the multiply-adds, their
                                 padding, and the two fastest dimensions of each array
     log_<amount>                of the whole program
@@ -69,16 +69,16 @@ NAMES: Tuple[str, ...] = (
     *(f'followers_{effect}' for effect in _EFFECTS),
     *(f'reduced_{place}' for place in range(2)),
     *(f'copied_{array}' for array in _ARRAYS[1:]),
-    *(f'layout_{i}_{what}' for i in range(_SINGLE) for what in _OF_SINGLE),
+    *(f'layout_{i}_{name}' for i in range(_SINGLE) for name in _OF_SINGLE),
     *(f'log_{amount}' for amount in _AMOUNTS),
 )
 
 
 class _Program(NamedTuple):
-    """What is known of a program's k configurable instructions.
+    """A program's k configurable instructions without their layouts.
 
     Attributes:
-        known: of their arrays; `there` and `last` are int64, `fixed` is bool.
+        instructions: their arrays; `there` and `last` are int64, `fixed` is bool.
         products: multiply-adds, `zoo.products.Products`.
         weights: float32 [k, 6], shares of the program's: bytes of output, of
             input, of kernel, multiply-adds, followers and reduced elements.
@@ -88,7 +88,7 @@ class _Program(NamedTuple):
         totals: float32 [5], logarithms.
     """
 
-    known: instructions_lib.Instructions
+    instructions: instructions_lib.Instructions
     products: products_lib.Products
     weights: np.ndarray
     source: np.ndarray
@@ -139,16 +139,16 @@ class FlatTable:
         Returns:
             float32 [r, len(names)].
         """
-        found = np.empty((len(graphs), len(self._used)), np.float32)
+        table = np.empty((len(graphs), len(self._used)), np.float32)
         for graph in np.unique(graphs):
             rows = np.flatnonzero(graphs == graph)
             width = len(self._store.part('node_config_ids', graph))
             most = max(1, _CELLS // max(1, width))
             for start in range(0, len(rows), most):
-                some = rows[start : start + most]
-                columns = self._of_program(int(graph), configs[some])
-                found[some] = columns[:, self._used]
-        return found
+                block = rows[start : start + most]
+                columns = self._of_program(int(graph), configs[block])
+                table[block] = columns[:, self._used]
+        return table
 
     def _of_program(self, graph: int, configs: np.ndarray) -> np.ndarray:
         if graph not in self._read:
@@ -161,7 +161,7 @@ class FlatTable:
         keys, cell = np.unique(codes + np.arange(k) * len(vectors), return_inverse=True)
         cell = cell.reshape(codes.shape)
         node, code = np.divmod(keys, max(len(vectors), 1))
-        dims = tf.gather(program.known.dims, node)
+        dims = tf.gather(program.instructions.dims, node)
         fastest = self._unscaled.fastest(tf.constant(vectors[code], tf.float32))
         fastest = effects.or_row_major(fastest, dims)
         of_cells = self._of_cells(program, node, dims, fastest)
@@ -180,21 +180,25 @@ class FlatTable:
             axis=1,
         )
 
-    def _of_cells(self, program, node, dims, fastest) -> np.ndarray:
-        """What is summed: weighted columns of instructions in one layout."""
+    def _of_cells(
+        self, program: _Program, node: np.ndarray, dims: tf.Tensor, fastest: tf.Tensor
+    ) -> np.ndarray:
+        """Computes weighted columns of cells, to be summed over instructions."""
         places = effects.hat(fastest)
-        roles = tf.gather(program.known.roles, node)
-        found = effects.of_layouts(fastest, places, dims, roles, _MOST_WASTE).numpy()
+        roles = tf.gather(program.instructions.roles, node)
+        of_arrays = effects.of_layouts(
+            fastest, places, dims, roles, _MOST_WASTE
+        ).numpy()
         weights = program.weights[node]
         by_array = np.repeat(weights[:, :3], len(_EFFECTS), axis=1)
         padded = _padded(program, node, fastest)
-        reduced = tf.gather(program.known.reduced, node)[:, tf.newaxis]
+        reduced = tf.gather(program.instructions.reduced, node)[:, tf.newaxis]
         reduced = tf.reduce_sum(places[:, 0] * reduced, -1).numpy()
-        output = found[:, _OUTPUT_EFFECTS]
+        output = of_arrays[:, _OUTPUT_EFFECTS]
         return np.concatenate(
             [
-                found * by_array,
-                found * weights[:, 3:4],
+                of_arrays * by_array,
+                of_arrays * weights[:, 3:4],
                 padded * weights[:, 3:4],
                 np.log(padded) * weights[:, 3:4],
                 output * weights[:, 4:5],
@@ -203,15 +207,22 @@ class FlatTable:
             axis=1,
         )
 
-    def _single(self, program, node, places, fastest, cell) -> np.ndarray:
-        """Columns of single instructions; -1 for none."""
-        found = np.full((len(cell), _SINGLE, len(_OF_SINGLE)), -1, np.float32)
+    def _single(
+        self,
+        program: _Program,
+        node: np.ndarray,
+        places: np.ndarray,
+        fastest: tf.Tensor,
+        cell: np.ndarray,
+    ) -> np.ndarray:
+        """Computes the columns of single instructions; -1 for none."""
+        columns = np.full((len(cell), _SINGLE, len(_OF_SINGLE)), -1, np.float32)
         log_padded = np.log(_padded(program, node, fastest))
         of_cells = np.concatenate([log_padded, places.reshape(len(node), -1)], axis=1)
         for i, number in enumerate(program.single):
-            found[:, i, 0] = program.weights[number, 3]
-            found[:, i, 1:] = of_cells[cell[:, number]]
-        return found.reshape(len(cell), -1)
+            columns[:, i, 0] = program.weights[number, 3]
+            columns[:, i, 1:] = of_cells[cell[:, number]]
+        return columns.reshape(len(cell), -1)
 
     def _program(self, graph: int) -> _Program:
         part = self._store.part
@@ -226,7 +237,9 @@ class FlatTable:
         reductions = spreading.reductions(arrays, origin, edges)
         followers = spreading.followers(arrays, origin, tf.ones([n, 1]))
         products = products_lib.find(arrays, operands, chosen, tf.ones([k, 1]))
-        known = instructions_lib.describe(arrays, operands, origin, reductions, chosen)
+        described = instructions_lib.describe(
+            arrays, operands, origin, reductions, chosen
+        )
         moved = (
             instructions_lib.bytes_moved(arrays, operands, chosen)
             .numpy()
@@ -247,12 +260,12 @@ class FlatTable:
             *others.sum(axis=0),
             k,
         ]
-        costs = share[:, 0] * _most_padded(products, known.dims[:, 0])
+        costs = share[:, 0] * _most_padded(products, described.dims[:, 0])
         return _Program(
-            known=known._replace(
-                there=known.there.numpy().astype(np.int64),
-                last=np.maximum(known.last, 0).astype(np.int64),
-                fixed=known.fixed.numpy() > 0,
+            instructions=described._replace(
+                there=described.there.numpy().astype(np.int64),
+                last=np.maximum(described.last, 0).astype(np.int64),
+                fixed=described.fixed.numpy() > 0,
             ),
             products=products,
             weights=np.concatenate(weights, axis=1).astype(np.float32),
@@ -263,54 +276,61 @@ class FlatTable:
         )
 
 
-def _padded(program: _Program, node, fastest) -> np.ndarray:
-    """How many times as much work padding makes of products: [cells, 1]."""
+def _padded(program: _Program, node: np.ndarray, fastest: tf.Tensor) -> np.ndarray:
+    """Computes how many times as much work padding makes of products: [cells, 1]."""
     of_node = products_lib.Products(*(tf.gather(x, node) for x in program.products))
     return np.asarray(products_lib.padded(of_node, fastest[:, 0]))
 
 
 def _most_padded(products: products_lib.Products, dims: Any) -> np.ndarray:
-    """How much more padding makes of products in their worst layout: [k]."""
+    """Computes the padded work of products in their worst layout: [k]."""
     exists = np.asarray(dims) > 0
-    found = np.zeros(len(exists))
+    worst = np.zeros(len(exists))
     for pair in itertools.permutations(range(arrays_lib.RANK), 2):
         fastest = tf.tile(tf.constant([pair], tf.float32), [len(exists), 1])
         more = np.asarray(products_lib.padded(products, fastest))[:, 0]
-        found = np.maximum(found, np.where(exists[:, pair].all(axis=1), more, 0))
-    return found
+        worst = np.maximum(worst, np.where(exists[:, pair].all(axis=1), more, 0))
+    return worst
 
 
-def _sources(chosen, operands, origin, n: int) -> np.ndarray:
-    """Numbers among `chosen` of where operands come from, -1 for none: [k, 2]."""
+def _sources(
+    chosen: np.ndarray,
+    operands: Sequence[spreading.Operand],
+    origin: spreading.Origin,
+    n: int,
+) -> np.ndarray:
+    """Finds the place in `chosen` of the origin of operands, -1 for none: [k, 2]."""
     place = np.full(n, -1)
     place[chosen] = np.arange(len(chosen))
-    found = []
+    sources = []
     for operand in operands:
         source = tf.gather(origin.node, tf.gather(operand.node, chosen)).numpy()
         exists = tf.gather(operand.exists, chosen).numpy() > 0
-        found.append(np.where(exists & (source >= 0), place[source], -1))
-    return np.stack(found, axis=1)
+        sources.append(np.where(exists & (source >= 0), place[source], -1))
+    return np.stack(sources, axis=1)
 
 
-def _copied(program: _Program, places, cell) -> np.ndarray:
-    """Share of the bytes of inputs and kernels that arrive in another layout.
+def _copied(program: _Program, places: np.ndarray, cell: np.ndarray) -> np.ndarray:
+    """Computes the share of operand bytes that arrive in another layout: [c, 2].
 
     Args:
         program: of k instructions.
         places: int64 [cells, 3, 2], the two fastest dimensions of each array.
         cell: int64 [c, k], the cell of each instruction in each configuration.
     """
-    found = np.zeros((len(cell), 2), np.float32)
+    copied = np.zeros((len(cell), 2), np.float32)
     for operand in range(2):
         weights = program.weights[:, 1 + operand]
-        known = (program.source[:, operand] >= 0) | program.known.fixed[:, operand]
-        for i in np.flatnonzero(known & (weights > 0)):
-            there = program.known.there[i, operand]
+        comparable = (program.source[:, operand] >= 0) | program.instructions.fixed[
+            :, operand
+        ]
+        for i in np.flatnonzero(comparable & (weights > 0)):
+            there = program.instructions.there[i, operand]
             wanted = there[places[cell[:, i], 1 + operand]]  # [c, 2]
             source = program.source[i, operand]
             if source >= 0:
                 arrives = places[cell[:, source], 0]
             else:
-                arrives = program.known.last[i, operand]
-            found[:, operand] += weights[i] * (wanted != arrives).any(axis=1)
-    return found
+                arrives = program.instructions.last[i, operand]
+            copied[:, operand] += weights[i] * (wanted != arrives).any(axis=1)
+    return copied

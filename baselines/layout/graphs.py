@@ -13,7 +13,7 @@ dozens of vectors.
 """
 
 import dataclasses
-from typing import Dict, Optional, Sequence, Tuple
+from typing import Dict, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import tensorflow as tf
@@ -72,7 +72,10 @@ class Program:
 
 @tf.autograph.experimental.do_not_convert
 def unpack(
-    packed: Dict[str, tf.Tensor], item, batch: int, configs: Optional[int] = None
+    packed: Dict[str, tf.Tensor],
+    item: Union[int, tf.Tensor],
+    batch: int,
+    configs: Optional[int] = None,
 ) -> Tuple[tfgnn.GraphTensor, tf.Tensor]:
     """Cuts one item out of packed arrays; runs eagerly or in a tf.function.
 
@@ -86,10 +89,10 @@ def unpack(
         The GraphTensor, and labels float32 [batch, configs].
     """
 
-    def per_program(key, *rest):
+    def per_program(key: str, *rest: Optional[int]):
         return tf.ensure_shape(packed[key][item], [batch, *rest])
 
-    def piece(sizes, start):
+    def piece(sizes: tf.Tensor, start: str):
         begin = packed[start][item]
         return slice(begin, begin + tf.reduce_sum(sizes))
 
@@ -157,26 +160,33 @@ def unpack(
 
 
 def _owner(sizes: tf.Tensor) -> tf.Tensor:
-    """The number of the program that each element belongs to."""
+    """Returns the number of the program that every element belongs to."""
     return tf.repeat(tf.range(tf.shape(sizes)[0]), sizes)
 
 
 def _count(mask: tf.Tensor, sizes: tf.Tensor, batch: int) -> tf.Tensor:
-    """How many elements of each program are in a mask, int32 [batch]."""
+    """Counts the elements of every program in a mask: int32 [batch]."""
     counts = tf.math.unsorted_segment_sum(tf.cast(mask, tf.int32), _owner(sizes), batch)
     return tf.ensure_shape(counts, [batch])
 
 
 def _selected(node_sizes: tf.Tensor, segments: tf.Tensor) -> tf.Tensor:
-    """Which nodes lie in their program's segment, bool [nodes]."""
+    """Marks the nodes that lie in their program's segment: bool [nodes]."""
     first = tf.cumsum(node_sizes, exclusive=True)
     ends = tf.repeat(first[:, tf.newaxis] + segments, node_sizes, axis=0)
     number = tf.range(tf.reduce_sum(node_sizes))
     return (ends[:, 0] <= number) & (number < ends[:, 1])
 
 
-def _edge_set(source, source_index, target, target_index, sizes, kept=None):
-    """An edge set, or the part of it where the mask `kept` is true."""
+def _edge_set(
+    source: str,
+    source_index: tf.Tensor,
+    target: str,
+    target_index: tf.Tensor,
+    sizes: tf.Tensor,
+    kept: Optional[tf.Tensor] = None,
+):
+    """Makes an edge set, or the part of it where the mask `kept` is true."""
     if kept is not None:
         sizes = _count(kept, sizes, sizes.shape[0])
         source_index = tf.boolean_mask(source_index, kept)
@@ -185,7 +195,7 @@ def _edge_set(source, source_index, target, target_index, sizes, kept=None):
 
 
 def example_graph(normalizer: normalizer_lib.Normalizer) -> tfgnn.GraphTensor:
-    """A program of two nodes with two configurations, to make variables for."""
+    """Makes a program of two nodes and two configurations, to build variables with."""
     program = Program(
         graph_id='example',
         op=np.zeros(2, np.int32),
@@ -216,7 +226,7 @@ class LayoutGraphs:
         self.programs = programs
 
     def signature(self, batch: int) -> Dict[str, tf.TensorSpec]:
-        """The types of packed items, for `tf.function(input_signature=...)`.
+        """Returns the types of packed items, for `tf.function(input_signature=...)`.
 
         Args:
             batch: programs in each item, b.
@@ -256,7 +266,7 @@ class LayoutGraphs:
         configs: np.ndarray,
         segments: Optional[np.ndarray] = None,
     ) -> Packed:
-        """Packs batches with some configurations of each program.
+        """Packs batches of programs with the configurations chosen of each.
 
         Args:
             numbers: int [items, b], programs of the split; the same one may
@@ -307,6 +317,6 @@ class LayoutGraphs:
         }
 
 
-def _sizes(parts, attribute: str, numbers: np.ndarray) -> np.ndarray:
+def _sizes(parts: Sequence[Program], attribute: str, numbers: np.ndarray) -> np.ndarray:
     sizes = [len(getattr(part, attribute)) for part in parts]
     return np.array(sizes, np.int32).reshape(numbers.shape)

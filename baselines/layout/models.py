@@ -24,7 +24,7 @@ imports nothing but TensorFlow and TF-GNN: it works unchanged inside the publish
 code, and one that was written for that code may take its place.
 """
 
-from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import tensorflow as tf
 import tensorflow_gnn as tfgnn
@@ -34,6 +34,7 @@ _MODES = ('fullgraph', 'dropout', 'backpropdropout')
 # The published code scales configuration features by this.
 _CONFIG_SCALE = 100.0
 _L2 = 1e-4
+_Size = Union[int, tf.Tensor]
 
 
 class Matrix(NamedTuple):
@@ -67,8 +68,8 @@ class Prepared(NamedTuple):
 
 
 def _make_mlp(dims: Sequence[int], activation: str, use_bias: bool = True):
-    """Dense layers of widths `dims` with an L2 penalty, activations between."""
-    layers = []
+    """Makes dense layers of widths `dims` with an L2 penalty, activations between."""
+    layers: List[tf.keras.layers.Layer] = []
     for dim in dims:
         if layers:
             layers.append(tf.keras.layers.Activation(activation))
@@ -159,7 +160,7 @@ class ResModel(tf.keras.Model):
     def forward(
         self,
         graph: tfgnn.GraphTensor,
-        num_configs: int,
+        num_configs: _Size,
         dropout: Optional[str] = None,
         backprop: Any = None,
     ) -> tf.Tensor:
@@ -180,21 +181,27 @@ class ResModel(tf.keras.Model):
         batch = graph.node_sets['g'].sizes.shape[0]
         program_of_node = graph.edge_sets['g_op'].adjacency[tfgnn.SOURCE]
         member = tf.one_hot(program_of_node, batch)
-        args = [graph, self.node_inputs(graph), num_configs]
+        nodes = self.node_inputs(graph)
         if mode == 'backpropdropout':
             selected = graph.node_sets['op']['selected']
             inside = tf.cast(selected, tf.float32)[:, tf.newaxis]
-            total, configurable = self._encode(*args, 'sampled_', member * inside)
+            total, configurable = self._encode(
+                graph, nodes, num_configs, 'sampled_', member * inside
+            )
             # Without a segment there is nothing outside, nor anything to do.
             outside = tf.cond(
                 tf.reduce_all(selected),
                 lambda: tf.zeros_like(total),
-                lambda: self._encode(*args, '', member * (1.0 - inside))[0],
+                lambda: self._encode(
+                    graph, nodes, num_configs, '', member * (1.0 - inside)
+                )[0],
             )
             total += tf.stop_gradient(outside)
         else:
             prefix = 'sampled_' if mode == 'dropout' else ''
-            total, configurable = self._encode(*args, prefix, member)
+            total, configurable = self._encode(
+                graph, nodes, num_configs, prefix, member
+            )
         sizes = tf.repeat(tf.reduce_sum(member, 0), num_configs)
         scores = self.read_out(total, configurable, sizes[:, tf.newaxis])
         return tf.reshape(scores, [batch, num_configs])
@@ -215,7 +222,7 @@ class ResModel(tf.keras.Model):
 
     @tf.autograph.experimental.do_not_convert
     def prepare(
-        self, graph: tfgnn.GraphTensor, nodes: tf.Tensor, prefix: str, member
+        self, graph: tfgnn.GraphTensor, nodes: tf.Tensor, prefix: str, member: tf.Tensor
     ) -> Prepared:
         """Sorts nodes by hops and computes what does not vary.
 
@@ -300,8 +307,15 @@ class ResModel(tf.keras.Model):
         ]
         return self._head(tf.concat(pooled, -1))
 
-    def _encode(self, graph, nodes, num_configs, prefix, member):
-        """Sums [b * c, h] over all nodes and over the configurable ones."""
+    def _encode(
+        self,
+        graph: tfgnn.GraphTensor,
+        nodes: tf.Tensor,
+        num_configs: _Size,
+        prefix: str,
+        member: tf.Tensor,
+    ):
+        """Computes sums over all nodes and over configurable ones, [b * c, h]."""
         prepared = self.prepare(graph, nodes, prefix, member)
         configs = prepared.configs
         configs = tf.reshape(configs, [-1, configs.shape[-1]])
@@ -309,8 +323,8 @@ class ResModel(tf.keras.Model):
         total, configurable = self.variable_sums(prepared.bases, configs, cells)
         return total + tf.repeat(prepared.pooled, num_configs, 0), configurable
 
-    def _matrices(self, feed, num_nodes) -> List[Matrix]:
-        """What messages are multiplied with: [S], or both directions apart."""
+    def _matrices(self, feed: tfgnn.Adjacency, num_nodes: _Size) -> List[Matrix]:
+        """Makes the matrices of message passing: [S], or one per direction."""
         v = tf.cast(feed[tfgnn.TARGET], tf.int32)
         u = tf.cast(feed[tfgnn.SOURCE], tf.int32)
         node = tf.range(num_nodes)
@@ -337,8 +351,10 @@ class ResModel(tf.keras.Model):
     def _first(self, layer: int) -> tf.keras.layers.Dense:
         return self._mlp(layer).layers[0]
 
-    def _kernels(self, layer, configs_width) -> List[Tuple[tf.Tensor, tf.Tensor]]:
-        """The first kernel's rows for [c, x], for each of the matrices."""
+    def _kernels(
+        self, layer: int, configs_width: int
+    ) -> List[Tuple[tf.Tensor, tf.Tensor]]:
+        """Splits the first kernel into the rows of [c, x], for every matrix."""
         kernel = self._first(layer).kernel
         directions = self._directions if layer else 1
         width = kernel.shape[0] // directions - configs_width
@@ -346,13 +362,13 @@ class ResModel(tf.keras.Model):
         return list(zip(parts[::2], parts[1::2]))
 
     def _finish(self, layer: int, x: tf.Tensor) -> tf.Tensor:
-        """All of a layer behind its first product and bias."""
+        """Applies a layer from behind its first product and bias."""
         for part in self._mlp(layer).layers[1:]:
             x = part(x)
         return self._activation(x)
 
-    def _beyond(self, affected, layer: int, base: tf.Tensor) -> tf.Tensor:
-        """`_finish` for nodes that do not vary; zeros for those that do."""
+    def _beyond(self, affected: tf.Tensor, layer: int, base: tf.Tensor) -> tf.Tensor:
+        """Applies `_finish` to nodes that do not vary; zeros for those that do."""
         x = self._finish(layer, base[affected:])
         return tf.pad(x, [[affected, 0], [0, 0]])
 
@@ -364,7 +380,7 @@ class AllPairs:
     other classes with these methods may leave out some that are equal.
     """
 
-    def __init__(self, prepared: Prepared, num_configs, width: int):
+    def __init__(self, prepared: Prepared, num_configs: _Size, width: int):
         self._affected = prepared.affected
         self._member = prepared.member
         self._num_configs = num_configs
@@ -380,12 +396,12 @@ class AllPairs:
         y += tf.expand_dims(base[: self._affected[layer]], 1)
         return tf.reshape(y, [-1, self._width])
 
-    def add_configs(self, layer: int, x, configs) -> tf.Tensor:
+    def add_configs(self, layer: int, x: tf.Tensor, configs: tf.Tensor) -> tf.Tensor:
         """Adds cells of layer 0 to the same cells of the layer before `layer`."""
         del layer
         return _add_to_first(x, configs)
 
-    def add_previous(self, layer: int, y, x) -> tf.Tensor:
+    def add_previous(self, layer: int, y: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
         """Adds cells of the layer before to the same cells of `layer`."""
         del layer
         return _add_to_first(y, x)
@@ -410,16 +426,16 @@ class AllPairs:
         )
 
     def _wide(self, x: tf.Tensor) -> tf.Tensor:
-        """One row for each node."""
+        """Reshapes to one row per node."""
         return tf.reshape(x, [-1, self._num_configs * x.shape[-1]])
 
     def _tall(self, x: tf.Tensor, width: int) -> tf.Tensor:
-        """One row for each pair."""
+        """Reshapes to one row per pair."""
         return tf.reshape(x, [-1, width])
 
 
-def multiply(matrix: Matrix, x: tf.Tensor, num_rows) -> tf.Tensor:
-    """The product of a sparse matrix with x: [columns, d] -> [num_rows, d]."""
+def multiply(matrix: Matrix, x: tf.Tensor, num_rows: _Size) -> tf.Tensor:
+    """Multiplies a sparse matrix with x: [columns, d] -> [num_rows, d]."""
     indices = tf.cast(tf.stack([matrix.rows, matrix.cols], 1), tf.int64)
     shape = tf.cast(tf.stack([num_rows, tf.shape(x)[0]]), tf.int64)
     return tf.raw_ops.SparseTensorDenseMatMul(
@@ -427,7 +443,9 @@ def multiply(matrix: Matrix, x: tf.Tensor, num_rows) -> tf.Tensor:
     )
 
 
-def _sort_by_hops(start, matrices, num_nodes, most: int):
+def _sort_by_hops(
+    start: tf.Tensor, matrices: Sequence[Matrix], num_nodes: _Size, most: int
+):
     """Sorts nodes by their distance from those in `start`, which come first.
 
     Returns the order, int32 [n], and for 0, 1, .., `most` hops how many nodes
@@ -453,7 +471,7 @@ def _where(mask: tf.Tensor) -> tf.Tensor:
     return tf.cast(tf.where(mask)[:, 0], tf.int32)
 
 
-def _first_columns(matrix: Matrix, count) -> Matrix:
+def _first_columns(matrix: Matrix, count: _Size) -> Matrix:
     kept = _where(matrix.cols < count)
     return Matrix(*[tf.gather(part, kept) for part in matrix])
 

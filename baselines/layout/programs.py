@@ -1,6 +1,6 @@
 """Programs of a packed split, scaled, as models and scorers take them."""
 
-from typing import Sequence
+from typing import Dict, Sequence
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from baselines.features import normalizer as normalizer_lib
 from baselines.layout import graphs
 
 
-class StoredPrograms(Sequence):
+class StoredPrograms(Sequence[graphs.Program]):
     """A split's programs by number.
 
     Node features are scaled when a program is first asked for, and kept; codes
@@ -31,12 +31,14 @@ class StoredPrograms(Sequence):
         self.store = store
         self._normalizer = normalizer
         self._mean_runtimes = mean_runtimes
-        self._programs = {}
+        self._programs: Dict[int, graphs.Program] = {}
 
     def __len__(self) -> int:
         return self.store.num_graphs
 
-    def __getitem__(self, number: int) -> graphs.Program:
+    def __getitem__(  # type: ignore[override]  # one at a time, no slices
+        self, number: int
+    ) -> graphs.Program:
         if number not in self._programs:
             self._programs[number] = self._read(number)
         return self._programs[number]

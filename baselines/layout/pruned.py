@@ -5,7 +5,7 @@ compiled function, for programs and configurations of all shapes, evaluates the
 model on them.
 """
 
-from typing import Any, Callable, Dict, List, NamedTuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -26,36 +26,36 @@ class _Cells:
         self._layers = layers
         self._pool = pool
 
-    def at_nodes(self, layer, base):
+    def at_nodes(self, layer: int, base: tf.Tensor):
         return tf.gather(base, self._layers[layer]['node'])
 
-    def add_base(self, layer, y, base):
+    def add_base(self, layer: int, y: tf.Tensor, base: tf.Tensor):
         return y + tf.gather(base, self._layers[layer]['node'])
 
-    def add_configs(self, layer, x, configs):
+    def add_configs(self, layer: int, x: tf.Tensor, configs: tf.Tensor):
         return _add_to_first(x, configs, self._layers[layer - 1]['first'])
 
-    def add_previous(self, layer, y, x):
+    def add_previous(self, layer: int, y: tf.Tensor, x: tf.Tensor):
         return _add_to_first(y, x, self._layers[layer]['previous'])
 
-    def lift(self, layer, x):
+    def lift(self, layer: int, x: tf.Tensor):
         return tf.gather(x, self._layers[layer]['previous'])
 
-    def send(self, layer, along, x):
+    def send(self, layer: int, along: int, x: tf.Tensor):
         arrays = self._layers[layer]
         count = tf.shape(arrays['node'])[0]
         return sparse.multiply(sparse.Matrix(*arrays['messages'][along]), x, count)
 
-    def aggregate(self, layer, messages):
+    def aggregate(self, layer: int, messages: Sequence[tf.Tensor]):
         return tf.add_n([self.send(layer, i, x) for i, x in enumerate(messages)])
 
-    def pool(self, x):
+    def pool(self, x: tf.Tensor):
         first = self._pool['first_cells']
         of_config = self._pool['of_config']
         of_first = of_config[:, : self._pool['first_groups']]
         return self._sum(x, None, of_config), self._sum(x, first, of_first)
 
-    def _sum(self, x, count, of_config):
+    def _sum(self, x: tf.Tensor, count: Optional[tf.Tensor], of_config: tf.Tensor):
         """Sums over groups of nodes, then over those of each configuration."""
         state = self._pool['state'][:count]
         of_state = sparse.Matrix(
@@ -71,14 +71,14 @@ class _Cells:
         )
 
 
-def _add_to_first(x, y, rows):
+def _add_to_first(x: tf.Tensor, y: tf.Tensor, rows: tf.Tensor):
     """Adds rows of y to the first rows of x."""
     size = tf.shape(rows)[0]
     return tf.concat([x[:size] + tf.gather(y, rows), x[size:]], 0)
 
 
 class _Plan(NamedTuple):
-    """What is known about a program before its configurations are."""
+    """A program prepared for scoring: all that its configurations do not change."""
 
     structure: pruning.Structure
     bases: Any  # a structure of float32 [a_L, ..]
@@ -87,7 +87,7 @@ class _Plan(NamedTuple):
 
 
 class PrunedScorer:
-    """Scores configurations with a `ResModel`, or what has its methods.
+    """Scores configurations with a `ResModel`, or a model that has its methods.
 
     Args:
         model: with `node_inputs`, `prepare`, `variable_sums`, `read_out` and
@@ -131,7 +131,7 @@ class PrunedScorer:
             structure, bases, pooled, tf.constant(program.num_nodes, tf.float32)
         )
 
-    def _prepare_program(self, packed):
+    def _prepare_program(self, packed: Dict[str, tf.Tensor]):
         graph, _ = graphs_lib.unpack(packed, 0, 1)
         nodes = self._model.node_inputs(graph)
         ones = tf.ones([tf.shape(packed['op'])[0], 1])
@@ -144,13 +144,19 @@ class PrunedScorer:
             prepared.pooled,
         )
 
-    def _bytes(self, plan: _Plan, states) -> int:
+    def _bytes(self, plan: _Plan, states: Sequence[pruning.States]) -> int:
         cells, messages = plan.structure.num_cells(states)
         width = plan.pooled.shape[-1]
         pairs = sum(s.of_config.size for s in states)
         return 4 * width * 6 * cells + 64 * messages + 24 * pairs
 
-    def _score_slice(self, program, plan, codes, states):
+    def _score_slice(
+        self,
+        program: graphs_lib.Program,
+        plan: _Plan,
+        codes: np.ndarray,
+        states: Sequence[pruning.States],
+    ):
         arrays = plan.structure.cells(codes, states)
         configs = program.vectors[arrays['codes']]
         layers, pool = tf.nest.map_structure(
@@ -160,7 +166,15 @@ class PrunedScorer:
             plan.bases, plan.pooled, plan.size, configs, layers, pool
         ).numpy()
 
-    def _score_cells(self, bases, pooled, size, configs, layers, pool):
+    def _score_cells(
+        self,
+        bases: Any,
+        pooled: tf.Tensor,
+        size: tf.Tensor,
+        configs: tf.Tensor,
+        layers: List[Dict[str, Any]],
+        pool: Dict[str, tf.Tensor],
+    ):
         total, configurable = self._model.variable_sums(
             bases, configs, _Cells(layers, pool)
         )
@@ -168,20 +182,20 @@ class PrunedScorer:
         return scores[:, 0]
 
 
-def _narrow(array) -> np.ndarray:
-    """int32 for int64."""
+def _narrow(array: Any) -> np.ndarray:
+    """Casts integers to int32."""
     array = np.asarray(array)
     return array if array.dtype == np.float32 else array.astype(np.int32)
 
 
 def _compiled(function: Callable) -> Callable:
-    """A tf.function that is traced once, for all sizes of its arguments.
+    """Makes a tf.function that is traced once, for all sizes of its arguments.
 
     Of float32 matrices and of tensors only the number of rows may change.
     """
-    compiled = []
+    compiled: List[Callable] = []
 
-    def spec(array):
+    def spec(array: Any):
         fixed = tf.is_tensor(array)
         array = array if fixed else np.asarray(array)
         shape = [None] * len(array.shape)
@@ -190,7 +204,7 @@ def _compiled(function: Callable) -> Callable:
         kind = tf.string if array.dtype == object else array.dtype
         return tf.TensorSpec(shape, kind)
 
-    def call(*args):
+    def call(*args: Any):
         if not compiled:
             specs = tf.nest.map_structure(spec, args)
             compiled.append(tf.function(function, input_signature=specs))

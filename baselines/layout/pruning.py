@@ -1,4 +1,4 @@
-"""What has to be computed to score configurations of a program, and no more.
+"""Finds the cells, nodes in distinct states, that scoring a program has to compute.
 
 After l layers of message passing a node depends on the layouts of the
 configurable nodes within l hops, and on nothing else.  A configurable node has
@@ -101,7 +101,7 @@ class Structure:
         return cls(list(affected), entries, group, depends_on)
 
     def states(self, codes: np.ndarray) -> List[States]:
-        """Finds the states of all groups in some configurations.
+        """Finds the states of all groups in the given configurations.
 
         Args:
             codes: int [c, k], equal in a column where layouts are equal.
@@ -111,16 +111,16 @@ class Structure:
         """
         configs = len(codes)
         local, counts = _rank_columns(codes)
-        found: Dict[bytes, Tuple[np.ndarray, int]] = {}
+        of_sets: Dict[bytes, Tuple[np.ndarray, int]] = {}
         layers = []
         for sets in self.depends_on:
             of_config = np.empty((len(sets), configs), np.int32)
             sizes = np.empty(len(sets), np.int64)
             for g, nodes in enumerate(sets):
                 key = nodes.tobytes()
-                if key not in found:
-                    found[key] = _joint_states(local, counts, nodes)
-                of_config[g], sizes[g] = found[key]
+                if key not in of_sets:
+                    of_sets[key] = _joint_states(local, counts, nodes)
+                of_config[g], sizes[g] = of_sets[key]
             start = np.concatenate([[0], np.cumsum(sizes)])
             example = np.empty(start[-1], np.int64)
             example[of_config + start[:-1, None]] = np.arange(configs)
@@ -159,7 +159,7 @@ class Structure:
         layers: List[Dict[str, Any]] = []
         starts: List[np.ndarray] = []
 
-        def cell(layer, nodes, configs):
+        def cell(layer: int, nodes: np.ndarray, configs: np.ndarray):
             in_state = states[layer].of_config[self.group[layer][nodes], configs]
             return starts[layer][nodes] + in_state
 
@@ -202,17 +202,17 @@ class Structure:
         }
 
 
-def _group_rows(reach) -> Tuple[np.ndarray, List[np.ndarray]]:
+def _group_rows(reach: scipy.sparse.csr_matrix) -> Tuple[np.ndarray, List[np.ndarray]]:
     """Numbers the distinct rows of a 0-1 matrix; returns their columns, too."""
     reach.sort_indices()
     numbers = np.empty(reach.shape[0], np.int64)
-    known: Dict[bytes, int] = {}
-    sets = []
+    number_of: Dict[bytes, int] = {}
+    sets: List[np.ndarray] = []
     ends = reach.indptr
     columns = reach.indices.astype(np.int64)
     for row in range(reach.shape[0]):
         of_row = columns[ends[row] : ends[row + 1]]
-        number = known.setdefault(of_row.tobytes(), len(sets))
+        number = number_of.setdefault(of_row.tobytes(), len(sets))
         if number == len(sets):
             sets.append(of_row)
         numbers[row] = number
@@ -243,7 +243,7 @@ def _rank_columns(codes: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
 def _joint_states(
     local: np.ndarray, counts: np.ndarray, nodes: np.ndarray
 ) -> Tuple[np.ndarray, int]:
-    """Numbers what some configurable nodes have together, in each configuration.
+    """Numbers the joint states of configurable nodes, configuration by configuration.
 
     Returns:
         int [c] and how many there are; where more than half as many as

@@ -69,7 +69,7 @@ def shows_parts(model: tf.keras.Model) -> bool:
     `forward` without them.
     """
 
-    def owner(name):
+    def owner(name: str):
         classes = [c for c in type(model).__mro__ if name in vars(c)]
         return classes[0] if classes else None
 
@@ -138,15 +138,19 @@ class ListScorer:
 
 
 def _distinct(program: graphs_lib.Program):
-    """A program alone, and one configuration of each group, int64 [u]."""
+    """Returns a program alone, and a configuration of every group, int64 [u]."""
     graphs = graphs_lib.LayoutGraphs([program])
     return graphs, np.unique(program.group, return_index=True)[1]
 
 
-def _compiled(model, graphs, configs: Optional[int] = None) -> Callable:
-    """A function of packed configurations of a program, and their number."""
+def _compiled(
+    model: tf.keras.Model,
+    graphs: graphs_lib.LayoutGraphs,
+    configs: Optional[int] = None,
+) -> Callable:
+    """Compiles scoring of a program's packed configurations and their number."""
 
-    def score(packed, count):
+    def score(packed: Dict[str, tf.Tensor], count: tf.Tensor):
         graph, _ = graphs_lib.unpack(packed, 0, 1, configs)
         return model.forward(graph, configs or count)[0]
 

@@ -9,7 +9,7 @@ and a compiled loop cuts one item after another out of them (`unpack`):
     graph, labels = unpack(packed, 0, batch=10)          # GraphTensor, labels
 """
 
-from typing import Dict, Optional, Tuple
+from typing import Dict, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import tensorflow as tf
@@ -30,7 +30,10 @@ CELLS_PER_ITEM = 8192
 
 @tf.autograph.experimental.do_not_convert
 def unpack(
-    packed: Dict[str, tf.Tensor], item, batch: int, configs: Optional[int] = None
+    packed: Dict[str, tf.Tensor],
+    item: Union[int, tf.Tensor],
+    batch: int,
+    configs: Optional[int] = None,
 ) -> Tuple[tfgnn.GraphTensor, tf.Tensor]:
     """Cuts one item out of packed arrays; runs eagerly or in a tf.function.
 
@@ -50,7 +53,7 @@ def unpack(
     config_sizes = tf.ensure_shape(tf.fill([batch], per_kernel), [batch])
     num_configs = batch * per_kernel
 
-    def piece(start, size):
+    def piece(start: str, size: tf.Tensor):
         begin = packed[start][item]
         return slice(begin, begin + size)
 
@@ -104,8 +107,14 @@ def unpack(
     return graph, labels
 
 
-def edge_set(source, source_index, target, target_index, sizes) -> tfgnn.EdgeSet:
-    """An edge set: names of node sets, numbers in them, edges of each graph."""
+def edge_set(
+    source: str,
+    source_index: tf.Tensor,
+    target: str,
+    target_index: tf.Tensor,
+    sizes: tf.Tensor,
+) -> tfgnn.EdgeSet:
+    """Makes an edge set of names of node sets, node numbers and edges per graph."""
     return tfgnn.EdgeSet.from_fields(
         sizes=sizes,
         features={},
@@ -116,7 +125,7 @@ def edge_set(source, source_index, target, target_index, sizes) -> tfgnn.EdgeSet
 
 
 def example_graph(normalizer: normalizer_lib.Normalizer) -> tfgnn.GraphTensor:
-    """A kernel of two nodes with two configurations, to make variables for."""
+    """Makes a kernel of two nodes and two configurations, to build variables with."""
     packed = {
         'op': np.zeros(2, np.int32),
         'feats': np.zeros((2, normalizer.num_node_features), np.float32),
@@ -159,7 +168,7 @@ class TileGraphs:
         self.table = tile_table.TileTable(store, normalizer.table_parts)
 
     def signature(self, batch: int) -> Dict[str, tf.TensorSpec]:
-        """The types of packed items, for `tf.function(input_signature=...)`.
+        """Returns the types of packed items, for `tf.function(input_signature=...)`.
 
         Args:
             batch: kernels in each item, b.
@@ -190,7 +199,7 @@ class TileGraphs:
         }
 
     def training_items(self, kernels: np.ndarray, configs: np.ndarray) -> Packed:
-        """Packs batches with some configurations of each kernel.
+        """Packs batches of kernels with the configurations drawn of each.
 
         Args:
             kernels: int64 [items, b], numbers of kernels in the split.
@@ -229,8 +238,10 @@ class TileGraphs:
             kernels[:, np.newaxis], rows, per_item.astype(np.int32), of_item
         )
 
-    def chosen_items(self, kernels: np.ndarray, configs: np.ndarray) -> Packed:
-        """Packs some configurations of each kernel, a kernel in an item.
+    def chosen_items(
+        self, kernels: np.ndarray, configs: Sequence[np.ndarray]
+    ) -> Packed:
+        """Packs the chosen configurations of kernels, a kernel in an item.
 
         Args:
             kernels: int64 [kernels].
@@ -282,7 +293,7 @@ class TileGraphs:
         }
 
     def _configs(self, rows: np.ndarray) -> np.ndarray:
-        """Scaled configuration features, the table's columns last."""
+        """Scales configuration features; the table's columns come last."""
         raw = self.store.config_feat[rows]
         scaled = self._normalizer.configs(raw)
         if not self.table.parts:

@@ -59,8 +59,8 @@ class Multiplier:
         return y
 
     def _times(self, x: tf.Tensor) -> tf.Tensor:
-        """The product with a matrix [columns, d]."""
-        entries = self.entries
+        """Multiplies with a matrix [columns, d]."""
+        entries = self._all_entries()
         return tf.raw_ops.SparseTensorDenseMatMul(
             a_indices=tf.stack([entries.rows, entries.cols], axis=1),
             a_values=tf.cast(entries.values, x.dtype),
@@ -68,12 +68,18 @@ class Multiplier:
             b=x,
         )
 
+    def _all_entries(self) -> _Entries:
+        """Returns the entries; classes without them override what calls this."""
+        if self.entries is None:
+            raise NotImplementedError
+        return self.entries
+
     def __add__(self, other: 'Multiplier') -> 'Multiplier':
         return Sum(self, other)
 
     def transpose(self) -> 'Multiplier':
         """The transposed matrix."""
-        return Multiplier(self.shape[::-1], self.entries.transposed())
+        return Multiplier(self.shape[::-1], self._all_entries().transposed())
 
     def add_eye(self, diag_weight: float = 1.0) -> 'Multiplier':
         """The (square) matrix plus `diag_weight` times the identity."""
@@ -156,7 +162,7 @@ class DiagMatrix(Multiplier):
     def transpose(self):
         return self
 
-    def _times(self, x):
+    def _times(self, x: tf.Tensor):
         return self._diagonal[:, tf.newaxis] * x
 
     def scale_rows(self, entries: _Entries) -> _Entries:
@@ -184,7 +190,7 @@ class Sum(Multiplier):
     def transpose(self):
         return Sum(*[term.transpose() for term in self._terms])
 
-    def _times(self, x):
+    def _times(self, x: tf.Tensor):
         if self.entries is not None:
             return super()._times(x)
         return tf.add_n([term._times(x) for term in self._terms])
@@ -213,13 +219,14 @@ class Product(Multiplier):
         entries = self._factors[middle].entries
         if entries is None:
             return None
-        for left in reversed(self._factors[:middle]):
+        diagonal = [f if isinstance(f, DiagMatrix) else None for f in self._factors]
+        for left in filter(None, reversed(diagonal[:middle])):
             entries = left.scale_rows(entries)
-        for right in self._factors[middle + 1 :]:
+        for right in filter(None, diagonal[middle + 1 :]):
             entries = right.scale_rows(entries.transposed()).transposed()
         return entries
 
-    def _times(self, x):
+    def _times(self, x: tf.Tensor):
         if self.entries is not None:
             return super()._times(x)
         for factor in reversed(self._factors):

@@ -30,7 +30,7 @@ works unchanged inside the published code.
 
 import copy
 import math
-from typing import List, Sequence
+from typing import Any, Callable, List, Sequence, Tuple, Union
 
 import tensorflow as tf
 import tensorflow_gnn as tfgnn
@@ -38,6 +38,9 @@ import tensorflow_gnn as tfgnn
 from . import implicit
 
 _L2 = 1e-4
+_Size = Union[int, tf.Tensor]
+# A normalisation, and the layer (x, kernels) -> messages.
+_Layer = Tuple[tf.keras.layers.Layer, Callable[..., tf.Tensor]]
 
 
 def _mlp(
@@ -46,7 +49,7 @@ def _mlp(
     l2reg: float = _L2,
     use_bias: bool = True,
 ) -> tf.keras.Sequential:
-    """Dense layers of widths `dims`, with the activation between them."""
+    """Makes dense layers of widths `dims`, with the activation between them."""
     layers = []
     for i, dim in enumerate(dims):
         if i > 0:
@@ -93,15 +96,15 @@ def _width(x: tf.Tensor) -> int:
     return x.shape[-1]
 
 
-class _Kernels:
-    """What the models read from a GraphTensor, in the shapes they use.
+class _KernelBatch:
+    """A batch of kernels: the tensors of a GraphTensor, in the shapes that models use.
 
-    n nodes in all kernels of the batch, b kernels, c configurations each.  What is
-    computed of a node has `columns` rows, x is [n * columns, h]: one for the kernel
+    n nodes in all kernels of the batch, b kernels, c configurations each.  A value of
+    a node has `columns` rows, x is [n * columns, h]: one for the kernel
     alone, or (`paired`) one for each configuration.
     """
 
-    def __init__(self, graph: tfgnn.GraphTensor, num_configs):
+    def __init__(self, graph: tfgnn.GraphTensor, num_configs: _Size):
         self.batch = graph.node_sets['g'].sizes.shape[0]
         self.num_configs = num_configs
         self.columns = 1
@@ -113,18 +116,18 @@ class _Kernels:
         self.adjacency = implicit.AdjacencyMultiplier(graph, 'feed')
         self._feed = graph.edge_sets['feed'].adjacency
 
-    def paired(self) -> '_Kernels':
-        """The same with a row for every node and configuration."""
+    def paired(self) -> '_KernelBatch':
+        """Returns the same batch with a row for every node and configuration."""
         pairs = copy.copy(self)
         pairs.columns = self.num_configs
         return pairs
 
     def wide(self, x: tf.Tensor) -> tf.Tensor:
-        """[.. * columns, h] -> [.., columns * h]: one row per node (or kernel)."""
+        """Reshapes to a row per node or kernel: [.. * columns, h] -> [.., columns h]."""
         return tf.reshape(x, [-1, self.columns * _width(x)])
 
     def times(self, matrix: implicit.Multiplier, x: tf.Tensor) -> tf.Tensor:
-        """matrix @ x in every column."""
+        """Multiplies a matrix with every column of x."""
         return tf.reshape(matrix @ self.wide(x), [-1, _width(x)])
 
     def on_nodes(self, x: tf.Tensor) -> tf.Tensor:
@@ -139,7 +142,7 @@ class _Kernels:
         return tf.reshape(pooled, [-1, _width(x)])
 
     def each_config(self, x: tf.Tensor) -> tf.Tensor:
-        """[.. * c, h] -> [.., c, h]."""
+        """Reshapes to an axis of configurations: [.. * c, h] -> [.., c, h]."""
         return tf.reshape(x, [-1, self.num_configs, _width(x)])
 
     def add_to_each(self, x: tf.Tensor, of_all: tf.Tensor) -> tf.Tensor:
@@ -148,21 +151,21 @@ class _Kernels:
         return tf.reshape(x, [-1, _width(of_all)])
 
     def scores(self, x: tf.Tensor) -> tf.Tensor:
-        """[b * c, 1] -> [b, c]."""
+        """Reshapes to a row of scores per kernel: [b * c, 1] -> [b, c]."""
         return tf.reshape(x, [self.batch, self.num_configs])
 
     def means(self) -> List[implicit.Multiplier]:
-        """Averages over the consumers of a node, and over its operands."""
+        """Makes the matrices that average over consumers, and over operands."""
         a = self.adjacency
         return [a.normalize_left(), a.transpose().normalize_left()]
 
     def symmetric(self) -> implicit.Multiplier:
-        """D^-1/2 (A + A') D^-1/2."""
+        """Makes the matrix D^-1/2 (A + A') D^-1/2."""
         both = self.adjacency + self.adjacency.transpose()
         return both.normalize_symmetric()
 
     def neighbours(self) -> tfgnn.GraphTensor:
-        """A graph of one node per row, with edges `near` both ways and to itself."""
+        """Makes a graph of a node per row, with edges `near` both ways and loops."""
         node = tf.range(tf.shape(self.ops)[0])
         ends = [
             tf.cast(self._feed[tag], tf.int32) for tag in (tfgnn.SOURCE, tfgnn.TARGET)
@@ -205,7 +208,7 @@ def _check_reduction(reduction: str) -> str:
 
 
 class _Model(tf.keras.Model):
-    """What all models have in common."""
+    """The base of all models: `call` is `forward` of the configurations given."""
 
     joins_early: bool
 
@@ -232,9 +235,11 @@ class _Published(_Model):
         self._op_embedding = _OpEmbedding(num_ops, op_embed_dim)
 
     @tf.autograph.experimental.do_not_convert
-    def forward(self, graph, num_configs, training: bool = False):
+    def forward(
+        self, graph: tfgnn.GraphTensor, num_configs: _Size, training: bool = False
+    ):
         embedding = self._op_embedding(graph).node_sets['op']['op_e']
-        kernels = _Kernels(graph, num_configs)
+        kernels = _KernelBatch(graph, num_configs)
         if self.joins_early:
             kernels = kernels.paired()
         x = self._nodes(kernels, embedding, training)
@@ -243,8 +248,13 @@ class _Published(_Model):
             return kernels.scores(self._head(pooled))
         return kernels.scores(self._joined(self._head, kernels, [pooled]))
 
-    def _joined(self, mlp: tf.keras.Sequential, kernels: _Kernels, parts):
-        """`mlp` of [first of parts, configuration, others], for every configuration.
+    def _joined(
+        self,
+        mlp: tf.keras.Sequential,
+        kernels: _KernelBatch,
+        parts: Sequence[tf.Tensor],
+    ):
+        """Applies `mlp` to [first of parts, configuration, others], each configuration.
 
         `parts` are of kernels, [b, ..], or, joined early, of nodes, [n, ..].
         """
@@ -263,8 +273,8 @@ class _Published(_Model):
             x = layer(x)
         return x
 
-    def _nodes(self, kernels: _Kernels, embedding: tf.Tensor, training: bool):
-        """What is pooled, [n * columns, h], given embeddings of opcodes, [n, e]."""
+    def _nodes(self, kernels: _KernelBatch, embedding: tf.Tensor, training: bool):
+        """Computes values to pool, [n * columns, h], from embedded opcodes, [n, e]."""
         raise NotImplementedError
 
 
@@ -298,7 +308,7 @@ class MLP(_Published):
         super().__init__(num_configs, num_ops, op_embed_dim, reduction)
         self._head = _mlp([hidden_dim] * mlp_layers + [1], hidden_activation)
 
-    def _nodes(self, kernels, embedding, training):
+    def _nodes(self, kernels: _KernelBatch, embedding: tf.Tensor, training: bool):
         return tf.concat([kernels.ops, embedding], -1)
 
 
@@ -324,7 +334,7 @@ class _SAGE(_Published):
         self._gnn_layers = [_dense(hidden_dim) for _ in range(num_gnns)]
         self._head = _mlp([hidden_dim] * final_mlp_layers + [1], hidden_activation)
 
-    def _nodes(self, kernels, embedding, training):
+    def _nodes(self, kernels: _KernelBatch, embedding: tf.Tensor, training: bool):
         both_ways = kernels.adjacency + kernels.adjacency.transpose()
         first, *others = self._gnn_layers
         if self.joins_early:
@@ -337,16 +347,27 @@ class _SAGE(_Published):
             x = self._squash(self._layer(dense, kernels, both_ways, x), training)
         return x
 
-    def _layer(self, dense, kernels, both_ways, x):
-        """One layer on x: [n * columns, h], before its activation."""
+    def _layer(
+        self,
+        dense: tf.keras.layers.Dense,
+        kernels: _KernelBatch,
+        both_ways: implicit.Multiplier,
+        x: tf.Tensor,
+    ):
+        """Computes one layer on x, [n * columns, h], before its activation."""
         width = _width(x)
         y = kernels.times(both_ways, x)
         w_neighbours, w_self = _split_kernel(dense, [width, width])
         z = tf.nn.bias_add(tf.matmul(x, w_self), dense.bias)
         return tf.matmul(y, w_neighbours) + z
 
-    def _first_layer_early(self, kernels, both_ways, embedding):
-        """The first layer on [embedding, configuration, features].
+    def _first_layer_early(
+        self,
+        kernels: _KernelBatch,
+        both_ways: implicit.Multiplier,
+        embedding: tf.Tensor,
+    ):
+        """Computes the first layer on [embedding, configuration, features].
 
         All neighbours of a node have its kernel's configuration q, so for the
         columns of q the sum over neighbours is degree * q.
@@ -370,7 +391,7 @@ class _SAGE(_Published):
         x = tf.reshape(tf.matmul(spread, of_config), [-1, _width(of_node)])
         return kernels.add_to_each(x, of_node)
 
-    def _squash(self, z, training):
+    def _squash(self, z: tf.Tensor, training: bool):
         z = self._activation(z)
         if training:
             return tf.nn.l2_normalize(z, axis=-1)
@@ -440,7 +461,7 @@ class _ResGCN(_Published):
         self._input_mlp = _mlp([hidden_dim] * 2, hidden_activation)
         self._head = _mlp([hidden_dim, 1], hidden_activation)
 
-    def _nodes(self, kernels, embedding, training):
+    def _nodes(self, kernels: _KernelBatch, embedding: tf.Tensor, training: bool):
         if self.joins_early:
             x = self._joined(self._input_mlp, kernels, [embedding, kernels.ops])
         else:
@@ -452,8 +473,8 @@ class _ResGCN(_Published):
                 x = x + mlp(y if multiplier is None else kernels.times(multiplier, y))
         return self._activation(x)
 
-    def _multipliers(self, kernels):
-        """One multiplier for each MLP of a layer; None is the identity."""
+    def _multipliers(self, kernels: _KernelBatch):
+        """Makes a multiplier for every MLP of a layer; None is the identity."""
         adjacency = kernels.adjacency.add_eye()
         row_sums = adjacency @ tf.ones_like(kernels.ops[:, :1])
         scale = implicit.DiagMatrix(1.0 / row_sums[:, 0])
@@ -497,7 +518,7 @@ ResGCN = EarlyJoinResGCN
 
 
 def _log_features(x: tf.Tensor, scales: Sequence[float]) -> tf.Tensor:
-    """[x, log(1 + x / s) / log(1 + 1 / s) for every scale s], all in [0, 1].
+    """Appends log(1 + x / s) / log(1 + 1 / s) for every scale s to x; all in [0, 1].
 
     Sizes come scaled linearly, so that 8 and 16 of at most 2**20 are nearly the
     same number; float32 keeps them apart, and a logarithm shows it.
@@ -516,11 +537,11 @@ class _LayerNorm(tf.keras.layers.Layer):
     by side in a parallel loop (TensorFlow 2.15.1), and scoring is one.
     """
 
-    def build(self, shape):
+    def build(self, shape: tf.TensorShape):
         self.gain = self.add_weight('gain', [shape[-1]], initializer='ones')
         self.bias = self.add_weight('bias', [shape[-1]], initializer='zeros')
 
-    def call(self, x):
+    def call(self, x: tf.Tensor):
         x -= tf.reduce_mean(x, -1, keepdims=True)
         variance = tf.reduce_mean(tf.square(x), -1, keepdims=True)
         return x * (tf.math.rsqrt(variance + 1e-5) * self.gain) + self.bias
@@ -529,13 +550,13 @@ class _LayerNorm(tf.keras.layers.Layer):
 class _Messages(tf.keras.layers.Layer):
     """Directed GraphSAGE: x W + mean(consumers) W' + mean(operands) W'' + b."""
 
-    def __init__(self, dim: int, **options):
+    def __init__(self, dim: int, **options: Any):
         super().__init__(**options)
         self.dim = dim
         self._self = tf.keras.layers.Dense(dim)
         self._others = [tf.keras.layers.Dense(dim, use_bias=False) for _ in range(2)]
 
-    def call(self, x: tf.Tensor, kernels: _Kernels):
+    def call(self, x: tf.Tensor, kernels: _KernelBatch):
         y = self._self(x)
         for mean, dense in zip(kernels.means(), self._others):
             y += dense(kernels.times(mean, x))
@@ -551,13 +572,13 @@ class _Chebyshev(_Messages):
     L, T_k = 2 L T_k-1 - T_k-2; T_0 x W_0 is the first term of GraphSAGE.
     """
 
-    def __init__(self, dim: int, order: int, **options):
+    def __init__(self, dim: int, order: int, **options: Any):
         super().__init__(dim, **options)
         self._filters = [
             tf.keras.layers.Dense(dim, use_bias=False) for _ in range(order)
         ]
 
-    def call(self, x: tf.Tensor, kernels: _Kernels):
+    def call(self, x: tf.Tensor, kernels: _KernelBatch):
         y = super().call(x, kernels)
         matrix = kernels.symmetric()
         before, last = None, x
@@ -576,7 +597,7 @@ class _Attention(tf.keras.layers.Layer):
     (Velickovic et al., ICLR 2018), heads side by side.
     """
 
-    def __init__(self, dim: int, heads: int, **options):
+    def __init__(self, dim: int, heads: int, **options: Any):
         super().__init__(**options)
         self._heads = heads
         self._values = tf.keras.layers.Dense(dim, use_bias=False)
@@ -584,10 +605,10 @@ class _Attention(tf.keras.layers.Layer):
         self._ends = [tf.keras.layers.Dense(heads, use_bias=False) for _ in range(2)]
         self._self = tf.keras.layers.Dense(dim)
 
-    def call(self, x: tf.Tensor, kernels: _Kernels):
+    def call(self, x: tf.Tensor, kernels: _KernelBatch):
         graph = kernels.neighbours()
 
-        def on_edges(tag, value):
+        def on_edges(tag: Any, value: tf.Tensor):
             return tfgnn.broadcast_node_to_edges(
                 graph, 'near', tag, feature_value=value
             )
@@ -617,7 +638,7 @@ class _GatedMessages(_Messages):
     Squeeze-excite (Hu et al., CVPR 2018).
     """
 
-    def __init__(self, dim: int, **options):
+    def __init__(self, dim: int, **options: Any):
         super().__init__(dim, **options)
         self._gate = tf.keras.Sequential(
             [
@@ -626,7 +647,7 @@ class _GatedMessages(_Messages):
             ]
         )
 
-    def call(self, x: tf.Tensor, kernels: _Kernels):
+    def call(self, x: tf.Tensor, kernels: _KernelBatch):
         y = super().call(x, kernels)
         return y * kernels.on_nodes(self._gate(kernels.pool(y, 'mean')))
 
@@ -640,12 +661,12 @@ class _AcrossConfigs(tf.keras.layers.Layer):
     place of the Kaggle competition).
     """
 
-    def __init__(self, dim: int, activation, **options):
+    def __init__(self, dim: int, activation: Any, **options: Any):
         super().__init__(**options)
         self._norm = _LayerNorm()
         self._compare = tf.keras.layers.Dense(dim, activation)
 
-    def build(self, shape):
+    def build(self, shape: tf.TensorShape):
         self._log_temperature = self.add_weight(
             'log_temperature', [], initializer='zeros'
         )
@@ -692,22 +713,30 @@ class _Residual(_Model):
         self._op_embedding = tf.keras.layers.Embedding(num_ops, op_embed_dim)
         self._input = tf.keras.layers.Dense(hidden_dim)
 
-    def _known(self, graph, kernels: _Kernels) -> List[tf.Tensor]:
-        """What is known of nodes: features, and their embedded opcodes."""
+    def _node_inputs(
+        self, graph: tfgnn.GraphTensor, kernels: _KernelBatch
+    ) -> List[tf.Tensor]:
+        """Gathers the features of nodes, also as logarithms, and embedded opcodes."""
         ops = graph.node_sets['op']
         return [
             _log_features(kernels.ops, self._log_scales),
             self._op_embedding(tf.cast(ops['op'], tf.int32)),
         ]
 
-    def _encode(self, layers, x, kernels: _Kernels, training):
+    def _encode(
+        self,
+        layers: Sequence[_Layer],
+        x: tf.Tensor,
+        kernels: _KernelBatch,
+        training: bool,
+    ):
         for norm, messages in layers:
             y = self._activation(messages(norm(x), kernels))
             x += self._dropped(y, training)
         return x
 
-    def _dropped(self, x, training):
-        """Leaves values out in a training step."""
+    def _dropped(self, x: tf.Tensor, training: bool):
+        """Drops values in a training step."""
         return tf.nn.dropout(x, self._dropout) if training and self._dropout else x
 
 
@@ -734,7 +763,7 @@ class _NodesFirst(_Residual):
         num_gnns: int = 0,
         node_gnns: int = 2,
         reduction: str = 'sum',
-        **options,
+        **options: Any,
     ):
         super().__init__(num_configs, num_ops, **options)
         _at_least(0, num_gnns=num_gnns, node_gnns=node_gnns)
@@ -753,22 +782,24 @@ class _NodesFirst(_Residual):
         raise NotImplementedError
 
     @tf.autograph.experimental.do_not_convert
-    def forward(self, graph, num_configs, training: bool = False):
-        kernels = _Kernels(graph, num_configs)
+    def forward(
+        self, graph: tfgnn.GraphTensor, num_configs: _Size, training: bool = False
+    ):
+        kernels = _KernelBatch(graph, num_configs)
         pairs = kernels.paired()
-        x = self._input(tf.concat(self._known(graph, kernels), -1))
+        x = self._input(tf.concat(self._node_inputs(graph, kernels), -1))
         x = self._encode(self._node_layers, x, kernels, training)
         x = self._join(pairs, x)
         x = self._encode(self._pair_layers, x, pairs, training)
         pooled = self._compared(pairs.pool(x, self._reduction), kernels)
         return kernels.scores(self._head(pooled))
 
-    def _compared(self, pooled: tf.Tensor, kernels: _Kernels) -> tf.Tensor:
-        """What the head sees, [b * c, h], given the sums over nodes."""
+    def _compared(self, pooled: tf.Tensor, kernels: _KernelBatch) -> tf.Tensor:
+        """Turns sums over nodes into the input of the head, both [b * c, h]."""
         del kernels
         return pooled
 
-    def _join(self, pairs: _Kernels, nodes: tf.Tensor) -> tf.Tensor:
+    def _join(self, pairs: _KernelBatch, nodes: tf.Tensor) -> tf.Tensor:
         configs = _log_features(pairs.configs, self._log_scales)
         of_config = pairs.on_nodes(self._of_config(configs))
         x = pairs.each_config(of_config) + tf.expand_dims(nodes, 1)
@@ -799,7 +830,7 @@ class ChebSAGE(_NodesFirst):
         ValueError: an option is out of range.
     """
 
-    def __init__(self, num_configs: int, num_ops: int, order: int = 2, **options):
+    def __init__(self, num_configs: int, num_ops: int, order: int = 2, **options: Any):
         _at_least(1, order=order)
         self._order = order
         super().__init__(num_configs, num_ops, **options)
@@ -825,7 +856,7 @@ class AttentionSAGE(_NodesFirst):
         num_ops: int,
         heads: int = 4,
         hidden_dim: int = 64,
-        **options,
+        **options: Any,
     ):
         if heads < 1 or hidden_dim % heads:
             raise ValueError(
@@ -850,20 +881,20 @@ class ConfigAttentionSAGE(_NodesFirst):
 
     scores_depend_on_list = True
 
-    def __init__(self, num_configs: int, num_ops: int, **options):
+    def __init__(self, num_configs: int, num_ops: int, **options: Any):
         super().__init__(num_configs, num_ops, **options)
         self._across = _AcrossConfigs(self._width, self._activation)
 
     def _messages(self):
         return _GatedMessages(self._width)
 
-    def _compared(self, pooled, kernels):
+    def _compared(self, pooled: tf.Tensor, kernels: _KernelBatch):
         compared = self._across(kernels.each_config(pooled))
         return tf.reshape(compared, [-1, self._width])
 
 
 def _ramps(x: tf.Tensor, count: int) -> tf.Tensor:
-    """Piecewise-linear encoding: how far each of `count` equal bins is filled.
+    """Encodes numbers piecewise linearly: how far each of `count` equal bins is filled.
 
     [.., d] -> [.., d * count], in [0, 1].  A dense layer on it is any function of
     a column that is linear within the bins: thresholds, and what is not monotone
@@ -918,7 +949,7 @@ class LateJoinResSAGE(_Residual):
         head_dim: int = 128,
         head_blocks: int = 2,
         bins: int = 8,
-        **options,
+        **options: Any,
     ):
         super().__init__(num_configs, num_ops, **options)
         _at_least(0, node_gnns=node_gnns, head_blocks=head_blocks, bins=bins)
@@ -940,8 +971,10 @@ class LateJoinResSAGE(_Residual):
         self._score = dense(1)
 
     @tf.autograph.experimental.do_not_convert
-    def forward(self, graph, num_configs, training: bool = False):
-        kernels = _Kernels(graph, num_configs)
+    def forward(
+        self, graph: tfgnn.GraphTensor, num_configs: _Size, training: bool = False
+    ):
+        kernels = _KernelBatch(graph, num_configs)
         z = self._kernel(graph, kernels)
         x = self._joined(kernels, z)
         for norm, first, second in self._blocks:
@@ -949,7 +982,7 @@ class LateJoinResSAGE(_Residual):
             x += second(self._dropped(y, training))
         return kernels.scores(self._score(self._activation(x)))
 
-    def _joined(self, kernels: _Kernels, z: tf.Tensor) -> tf.Tensor:
+    def _joined(self, kernels: _KernelBatch, z: tf.Tensor) -> tf.Tensor:
         """Joins each configuration with its kernel: [b * c, head_dim]."""
         shape = [kernels.batch, -1, self._head_width]
         x = self._of_config(self._encoded(kernels.configs))
@@ -959,13 +992,13 @@ class LateJoinResSAGE(_Residual):
         return tf.reshape(joined, [-1, self._head_width])
 
     def _encoded(self, configs: tf.Tensor) -> tf.Tensor:
-        """As they are, as logarithms, and in bins."""
+        """Encodes features: as they are, as logarithms, and in bins."""
         x = _log_features(configs, self._log_scales)
         return tf.concat([x, _ramps(configs, self._bins)], -1) if self._bins else x
 
-    def _kernel(self, graph, kernels: _Kernels) -> tf.Tensor:
-        """What the nodes say of each kernel: [b, 2 * hidden_dim]."""
-        x = self._input(tf.concat(self._known(graph, kernels), -1))
+    def _kernel(self, graph: tfgnn.GraphTensor, kernels: _KernelBatch) -> tf.Tensor:
+        """Encodes kernels by the mean and the maximum of nodes: [b, 2 * hidden_dim]."""
+        x = self._input(tf.concat(self._node_inputs(graph, kernels), -1))
         x = self._activation(self._encode(self._node_layers, x, kernels, False))
         largest = tf.math.unsorted_segment_max(x, kernels.kernel_of_node, kernels.batch)
         return tf.concat([kernels.pool(x, 'mean'), largest], -1)

@@ -7,7 +7,7 @@ number of configurations.
 """
 
 import copy
-from typing import Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import numpy as np
 import tensorflow as tf
@@ -53,12 +53,13 @@ class TileScorer:
         self._graphs = graphs
         self._model = model
         self._in_lists = getattr(model, 'scores_depend_on_list', False)
+        self._score: Callable[[graphs_lib.Packed], tf.Tensor] = self._score_one_by_one
         if not compiled:
-            self._score = self._score_one_by_one
             return
-        self._score = self._compiled(_PARALLEL_ITEMS)
+        compiled_score = self._compiled(_PARALLEL_ITEMS)
+        self._score = compiled_score
         try:
-            traced = self._score.get_concrete_function()
+            traced = compiled_score.get_concrete_function()
         except (TypeError, ValueError, AttributeError, NotImplementedError):
             # If it is not for want of a number, this raises the same again.
             self._score = self._score_one_by_one
@@ -67,13 +68,13 @@ class TileScorer:
                 self._score = self._compiled(parallel_items=1)
 
     def of(self, graphs: graphs_lib.TileGraphs) -> 'TileScorer':
-        """The same scorer for other kernels with as many columns; not compiled anew."""
+        """Returns this scorer for other kernels of as many columns, still compiled."""
         other = copy.copy(self)
         other._graphs = graphs
         return other
 
     def score_all(self, kernels: Optional[np.ndarray] = None) -> Iterator[np.ndarray]:
-        """Yields the scores, float32 [configurations], of each of some kernels.
+        """Yields the scores of every kernel, float32 [configurations].
 
         Args:
             kernels: numbers of the kernels in the split; None means all.
@@ -85,19 +86,19 @@ class TileScorer:
         if kernels is None:
             kernels = np.arange(store.num_graphs)
         counts = store.config_counts[kernels]
-        for some in arrays.groups(counts, _CONFIGS_PER_GROUP):
-            group = kernels[some]
+        for members in arrays.groups(counts, _CONFIGS_PER_GROUP):
+            group = kernels[members]
             if self._in_lists:
                 yield from self._score_lists(group)
                 continue
             cells = cells_per_item(self._model)
             scores = self._score(self._graphs.scoring_items(group, cells))
-            yield from self._by_kernel(group, scores.numpy(), counts[some])
+            yield from self._by_kernel(group, scores.numpy(), counts[members])
 
     def score_chosen(
         self, kernels: np.ndarray, configs: List[np.ndarray]
     ) -> Iterator[np.ndarray]:
-        """Scores some configurations of each kernel; yields as `score_all`.
+        """Scores the chosen configurations of kernels; yields as `score_all`.
 
         A model that compares configurations sees those of a kernel together.
         """
@@ -106,7 +107,7 @@ class TileScorer:
         yield from self._by_kernel(kernels, scores.numpy(), sizes)
 
     def _score_lists(self, kernels: np.ndarray) -> Iterator[np.ndarray]:
-        """Means over several ways of cutting configurations into lists."""
+        """Yields means over several ways of cutting configurations into lists."""
         counts = self._graphs.store.config_counts[kernels]
         lists = [arrays.list_cuts(int(count)) for count in counts]
         scored = self.score_chosen(
@@ -116,7 +117,7 @@ class TileScorer:
         for count, cuts in zip(counts, lists):
             yield arrays.mean_scores(int(count), cuts, scored)
 
-    def _by_kernel(self, kernels, scores, sizes):
+    def _by_kernel(self, kernels: np.ndarray, scores: np.ndarray, sizes: np.ndarray):
         pieces = np.split(scores, np.cumsum(sizes)[:-1])
         for kernel, piece in zip(kernels, pieces):
             if not np.isfinite(piece).all():
@@ -127,7 +128,7 @@ class TileScorer:
                 )
             yield piece
 
-    def _compiled(self, parallel_items: int):
+    def _compiled(self, parallel_items: int) -> Any:  # a tf.function
         return tf.function(
             lambda packed: score_items(self._model, packed, parallel_items),
             input_signature=[self._graphs.signature(batch=1)],
@@ -143,7 +144,7 @@ class TileScorer:
 
 
 def cells_per_item(model: tf.keras.Model) -> Optional[int]:
-    """Most nodes x configurations that a model scores together; None: no limit."""
+    """Returns how many nodes x configurations are scored together; None: no limit."""
     return graphs_lib.CELLS_PER_ITEM if getattr(model, 'joins_early', True) else None
 
 
@@ -153,7 +154,7 @@ def score_items(
     """Scores packed items of a kernel each, in a loop: float32 [configurations]."""
     items = tf.shape(packed['configs_per_kernel'])[0]
 
-    def score(item, scores):
+    def score(item: tf.Tensor, scores: tf.TensorArray):
         graph, _ = graphs_lib.unpack(packed, item, batch=1)
         configs = packed['configs_per_kernel'][item]
         row = tf.reshape(model.forward(graph, configs), [-1])
@@ -169,8 +170,8 @@ def score_items(
     return scores.concat()
 
 
-def _runs(function, operation: str) -> bool:
-    """Whether a concrete function has operations of that name, inside loops too."""
+def _runs(function: Any, operation: str) -> bool:
+    """Tells whether a concrete function runs operations of that name, also in loops."""
     parts = function.graph.as_graph_def().library.function
     return any(
         node.op.startswith(operation) for part in parts for node in part.node_def

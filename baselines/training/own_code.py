@@ -175,7 +175,8 @@ def _tile_batch(graphs: int, configs: int) -> _Batch:
     packed = tile_graphs.TileGraphs(store, normalizer).training_items(
         *_all_of(graphs, configs)
     )
-    return _Batch(*tile_graphs.unpack(_tensors(packed), 0, graphs, configs), normalizer)
+    graph, labels = tile_graphs.unpack(_tensors(packed), 0, graphs, configs)
+    return _Batch(graph, labels, normalizer)
 
 
 def _layout_batch(graphs: int, configs: int) -> _Batch:
@@ -194,8 +195,8 @@ def _layout_batch(graphs: int, configs: int) -> _Batch:
     normalizer = normalizer_lib.Normalizer.fit(store)
     programs = layout_programs.StoredPrograms(store, normalizer)
     packed = layout_graphs.LayoutGraphs(programs).items(*_all_of(graphs, configs))
-    unpacked = layout_graphs.unpack(_tensors(packed), 0, graphs, configs)
-    return _Batch(*unpacked, normalizer)
+    graph, labels = layout_graphs.unpack(_tensors(packed), 0, graphs, configs)
+    return _Batch(graph, labels, normalizer)
 
 
 def _graph_fields(

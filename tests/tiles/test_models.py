@@ -26,7 +26,7 @@ def _pairs():
         np.random.default_rng(0), _NODES, _COLUMNS, _EDGES
     )
     graph = tile_graphs.by_hand([kernel])
-    return models._Kernels(graph, _COLUMNS).paired()
+    return models._KernelBatch(graph, _COLUMNS).paired()
 
 
 @pytest.fixture(scope='module', name='x')

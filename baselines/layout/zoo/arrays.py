@@ -1,6 +1,6 @@
-"""What is known about the arrays of a program: off scaled features, by name."""
+"""The arrays of a program's nodes, read from scaled features by column name."""
 
-from typing import Dict, Mapping, NamedTuple, Optional, Sequence
+from typing import Callable, Dict, Mapping, NamedTuple, Optional, Sequence
 
 import tensorflow as tf
 
@@ -29,7 +29,7 @@ Scaling = Optional[Mapping[str, Sequence[float]]]
 
 
 class Arrays(NamedTuple):
-    """What is known about the arrays of n nodes."""
+    """Sizes, types and roles of the arrays of n nodes."""
 
     op: tf.Tensor  # int32 [n]
     dims: tf.Tensor  # float32 [n, 6], 0 where there is none
@@ -41,13 +41,13 @@ class Arrays(NamedTuple):
     window: tf.Tensor  # float32 [n], its positions
 
     def size_of(self, node: tf.Tensor, array: int, role: int) -> tf.Tensor:
-        """Of node[i] the dimension that node i has as an array's role: float32 [n]."""
+        """Returns sizes in node[i] of the dimension of node i's role: float32 [n]."""
         place = tf.cast(self.roles[:, array, role], tf.int32)
         return tf.reduce_sum(tf.gather(self.dims, node) * tf.one_hot(place, RANK), 1)
 
 
 def make_arrays(op: tf.Tensor, columns: Mapping[str, tf.Tensor]) -> Arrays:
-    """Works out arrays.
+    """Computes arrays from raw columns.
 
     Args:
         op: int [n], opcodes.
@@ -72,13 +72,13 @@ def make_arrays(op: tf.Tensor, columns: Mapping[str, tf.Tensor]) -> Arrays:
 
 
 def has_opcode(op: tf.Tensor, *names: str) -> tf.Tensor:
-    """Which nodes have one of some opcodes: bool [n]."""
+    """Marks the nodes with one of the named opcodes: bool [n]."""
     numbers = [schema.OPCODE_NUMBERS[name] for name in names]
     return tf.reduce_any(tf.equal(op[:, tf.newaxis], tf.constant(numbers)), 1)
 
 
 class Unscaled:
-    """Raw columns, by name, from scaled features.
+    """Undoes the scaling of features: raw columns by name.
 
     Args:
         scaling: `node_used`, `node_min`, `node_max` and the same for `config`:
@@ -88,19 +88,19 @@ class Unscaled:
     def __init__(self, scaling: Scaling):
         self._scaling = {
             part: scaling
-            and [list(scaling[f'{part}_{what}']) for what in ('used', 'min', 'max')]
+            and [list(scaling[f'{part}_{name}']) for name in ('used', 'min', 'max')]
             for part in ('node', 'config')
         }
 
     def nodes(self, feats: tf.Tensor) -> Dict[str, tf.Tensor]:
-        """[n, scaled columns] -> `kind`, `dims`, `dimensions`, `roles`, `window`.
+        """Reads `kind`, `dims`, `dimensions`, `roles`, `window` of [n, scaled columns].
 
         A column that does not exist is 0 everywhere.
         """
         return self._columns('node', feats, _NODE_COLUMNS, 0.0, tf.round)
 
     def fastest(self, configs: tf.Tensor) -> tf.Tensor:
-        """The two fastest dimensions of output, input and kernel: [cells, 3, 2].
+        """Reads the two fastest dimensions of output, input and kernel: [cells, 3, 2].
 
         -1 where there is none.  Not rounded: what reads them is linear in between.
         """
@@ -108,19 +108,26 @@ class Unscaled:
         return tf.reshape(self._layout('config', configs, two), [-1, 3, 2])
 
     def layouts(self, configs: tf.Tensor) -> tf.Tensor:
-        """The layouts of output, input and kernel: [cells, 3, 6], as `fastest`."""
+        """Reads the layouts of output, input, kernel: [cells, 3, 6], as `fastest`."""
         return tf.reshape(self._layout('config', configs, _LAYOUTS), [-1, 3, RANK])
 
     def own_layout(self, feats: tf.Tensor) -> tf.Tensor:
-        """The layouts that nodes have without a configuration: [n, 6]."""
-        found = self._layout('node', feats, _EVERY[schema.MINOR_TO_MAJOR])
+        """Reads the layouts that nodes have without a configuration: [n, 6]."""
+        layout = self._layout('node', feats, _EVERY[schema.MINOR_TO_MAJOR])
         rank = tf.math.count_nonzero(self.nodes(feats)['dims'], 1, dtype=tf.int32)
-        return tf.where(tf.sequence_mask(rank, RANK), found, -1.0)
+        return tf.where(tf.sequence_mask(rank, RANK), layout, -1.0)
 
-    def _layout(self, part, x, columns):
+    def _layout(self, part: str, x: tf.Tensor, columns: Sequence[int]):
         return self._columns(part, x, {'': columns}, -1.0, tf.identity)['']
 
-    def _columns(self, part, x, columns, missing, finish):
+    def _columns(
+        self,
+        part: str,
+        x: tf.Tensor,
+        columns: Mapping[str, Sequence[int]],
+        missing: float,
+        finish: Callable[[tf.Tensor], tf.Tensor],
+    ):
         width = x.shape[-1]
         used, low, high = self._scaling[part] or (
             [True] * width,
@@ -130,10 +137,10 @@ class Unscaled:
         place = {c: i for i, c in enumerate(c for c, u in enumerate(used) if u)}
         index, factor, offset = [], [], []
         for column in (c for wanted in columns.values() for c in wanted):
-            known, kept = column < len(used), column in place
+            exists, kept = column < len(used), column in place
             index.append(place.get(column, 0))
             factor.append(high[column] - low[column] if kept else 0.0)
-            offset.append(low[column] if known else missing)
-        found = finish(tf.gather(x, index, axis=1) * factor + offset)
-        parts = tf.split(found, [len(wanted) for wanted in columns.values()], 1)
+            offset.append(low[column] if exists else missing)
+        raw = finish(tf.gather(x, index, axis=1) * factor + offset)
+        parts = tf.split(raw, [len(wanted) for wanted in columns.values()], 1)
         return dict(zip(columns, parts))

@@ -1,4 +1,4 @@
-"""What layouts do to arrays: padding, and which dimensions are the fastest."""
+"""Effects of layouts on arrays: padding, and which dimensions are the fastest."""
 
 import math
 
@@ -10,8 +10,14 @@ _REGISTER = (128.0, 8.0)  # what the two fastest dimensions are padded to
 NO_ROLE = -9.0  # far from every dimension
 
 
-def of_layouts(fastest, places, dims, roles, most_waste: float = math.inf) -> tf.Tensor:
-    """What layouts do to output, input and kernel: [cells, 33].
+def of_layouts(
+    fastest: tf.Tensor,
+    places: tf.Tensor,
+    dims: tf.Tensor,
+    roles: tf.Tensor,
+    most_waste: float = math.inf,
+) -> tf.Tensor:
+    """Computes effects of layouts on output, input and kernel: [cells, 33].
 
     Args:
         fastest: float32 [cells, 3, 2], the two fastest dimensions of each.
@@ -27,7 +33,7 @@ def of_layouts(fastest, places, dims, roles, most_waste: float = math.inf) -> tf
     both = tf.reduce_sum(waste, -1, keepdims=True)
     rank = tf.math.count_nonzero(dims, -1, keepdims=True, dtype=tf.float32)
     in_roles = equal(fastest[:, :, :, tf.newaxis], roles[:, :, tf.newaxis])
-    found = tf.concat(
+    columns = tf.concat(
         [
             tf.math.log(size) / 8.0,
             waste,
@@ -38,11 +44,11 @@ def of_layouts(fastest, places, dims, roles, most_waste: float = math.inf) -> tf
         ],
         -1,
     )
-    return tf.reshape(found, [-1, 3 * found.shape[-1]])
+    return tf.reshape(columns, [-1, 3 * columns.shape[-1]])
 
 
 def role_sizes(dims: tf.Tensor, roles: tf.Tensor) -> tf.Tensor:
-    """Logarithms of a convolution's batch and features: [k, 6].
+    """Computes logarithms of a convolution's batch and features: [k, 6].
 
     Args:
         dims: float32 [k, 3, 6], sizes of output, input and kernel.
@@ -53,7 +59,7 @@ def role_sizes(dims: tf.Tensor, roles: tf.Tensor) -> tf.Tensor:
 
 
 def hat(x: tf.Tensor) -> tf.Tensor:
-    """One-hot numbers 0 to 5, and linear in between: [..] -> [.., 6].
+    """Encodes numbers 0 to 5 as one-hot, linear in between: [..] -> [.., 6].
 
     A dimension beyond the sixth, whose size is not among the columns, is no place,
     as is one that is absent: all 0.
@@ -62,7 +68,7 @@ def hat(x: tf.Tensor) -> tf.Tensor:
 
 
 def equal(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    """1 where equal, falling to 0 at a distance of 1."""
+    """Compares numbers: 1 where equal, falling to 0 at a distance of 1."""
     return tf.nn.relu(1.0 - tf.abs(x - y))
 
 

@@ -1,4 +1,4 @@
-"""A model that starts from what padding costs products, and learns corrections."""
+"""A model that starts from the padded work of products, and learns corrections."""
 
 from typing import Any, List, NamedTuple, Optional, Tuple, Union
 
@@ -25,7 +25,7 @@ class Nodes(NamedTuple):
 
 
 class Bases(NamedTuple):
-    """What the model computes of k configurable nodes without their layouts.
+    """Values of k configurable nodes that do not depend on layouts.
 
     Attributes:
         instructions: their arrays.
@@ -156,13 +156,14 @@ class PaddedSAGE(tf.keras.Model):
         member = tf.one_hot(program_of_node, batch)
         prepared = self.prepare(graph, self.node_inputs(graph), '', member)
         configs = prepared.configs
-        sums = self.variable_sums(
+        total, configurable = self.variable_sums(
             prepared.bases,
             tf.reshape(configs, [-1, configs.shape[-1]]),
             cells_lib.AllPairs(prepared.matrices, prepared.member, num_configs),
             training,
         )
-        return tf.reshape(self.read_out(*sums, None), [batch, num_configs])
+        scores = self.read_out(total, configurable, None)
+        return tf.reshape(scores, [batch, num_configs])
 
     def node_inputs(self, graph: tfgnn.GraphTensor) -> Nodes:
         """Reads the arrays of all nodes, and embeds their opcodes."""

@@ -1,4 +1,4 @@
-"""What padding costs the products, dots and convolutions, of a program.
+"""The cost of padding for products: the dots and convolutions of a program.
 
 A matrix unit multiplies rows that stream past with 128 columns at once.  The
 output's fastest dimension (c elements) lies in the columns and is filled up to a
@@ -12,11 +12,13 @@ pixels needs other weights, and r is s alone.  Fewer than 32 rows take as long a
 32: so it is where this was measured, on two programs; the rest is public.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Sequence
 
 import tensorflow as tf
 
+from baselines.layout.zoo import arrays as arrays_lib
 from baselines.layout.zoo import effects
+from baselines.layout.zoo import spreading
 from baselines.layout.zoo.arrays import has_opcode
 
 _COLUMNS, _SUBLANES, _LEAST_ROWS = 128.0, 8.0, 32.0
@@ -25,7 +27,7 @@ PER_BYTE = 2 * 128 * 128 * 0.94 / 450
 
 
 class Products(NamedTuple):
-    """What is known of k configurable nodes.
+    """The products of k configurable nodes.
 
     Attributes:
         share: float32 [k, 1], of the program's multiply-adds.
@@ -40,7 +42,12 @@ class Products(NamedTuple):
     of_window: tf.Tensor
 
 
-def find(arrays, operands, chosen: tf.Tensor, member: tf.Tensor) -> Products:
+def find(
+    arrays: arrays_lib.Arrays,
+    operands: Sequence[spreading.Operand],
+    chosen: tf.Tensor,
+    member: tf.Tensor,
+) -> Products:
     """Finds the multiply-adds of configurable nodes.
 
     What a dot sums over is not among the features.  For [b, m, k] and [b, k, n]
@@ -89,7 +96,7 @@ def beside_traffic(products: Products, moved: tf.Tensor) -> Products:
 
 
 def padded(products: Products, fastest: tf.Tensor) -> tf.Tensor:
-    """How many times as much work padding makes of a product: float32 [cells, 1].
+    """Computes how many times as much work padding makes of products: [cells, 1].
 
     Args:
         products: of each cell's node.

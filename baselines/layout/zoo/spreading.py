@@ -18,7 +18,7 @@ from baselines.layout.zoo.arrays import has_opcode
 
 Edges = Tuple[tf.Tensor, tf.Tensor]
 
-# What a node's array has the layout of, if not of a configurable node.
+# Origins of layouts that are no configurable node.
 FIXED, ANY, UNKNOWN = -1, -2, -3
 
 _MADE_ANYHOW = ('broadcast', 'constant', 'iota', 'rng')
@@ -38,7 +38,7 @@ class Origin(NamedTuple):
     dims: tf.Tensor
 
     def of(self, nodes: tf.Tensor) -> 'Origin':
-        """Those of some nodes."""
+        """Returns the origins of `nodes`, int32."""
         return Origin(*[tf.gather(part, nodes) for part in self])
 
 
@@ -66,7 +66,7 @@ class Copies(NamedTuple):
 
 
 class Reductions(NamedTuple):
-    """What is reduced that has a node's layout.
+    """The arrays with a node's layout that are reduced.
 
     Attributes:
         elements: float32 [n], by configurable node.
@@ -122,7 +122,7 @@ def spread(arrays: Arrays, chosen: tf.Tensor, edges: Edges, hops: int) -> Origin
 
 
 def operands(arrays: Arrays, edges: Edges) -> List[Operand]:
-    """Input and kernel of every node: its first two operands.
+    """Returns the input and the kernel of every node: its first two operands.
 
     Edges have no order that says which is which; the input of a convolution is
     that with the output's batch.
@@ -152,16 +152,16 @@ def operands(arrays: Arrays, edges: Edges) -> List[Operand]:
     ]
 
 
-def sources(chosen, operand: Operand, origin: Origin) -> sparse.Matrix:
-    """The matrix from an operand's source to it, where that is configurable."""
+def sources(chosen: tf.Tensor, operand: Operand, origin: Origin) -> sparse.Matrix:
+    """Makes the matrix from an operand's source to it, where that is configurable."""
     source = tf.gather(origin.node, tf.gather(operand.node, chosen))
     kept = sparse.where((source >= 0) & (tf.gather(operand.exists, chosen) > 0))
     rows, cols = tf.gather(chosen, kept), tf.gather(source, kept)
     return sparse.Matrix(rows, cols, tf.ones(tf.shape(rows)))
 
 
-def meetings(arrays: Arrays, chosen, origin: Origin, edges: Edges) -> Copies:
-    """Finds where layouts meet, and what is copied there."""
+def meetings(arrays: Arrays, chosen: tf.Tensor, origin: Origin, edges: Edges) -> Copies:
+    """Finds the edges where two layouts meet, and the bytes copied there."""
     consumer, producer = edges
     n = tf.size(arrays.op)
     source, target = origin.of(producer), origin.of(consumer)
@@ -178,7 +178,7 @@ def meetings(arrays: Arrays, chosen, origin: Origin, edges: Edges) -> Copies:
     total = tf.math.unsorted_segment_sum(copied, rows, n)
     matrix = sparse.Matrix(rows, cols, copied / tf.gather(tf.maximum(total, 1.0), rows))
 
-    def by(node, mask):
+    def by(node: tf.Tensor, mask: tf.Tensor):
         return tf.math.unsorted_segment_sum(
             tf.where(mask, size, 0.0), tf.maximum(node, 0), n
         )
@@ -189,7 +189,7 @@ def meetings(arrays: Arrays, chosen, origin: Origin, edges: Edges) -> Copies:
 
 
 def reductions(arrays: Arrays, origin: Origin, edges: Edges) -> Reductions:
-    """Finds what reductions take away from arrays with a node's layout."""
+    """Finds the dimensions that reductions remove from arrays with a node's layout."""
     consumer, producer = edges
     n = tf.size(arrays.op)
     source = origin.of(producer)
@@ -212,7 +212,7 @@ def reductions(arrays: Arrays, origin: Origin, edges: Edges) -> Reductions:
 
 
 def followers(arrays: Arrays, origin: Origin, kinds: tf.Tensor) -> tf.Tensor:
-    """Elements of what takes over a layout, by configurable node: [n, work].
+    """Adds up elements of arrays that take over a layout, by configurable node.
 
     Args:
         arrays: of n nodes.
