@@ -123,7 +123,7 @@ class _KernelBatch:
         return pairs
 
     def wide(self, x: tf.Tensor) -> tf.Tensor:
-        """Reshapes to a row per node or kernel: [.. * columns, h] -> [.., columns h]."""
+        """Makes a row per node or kernel: [.. * columns, h] -> [.., columns h]."""
         return tf.reshape(x, [-1, self.columns * _width(x)])
 
     def times(self, matrix: implicit.Multiplier, x: tf.Tensor) -> tf.Tensor:
