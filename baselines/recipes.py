@@ -1,8 +1,8 @@
 """Settings that did best where they were measured, by collection: `--recipe`.
 
 A recipe stands in for the defaults of the flags that it names; a flag that is
-given wins.  docs/findings.md says where they were chosen, docs/leaderboard.md what
-they are worth.
+given wins.  docs/findings/experiments.md says where they were chosen,
+docs/findings/leaderboard.md how good they are.
 """
 
 import importlib.util

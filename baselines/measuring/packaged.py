@@ -2,7 +2,7 @@
 
 root = folder('tile')   # unpacked on first use; what --sample_data trains on
 
-docs/measured-data.md says how they were made, and on what machine;
+docs/findings/measured-data.md says how they were made, and on what machine;
 benchmarks/pack_measured.py packs them.
 """
 

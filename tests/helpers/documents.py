@@ -62,10 +62,8 @@ class Block:
 def documents() -> List[str]:
     """All documents of the repository, relative to it."""
     tops = ('README.md', 'CONTRIBUTING.md', 'benchmarks/README.md')
-    return [
-        *tops,
-        *sorted(f'docs/{path.name}' for path in (ROOT / 'docs').glob('*.md')),
-    ]
+    pages = (ROOT / 'docs').rglob('*.md')
+    return [*tops, *sorted(str(page.relative_to(ROOT)) for page in pages)]
 
 
 def blocks(document: str) -> List[Block]:
