@@ -37,8 +37,15 @@ class Run:
 
     @property
     def args(self) -> Dict[str, Any]:
-        """The flags of the training."""
-        return self.info['args']
+        """The flags of the training, by their names of today.
+
+        `info` has them as they were written, which its digest is of.
+        """
+        args = dict(self.info['args'])
+        # Once a setting of its own, now another name of sample_data.
+        if args.pop('measured_data', False):
+            args['sample_data'] = True
+        return args
 
     @property
     def hash(self) -> str:
@@ -143,9 +150,6 @@ def _read(path: str) -> Dict[str, Any]:
             f'the run file {path}: args.configs should be a positive number, '
             f'not {configs!r}'
         )
-    # Once a setting of its own, now another name of sample_data.
-    if args.pop('measured_data', False):
-        args['sample_data'] = True
     return info
 
 
