@@ -8,7 +8,7 @@ import hashlib
 import inspect
 import json
 import sys
-from typing import Any, Collection, Dict, Mapping, TypeVar
+from typing import Any, Collection, Dict, Mapping, TypeVar, Union
 
 from baselines import recipes
 from baselines import registry
@@ -143,6 +143,11 @@ class _Config(Optimisation):
         """
         return collections.of_flags(to_json(self))
 
+    @property
+    def grows_trees(self) -> bool:
+        """Whether trees are grown beside a graph model."""
+        return False
+
 
 @dataclasses.dataclass(frozen=True)
 class TileConfig(_Config):
@@ -184,6 +189,11 @@ class TileConfig(_Config):
     validation_configs: int = _setting(100, low=2)
     """Most configurations per kernel in the validation after each epoch; always the
     same ones, so that epochs can be compared."""
+
+    @property
+    def grows_trees(self) -> bool:
+        """Whether trees are grown beside a graph model."""
+        return self.trees
 
 
 @dataclasses.dataclass(frozen=True)
@@ -232,6 +242,8 @@ class LayoutConfig(_Config):
     memory_budget: int = _setting(1024, low=16, shapes=False)
     """Megabytes that scoring may take for what it computes."""
 
+
+AnyConfig = Union[TileConfig, LayoutConfig]
 
 # By what they are of.
 CONFIGS: Dict[str, Any] = {'tile': TileConfig, 'layout': LayoutConfig}

@@ -119,11 +119,10 @@ def train(config_class: type, argv: Sequence[str], values: Any = None) -> int:
 
         settings = from_flags(config_class, flags.FLAGS if values is None else values)
         command_line.start_tensorflow()
-        from baselines.training import job
         from baselines.training import jobs
 
         command = command_line.this_command()
-        jobs.train(settings, job.Extras(settings.models_file, command=command))
+        jobs.train(settings, jobs.Extras(settings.models_file, command=command))
 
     return command_line.guarded(work)
 

@@ -69,7 +69,7 @@ def main():
         from baselines.tiles import scoring
 
         store = tile_store.TileStore.of_records(record.graph_id, [record])
-        scorer = scoring.TileScorer(predictor.model, predictor.scaled(store))
+        scorer = scoring.TileScorer(predictor.model, predictor.graphs(store))
         return next(scorer.score_all())
 
     np.testing.assert_array_equal(plain(), resident)

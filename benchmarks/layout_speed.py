@@ -131,9 +131,9 @@ def time_steps(rng, args, programs, mode, keep_nodes):
     from baselines.layout import graphs as graphs_lib
     from baselines.layout import models
     from baselines.layout import segments
-    from baselines.training import loop
     from baselines.training import losses
     from baselines.training import optimisation
+    from baselines.training import steps as steps_lib
 
     batch, configs, steps = len(programs), 16, 3
     graphs = graphs_lib.LayoutGraphs(programs)
@@ -153,7 +153,7 @@ def time_steps(rng, args, programs, mode, keep_nodes):
     model = models.ResModel(configs, _NUM_OPS, dropout=mode)
     tensors = {k: tf.convert_to_tensor(v) for k, v in draw().items()}
     model(unpack(tensors, 0)[0])
-    trainer = loop.Trainer(
+    trainer = steps_lib.Steps(
         model,
         losses.CombinedLoss('ListMLELoss', 1.0),
         optimisation.Optimiser(config.Optimisation(lr=1e-3, clip_norm=1e-2)),

@@ -101,12 +101,13 @@ def measure_training(
     command_line.start_tensorflow()
     from baselines import config
     from baselines.runs import opening
-    from baselines.training import layout_data
-    from baselines.training import tile_data
+    from baselines.training import devices
+    from baselines.training import jobs
+    from baselines.training import task_data
 
     with tempfile.TemporaryDirectory(dir=graphs[0].parents[1]) as folder:
-        data, cache = pathlib.Path(folder, 'data'), os.path.join(folder, 'cache')
-        root = data / _SUBFOLDERS[task]
+        data_root, cache = pathlib.Path(folder, 'data'), os.path.join(folder, 'cache')
+        root = data_root / _SUBFOLDERS[task]
         (root / 'train').mkdir(parents=True)
         for path, copy in itertools.product(graphs, range(size)):
             os.link(path, root / 'train' / f'{copy}_{path.name}')
@@ -118,30 +119,30 @@ def measure_training(
         packed = sum(p.stat().st_size for p in pathlib.Path(cache).rglob('*.*'))
 
         settings = dict(model=_MODELS[task], batch=_BATCH[task], out_dir=folder)
-        settings.update(data_root=str(data), cache_dir=cache)
-        if task == 'tile':
-            training = tile_data.Training(config.TileConfig(**settings))
-        else:
-            training = layout_data.Training(
-                config.LayoutConfig(keep_nodes=1000, **settings)
-            )
-        train = training.stores['train']
+        settings.update(data_root=str(data_root), cache_dir=cache)
+        if task == 'layout':
+            settings['keep_nodes'] = 1000
+        data, _ = task_data.open_data(config.CONFIGS[task](**settings))
+        train = data.stores['train']
         pairs = int(train.config_counts.sum())
-        descent = training.learners[0]
-        epoch = descent._epochs()
+        graph_model = jobs.make_graph_model(
+            data, None, devices.Devices(), jobs.Extras()
+        )
+        compiled = graph_model.trainer.steps(data)
         steps, seconds = 0, 0.0
         for number in range(1 + _EPOCHS * _SIZES[-1] // size):
-            for chunk in epoch(number):
+            for drawn in data.draws(number):
+                packed_steps = data.pack(*drawn)
                 began = time.process_time()
-                descent.trainer.run_chunk(chunk.packed, chunk.steps)
+                compiled.run_chunk(packed_steps, len(drawn[0]))
                 if number:  # the first compiles
                     seconds += time.process_time() - began
-                    steps += chunk.steps
-        list(training.scores(training.graphs['valid']))
+                    steps += len(drawn[0])
+        list(graph_model.scorer.scores(data.graphs['valid']))
         began = time.process_time()
         # Others may have opcodes that the model has not been made for.
-        chosen = training.scores(training.graphs['train'], training.chosen)
-        scored = sum(map(len, chosen))
+        scores = graph_model.scorer.scores(data.graphs['train'], data.chosen)
+        scored = sum(map(len, scores))
         scoring = time.process_time() - began
     return {
         f'{task}_pairs': pairs,

@@ -89,15 +89,15 @@ def measure(name: str, folder: str, args):
     from baselines.runs import tile_task
     from baselines.tiles import graphs as graphs_lib
     from baselines.tiles import scoring
-    from baselines.training import loop
     from baselines.training import losses
     from baselines.training import optimisation
+    from baselines.training import steps
 
     store = store_lib.TileStore.open(folder, os.path.join(folder, 'cache'))
     normalizer = normalizer_lib.Normalizer.fit(store)
     graphs = graphs_lib.TileGraphs(store, normalizer)
     tf.keras.utils.set_random_seed(0)
-    model = tile_task.Tiles.make_model(name, {}, '', _CONFIGS, 120, normalizer)
+    model = tile_task.TASK.make_model(name, {}, '', _CONFIGS, 120, normalizer)
     plain = plain_models.TileModel(model)
     total = int(store.config_counts.sum())
     rng = np.random.default_rng(1)
@@ -137,7 +137,7 @@ def measure(name: str, folder: str, args):
         return graphs.training_items(chosen, drawn.reshape(_STEPS, _BATCH, -1))
 
     loss = losses.CombinedLoss('ListMLELoss:1,MSE:0.02')
-    trainer = loop.Trainer(
+    trainer = steps.Steps(
         model,
         loss,
         optimisation.Optimiser(config.Optimisation(lr=1e-3, clip_norm=1e-3)),
@@ -178,7 +178,6 @@ def measure_strong(folder: str, repeats: int):
 
     from baselines import config
     from baselines import recipes
-    from baselines.runs import tasks
     from baselines.runs import tile_task
 
     root, cache = (os.path.join(folder, name) for name in ('data', 'cache'))
@@ -194,19 +193,17 @@ def measure_strong(folder: str, repeats: int):
         number = np.arange(len(kernel)) - store.config_offsets[kernel]
 
         def features():
-            table = predictor.table(store, predictor.trees.used)
+            table = predictor.task.table(store, predictor.trees.used)
             step = 1 << 14
             cuts = np.arange(step, len(kernel), step)
             return np.concatenate(
                 list(map(table.rows, np.split(kernel, cuts), np.split(number, cuts)))
             )
 
-        by_kernel = np.split(np.asfortranarray(features()), store.config_offsets[1:-1])
+        columns = features()
         return {
             'all': lambda: np.concatenate(list(predictor.score(store))),
-            'trees': lambda: np.concatenate(
-                [predictor.trees.predict(columns) for columns in by_kernel]
-            ),
+            'trees': lambda: predictor.trees.predict(columns),
             'features': features,
         }
 
@@ -219,8 +216,9 @@ def measure_strong(folder: str, repeats: int):
             found[name] = scores, len(scores) / seconds[0]
         return found
 
-    ours = measured()
-    with mock.patch.object(tile_task.Tiles, 'table_of', tasks.Task.table_of):
+    ours, shared = measured(), tile_task.TileTask.table
+    alone = lambda self, store, names=None, graphs=None: shared(self, store, names)
+    with mock.patch.object(tile_task.TileTask, 'table', alone):
         plain = measured()
     rows = []
     for name, (scores, rate) in ours.items():

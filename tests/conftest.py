@@ -73,7 +73,7 @@ def weights_alone():
     from baselines.runs import saved
     from tests.helpers import finished_runs
 
-    plain = saved._save_model
+    plain = saved.save_model
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(saved, '_save_model', finished_runs.save_weights)
+        patch.setattr(saved, 'save_model', finished_runs.save_weights)
         yield plain

@@ -133,7 +133,7 @@ def _shell(tmp_path_factory):
             smaller,
         )
         patch.setenv('HOME', str(shell.home))
-        patch.setattr(saved, '_save_model', finished_runs.save_weights)
+        patch.setattr(saved, 'save_model', finished_runs.save_weights)
         # Two models of these names that are compiled in a moment.
         for module, name, tiny in (
             (tile_models, 'MLP', tiny_models.Tiny),

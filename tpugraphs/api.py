@@ -313,12 +313,11 @@ def train(
     elif loss is not None:
         given['losses'] = loss
     _start_tensorflow()
-    from baselines.training import job
     from baselines.training import jobs
 
     chosen = config.with_recipe(kind(**config.typed(kind, given)), given)
     words = [f'{key}={value!r}' for key, value in {'task': task, **given}.items()]
-    extras = job.Extras(models, losses, f'tpugraphs.train({", ".join(words)})')
+    extras = jobs.Extras(models, losses, f'tpugraphs.train({", ".join(words)})')
     return Run(run_files.read(jobs.train(chosen, extras)), models)
 
 

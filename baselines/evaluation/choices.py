@@ -90,7 +90,7 @@ class Ranked:
             'run_index': int(self.run_index[position]),
             'score': float(self.scores[position]),
             'runtime_ns': time,
-            'slowdown': time and time / self.fastest,
+            'slowdown': time / self.fastest if time and self.fastest else None,
             'is_default': position == self.default,
             'config': self.words(int(self.run_index[position])),
         }

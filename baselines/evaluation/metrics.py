@@ -7,7 +7,7 @@ divided by their normalizers first).  Nothing here knows of models or files.
 """
 
 import math
-from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple, Union
+from typing import Callable, Dict, List, NamedTuple, Tuple, Union
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -201,7 +201,7 @@ def bootstrap_interval(values: ArrayLike) -> Interval:
     return float(low), float(high)
 
 
-def grouped_interval(values: Sequence[float], groups: Sequence[str]) -> Interval:
+def grouped_interval(values: ArrayLike, groups: ArrayLike) -> Interval:
     """Confidence interval of a mean over graphs that come in groups.
 
     Kernels of one program are alike, so they are not that many independent

@@ -120,6 +120,15 @@ def final_error(task_name: str, results: Sequence[GraphResult]) -> Dict[str, flo
     return {m.final: float(mean) for m, mean in zip(kept, means)}
 
 
+def format_final_error(task_name: str, errors: Dict[str, float]) -> str:
+    """Lays the final errors of a split out in a line."""
+    figures = [f'{error:.4f}' for error in errors.values()]
+    if task_name == 'tile':
+        return f'top-{"/".join(errors)} error: {" / ".join(figures)}'
+    tau, *slowdowns = figures
+    return f'tau: {tau}; slowdown@1/10/100: {" / ".join(slowdowns)}'
+
+
 def per_graph(task_name: str, results: Sequence[GraphResult]) -> Dict[str, np.ndarray]:
     """Measures graphs one by one.
 

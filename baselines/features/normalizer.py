@@ -9,7 +9,7 @@ configuration's table added after (`tile_table`).
 
 import dataclasses
 import functools
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union, cast
+from typing import Any, Dict, List, Sequence, Tuple, Union, cast
 
 import numpy as np
 
@@ -57,7 +57,7 @@ class Normalizer:
     def fit(
         cls,
         store: splits.PackedSplit,
-        graphs: Optional[Sequence[int]] = None,
+        graphs: Union[Sequence[int], np.ndarray, None] = None,
         estimate: bool = False,
         expansion: expansion_lib.Expansion = expansion_lib.Expansion(),
         tile_columns: bool = False,
@@ -235,7 +235,7 @@ class Normalizer:
 
 
 def num_ops(
-    *stores: Union[splits.PackedSplit, Tuple[splits.PackedSplit, Sequence[int]]],
+    *stores: Union[splits.PackedSplit, Tuple[splits.PackedSplit, np.ndarray]],
 ) -> int:
     """Returns 1 + the largest opcode, the size of an embedding table.
 

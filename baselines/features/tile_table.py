@@ -21,7 +21,7 @@ bounds count elements, else the other two, and:
     count_<o>     how many nodes have opcode o; nodes: how many there are
 """
 
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -118,7 +118,7 @@ class TileTable:
         return found
 
     def value_range(
-        self, graphs: Optional[Sequence[int]] = None
+        self, graphs: Union[Sequence[int], np.ndarray, None] = None
     ) -> Dict[str, Tuple[np.ndarray, np.ndarray]]:
         """Measures the columns on up to 64 configurations of each kernel.
 

@@ -30,7 +30,7 @@ class Run(NamedTuple):
 
     name: str
     model: str
-    run: run_files.Run
+    run: run_files.RunFile
     summary: Dict[str, Any]
     results: Sequence[report.GraphResult]
 

@@ -39,7 +39,7 @@ class Label(NamedTuple):
     group: str
 
 
-def collection_of(run: run_files.Run) -> str:
+def collection_of(run: run_files.RunFile) -> str:
     """Name of the collection of a run; '' where its run file names none."""
     try:
         return collections_lib.of_flags(run.args).name
@@ -47,7 +47,7 @@ def collection_of(run: run_files.Run) -> str:
         return ''
 
 
-def settings_of(run: run_files.Run) -> Dict[str, Any]:
+def settings_of(run: run_files.RunFile) -> Dict[str, Any]:
     """The settings that shape a run, with defaults for those that it lacks.
 
     The options of its model (--model_kwargs_json) are settings like others.
@@ -61,7 +61,7 @@ def settings_of(run: run_files.Run) -> Dict[str, Any]:
     return {name: v for name, v in found.items() if name not in _NO_SETTINGS}
 
 
-def from_defaults(run: run_files.Run) -> Dict[str, Any]:
+def from_defaults(run: run_files.RunFile) -> Dict[str, Any]:
     """The settings that differ from the defaults, or from those of its recipe."""
     usual = _defaults(run)
     recipe = str(run.args.get('recipe') or '')
@@ -74,9 +74,9 @@ def from_defaults(run: run_files.Run) -> Dict[str, Any]:
     return found
 
 
-def labels(runs: Sequence[run_files.Run]) -> List[Label]:
+def labels(runs: Sequence[run_files.RunFile]) -> List[Label]:
     """Names different runs, at least one, by what tells them apart from the others."""
-    by_collection: Dict[str, List[run_files.Run]] = {}
+    by_collection: Dict[str, List[run_files.RunFile]] = {}
     for run in runs:
         by_collection.setdefault(collection_of(run), []).append(run)
     named = {
@@ -87,7 +87,7 @@ def labels(runs: Sequence[run_files.Run]) -> List[Label]:
     return [named[id(run)] for run in runs]
 
 
-def _labels(runs: Sequence[run_files.Run]) -> List[Label]:
+def _labels(runs: Sequence[run_files.RunFile]) -> List[Label]:
     """The same for runs of one collection."""
     settings = [settings_of(run) for run in runs]
     differing = [
@@ -126,7 +126,7 @@ def words(settings: Mapping[str, Any]) -> str:
     return ' '.join(found)
 
 
-def _defaults(run: run_files.Run) -> Dict[str, Any]:
+def _defaults(run: run_files.RunFile) -> Dict[str, Any]:
     task = collection_of(run).partition(':')[0] or 'tile'
     return {**_REMOVED, **config.to_json(config.CONFIGS[task]())}
 

@@ -116,7 +116,7 @@ def results_of(
     scored: Scored, scores: Sequence[Sequence[np.ndarray]]
 ) -> List[List[report.GraphResult]]:
     """The graphs of the split with the scores of each of several models."""
-    return [scored.first.results(scored.store, model) for model in scores]
+    return [scored.first.task.results(scored.store, model) for model in scores]
 
 
 def measure(scored: Scored, averaged: Sequence[np.ndarray], by: str) -> Dict[str, Any]:

@@ -56,26 +56,26 @@ def export(predictor: prediction.Predictor, output: str) -> Dict[str, List[Any]]
     parts = predictor.normalizer.table_parts
     if predictor.trees is not None:
         parts = (*parts, 'trees')
-    if parts:
+    model = predictor.model
+    if parts or model is None:
         others = ' '.join(f'--no{part}' for part in parts)
         raise ValueError(
             f'{predictor.run.model_dir} was trained with --{" and --".join(parts)}, '
             'which compute outside the model: `tpugraphs rank --json` '
             f'serves it, or export a run that was trained with {others}'
         )
-    if getattr(predictor.model, 'scores_depend_on_list', False):
+    if getattr(model, 'scores_depend_on_list', False):
         raise ValueError(
             f'{name} scores configurations beside one another, in random lists; '
             '`tpugraphs rank --json` serves it'
         )
     task = predictor.collection.task
-    score = {reading.TILE: _tile_scores, reading.LAYOUT: _layout_scores}[task](
-        predictor
-    )
+    score_of = {reading.TILE: _tile_scores, reading.LAYOUT: _layout_scores}[task]
+    score = score_of(predictor, model)
     specs = _specs(predictor)
     module = tf.Module()
     # Variables alone: of a Keras model, others would have to know the class.
-    module.weights = list(predictor.model.variables)
+    module.weights = list(model.variables)
     module.score = tf.function(
         lambda **inputs: {'scores': score(_checked(inputs, specs))}
     )
@@ -167,8 +167,10 @@ def _nodes(inputs: _Inputs, predictor: prediction.Predictor) -> Dict[str, tf.Ten
     }
 
 
-def _tile_scores(predictor: prediction.Predictor) -> Callable[[_Inputs], tf.Tensor]:
-    most = scoring.cells_per_item(predictor.model)
+def _tile_scores(
+    predictor: prediction.Predictor, model: tf.keras.Model
+) -> Callable[[_Inputs], tf.Tensor]:
+    most = scoring.cells_per_item(model)
 
     def score(inputs: _Inputs) -> tf.Tensor:
         nodes, edges = (
@@ -194,13 +196,15 @@ def _tile_scores(predictor: prediction.Predictor) -> Callable[[_Inputs], tf.Tens
             'configs_per_kernel': sizes,
             'tile_ids': tf.fill([items, 1], ''),
         }
-        return scoring.score_items(predictor.model, packed)
+        return scoring.score_items(model, packed)
 
     return score
 
 
-def _layout_scores(predictor: prediction.Predictor) -> Callable[[_Inputs], tf.Tensor]:
-    most, forward = _LAYOUTS_AT_ONCE, predictor.model.forward
+def _layout_scores(
+    predictor: prediction.Predictor, model: tf.keras.Model
+) -> Callable[[_Inputs], tf.Tensor]:
+    most, forward = _LAYOUTS_AT_ONCE, model.forward
 
     def score(inputs: _Inputs) -> tf.Tensor:
         graph = _nodes(inputs, predictor)

@@ -1,7 +1,7 @@
 """The one place where `--dir` becomes model directories.
 
     find('~/out/tpugraphs_tiles/model_0123abcd...')    a model directory
-    find('latest')                                     the run saved last
+    find('latest')                                     the run finished last
     find('0123')                                       the beginning of its hash
     find('wide')                                       its --run_id
     find('model_*'), find('seed?')                     a pattern of either
@@ -16,7 +16,8 @@ import fnmatch
 import glob
 import os
 import re
-from typing import Dict, Iterable, List, Sequence
+import sys
+from typing import Dict, Iterable, List, Sequence, Tuple
 
 from baselines import config
 from baselines import files
@@ -67,15 +68,16 @@ def find(name: str) -> List[str]:
         if folder and word != LATEST and not _MAGIC.search(word):
             raise ValueError(f'--dir: there is no directory {path}')
         raise ValueError(f'--dir: {nothing(folders, word)}')
-    runs.sort(key=lambda model_dir: os.path.getmtime(run_files.run_file(model_dir)))
-    found = _named(word, runs)
+    runs, damaged = _by_finish_time(runs)
+    found = _of_hash(word, [*damaged, *runs]) or _named(word, runs, damaged)
     if found:
         return found
     if folder and run_files.hash_of(path):
         raise ValueError(f'--dir: there is no directory {path}')
     raise ValueError(
         f'--dir: no run in {" or ".join(folders)} is called {word!r}; it is '
-        f'{FORMS}. The newest are {_listed(reversed(runs))}; `tpugraphs runs` lists all'
+        f'{FORMS}. The newest are {_listed([*reversed(runs), *damaged])}; '
+        '`tpugraphs runs` lists all'
     )
 
 
@@ -113,37 +115,63 @@ def find_all(names: Sequence[str]) -> Dict[str, List[str]]:
     return found
 
 
-def _named(word: str, runs: Sequence[str]) -> List[str]:
-    """Those of the runs that a word without a folder stands for."""
+def _by_finish_time(runs: Sequence[str]) -> Tuple[List[str], List[str]]:
+    """Sorts runs, the oldest first; those with a damaged run file are kept apart."""
+    finished, damaged = {}, []
+    for model_dir in runs:
+        try:
+            finished[model_dir] = run_files.read(model_dir).finished
+        except (ValueError, OSError):
+            damaged.append(model_dir)
+    return sorted(finished, key=lambda model_dir: finished[model_dir]), damaged
+
+
+def _of_hash(word: str, runs: Sequence[str]) -> List[str]:
+    """Returns the run whose hash begins with a word, or none.
+
+    Raises:
+        ValueError: there are several.
+    """
+    start = word[len('model_') :] if word.startswith('model_') else word
+    if len(start) < _SHORTEST:
+        return []
+    found = [d for d in runs if run_files.hash_of(d).startswith(start)]
+    if len(found) > 1:
+        raise ValueError(
+            f'--dir: {word!r} is the beginning of {len(found)} runs: {_listed(found)}'
+        )
+    return found
+
+
+def _named(word: str, runs: Sequence[str], damaged: Sequence[str]) -> List[str]:
+    """Returns the runs that 'latest', a pattern or a --run_id stands for.
+
+    Damaged runs, of which nobody knows, are named on stderr.
+    """
     if word == LATEST:
-        return [runs[-1]]
-    if _MAGIC.search(word):
-        return [
+        found = list(runs[-1:])
+    elif _MAGIC.search(word):
+        found = [
             run
             for run in runs
             if any(fnmatch.fnmatchcase(called, word) for called in _names_of(run))
         ]
-    start = word[len('model_') :] if word.startswith('model_') else word
-    if len(start) >= _SHORTEST:
-        found = [d for d in runs if run_files.hash_of(d).startswith(start)]
-        if len(found) > 1:
-            raise ValueError(
-                f'--dir: {word!r} is the beginning of {len(found)} runs: '
-                f'{_listed(found)}'
+    else:
+        found = [run for run in runs if word in _names_of(run)]
+        found = found or [run for run in runs if word == _model_of(run)]
+    if found:
+        for model_dir in damaged:
+            print(
+                f'note: {run_files.run_file(model_dir)} is damaged; left out',
+                file=sys.stderr,
             )
-        if found:
-            return found
-    found = [run for run in runs if word in _names_of(run)]
-    return found or [run for run in runs if word == _model_of(run)]
+    return found
 
 
 def _names_of(model_dir: str) -> List[str]:
     """What a run is called: its directory, its hash, its --run_id."""
     names = [os.path.basename(model_dir), run_files.hash_of(model_dir)]
-    try:
-        run_id = run_files.read(model_dir).args.get('run_id')
-    except (ValueError, OSError):
-        return names  # a damaged file is told of when it is asked for
+    run_id = run_files.read(model_dir).args.get('run_id')
     return [*names, run_id] if run_id and isinstance(run_id, str) else names
 
 

@@ -1,39 +1,38 @@
 """Layouts: rank the layouts of a program's configurable nodes."""
 
-import functools
-from typing import Any, Dict, Iterator, Optional, Sequence
+import dataclasses
+from typing import Any, Callable, Dict, Iterator, Optional, Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from baselines import config as config_lib
 from baselines import registry
-from baselines.data.packed import splits
+from baselines.data.layout import store as layout_store
 from baselines.features import normalizer as normalizer_lib
 from baselines.layout import flat
 from baselines.layout import graphs as graphs_lib
 from baselines.layout import programs as programs_lib
 from baselines.layout import scoring
-from baselines.runs import prediction
 from baselines.runs import tasks
 
 
-class Layouts(tasks.Task):
+class LayoutTask(tasks.Task[layout_store.LayoutStore, programs_lib.StoredPrograms]):
     """Programs, each with runtimes in nanoseconds."""
 
     config_class = config_lib.LayoutConfig
     unit = 'program'
-    models = staticmethod(registry.layout_models)
     model_noun = 'layout model'
     removed_models = registry.REMOVED_LAYOUT_MODELS
-    example_graph = staticmethod(graphs_lib.example_graph)
-    table = flat.FlatTable
-    program_of = staticmethod(str)
     configs_at_once = 1
+    judged_by_tau = True
 
-    @classmethod
+    def models(self, own: registry.Own) -> Dict[str, type]:
+        """Returns the models of layout/models.py and of the zoo, and a user's."""
+        return registry.layout_models(own)
+
     def make_model(
-        cls,
+        self,
         name: str,
         kwargs: Dict[str, Any],
         own: registry.Own,
@@ -42,7 +41,7 @@ class Layouts(tasks.Task):
         normalizer: normalizer_lib.Normalizer,
     ) -> tf.keras.Model:
         """See the base class; refuses models that need columns that were expanded."""
-        if 'scaling' in (registry.options(cls.model_class(name, own)) or ()):
+        if 'scaling' in (registry.options(self.model_class(name, own)) or ()):
             if not normalizer.expansion.is_published:
                 raise ValueError(
                     f'--model={name} undoes the scaling of raw columns; train it '
@@ -51,30 +50,85 @@ class Layouts(tasks.Task):
             kwargs = {'scaling': normalizer.to_json(), **kwargs}
         return super().make_model(name, kwargs, own, num_configs, num_ops, normalizer)
 
-    def scaled(
-        self, store: splits.PackedSplit, training: bool = False
+    def example_graph(self, normalizer: normalizer_lib.Normalizer) -> Any:
+        """Returns a program of a few nodes."""
+        return graphs_lib.example_graph(normalizer)
+
+    def program_of(self, graph_id: str) -> str:
+        """Returns the graph id: a graph is a program."""
+        return graph_id
+
+    def graphs(
+        self,
+        store: layout_store.LayoutStore,
+        normalizer: normalizer_lib.Normalizer,
+        training: bool = False,
     ) -> programs_lib.StoredPrograms:
-        """The programs of a split, `StoredPrograms`."""
-        return programs_lib.StoredPrograms(store, self.normalizer, training)
+        """Returns the programs of a split with scaled features."""
+        return programs_lib.StoredPrograms(store, normalizer, training)
 
-    @functools.cached_property
-    def _scorer(self) -> scoring.LayoutScorer:
-        return scoring.LayoutScorer(self.model, self.options.memory_budget << 20)
+    def table(
+        self,
+        store: layout_store.LayoutStore,
+        names: Optional[Sequence[str]] = None,
+        graphs: Optional[programs_lib.StoredPrograms] = None,
+    ) -> flat.FlatTable:
+        """Returns the columns that trees see; models see none of them."""
+        return flat.FlatTable(store, names)
 
-    def model_scores(
-        self, graphs: Sequence[graphs_lib.Program], numbers: Optional[np.ndarray] = None
-    ) -> Iterator[np.ndarray]:
-        some = range(len(graphs)) if numbers is None else numbers
-        return (self._scorer.score(graphs[n]) for n in some)
+    def model_scorer(
+        self, model: tf.keras.Model, memory_budget: int = 0, once: bool = False
+    ) -> 'ProgramScorer':
+        """Returns what scores programs with a model, in bounded memory."""
+        return ProgramScorer(model, (memory_budget << 20) or scoring.DEFAULT_MEMORY)
 
-    def labels(self, store: splits.PackedSplit, number: int) -> np.ndarray:
-        """Runtimes of a program in nanoseconds."""
+    def labels(self, store: layout_store.LayoutStore, number: int) -> np.ndarray:
+        """Returns runtimes in nanoseconds."""
         return store.part('config_runtime', number)
 
-    def configurations(self, store: splits.PackedSplit, number: int) -> np.ndarray:
-        """Numbers of different configurations, as they were packed."""
+    def configurations(
+        self, store: layout_store.LayoutStore, number: int
+    ) -> np.ndarray:
+        """Returns numbers of different configurations, as they were packed."""
         return store.part('config_group', number)
 
 
-class Predictor(Layouts, prediction.Predictor):
-    """A run of a layout model, ready to score."""
+class ProgramScorer:
+    """Scores programs with a model, one after the other.
+
+    Args:
+        model: a built model.
+        memory_budget: bytes that a slice of configurations may take.
+    """
+
+    def __init__(self, model: tf.keras.Model, memory_budget: int):
+        self._scorer = scoring.LayoutScorer(model, memory_budget)
+
+    def scores(
+        self, graphs: Sequence[graphs_lib.Program], numbers: Optional[np.ndarray] = None
+    ) -> Iterator[np.ndarray]:
+        """See `ModelScorer`."""
+        if numbers is None:
+            numbers = np.arange(len(graphs))
+        return (self._scorer.score(graphs[number]) for number in numbers)
+
+    def chosen(
+        self, graphs: Sequence[graphs_lib.Program], configs: Sequence[np.ndarray]
+    ) -> Callable[[], Iterator[np.ndarray]]:
+        """See `ModelScorer`."""
+        programs = [_subset(graphs[n], some) for n, some in enumerate(configs)]
+        return lambda: self.scores(programs)
+
+
+def _subset(program: graphs_lib.Program, configs: np.ndarray) -> graphs_lib.Program:
+    """Returns a program with only some of its configurations, int [s]."""
+    groups, group = np.unique(program.group[configs], return_inverse=True)
+    return dataclasses.replace(
+        program,
+        codes=program.codes[groups],
+        group=group,
+        runtimes=program.runtimes[configs],
+    )
+
+
+TASK = LayoutTask()

@@ -4,27 +4,17 @@ predictor = load_predictor('latest', prediction.DataOptions())
 write_predictions(['latest'], prediction.DataOptions(), 'test.csv')
 """
 
-import importlib
 import os
 import sys
-import types
-from typing import Dict, List, Mapping, Sequence
+from typing import Dict, List, Mapping, Optional, Sequence
 
 from baselines import files
 from baselines import registry
-from baselines.data import collections
 from baselines.runs import differences
 from baselines.runs import finding
 from baselines.runs import prediction
 from baselines.runs import saved
-
-
-def _kind_of(collection: collections.Collection) -> types.ModuleType:
-    """The module with the `Predictor` of a collection's task.
-
-    The others are not imported: each needs its models.py, which may be a user's.
-    """
-    return importlib.import_module(f'baselines.runs.{collection.task}_task')
+from baselines.runs import spread
 
 
 def find_runs(names: Sequence[str]) -> Dict[str, saved.Run]:
@@ -48,13 +38,14 @@ def find_runs(names: Sequence[str]) -> Dict[str, saved.Run]:
                 f'({", ".join(dict.fromkeys(called))}); it counts once',
                 file=sys.stderr,
             )
-    return {model_dir: saved.load(model_dir) for model_dir in found}
+    return {model_dir: saved.Run.load(model_dir) for model_dir in found}
 
 
 def predictors_of(
     found: Mapping[str, saved.Run],
     data: prediction.DataOptions,
     models_file: registry.Own = '',
+    once: bool = False,
 ) -> Dict[str, prediction.Predictor]:
     """Makes several runs ready to score, before any of them is used.
 
@@ -62,23 +53,29 @@ def predictors_of(
         found: the runs, by model directory.
         data: where graphs come from.
         models_file: a models.py, or classes, beside ours.
+        once: see `Predictor`.
 
     Raises:
         ValueError: a run is incomplete or does not fit the model's code.
     """
+    workers: Optional[prediction.Workers] = None
+    if data.runner:
+        workers = spread.BeamWorkers(data.runner, data.beam_options)
     return {
-        model_dir: _kind_of(prediction.collection_of(run)).Predictor(
-            run, data, models_file
-        )
+        model_dir: prediction.Predictor(run, data, models_file, workers, once)
         for model_dir, run in found.items()
     }
 
 
 def load_predictor(
-    name: str, data: prediction.DataOptions, models_file: registry.Own = ''
+    name: str,
+    data: prediction.DataOptions,
+    models_file: registry.Own = '',
+    once: bool = False,
 ) -> prediction.Predictor:
     """The same of one run: its model directory, or what else `finding.find` takes."""
-    return predictors_of({name: saved.load(name)}, data, models_file)[name]
+    found = {name: saved.Run.load(name)}
+    return predictors_of(found, data, models_file, once)[name]
 
 
 def labels_of(

@@ -1,12 +1,17 @@
-"""What the predictions of both collections share: where data comes from, and
-a run that is read back and ready to score."""
+"""A run that is read back and ready to score, and where the graphs come from.
+
+predictor = Predictor(saved.Run.load('latest'))
+for scores in predictor.score(predictor.open_split('test')):  # a graph's
+    print(scores.argmin())
+"""
 
 import dataclasses
 import os
 import sys
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Protocol, Tuple
 
 import numpy as np
+import tensorflow as tf
 
 from baselines import config as config_lib
 from baselines import files
@@ -24,13 +29,13 @@ from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import reading
 from baselines.runs import opening
 from baselines.runs import saved
-from baselines.runs import spread
+from baselines.runs import scorer as scorer_lib
 from baselines.runs import tasks
 from baselines.runs import trees as trees_lib
 from baselines.runs import weights
 
 # Of a graph in memory, by task.
-RECORDS = {
+RECORDS: Dict[str, Any] = {
     reading.TILE: tile_records.TileRecord,
     reading.LAYOUT: layout_records.LayoutRecord,
 }
@@ -112,6 +117,20 @@ def stored_scaling(run: saved.Run) -> Optional[_Scaling]:
     return normalizer_lib.Normalizer.from_json(info['normalizer']), num_ops
 
 
+class Workers(Protocol):
+    """Scores splits with other processes than this one."""
+
+    def scores(
+        self, predictor: 'Predictor', store: splits.PackedSplit
+    ) -> List[np.ndarray]:
+        """Returns float32 [configurations] of each graph of a split.
+
+        Args:
+            predictor: the run, and what it has opened last: `store`.
+            store: the split.
+        """
+
+
 def check_runtimes(store: splits.PackedSplit) -> None:
     """Raises ValueError unless the runtimes of a split are known."""
     if not store.has_runtimes:
@@ -121,61 +140,90 @@ def check_runtimes(store: splits.PackedSplit) -> None:
         )
 
 
-class Predictor(tasks.Task):
-    """A run, ready to score.
+class Predictor:
+    """Scores graphs with a run.
 
     Attributes:
+        run: the run.
+        collection: what it was trained on.
+        task: of the collection.
+        options: where graphs come from.
+        models_file: as below.
         variant: what the columns meant that it was trained on.
+        normalizer: scales features as the run was trained on them.
         num_ops: it knows the opcodes below this number.
+        model: the graph model; None where trees score alone.
+        trees: None where the graph model scores alone.
         split: the one that was opened last.
 
     Args:
-        run: the run; also an attribute.
+        run: the run.
         data: where graphs come from.
-        models_file: likewise; a models.py, or classes, beside ours.  The one that
-            the run file names is not run: the file may come from a stranger.
+        models_file: a models.py, or classes, beside ours.  The one that the run file
+            names is not run: the file may come from a stranger.
+        workers: what scores whole splits in place of this process.
+        once: whether the process ends when it has scored, so that a few small graphs
+            are not worth compiling for.
 
     Raises:
         ValueError: the run is incomplete or does not fit the model's code.
     """
 
-    def __init__(self, run: saved.Run, data: DataOptions, models_file: registry.Own):
-        args = run.args
-        if args.get('models_file') and not models_file:
-            print(
-                f'note: {run.model_dir} was trained with --models_file='
-                f'{text.printable(str(args["models_file"]))}; pass it '
-                'here too if it is not ours',
-                file=sys.stderr,
-            )
+    model: Optional[tf.keras.Model] = None
+    trees: Optional[trees_lib.Trees] = None
+
+    def __init__(
+        self,
+        run: saved.Run,
+        data: DataOptions = DataOptions(),
+        models_file: registry.Own = '',
+        workers: Optional[Workers] = None,
+        once: bool = False,
+    ):
         self.run = run
         self.collection = collection_of(run)
-        self.options = data.resolved(run, self.config_class)
+        self.task = tasks.of(self.collection)
+        self.options = data.resolved(run, self.task.config_class)
         self.models_file = models_file
         self.split = ''
-        self._configs = args.get('configs', self.config_class.configs)
+        self._workers = workers
+        _note_what_is_missing(run, models_file)
         with text.located(saved.run_file(run.model_dir)):
             self.variant = variants.Variant.from_json(
                 run.info, self.collection.config_columns
             )
             stored = stored_scaling(run)
         self.normalizer, self.num_ops = stored or self._fitted_scaling()
-        kwargs = config_lib.model_kwargs(args.get('model_kwargs_json') or '{}')
-        if saved.has_trees(run):
+        if run.has_trees:
             trees_lib.check_installed(run.model_dir)
-            self.trees = saved.read_trees(run)
-        if not saved.has_model(run):
-            return
-        with weights.limited(run.model_dir, kwargs):
-            self.model = self.make_model(
+            self.trees = run.read_trees()
+        model_scorer = None
+        if run.has_model:
+            self.model = self._read_model()
+            budget = self.options.memory_budget
+            model_scorer = self.task.model_scorer(self.model, budget, once)
+        self.scorer = scorer_lib.Scorer(self.task, model_scorer, self.trees)
+
+    @property
+    def _configs(self) -> int:
+        """Configurations of a graph in each step of the training."""
+        return int(self.run.args.get('configs', self.task.config_class.configs))
+
+    def _read_model(self) -> tf.keras.Model:
+        """Makes the graph model and reads its weights."""
+        args, model_dir = self.run.args, self.run.model_dir
+        kwargs = config_lib.model_kwargs(args.get('model_kwargs_json') or '{}')
+        with weights.limited(model_dir, kwargs):
+            model = self.task.make_model(
                 args['model'],
                 kwargs,
-                models_file,
+                self.models_file,
                 self._configs,
                 self.num_ops,
                 self.normalizer,
             )
-        saved.read_weights(run, self.model)
+        self.run.read_weights(model)
+        return model
 
     def open_split(self, split: str) -> splits.PackedSplit:
         """Opens a split of the data to predict.
@@ -187,13 +235,16 @@ class Predictor(tasks.Task):
         self.split = split
         fold = self.run.args.get('fold')
         if not fold or split == 'test':
-            return self.open_whole(split)
-        stores = {name: self.open_whole(name) for name in ('train', 'valid')}
+            return opening.open_split(self.collection, self.options, split)
+        stores = {
+            name: opening.open_split(self.collection, self.options, name)
+            for name in ('train', 'valid')
+        }
         known = self.run.info.get('data_fingerprint')
         if isinstance(known, dict) and known.get(split) == folds.fingerprint(
             str(fold), stores, split
         ):
-            return folds.with_fold(str(fold), stores, self.program_of)[split]
+            return folds.with_fold(str(fold), stores, self.task.program_of)[split]
         print(
             f'note: {self.run.model_dir} is of fold '
             f'{text.printable(str(fold))} of other data; {stores[split].source} '
@@ -224,7 +275,7 @@ class Predictor(tasks.Task):
         """
         store = self.open_split(split)
         check_runtimes(store)
-        results = self.results(store, self.score(store))
+        results = self.task.results(store, self.score(store))
         summary = report.summarise(self.collection.task, results)
         return {**self.describe(store), **summary}, results
 
@@ -232,7 +283,8 @@ class Predictor(tasks.Task):
         self, path: str, store: splits.PackedSplit, scored: Iterable[np.ndarray]
     ) -> None:
         """Writes the ranking of a split as CSV, and says so; raises OSError."""
-        path, rows = files.expand(path), self.rows(store, scored)
+        path = files.expand(path)
+        rows = tasks.rows(self.collection, store, scored)
         submission.write_predictions(path, rows)
         print(f'{path}: {len(rows)} rows')
 
@@ -243,13 +295,17 @@ class Predictor(tasks.Task):
             ValueError: the data is of another kind than the training data.
         """
         self.check(store)
-        if getattr(self.options, 'runner', ''):
-            yield from spread.scores(self, store)
+        if self._workers is not None:
+            yield from self._workers.scores(self, store)
             return
-        scored = self.scores(self.scaled(store))
+        scored = self.scorer.scores(self.graphs(store))
         title = f'ranking {os.path.basename(store.source)}'
-        with self.checked(store):
-            yield from tasks.with_bar(scored, store.num_graphs, title, self.unit)
+        with tasks.verifying(store):
+            yield from tasks.with_bar(scored, store.num_graphs, title, self.task.unit)
+
+    def graphs(self, store: splits.PackedSplit) -> Any:
+        """Returns the graphs of a split with features scaled as in the training."""
+        return self.task.graphs(store, self.normalizer)
 
     def check(self, store: splits.PackedSplit) -> None:
         """Raises ValueError unless the model can score the graphs of a split."""
@@ -298,5 +354,22 @@ class Predictor(tasks.Task):
         train = (stores[0], stores[0].with_at_least(self._configs))
         return (
             normalizer_lib.Normalizer.fit(*train),
-            normalizer_lib.num_ops(train, *stores[1:]),
+            normalizer_lib.num_ops(train, stores[1], stores[2]),
+        )
+
+
+def _note_what_is_missing(run: saved.Run, models_file: registry.Own) -> None:
+    """Says what a run was trained with that is not used here."""
+    if run.has_trees_of_programs:
+        print(
+            f'note: {run.model_dir}: its trees are of its training programs alone and '
+            'no longer used; its graph model scores',
+            file=sys.stderr,
+        )
+    if run.args.get('models_file') and not models_file:
+        print(
+            f'note: {run.model_dir} was trained with --models_file='
+            f'{text.printable(str(run.args["models_file"]))}; pass it '
+            'here too if it is not ours',
+            file=sys.stderr,
         )

@@ -326,13 +326,12 @@ def _rank_record(
     record: _Record,
     candidates: Optional[Sequence[Mapping[str, Any]]],
 ) -> choices.Ranked:
-    kind = predictor.collection.task
     if candidates is not None:
         record = with_configs(record, candidates)
     scores = predictor.score_record(record)
 
     def in_json(number: int) -> Dict[str, Any]:
-        if kind == reading.TILE:
+        if isinstance(record, tile_records.TileRecord):
             return config_text.tile_row_json(record.config_feat[number], record.pad)
         ids = record.node_config_ids.tolist()
         return config_text.layout_row_json(record.node_config_feat[number], ids)
@@ -359,14 +358,15 @@ def with_configs(record: _Record, configs: Any) -> _Record:
             f'{type(record).__name__}'
         )
     tile = isinstance(record, tile_records.TileRecord)
-    rows = _rows_of(configs, record.pad if tile else None)
+    pad = record.pad if isinstance(record, tile_records.TileRecord) else None
+    rows = _rows_of(configs, pad)
     if rows.ndim != (2 if tile else 3) or not len(rows):
         raise ValueError(
             f'configs should have shape {"[c, 24]" if tile else "[c, k, 18]"}, not '
             f'{list(rows.shape)}'
         )
     runtimes = np.zeros(len(rows), np.int64)
-    if tile:
+    if isinstance(record, tile_records.TileRecord):
         return dataclasses.replace(
             record,
             config_feat=rows,

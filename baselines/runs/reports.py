@@ -183,8 +183,7 @@ def rank_modules(args: argparse.Namespace) -> int:
     paths = reading.find_files(args.modules)
     candidates = candidates_lib.read(args.candidates) if args.candidates else None
     data = config.from_options(prediction.DataOptions, args)
-    predictor = loading.load_predictor(args.dir, data, args.models_file)
-    predictor.scores_once = True
+    predictor = loading.load_predictor(args.dir, data, args.models_file, once=True)
     model_dir = predictor.run.model_dir
     content, writers = io.StringIO(), []
     shown = 10 if args.top is None else args.top
@@ -199,8 +198,9 @@ def rank_modules(args: argparse.Namespace) -> int:
             writers.append(kind(stream, model_dir))
         found = rank.rank_files(paths, predictor, outcome, args.module, candidates)
         for ranked in found:
-            for each in (summary, *writers):
-                each.add(ranked)
+            summary.add(ranked)
+            for writer in writers:
+                writer.add(ranked)
             if shown:
                 # A progress bar may be there, on the same terminal.
                 tqdm.tqdm.write(choices_output.module_table(ranked, shown) + '\n')

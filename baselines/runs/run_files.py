@@ -24,7 +24,7 @@ _MODEL_DIR = re.compile(r'model_(\w+)')
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
+class RunFile:
     """A finished training, as read from disk.
 
     Attributes:
@@ -56,11 +56,12 @@ class Run:
     def finished(self) -> datetime.datetime:
         """When it was saved, in local time; of old runs when the file was written."""
         try:
-            found = datetime.datetime.fromisoformat(self.info['finished'])
-        except (KeyError, TypeError, ValueError):
+            finished = datetime.datetime.fromisoformat(self.info['finished'])
+            return finished.astimezone()
+        except (KeyError, TypeError, ValueError, OverflowError):
             seconds = os.path.getmtime(run_file(self.model_dir))
-            found = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
-        return found.astimezone()
+            written = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
+            return written.astimezone()
 
     @property
     def seconds(self) -> Optional[float]:
@@ -100,13 +101,13 @@ def list_dirs(folder: str) -> List[str]:
     return [d for d in found if os.path.isdir(d) and os.path.isfile(run_file(d))]
 
 
-def read(model_dir: str) -> Run:
+def read(model_dir: str) -> RunFile:
     """Reads the run file of a model directory.
 
     Raises:
         ValueError: it is missing or damaged.
     """
-    return Run(model_dir, _read(run_file(model_dir)))
+    return RunFile(model_dir, _read(run_file(model_dir)))
 
 
 def _read(path: str) -> Dict[str, Any]:
@@ -118,11 +119,7 @@ def _read(path: str) -> Dict[str, Any]:
     try:
         with files.open_regular(path, _MAX_RUN_BYTES) as stream:
             content = gzip.GzipFile(fileobj=stream).read(_MAX_RUN_BYTES + 1)
-        if len(content) > _MAX_RUN_BYTES:
-            raise ValueError(f'it unpacks to more than {_MAX_RUN_BYTES} bytes')
-        containers = content.count(b'[') + content.count(b'{')
-        if containers > _MAX_CONTAINERS or content.count(b',') > _MAX_VALUES:
-            raise ValueError('it holds more values than any run has')
+        check_size(content)
         info = json.loads(content, parse_int=_parse_int)
     except (
         EOFError,
@@ -150,10 +147,45 @@ def _read(path: str) -> Dict[str, Any]:
             f'the run file {path}: args.configs should be a positive number, '
             f'not {configs!r}'
         )
+    try:
+        _check_numbers(info)
+    except ValueError as error:
+        raise ValueError(f'the run file {path}: {error}') from None
     return info
 
 
+def check_size(content: bytes) -> None:
+    """Makes sure that the JSON of a run file takes bounded memory to read.
+
+    Raises:
+        ValueError: it is too long, or holds too many values.
+    """
+    if len(content) > _MAX_RUN_BYTES:
+        raise ValueError(f'it unpacks to more than {_MAX_RUN_BYTES} bytes')
+    containers = content.count(b'[') + content.count(b'{')
+    if containers > _MAX_CONTAINERS or content.count(b',') > _MAX_VALUES:
+        raise ValueError('it holds more values than any run has')
+
+
+def _check_numbers(info: Dict[str, Any]) -> None:
+    """Makes sure that what is drawn and listed of a run are numbers.
+
+    Raises:
+        ValueError: something else stands there.
+    """
+    curve = info.get('train_curve')
+    for name, values in curve.items() if isinstance(curve, dict) else ():
+        if not isinstance(values, list) or not all(map(_is_number_or_none, values)):
+            raise ValueError(f'train_curve.{name} is not a list of numbers')
+    if not _is_number_or_none(info.get('seconds')):
+        raise ValueError('seconds is not a number')
+
+
+def _is_number_or_none(value: Any) -> bool:
+    return value is None or type(value) in (int, float)  # True is an int as well
+
+
 def _parse_int(digits: str) -> int:
-    if len(digits) > 400:  # as long as any float; Python takes minutes for more
+    if len(digits) > 308:  # as long as any float; Python takes minutes for more
         raise ValueError(f'a number of {len(digits):,} digits')
     return int(digits)

@@ -10,37 +10,31 @@ import contextlib
 import errno
 import gzip
 import hashlib
-import io
 import json
 import logging
 import os
 import re
 import sys
 import tempfile
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 import uuid
 import warnings
 
 from absl import logging as absl_logging
-import numpy as np
 import tensorflow as tf
 
 from baselines import files
 from baselines import text
-from baselines.data import npz
 from baselines.runs import finding
 from baselines.runs import run_files
 from baselines.runs import trees as trees_lib
 from baselines.runs import weights
 
-_MAX_STATE_BYTES = 1 << 40
 # Hidden names of what is being written.
 _LEFTOVERS = re.compile(
     r'\.((model_[0-9a-f]{32}|run_[0-9a-f]{32}\.jsonz|unfinished_\w+\.npz'
     r'|results_\w+\.csv)\.\w{8}|unfinished_\w+\.lock)'
 )
-# A run as it is read from disk knows no TensorFlow; here they are one thing.
-Run = run_files.Run
 run_file = run_files.run_file
 # Of a run file, what says where it was, or what came out; all else is settings.
 _PLACES = ('data_root', 'cache_dir', 'out_dir', 'results_csv', 'models_file')
@@ -85,50 +79,165 @@ def check_file_writable(path: str, flag: str) -> None:
         check_writable(os.path.dirname(path), flag)
 
 
-def save(
-    out_dir: str,
-    run_hash: str,
-    model: Optional[tf.keras.Model],
-    info: Dict,
-    trees: Optional[trees_lib.Trees] = None,
-) -> str:
-    """Writes a run; both directory and run file appear, or neither.
+class Run(run_files.RunFile):
+    """A finished training: what its run file says, its weights and its trees."""
 
-    Args:
-        out_dir: where to.
-        run_hash: from `new_hash`.
-        model: a model that was called on a graph; None for a run without.
-        info: the run file's content; must not hold NaN.
-        trees: what else goes into the directory.
+    @classmethod
+    def load(cls, name: str) -> 'Run':
+        """Reads a run, and makes sure that its weights are there.
 
-    Returns:
-        The model directory.
+        Args:
+            name: its model directory, or what else `finding.find` takes.
 
-    Raises:
-        OSError: it cannot be written, or there is a run of that hash.
-        ValueError: `info` holds a number that JSON does not know.
+        Raises:
+            ValueError: there is no such run, or its run file is missing or damaged.
+        """
+        model_dir = finding.find_one(name)
+        has_trees = os.path.lexists(os.path.join(model_dir, trees_lib.FILE))
+        if not has_trees or weights.is_there(model_dir):
+            weights.check_files(model_dir)
+        return cls(model_dir, run_files.read(model_dir).info)
+
+    @classmethod
+    def save(
+        cls,
+        out_dir: str,
+        run_hash: str,
+        info: Dict[str, Any],
+        model: Optional[tf.keras.Model] = None,
+        trees: Optional[trees_lib.Trees] = None,
+    ) -> 'Run':
+        """Writes a run; both directory and run file appear, or neither.
+
+        Args:
+            out_dir: where to.
+            run_hash: from `new_hash`.
+            info: the run file's content; must not hold NaN.
+            model: a model that was called on a graph; None for a run without.
+            trees: what else goes into the directory.
+
+        Raises:
+            OSError: it cannot be written, or there is a run of that hash.
+            ValueError: `info` holds a number that JSON does not know, or more than
+                a run file may hold.
+        """
+        of_model = weights.digest(model) if model else None
+        of_trees = trees.digest() if trees else None
+        info, content = _content(info, of_model, of_trees)
+        final = os.path.join(files.expand(out_dir), f'model_{run_hash}')
+        for path in (final, run_file(final)):
+            if os.path.lexists(path):
+                raise FileExistsError(errno.EEXIST, 'a run is never overwritten', path)
+        try:
+            with files.folder_atomically(final) as folder:
+                if model:
+                    save_model(model, folder)
+                if trees:
+                    trees.save(folder)
+                with files.write_atomically(run_file(final), 'wb') as stream:
+                    with gzip.GzipFile(fileobj=stream, mode='wb') as packed:
+                        packed.write(content)
+        except BaseException:
+            if not os.path.isdir(final) and os.path.exists(run_file(final)):
+                os.unlink(run_file(final))
+            raise
+        return cls(final, info)
+
+    @property
+    def has_model(self) -> bool:
+        """Whether a graph model scores: in all runs but those of trees alone."""
+        if self.args['model'] == trees_lib.NAME:
+            return False
+        return 'weights' in self._digests or 'trees' not in self._digests
+
+    @property
+    def has_trees(self) -> bool:
+        """Whether trees score, alone or beside the graph model."""
+        if self.args['model'] == trees_lib.NAME:
+            return True
+        return 'trees' in self._digests and not self.has_trees_of_programs
+
+    @property
+    def has_trees_of_programs(self) -> bool:
+        """Whether it has trees for its training programs alone.
+
+        Earlier versions grew them for layouts; they are no longer used.
+        """
+        return bool(self.info.get('programs'))
+
+    def read_weights(self, model: tf.keras.Model) -> None:
+        """Copies the weights into a built model, by position.
+
+        Args:
+            model: an instance of the run's architecture, called once.
+
+        Raises:
+            ValueError: their number or shapes differ, the files are damaged, or
+                they or the settings are not those that were saved together.
+        """
+        stored = weights.read(self.model_dir, model)
+        wanted = [list(v.shape) for v in model.variables]
+        if stored != wanted:
+            raise ValueError(_difference(self, stored, wanted))
+        _note_version(self)
+        if self._digests:
+            return self._check_digest('weights', weights.digest(model))
+        print(
+            f'note: {self.model_dir}: its run file has no digest (the published code '
+            'and older versions write none), so whether it belongs to these '
+            'weights cannot be checked',
+            file=sys.stderr,
+        )
+
+    def read_trees(self) -> trees_lib.Trees:
+        """Reads the trees.
+
+        Raises:
+            ValueError: they are missing or damaged, or they and the settings are not
+                those that were saved together.
+        """
+        trees = trees_lib.Trees.read(self.model_dir)
+        self._check_digest('trees', trees.digest())
+        return trees
+
+    @property
+    def _digests(self) -> Dict[str, Any]:
+        """The digests in the run file by kind; of old runs none."""
+        digests = self.info.get('digest')
+        return digests if isinstance(digests, dict) else {}
+
+    def _check_digest(self, kind: str, digest: str) -> None:
+        """Makes sure that directory and run file were saved together."""
+        if self._digests.get(kind) != digest:
+            raise ValueError(
+                f'{self.model_dir} does not hold the {kind} that '
+                f'{run_file(self.model_dir)} was saved with; copy both again'
+            )
+        if self._digests.get('settings') != _settings_digest(self.info):
+            raise ValueError(
+                f'{run_file(self.model_dir)} was changed since it was saved; copy it '
+                'again'
+            )
+
+
+def _content(
+    info: Dict[str, Any], of_model: Optional[str], of_trees: Optional[str]
+) -> Tuple[Dict[str, Any], bytes]:
+    """Returns what a run file says, signed, and its bytes before packing.
+
+    Test predictions that make it larger than a run file may be are left out: the CSV
+    has them.
     """
-    of_model = weights.digest(model) if model else None
-    info = signed(info, of_model, trees.digest() if trees else None)
-    content = json.dumps(info, allow_nan=False)
-    final = os.path.join(files.expand(out_dir), f'model_{run_hash}')
-    for path in (final, run_file(final)):
-        if os.path.lexists(path):
-            raise FileExistsError(errno.EEXIST, 'a run is never overwritten', path)
+    whole = signed(info, of_model, of_trees)
+    content = json.dumps(whole, allow_nan=False).encode()
     try:
-        with files.folder_atomically(final) as folder:
-            if model:
-                _save_model(model, folder)
-            if trees:
-                trees.save(folder)
-            with files.write_atomically(run_file(final), 'wb') as stream:
-                with gzip.GzipFile(fileobj=stream, mode='wb') as packed:
-                    packed.write(content.encode())
-    except BaseException:
-        if not os.path.isdir(final) and os.path.exists(run_file(final)):
-            os.unlink(run_file(final))
-        raise
-    return final
+        run_files.check_size(content)
+    except ValueError as error:
+        if not info.get('test_predictions'):
+            raise
+        print(f'note: the run file is without test_predictions: {error}')
+        return _content({**info, 'test_predictions': {}}, of_model, of_trees)
+    return whole, content
 
 
 def signed(
@@ -154,7 +263,7 @@ def finished(out_dir: str, run_hash: str) -> Optional[Run]:
     """Returns the run of that hash; half a one, of a killed training, is removed."""
     model_dir = os.path.join(files.expand(out_dir), f'model_{run_hash}')
     if os.path.isdir(model_dir):
-        return load(model_dir)
+        return Run.load(model_dir)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(run_file(model_dir))  # `save` writes it first
     return None
@@ -164,13 +273,14 @@ def find(out_dir: str, training_key: str) -> Optional[Run]:
     """Returns a run of that training in a folder, or None."""
     for model_dir in run_files.list_dirs(files.expand(out_dir)):
         with contextlib.suppress(ValueError, OSError):
-            run = load(model_dir)
+            run = Run.load(model_dir)
             if run.info.get('training_key') == training_key:
                 return run
     return None
 
 
-def _save_model(model: tf.keras.Model, path: str) -> None:
+def save_model(model: tf.keras.Model, path: str) -> None:
+    """Writes a Keras SavedModel; raises OSError where that fails."""
     # TF-GNN's types are announced one by one, and Keras says that the model
     # was not compiled; both are as they should be.
     logger, verbosity = tf.get_logger(), absl_logging.get_verbosity()
@@ -186,109 +296,6 @@ def _save_model(model: tf.keras.Model, path: str) -> None:
     finally:
         logger.setLevel(level)
         absl_logging.set_verbosity(verbosity)
-
-
-def load(name: str) -> Run:
-    """Reads a run, and makes sure that its weights are there.
-
-    Args:
-        name: its model directory, or what else `finding.find` takes.
-
-    Raises:
-        ValueError: there is no such run, or its run file is missing or damaged.
-    """
-    model_dir = finding.find_one(name)
-    has_trees = os.path.lexists(os.path.join(model_dir, trees_lib.FILE))
-    if not has_trees or weights.is_there(model_dir):
-        weights.check_files(model_dir)
-    return run_files.read(model_dir)
-
-
-def read_weights(run: Run, model: tf.keras.Model) -> None:
-    """Copies a run's weights into a built model, by position.
-
-    Args:
-        run: the run.
-        model: an instance of the run's architecture, called once.
-
-    Raises:
-        ValueError: their number or shapes differ, the files are damaged, or
-            they or the settings are not those that were saved together.
-    """
-    stored = weights.read(run.model_dir, model)
-    wanted = [list(v.shape) for v in model.variables]
-    if stored != wanted:
-        raise ValueError(_difference(run, stored, wanted))
-    _note_version(run)
-    if _digests(run):
-        return _check_digest(run, 'weights', weights.digest(model))
-    print(
-        f'note: {run.model_dir}: its run file has no digest (the published code '
-        'and older versions write none), so whether it belongs to these '
-        'weights cannot be checked',
-        file=sys.stderr,
-    )
-
-
-def has_model(run: Run) -> bool:
-    """Returns whether a graph model scores in a run: all but those of trees alone."""
-    if run.args['model'] == trees_lib.NAME:
-        return False
-    digest = _digests(run)
-    return 'weights' in digest or 'trees' not in digest
-
-
-def has_trees(run: Run) -> bool:
-    """Returns whether trees score in a run, alone or beside its graph model.
-
-    Earlier versions grew trees for the training programs of a layout run alone; these
-    are no longer used, and a note says so.
-    """
-    if run.args['model'] == trees_lib.NAME:
-        return True
-    if 'trees' not in _digests(run):
-        return False
-    if run.info.get('programs'):
-        print(
-            f'note: {run.model_dir}: its trees are of its training programs alone and '
-            'no longer used; its graph model scores',
-            file=sys.stderr,
-        )
-        return False
-    return True
-
-
-def read_trees(run: Run) -> trees_lib.Trees:
-    """Reads the trees of a run.
-
-    Raises:
-        ValueError: they are missing or damaged, or they and the settings are not
-            those that were saved together.
-    """
-    trees = trees_lib.Trees()
-    trees.read(run.model_dir)
-    _check_digest(run, 'trees', trees.digest())
-    return trees
-
-
-def _check_digest(run: Run, kind: str, digest: str) -> None:
-    """Makes sure that a model directory and a run file were saved together."""
-    stored = _digests(run)
-    if stored.get(kind) != digest:
-        raise ValueError(
-            f'{run.model_dir} does not hold the {kind} that {run_file(run.model_dir)} '
-            'was saved with; copy both again'
-        )
-    if stored.get('settings') != _settings_digest(run.info):
-        raise ValueError(
-            f'{run_file(run.model_dir)} was changed since it was saved; copy it again'
-        )
-
-
-def _digests(run: Run) -> Dict[str, Any]:
-    """Returns the digests in a run file by kind; of old runs none."""
-    digests = run.info.get('digest')
-    return digests if isinstance(digests, dict) else {}
 
 
 def _settings_digest(info: Dict[str, Any]) -> str:
@@ -324,48 +331,3 @@ def _difference(run: Run, stored: List[List[int]], wanted: List[List[int]]) -> s
         f'{run.args["model"]} {run.args.get("model_kwargs_json", "{}")} with '
         'other code or data; pass its models.py as --models_file'
     )
-
-
-class Checkpoint:
-    """The state of an unfinished training, in one file, replaced atomically."""
-
-    def __init__(self, path: str):
-        self.path = files.expand(path)
-
-    def write(self, arrays: Dict[str, np.ndarray], described: Dict) -> None:
-        """Replaces the file: named arrays, and JSON."""
-        described_json = np.frombuffer(json.dumps(described).encode(), np.uint8)
-        # In memory first: on a full disk a zip file complains once more, on
-        # stderr, when it is collected.
-        content = io.BytesIO()
-        np.savez(content, json=described_json, **arrays)
-        with files.write_atomically(self.path, 'wb') as stream:
-            stream.write(content.getbuffer())
-
-    def read(self):
-        """Returns what `write` was given, or None where there is no file.
-
-        Raises:
-            ValueError: the file is damaged.
-        """
-        if not os.path.exists(self.path):
-            return None
-        try:
-            with npz.open_archive(self.path, _MAX_STATE_BYTES) as archive:
-                arrays = {}
-                for name in archive.namelist():
-                    with archive.open(name) as member:
-                        arrays[name[: -len('.npy')]] = np.lib.format.read_array(
-                            member, allow_pickle=False
-                        )
-            described = json.loads(arrays.pop('json').tobytes())
-        except Exception as error:  # zip, zlib, header, JSON: all the same
-            raise ValueError(
-                f'{self.path} is damaged ({error}); delete it to start anew'
-            ) from None
-        return arrays, described
-
-    def remove(self) -> None:
-        """Deletes the file, if it is there."""
-        if os.path.exists(self.path):
-            os.unlink(self.path)

@@ -1,100 +1,157 @@
-"""What a training and a prediction have to know of a kind of collection."""
+"""What tiles and layouts differ in, from a split to the scores of a model."""
 
 import abc
 import contextlib
+import importlib
 from typing import (
     Any,
     Callable,
     Dict,
+    Generic,
     Iterable,
     Iterator,
     List,
     Mapping,
     Optional,
+    Protocol,
     Sequence,
+    Type,
+    TypeVar,
 )
 
 import numpy as np
 import tensorflow as tf
 import tqdm
 
+from baselines import config as config_lib
 from baselines import registry
 from baselines.data import collections
 from baselines.data.packed import splits
-from baselines.evaluation import ensembles
 from baselines.evaluation import metrics
 from baselines.evaluation import report
 from baselines.evaluation import submission
 from baselines.features import normalizer as normalizer_lib
-from baselines.runs import opening
 from baselines.runs import trees as trees_lib
 
+# A split as a task packs it, and its graphs as the task's models read them.
+Store = TypeVar('Store', bound=splits.PackedSplit)
+Graphs = TypeVar('Graphs')
+_Scored = TypeVar('_Scored', contravariant=True)
 
-class Task(abc.ABC):
-    """Tiles or layouts: how their graphs are opened, scored and ranked.
+
+class ModelScorer(Protocol[_Scored]):
+    """Scores graphs with one model."""
+
+    def scores(
+        self, graphs: _Scored, numbers: Optional[np.ndarray] = None
+    ) -> Iterator[np.ndarray]:
+        """Yields float32 [configurations] of each graph.
+
+        Args:
+            graphs: from `Task.graphs`.
+            numbers: int64, of the graphs, ascending; None for all.
+        """
+
+    def chosen(
+        self, graphs: _Scored, configs: Sequence[np.ndarray]
+    ) -> Callable[[], Iterator[np.ndarray]]:
+        """Returns a function that scores some configurations of the first graphs.
+
+        Args:
+            graphs: from `Task.graphs`.
+            configs: int64, numbers of the configurations of each graph.
+        """
+
+
+class Task(abc.ABC, Generic[Store, Graphs]):
+    """Reads, scores and judges the graphs of tiles, or of layouts.
+
+    A task holds nothing that belongs to a run or to data.
 
     Attributes:
-        config_class: the settings of their trainings.
+        config_class: the settings of its trainings.
         unit: what a graph is called.
-        models: a user's models -> all models by name, see `registry`.
         model_noun: what a model is called.
         removed_models: models of earlier versions, and what to train in their place.
-        example_graph: normaliser -> a graph to make a model's variables for.
-        table: split, names of columns or None -> all that trees may see of it.
-        program_of: graph id -> the program that a graph is, or is of.
-        configs_at_once: for which it is worth while to start a worker of `spread`.
-        collection: which one.
-        options: where its graphs are: `DataOptions` or settings of a training.
-        normalizer: what features are scaled by.
-        model: the graph model that scores; None where trees do alone.
-        trees: that score, alone or beside a graph model; then the mean of both.
-        scores_once: whether the process ends when it has scored, so that a few small
-            graphs are not worth compiling for.
+        configs_at_once: for which it is worth while to start a worker (`spread`).
+        judged_by_tau: Kendall's tau chooses the best epoch, not OPA.
     """
 
-    config_class: type
+    config_class: Type[config_lib.AnyConfig]
     unit: str
-    models: Callable[[registry.Own], Dict[str, type]]
     model_noun: str
     removed_models: Mapping[str, str]
-    example_graph: Callable[[normalizer_lib.Normalizer], Any]
-    table: Callable[..., trees_lib.Table]
-    program_of: Callable[[str], str]
     configs_at_once: int
-    collection: collections.Collection
-    options: Any
-    normalizer: normalizer_lib.Normalizer
-    model: Optional[tf.keras.Model] = None
-    trees: Optional[trees_lib.Trees] = None
-    scores_once = False
+    judged_by_tau = False
 
-    def open_whole(self, split: str) -> splits.PackedSplit:
-        """Opens a split as it is on disk, packing it on first use."""
-        return opening.open_split(self.collection, self.options, split)
+    @abc.abstractmethod
+    def models(self, own: registry.Own) -> Dict[str, type]:
+        """Returns all models by name, a user's among them; see `registry`."""
 
-    @contextlib.contextmanager
-    def checked(self, *stores: splits.PackedSplit) -> Iterator[None]:
-        """Where a number is not finite, looks whether the packed data are damaged.
+    @abc.abstractmethod
+    def example_graph(self, normalizer: normalizer_lib.Normalizer) -> Any:
+        """Returns a graph to make a model's variables for."""
 
-        Raises:
-            ValueError: they are, rather than what went wrong.
+    @abc.abstractmethod
+    def program_of(self, graph_id: str) -> str:
+        """Returns the name of the program that a graph is, or is of."""
+
+    @abc.abstractmethod
+    def graphs(
+        self,
+        store: Store,
+        normalizer: normalizer_lib.Normalizer,
+        training: bool = False,
+    ) -> Graphs:
+        """Returns the graphs of a split with scaled features."""
+
+    @abc.abstractmethod
+    def table(
+        self,
+        store: Store,
+        names: Optional[Sequence[str]] = None,
+        graphs: Optional[Graphs] = None,
+    ) -> trees_lib.Table:
+        """Returns the columns that trees see of a split.
+
+        Args:
+            store: the split.
+            names: of the columns; None for all.
+            graphs: of the split, whose computed columns are shared.
         """
-        try:
-            yield
-        except ValueError:
-            for store in stores:
-                store.verify()
-            raise
 
-    @classmethod
-    def model_class(cls, name: str, own: registry.Own) -> type:
-        """The class of a model; raises ValueError for an unknown name."""
-        known = {**cls.models(own), trees_lib.NAME: trees_lib.Trees}
-        return registry.resolve(name, known, cls.model_noun, cls.removed_models)
+    @abc.abstractmethod
+    def model_scorer(
+        self, model: tf.keras.Model, memory_budget: int = 0, once: bool = False
+    ) -> ModelScorer[Graphs]:
+        """Returns what scores graphs with a model.
 
-    @classmethod
+        Args:
+            model: a built model.
+            memory_budget: megabytes that scoring programs may take; 0: the default.
+            once: the process ends when it has scored, so that a few small graphs
+                are not worth compiling for.
+        """
+
+    @abc.abstractmethod
+    def labels(self, store: Store, number: int) -> np.ndarray:
+        """Returns the measured runtimes of a graph's configurations."""
+
+    def configurations(self, store: Store, number: int) -> Optional[np.ndarray]:
+        """Returns numbers of configurations, equal for equal ones; None: unknown.
+
+        Tiles are unknown: columns leave something of them out, so equal rows may be
+        different tiles.
+        """
+        return None
+
+    def model_class(self, name: str, own: registry.Own) -> type:
+        """Returns the class of a model; raises ValueError for an unknown name."""
+        classes = {**self.models(own), trees_lib.NAME: trees_lib.Trees}
+        return registry.resolve(name, classes, self.model_noun, self.removed_models)
+
     def make_model(
-        cls,
+        self,
         name: str,
         kwargs: Dict[str, Any],
         own: registry.Own,
@@ -107,66 +164,19 @@ class Task(abc.ABC):
         Raises:
             ValueError: the name or a keyword is unknown.
         """
-        graph = cls.example_graph(normalizer)
+        graph = self.example_graph(normalizer)
         return registry.construct(
-            cls.model_class(name, own),
+            self.model_class(name, own),
             num_configs,
             num_ops,
             kwargs,
             lambda model: model.forward(graph, 2),
         )
 
-    @abc.abstractmethod
-    def scaled(self, store: splits.PackedSplit, training: bool = False) -> Any:
-        """The graphs of a split as the model is given them."""
-
-    def table_of(self, graphs: Any, wanted: Sequence[str]) -> trees_lib.Table:
-        """The columns `wanted` of graphs from `scaled`."""
-        return self.table(graphs.store, wanted)
-
-    @abc.abstractmethod
-    def model_scores(
-        self, graphs: Any, numbers: Optional[np.ndarray] = None
-    ) -> Iterator[np.ndarray]:
-        """Yields the model's scores of each graph; arguments as `scores`."""
-
-    def scores(
-        self, graphs: Any, numbers: Optional[np.ndarray] = None
-    ) -> Iterator[np.ndarray]:
-        """Yields the scores of each graph; of model and trees together their mean.
-
-        Args:
-            graphs: from `scaled`.
-            numbers: int64, of the graphs, ascending; None for all.
-        """
-        parts = []
-        if self.model is not None:
-            parts.append(self.model_scores(graphs, numbers))
-        if self.trees is not None:
-            table = self.table_of(graphs, self.trees.used)
-            parts.append(trees_lib.scores(self.trees, table, numbers))
-        if len(parts) == 1:
-            return parts[0]
-        return (ensembles.average(both, by='standard') for both in zip(*parts))
-
-    @abc.abstractmethod
-    def labels(self, store: splits.PackedSplit, number: int) -> np.ndarray:
-        """The measured runtimes of a graph's configurations."""
-
-    def configurations(
-        self, store: splits.PackedSplit, number: int
-    ) -> Optional[np.ndarray]:
-        """Numbers of a graph's configurations, equal for equal ones; None: unknown.
-
-        Tiles are unknown: columns leave something of them out, so equal rows may be
-        different tiles.
-        """
-        return None
-
     def results(
-        self, store: splits.PackedSplit, scored: Iterable[np.ndarray]
+        self, store: Store, scored: Iterable[np.ndarray]
     ) -> List[report.GraphResult]:
-        """The graphs of a split with their scores and what was measured of them."""
+        """Returns the graphs of a split with their scores and measured runtimes."""
         return [
             report.GraphResult(
                 store.graph_ids[number],
@@ -177,15 +187,40 @@ class Task(abc.ABC):
             for number, scores in enumerate(scored)
         ]
 
-    def rows(
-        self, store: splits.PackedSplit, scored: Iterable[np.ndarray]
-    ) -> List[submission.Row]:
-        """The rows of the CSV, of the graphs of a split."""
-        name = self.collection.name
-        return [
-            submission.make_row(name, graph_id, metrics.best_first(scores))
-            for graph_id, scores in zip(store.graph_ids, scored)
-        ]
+
+def of(collection: collections.Collection) -> Task:
+    """Returns the task of a collection.
+
+    The other is not imported: it needs its models.py, which may be a user's.
+    """
+    return importlib.import_module(f'baselines.runs.{collection.task}_task').TASK
+
+
+def rows(
+    collection: collections.Collection,
+    store: splits.PackedSplit,
+    scored: Iterable[np.ndarray],
+) -> List[submission.Row]:
+    """Returns the rows of the CSV, of the graphs of a split."""
+    return [
+        submission.make_row(collection.name, graph_id, metrics.best_first(scores))
+        for graph_id, scores in zip(store.graph_ids, scored)
+    ]
+
+
+@contextlib.contextmanager
+def verifying(*stores: splits.PackedSplit) -> Iterator[None]:
+    """Looks whether the packed data are damaged where a number is not finite.
+
+    Raises:
+        ValueError: they are, rather than what went wrong.
+    """
+    try:
+        yield
+    except ValueError:
+        for store in stores:
+            store.verify()
+        raise
 
 
 def with_bar(items: Iterable, total: int, title: str, unit: str) -> Iterable:

@@ -1,15 +1,16 @@
 """Tiles: rank the tile sizes of a kernel."""
 
-from typing import Iterator, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, Optional, Sequence
 
 import numpy as np
+import tensorflow as tf
 
 from baselines import config as config_lib
 from baselines import registry
 from baselines.data import families
-from baselines.data.packed import splits
+from baselines.data.tile import store as tile_store
+from baselines.features import normalizer as normalizer_lib
 from baselines.features import tile_table
-from baselines.runs import prediction
 from baselines.runs import tasks
 from baselines.tiles import graphs as graphs_lib
 from baselines.tiles import scoring
@@ -18,48 +19,90 @@ from baselines.tiles import scoring
 _FEW_ITEMS = 16
 
 
-class Tiles(tasks.Task):
+class TileTask(tasks.Task[tile_store.TileStore, graphs_lib.TileGraphs]):
     """Kernels, each with runtimes divided by that of its default tile."""
 
     config_class = config_lib.TileConfig
     unit = 'kernel'
-    models = staticmethod(registry.tile_models)
     model_noun = 'model'
     removed_models = registry.REMOVED_TILE_MODELS
-    example_graph = staticmethod(graphs_lib.example_graph)
-    table = tile_table.FlatTable
-    program_of = staticmethod(families.program_of_kernel)
     configs_at_once = 1 << 16
 
-    def scaled(
-        self, store: splits.PackedSplit, training: bool = False
+    def models(self, own: registry.Own) -> Dict[str, type]:
+        """Returns the models of tiles/models.py, and a user's."""
+        return registry.tile_models(own)
+
+    def example_graph(self, normalizer: normalizer_lib.Normalizer) -> Any:
+        """Returns a kernel of two nodes."""
+        return graphs_lib.example_graph(normalizer)
+
+    def program_of(self, graph_id: str) -> str:
+        """Returns the name of the program that a kernel is of."""
+        return families.program_of_kernel(graph_id)
+
+    def graphs(
+        self,
+        store: tile_store.TileStore,
+        normalizer: normalizer_lib.Normalizer,
+        training: bool = False,
     ) -> graphs_lib.TileGraphs:
-        """The kernels of a split, `TileGraphs`."""
-        return graphs_lib.TileGraphs(store, self.normalizer)
+        """Returns the kernels of a split with scaled features."""
+        return graphs_lib.TileGraphs(store, normalizer)
 
-    def table_of(
-        self, graphs: graphs_lib.TileGraphs, wanted: Sequence[str]
+    def table(
+        self,
+        store: tile_store.TileStore,
+        names: Optional[Sequence[str]] = None,
+        graphs: Optional[graphs_lib.TileGraphs] = None,
     ) -> tile_table.FlatTable:
-        """Shares what is computed of configurations with the graph model."""
-        return tile_table.FlatTable(graphs.store, wanted, graphs.table)
+        """Returns the columns that trees see; shares those of the graph model."""
+        shared = None if graphs is None else graphs.table
+        return tile_table.FlatTable(store, names, shared)
 
-    _scorer: Optional[scoring.TileScorer] = None
+    def model_scorer(
+        self, model: tf.keras.Model, memory_budget: int = 0, once: bool = False
+    ) -> 'KernelScorer':
+        """Returns what scores kernels with a model, in memory that is small."""
+        return KernelScorer(model, once)
 
-    def model_scores(
-        self, graphs: graphs_lib.TileGraphs, numbers: Optional[np.ndarray] = None
-    ) -> Iterator[np.ndarray]:
-        if self._scorer is None:  # compiled once for all splits
-            cells = np.diff(graphs.store.node_offsets) @ graphs.store.config_counts
-            little = cells <= _FEW_ITEMS * graphs_lib.CELLS_PER_ITEM
-            once = self.scores_once and little and len(graphs.store) <= _FEW_ITEMS
-            self._scorer = scoring.TileScorer(self.model, graphs, not once)
-        return self._scorer.of(graphs).score_all(numbers)
-
-    def labels(self, store: splits.PackedSplit, number: int) -> np.ndarray:
-        """Runtimes of a kernel divided by their normalisers, float64."""
+    def labels(self, store: tile_store.TileStore, number: int) -> np.ndarray:
+        """Returns runtimes divided by their normalisers, float64."""
         runtimes = store.part('config_runtime', number)
         return runtimes / store.part('config_runtime_normalizers', number)
 
 
-class Predictor(Tiles, prediction.Predictor):
-    """A run of a tile model, ready to score."""
+class KernelScorer:
+    """Scores kernels with a model that is compiled once for all splits.
+
+    Args:
+        model: a built model.
+        once: see `Task.model_scorer`.
+    """
+
+    def __init__(self, model: tf.keras.Model, once: bool = False):
+        self._model, self._once = model, once
+        self._scorer: Optional[scoring.TileScorer] = None
+
+    def scores(
+        self, graphs: graphs_lib.TileGraphs, numbers: Optional[np.ndarray] = None
+    ) -> Iterator[np.ndarray]:
+        """See `ModelScorer`."""
+        return self._of(graphs).score_all(numbers)
+
+    def chosen(
+        self, graphs: graphs_lib.TileGraphs, configs: Sequence[np.ndarray]
+    ) -> Callable[[], Iterator[np.ndarray]]:
+        """See `ModelScorer`."""
+        scorer = self._of(graphs)
+        return lambda: scorer.score_chosen(np.arange(len(configs)), list(configs))
+
+    def _of(self, graphs: graphs_lib.TileGraphs) -> scoring.TileScorer:
+        if self._scorer is None:
+            cells = np.diff(graphs.store.node_offsets) @ graphs.store.config_counts
+            is_small = cells <= _FEW_ITEMS * graphs_lib.CELLS_PER_ITEM
+            is_eager = self._once and is_small and len(graphs.store) <= _FEW_ITEMS
+            self._scorer = scoring.TileScorer(self._model, graphs, not is_eager)
+        return self._scorer.of(graphs)
+
+
+TASK = TileTask()

@@ -1,9 +1,7 @@
 """Gradient-boosted trees of LightGBM, as a run keeps them.
 
-    trees = Trees(names, Options())
-    trees.fit(Rows(columns, targets), None, seed=0)
+    trees = Trees.read(folder)      # trees.txt: LightGBM's own text
     trees.predict(columns)          # of those in `trees.used`: float64 [rows]
-    trees.save(folder)              # trees.txt: LightGBM's own text
 
 LightGBM (Ke et al., "LightGBM: A Highly Efficient Gradient Boosting Decision
 Tree", NeurIPS 2017) comes with the extra [trees].  Its text may come from a
@@ -11,27 +9,14 @@ stranger: what is read is checked number by number and written anew before
 LightGBM sees it.  Nothing is ever unpickled.
 """
 
-import dataclasses
 import hashlib
 import importlib.util
-import math
 import os
-from typing import (
-    Any,
-    Dict,
-    Iterator,
-    List,
-    Mapping,
-    NamedTuple,
-    Optional,
-    Protocol,
-    Sequence,
-)
+from typing import Dict, Iterator, List, NamedTuple, Optional, Protocol, Sequence
 
 import numpy as np
 
 from baselines import files
-from baselines import registry
 from baselines.hlo import arrays
 
 # What --model says, and what error messages call them.
@@ -40,8 +25,8 @@ FILE = 'trees.txt'
 
 # 600 trees of 63 leaves take 3 MB.
 _MAX_BYTES = 64 << 20
-_MAX_TREES = 10_000
-_MAX_LEAVES = 1 << 16
+MAX_TREES = 10_000
+MAX_LEAVES = 1 << 16
 _MAX_COLUMNS = 1 << 14
 _PER_SPLIT = (
     'split_feature',
@@ -52,88 +37,13 @@ _PER_SPLIT = (
 )
 _HEADER = {'num_class': '1', 'num_tree_per_iteration': '1', 'label_index': '0'}
 _IS_CATEGORICAL = 1  # a bit of decision_type
-_STOPPING = 50
 _ROWS = 1 << 14  # of a table at once
-
-
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """How trees are grown, as --model_kwargs_json may say.
-
-    Attributes:
-        trees: most of them; fewer where validation stops getting better.
-        learning_rate: what each new tree counts.
-        num_leaves: most leaves of a tree.
-        min_leaf: fewest rows in a leaf; a hundredth of all, but 2, if that is less.
-        column_share: of the columns, that each tree may use.
-        row_share: of the rows, that each tree is grown on.
-        rows: most configurations to train on, drawn evenly from all graphs.
-    """
-
-    trees: int = 600
-    learning_rate: float = 0.08
-    num_leaves: int = 63
-    min_leaf: int = 20
-    column_share: float = 0.5
-    row_share: float = 0.8
-    rows: int = 1 << 19
-
-    def __post_init__(self):
-        limits = {
-            'trees': (1, _MAX_TREES),
-            'learning_rate': (1e-6, 1),
-            'num_leaves': (2, _MAX_LEAVES),
-            'min_leaf': (1, math.inf),
-            'column_share': (1e-3, 1),
-            'row_share': (1e-3, 1),
-            'rows': (100, 1 << 24),
-        }
-        for name, (low, high) in limits.items():
-            value, whole = getattr(self, name), type(getattr(Options, name)) is int
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, int if whole else (int, float))
-                or not low <= value <= high
-            ):
-                raise ValueError(
-                    f'--model_kwargs_json: {name} is a{" whole" * whole} number from '
-                    f'{low:g} to {high:g}, not {value!r}'
-                )
-
-    @classmethod
-    def of(cls, kwargs: Mapping[str, Any]) -> 'Options':
-        """Takes the options of --model_kwargs_json.
-
-        Raises:
-            ValueError: there is no such option, or it is out of range.
-        """
-        names = [field.name for field in dataclasses.fields(cls)]
-        registry.check_options(NAME, kwargs, names)
-        return cls(**kwargs)
-
-
-# Beside a graph model: they score three times as fast, and the mean of both is as good.
-FEWER = Options(trees=250, learning_rate=0.15)
 
 
 def check_installed(what: str) -> None:
     """Raises ValueError unless LightGBM is there; `what` needs it."""
     if importlib.util.find_spec('lightgbm') is None:
         raise ValueError(f'{what} needs LightGBM: pip install -e .[trees]')
-
-
-class Rows(NamedTuple):
-    """What trees are grown on, or checked with.
-
-    Attributes:
-        columns: float32 [rows, columns].
-        targets: float64 [rows].
-        weights: float64 [rows], what each row counts; None: all alike.
-    """
-
-    columns: np.ndarray
-    targets: np.ndarray
-    weights: Optional[np.ndarray] = None
 
 
 class Table(Protocol):
@@ -150,82 +60,61 @@ class Table(Protocol):
 
 
 class Trees:
-    """Trees over named columns, to fit or to read back.
+    """Trees over named columns.
 
     Attributes:
         names: of all columns.
         used: names of those that they look at; `predict` wants these alone.
-        options: how they are grown.
+
+    Args:
+        text: LightGBM's text, whose columns are others' numbers.
+        numbers: int [columns of the text], the number of each among `names`; None:
+            its own.
+        names: of all columns; None: those of the text.
+
+    Raises:
+        ValueError: the text is not of trees that split by numbers.
     """
 
-    def __init__(self, names: Sequence[str] = (), options: Options = Options()):
-        self.names = list(names)
-        self.options = options
-        self.used: List[str] = []
-
-    def fit(
-        self, train: Rows, valid: Optional[Rows], seed: int
-    ) -> Dict[str, List[float]]:
-        """Grows trees; stops when validation does not get better.
-
-        Args:
-            train: at least two rows.
-            valid: what says when to stop; None for no validation.
-            seed: the same one gives the same trees.
-
-        Returns:
-            The mean squared errors `train_loss` and `val_loss` by tree.
-        """
+    def __init__(
+        self,
+        text: str,
+        numbers: Optional[np.ndarray] = None,
+        names: Optional[Sequence[str]] = None,
+    ):
         import lightgbm
 
-        options, curve = self.options, {}
-        # Columns that never change would be carried along for nothing.
-        low, high = train.columns.min(axis=0), train.columns.max(axis=0)
-        varies = np.flatnonzero(low < high)
-        varies = varies if len(varies) else np.arange(1)
-        sets: List[Any] = []
-        for rows in filter(None, (train, valid)):
-            columns = np.take(rows.columns, varies, axis=1)
-            first = sets[0] if sets else None
-            sets.append(
-                lightgbm.Dataset(columns, rows.targets, first, weight=rows.weights)
-            )
-        callbacks = [lightgbm.record_evaluation(curve)]
-        if valid is not None:
-            callbacks.append(lightgbm.early_stopping(_STOPPING, verbose=False))
-        grown = lightgbm.train(
-            {
-                'objective': 'regression',
-                'metric': 'l2',
-                'learning_rate': options.learning_rate,
-                'num_leaves': options.num_leaves,
-                'min_data_in_leaf': min(
-                    options.min_leaf, max(2, len(train.targets) // 100)
-                ),
-                'feature_fraction': options.column_share,
-                'bagging_fraction': options.row_share,
-                'bagging_freq': 1,
-                'bin_construct_sample_cnt': 50_000,
-                'deterministic': True,
-                'force_row_wise': True,
-                'num_threads': 0,  # as many as there are cores
-                'seed': seed,
-                'verbose': -1,
-            },
-            sets[0],
-            options.trees,
-            valid_sets=sets,
-            valid_names=['training', 'valid'][: len(sets)],
-            callbacks=callbacks,
-        )
-        text = grown.model_to_string(num_iteration=grown.best_iteration)
-        self._set(_Text.parse(text).renumbered(varies, self.names))
-        names = {'training': 'train_loss', 'valid': 'val_loss'}
-        return {name: curve[key]['l2'] for key, name in names.items() if key in curve}
+        self._text = _Text.parse(text)
+        if numbers is not None and names is not None:
+            self._text = self._text.renumbered(numbers, list(names))
+        self.names = self._text.names
+        used = self._text.used()
+        place = np.full(len(self.names), -1)
+        place[used] = np.arange(len(used))
+        self.used = [self.names[column] for column in used]
+        used_alone = self._text.renumbered(place, self.used)
+        self._booster = lightgbm.Booster(model_str=used_alone.write())
+
+    @classmethod
+    def read(cls, folder: str) -> 'Trees':
+        """Reads the text file of a model directory.
+
+        Raises:
+            ValueError: it is missing or damaged.
+        """
+        path = os.path.join(folder, FILE)
+        if not os.path.lexists(path):
+            raise ValueError(f'{path} is missing; copy the directory again')
+        with files.open_regular(path, _MAX_BYTES) as stream:
+            content = stream.read(_MAX_BYTES + 1)
+        try:
+            return cls(content.decode('ascii'))
+        except ValueError as error:
+            raise ValueError(f'{path}: the trees cannot be read: {error}') from None
 
     def predict(self, columns: np.ndarray) -> np.ndarray:
         """Predicts rows: float32 [rows, len(used)] -> float64 [rows]."""
-        return self._booster.predict(columns, num_threads=1)
+        return np.asarray(self._booster.predict(columns, num_threads=1))
 
     @property
     def count(self) -> int:
@@ -244,34 +133,6 @@ class Trees:
     def digest(self) -> str:
         """A hash of the text."""
         return hashlib.sha256(self._text.write().encode()).hexdigest()
-
-    def read(self, folder: str) -> None:
-        """Reads the text file of a model directory.
-
-        Raises:
-            ValueError: it is missing or damaged.
-        """
-        path = os.path.join(folder, FILE)
-        if not os.path.lexists(path):
-            raise ValueError(f'{path} is missing; copy the directory again')
-        with files.open_regular(path, _MAX_BYTES) as stream:
-            content = stream.read(_MAX_BYTES + 1)
-        try:
-            self._set(_Text.parse(content.decode('ascii')))
-        except ValueError as error:
-            raise ValueError(f'{path}: the trees cannot be read: {error}') from None
-
-    def _set(self, text: '_Text') -> None:
-        """Keeps all trees, and makes LightGBM's of the columns used alone."""
-        import lightgbm
-
-        self._text, self.names = text, text.names
-        used = text.used()
-        place = np.full(len(self.names), -1)
-        place[used] = np.arange(len(used))
-        self.used = [self.names[column] for column in used]
-        used_alone = text.renumbered(place, self.used)
-        self._booster = lightgbm.Booster(model_str=used_alone.write())
 
 
 def scores(
@@ -327,7 +188,7 @@ class _Text(NamedTuple):
             raise ValueError('max_feature_idx is not the last of feature_names')
         if not 0 < len(names) <= _MAX_COLUMNS:
             raise ValueError(f'{len(names):,} columns are too many or too few')
-        if not 0 < len(blocks) <= _MAX_TREES or '\nend of trees' not in blocks[-1]:
+        if not 0 < len(blocks) <= MAX_TREES or '\nend of trees' not in blocks[-1]:
             raise ValueError('the file is not complete')
         blocks[-1] = blocks[-1].partition('\nend of trees')[0]
         trees = []
@@ -380,7 +241,7 @@ def _checked(tree: Dict[str, List[str]], columns: int) -> Dict[str, List[str]]:
         if tree.get(key, ['0']) != ['0']:
             raise ValueError(f'{key} should be 0')
     leaves = len(tree.get('leaf_value', ()))
-    if not 0 < leaves <= _MAX_LEAVES or tree.get('num_leaves') != [str(leaves)]:
+    if not 0 < leaves <= MAX_LEAVES or tree.get('num_leaves') != [str(leaves)]:
         raise ValueError('num_leaves is not the number of leaf_value')
     splits = leaves - 1
     found = {key: tree.get(key, []) for key in (*_PER_SPLIT, 'leaf_value')}

@@ -42,7 +42,7 @@ def train_model(config: Any, after_epoch: Callable[[Curve], None]) -> Tuple[str,
     from baselines.training import jobs
 
     model_dir = jobs.train(config, after_epoch=lambda state: after_epoch(state.curve))
-    return model_dir, saved.load(model_dir).info['train_curve']
+    return model_dir, saved.Run.load(model_dir).info['train_curve']
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,17 +2,24 @@
 
 import contextlib
 import dataclasses
+import io
+import json
 import os
 import re
 import time
-from typing import Any, Mapping, Optional
+from typing import Any, Dict, Mapping, Optional, Tuple
+
+import numpy as np
 
 from baselines import config as config_lib
 from baselines import files
 from baselines import text
+from baselines.data import npz
 from baselines.data.packed import splits
 from baselines.runs import saved
 from baselines.training import loop
+
+_MAX_STATE_BYTES = 1 << 40
 
 
 class Unfinished:
@@ -29,14 +36,10 @@ class Unfinished:
     Args:
         config: the settings.
         stores: the splits, by name.
-        trainer: what is kept, or given back its state.
     """
 
     def __init__(
-        self,
-        config: Any,
-        stores: Mapping[str, splits.PackedSplit],
-        trainer: loop.Trainer,
+        self, config: config_lib.AnyConfig, stores: Mapping[str, splits.PackedSplit]
     ):
         self.key = config_lib.training_key(
             config, stores['train'].fingerprint, stores['valid'].fingerprint
@@ -44,10 +47,9 @@ class Unfinished:
         self.run_hash = saved.new_hash()
         self.started = time.time_ns() // 1_000_000
         path = os.path.join(config.out_dir, f'unfinished_{self.key}.npz')
-        self._checkpoint = saved.Checkpoint(path)
+        self._checkpoint = Checkpoint(path)
         self._config = config
-        self._trainer = trainer
-        self._read: Any = None
+        self._read: Optional[Tuple[Dict[str, np.ndarray], Dict[str, Any]]] = None
         self._keeps = False  # whether the file, if there is one, is of this run
         self._began, self._before = time.monotonic(), 0.0
         self._lock = contextlib.ExitStack()
@@ -105,9 +107,10 @@ class Unfinished:
 
     def keep(self, state: loop.State) -> None:
         """Writes everything that it takes to go on after this epoch."""
-        arrays = {f'now_{i:04d}': w for i, w in enumerate(self._trainer.state())}
+        arrays = {f'now_{i:04d}': w for i, w in enumerate(state.variables)}
         arrays.update({f'best_{i:04d}': w for i, w in enumerate(state.best_weights)})
-        described = dataclasses.asdict(dataclasses.replace(state, best_weights=[]))
+        without_arrays = dataclasses.replace(state, best_weights=[], variables=[])
+        described = dataclasses.asdict(without_arrays)
         own = {
             'run_hash': self.run_hash,
             'started': self.started,
@@ -126,9 +129,8 @@ class Unfinished:
         Raises:
             ValueError: the file is damaged, or of other code.
         """
-        path = self._checkpoint.path
         if not self._config.resume:
-            if os.path.exists(path):
+            if os.path.exists(self._checkpoint.path):
                 print(
                     'note: a run of these settings was interrupted; --resume would '
                     'go on with it.\nStarting anew'
@@ -146,12 +148,61 @@ class Unfinished:
             for part in ('now_', 'best_')
         )
         try:
-            self._trainer.restore(now)
-            state = loop.State(**{**described, 'best_weights': best})
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f'{path} does not fit this code ({error}); delete it to start anew'
-            ) from None
+            state = loop.State(**{**described, 'best_weights': best, 'variables': now})
+        except TypeError as error:
+            raise self.misfit(error) from None
         self._keeps = True
         print(f'resuming after epoch {state.epochs_done}')
         return state
+
+    def misfit(self, error: Exception) -> ValueError:
+        """Returns what to raise where the state is of other code."""
+        return ValueError(
+            f'{self._checkpoint.path} does not fit this code ({error}); delete it to '
+            'start anew'
+        )
+
+
+class Checkpoint:
+    """The state of an unfinished training, in one file, replaced atomically."""
+
+    def __init__(self, path: str):
+        self.path = files.expand(path)
+
+    def write(self, arrays: Dict[str, np.ndarray], described: Dict) -> None:
+        """Replaces the file: named arrays, and JSON."""
+        described_json = np.frombuffer(json.dumps(described).encode(), np.uint8)
+        # In memory first: on a full disk a zip file complains once more, on
+        # stderr, when it is collected.
+        content = io.BytesIO()
+        np.savez(content, json=described_json, **arrays)
+        with files.write_atomically(self.path, 'wb') as stream:
+            stream.write(content.getbuffer())
+
+    def read(self):
+        """Returns what `write` was given, or None where there is no file.
+
+        Raises:
+            ValueError: the file is damaged.
+        """
+        if not os.path.exists(self.path):
+            return None
+        try:
+            with npz.open_archive(self.path, _MAX_STATE_BYTES) as archive:
+                arrays = {}
+                for name in archive.namelist():
+                    with archive.open(name) as member:
+                        arrays[name[: -len('.npy')]] = np.lib.format.read_array(
+                            member, allow_pickle=False
+                        )
+            described = json.loads(arrays.pop('json').tobytes())
+        except Exception as error:  # zip, zlib, header, JSON: all the same
+            raise ValueError(
+                f'{self.path} is damaged ({error}); delete it to start anew'
+            ) from None
+        return arrays, described
+
+    def remove(self) -> None:
+        """Deletes the file, if it is there."""
+        if os.path.exists(self.path):
+            os.unlink(self.path)

@@ -88,6 +88,6 @@ def read(config: Any, train: splits.PackedSplit, num_ops: int) -> Start:
 
 def _load(name: str) -> saved.Run:
     try:
-        return saved.load(name)
+        return saved.Run.load(name)
     except ValueError as error:
         raise ValueError(str(error).replace('--dir', '--init_from', 1)) from None

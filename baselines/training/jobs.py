@@ -3,22 +3,80 @@
 model_dir = train(config.TileConfig(data_root='~/data/tpugraphs/...'))
 """
 
-import importlib
-from typing import Callable, Optional, Union
+import contextlib
+import datetime
+import os
+import platform
+import types
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_gnn as tfgnn
 
 from baselines import config as config_lib
-from baselines.training import job
+from baselines import files
+from baselines import registry
+from baselines import text
+from baselines.data import folds
+from baselines.data import variants
+from baselines.evaluation import report
+from baselines.evaluation import submission
+from baselines.features import normalizer as normalizer_lib
+from baselines.runs import saved
+from baselines.runs import scorer as scorer_lib
+from baselines.runs import tasks
+from baselines.runs import trees as trees_lib
+from baselines.training import checkpoints
+from baselines.training import devices as devices_lib
+from baselines.training import events as events_lib
+from baselines.training import growing
+from baselines.training import init_from
 from baselines.training import loop
+from baselines.training import losses
+from baselines.training import optimisation
+from baselines.training import own_code
+from baselines.training import task_data
+
+
+class Extras(NamedTuple):
+    """What a training takes beside its settings.
+
+    Attributes:
+        models: a models.py, or classes, which are added to ours.
+        losses: functions by the name that --losses says, likewise.
+        command: the command line, or the call, that began the training.
+    """
+
+    models: registry.Own = ''
+    losses: Mapping[str, Callable[..., tf.Tensor]] = types.MappingProxyType({})
+    command: str = ''
+
+
+class GraphModel(NamedTuple):
+    """A graph model to train.
+
+    Attributes:
+        model: what scores, and is saved.
+        scorer: scores with it.
+        trainer: fits it.
+        is_known: whether its first weights mean something.
+    """
+
+    model: tf.keras.Model
+    scorer: tasks.ModelScorer
+    trainer: loop.Trainer
+    is_known: bool
 
 
 def train(
-    config: Union[config_lib.TileConfig, config_lib.LayoutConfig],
-    extras: Optional[job.Extras] = None,
-    after_epoch: Callable[[loop.State], None] = lambda state: None,
+    config: config_lib.AnyConfig,
+    extras: Optional[Extras] = None,
+    after_epoch: loop.AfterEpoch = lambda state: None,
 ) -> str:
     """Trains a model and writes the run, and a ranking of the test split.
 
-    Prints what it does; returns the model directory.
+    Prints what it does.  Of several workers the chief does; the others train.
 
     Args:
         config: the settings.
@@ -26,12 +84,316 @@ def train(
         after_epoch: called with the state after every epoch, when it is kept; what
             it raises ends the training, and --resume goes on from there.
 
+    Returns:
+        The model directory; '' in a worker that is not the chief.
+
     Raises:
-        ValueError: the settings or the data are unusable; says why.
+        ValueError: the settings or the data are unusable, or the loss or a score is
+            not finite; says why.
         OSError: something cannot be written.
     """
-    # The other task is not imported: it needs its models.py, which may be a user's.
-    module = importlib.import_module(
-        f'baselines.training.{config.collection.task}_data'
+    extras = extras or Extras(models=config.models_file)
+    _check(config_lib.checked(config), extras)
+    devices = devices_lib.of(config.strategy)  # before TensorFlow computes
+    _check_own_code(config, extras)
+    tf.keras.utils.set_random_seed(config.seed)
+    data, start = task_data.open_data(config)
+    config, graph_model = data.settings, None
+    if config.model != trees_lib.NAME:
+        graph_model = make_graph_model(data, start, devices, extras)
+    job = Job(data, graph_model, _tree_options(config), devices, extras.command)
+    print(job.describe())
+    return job.run(after_epoch)
+
+
+def _check(config: config_lib.AnyConfig, extras: Extras) -> None:
+    """Checks what needs no data, and that there is a place for the results."""
+    task = tasks.of(config.collection)
+    task.model_class(config.model, extras.models)  # is there one?
+    if config.model == trees_lib.NAME or config.grows_trees:
+        trees_lib.check_installed(
+            '--trees' if config.grows_trees else f'--model={trees_lib.NAME}'
+        )
+    optimisation.parse_averaging(config.averaging)
+    folds.parse(config.fold)
+    saved.check_writable(config.out_dir)
+    if config.results_csv:
+        saved.check_file_writable(config.results_csv, 'results_csv')
+    if config.strategy and config.model == trees_lib.NAME:
+        raise ValueError(f'--strategy is not for --model={trees_lib.NAME}')
+
+
+def _check_own_code(config: config_lib.AnyConfig, extras: Extras) -> None:
+    """Tries a model and losses of the user's, before data are read.
+
+    Raises:
+        ValueError: a loss is unknown, or something of theirs does not work.
+    """
+    task = tasks.of(config.collection)
+    temperature = task_data.class_of(config).temperature
+    loss = losses.CombinedLoss(config.losses, temperature, own=extras.losses)
+    for name, function in loss.own.items():
+        own_code.check_loss(name, function)
+    model_class = task.model_class(config.model, extras.models)
+    if model_class in (trees_lib.Trees, *task.models('').values()):
+        return
+    kwargs = config_lib.model_kwargs(config.model_kwargs_json)
+
+    def make(num_ops: int, normalizer: normalizer_lib.Normalizer) -> tf.keras.Model:
+        return task.make_model(
+            config.model, kwargs, extras.models, config.configs, num_ops, normalizer
+        )
+
+    own_code.check_model(
+        config.collection.task, model_class, make, config.batch, config.configs, loss
     )
-    return module.Training(config, extras).run(after_epoch)
+
+
+def _tree_options(config: config_lib.AnyConfig) -> Optional[growing.Options]:
+    """Returns how trees are grown, alone or beside a graph model; None: none are."""
+    if config.model == trees_lib.NAME:
+        kwargs = config_lib.model_kwargs(config.model_kwargs_json)
+        return growing.Options.of(kwargs)
+    return growing.FEWER if config.grows_trees else None
+
+
+def make_graph_model(
+    data: task_data.TaskData,
+    start: Optional[init_from.Start],
+    devices: devices_lib.Devices,
+    extras: Extras,
+) -> GraphModel:
+    """Makes the model of a training, and what fits it."""
+    config, task = data.settings, data.task
+    noise = losses.noise_share(data.relative_noise())
+    loss = losses.CombinedLoss(config.losses, data.temperature, noise, extras.losses)
+    if data.batch < config.batch:
+        print(
+            f'note: {data.batch} training {task.unit}s have at least '
+            f'{config.configs} configurations,\nfewer than --batch={config.batch}; '
+            f'training on batches of {data.batch}'
+        )
+    devices.batch(data.batch)  # refuses what cannot be divided
+    kwargs = config_lib.model_kwargs(config.model_kwargs_json)
+
+    def make() -> tf.keras.Model:
+        return task.make_model(
+            config.model,
+            kwargs,
+            extras.models,
+            config.configs,
+            data.num_ops,
+            data.normalizer,
+        )
+
+    model, replica = make(), None
+    if start is not None:
+        start.run.read_weights(model)
+    if devices.is_distributed:
+        with devices.scope():
+            replica = make()
+            # Before averages of the weights begin.
+            replica.set_weights(model.get_weights())
+    scorer = data.model_scorer(model)
+    trainer = loop.Trainer(model, loss, config, devices, replica, scorer)
+    is_known = start is not None or getattr(model, 'ranks_untrained', False)
+    return GraphModel(model, scorer, trainer, is_known)
+
+
+class Job:
+    """Trains, measures and saves; leaves a run and a ranking of the test split.
+
+    Args:
+        data: what to train on, to validate on, and to rank.
+        graph_model: None where trees score alone.
+        tree_options: how trees are grown, alone or beside a graph model; None: none.
+        devices: where the replicas are.
+        command: what began the training.
+    """
+
+    def __init__(
+        self,
+        data: task_data.TaskData,
+        graph_model: Optional[GraphModel],
+        tree_options: Optional[growing.Options],
+        devices: devices_lib.Devices,
+        command: str = '',
+    ):
+        self._data, self._settings = data, data.settings
+        self._graph_model = graph_model
+        self._tree_options = tree_options
+        self._devices = devices
+        self._command = command
+        self._checkpoint = checkpoints.Unfinished(data.settings, data.stores)
+
+    def describe(self) -> str:
+        """Says what is trained on what, for people."""
+        parts = []
+        if self._graph_model is not None:
+            parts.append(f'{count_weights(self._graph_model.model):,} weights')
+        if self._tree_options is not None:
+            parts.append(f'at most {self._tree_options.trees:,} trees')
+        valid, unit = self._data.stores['valid'], self._data.task.unit
+        return (
+            f'{self._settings.model}: {" and ".join(parts)}\n'
+            f'training on {self._data.describe()}\n'
+            f'validating on {text.count(valid.num_graphs, unit)}'
+        )
+
+    def run(self, after_epoch: loop.AfterEpoch = lambda state: None) -> str:
+        """Trains, measures and ranks; see `train`."""
+        checkpoint, chief = self._checkpoint, self._devices.is_chief
+        held = checkpoint if chief else contextlib.nullcontext()
+        with self._devices.watched(), held:
+            run = checkpoint.finished()
+            if run:
+                print('note: --resume: the run of these settings is finished already')
+            else:
+                run = self._fit(after_epoch)
+            if run:
+                self._write_ranking(run)
+                checkpoint.remove()
+            self._devices.agree([0.0])  # none leaves while another one works
+        return run.model_dir if run and chief else ''
+
+    def _fit(self, after_epoch: loop.AfterEpoch) -> Optional[saved.Run]:
+        """Trains; the chief measures, ranks and saves the run."""
+        checkpoint, chief = self._checkpoint, self._devices.is_chief
+        events = None
+        if self._settings.tensorboard and chief:
+            folder = os.path.join(self._settings.out_dir, 'tensorboard')
+            events = events_lib.Events(os.path.join(folder, checkpoint.run_hash))
+
+        def ended(state: loop.State) -> None:
+            if chief:
+                checkpoint.keep(state)
+            if events:
+                events.after_epoch(state)
+            after_epoch(state)
+
+        trees, curve, best_epoch = None, None, -1
+        with tasks.verifying(*self._data.stores.values()):
+            if self._graph_model is not None:
+                state = self._descend(self._graph_model, ended)
+                curve, best_epoch = state.curve, state.best_epoch
+            if not chief:
+                return None
+            if self._tree_options is not None:
+                trees, losses_by_tree = growing.grow(self._data, self._tree_options)
+                if curve is None:  # of two the graph model's is kept
+                    curve = losses_by_tree
+                    best_epoch = min(trees.count, len(curve['epoch'])) - 1
+            info = {
+                'train_curve': curve,
+                'best_epoch': best_epoch,
+                **self._measured(trees),
+            }
+        if events:
+            events.finish(
+                checkpoint.run_hash,
+                config_lib.to_json(self._settings),
+                info['final_error'],
+            )
+        info.update(
+            training_key=checkpoint.key,
+            started=checkpoint.started,
+            finished=datetime.datetime.now().astimezone().isoformat(timespec='seconds'),
+            seconds=round(checkpoint.seconds, 1),
+            command=self._command,
+        )
+        model = self._graph_model and self._graph_model.model
+        out_dir = self._settings.out_dir
+        run = saved.Run.save(out_dir, checkpoint.run_hash, info, model, trees)
+        # The file may be without the predictions, of which the CSV is still to come.
+        return saved.Run(run.model_dir, info)
+
+    def _descend(
+        self, graph_model: GraphModel, after_epoch: loop.AfterEpoch
+    ) -> loop.State:
+        """Fits the graph model, from where it was interrupted."""
+        state = self._checkpoint.state()
+        try:
+            return graph_model.trainer.fit(
+                self._data, state, after_epoch, graph_model.is_known
+            )
+        except loop.MisfitError as error:
+            raise self._checkpoint.misfit(error) from None
+
+    def _measured(self, trees: Optional[trees_lib.Trees]) -> Dict[str, Any]:
+        """Measures validation and ranks test; returns what the run file says."""
+        data, settings = self._data, self._settings
+        of_model = self._graph_model and self._graph_model.scorer
+        scorer = scorer_lib.Scorer(data.task, of_model, trees)
+        final_error: Dict[str, Any] = {'val': None, 'test': None}
+        if data.stores['valid'].has_runtimes:
+            scored = self._scored(scorer, 'valid', 'measuring validation')
+            final_error['val'] = self._final_error('valid', scored)
+        scored = self._scored(scorer, 'test', 'ranking test')
+        if settings.test_mode == 'metrics':
+            final_error['test'] = self._final_error('test', scored)
+        task_name = settings.collection.task
+        for split, errors in final_error.items():
+            if errors:
+                print(f'{split} {report.format_final_error(task_name, errors)}')
+        rows = tasks.rows(settings.collection, data.stores['test'], scored)
+        return {
+            # The data root in full: predictions may be made from another folder.
+            'args': {
+                **config_lib.to_json(settings),
+                'data_root': files.expand(settings.data_root),
+            },
+            'final_error': final_error,
+            'test_predictions': {row.id: list(row.configs) for row in rows},
+            'seed': settings.seed,
+            'data_fingerprint': {k: s.fingerprint for k, s in data.stores.items()},
+            'measured_data': settings.sample_data,
+            **variants.Variant.of(data.stores['train']).to_json(),
+            'versions': versions(),
+            'normalizer': data.normalizer.to_json(),
+            'num_ops': data.num_ops,
+        }
+
+    def _scored(
+        self, scorer: scorer_lib.Scorer, split: str, title: str
+    ) -> List[np.ndarray]:
+        scores = scorer.scores(self._data.graphs[split])
+        count = self._data.stores[split].num_graphs
+        return list(tasks.with_bar(scores, count, title, self._data.task.unit))
+
+    def _final_error(self, split: str, scored: List[np.ndarray]) -> Dict[str, float]:
+        results = self._data.task.results(self._data.stores[split], scored)
+        return report.final_error(self._settings.collection.task, results)
+
+    def _write_ranking(self, run: saved.Run) -> None:
+        """Writes the CSV, and says where everything is; the same once more."""
+        if not run.info['test_predictions']:
+            print(f'note: {run.model_dir} has no predictions: `tpugraphs predict`')
+            return
+        rows = [
+            submission.Row(graph_id, tuple(configs))
+            for graph_id, configs in run.info['test_predictions'].items()
+        ]
+        parts = ['results', str(run.info['started'])]
+        name = '_'.join([*parts, *self._settings.collection.flags.values()])
+        path = self._settings.results_csv or os.path.join(
+            self._settings.out_dir, f'{name}.csv'
+        )
+        submission.write_predictions(path, rows)
+        paths = (run.model_dir, saved.run_file(run.model_dir), files.expand(path))
+        for name, place in zip(('model:', 'run:', 'ranking:'), paths):
+            print(f'{name:<8} {files.shown(place)}')
+
+
+def count_weights(model: tf.keras.Model) -> int:
+    """Returns the number of trainable numbers in a model."""
+    return sum(int(np.prod(v.shape)) for v in model.trainable_variables)
+
+
+def versions() -> Dict[str, str]:
+    """Returns the versions of what a result depends on."""
+    return {
+        'python': platform.python_version(),
+        'tensorflow': tf.__version__,
+        'tensorflow_gnn': tfgnn.__version__,
+        'numpy': np.__version__,
+    }

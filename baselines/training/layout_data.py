@@ -1,101 +1,112 @@
-"""The training of layout models: programs drawn, packed and validated on."""
+"""The data of a layout model's training."""
 
-import dataclasses
 import functools
-from typing import Any, Callable, Dict, Iterator, List
+from typing import Any, Dict, Iterator, Mapping, Tuple
 
 import numpy as np
+import tensorflow as tf
 
+from baselines import config as config_lib
 from baselines.data.layout import sampling
-from baselines.data.packed import splits
+from baselines.data.layout import store as layout_store
 from baselines.features import expansion as expansion_lib
 from baselines.layout import graphs as graphs_lib
 from baselines.layout import programs as programs_lib
 from baselines.layout import segments as segments_lib
-from baselines.runs import layout_task
-from baselines.training import job
-from baselines.training import loop
+from baselines.runs import tasks
+from baselines.training import task_data
 
 
-def _subset(program: graphs_lib.Program, configs: np.ndarray) -> graphs_lib.Program:
-    """The same program with only some of its configurations, int [s]."""
-    groups, group = np.unique(program.group[configs], return_inverse=True)
-    return dataclasses.replace(
-        program,
-        codes=program.codes[groups],
-        group=group,
-        runtimes=program.runtimes[configs],
-    )
+class LayoutData(
+    task_data.TaskData[layout_store.LayoutStore, programs_lib.StoredPrograms]
+):
+    """Programs, `configs` configurations and a segment of each in a step."""
 
-
-class Training(layout_task.Layouts, job.Training):
-    """The training of a layout model."""
-
+    settings: config_lib.LayoutConfig
+    sampler: sampling.ConfigSampler
     temperature = 1.0  # as published
     label_scale = graphs_lib.RUNTIME_SCALE
-    chosen_by_tau = True
-    unpack = staticmethod(graphs_lib.unpack)
 
-    def feature_options(self) -> Dict[str, Any]:
-        config = self.config
-        of_layouts = expansion_lib.Expansion.of_layouts
-        return {'expansion': of_layouts(config.features, config.mod128)}
-
-    def drawable(self, store: splits.PackedSplit) -> np.ndarray:
-        """Equal configurations count once."""
-        config = self.config
-        self._sampler = sampling.ConfigSampler(
-            store,
-            config.sampling,
-            max_configs=config.max_configs if config.max_configs > 0 else None,
-            seed=config.seed,
+    @staticmethod
+    def make_sampler(
+        settings: config_lib.LayoutConfig, train: layout_store.LayoutStore
+    ) -> sampling.ConfigSampler:
+        """Returns what draws configurations; equal ones count once."""
+        most = settings.max_configs
+        return sampling.ConfigSampler(
+            train,
+            settings.sampling,
+            max_configs=most if most > 0 else None,
+            seed=settings.seed,
         )
-        return self._sampler.counts
+
+    @staticmethod
+    def feature_options(
+        settings: config_lib.LayoutConfig, train: layout_store.LayoutStore
+    ) -> Dict[str, Any]:
+        """Returns how the settings show columns."""
+        of_layouts = expansion_lib.Expansion.of_layouts
+        return {'expansion': of_layouts(settings.features, settings.mod128)}
 
     def relative_noise(self) -> float:
-        """Of configurations that were measured more than once."""
+        """Returns that of configurations that were measured more than once."""
         return self.stores['train'].relative_noise(self.chosen)
 
-    def inputs(self, graphs: programs_lib.StoredPrograms) -> graphs_lib.LayoutGraphs:
-        return graphs_lib.LayoutGraphs(graphs)
-
-    def steps_of(self, count: int, batch: int) -> int:
+    @property
+    def steps_per_epoch(self) -> int:
         """The last batch is filled up with other programs."""
-        return -(-count // batch)
+        return -(-len(self.chosen) // self.batch)
 
     @functools.cached_property
     def _cuts(self) -> Dict[int, np.ndarray]:
         """The segments of each program of the split: int [segments, 2]."""
-        config, store = self.config, self.stores['train']
-        if config.segments == 'splits':
+        settings, store = self.settings, self.stores['train']
+        if settings.segments == 'splits':
             ends = [store.part('node_splits', n) for n in self.chosen]
         else:
-            ends = [(0, n) for n in np.diff(store.node_offsets)[self.chosen]]
-        cuts = [segments_lib.split_segments(s, config.keep_nodes) for s in ends]
+            sizes = np.diff(store.node_offsets)[self.chosen]
+            ends = [np.array([0, size]) for size in sizes]
+        cuts = [segments_lib.split_segments(s, settings.keep_nodes) for s in ends]
         return dict(zip(self.chosen, cuts))
 
-    def chunks(
-        self, rng: np.random.Generator, batches: np.ndarray
-    ) -> Iterator[loop.Chunk]:
+    @functools.cached_property
+    def _packer(self) -> graphs_lib.LayoutGraphs:
+        return graphs_lib.LayoutGraphs(self.graphs['train'])
+
+    def draws(self, epoch: int) -> Iterator[Tuple[np.ndarray, ...]]:
         """Draws `configs` configurations and a segment of each program."""
-        for numbers in batches:
-            drawn = self._sampler.draw(rng, numbers, self.config.configs)
-            kept = segments_lib.draw_segments(rng, [self._cuts[n] for n in numbers])
-            step = (x[np.newaxis] for x in (numbers, drawn.configs, kept))
-            yield loop.Chunk(self.packer.items(*self.devices.share(*step)), 1)
+        rng = self.epoch_rng(epoch)
+        for programs in self.order(rng):
+            drawn = self.sampler.draw(rng, programs, self.settings.configs)
+            kept = segments_lib.draw_segments(rng, [self._cuts[n] for n in programs])
+            yield tuple(x[np.newaxis] for x in (programs, drawn.configs, kept))
 
-    def chosen_scores(
-        self, chosen: List[np.ndarray]
-    ) -> Callable[[], Iterator[np.ndarray]]:
-        programs = [_subset(self.graphs['valid'][n], c) for n, c in enumerate(chosen)]
-        return lambda: self.model_scores(programs)
+    def pack(self, *drawn: np.ndarray) -> Mapping[str, np.ndarray]:
+        """Packs programs, configurations and segments, see `LayoutGraphs.items`."""
+        return self._packer.items(*drawn)
 
-    def words(self, count: int, configs: int) -> str:
-        where = ':'.join(self.collection.flags.values())
+    def signature(self, batch: int) -> Dict[str, tf.TensorSpec]:
+        """See `LayoutGraphs.signature`."""
+        return self._packer.signature(batch)
+
+    def unpack(
+        self, packed: Mapping[str, tf.Tensor], step: Any, batch: int
+    ) -> Tuple[Any, tf.Tensor]:
+        """See `layout.graphs.unpack`."""
+        return graphs_lib.unpack(packed, step, batch, self.settings.configs)
+
+    def model_scorer(self, model: tf.keras.Model) -> tasks.ModelScorer:
+        """Returns what scores programs with a model, in --memory_budget."""
+        return self.task.model_scorer(model, self.settings.memory_budget)
+
+    def describe(self) -> str:
+        """Says what is trained on, for people."""
+        collection = ':'.join(self.settings.collection.flags.values())
+        configs = self.sampler.counts[self.chosen].sum()
         return (
-            f'{count:,} programs of {where} with {configs:,} different configurations'
+            f'{len(self.chosen):,} programs of {collection} with {configs:,} different '
+            'configurations'
         )
 
-    def error_words(self, errors: Dict[str, float]) -> str:
-        tau, *slowdowns = (f'{error:.4f}' for error in errors.values())
-        return f'tau: {tau}; slowdown@1/10/100: {" / ".join(slowdowns)}'
+
+DATA = LayoutData

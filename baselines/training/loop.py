@@ -1,25 +1,25 @@
 """The training loop.  It touches no file: what is kept is up to the caller.
 
-An epoch is handed over as a few chunks of packed arrays, each holding many
-steps.  One compiled function runs all steps of a chunk, so that neither Python
-nor the input pipeline stands between two steps.
+state = Trainer(model, loss, settings).fit(data)
 """
 
-import contextlib
 import dataclasses
 import math
 import time
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import numpy as np
 import tensorflow as tf
+import tqdm
 
+from baselines import config
+from baselines.runs import tasks
 from baselines.training import devices as devices_lib
 from baselines.training import optimisation
 from baselines.training import progress
-
-# (packed tensors, number of the step) -> (graph, labels [batch, configs])
-Unpack = Callable[[Mapping[str, tf.Tensor], tf.Tensor], Tuple[Any, tf.Tensor]]
+from baselines.training import steps as steps_lib
+from baselines.training import task_data
+from baselines.training import validation
 
 CURVES = (
     'epoch',
@@ -34,7 +34,7 @@ CURVES = (
 
 @dataclasses.dataclass
 class State:
-    """Where a training stands; with the model's weights all it takes to go on.
+    """Where a training stands after an epoch: all it takes to go on.
 
     Attributes:
         curve: per finished epoch its number, losses and ordered-pair accuracies,
@@ -42,14 +42,16 @@ class State:
         best_score: highest validation score so far, see `Validation`.
         best_epoch: the epoch it was reached in; -1: none yet, or as it began.
         best_weights: the model's weights at that epoch.
+        variables: everything that a step changes, from `Steps.state`.
     """
 
-    curve: Dict[str, List[float]] = dataclasses.field(
+    curve: Dict[str, List[Optional[float]]] = dataclasses.field(
         default_factory=lambda: {name: [] for name in CURVES}
     )
     best_score: float = -math.inf
     best_epoch: int = -1
     best_weights: List[np.ndarray] = dataclasses.field(default_factory=list)
+    variables: List[np.ndarray] = dataclasses.field(default_factory=list)
 
     @property
     def epochs_done(self) -> int:
@@ -57,139 +59,11 @@ class State:
         return len(self.curve['epoch'])
 
 
-class Trainer:
-    """Takes optimiser steps on a model.
-
-    Args:
-        model: a built model: `model(graph, training=True)` gives scores.
-        loss: (labels, scores) -> scalar.
-        optimiser: learning rate, clipping, weight decay and averaging.
-        unpack: cuts a step's graph and labels out of packed tensors.
-        signature: types of the packed tensors, by name.
-        devices: where the replicas are; the model is one of theirs.
-    """
-
-    def __init__(
-        self,
-        model: tf.keras.Model,
-        loss: tf.keras.losses.Loss,
-        optimiser: optimisation.Optimiser,
-        unpack: Unpack,
-        signature: Dict[str, tf.TensorSpec],
-        devices: Optional[devices_lib.Devices] = None,
-    ):
-        self.model = model
-        self.loss = loss
-        self._unpack = unpack
-        self._optimiser = optimiser
-        self._devices = devices or devices_lib.Devices()
-        with self._devices.scope():
-            self.optimizer = optimiser.adam()
-            # Moments have to exist before the compiled loop: it can make none.
-            self.optimizer._create_all_weights(model.trainable_variables)
-            self._averager = optimiser.averager(model.trainable_variables)
-        self._compiled = tf.function(
-            self._run_chunk, input_signature=[signature, tf.TensorSpec([], tf.int32)]
-        )
-        # Traced here: Keras saves only a model that was called, and a resumed
-        # run may have no step left.
-        self._compiled.get_concrete_function()
-
-    def run_chunk(self, packed: Mapping[str, np.ndarray], steps: int):
-        """Takes `steps` steps.
-
-        Returns:
-            (sum of the losses, ordered pairs right, ordered pairs), floats.
-
-        Raises:
-            ValueError: the loss is not finite.
-        """
-        loss, correct, total = (float(x) for x in self._compiled(packed, steps))
-        if not np.isfinite(loss):
-            raise ValueError(
-                'the loss is not finite: lower --lr, or look for extreme '
-                'runtimes in the training split'
-            )
-        return loss, correct, total
-
-    def state(self) -> List[np.ndarray]:
-        """Everything that a step changes, for `restore`."""
-        return [
-            *self.model.get_weights(),
-            *self.optimizer.get_weights(),
-            *self._averager.state(),
-        ]
-
-    def restore(self, state: List[np.ndarray]) -> None:
-        """Puts back what `state` returned."""
-        weights = len(self.model.get_weights())
-        moments = weights + len(self.optimizer.get_weights())
-        self.set_weights(state[:weights])
-        with self._devices.scope():
-            self.optimizer.set_weights(state[weights:moments])
-            self._averager.restore(state[moments:])
-
-    def set_weights(self, weights: List[np.ndarray]) -> None:
-        """Gives the model its weights, on every device."""
-        with self._devices.scope():
-            self.model.set_weights(weights)
-
-    @contextlib.contextmanager
-    def averaged(self) -> Iterator[None]:
-        """Within this context the model has its averaged weights."""
-        kept = self.model.get_weights()
-        with self._devices.scope():
-            self._averager.apply()
-        try:
-            yield
-        finally:
-            self.set_weights(kept)
-
-    def _run_chunk(self, packed: Mapping[str, tf.Tensor], steps: tf.Tensor):
-        loss_sum, correct, total = 0.0, 0.0, 0.0
-        strategy = self._devices.strategy
-        for step in tf.range(steps):
-            found = strategy.run(self._step, args=(packed, step))
-            loss, right, pairs = (
-                strategy.reduce(tf.distribute.ReduceOp.SUM, part, axis=None)
-                for part in found
-            )
-            loss_sum += loss
-            correct += right
-            total += pairs
-        return loss_sum, correct, total
-
-    def _step(self, packed: Mapping[str, tf.Tensor], step: tf.Tensor):
-        """A replica's part of a step, of which all are added up."""
-        graph, labels = self._unpack(packed, self._devices.item(step))
-        replicas = self._devices.replicas
-        variables = self.model.trainable_variables
-        with tf.GradientTape() as tape:
-            scores = self.model(graph, training=True)
-            loss = self.loss(labels, scores) / replicas
-            penalties = self.model.losses
-            penalties = [penalty / replicas for penalty in penalties]
-            objective = tf.add_n([loss] + penalties) if penalties else loss
-        gradients = tape.gradient(objective, variables)
-        # Embedding gradients as dense matrices: the tables are small, and
-        # clipping then sees the gradient itself, not its repeated rows.
-        gradients = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
-        self._optimiser.decay(self.optimizer, variables)
-        self.optimizer.apply_gradients(zip(gradients, variables))
-        self._averager.update(self.optimizer.iterations)
-        return loss, *count_ordered_pairs(labels, scores)
+AfterEpoch = Callable[[State], None]
 
 
-def count_ordered_pairs(labels: tf.Tensor, scores: tf.Tensor):
-    """Counts pairs with y_i > y_j, and those of them with s_i > s_j: [lists, n] each.
-
-    Returns:
-        (correct, total), float32 scalars.  Equal scores count as wrong.
-    """
-    slower = labels[:, :, tf.newaxis] > labels[:, tf.newaxis, :]
-    higher = scores[:, :, tf.newaxis] > scores[:, tf.newaxis, :]
-    correct = tf.math.count_nonzero(slower & higher, dtype=tf.float32)
-    return correct, tf.math.count_nonzero(slower, dtype=tf.float32)
+class MisfitError(ValueError):
+    """A state to go on from is of another model."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -200,47 +74,135 @@ class Chunk:
     steps: int
 
 
-@dataclasses.dataclass(frozen=True)
-class Validation:
-    """What `validate` found; a value is None where it could not be measured.
+class Trainer:
+    """Fits a graph model by gradient descent.
 
-    Attributes:
-        loss: the training loss on validation lists.
-        opa: ordered-pair accuracy.
-        tau: Kendall's tau; where it is given it chooses the best epoch, and
-            otherwise OPA does.
-        error: the standard error of that score by chance.
+    Args:
+        model: a built model: `model(graph, training=True)` gives scores.
+        loss: (labels, scores) -> scalar.
+        settings: how long, and how weights move.
+        devices: where the replicas are; None: here.
+        replica: of several devices, a model like the first that was made in their
+            scope; it is trained, and the first one gets its weights.
+        scorer: scores with the model in validation; None: a new one.
     """
 
-    loss: Optional[float]
-    opa: Optional[float]
-    tau: Optional[float] = None
-    error: float = 0.0
+    def __init__(
+        self,
+        model: tf.keras.Model,
+        loss: tf.keras.losses.Loss,
+        settings: config.AnyConfig,
+        devices: Optional[devices_lib.Devices] = None,
+        replica: Optional[tf.keras.Model] = None,
+        scorer: Optional[tasks.ModelScorer] = None,
+    ):
+        self._model = model
+        self._loss = loss
+        self._settings = settings
+        self._devices = devices or devices_lib.Devices()
+        self._replica = replica
+        self._scorer = scorer
 
-    @property
-    def score(self) -> Optional[float]:
-        """What the best epoch has most of."""
-        return self.opa if self.tau is None else self.tau
+    def fit(
+        self,
+        data: task_data.TaskData,
+        state: Optional[State] = None,
+        after_epoch: AfterEpoch = lambda state: None,
+        is_known: bool = False,
+    ) -> State:
+        """Trains until the validation score stops rising.
+
+        Args:
+            data: what to train and to validate on.
+            state: where an interrupted training stood.
+            after_epoch: called with the state after every epoch.
+            is_known: see `fit`.
+
+        Returns:
+            The state; the model has the weights of the best epoch.
+
+        Raises:
+            ValueError: the loss or a score is not finite.
+            MisfitError: the state is of another model.
+        """
+        settings, devices = self._settings, self._devices
+        steps = self.steps(data)
+        if self._replica is not None:
+            self._trace(data)
+        scorer = self._scorer or data.model_scorer(self._model)
+        validator = validation.Validator(data, self._loss, scorer)
+
+        def chunks(epoch: int) -> Iterator[Chunk]:
+            for drawn in data.draws(epoch):
+                packed = data.pack(*devices.share(*drawn))
+                yield Chunk(packed, len(drawn[0]))
+
+        def validate() -> validation.Validation:
+            measured = validation.NOTHING
+            if devices.is_chief:
+                self._take_weights()
+                measured = validator.measure()
+            return measured.agreed(devices)
+
+        state = fit(
+            steps,
+            state or State(),
+            epochs=settings.epochs,
+            early_stop=settings.early_stop,
+            steps_per_epoch=data.steps_per_epoch,
+            chunks=chunks,
+            validate=validate,
+            after_epoch=after_epoch,
+            say=tqdm.tqdm.write if devices.is_chief else lambda line: None,
+            patience_steps=data.patience_steps,
+            is_known=is_known,
+        )
+        self._take_weights()
+        return state
+
+    def steps(self, data: task_data.TaskData) -> steps_lib.Steps:
+        """Compiles the steps on the model, or on its replica."""
+        settings, share = self._settings, self._devices.batch(data.batch)
+        return steps_lib.Steps(
+            self._replica or self._model,
+            self._loss,
+            optimisation.Optimiser(settings, settings.epochs * data.steps_per_epoch),
+            lambda packed, step: data.unpack(packed, step, share),
+            data.signature(share),
+            self._devices,
+        )
+
+    def _trace(self, data: task_data.TaskData) -> None:
+        """Calls the model that is not trained itself: Keras saves no other."""
+        tf.function(
+            lambda packed: self._model(data.unpack(packed, 0, data.batch)[0]),
+            input_signature=[data.signature(data.batch)],
+        ).get_concrete_function()
+
+    def _take_weights(self) -> None:
+        """Gives the model that scores what the replicas have learned."""
+        if self._replica is not None:
+            self._model.set_weights(self._replica.get_weights())
 
 
 def fit(
-    trainer: Trainer,
+    steps: steps_lib.Steps,
     state: State,
     *,
     epochs: int,
     early_stop: int,
     steps_per_epoch: int,
     chunks: Callable[[int], Iterator[Chunk]],
-    validate: Callable[[], Validation],
-    after_epoch: Callable[[State], None] = lambda state: None,
+    validate: Callable[[], validation.Validation],
+    after_epoch: AfterEpoch = lambda state: None,
     say: Callable[[str], None] = print,
     patience_steps: int = 0,
-    known: bool = False,
+    is_known: bool = False,
 ) -> State:
-    """Trains until the validation score stops rising; leaves the best weights.
+    """Takes steps until the validation score stops rising; leaves the best weights.
 
     Args:
-        trainer: holds the model.
+        steps: holds the model.
         state: a new one, or one to go on from.
         epochs: most epochs.
         early_stop: stop after so many epochs without a better validation score,
@@ -253,63 +215,79 @@ def fit(
         say: prints a line.
         patience_steps: fewest steps without a better score before it stops; an
             epoch of few graphs is short.
-        known: the first weights mean something: they are measured, too, and kept
+        is_known: the first weights mean something: they are measured, too, and kept
             if no epoch is better by more than the error of a score.
 
     Returns:
         The state; the model has the weights of the best epoch.
+
+    Raises:
+        MisfitError: the state is of another model.
     """
     patience = max(early_stop, -(-patience_steps // max(steps_per_epoch, 1)))
     done = state.epochs_done
-    if known and not done:
+    if state.variables:
+        try:
+            steps.restore(state.variables)
+        except ValueError as error:
+            raise MisfitError(str(error)) from None
+    if is_known and not done:
         score = validate().score
         if score is not None:
-            state.best_score, state.best_weights = score, trainer.model.get_weights()
+            state.best_score, state.best_weights = score, steps.model.get_weights()
     with progress.Progress(say, epochs, steps_per_epoch, done) as shown:
         for epoch in range(done, epochs):
             if state.best_weights and epoch - state.best_epoch > patience:
                 break
             started = time.monotonic()
-            train_loss, train_opa = _train_epoch(trainer, chunks(epoch), epoch, shown)
+            train_loss, train_opa = _train_epoch(steps, chunks(epoch), epoch, shown)
             trained = time.monotonic()
-            with trainer.averaged():
-                found = validate()
+            with steps.averaged():
+                measured = validate()
                 # Without a validation score every epoch counts as better than the
                 # last.
-                beaten = state.best_score + found.error * (state.best_epoch < 0)
-                better = found.score is None or found.score > beaten
-                if better:
-                    state.best_weights = trainer.model.get_weights()
+                beaten = state.best_score + measured.error * (state.best_epoch < 0)
+                is_better = measured.score is None or measured.score > beaten
+                if is_better:
+                    state.best_weights = steps.model.get_weights()
             ended = time.monotonic()
-            losses = (train_loss, train_opa, found.loss, found.opa)
+            losses = (train_loss, train_opa, measured.loss, measured.opa)
             row = (epoch, *losses, trained - started, ended - trained)
             for name, value in zip(CURVES, row):
                 state.curve[name].append(value)
-            if found.tau is not None:
-                state.curve.setdefault('val_tau', []).append(found.tau)
-            if better:
-                state.best_score = -math.inf if found.score is None else found.score
+            if measured.tau is not None:
+                state.curve.setdefault('val_tau', []).append(measured.tau)
+            if is_better:
+                score = measured.score
+                state.best_score = -math.inf if score is None else score
                 state.best_epoch = epoch
+            state.variables = steps.state()
             after_epoch(state)  # before its row: what is shown is kept
-            shown.epoch(epoch, train_loss, train_opa, found, better, ended - started)
+            shown.epoch(
+                epoch, train_loss, train_opa, measured, is_better, ended - started
+            )
     if state.best_weights:
         measure = 'tau' if state.curve.get('val_tau') else 'OPA'
-        early = state.epochs_done < epochs
+        is_early = state.epochs_done < epochs
         say(
             progress.closing(
-                state.best_epoch, state.best_score, measure, patience if early else 0
+                state.best_epoch, state.best_score, measure, patience if is_early else 0
             )
         )
-        trainer.set_weights(state.best_weights)
+        steps.set_weights(state.best_weights)
     return state
 
 
 def _train_epoch(
-    trainer: Trainer, chunks: Iterator[Chunk], epoch: int, shown: progress.Progress
-):
+    steps: steps_lib.Steps,
+    chunks: Iterator[Chunk],
+    epoch: int,
+    shown: progress.Progress,
+) -> Tuple[float, Optional[float]]:
+    """Takes the steps of an epoch; returns its mean loss and its OPA."""
     loss, correct, total, done = 0.0, 0.0, 0.0, 0
     for chunk in chunks:
-        sums = trainer.run_chunk(chunk.packed, chunk.steps)
+        sums = steps.run_chunk(chunk.packed, chunk.steps)
         loss, correct, total = (a + b for a, b in zip((loss, correct, total), sums))
         done += chunk.steps
         opa = correct / total if total else None

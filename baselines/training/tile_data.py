@@ -1,74 +1,110 @@
-"""The training of tile models: kernels drawn, packed and validated on."""
+"""The data of a tile model's training."""
 
-from typing import Any, Callable, Dict, Iterator, List
+from typing import Any, Dict, Iterator, Mapping, Tuple
 
 import numpy as np
+import tensorflow as tf
 
+from baselines import config as config_lib
 from baselines.data.tile import sampling
+from baselines.data.tile import store as tile_store
 from baselines.features import expansion as expansion_lib
 from baselines.features import loop_columns
-from baselines.runs import tile_task
 from baselines.tiles import graphs as graphs_lib
-from baselines.tiles import scoring
-from baselines.training import job
-from baselines.training import loop
 from baselines.training import losses
+from baselines.training import task_data
 
 # Steps between two looks at the progress bar.
 _STEPS_PER_CHUNK = 50
 
 
-class Training(tile_task.Tiles, job.Training):
-    """The training of a tile model."""
+class KernelSampler:
+    """Draws configurations of kernels, all alike.
 
+    Attributes:
+        counts: int64 [kernels], configurations of each.
+
+    Args:
+        counts: likewise.
+    """
+
+    def __init__(self, counts: np.ndarray):
+        self.counts = counts
+
+    def draw(self, rng: np.random.Generator, graphs: np.ndarray, k: int) -> np.ndarray:
+        """Draws k different configurations of each kernel: int64 [kernels, k]."""
+        return sampling.draw_configs(rng, self.counts[graphs], k)
+
+
+class TileData(task_data.TaskData[tile_store.TileStore, graphs_lib.TileGraphs]):
+    """Kernels, `configs` configurations of each in a step."""
+
+    settings: config_lib.TileConfig
+    sampler: KernelSampler
     temperature = losses.TILE_TEMPERATURE
-    unpack = staticmethod(graphs_lib.unpack)
 
-    def feature_options(self) -> Dict[str, Any]:
-        config = self.config
+    @staticmethod
+    def make_sampler(
+        settings: config_lib.TileConfig, train: tile_store.TileStore
+    ) -> KernelSampler:
+        """Returns what draws configurations of all kernels alike."""
+        return KernelSampler(train.config_counts)
+
+    @staticmethod
+    def feature_options(
+        settings: config_lib.TileConfig, train: tile_store.TileStore
+    ) -> Dict[str, Any]:
+        """Returns the columns that settings add; a recipe those of loops that fit."""
+        expansion = expansion_lib.Expansion.of_tiles(settings.features, settings.mod128)
         return {
-            'estimate': config.estimate,
-            'expansion': expansion_lib.Expansion.of_tiles(
-                config.features, config.mod128
-            ),
-            'tile_columns': config.tile_columns,
-            'loop_columns': config.loop_columns
-            or bool(config.recipe and config.tile_columns)
-            and loop_columns.fits(self.stores['train']),
+            'estimate': settings.estimate,
+            'expansion': expansion,
+            'tile_columns': settings.tile_columns,
+            'loop_columns': settings.loop_columns
+            or bool(settings.recipe and settings.tile_columns)
+            and loop_columns.fits(train),
         }
 
-    def steps_of(self, count: int, batch: int) -> int:
+    @property
+    def patience_steps(self) -> int:
+        """Fewest steps without a better score: an epoch of few kernels is short."""
+        return self.settings.early_stop_steps
+
+    @property
+    def steps_per_epoch(self) -> int:
         """What does not fill a batch is left out, as published.
 
         The order differs from epoch to epoch, so everything has its turn.
         """
-        return count // batch
+        return len(self.chosen) // self.batch
 
-    def chunks(
-        self, rng: np.random.Generator, batches: np.ndarray
-    ) -> Iterator[loop.Chunk]:
+    def draws(self, epoch: int) -> Iterator[Tuple[np.ndarray, ...]]:
         """Draws `configs` configurations of each kernel."""
-        counts = self.stores['train'].config_counts
-        for start in range(0, len(batches), _STEPS_PER_CHUNK):
-            some = batches[start : start + _STEPS_PER_CHUNK]
-            drawn = sampling.draw_configs(
-                rng, counts[some.reshape(-1)], self.config.configs
-            )
-            shares = self.devices.share(some, drawn.reshape(*some.shape, -1))
-            packed = self.packer.training_items(*shares)
-            yield loop.Chunk(packed, len(some))
+        rng = self.epoch_rng(epoch)
+        order = self.order(rng)
+        for start in range(0, len(order), _STEPS_PER_CHUNK):
+            kernels = order[start : start + _STEPS_PER_CHUNK]
+            configs = self.sampler.draw(rng, kernels.reshape(-1), self.settings.configs)
+            yield kernels, configs.reshape(*kernels.shape, -1)
 
-    def chosen_scores(
-        self, chosen: List[np.ndarray]
-    ) -> Callable[[], Iterator[np.ndarray]]:
-        scorer = scoring.TileScorer(self.model, self.graphs['valid'])
-        self._scorer = scorer
-        kernels = np.arange(len(chosen))
-        return lambda: scorer.score_chosen(kernels, chosen)
+    def pack(self, *drawn: np.ndarray) -> Mapping[str, np.ndarray]:
+        """Packs kernels and configurations, see `TileGraphs.training_items`."""
+        return self.graphs['train'].training_items(*drawn)
 
-    def words(self, count: int, configs: int) -> str:
-        return f'{count:,} kernels with {configs:,} configurations'
+    def signature(self, batch: int) -> Dict[str, tf.TensorSpec]:
+        """See `TileGraphs.signature`."""
+        return self.graphs['train'].signature(batch)
 
-    def error_words(self, errors: Dict[str, float]) -> str:
-        found = ' / '.join(f'{error:.4f}' for error in errors.values())
-        return f'top-{"/".join(errors)} error: {found}'
+    def unpack(
+        self, packed: Mapping[str, tf.Tensor], step: Any, batch: int
+    ) -> Tuple[Any, tf.Tensor]:
+        """See `tiles.graphs.unpack`."""
+        return graphs_lib.unpack(packed, step, batch, self.settings.configs)
+
+    def describe(self) -> str:
+        """Says what is trained on, for people."""
+        configs = self.sampler.counts[self.chosen].sum()
+        return f'{len(self.chosen):,} kernels with {configs:,} configurations'
+
+
+DATA = TileData

@@ -43,7 +43,7 @@ def test_extract_train_evaluate_and_rank_real_kernels(tmp_path, capsys, weights_
             test_mode='metrics',
         )
     )
-    info = saved.load(model_dir).info
+    info = saved.Run.load(model_dir).info
     assert info['pad'] == -1 and info['feature_names'] is None
     assert (info['node_features'], info['config_features']) == (140, 24)
 

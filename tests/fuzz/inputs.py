@@ -24,6 +24,7 @@ from baselines.hlo import layout
 from baselines.hlo import reading
 from baselines.hlo import tile
 from baselines.runs import saved
+from baselines.training import checkpoints
 from tests.helpers import hlo_modules
 from tests.helpers import layout_files
 from tests.helpers import tile_records
@@ -140,12 +141,12 @@ def _load_run(path: str) -> Dict[str, Any]:
     os.makedirs(variables, exist_ok=True)
     open(os.path.join(variables, 'variables.index'), 'wb').close()
     os.replace(path, saved.run_file(model_dir))
-    return saved.load(model_dir).info
+    return saved.Run.load(model_dir).info
 
 
 def _unfinished() -> bytes:
     folder = os.environ.get('TMPDIR', '/tmp')
-    checkpoint = saved.Checkpoint(os.path.join(folder, f'fuzz_{os.getpid()}.npz'))
+    checkpoint = checkpoints.Checkpoint(os.path.join(folder, f'fuzz_{os.getpid()}.npz'))
     arrays = {f'now_{i:04d}': np.arange(3.0) + i for i in range(12)}
     checkpoint.write(arrays, {'curve': {'epoch': [0, 1]}})
     with open(checkpoint.path, 'rb') as stream:
@@ -155,7 +156,7 @@ def _unfinished() -> bytes:
 
 
 def _read_unfinished(path: str) -> Any:
-    arrays, described = saved.Checkpoint(path).read()
+    arrays, described = checkpoints.Checkpoint(path).read()
     return {key: value.tolist() for key, value in arrays.items()}, described
 
 

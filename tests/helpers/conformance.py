@@ -150,8 +150,9 @@ class Task:
         info = {'args': {'model': name, 'configs': NUM_CONFIGS}}
         with pytest.MonkeyPatch.context() as patch:
             if name not in self.layers_first_in():
-                patch.setattr(saved, '_save_model', finished_runs.save_weights)
-            return saved.save(str(self.folder), f'{name}0', model, info)
+                patch.setattr(saved, 'save_model', finished_runs.save_weights)
+            run = saved.Run.save(str(self.folder), f'{name}0', info, model)
+            return run.model_dir
 
     def saved_by_keras(self, name: str) -> str:
         """The same directory, or one that Keras wrote without the calls."""
@@ -298,12 +299,12 @@ class ModelSuite:
     @pytest.mark.slow
     def test_save_and_load_give_the_same_scores(self, task, name):
         graph = task.batch()
-        run = saved.load(task.saved(name))
+        run = saved.Run.load(task.saved(name))
         assert run.args['model'] == name
         fresh = task.make(name, **SMALL)
         expected = task.shared(name)(graph).numpy()
         assert np.abs(fresh(graph) - expected).max() > 1e-3
-        saved.read_weights(run, fresh)
+        run.read_weights(fresh)
         np.testing.assert_array_equal(fresh(graph), expected)
         # All calls, and the traces that a SavedModel holds, have made none anew.
         shared = task.shared(name)

@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from baselines.runs import saved
+from baselines.training import checkpoints
 
 
 def quietly(train, settings):
@@ -69,7 +70,7 @@ def stop_after(monkeypatch, epochs, train, error=_Stop, seen=_Stop):
     Returns:
         What `train` raised, which is `seen`.
     """
-    write = saved.Checkpoint.write
+    write = checkpoints.Checkpoint.write
 
     def stop(self, arrays, described):
         write(self, arrays, described)
@@ -77,7 +78,7 @@ def stop_after(monkeypatch, epochs, train, error=_Stop, seen=_Stop):
             raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(saved.Checkpoint, 'write', stop)
+        patch.setattr(checkpoints.Checkpoint, 'write', stop)
         with pytest.raises(seen) as caught:
             train()
     return caught.value

@@ -68,7 +68,7 @@ def make_tile_run(
         store, estimate=estimate, expansion=expansion
     )
     tf.keras.utils.set_random_seed(0)
-    model = tile_task.Tiles.make_model(
+    model = tile_task.TASK.make_model(
         'EarlyJoinSAGE', config.model_kwargs(KWARGS), '', 2, num_ops, normalizer
     )
     info = {
@@ -104,7 +104,7 @@ def make_layout_run(folder, **changes):
         config_max=config_feat[1],
     )
     tf.keras.utils.set_random_seed(0)
-    model = layout_task.Layouts.make_model('ResModel', {}, '', 2, 121, normalizer)
+    model = layout_task.TASK.make_model('ResModel', {}, '', 2, 121, normalizer)
     return _write_run(
         folder,
         model,

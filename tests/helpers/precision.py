@@ -39,15 +39,13 @@ class Models:
 
     def __init__(self, kind: str, folder: pathlib.Path):
         self._kind, self._folder = kind, pathlib.Path(folder)
-        module = importlib.import_module(f'baselines.runs.{kind}_task')
-        self._task = {'tile': 'Tiles', 'layout': 'Layouts'}[kind]
-        self._task = getattr(module, self._task)()
+        self._task = importlib.import_module(f'baselines.runs.{kind}_task').TASK
         self._store = opening.STORES[kind].open(
             str(self._folder / 'data' / SUBFOLDERS[kind]), str(self._folder / 'cache')
         )
         columns = dict(estimate=True, tile_columns=True) if kind == 'tile' else {}
-        self._task.normalizer = normalizer_lib.Normalizer.fit(self._store, **columns)
-        self._graphs = self._task.scaled(self._store)
+        self._normalizer = normalizer_lib.Normalizer.fit(self._store, **columns)
+        self._graphs = self._task.graphs(self._store, self._normalizer)
         if kind == 'tile':
             self._pack, self._unpack = self._graphs.training_items, tile_graphs.unpack
         else:
@@ -58,9 +56,7 @@ class Models:
     def load(self, name: str) -> tf.keras.Model:
         """Makes a model; trains it, or takes the weights that training left."""
         tf.keras.utils.set_random_seed(0)
-        model = self._task.make_model(
-            name, {}, '', CONFIGS, _NUM_OPS, self._task.normalizer
-        )
+        model = self._task.make_model(name, {}, '', CONFIGS, _NUM_OPS, self._normalizer)
         path = self._folder / f'{name}.npz'
         if path.exists():
             with np.load(path) as stored:

@@ -9,7 +9,7 @@ import sys
 import time
 
 from baselines import commands
-from baselines.runs import saved
+from baselines.training import checkpoints
 from tests.helpers import places
 
 _ROOT = places.ROOT
@@ -87,5 +87,5 @@ def _epochs(stdout):
 def _kept(out_dir):
     """The curve in the state that is kept."""
     for path in out_dir.glob('unfinished_*.npz'):
-        return saved.Checkpoint(str(path)).read()[1]['curve']
+        return checkpoints.Checkpoint(str(path)).read()[1]['curve']
     return {'epoch': []}

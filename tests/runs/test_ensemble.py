@@ -3,19 +3,17 @@
 import csv
 import json
 import os
-from unittest import mock
 
 import numpy as np
 import pytest
 
 from baselines.data import families
 from baselines.evaluation import ensembles
-from baselines.layout import graphs as layout_graphs
 from baselines.runs import ensemble
 from baselines.runs import loading
 from baselines.runs import prediction
-from baselines.tiles import graphs as graphs_lib
-from baselines.training import loop
+from baselines.training import jobs
+from baselines.training import task_data
 from tests.helpers import finished_runs
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
@@ -70,9 +68,14 @@ def _root(tmp_path_factory):
     return root
 
 
-def _train(root, out, **changes):
+def _settings(root, out, **changes):
     fields = dict(tile_runs.TINY, epochs=2, batch=2, lr=0.1, clip_norm=1.0)
-    return tile_runs.train(root, **{**fields, **changes, 'out_dir': str(root / out)})
+    changes = {**fields, **changes, 'out_dir': str(root / out)}
+    return tile_runs.settings(root, **changes)
+
+
+def _train(root, out, **changes):
+    return finished_runs.quietly(jobs.train, _settings(root, out, **changes))
 
 
 @pytest.fixture(name='plain', scope='module')
@@ -227,37 +230,22 @@ def test_folds_of_layouts(root):
 # Families ---------------------------------------------------------------------
 
 
-class _Drawn(Exception):
-    """Ends a training whose batches have been seen."""
-
-
-def _batches(monkeypatch, root, **changes):
+def _batches(root, **changes):
     """The kernels of each step of two epochs."""
-    seen = []
-    items = graphs_lib.TileGraphs.training_items
-
-    def spy(graphs, kernels, configs):
-        seen.append([[graphs.store.graph_ids[k] for k in step] for step in kernels])
-        return items(graphs, kernels, configs)
-
-    def fit(*unused_args, chunks, steps_per_epoch, **unused):
-        for epoch in (0, 1):
-            assert sum(chunk.steps for chunk in chunks(epoch)) == steps_per_epoch
-        raise _Drawn
-
-    with monkeypatch.context() as patch:
-        patch.setattr(graphs_lib.TileGraphs, 'training_items', spy)
-        patch.setattr(loop, 'fit', fit)
-        patch.setattr(loop, 'Trainer', mock.Mock())  # nothing is compiled
-        with pytest.raises(_Drawn):
-            _train(root, 'drawn', **changes)
-    return seen
+    data, _ = task_data.open_data(_settings(root, 'drawn', **changes))
+    ids = data.stores['train'].graph_ids
+    epochs = []
+    for epoch in (0, 1):
+        order = np.concatenate([kernels for kernels, _ in data.draws(epoch)])
+        assert len(order) == data.steps_per_epoch
+        epochs.append([[ids[kernel] for kernel in step] for step in order])
+    return epochs
 
 
-def test_at_temperature_1_batches_are_those_of_before(root, monkeypatch):
+def test_at_temperature_1_batches_are_those_of_before(root):
     ids = sorted(kernel.graph_id for kernel in _kernels(_TRAIN, 0))
     for seed in (0, 3):
-        found = _batches(monkeypatch, root, seed=seed)
+        found = _batches(root, seed=seed)
         for epoch in (0, 1):
             kernels = np.random.default_rng([seed, epoch]).permutation(np.arange(10))
             assert found[epoch] == [
@@ -265,9 +253,9 @@ def test_at_temperature_1_batches_are_those_of_before(root, monkeypatch):
             ]
 
 
-def test_families_are_drawn_alike_at_temperature_0(root, monkeypatch):
+def test_families_are_drawn_alike_at_temperature_0(root):
     # Fold 1 trains on 2, 3 and 4 of one family (6 kernels), and on 5 (1).
-    found = _batches(monkeypatch, root, fold='1/3', family_temperature=0.0)
+    found = _batches(root, fold='1/3', family_temperature=0.0)
     assert [len(epoch) for epoch in found] == [3, 3]  # of 7 draws, in twos
     for epoch in found:
         drawn = sum(epoch, [])
@@ -275,7 +263,7 @@ def test_families_are_drawn_alike_at_temperature_0(root, monkeypatch):
         others = [graph_id for graph_id in drawn if graph_id != 'other_5_00']
         assert len(set(others)) == len(others)
     assert found[0] != found[1]
-    again = _batches(monkeypatch, root, fold='1/3', family_temperature=0.0)
+    again = _batches(root, fold='1/3', family_temperature=0.0)
     assert found == again
 
 
@@ -288,38 +276,21 @@ def test_a_temperature_is_from_0_to_1(root):
         )
 
 
-def _layout_draws(monkeypatch, root, **changes):
-    """Numbers of the programs of an epoch, step by step."""
-    seen = []
-    items = layout_graphs.LayoutGraphs.items
+def test_layout_programs_are_drawn_by_family_too(root):
+    def step(**changes):
+        folder = str(root / 'layouts')
+        settings = layout_runs.settings(
+            root, **_LAYOUT, data_root=folder, batch=7, **changes
+        )
+        data, _ = task_data.open_data(settings)
+        [[programs, *_]] = data.draws(0)
+        return programs[0].tolist()
 
-    def spy(graphs, numbers, configs, segments=None):
-        if segments is not None:  # else it is an example
-            seen.append(numbers[0].tolist())
-        return items(graphs, numbers, configs, segments)
-
-    def fit(*unused_args, chunks, **unused):
-        list(chunks(0))
-        raise _Drawn
-
-    with monkeypatch.context() as patch:
-        patch.setattr(layout_graphs.LayoutGraphs, 'items', spy)
-        patch.setattr(loop, 'fit', fit)
-        patch.setattr(loop, 'Trainer', mock.Mock())  # nothing is compiled
-        with pytest.raises(_Drawn):
-            layout_runs.train(
-                root, **_LAYOUT, data_root=str(root / 'layouts'), batch=7, **changes
-            )
-    return seen
-
-
-def test_layout_programs_are_drawn_by_family_too(root, monkeypatch):
     # The first by name is the mixer; the other six are one family.
-    [step] = _layout_draws(monkeypatch, root)
-    assert step == np.random.default_rng([0, 0]).permutation(7).tolist()
-    [step] = _layout_draws(monkeypatch, root, family_temperature=0.0)
-    assert len(step) == 7 and step.count(0) in (3, 4)
-    assert len(set(step)) == 1 + 7 - step.count(0)
+    assert step() == np.random.default_rng([0, 0]).permutation(7).tolist()
+    drawn = step(family_temperature=0.0)
+    assert len(drawn) == 7 and drawn.count(0) in (3, 4)
+    assert len(set(drawn)) == 1 + 7 - drawn.count(0)
 
 
 # Ensembles --------------------------------------------------------------------

@@ -207,7 +207,7 @@ import tensorflow as tf
 def save(model, path):  # what is read; a whole SavedModel takes seconds
     tf.train.Checkpoint(variables=model.variables).write(path + '/variables/variables')
 
-saved._save_model = save
+saved.save_model = save
 jobs.train(config.TileConfig(**json.loads(sys.argv[1])))
 print('GCN is', registry.layout_models()['GCN'].__module__)
 """
@@ -245,7 +245,7 @@ def test_models_of_the_published_tree_as_models_file(
     data_root, tmp_path, copy, monkeypatch
 ):
     assert copy  # trains meanwhile
-    monkeypatch.setattr(saved, '_save_model', finished_runs.save_weights)
+    monkeypatch.setattr(saved, 'save_model', finished_runs.save_weights)
     settings = _settings(
         data_root, tmp_path, model='Stacked', models_file=str(_STUDENT), epochs=1
     )

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from baselines.runs import run_files
 from baselines.runs import saved
+from baselines.training import checkpoints
 from tests.helpers import disks
 
 _INFO = {
@@ -65,7 +66,8 @@ def _without_digest(info):
 @pytest.fixture(name='model_dir', scope='module')
 def _saved(tmp_path_factory):
     """A saved run; copied by those who change it."""
-    return saved.save(str(tmp_path_factory.mktemp('out')), 'abc', _model(), _INFO)
+    folder = str(tmp_path_factory.mktemp('out'))
+    return saved.Run.save(folder, 'abc', _INFO, _model()).model_dir
 
 
 @pytest.fixture(name='run')
@@ -109,11 +111,11 @@ def test_load_and_read_weights(model_dir, monkeypatch):
         './model_abc//',
         '~/model_abc',
     ):
-        run = saved.load(path)
+        run = saved.Run.load(path)
         assert run.model_dir == model_dir
         assert _without_digest(run.info) == _INFO and run.args == _INFO['args']
     model = _model(start=100)
-    saved.read_weights(run, model)
+    run.read_weights(model)
     for ours, stored in zip(model.variables, _model().variables):
         np.testing.assert_array_equal(ours, stored)
 
@@ -121,7 +123,7 @@ def test_load_and_read_weights(model_dir, monkeypatch):
 def test_a_run_is_never_overwritten(run):
     before = _tree(run[0].parent)
     with pytest.raises(FileExistsError):
-        saved.save(str(run[0].parent), 'abc', _model(start=5), {**_INFO, 'new': 1})
+        saved.Run.save(str(run[0].parent), 'abc', {**_INFO, 'new': 1}, _model(5))
     assert _tree(run[0].parent) == before
     assert len(os.listdir(run[0].parent)) == 2
 
@@ -129,7 +131,7 @@ def test_a_run_is_never_overwritten(run):
 @pytest.mark.parametrize('value', [float('nan'), float('inf')])
 def test_nan_never_goes_into_json(tmp_path, value):
     assert 'JSON' in _message(
-        ValueError, saved.save, str(tmp_path), 'x', _model(), {'a': [value]}
+        ValueError, saved.Run.save, str(tmp_path), 'x', {'a': [value]}, _model()
     )
     assert os.listdir(tmp_path) == []
 
@@ -137,7 +139,7 @@ def test_nan_never_goes_into_json(tmp_path, value):
 @pytest.mark.parametrize('room', [0, 10_000])
 def test_no_room_for_the_model_leaves_nothing(tmp_path, room):
     with disks.room(room):
-        message = _message(OSError, saved.save, str(tmp_path), 'x', _model(), _INFO)
+        message = _message(OSError, saved.Run.save, str(tmp_path), 'x', _INFO, _model())
     assert str(tmp_path) in message
     assert os.listdir(tmp_path) == []
 
@@ -146,7 +148,12 @@ def test_no_room_for_the_run_file_leaves_nothing(tmp_path):
     noise = np.random.default_rng(0).bytes(1_000_000).hex()
     with disks.room(500_000):
         message = _message(
-            OSError, saved.save, str(tmp_path), 'x', _model(), {**_INFO, 'noise': noise}
+            OSError,
+            saved.Run.save,
+            str(tmp_path),
+            'x',
+            {**_INFO, 'noise': noise},
+            _model(),
         )
     assert f'{tmp_path}/run_x.jsonz' in message
     assert os.listdir(tmp_path) == []
@@ -154,7 +161,7 @@ def test_no_room_for_the_run_file_leaves_nothing(tmp_path):
 
 def test_a_full_disk_leaves_nothing(tmp_path):
     with disks.mounted(tmp_path / 'disk', 1 << 15) as disk:
-        message = _message(OSError, saved.save, str(disk), 'x', _model(), _INFO)
+        message = _message(OSError, saved.Run.save, str(disk), 'x', _INFO, _model())
         assert str(disk) in message and 'No space left' in message
         assert os.listdir(disk) == []
 
@@ -181,7 +188,7 @@ def test_interrupted_while_saving_leaves_nothing(tmp_path, monkeypatch, failing,
     else:
         monkeypatch.setattr(os, 'rename', interrupted)
     with pytest.raises((KeyboardInterrupt, OSError)):
-        saved.save(str(tmp_path), 'x', model, _INFO)
+        saved.Run.save(str(tmp_path), 'x', _INFO, model)
     assert os.listdir(tmp_path) == []
 
 
@@ -189,7 +196,7 @@ def test_saving_below_a_file(tmp_path):
     (tmp_path / 'file').write_text('text')
     below = str(tmp_path / 'file' / 'out')
     with pytest.raises(OSError, match=str(tmp_path / 'file')):
-        saved.save(below, 'x', _model(), _INFO)
+        saved.Run.save(below, 'x', _INFO, _model())
     message = _message(ValueError, saved.check_writable, below)
     assert message == f'--out_dir {below} cannot be written: Not a directory'
     assert os.listdir(tmp_path) == ['file']
@@ -207,15 +214,15 @@ def test_check_writable_leaves_no_file(tmp_path):
 
 def test_load_what_is_no_run(tmp_path, run):
     missing = tmp_path / 'model_none'
-    assert _message(ValueError, saved.load, str(missing)) == (
+    assert _message(ValueError, saved.Run.load, str(missing)) == (
         f'--dir: there is no directory {missing}'
     )
     missing.mkdir()
-    assert _message(ValueError, saved.load, str(missing)) == (
+    assert _message(ValueError, saved.Run.load, str(missing)) == (
         f'--dir: {missing} holds no saved model'
     )
     run[1].rename(tmp_path / 'run_other.jsonz')
-    assert _message(ValueError, saved.load, str(run[0])) == (
+    assert _message(ValueError, saved.Run.load, str(run[0])) == (
         f'the run file {run[1]} is missing; it belongs beside the model '
         'directory of the same hash'
     )
@@ -250,7 +257,7 @@ _WHOLE = gzip.compress(json.dumps({**_INFO, 'x': list(range(999))}).encode(), mt
 )
 def test_load_a_damaged_run_file(run, content, what):
     run[1].write_bytes(content)
-    message = _message(ValueError, saved.load, str(run[0]))
+    message = _message(ValueError, saved.Run.load, str(run[0]))
     assert message.startswith(f'the run file {run[1]} ') and what in message
     assert len(message) < 1_000
 
@@ -268,16 +275,16 @@ def test_load_a_damaged_run_file(run, content, what):
 )
 def test_load_arguments_that_cannot_be(run, key, value):
     run[1].write_bytes(_gzipped(json.dumps({'args': {'model': 'MLP', key: value}})))
-    message = _message(ValueError, saved.load, str(run[0]))
+    message = _message(ValueError, saved.Run.load, str(run[0]))
     assert str(run[1]) in message and f'args.{key}' in message
 
 
 def test_a_run_file_that_unpacks_without_end(run, monkeypatch):
     monkeypatch.setattr(run_files, '_MAX_RUN_BYTES', 1_000)
     run[1].write_bytes(_gzipped(json.dumps(_INFO) + ' ' * 500))
-    assert saved.load(str(run[0])).info == _INFO
+    assert saved.Run.load(str(run[0])).info == _INFO
     run[1].write_bytes(_gzipped(json.dumps(_INFO) + ' ' * 100_000))
-    message = _message(ValueError, saved.load, str(run[0]))
+    message = _message(ValueError, saved.Run.load, str(run[0]))
     assert 'it unpacks to more than 1000 bytes' in message
 
 
@@ -287,7 +294,7 @@ def test_a_run_file_that_unpacks_without_end(run, monkeypatch):
 def test_a_run_file_of_too_many_values(run, piece, megabytes):
     text = b'{"args": [' + piece * (megabytes * 10**6 // len(piece)) + b'0]}'
     run[1].write_bytes(gzip.compress(text, 1))
-    message = _message(ValueError, saved.load, str(run[0]))
+    message = _message(ValueError, saved.Run.load, str(run[0]))
     wanted = 'unpacks to more than 67108864' if megabytes == 70 else 'more values than'
     assert f'{run[1]} is damaged: it ' in message and wanted in message
 
@@ -295,7 +302,7 @@ def test_a_run_file_of_too_many_values(run, piece, megabytes):
 def test_a_number_that_takes_minutes_to_read(run):
     run[1].write_bytes(_gzipped('{"args": {"model": "M"}, "n": ' + '9' * 10**6 + '}'))
     assert 'a number of 1,000,000 digits' in _message(
-        ValueError, saved.load, str(run[0])
+        ValueError, saved.Run.load, str(run[0])
     )
 
 
@@ -307,22 +314,22 @@ def test_pipes_and_devices_in_place_of_weights(run, name):
         (run[0] / name).unlink()
         make(run[0] / name)
         assert f'{run[0] / name}: not a regular file' == _message(
-            ValueError, saved.load, str(run[0])
+            ValueError, saved.Run.load, str(run[0])
         )
 
 
 def test_a_pipe_in_place_of_the_run_file(run):
     run[1].unlink()
     os.mkfifo(run[1])
-    assert 'not a regular file' in _message(ValueError, saved.load, str(run[0]))
+    assert 'not a regular file' in _message(ValueError, saved.Run.load, str(run[0]))
 
 
 def test_weights_of_another_run(run):
-    saved.save(str(run[0].parent), 'def', _model(start=3), _INFO)
+    saved.Run.save(str(run[0].parent), 'def', _INFO, _model(start=3))
     shutil.rmtree(run[0])
     shutil.copytree(run[0].parent / 'model_def', run[0])
     assert _message(
-        ValueError, saved.read_weights, saved.load(str(run[0])), _model()
+        ValueError, saved.Run.read_weights, saved.Run.load(str(run[0])), _model()
     ) == (
         f'{run[0]} does not hold the weights that {run[1]} was saved with; copy '
         'both again'
@@ -330,7 +337,7 @@ def test_weights_of_another_run(run):
 
 
 def test_settings_that_were_changed(run):
-    whole = saved.load(str(run[0])).info
+    whole = saved.Run.load(str(run[0])).info
     for change in (
         {'normalizer': {'node_max': [2.0]}},
         {'args': {**whole['args'], 'configs': 11}},
@@ -338,23 +345,23 @@ def test_settings_that_were_changed(run):
     ):
         run[1].write_bytes(_gzipped(json.dumps({**whole, **change})))
         assert f'{run[1]} was changed since it was saved' in _message(
-            ValueError, saved.read_weights, saved.load(str(run[0])), _model()
+            ValueError, saved.Run.read_weights, saved.Run.load(str(run[0])), _model()
         )
     # Where its data were is no setting: people move them.
     moved = {**whole, 'args': {**whole['args'], 'data_root': '/elsewhere'}}
     run[1].write_bytes(_gzipped(json.dumps(moved)))
-    saved.read_weights(saved.load(str(run[0])), _model())
+    saved.Run.load(str(run[0])).read_weights(_model())
 
 
 def test_runs_without_digest_or_of_another_tensorflow_load_with_a_note(run, capsys):
     info = {**_INFO, 'versions': {'tensorflow': '1.4.2'}}
     run[1].write_bytes(_gzipped(json.dumps(info)))
-    saved.read_weights(saved.load(str(run[0])), _model())
+    saved.Run.load(str(run[0])).read_weights(_model())
     notes = capsys.readouterr().err.splitlines()
     assert notes[0].startswith(f'note: {run[0]} was trained with TensorFlow 1.4.2; ')
     assert notes[1].startswith(f'note: {run[0]}: its run file has no digest')
     run[1].write_bytes(_gzipped(json.dumps({**_INFO, 'versions': ['x']})))
-    saved.read_weights(saved.load(str(run[0])), _model())
+    saved.Run.load(str(run[0])).read_weights(_model())
 
 
 def test_what_a_killed_training_left_is_removed(tmp_path):
@@ -382,13 +389,13 @@ def test_a_run_that_is_being_saved_is_no_leftover(tmp_path, monkeypatch):
         saved.remove_leftovers(str(tmp_path))
 
     monkeypatch.setattr(model, 'save', cleaned)
-    model_dir = saved.save(str(tmp_path), saved.new_hash(), model, _INFO)
-    saved.read_weights(saved.load(model_dir), _model())
+    new = saved.Run.save(str(tmp_path), saved.new_hash(), _INFO, model)
+    saved.Run.load(new.model_dir).read_weights(_model())
 
 
 def test_weights_of_another_shape(run):
     message = _message(
-        ValueError, saved.read_weights, saved.load(str(run[0])), _model(width=4)
+        ValueError, saved.Run.read_weights, saved.Run.load(str(run[0])), _model(width=4)
     )
     assert message == (
         f'{run[0]} holds variable 0 of shape [3, 2] where the model has [3, 4]: '
@@ -402,7 +409,7 @@ def test_another_number_of_weights(run):
         [tf.keras.layers.Dense(2, input_shape=(3,)), tf.keras.layers.Dense(1)]
     )
     assert 'holds 2 variables where the model has 4: ' in _message(
-        ValueError, saved.read_weights, saved.load(str(run[0])), model
+        ValueError, saved.Run.read_weights, saved.Run.load(str(run[0])), model
     )
 
 
@@ -424,7 +431,7 @@ def _variables(run, name):
 def test_a_damaged_checkpoint(run, damage):
     damage(run)
     message = _message(
-        ValueError, saved.read_weights, saved.load(str(run[0])), _model()
+        ValueError, saved.Run.read_weights, saved.Run.load(str(run[0])), _model()
     )
     assert message.startswith(f'{run[0]}: the weights cannot be read: ')
 
@@ -435,14 +442,14 @@ def test_a_changed_byte_in_the_weights(run):
     content[0] ^= 1
     data.write_bytes(bytes(content))
     assert 'the weights cannot be read' in _message(
-        ValueError, saved.read_weights, saved.load(str(run[0])), _model()
+        ValueError, saved.Run.read_weights, saved.Run.load(str(run[0])), _model()
     )
 
 
 def test_a_checkpoint_without_variables(run):
     tf.train.Checkpoint(other=tf.Variable(1.0)).write(str(_variables(run, 'variables')))
     assert 'holds 0 variables where the model has 2' in _message(
-        ValueError, saved.read_weights, saved.load(str(run[0])), _model()
+        ValueError, saved.Run.read_weights, saved.Run.load(str(run[0])), _model()
     )
 
 
@@ -450,7 +457,7 @@ def test_weights_that_are_no_numbers(run):
     texts = [tf.Variable(tf.fill(v.shape, 'x')) for v in _model().variables]
     tf.train.Checkpoint(variables=texts).write(str(_variables(run, 'variables')))
     assert str(run[0]) in _message(
-        ValueError, saved.read_weights, saved.load(str(run[0])), _model()
+        ValueError, saved.Run.read_weights, saved.Run.load(str(run[0])), _model()
     )
 
 
@@ -459,7 +466,7 @@ _STATE = {'curve': {'epoch': [0, 1]}, 'best_epoch': 1}
 
 
 def test_checkpoint_gives_back_what_it_was_given(tmp_path):
-    checkpoint = saved.Checkpoint(str(tmp_path / 'unfinished.npz'))
+    checkpoint = checkpoints.Checkpoint(str(tmp_path / 'unfinished.npz'))
     assert checkpoint.read() is None
     checkpoint.remove()
     checkpoint.write({}, {})
@@ -475,7 +482,7 @@ def test_checkpoint_gives_back_what_it_was_given(tmp_path):
 
 
 def test_checkpoint_is_replaced_whole_or_not_at_all(tmp_path):
-    checkpoint = saved.Checkpoint(str(tmp_path / 'unfinished.npz'))
+    checkpoint = checkpoints.Checkpoint(str(tmp_path / 'unfinished.npz'))
     checkpoint.write(_ARRAYS, _STATE)
     with disks.room(2_000), pytest.raises(OSError, match='unfinished.npz'):
         checkpoint.write({'big': np.zeros(10_000)}, {})
@@ -484,7 +491,7 @@ def test_checkpoint_is_replaced_whole_or_not_at_all(tmp_path):
 
 
 def test_damaged_checkpoints_say_so(tmp_path):
-    checkpoint = saved.Checkpoint(str(tmp_path / 'unfinished.npz'))
+    checkpoint = checkpoints.Checkpoint(str(tmp_path / 'unfinished.npz'))
     checkpoint.write(_ARRAYS, _STATE)
     whole = pathlib.Path(checkpoint.path).read_bytes()
     for size in [*range(0, len(whole), 37), len(whole) - 1]:
@@ -497,7 +504,7 @@ def test_damaged_checkpoints_say_so(tmp_path):
 
 
 def test_checkpoints_are_never_unpickled(tmp_path):
-    checkpoint = saved.Checkpoint(str(tmp_path / 'unfinished.npz'))
+    checkpoint = checkpoints.Checkpoint(str(tmp_path / 'unfinished.npz'))
     np.savez(checkpoint.path, json=np.array([{}], object))
     message = _message(ValueError, checkpoint.read)
     assert 'allow_pickle=False' in message

@@ -36,7 +36,7 @@ def _flags(root):
 @pytest.mark.slow  # imports Apache Beam
 def test_a_runner_changes_nothing(runs, tmp_path, monkeypatch, capsys):
     root, made = runs
-    monkeypatch.setattr('baselines.runs.tile_task.Tiles.configs_at_once', 50)
+    monkeypatch.setattr('baselines.runs.tile_task.TileTask.configs_at_once', 50)
     for name, *words in [
         ('predict', '--dir', made[0]),
         ('ensemble', '--dirs', *made, '--split=valid'),
@@ -55,7 +55,7 @@ def test_a_runner_changes_nothing(runs, tmp_path, monkeypatch, capsys):
 @pytest.mark.slow
 def test_what_is_scored_stays_when_it_breaks_off(runs, tmp_path, monkeypatch, capsys):
     root, made = runs
-    monkeypatch.setattr('baselines.runs.tile_task.Tiles.configs_at_once', 50)
+    monkeypatch.setattr('baselines.runs.tile_task.TileTask.configs_at_once', 50)
     monkeypatch.setattr(spread, '_key', lambda predictor, what: 'known')
     done = []
 

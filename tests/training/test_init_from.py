@@ -107,15 +107,15 @@ def test_trees_are_refused():
 
 def test_a_run_of_which_trees_alone_score_is_refused(source, root, monkeypatch):
     monkeypatch.setattr(weights, 'is_there', lambda model_dir: False)
-    monkeypatch.setattr(saved, 'load', lambda name: run_files.read(str(source)))
+    monkeypatch.setattr(saved.Run, 'load', lambda name: run_files.read(str(source)))
     with pytest.raises(ValueError, match='scores with Trees alone, which have no'):
         layout_runs.train(root, init_from=str(source), **_RESNET)
 
 
 def test_a_run_without_a_normaliser_is_refused(source, root, tmp_path, monkeypatch):
-    stripped = saved.load(str(source))
+    stripped = saved.Run.load(str(source))
     del stripped.info['normalizer']
-    monkeypatch.setattr(saved, 'load', lambda name: stripped)
+    monkeypatch.setattr(saved.Run, 'load', lambda name: stripped)
     settings = layout_runs.settings(root, init_from=str(source), **_RESNET)
     with pytest.raises(ValueError, match='holds no normaliser: this code did not'):
         init_from.read(settings, None, 1)

@@ -3,13 +3,11 @@
 import collections
 import os
 import re
-from unittest import mock
 
 import numpy as np
 import pytest
 
-from baselines.layout import graphs
-from baselines.training import loop
+from baselines.training import task_data
 from tests.helpers import finished_runs
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
@@ -23,39 +21,23 @@ def _root(layout_root):
     return layout_root
 
 
-class _Drawn(Exception):
-    """Ends a training whose steps have been seen."""
-
-
 class _Seen:
-    """The steps of a training, which are not taken: what is drawn for them."""
+    """What a training would draw."""
 
-    def __init__(self, monkeypatch, root, **changes):
+    def __init__(self, root, **changes):
         self.programs = {}  # number -> list of (configs, segment, labels)
         self.steps = []
-        items = graphs.LayoutGraphs.items
-
-        def spy(graphs_self, numbers, configs, segments=None):
-            packed = items(graphs_self, numbers, configs, segments)
-            if segments is not None:  # else it is an example
-                self.steps.append(numbers[0].tolist())
-                for i, number in enumerate(numbers[0]):
-                    self.programs.setdefault(int(number), []).append(
-                        (configs[0, i], tuple(segments[0, i]), packed['runtimes'][0, i])
-                    )
-            return packed
-
-        def fit(trainer, state, *, epochs, chunks, steps_per_epoch, **unused):
-            for epoch in range(epochs):
-                assert sum(c.steps for c in chunks(epoch)) == steps_per_epoch
-            raise _Drawn
-
-        with monkeypatch.context() as patch:
-            patch.setattr(graphs.LayoutGraphs, 'items', spy)
-            patch.setattr(loop, 'fit', fit)
-            patch.setattr(loop, 'Trainer', mock.Mock())  # nothing is compiled
-            with pytest.raises(_Drawn):
-                layout_runs.train(root, **{**layout_runs.TINY, **changes})
+        settings = layout_runs.settings(root, **{**layout_runs.TINY, **changes})
+        data, _ = task_data.open_data(settings)
+        for epoch in range(settings.epochs):
+            draws = list(data.draws(epoch))
+            assert len(draws) == data.steps_per_epoch
+            for [programs], [configs], [segments] in draws:
+                self.steps.append(programs.tolist())
+                packed = data.pack(programs[None], configs[None], segments[None])
+                for i, number in enumerate(programs):
+                    drawn = configs[i], tuple(segments[i]), packed['runtimes'][0, i]
+                    self.programs.setdefault(int(number), []).append(drawn)
 
     def draws(self):
         """All (number, configs, labels)."""
@@ -79,10 +61,8 @@ def _means(number):
     return np.array([runtimes[group == g].mean() for g in group]), group
 
 
-def test_an_epoch_is_every_program_with_different_configurations(
-    root, tmp_path, monkeypatch
-):
-    seen = _Seen(monkeypatch, root, batch=4, out_dir=str(tmp_path))
+def test_an_epoch_is_every_program_with_different_configurations(root, tmp_path):
+    seen = _Seen(root, batch=4, out_dir=str(tmp_path))
     # Six programs are a step and a half: two come twice.  `small` never does.
     assert [len(step) for step in seen.steps] == [4] * 6
     for first, second in zip(seen.steps[::2], seen.steps[1::2]):
@@ -96,8 +76,8 @@ def test_an_epoch_is_every_program_with_different_configurations(
         np.testing.assert_allclose(labels, means[configs], rtol=1e-6)
 
 
-def test_max_configs_is_a_fixed_uniform_subset(root, tmp_path, monkeypatch):
-    seen = _Seen(monkeypatch, root, max_configs=16, out_dir=str(tmp_path))
+def test_max_configs_is_a_fixed_uniform_subset(root, tmp_path):
+    seen = _Seen(root, max_configs=16, out_dir=str(tmp_path))
     for number in range(6):
         drawn = [sorted(c) for n, c, _ in seen.draws() if n == number]
         assert len(drawn) == 3 and drawn[0] == drawn[1] == drawn[2]
@@ -114,18 +94,13 @@ def test_max_configs_is_a_fixed_uniform_subset(root, tmp_path, monkeypatch):
     )
 
 
-def test_sampling(root, tmp_path, monkeypatch):
+def test_sampling(root, tmp_path):
     means_of = [_means(number) for number in range(6)]
     # `small`, too, has 4 different configurations, but is not looked at.
     places = {}
     for sampling in ('skewed', 'uniform', 'stratified'):
         seen = _Seen(
-            monkeypatch,
-            root,
-            sampling=sampling,
-            configs=4,
-            epochs=30,
-            out_dir=str(tmp_path),
+            root, sampling=sampling, configs=4, epochs=30, out_dir=str(tmp_path)
         )
         places[sampling] = []
         for number, configs, _ in seen.draws():
@@ -157,8 +132,8 @@ def test_sampling(root, tmp_path, monkeypatch):
         ({}, {(0, 12)}),
     ],
 )
-def test_segments(root, tmp_path, monkeypatch, changes, expected):
-    seen = _Seen(monkeypatch, root, epochs=6, out_dir=str(tmp_path), **changes)
+def test_segments(root, tmp_path, changes, expected):
+    seen = _Seen(root, epochs=6, out_dir=str(tmp_path), **changes)
     assert seen.segments() == expected
 
 

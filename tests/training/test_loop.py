@@ -13,6 +13,8 @@ from baselines.training import loop
 from baselines.training import losses
 from baselines.training import optimisation
 from baselines.training import progress
+from baselines.training import steps as steps_lib
+from baselines.training import validation
 
 _CLIP, _RATE = 1e-3, 0.01
 
@@ -50,7 +52,7 @@ def _sum_of_scores(labels, scores):
 
 def _trainer(model, loss=_sum_of_scores, width=3, dtype=tf.float32, averaging=''):
     shape = [None, None, None] + ([width] if width else [])
-    return loop.Trainer(
+    return steps_lib.Steps(
         model,
         loss,
         optimisation.Optimiser(config.Optimisation(_RATE, _CLIP, averaging=averaging)),
@@ -140,7 +142,7 @@ def test_a_chunk_sums_losses_and_pairs_over_its_steps():
     ],
 )
 def test_ordered_pairs_by_hand(labels, scores, wanted):
-    found = loop.count_ordered_pairs(
+    found = steps_lib.count_ordered_pairs(
         np.array(labels, np.float32), np.array(scores, np.float32)
     )
     assert tuple(float(x) for x in found) == wanted
@@ -200,6 +202,9 @@ class _FakeTrainer:
     def averaged(self):
         return contextlib.nullcontext()
 
+    def state(self):
+        return []
+
     def run_chunk(self, packed, steps):
         del packed, steps
         self.weights[0] += 1
@@ -215,7 +220,7 @@ def _fit(opas, trainer=None, state=None, **kwargs):
         early_stop=100,
         steps_per_epoch=1,
         chunks=lambda epoch: iter([loop.Chunk({}, 1)]),
-        validate=lambda: loop.Validation(0.25, next(found)),
+        validate=lambda: validation.Validation(0.25, next(found)),
         say=lambda line: None,
     )
     state = loop.fit(trainer, state or loop.State(), **{**settings, **kwargs})
@@ -270,23 +275,23 @@ def test_stops_after_the_last_epoch_with_the_best_weights():
 
 def test_known_weights_are_kept_unless_an_epoch_is_better():
     said = []
-    trainer, state = _fit([0.5, 0.4, 0.5], epochs=2, known=True, say=said.append)
+    trainer, state = _fit([0.5, 0.4, 0.5], epochs=2, is_known=True, say=said.append)
     assert state.epochs_done == 2 and state.curve['val_opa'] == [0.4, 0.5]
     assert trainer.weights == [0] and (state.best_epoch, state.best_score) == (-1, 0.5)
     assert said[-1] == 'best: the start (val OPA .500)'
-    trainer, state = _fit([0.5, 0.6], epochs=1, known=True)
+    trainer, state = _fit([0.5, 0.6], epochs=1, is_known=True)
     assert trainer.weights == [1] and state.best_epoch == 0
-    _, state = _fit([0.5, 0.4], early_stop=1, known=True)
+    _, state = _fit([0.5, 0.4], early_stop=1, is_known=True)
     assert state.epochs_done == 1
-    trainer, _ = _fit([None] * 3, epochs=2, known=True)
+    trainer, _ = _fit([None] * 3, epochs=2, is_known=True)
     assert trainer.weights == [2]
 
 
 @pytest.mark.parametrize('best, opas', [(-1, [0.5, 0.59]), (2, [0.5, 0.59, 0.7, 0.75])])
 def test_known_weights_are_kept_unless_an_epoch_is_better_than_by_chance(best, opas):
-    found = (loop.Validation(0.25, opa, error=0.1) for opa in opas)
+    found = (validation.Validation(0.25, opa, error=0.1) for opa in opas)
     epochs = len(opas) - 1
-    _, state = _fit([], epochs=epochs, known=True, validate=lambda: next(found))
+    _, state = _fit([], epochs=epochs, is_known=True, validate=lambda: next(found))
     assert (state.best_epoch, state.best_score) == (best, 0.75 if best > 0 else 0.5)
 
 
@@ -331,7 +336,7 @@ def test_curves():
 def test_a_table_with_tau_has_eighty_columns():
     lines = []
     shown = progress.Progress(lines.append, 1000, 10, 0)
-    found = loop.Validation(98.4567, None, -0.0312)
+    found = validation.Validation(98.4567, None, -0.0312)
     shown.epoch(999, 1234.5678, 0.5, found, False, 1234.5)
     assert lines == [
         '    epoch     loss  train OPA  val loss  val OPA  val tau     time '
@@ -427,8 +432,8 @@ def _train(seed, epochs=5, resume=None, stop_after=None):
 
     def validate():
         x = np.random.default_rng(9).normal(size=(2, 5, 3)).astype(np.float32)
-        correct, total = loop.count_ordered_pairs(x.sum(-1), trainer.model(x))
-        return loop.Validation(None, float(correct / total))
+        correct, total = steps_lib.count_ordered_pairs(x.sum(-1), trainer.model(x))
+        return validation.Validation(None, float(correct / total))
 
     def after_epoch(state):
         if state.epochs_done == stop_after:

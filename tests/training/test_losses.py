@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from baselines.training import loop
 from baselines.training import losses
+from baselines.training import steps
 from tests.helpers import places
 
 _GOLDENS = places.SHARED / 'parity' / 'losses.npz'
@@ -80,10 +80,10 @@ def test_combinations_are_as_published(golden, key):
 @pytest.mark.parametrize('suffix', ['', '_ties'])
 def test_ordered_pairs_are_as_published(golden, suffix):
     labels, scores = golden[f'y_true{suffix}'], golden[f'y_pred{suffix}']
-    correct, total = loop.count_ordered_pairs(labels, scores)
+    correct, total = steps.count_ordered_pairs(labels, scores)
     assert float(correct / total) == pytest.approx(float(golden[f'opa{suffix}']))
     for i, wanted in enumerate(golden[f'opa{suffix}_per_list']):
-        correct, total = loop.count_ordered_pairs(labels[i : i + 1], scores[i : i + 1])
+        correct, total = steps.count_ordered_pairs(labels[i : i + 1], scores[i : i + 1])
         # A list whose labels are all equal has no pairs; it is published as 0.
         assert float(tf.math.divide_no_nan(correct, total)) == pytest.approx(
             float(wanted)

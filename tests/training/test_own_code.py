@@ -4,7 +4,6 @@ import pytest
 import tensorflow as tf
 
 from baselines import config
-from baselines.training import job
 from baselines.training import jobs
 from baselines.training import losses
 from baselines.training import own_code
@@ -115,7 +114,7 @@ def _settings(**changes):
     ],
 )
 def test_models_that_do_not_work(model, message):
-    extras = job.Extras(models=[model])
+    extras = jobs.Extras(models=[model])
     finished_runs.assert_refused(
         lambda: jobs.train(_settings(model=model.__name__), extras), message
     )
@@ -131,7 +130,7 @@ def test_models_that_do_not_work(model, message):
     ],
 )
 def test_losses_that_do_not_work(loss, message):
-    extras = job.Extras(losses={loss.__name__: loss})
+    extras = jobs.Extras(losses={loss.__name__: loss})
     settings = _settings(losses=f'MSE:1,{loss.__name__}:2')
     finished_runs.assert_refused(
         lambda: jobs.train(settings, extras), f'--losses: {loss.__name__}(', message

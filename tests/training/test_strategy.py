@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from baselines.runs import saved
+from baselines.training import checkpoints
 from tests.helpers import finished_runs
 from tests.helpers import places
 from tests.helpers import tile_records
@@ -34,7 +34,7 @@ _MIRRORED = (
     'two = [tf.config.LogicalDeviceConfiguration()] * 2;'
     'tf.config.set_logical_device_configuration(cpu, two);'
     'from baselines import config; from baselines.training import jobs; import json;'
-    'from baselines.training import runs; saved._save_model = lambda *unused: None;'
+    'from baselines.runs import saved; saved.save_model = lambda *unused: None;'
     'jobs.train(config.TileConfig(**json.loads(sys.argv[1])))'
 )
 
@@ -96,7 +96,7 @@ def test_a_killed_worker_ends_the_other_and_one_device_goes_on(alone, tmp_path):
         'again with --resume\n'
     )
     [state] = out.glob('unfinished_*.npz')
-    done = len(saved.Checkpoint(str(state)).read()[1]['curve']['epoch'])
+    done = len(checkpoints.Checkpoint(str(state)).read()[1]['curve']['epoch'])
     changes = {**_SETTINGS, **constant, 'epochs': done + 1}
     model_dir, printed = tile_runs.train(
         root, **{**changes, 'out_dir': str(out), 'resume': True}

@@ -16,7 +16,7 @@ from baselines import config
 from baselines.runs import loading
 from baselines.runs import prediction
 from baselines.runs import saved
-from baselines.training import job
+from baselines.training import task_data
 from tests.helpers import finished_runs
 from tests.helpers import processes
 from tests.helpers import tile_records
@@ -410,7 +410,7 @@ def test_toy_data_and_known_test_runtimes(tmp_path):
 
 def test_a_recipe_draws_no_more_configurations_than_most_kernels_have(capsys):
     wanted = config.TileConfig(recipe='strong', configs=64)
-    assert job._fitted(wanted, np.array([64, 100, 20])) is wanted
+    assert task_data.fitted(wanted, np.array([64, 100, 20])) is wanted
     # Three quarters have 24, of which 16 is the largest power of two.
-    assert job._fitted(wanted, np.array([31, 31, 24, 7])).configs == 16
+    assert task_data.fitted(wanted, np.array([31, 31, 24, 7])).configs == 16
     assert 'few have 64 configurations to draw; drawing' in capsys.readouterr().out

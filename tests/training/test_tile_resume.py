@@ -104,7 +104,7 @@ def test_resuming_from_what_does_not_fit(root, tmp_path, monkeypatch):
     whole = path.read_bytes()
     for damage in (
         lambda: path.write_bytes(whole[:1000]),
-        lambda: saved.Checkpoint(str(path)).write({'now_0000': np.zeros(3)}, {}),
+        lambda: checkpoints.Checkpoint(str(path)).write({'now_0000': np.zeros(3)}, {}),
     ):
         damage()
         finished_runs.assert_refused(
@@ -118,7 +118,7 @@ def test_resuming_from_what_does_not_fit(root, tmp_path, monkeypatch):
 def test_resuming_after_the_last_epoch(root, tmp_path, monkeypatch, weights_alone):
     # Interrupted while the test split was ranked: only the end is left to do,
     # with a whole SavedModel of a model that has not been trained since.
-    monkeypatch.setattr(saved, '_save_model', weights_alone)
+    monkeypatch.setattr(saved, 'save_model', weights_alone)
     changes = dict(tile_runs.TINY, epochs=1, out_dir=str(tmp_path))
     _stopped(monkeypatch, root, 1, **changes)
     model_dir, printed = tile_runs.train(root, **changes, resume=True)

@@ -17,7 +17,7 @@ from baselines.runs import loading
 from baselines.runs import prediction
 from baselines.runs import saved
 from baselines.runs import trees as trees_lib
-from baselines.training import boosting
+from baselines.training import growing
 from tests.helpers import finished_runs
 from tests.helpers import hlo_modules
 from tests.helpers import layout_runs
@@ -164,7 +164,7 @@ def test_beside_a_graph_model_the_mean_of_both(tmp_path):
         return found, store, list(found.score(store))
 
     predictor, store, together = scores(both)
-    table = predictor.table(store, predictor.trees.used)
+    table = predictor.task.table(store, predictor.trees.used)
     of_trees = list(trees_lib.scores(predictor.trees, table))
     for mean, one, other in zip(together, scores(alone)[2], of_trees):
         standard = [(x - x.mean()) / (x.std() or 1) for x in (one, other)]
@@ -225,19 +225,19 @@ def test_scores_are_computed_in_slices(monkeypatch, rows):
 
 
 def test_many_configurations_are_drawn_evenly():
-    assert boosting._share([3, 100, 50], 53 + 3) == 26  # 3 + 26 + 26
-    assert boosting._share([3, 100, 50], 1000) == 100
-    assert boosting._share([3, 100, 50], 1) == 1
+    assert growing.even_share([3, 100, 50], 53 + 3) == 26  # 3 + 26 + 26
+    assert growing.even_share([3, 100, 50], 1000) == 100
+    assert growing.even_share([3, 100, 50], 1) == 1
 
 
 def test_what_trees_predict():
     runtimes = np.array([40, 10, 20, 10])
     # Ranks 4, 1.5, 3 and 1.5 of 4 lie at 7/8, 1/4, 5/8 and 1/4.
     wanted = [1.150, -0.674, 0.319, -0.674]
-    assert boosting._normal_scores(runtimes) == pytest.approx(wanted, abs=1e-3)
+    assert growing.normal_scores(runtimes) == pytest.approx(wanted, abs=1e-3)
     # 2, 0, 1 and 0 times the logarithm of 2, less their mean.
     logs = np.log(2) * np.array([1.25, -0.75, 0.25, -0.75])
-    assert boosting._centred(runtimes) == pytest.approx(logs)
+    assert growing.centred_logs(runtimes) == pytest.approx(logs)
     # Layouts are judged by their order alone; of tiles it also matters how slow.
     assert _targets(runtimes, by_tau=True) == pytest.approx(wanted, abs=1e-3)
     assert _targets(runtimes, by_tau=False) == pytest.approx(wanted + logs, abs=1e-3)
@@ -245,22 +245,20 @@ def test_what_trees_predict():
 
 def _targets(runtimes, by_tau):
     """What trees are to predict of a graph's configurations, in their order."""
-    job = types.SimpleNamespace(
-        chosen_by_tau=by_tau, labels=lambda store, graph: runtimes
+    task = types.SimpleNamespace(
+        judged_by_tau=by_tau, labels=lambda store, graph: runtimes
     )
     table = types.SimpleNamespace(
         counts=np.array([len(runtimes)]), rows=lambda graphs, configs: configs[:, None]
     )
-    some = boosting.Boosting(job, trees_lib.Options())
-    rows = some._draw(
-        np.random.default_rng(0), None, table, np.array([0]), len(runtimes)
-    )
+    rng = np.random.default_rng(0)
+    rows = growing.draw(rng, task, None, table, np.array([0]), len(runtimes))
     return rows.targets[np.argsort(rows.columns[:, 0])]
 
 
 def test_options_have_defaults_that_are_allowed():
-    assert trees_lib.Options.of({}) == trees_lib.Options()
-    assert trees_lib.FEWER.trees < trees_lib.Options().trees
+    assert growing.Options.of({}) == growing.Options()
+    assert growing.FEWER.trees < growing.Options().trees
     assert not config.TileConfig().trees
     assert recipes.settings('strong', 'tile:xla')['trees']
     assert 'trees' not in recipes.settings('strong', 'tile:xla', ('model',))

@@ -12,7 +12,7 @@ are codes, one or two bytes per configuration and configurable node.
 """
 
 import dataclasses
-from typing import Any, Callable, Dict, Iterable, Optional, Sequence
+from typing import Any, Callable, Dict, Iterable, Sequence, Union
 
 import numpy as np
 
@@ -187,7 +187,9 @@ class LayoutStore(splits.PackedSplit):
         codes = self.part('config_codes', graph).view(f'<u{self.code_width[graph]}')
         return codes[: shape[0] * shape[1]].reshape(shape)
 
-    def relative_noise(self, graphs: Optional[Sequence[int]] = None) -> float:
+    def relative_noise(
+        self, graphs: Union[Sequence[int], np.ndarray, None] = None
+    ) -> float:
         """Returns how much a runtime varies when it is measured again.
 
         The standard deviation over the mean, pooled over all groups of these graphs

@@ -22,26 +22,25 @@ def test_a_dimension_beyond_the_sixth_is_no_place():
     )
 
 
-@pytest.fixture(name='task', scope='module')
-def _task(tmp_path_factory):
-    """Programs, and `Layouts` that scales them."""
+@pytest.fixture(name='scaled', scope='module')
+def _scaled(tmp_path_factory):
+    """A normaliser, and a program that it has scaled."""
     folder = tmp_path_factory.mktemp('high_ranks')
     program = layout_files.make_program(np.random.default_rng(0))
     program.node_config_feat[::2, 0] = np.arange(18) % 9
     layout_files.write_split(folder / 'valid', [program])
     store = store_lib.LayoutStore.open(str(folder / 'valid'), str(folder / 'cache'))
-    task = layout_task.Layouts()
-    task.normalizer = normalizer_lib.Normalizer.fit(store)
+    normalizer = normalizer_lib.Normalizer.fit(store)
     np.testing.assert_array_equal(
         store.vectors(0)[store.group_codes(0)].max(), program.node_config_feat.max()
     )
-    return task, task.scaled(store)[0]
+    return normalizer, layout_task.TASK.graphs(store, normalizer)[0]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize('name', conformance.distinct(registry.layout_models()))
-def test_every_model_scores_them(task, name):
-    task, program = task
-    model = task.make_model(name, {}, '', 12, 120, task.normalizer)
+def test_every_model_scores_them(scaled, name):
+    normalizer, program = scaled
+    model = layout_task.TASK.make_model(name, {}, '', 12, 120, normalizer)
     graph, _ = graphs.unpack(layout_programs.pack(program), 0, 1)
     assert np.isfinite(model.forward(graph, program.num_configs)).all()

@@ -18,14 +18,14 @@ def test_raw_columns_that_were_expanded_are_refused():
         for what in ('used', 'min', 'max')
     }
     normalizer = normalizer_lib.Normalizer(**columns)
-    layout_task.Layouts.make_model('PaddedSAGE', {}, '', 2, 10, normalizer)
+    layout_task.TASK.make_model('PaddedSAGE', {}, '', 2, 10, normalizer)
     expanded = dataclasses.replace(
         normalizer, expansion=expansion.Expansion(node_signlog=True)
     )
     with pytest.raises(
         ValueError, match='PaddedSAGE undoes .* without --features and --mod128'
     ):
-        layout_task.Layouts.make_model('PaddedSAGE', {}, '', 2, 10, expanded)
+        layout_task.TASK.make_model('PaddedSAGE', {}, '', 2, 10, expanded)
 
 
 @pytest.mark.parametrize(

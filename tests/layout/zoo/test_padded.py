@@ -148,7 +148,7 @@ def test_untrained_it_ranks_real_programs(path, least, tmp_path):
         pytest.skip(f'no real program: {path} is missing')
     store = store_lib.LayoutStore.open(str(path.parent), str(tmp_path))
     normalizer = normalizer_lib.Normalizer.fit(store)
-    model = layout_task.Layouts.make_model('PaddedSAGE', {}, '', 2, 121, normalizer)
+    model = layout_task.TASK.make_model('PaddedSAGE', {}, '', 2, 121, normalizer)
     program = programs.StoredPrograms(store, normalizer)[0]
     scores = scoring.LayoutScorer(model).score(program)
     _, first = np.unique(program.group, return_index=True)

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from baselines.runs import trees as trees_lib
+from baselines.training import growing
 
 pytest.importorskip('lightgbm')
 
 _NAMES = ['constant', 'step', 'noise']
-_OPTIONS = trees_lib.Options(
+_OPTIONS = growing.Options(
     trees=40, learning_rate=0.5, num_leaves=4, column_share=1, row_share=1
 )
 
@@ -20,14 +21,12 @@ def _rows(count=400, seed=0):
     rng = np.random.default_rng(seed)
     columns = rng.random((count, 3)).astype(np.float32)
     columns[:, 0] = 7
-    return trees_lib.Rows(columns, np.where(columns[:, 1] > 0.5, 3.0, -1.0))
+    return growing.Rows(columns, np.where(columns[:, 1] > 0.5, 3.0, -1.0))
 
 
 @pytest.fixture(name='trees', scope='module')
 def _trees():
-    found = trees_lib.Trees(_NAMES, _OPTIONS)
-    found.curve = found.fit(_rows(), _rows(), seed=0)
-    return found
+    return growing.fit(_NAMES, _OPTIONS, _rows(), _rows(), seed=0)[0]
 
 
 def test_they_learn_a_step_from_the_one_column_that_has_it(trees):
@@ -35,16 +34,16 @@ def test_they_learn_a_step_from_the_one_column_that_has_it(trees):
     columns = np.array([[0.2, 0.5], [0.8, 0.5]], np.float32)[:, : len(trees.used)]
     assert trees.predict(columns) == pytest.approx([-1, 3], abs=1e-5)
     # Each halves what is left of the error: 1/4 of its square.
-    losses = trees.curve['train_loss']
-    assert losses[1] == pytest.approx(losses[0] / 4, rel=1e-3)
-    assert len(trees.curve['val_loss']) == len(losses) <= 40
+    _, losses = growing.fit(_NAMES, _OPTIONS, _rows(), _rows(), seed=0)
+    first, second, *_ = losses['train_loss']
+    assert second == pytest.approx(first / 4, rel=1e-3)
+    assert len(losses['val_loss']) == len(losses['train_loss']) <= 40
     assert 1 <= trees.count <= 40
 
 
 def test_what_is_saved_is_read_back(trees, tmp_path):
     trees.save(str(tmp_path))
-    again = trees_lib.Trees()
-    again.read(str(tmp_path))
+    again = trees_lib.Trees.read(str(tmp_path))
     assert again.names == _NAMES and again.used == trees.used
     assert again.digest() == trees.digest()
     columns = _rows(seed=2).columns[:, [_NAMES.index(name) for name in trees.used]]
@@ -64,10 +63,8 @@ def test_lightgbm_reads_the_file(trees, tmp_path):
 
 def test_the_same_seed_gives_the_same_trees():
     def digest(seed):
-        options = trees_lib.Options(trees=3, num_leaves=4, row_share=0.5)
-        found = trees_lib.Trees(_NAMES, options)
-        found.fit(_rows(), None, seed)
-        return found.digest()
+        options = growing.Options(trees=3, num_leaves=4, row_share=0.5)
+        return growing.fit(_NAMES, options, _rows(), None, seed)[0].digest()
 
     assert digest(1) == digest(1) != digest(2)
 
@@ -77,14 +74,14 @@ def test_few_rows_make_small_leaves(count):
     # 2 of 8 rows and 10 of 400 differ: fewer than the 20 of `min_leaf`.
     columns = np.zeros((count, 3), np.float32)
     columns[: max(count // 40, 2), 1] = 1
-    found = trees_lib.Trees(_NAMES, _OPTIONS)
-    found.fit(trees_lib.Rows(columns, 4.0 * columns[:, 1]), None, seed=0)
+    rows = growing.Rows(columns, 4.0 * columns[:, 1])
+    found, _ = growing.fit(_NAMES, _OPTIONS, rows, None, seed=0)
     assert found.predict(np.array([[0], [1]])) == pytest.approx([0, 4], abs=1e-5)
 
 
 def test_nothing_to_learn():
-    found = trees_lib.Trees(_NAMES, _OPTIONS)
-    found.fit(trees_lib.Rows(np.ones((50, 3), np.float32), np.zeros(50)), None, 0)
+    rows = growing.Rows(np.ones((50, 3), np.float32), np.zeros(50))
+    found, _ = growing.fit(_NAMES, _OPTIONS, rows, None, seed=0)
     assert found.predict(np.ones((2, 1), np.float32)).tolist() == [0, 0]
 
 
@@ -118,7 +115,7 @@ def test_a_strangers_file_is_checked(trees, tmp_path, what):
     assert count
     path.write_text(changed)
     with pytest.raises(ValueError) as caught:
-        trees_lib.Trees().read(str(tmp_path))
+        trees_lib.Trees.read(str(tmp_path))
     text = str(caught.value)
     assert message in text and text.startswith(f'{path}: the trees cannot be read')
     assert '\n' not in text
@@ -127,7 +124,7 @@ def test_a_strangers_file_is_checked(trees, tmp_path, what):
 def test_missing_binary_and_large_files(tmp_path, monkeypatch):
     def message():
         with pytest.raises(ValueError) as caught:
-            trees_lib.Trees().read(str(tmp_path))
+            trees_lib.Trees.read(str(tmp_path))
         return str(caught.value)
 
     assert 'trees.txt is missing; copy the directory again' in message()
@@ -150,5 +147,5 @@ def test_missing_binary_and_large_files(tmp_path, monkeypatch):
 )
 def test_options_out_of_range(kwargs, message):
     with pytest.raises(ValueError) as caught:
-        trees_lib.Options.of(kwargs)
+        growing.Options.of(kwargs)
     assert message in str(caught.value)

@@ -1,0 +1,263 @@
+"""Grows gradient-boosted trees on the data of a training, with LightGBM.
+
+trees, curve = grow(data, Options())
+"""
+
+import dataclasses
+import math
+import time
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+from baselines import registry
+from baselines.data.packed import splits
+from baselines.runs import tasks
+from baselines.runs import trees as trees_lib
+from baselines.training import loop
+from baselines.training import task_data
+
+_CELLS = 1 << 27  # of a table to train on: 512 MB
+_STOPPING = 50  # trees that are no better before growing ends
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How trees are grown, as --model_kwargs_json may say.
+
+    Attributes:
+        trees: most of them; fewer where validation stops getting better.
+        learning_rate: what each new tree counts.
+        num_leaves: most leaves of a tree.
+        min_leaf: fewest rows in a leaf; a hundredth of all, but 2, if that is less.
+        column_share: of the columns, that each tree may use.
+        row_share: of the rows, that each tree is grown on.
+        rows: most configurations to train on, drawn evenly from all graphs.
+    """
+
+    trees: int = 600
+    learning_rate: float = 0.08
+    num_leaves: int = 63
+    min_leaf: int = 20
+    column_share: float = 0.5
+    row_share: float = 0.8
+    rows: int = 1 << 19
+
+    def __post_init__(self):
+        limits = {
+            'trees': (1, trees_lib.MAX_TREES),
+            'learning_rate': (1e-6, 1),
+            'num_leaves': (2, trees_lib.MAX_LEAVES),
+            'min_leaf': (1, math.inf),
+            'column_share': (1e-3, 1),
+            'row_share': (1e-3, 1),
+            'rows': (100, 1 << 24),
+        }
+        for name, (low, high) in limits.items():
+            value, whole = getattr(self, name), type(getattr(Options, name)) is int
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, int if whole else (int, float))
+                or not low <= value <= high
+            ):
+                raise ValueError(
+                    f'--model_kwargs_json: {name} is a{" whole" * whole} number from '
+                    f'{low:g} to {high:g}, not {value!r}'
+                )
+
+    @classmethod
+    def of(cls, kwargs: Mapping[str, Any]) -> 'Options':
+        """Takes the options of --model_kwargs_json.
+
+        Raises:
+            ValueError: there is no such option, or it is out of range.
+        """
+        names = [field.name for field in dataclasses.fields(cls)]
+        registry.check_options(trees_lib.NAME, kwargs, names)
+        return cls(**kwargs)
+
+
+# Beside a graph model: they score three times as fast, and the mean of both is as good.
+FEWER = Options(trees=250, learning_rate=0.15)
+
+
+class Rows(NamedTuple):
+    """What trees are grown on, or checked with.
+
+    Attributes:
+        columns: float32 [rows, columns].
+        targets: float64 [rows].
+        weights: float64 [rows], what each row counts; None: all alike.
+    """
+
+    columns: np.ndarray
+    targets: np.ndarray
+    weights: Optional[np.ndarray] = None
+
+
+def grow(
+    data: task_data.TaskData, options: Options
+) -> Tuple[trees_lib.Trees, Dict[str, List[Any]]]:
+    """Grows trees, anew after an interruption: it takes a minute or so.
+
+    Args:
+        data: what to train and to validate on.
+        options: how to grow them.
+
+    Returns:
+        The trees; and by tree the columns of a training's curve, see `loop.State`.
+    """
+    settings, task = data.settings, data.task
+    rng = np.random.default_rng([settings.seed, 2**31])
+    train, valid = data.stores['train'], data.stores['valid']
+    table = task.table(train)
+    most = min(options.rows, _CELLS // len(table.names))
+    rows = draw(rng, task, train, table, data.chosen, most)
+    checked = None
+    if valid.has_runtimes:
+        most = settings.validation_configs * valid.num_graphs
+        graphs = np.arange(valid.num_graphs)
+        checked = draw(rng, task, valid, task.table(valid), graphs, most)
+    started = time.monotonic()
+    trees, losses = fit(table.names, options, rows, checked, settings.seed)
+    grown = len(losses['train_loss'])
+    seconds = (time.monotonic() - started) / grown
+    curve: Dict[str, List[Any]] = {name: [None] * grown for name in loop.CURVES}
+    curve.update(losses, epoch=list(range(grown)))
+    curve.update(train_seconds=[seconds] * grown, val_seconds=[0.0] * grown)
+    print(f'trees: {trees.count}, looking at {len(trees.used)} columns')
+    return trees, curve
+
+
+def draw(
+    rng: np.random.Generator,
+    task: tasks.Task,
+    store: splits.PackedSplit,
+    table: trees_lib.Table,
+    graphs: np.ndarray,
+    most: int,
+) -> Rows:
+    """Draws evenly from graphs: columns, and what to predict of them.
+
+    That is the normal scores of their ranks where Kendall's tau counts: of most
+    layouts that were measured, runtimes differ by a thousandth of what a few slow
+    ones add.  Of tiles it is their sum with log runtimes less the mean: the slowest
+    of a kernel would decide what is learned of the others, and how much slower
+    they are matters, too.
+
+    Large graphs count more than small ones, but less than by their number of
+    configurations: by its square root.
+
+    Args:
+        rng: the source of randomness.
+        task: knows the labels.
+        store: the split.
+        table: its columns.
+        graphs: int64, numbers of the graphs.
+        most: rows.
+    """
+    counts = table.counts[graphs]
+    shares = np.minimum(counts, even_share(counts, most))
+    configs = [rng.permutation(c)[:s] for c, s in zip(counts, shares)]
+    targets = []
+    for graph, drawn in zip(graphs, configs):
+        labels = task.labels(store, graph)[drawn]
+        targets.append(normal_scores(labels))
+        if not task.judged_by_tau:
+            targets[-1] += centred_logs(labels)
+    rows = np.repeat(graphs, shares), np.concatenate(configs)
+    return Rows(
+        np.concatenate(list(trees_lib.slices(table, *rows))),
+        np.concatenate(targets),
+        np.repeat(shares**-0.5, shares),
+    )
+
+
+def fit(
+    names: Sequence[str],
+    options: Options,
+    train: Rows,
+    valid: Optional[Rows],
+    seed: int,
+) -> Tuple[trees_lib.Trees, Dict[str, List[float]]]:
+    """Fits trees to rows; stops when validation does not get better.
+
+    Args:
+        names: of the columns.
+        options: how to grow them.
+        train: at least two rows.
+        valid: what says when to stop; None for no validation.
+        seed: the same one gives the same trees.
+
+    Returns:
+        The trees, and the mean squared errors `train_loss` and `val_loss` by tree.
+    """
+    import lightgbm
+
+    curve: Dict[str, Dict[str, List[float]]] = {}
+    # Columns that never change would be carried along for nothing.
+    low, high = train.columns.min(axis=0), train.columns.max(axis=0)
+    varies = np.flatnonzero(low < high)
+    varies = varies if len(varies) else np.arange(1)
+    sets: List[Any] = []
+    for rows in filter(None, (train, valid)):
+        columns = np.take(rows.columns, varies, axis=1)
+        first = sets[0] if sets else None
+        sets.append(lightgbm.Dataset(columns, rows.targets, first, weight=rows.weights))
+    callbacks = [lightgbm.record_evaluation(curve)]
+    if valid is not None:
+        callbacks.append(lightgbm.early_stopping(_STOPPING, verbose=False))
+    grown = lightgbm.train(
+        {
+            'objective': 'regression',
+            'metric': 'l2',
+            'learning_rate': options.learning_rate,
+            'num_leaves': options.num_leaves,
+            'min_data_in_leaf': min(
+                options.min_leaf, max(2, len(train.targets) // 100)
+            ),
+            'feature_fraction': options.column_share,
+            'bagging_fraction': options.row_share,
+            'bagging_freq': 1,
+            'bin_construct_sample_cnt': 50_000,
+            'deterministic': True,
+            'force_row_wise': True,
+            'num_threads': 0,  # as many as there are cores
+            'seed': seed,
+            'verbose': -1,
+        },
+        sets[0],
+        options.trees,
+        valid_sets=sets,
+        valid_names=['training', 'valid'][: len(sets)],
+        callbacks=callbacks,
+    )
+    text = grown.model_to_string(num_iteration=grown.best_iteration)
+    keys = {'training': 'train_loss', 'valid': 'val_loss'}
+    losses = {name: curve[key]['l2'] for key, name in keys.items() if key in curve}
+    return trees_lib.Trees(text, varies, names), losses
+
+
+def centred_logs(labels: np.ndarray) -> np.ndarray:
+    """Returns logarithms less their mean."""
+    logs = np.log(labels)
+    return logs - logs.mean()
+
+
+def normal_scores(labels: np.ndarray) -> np.ndarray:
+    """Returns the normal quantile at each rank; equal labels share a rank."""
+    from scipy import stats  # half a second, of each `rank`
+
+    return stats.norm.ppf((stats.rankdata(labels) - 0.5) / len(labels))
+
+
+def even_share(counts: Sequence[int], most: int) -> int:
+    """Returns the largest s >= 1 so that min(s, count) add up to `most` at most."""
+    low, high = 1, int(np.max(counts))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if np.minimum(counts, middle).sum() <= most:
+            low = middle
+        else:
+            high = middle - 1
+    return low
