@@ -10,13 +10,13 @@ from baselines.runs import finding
 from tests.helpers.finished_runs import assert_refused
 
 
-def make_run(folder, run_hash, age=0, **args):
+def make_run(folder, run_hash, age=0, info=(), **args):
     """A model directory and its run file; the larger `age`, the older."""
     model_dir = folder / f'model_{run_hash}'
     model_dir.mkdir(parents=True)
     path = folder / f'run_{run_hash}.jsonz'
     with gzip.open(path, 'wt') as stream:
-        json.dump({'args': {'model': 'MLP', **args}}, stream)
+        json.dump({'args': {'model': 'MLP', **args}, **dict(info)}, stream)
     os.utime(path, (1e9 - age, 1e9 - age))
     return str(model_dir)
 
@@ -89,6 +89,41 @@ def test_half_runs_and_other_folders_are_no_runs(home):
     os.rmdir(home / 'out/model_3333')
     (home / 'out/models').mkdir()
     assert finding.find('out/*') == [whole]
+
+
+def test_the_latest_finished_last_whenever_its_file_was_written(home):
+    finished = [{'finished': f'2026-01-0{day}T00:00:00+00:00'} for day in (1, 2)]
+    make_run(home / 'out', '1111', age=0, info=finished[0])  # as `cp -r` leaves it
+    late = make_run(home / 'out', '2222', age=9, info=finished[1])
+    assert finding.find('out/latest') == [late]
+
+
+@pytest.mark.parametrize(
+    'info',
+    [
+        {'train_curve': {'val_opa': ['0.5']}},
+        {'train_curve': {'val_opa': 0.5}},
+        {'seconds': '3'},
+        {'seconds': 10**399},
+    ],
+)
+def test_a_damaged_run_is_named_and_left_out(home, capsys, info):
+    whole = make_run(home / 'out', '1111', age=9)
+    make_run(home / 'out', '2222', info=info)
+    for name in ('out/latest', 'out/*'):
+        assert finding.find(name) == [whole]
+        assert capsys.readouterr().err == (
+            f'note: {home}/out/run_2222.jsonz is damaged; left out\n'
+        )
+    # Asked for by its hash, it is what there is.
+    assert finding.find('out/2222') == [str(home / 'out/model_2222')]
+
+
+def test_a_date_that_no_calendar_has_is_that_of_the_file(home):
+    far = '9999-12-31T23:59:59-23:00'
+    make_run(home / 'out', '1111', age=9, info={'finished': far})
+    young = make_run(home / 'out', '2222')
+    assert finding.find('out/latest') == [young]
 
 
 def test_an_ambiguous_beginning_lists_its_runs(runs):

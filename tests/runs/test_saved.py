@@ -508,3 +508,26 @@ def test_checkpoints_are_never_unpickled(tmp_path):
     np.savez(checkpoint.path, json=np.array([{}], object))
     message = _message(ValueError, checkpoint.read)
     assert 'allow_pickle=False' in message
+
+
+@pytest.mark.slow
+def test_what_is_written_is_read_of_ten_million_configurations(tmp_path, capsys):
+    ranking = list(range(1_000_000))
+    info = {**_INFO, 'test_predictions': {f'g{i}': ranking for i in range(10)}}
+    run = saved.Run.save(str(tmp_path), 'abc', info, _model())
+    assert capsys.readouterr().out == (
+        'note: the run file is without test_predictions: it unpacks to more than '
+        '67108864 bytes\n'
+    )
+    read = saved.Run.load(run.model_dir)
+    assert read.info == run.info
+    assert read.info['test_predictions'] == {}
+    read.read_weights(_model())
+
+
+def test_other_values_are_too_many_to_be_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_files, '_MAX_VALUES', 100)
+    info = {**_INFO, 'noise': [0] * 200}
+    message = _message(ValueError, saved.Run.save, str(tmp_path), 'x', info, _model())
+    assert message == 'it holds more values than any run has'
+    assert os.listdir(tmp_path) == []
