@@ -130,7 +130,7 @@ def add_models_file(parser: argparse.ArgumentParser) -> None:
 def add_beam_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares with which Apache Beam runner a command works."""
     about = 'work with this Apache Beam runner, such as DirectRunner (all cores) or '
-    option(parser, '--runner', '', f'{about}DaskRunner (docs/clusters.md)')
+    option(parser, '--runner', '', f'{about}DaskRunner (docs/guide/scale.md)')
     about = 'options for the Beam runner, in one string'
     option(parser, '--beam_options', '', about)
 

@@ -127,7 +127,7 @@ class _Config(Optimisation):
     --out_dir."""
     strategy: str = _setting('', choices=('', 'mirrored', 'workers'), shapes=False)
     """One training on several devices: mirrored, all GPUs of this machine; workers, the
-    processes of TF_CONFIG (docs/clusters.md)."""
+    processes of TF_CONFIG (docs/guide/scale.md)."""
     recipe: str = _setting('', shapes=False)
     """strong: the settings that have done best on this collection, in place of the
     defaults; flags that are given win. Or a file: what `tpugraphs sweep` found."""
@@ -170,15 +170,15 @@ class TileConfig(_Config):
     """Deprecated: every epoch is validated."""
     trees: bool = False
     """Also grow gradient-boosted trees, and score with the mean of both
-    (docs/models.md); needs LightGBM: pip install -e .[trees]."""
+    (docs/guide/models.md); needs LightGBM: pip install -e .[trees]."""
     tile_columns: bool = False
-    """Add columns that relate tiles to arrays (docs/features.md)."""
+    """Add columns that relate tiles to arrays (docs/guide/features.md)."""
     loop_columns: bool = False
     """Add columns of tiles in elements, as `collect` has them on CPUs
-    (docs/features.md); a recipe adds them where they fit."""
+    (docs/guide/features.md); a recipe adds them where they fit."""
     estimate: bool = False
     """Add an analytical estimate of each configuration as columns, its logarithmic time
-    last (docs/features.md)."""
+    last (docs/guide/features.md)."""
     configs: int = _setting(10, low=2)
     """Configurations drawn per kernel and step; kernels with fewer are not trained
     on."""
@@ -201,7 +201,7 @@ class LayoutConfig(_Config):
     """Settings of `layout_train.py`; the flags have these names and defaults."""
 
     model: str = 'ResModel'
-    """Name of the model, a class in baselines/layout (docs/models.md)."""
+    """Name of the model, a class in baselines/layout (docs/guide/models.md)."""
     source: str = _setting('xla', choices=collections.choices('source'))
     """Which programs: xla or nlp."""
     search: str = _setting('random', choices=collections.choices('search'))

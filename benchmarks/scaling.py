@@ -7,8 +7,8 @@ they add up to for collections that are larger.
 A job is linear if a unit of it costs the same at every size.  Twice the size is every
 graph twice, under two names, so that what differs is the number and not the graphs;
 whether layouts cost in proportion to nodes is seen from small and large programs.
-What a unit costs at the largest size goes into the plan of docs/scaling.md, whose
-formulas are `plan`.  Seconds are those of the process on its cores.
+What a unit costs at the largest size goes into the plan of docs/findings/speed.md,
+whose formulas are `plan`.  Seconds are those of the process on its cores.
 """
 
 import itertools
@@ -183,7 +183,7 @@ def plan(costs: Dict[str, float], times: float, epochs: int) -> List[List[str]]:
         for job, total in seconds.items():
             hours = total / 3600
             machines = f'{math.ceil(hours / 24 / _CORES):,}'
-            if job.startswith(('train', 'pack')):  # not divided: docs/scaling.md
+            if job.startswith(('train', 'pack')):  # not divided: docs/findings/speed.md
                 machines = f'1 core, {hours / 24:,.1f} days'
             rows.append([task, job, f'{hours:,.1f}', machines])
         size = costs[f'{task}_packed_bytes_per_pair'] * larger * pairs / 1e9

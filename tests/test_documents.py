@@ -1,6 +1,5 @@
-"""Every command of README and docs runs as it is pasted, on small settings."""
+"""Links and flags of README and docs, and their commands, run as they are pasted."""
 
-import functools
 import importlib.util
 import re
 
@@ -17,9 +16,8 @@ from tests.helpers import tiny_layout_models
 from tests.helpers import tiny_models
 
 _DOCUMENTS = documents.documents()
-_SHELL = [b for d in _DOCUMENTS for b in documents.blocks(d) if b.language == 'sh']
 
-# What is not run, by a pattern, and why; its flags are checked all the same.
+# Patterns of commands that are not run, and why; their flags are checked all the same.
 _SKIPPED = {
     r'pip install|pre-commit|-m venv': 'needs a network',
     r'tpugraphs download': 'needs a network, and 40 GB',
@@ -30,81 +28,79 @@ _SKIPPED = {
     r'--runner=|^dask ': 'needs a cluster, or all cores',
     r'--strategy=': 'needs several devices or processes',
     r'sample_submission\.csv': "needs Kaggle's template",
-    r'\.\./shared': 'needs the real data beside the repository',
     r'--data_root=out': 'needs what was collected',
 }
 if not importlib.util.find_spec('jinja2'):
     _SKIPPED['tpugraphs report'] = 'needs jinja2, which an installation brings'
-# What makes the others small: words that are added, of which the last of a name wins.
-_SMALLER = {
-    r'(tiles|layout)_train|tpugraphs train (tile|layout)': (
-        *('--toy_data', '--epochs=1', '--batch=2', '--validation_configs=20'),
-    )
-}
+
+_TRAINING = r'(tiles|layout)_train|tpugraphs train (tile|layout)'
+_SMALL = ['--toy_data', '--epochs=1', '--batch=2', '--validation_configs=20']
 
 
-def _found(table, words):
-    line = ' '.join(words)
-    for pattern, value in table.items():
-        if re.search(pattern, line):
-            return value
-    return None
+def _is_skipped(command):
+    return any(re.search(pattern, command) for pattern in _SKIPPED)
 
 
-def _place(block):
-    return f'{block.document}:{block.line}'
+def _smaller(words):
+    """Flags that make a training small; the last of a name counts."""
+    command = ' '.join(words)
+    if not re.search(_TRAINING, command):
+        return []
+    if '--model' in command:
+        return _SMALL
+    tiles = re.search('tiles_train|train tile', command)
+    return [*_SMALL, '--model=MLP' if tiles else '--model=ResModel']
 
 
-def _prose(text):
-    """A document without its fenced blocks."""
+def _prose(document):
+    """The text of a document without its fenced blocks."""
+    text = (documents.ROOT / document).read_text(encoding='utf-8')
     return re.sub(r'^```.*?^```$', '', text, flags=re.MULTILINE | re.DOTALL)
 
 
-def test_there_are_commands():
-    assert len(_SHELL) > 10
-
-
-@pytest.mark.parametrize('block', _SHELL, ids=_place)
-def test_flags_and_files_of_commands_exist(block):
-    wrong = {
-        ' '.join(words): documents.complaint(words)
-        for words in block.commands()
-        if documents.complaint(words)
-    }
-    assert not wrong
-    # A shell takes <hash> for a file to read from.
-    assert not re.search(r'<\w+>', block.text)
+@pytest.mark.parametrize('document', _DOCUMENTS)
+def test_flags_of_commands_exist(document, tmp_path):
+    shell = documents.Shell(tmp_path, lambda command: True, lambda words: [])
+    for block in documents.blocks(document):
+        if block.language == 'sh':
+            shell.paste(block)
 
 
 @pytest.mark.parametrize('document', _DOCUMENTS)
 def test_commands_stand_in_blocks_of_a_shell(document):
-    text = (documents.ROOT / document).read_text(encoding='utf-8')
     for block in documents.blocks(document):
         if block.language != 'sh':
-            assert not re.search(
-                r'^(\$ )?(tpugraphs|python|pip) \S', block.text, re.MULTILINE
-            ), _place(block)
-    assert not re.search(r'^ {4}(tpugraphs|python|pip) \S', _prose(text), re.MULTILINE)
+            command = r'^(\$ )?(tpugraphs|python|pip) \S'
+            assert not re.search(command, block.text, re.MULTILINE), block.text
+    command = r'^ {4}(tpugraphs|python|pip) \S'
+    assert not re.search(command, _prose(document), re.MULTILINE)
 
 
 @pytest.mark.parametrize('document', _DOCUMENTS)
 def test_commands_in_sentences_exist(document):
-    text = (documents.ROOT / document).read_text(encoding='utf-8')
-    for quoted in re.findall(r'`((?:tpugraphs|python) [^`]*)`', _prose(text)):
-        words = ' '.join(quoted.split()).split()
-        name = words[1] if words[0] == 'tpugraphs' else ''
-        if name and name != 'NAME' and not name.startswith(('<', '-')):
-            assert name in documents.commands.names(), quoted
-        if words[0] == 'python' and words[1].endswith('.py'):
-            assert documents.complaint(words) == '', quoted
+    for quoted in re.findall(r'`((?:tpugraphs|python) [^`]*)`', _prose(document)):
+        name, *rest = quoted.split()
+        if name == 'python' and rest[0].endswith('.py'):
+            assert documents.complaint([name, *rest]) == '', quoted
+        if name == 'tpugraphs' and rest[0].islower():
+            assert rest[0] in documents.commands.names(), quoted
 
 
 @pytest.mark.parametrize('document', _DOCUMENTS)
 def test_links_lead_somewhere(document):
-    path = documents.ROOT / document
-    for link in re.findall(r'\]\(([^)#\s]+)', path.read_text(encoding='utf-8')):
-        if '://' not in link:
-            assert (path.parent / link).exists(), link
+    folder = (documents.ROOT / document).parent
+    for path, heading in re.findall(r'\]\(([^)#\s]*)#?([^)\s]*)\)', _prose(document)):
+        if '://' in path:
+            continue
+        target = folder / path if path else documents.ROOT / document
+        assert target.exists(), path
+        assert not heading or heading in _anchors(target), (path, heading)
+
+
+def _anchors(page):
+    """The names that a page's headings have in links."""
+    headings = re.findall(r'^#+ (.*)$', page.read_text(encoding='utf-8'), re.MULTILINE)
+    return {re.sub(r'[^\w -]', '', h).lower().replace(' ', '-') for h in headings}
 
 
 def test_every_benchmark_has_its_line():
@@ -118,25 +114,15 @@ def test_every_benchmark_has_its_line():
 @pytest.fixture(name='shell', scope='module')
 def _shell(tmp_path_factory):
     """A bash whose commands work on few small kernels and programs."""
-
-    def smaller(words):
-        added = [*(_found(_SMALLER, words) or ())]
-        if '--toy_data' in added and '--model' not in ' '.join(words):
-            tiles = {'tiles_train.py', 'tile'} & set(words[:3])
-            added.append('--model=MLP' if tiles else '--model=ResModel')
-        return added
-
     with pytest.MonkeyPatch.context() as patch:
-        shell = documents.Shell(
-            tmp_path_factory.mktemp('documents'),
-            functools.partial(_found, _SKIPPED),
-            smaller,
-        )
+        folder = tmp_path_factory.mktemp('documents')
+        shell = documents.Shell(folder, _is_skipped, _smaller)
         patch.setenv('HOME', str(shell.home))
         patch.setattr(saved, 'save_model', finished_runs.save_weights)
-        # Two models of these names that are compiled in a moment.
+        # Models of these names that are compiled in a moment.
         for module, name, tiny in (
             (tile_models, 'MLP', tiny_models.Tiny),
+            (tile_models, 'LateJoinSAGE', tiny_models.Tiny),
             (layout_models, 'ResModel', tiny_layout_models.Tiny),
         ):
             stand_in = type(name, (tiny,), {'__module__': module.__name__})
@@ -168,7 +154,7 @@ def _write_raw(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('document', [d for d in _DOCUMENTS if d != 'CONTRIBUTING.md'])
+@pytest.mark.parametrize('document', _DOCUMENTS)
 def test_commands_run_as_pasted(document, shell):
     """Block after block, in one home folder for all documents, README first."""
     for block in documents.blocks(document):

@@ -6,8 +6,9 @@
     for kernel, order, scores in run.rank('kernels.pb'):
         print(kernel, order[:5])
 
-docs/api.md describes every name here.  TensorFlow is imported when it is needed,
-not before; import this package first, for it chooses the Keras that TF-GNN needs.
+docs/guide/python.md describes every name here.  TensorFlow is imported when it is
+needed, not before; import this package first, for it chooses the Keras that TF-GNN
+needs.
 """
 
 import baselines  # noqa: F401  chooses Keras before TensorFlow is imported

@@ -182,7 +182,7 @@ class Run:
             what: a raw file (.pb), a folder or glob of them, or a list of these;
                 or a record, or several; or an HloModuleProto (`hlo_module`).
             candidates: configurations in place of those that come with `what`,
-                such as {'output_bounds': [8, 128]}; docs/serving.md has the form.
+                such as {'output_bounds': [8, 128]}; docs/guide/python.md has the form.
 
         Raises:
             ValueError: nothing could be ranked; says why.

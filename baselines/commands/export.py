@@ -4,7 +4,7 @@
 
 Its signature takes a graph's raw arrays by name and gives `scores`, lower for
 what is predicted faster; sizes are free, and the normaliser is inside.  A program
-that serves it needs neither this package nor TF-GNN: docs/serving.md.
+that serves it needs neither this package nor TF-GNN: docs/guide/python.md.
 """
 
 import argparse

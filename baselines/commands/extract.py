@@ -15,7 +15,7 @@ wrong is named, the others are extracted, and the exit code is 1.
 
 More than 64 files, or any --runner, go through Apache Beam: its local runner
 uses all cores, any other installed one works too if its workers see the same
-folders (docs/clusters.md):
+folders (docs/guide/scale.md):
 
     tpugraphs extract ~/raw OUT --runner=DaskRunner \\
         --beam_options='--dask_client_address=tcp://host:8786'
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     command_line.option(parser, '--pad', 0, about, choices=(0, -1))
     about = 'add columns that the published 140 leave out; their names go into the npz'
-    command_line.switch(parser, '--extra', f'{about} (docs/raw-files.md)')
+    command_line.switch(parser, '--extra', f'{about} (docs/guide/raw-files.md)')
     command_line.switch(parser, '--overwrite', 'replace files in OUT')
     about = 'cut into OUT/train, OUT/valid and OUT/test, such as 80/10/10'
     command_line.option(parser, '--split', '', about, metavar='SHARES')

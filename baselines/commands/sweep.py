@@ -9,7 +9,7 @@ trial trains with them in a process of its own, and successive halving ends tria
 that fall behind.  The same command goes on where it was broken off, and on another
 machine with the same --storage it joins in.  Settings that all trials share are
 flags, as of a training.  The best settings go into best.json, for --recipe=FILE:
-docs/sweeps.md.
+docs/guide/sweeps.md.
 """
 
 import argparse

@@ -4,7 +4,7 @@ A tile configuration says how large a tile of the *loop tensor* is: of the
 result of a matrix product, of what a sum runs over, or else of the kernel's
 result.  Every other tensor either follows a loop or is needed again for each
 of its trips.  Which one does what is read off shapes and opcodes alone
-(docs/features.md).
+(docs/guide/features.md).
 """
 
 import dataclasses

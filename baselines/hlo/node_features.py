@@ -55,7 +55,7 @@ def node_features(
 def _add_extra(
     out: columns.ColumnBuilder, fields: gather.Fields, operands: arrays.Ragged
 ) -> None:
-    """Adds the further columns; docs/raw-files.md lists their names."""
+    """Adds the columns of `--extra` (docs/guide/raw-files.md)."""
     for prefix, words in _DIMENSION_NUMBERS.items():
         for name in words.split():
             entries = () if name == 'index_vector_dim' else schema.FIRST_4

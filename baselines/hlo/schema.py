@@ -1,7 +1,7 @@
 """What the numbers of the dataset mean: columns, opcodes, element types.
 
 These are the only such tables: others import from here by name.  Positions and
-numbers are those of the published feature extractor (docs/raw-files.md);
+numbers are those of the published feature extractor (docs/guide/raw-files.md);
 tests/hlo/test_schema.py holds them against what ours writes.
 """
 

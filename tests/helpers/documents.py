@@ -1,20 +1,20 @@
-"""The commands in documents: read, checked without running, and run as pasted.
+"""The commands in documents: checked without running, and run as they are pasted.
 
-A block of commands is fenced with ```sh.  `Shell` gives it to a real bash, in which
-`tpugraphs` and `python` are functions that ask this process to do the work: so
-TensorFlow is imported once.
+A block of commands is fenced with ```sh.  `Shell` gives it to bash; on its PATH
+`tpugraphs`, `python` and the like ask this process to do the work, so that TensorFlow
+is imported once.
 """
 
 import contextlib
 import dataclasses
 import io
+from multiprocessing import connection
 import os
 import re
-import shlex
-import shutil
 import subprocess
 import sys
-from typing import Callable, List, Optional, Sequence, Set
+import threading
+from typing import Callable, List, Optional, Sequence
 
 from absl import flags
 
@@ -25,8 +25,17 @@ from baselines.commands import __main__ as main
 from tests.helpers import places
 
 ROOT = places.ROOT
-_TRAINS = {'tiles_train.py': config.TileConfig, 'layout_train.py': config.LayoutConfig}
-_WORDS = ('python', 'tpugraphs', 'pip', 'ruff', 'mypy', 'pre-commit', 'dask')
+_TASKS = {'tiles_train.py': 'tile', 'layout_train.py': 'layout'}
+_PROGRAMS = ('python', 'tpugraphs', 'pip', 'ruff', 'mypy', 'pre-commit', 'dask')
+_CLIENT = """#!{python}
+import os, sys
+from multiprocessing import connection
+with connection.Client({address!r}) as server:
+    server.send((os.getcwd(), [os.path.basename(sys.argv[0]), *sys.argv[1:]]))
+    code, output = server.recv()
+sys.stdout.write(output)
+sys.exit(code)
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,26 +46,6 @@ class Block:
     line: int  # of its first line
     language: str  # after the fence
     text: str
-
-    def commands(self) -> List[List[str]]:
-        """The words of its commands, as far as they can be told without a shell."""
-        text = self.text.replace('\\\n', ' ')
-        text = re.sub(r'(^|\s)#.*|[<>] *\S+', '', text, flags=re.MULTILINE)
-        text = re.sub(r'\$(\w+|{\w+})', '1', text)
-        lexer = shlex.shlex(text, posix=True, punctuation_chars=';|&\n')
-        lexer.whitespace, lexer.whitespace_split = ' \t', True
-        found: List[List[str]] = []
-        words: List[str] = []
-        for word in [*lexer, '\n']:
-            if not set(word) <= set(';|&\n'):
-                words.append(word)
-                continue
-            while words and words[0] not in _WORDS:
-                words.pop(0)  # do, then, NAME=value
-            if words:
-                found.append(words)
-            words = []
-        return found
 
 
 def documents() -> List[str]:
@@ -76,30 +65,26 @@ def blocks(document: str) -> List[Block]:
 
 
 def complaint(words: Sequence[str]) -> str:
-    """What is wrong with a command that is not run: '' if nothing is."""
+    """Says what is wrong with a command that is not run: '' if nothing is."""
     name, *rest = words
-    if 'tiles_train.py' in rest[:1] or 'layout_train.py' in rest[:1]:
-        return _of_training(_TRAINS[rest[0]], rest[1:])
     if name == 'tpugraphs':
-        return _of_command(rest)
-    if rest[:1] == ['-m'] and rest[1].startswith('baselines.commands.'):
-        return _of_command([rest[1].rpartition('.')[2], *rest[2:]])
+        return _complaint_of_command(rest)
+    if name == 'python' and rest[0] in _TASKS:
+        return _complaint_of_training(_TASKS[rest[0]], rest[1:])
+    if name == 'python' and rest[0].endswith('.py'):
+        return _complaint_of_script(*rest)
     if name == 'pip':
-        known = (ROOT / 'setup.py').read_text(encoding='utf-8')
-        extras = re.findall(
-            r'\w+', ' '.join(re.findall(r'\[([\w,]+)\]', ' '.join(rest)))
-        )
-        return ''.join(f'no extra {e}; ' for e in extras if f"'{e}': " not in known)
-    if name == 'python' and rest and rest[0].endswith('.py'):
-        return _of_script(rest)
+        declared = (ROOT / 'setup.py').read_text(encoding='utf-8')
+        extras = re.findall(r'(?<=[\[,])\w+(?=[\],])', ' '.join(rest))
+        return ''.join(f'no extra {e}; ' for e in extras if f"'{e}': " not in declared)
     return ''
 
 
-def _of_command(words) -> str:
+def _complaint_of_command(words: Sequence[str]) -> str:
     if not words or words[0] not in commands.names():
         return '' if words in (['--version'], ['--help'], []) else 'no such command'
-    if words[0] == 'train' and words[1:2] and '--help' not in words:
-        return _of_training(config.CONFIGS[words[1]], words[2:])
+    if words[0] == 'train' and '--help' not in words:
+        return _complaint_of_training(words[1], words[2:])
     errors = io.StringIO()
     try:
         with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(errors):
@@ -109,11 +94,9 @@ def _of_command(words) -> str:
     return ''
 
 
-def _of_training(kind, words) -> str:
+def _complaint_of_training(task: str, words: Sequence[str]) -> str:
     values = flags.FlagValues()
-    scripts.define_flags(kind, values=values)
-    if '--help' in words:
-        return ''
+    scripts.define_flags(config.CONFIGS[task], values=values)
     try:
         rest = values(['script', *words])
     except flags.Error as error:
@@ -121,31 +104,18 @@ def _of_training(kind, words) -> str:
     return f'no flags: {rest[1:]}' if rest[1:] else ''
 
 
-def _of_script(words) -> str:
-    """Flags of other scripts are looked for in their text."""
-    path = ROOT / words[0]
+def _complaint_of_script(script: str, *words: str) -> str:
+    """Looks for the flags of a script in its text."""
+    path = ROOT / script
     if not path.exists():
-        return f'there is no {words[0]}'
+        return f'there is no {script}'
     text = path.read_text(encoding='utf-8')
-    names = [word.partition('=')[0] for word in words[1:] if word.startswith('--')]
-    unknown = [
-        name
+    names = [word.partition('=')[0] for word in words if word.startswith('--')]
+    return ''.join(
+        f'{script} has no {name}; '
         for name in names
-        if f"'{name}'" not in text and f"'{name[2:]}'" not in text and name != '--help'
-    ]
-    return ''.join(f'{words[0]} has no {name}; ' for name in unknown)
-
-
-_FUNCTIONS = """
-set -eu -o pipefail
-_ask() {
-    local code
-    printf '%s\\0' "$#" "$PWD" "$@" >&"$ASK"
-    IFS= read -r code <&"$ANSWER"
-    cat "$SAID"
-    return "$code"
-}
-"""
+        if f"'{name}'" not in text and f"'{name[2:]}'" not in text
+    )
 
 
 class Shell:
@@ -153,123 +123,104 @@ class Shell:
 
     Args:
         folder: for HOME, and for a folder with links to what the repository has.
-        skipped: why a command is not run but checked only; None: it is run.
+        skipped: tells whether a command is not run, but checked only.
         smaller: words that make a command small, which are added to it.
     """
 
     def __init__(
         self,
         folder,
-        skipped: Callable[[List[str]], Optional[str]],
+        skipped: Callable[[str], bool],
         smaller: Callable[[List[str]], Sequence[str]],
     ):
         self._skipped, self._smaller = skipped, smaller
-        self._said = folder / 'said'
         self.home, self.folder = folder / 'home', folder / 'repository'
-        for path in (self.home, self.folder):
+        self._bin = folder / 'bin'
+        for path in (self.home, self.folder, self._bin):
             path.mkdir()
         for path in ROOT.iterdir():
             if path.name[0] != '.' and path.name not in ('build', 'dist'):
                 (self.folder / path.name).symlink_to(path)
-        self.asked: List[List[str]] = []
-        self._trained: Set[Sequence[str]] = set()  # once is enough
+        # As `python -m venv .venv` would make it.
+        (self.folder / '.venv/bin').mkdir(parents=True)
+        (self.folder / '.venv/bin/activate').touch()
+        self._trained: set = set()  # once is enough
 
     def paste(self, block: Block) -> None:
-        """Runs a block; fails with its place, the command, and what it said."""
-        ask, answer = os.pipe(), os.pipe()
-        lines = [f'{name}() {{ _ask {name} "$@"; }}' for name in _WORDS]
-        script = '\n'.join([_FUNCTIONS, *lines, block.text])
-        environment = {
-            **os.environ,
-            'HOME': str(self.home),
-            'ASK': str(ask[1]),
-            'ANSWER': str(answer[0]),
-            'SAID': str(self._said),
-        }
-        process = subprocess.Popen(
-            [shutil.which('bash') or 'bash', '--norc', '-c', script],
-            cwd=self.folder,
-            env=environment,
-            pass_fds=(ask[1], answer[0]),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        os.close(ask[1])
-        os.close(answer[0])
-        with open(ask[0], 'rb') as questions, open(answer[1], 'w') as answers:
-            for words in _questions(questions):
-                answers.write(f'{self._answer(*words)}\n')
-                answers.flush()
-        said, _ = process.communicate(timeout=60)
-        assert process.returncode == 0, (
-            f'{block.document}:{block.line}: {self.asked[-1:]}:\n{said}'
+        """Runs a block; fails with its place and what it said."""
+        with connection.Listener(family='AF_UNIX') as listener:
+            for name in _PROGRAMS:
+                client = self._bin / name
+                client.write_text(
+                    _CLIENT.format(python=sys.executable, address=listener.address)
+                )
+                client.chmod(0o755)
+            ended: List[subprocess.CompletedProcess] = []
+            thread = threading.Thread(
+                target=self._bash, args=(block.text, listener.address, ended)
+            )
+            thread.start()
+            while not ended:
+                with listener.accept() as client:
+                    question = client.recv()
+                    if question:
+                        client.send(self._answer(*question))
+            thread.join()
+        assert ended[0].returncode == 0, (
+            f'{block.document}:{block.line}:\n{ended[0].stdout}'
         )
 
-    def _answer(self, folder: str, *words: str) -> int:
-        """Does the work of a command; what it says is in the file; its exit code."""
-        self.asked.append(list(words))
-        reason = self._skipped(list(words))
-        if reason is not None:
+    def _bash(self, text: str, address: str, ended: list) -> None:
+        """Runs a text in bash, and then ends the wait for its commands."""
+        ended.append(
+            subprocess.run(
+                ['bash', '--norc', '-eu', '-o', 'pipefail', '-c', text],
+                cwd=self.folder,
+                env={
+                    **os.environ,
+                    'HOME': str(self.home),
+                    'PATH': f'{self._bin}:{os.environ["PATH"]}',
+                },
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+        )
+        with connection.Client(address) as server:
+            server.send(None)
+
+    def _answer(self, folder: str, words: List[str]):
+        """Does the work of a command; returns its exit code and output."""
+        if self._skipped(' '.join(words)):
             wrong = complaint(words)
-            self._said.write_text(wrong)
-            return int(bool(wrong))
-        words = (*words, *self._smaller(list(words)))
-        if words in self._trained:
-            self._said.write_text('')
-            return 0
-        said = io.StringIO()
+            return int(bool(wrong)), wrong
+        words = [*words, *self._smaller(words)]
+        if tuple(words) in self._trained:
+            return 0, ''
+        output = io.StringIO()
         before = os.getcwd()
         try:
             os.chdir(folder)
-            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
                 code = _run(words)
         finally:
             os.chdir(before)
-        self._said.write_text(said.getvalue())
         if '--toy_data' in words and not code:
-            self._trained.add(words)
-        return code
+            self._trained.add(tuple(words))
+        return code, f'{words}\n{output.getvalue()}' if code else output.getvalue()
 
 
-def _questions(stream):
-    """Yields the folder and the words of each question, until the shell ends."""
-    parts = []
-    for part in iter(lambda: _until_zero(stream), None):
-        parts.append(part)
-        if len(parts) == int(parts[0]) + 2:
-            yield parts[1:]
-            parts = []
-
-
-def _until_zero(stream) -> Optional[str]:
-    found = bytearray()
-    while True:
-        byte = stream.read(1)
-        if not byte:
-            return None
-        if byte == b'\0':
-            return found.decode()
-        found += byte
-
-
-def _run(words: Sequence[str]) -> int:
+def _run(words: Sequence[str]) -> Optional[int]:
     name, *rest = words
-    if name == 'python' and rest[0] in _TRAINS:
-        try:
-            return scripts.train_command(_TRAINS[rest[0]], rest[0], '', rest[1:])
-        except ValueError as error:
-            print(f'error: {error}')
-            return 1
-    if name == 'python' and rest[0] == '-m':
-        name, rest = 'tpugraphs', [rest[1].rpartition('.')[2], *rest[2:]]
+    if name == 'python' and rest[0] in _TASKS:
+        name, rest = 'tpugraphs', ['train', _TASKS[rest[0]], *rest[1:]]
     if name == 'tpugraphs':
         before = sys.argv
         try:
             sys.argv = ['tpugraphs', *rest]
             return main.main()
         except SystemExit as end:
-            return int(end.code or 0)
+            return end.code
         finally:
             sys.argv = before
     done = subprocess.run(
