@@ -4,7 +4,8 @@
   python benchmarks/pack_measured.py by_others models=OUT4 programs=OUT5
   python benchmarks/pack_measured.py layout builtin=OUT6 random=OUT7
 
-Each OUT is a folder that `tpugraphs collect` wrote, under the name of its origin.
+Each OUT is a folder that `tpugraphs collect` wrote, under the name of its origin, of
+which there may be several.
 Noisy kernels are left out, and kernels that are in a folder before; in `by_others` also
 those that are in the tile archive.  Families of programs are divided into train, valid
 and test anew, origin by origin; all of `by_others` is test.  The same folders make the
@@ -74,12 +75,12 @@ def pack(archive: str, sources: List[Tuple[str, str]]) -> Dict[str, Any]:
         ValueError: a folder is no collection.
     """
     graphs: List[Graph] = []
-    abouts: Dict[str, Any] = {}
+    abouts: List[Dict[str, Any]] = []
     there = _digests('tile') if archive == 'by_others' else set()
     for origin, folder in sources:
         about = collection_folder.read_sidecar(files.expand(folder))
         measured = about.pop('kernels')
-        abouts[origin] = about
+        abouts.append({'origin': origin, **about})
         for name, kernel in sorted(measured.items()):
             path = os.path.join(files.expand(folder), kernel['file'])
             graph = Graph(name, path, origin, kernel)
