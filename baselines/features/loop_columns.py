@@ -149,10 +149,14 @@ class LoopColumns:
         kernels = np.searchsorted(store.node_offsets, found, 'right') - 1
         raw = np.asarray(store.node_feat[found])
         dims, whole = raw[:, schema.DIMENSIONS], self._whole[block][kernels]
+        fits = np.ones(len(found), bool)
         if opcode == 'transpose':
-            turned = np.take_along_axis(whole, raw[:, _AXES].astype(np.int64), axis=1)
+            axes = raw[:, _AXES].astype(np.int64)
+            # Of arrays of seven axes and more six are in the columns.
+            fits = (axes < _RANK).all(axis=1)
+            turned = np.take_along_axis(whole, np.minimum(axes, _RANK - 1), axis=1)
             whole = np.where(dims > 0, turned, 0)
-        fits = (dims == whole).all(axis=1)
+        fits &= (dims == whole).all(axis=1)
         rows = np.zeros((store.num_graphs, raw.shape[1]))
         rows[kernels[fits]] = raw[fits]
         return rows
