@@ -47,8 +47,8 @@ setuptools.setup(
         'create_kaggle_csv',
     ],
     package_data={
-        'baselines': ['**/*.json', '**/*.binpb', '**/*.toml', '**/*.zip', '**/*.html'],
-        'tpugraphs': ['py.typed'],
+        'baselines': ['**/*.json', '**/*.binpb', '**/*.zip'],
+        'tpugraphs': ['py.typed', '**/*.html', '**/*.toml'],
     },
     install_requires=_PINNED + _LIBRARIES,
     # pytest-xdist: the models' compilations take one core each.
@@ -75,7 +75,7 @@ setuptools.setup(
         'trees': ['lightgbm>=4'],
         'dask': _DASK,
         # One version of ruff: another formats otherwise.
-        'dev': ['ruff==0.17.6', 'mypy', 'pre-commit'],
+        'dev': ['ruff==0.17.6', 'mypy', 'import-linter', 'pre-commit'],
     },
-    entry_points={'console_scripts': ['tpugraphs=baselines.commands.__main__:main']},
+    entry_points={'console_scripts': ['tpugraphs=tpugraphs.commands.__main__:main']},
 )

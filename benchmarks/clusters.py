@@ -16,12 +16,12 @@ import time
 
 import results
 
-from baselines import commands
 from baselines import config
-from baselines.extraction import extractor
-from baselines.extraction import outcomes
 from tests.helpers import dask_cluster
 from tests.helpers import hlo_modules
+from tpugraphs import commands
+from tpugraphs.extract import extractor
+from tpugraphs.extract import outcomes
 
 _RUNS = 300
 

@@ -15,13 +15,13 @@ import judging
 import results
 
 from baselines import files
+from baselines.data import shipped
 from baselines.data.tile import records
 from baselines.hlo import protos
-from baselines.measuring import builtin
-from baselines.measuring import collection
-from baselines.measuring import collection_folder
-from baselines.measuring import packaged
-from baselines.measuring import session as session_lib
+from tpugraphs.measure import builtin
+from tpugraphs.measure import collection
+from tpugraphs.measure import collection_folder
+from tpugraphs.measure import session as session_lib
 
 _KERNELS = (
     'depthwise_batch_2_bb9f4513d3509992',
@@ -35,7 +35,7 @@ _OUTPUT = results.ROOT / 'examples' / 'kernels.pb'
 def main() -> None:
     """Writes the file, and says what is in it."""
     results.parser(__doc__).parse_args()
-    root = packaged.folder('tile')
+    root = shipped.folder('tile')
     measured = collection_folder.read_sidecar(root)['kernels']
     items = {}
     with tempfile.TemporaryDirectory() as folder:

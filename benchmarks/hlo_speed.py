@@ -15,11 +15,11 @@ import time
 
 import results
 
-from baselines.extraction import extractor
 from baselines.hlo import graph
 from baselines.hlo import layout
 from baselines.hlo import protos
 from baselines.hlo import reading
+from tpugraphs.extract import extractor
 
 _LARGE = 100_000
 _MANY_RUNS = 10_000

@@ -11,14 +11,14 @@ from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Set
 import numpy as np
 
 from baselines.data import families
+from baselines.data import shipped
 from baselines.data.tile import records
 from baselines.data.tile import store as tile_store
 from baselines.evaluation import metrics
 from baselines.features import estimate
 from baselines.features import kernel_facts
 from baselines.hlo import schema
-from baselines.measuring import collection_folder
-from baselines.measuring import packaged
+from tpugraphs.measure import collection_folder
 
 Scores = List[np.ndarray]  # of each graph: [configurations], lower = faster
 _MEASURED = 10
@@ -54,7 +54,7 @@ class Graph(NamedTuple):
 
 def load(archive: str) -> List[Graph]:
     """Returns the graphs of a shipped archive, by name."""
-    root = packaged.folder(archive)
+    root = shipped.folder(archive)
     measured = collection_folder.read_sidecar(root)['kernels']
     return [
         Graph(

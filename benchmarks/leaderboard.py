@@ -21,7 +21,7 @@ import results
 
 from baselines import files
 from baselines import registry
-from baselines.measuring import packaged
+from baselines.data import shipped
 
 # Rows of `--recipe=strong`: the tile recipe has trees beside its graph model.
 _TILE_ROWS = (
@@ -118,7 +118,7 @@ def parts(task: str) -> List[Part]:
     return [
         Part(
             'test' if archive == task else archive,
-            os.path.join(packaged.folder(archive), below),
+            os.path.join(shipped.folder(archive), below),
             [graph for graph in judging.load(archive) if graph.split == 'test'],
         )
         for archive in archives

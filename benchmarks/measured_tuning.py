@@ -26,14 +26,14 @@ import results
 
 from baselines import command_line
 from baselines.data.tile import records
-from baselines.measuring import builtin
-from baselines.measuring import collection
-from baselines.measuring import machine
-from baselines.measuring import programs
-from baselines.measuring import search
-from baselines.measuring import session as session_lib
-from baselines.measuring import tiles
-from baselines.measuring import tuning
+from tpugraphs.measure import builtin
+from tpugraphs.measure import collection
+from tpugraphs.measure import machine
+from tpugraphs.measure import programs
+from tpugraphs.measure import search
+from tpugraphs.measure import session as session_lib
+from tpugraphs.measure import tiles
+from tpugraphs.measure import tuning
 
 _CANDIDATES = 10
 
@@ -154,7 +154,7 @@ def examples(args: argparse.Namespace, limits: session_lib.Limits) -> None:
     """Tunes the two examples."""
     import tensorflow as tf
 
-    from baselines import tune
+    from tpugraphs.measure import tune_program
 
     spec = tf.TensorSpec
     made = {
@@ -168,14 +168,14 @@ def examples(args: argparse.Namespace, limits: session_lib.Limits) -> None:
         traced = tf.function(function, input_signature=signature)
         program = programs.from_function(name, traced, name)
         with tempfile.TemporaryDirectory() as folder:
-            options = tune.Options(
+            options = tune_program.Options(
                 output=folder,
                 model_dir=args.dir,
                 online=args.online,
                 seed=args.seed,
                 limits=limits,
             )
-            for line in tune.table(tune.tune(program, options)):
+            for line in tune_program.table(tune_program.tune(program, options)):
                 print(line)
 
 

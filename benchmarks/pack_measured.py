@@ -26,8 +26,8 @@ from baselines import files
 from baselines.data import collections as collections_lib
 from baselines.data import families
 from baselines.data import shares
-from baselines.measuring import collection_folder
-from baselines.measuring import packaged
+from baselines.data import shipped
+from tpugraphs.measure import collection_folder
 
 _SHARES = (0.8, 0.1, 0.1)  # of train, valid and test
 _KEPT = ('program', 'tau', 'halves', 'passes', 'again', 'drift')
@@ -102,7 +102,7 @@ def pack(archive: str, sources: List[Tuple[str, str]]) -> Dict[str, Any]:
         for graph in graphs
     }
     sidecar = json.dumps({'sources': abouts, 'kernels': kernels}, sort_keys=True)
-    path = packaged.archive_of(archive)
+    path = shipped.archive_of(archive)
     with files.write_atomically(path, 'wb') as stream:
         with zipfile.ZipFile(stream, 'w', zipfile.ZIP_DEFLATED) as packed:
             for graph in graphs:
@@ -129,7 +129,7 @@ def _add(packed: zipfile.ZipFile, name: str, content: bytes) -> None:
 
 def _digests(archive: str) -> set:
     """Returns the digests of the kernels in an archive that is packed already."""
-    with zipfile.ZipFile(packaged.archive_of(archive)) as packed:
+    with zipfile.ZipFile(shipped.archive_of(archive)) as packed:
         names = [os.path.splitext(name)[0] for name in packed.namelist()]
     return {name.rpartition('_')[2] for name in names}
 

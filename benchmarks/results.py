@@ -196,7 +196,7 @@ def record(rows: Iterable[Tuple[str, float, str]], keep: bool) -> None:
 
 def machine() -> str:
     """Describes this machine in a few words."""
-    from baselines.measuring import machine as machine_lib
+    from tpugraphs.measure import machine as machine_lib
 
     return f'{machine_lib.describe(-1)["cpu"]}, {os.cpu_count()} cores'
 

@@ -56,7 +56,7 @@ def measure_extraction(size: int) -> Dict[str, float]:
     """Extracts files of one kernel with 300 runs."""
     import clusters
 
-    from baselines.extraction import extractor
+    from tpugraphs.extract import extractor
 
     with tempfile.TemporaryDirectory() as folder:
         raw = pathlib.Path(folder, 'raw')

@@ -12,9 +12,9 @@ import threading
 import pytest
 
 from baselines import command_line
-from baselines import commands
-from baselines.commands import __main__ as main
 from tests.helpers import places
+from tpugraphs import commands
+from tpugraphs.commands import __main__ as main
 
 _ROOT = places.ROOT
 _SCRIPTS = sorted(path.name for path in _ROOT.glob('*.py') if path.name != 'setup.py')
@@ -177,7 +177,7 @@ def test_tensorflow_is_quiet_unless_the_user_wants_it(monkeypatch):
 def test_the_listing_can_be_piped_to_head():
     read, write = os.pipe()
     os.close(read)
-    done = _python('-m', 'baselines.commands', stdout=write)
+    done = _python('-m', 'tpugraphs.commands', stdout=write)
     os.close(write)
     assert (done.returncode, done.stderr) == (141, '')
 
@@ -280,7 +280,7 @@ try:
     if name.endswith('.py'):
         runpy.run_path(name, run_name='__main__')
     else:
-        runpy.run_module('baselines.commands.' + name, run_name='__main__')
+        runpy.run_module('tpugraphs.commands.' + name, run_name='__main__')
 except SystemExit as end:
     slow = sorted({'tensorflow', 'apache_beam', 'matplotlib'} & set(sys.modules))
     print('code', end.code, 'imported', slow)
@@ -294,8 +294,6 @@ def test_help_teaches_and_waits_for_nothing(name):
     assert done.stdout.splitlines()[-1] == 'code 0 imported []'
     assert done.stderr == ''
     example = (
-        rf'python {re.escape(name)}'
-        if name.endswith('.py')
-        else rf'(tpugraphs |python -m baselines\.commands\.){name}'
+        rf'python {re.escape(name)}' if name.endswith('.py') else rf'tpugraphs {name}'
     )
     assert re.search(rf'^ +{example} \S', done.stdout, re.MULTILINE), 'no example'

@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from baselines import commands
 from baselines import config
 from baselines import files
 from baselines import scripts
 from tests import test_config
 from tests.helpers import places
+from tpugraphs import commands
 
 _KINDS = [config.TileConfig, config.LayoutConfig]
 

@@ -106,11 +106,11 @@ class Ranker:
                 the record is not what it should be, or this process was forked
                 after the model was loaded.
         """
-        from baselines.runs import rank as rank_lib
+        from tpugraphs import ranking
 
         _check_process(self._process)
         if configs is not None:
-            record = rank_lib.with_configs(record, configs)
+            record = ranking.with_configs(record, configs)
         with self._lock:
             return self._predictor.score_record(record)
 
@@ -187,11 +187,11 @@ class Run:
         Raises:
             ValueError: nothing could be ranked; says why.
         """
-        from baselines.runs import rank as rank_lib
+        from tpugraphs import ranking
 
         predictor = self._predictor()
         with self._lock:
-            found, outcome = rank_lib.rank(predictor, what, candidates)
+            found, outcome = ranking.rank(predictor, what, candidates)
         return Ranking(found, self.dir, outcome)
 
     def ranker(self) -> Ranker:

@@ -5,10 +5,10 @@ from typing import Any, Dict, Type
 
 from baselines import files
 from baselines.data import collections
+from baselines.data import shipped
 from baselines.data.layout import store as layout_store
 from baselines.data.packed import splits
 from baselines.data.tile import store as tile_store
-from baselines.measuring import packaged
 
 STORES: Dict[str, Type[splits.PackedSplit]] = {
     'tile': tile_store.TileStore,
@@ -31,7 +31,7 @@ def open_split(
         OSError: the cache cannot be written.
     """
     if options.sample_data:
-        root = packaged.folder(collection.task)
+        root = shipped.folder(collection.task)
         if not os.path.isdir(os.path.join(root, collection.subfolder)):
             raise ValueError(
                 f'no measured {collection.name} ships with this version; of layouts '

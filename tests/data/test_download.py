@@ -14,9 +14,9 @@ import time
 
 import pytest
 
-from baselines import commands
 from baselines import text
 from baselines.data import download
+from tpugraphs import commands
 
 _NAME = 'npz_tile_xla_train'
 _FILES = {f'k_{i}.npz': bytes([i]) * 40_000 for i in range(5)}

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from baselines.data import shipped
 from baselines.data.tile import store as tile_store
 from baselines.features import loop_columns
 from baselines.features import tile_table
 from baselines.hlo import schema
-from baselines.measuring import packaged
 from tests.helpers import hlo_kernels
 from tests.helpers import tile_records
 
@@ -174,7 +174,7 @@ def test_bounds_in_elements_are_told_from_those_in_registers():
 def test_the_measured_kernels_have_elements():
     from baselines.data.tile import records
 
-    root = packaged.folder('tile')
+    root = shipped.folder('tile')
     import glob
 
     paths = sorted(glob.glob(f'{root}/test/*.npz'))[:10]

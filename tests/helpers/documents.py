@@ -18,11 +18,11 @@ from typing import Callable, List, Optional, Sequence
 
 from absl import flags
 
-from baselines import commands
 from baselines import config
 from baselines import scripts
-from baselines.commands import __main__ as main
 from tests.helpers import places
+from tpugraphs import commands
+from tpugraphs.commands import __main__ as main
 
 ROOT = places.ROOT
 _TASKS = {'tiles_train.py': 'tile', 'layout_train.py': 'layout'}

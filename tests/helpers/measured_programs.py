@@ -1,6 +1,6 @@
 """Small programs to measure, as HloModuleProtos."""
 
-from baselines.measuring import building
+from tpugraphs.measure import building
 
 
 def pointwise(*dims, opcode='negate'):

@@ -8,9 +8,9 @@ import subprocess
 import sys
 import time
 
-from baselines import commands
 from baselines.training import checkpoints
 from tests.helpers import places
+from tpugraphs import commands
 
 _ROOT = places.ROOT
 

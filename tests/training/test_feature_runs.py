@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from baselines import commands
 from baselines.data.tile import store as tile_store
 from baselines.features import expansion
 from baselines.runs import loading
@@ -15,6 +14,7 @@ from tests.helpers import made_runs
 from tests.helpers import processes
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
+from tpugraphs import commands
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
 

@@ -1,0 +1,113 @@
+"""The measured collections that ship."""
+
+import importlib
+import json
+import os
+
+import numpy as np
+import pytest
+
+from baselines.data import collections
+from baselines.data import families
+from baselines.data import shipped
+from baselines.data.layout import records as layout_records
+from baselines.data.tile import records
+from tests.helpers import measured_programs
+from tests.helpers import places
+from tpugraphs.measure import collection_folder
+from tpugraphs.measure import tiles
+
+
+def test_the_tile_collection_is_what_was_promised(tmp_path):
+    root = shipped.folder('tile', str(tmp_path))
+    assert shipped.folder('tile', str(tmp_path)) == root  # unpacked once
+    about = json.load(open(os.path.join(root, collection_folder.SIDECAR)))
+    kept = {n: k for n, k in about['kernels'].items() if not k['noisy']}
+    assert len(kept) >= 200
+    assert sum(len(k['configs']) for k in kept.values()) >= 8000
+    assert len({k['program'] for k in kept.values()}) >= 16
+    assert np.median([k['tau'] for k in kept.values()]) >= 0.85
+    assert os.path.getsize(shipped.archive_of('tile')) < 5 << 20
+    sides = {}
+    for kernel in list(kept.values())[::20]:
+        record = records.read_tile(os.path.join(root, kernel['file']))
+        assert record.num_configs == len(kernel['configs'])
+        assert (record.config_runtime == np.min(kernel['passes'], 0)).all()
+    for kernel in kept.values():
+        family = families.family(kernel['program'])
+        assert sides.setdefault(family, kernel['split']) == kernel['split']
+    assert set(sides.values()) == set(collections.SPLITS)
+
+
+def test_the_layout_collection_ships_too(tmp_path):
+    root = shipped.folder('layout', str(tmp_path))
+    about = json.load(open(os.path.join(root, collection_folder.SIDECAR)))['kernels']
+    kept = [kernel for kernel in about.values() if not kernel['noisy']]
+    assert len(kept) >= 14
+    assert {kernel['split'] for kernel in kept} == set(collections.SPLITS)
+    for kernel in kept:
+        record = layout_records.read_layout(os.path.join(root, kernel['file']))
+        assert len(record.config_runtime) == len(kernel['configs'])
+
+
+def test_damage_and_absence_are_one_line(tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match='no measured graph collection ships'):
+        shipped.folder('graph', str(tmp_path))
+    broken = tmp_path / 'broken.zip'
+    broken.write_bytes(b'PK')
+    monkeypatch.setattr(shipped, 'archive_of', lambda task: str(broken))
+    with pytest.raises(ValueError, match=r'broken.zip: damaged .*; install again'):
+        shipped.folder('tile', str(tmp_path))
+
+
+def made_collection(folder, names, noisy=()):
+    """Writes a folder as `collect` leaves it, of kernels of one operation each."""
+    kernels = {}
+    for name in names:
+        item = tiles.TileItem(name, measured_programs.pointwise(8, 4), 'root')
+        described = [
+            {'output': (8, 4), 'kernel': (), 'input': (8, 4)},
+            {'output': (4, 4), 'kernel': (), 'input': (4, 4)},
+        ]
+        item.write(str(folder / f'{name}.npz'), described, [20, 10])
+        kernels[name] = {
+            'file': f'{name}.npz',
+            'program': families.program_of_kernel(name),
+            'tau': 0.9,
+            'noisy': name in noisy,
+            'halves': [[20, 10], [21, 12]],
+            'passes': 6,
+            'again': 1.0,
+            'drift': 1.1,
+        }
+    content = {'machine': {'cpu': 'x'}, 'kernels': kernels}
+    (folder / 'measured.json').write_text(json.dumps(content))
+    return str(folder)
+
+
+def test_folders_are_packed_together(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(places.ROOT / 'benchmarks'))
+    pack_measured = importlib.import_module('pack_measured')
+    sources = []
+    for origin in ('ours', 'theirs'):
+        (tmp_path / origin).mkdir()
+        names = [f'{origin}_{letter}_{n:016x}' for n, letter in enumerate('abcde')]
+        folder = made_collection(tmp_path / origin, names, noisy=names[:1])
+        sources.append((origin, folder))
+    made = []
+    for name in ('a', 'b'):
+        archive = str(tmp_path / f'{name}.zip')
+        monkeypatch.setattr(shipped, 'archive_of', lambda task, to=archive: to)
+        summary = pack_measured.pack('tile', sources)
+        made.append(open(archive, 'rb').read())
+    assert made[0] == made[1]
+    # The first of each is noisy, and the others of theirs are kernels of ours.
+    assert summary['graphs'] == 4 and summary['graphs by origin'] == {'ours': 4}
+    assert summary['configurations'] == 8 and summary['families'] == 4
+    assert summary['graphs by split'] == {'train': 2, 'valid': 1, 'test': 1}
+    assert json.loads((tmp_path / 'b.json').read_text()) == summary
+    root = shipped.folder('tile', str(tmp_path / 'unpacked'))
+    kernels = collection_folder.read_sidecar(root)['kernels']
+    for name, kernel in kernels.items():
+        assert kernel['file'] == f'{kernel["split"]}/{name}.npz'
+        assert os.path.exists(os.path.join(root, kernel['file']))

@@ -1,0 +1,406 @@
+"""`tpugraphs rank`: raw file in, ranked configurations out.
+
+Most models here have random weights: what matters is that the list follows the
+scores that prediction gives.
+"""
+
+import csv
+import json
+import re
+
+import numpy as np
+import pytest
+
+from baselines.data.tile import store as tile_store
+from baselines.evaluation import choices
+from baselines.evaluation import choices_output
+from baselines.evaluation import metrics
+from baselines.runs import loading
+from baselines.runs import prediction
+from tests.helpers import hlo_modules
+from tests.helpers import made_runs
+from tests.helpers.hlo_modules import tile_file
+from tpugraphs import commands
+from tpugraphs import ranking
+from tpugraphs.extract import outcomes
+
+
+@pytest.fixture(scope='module')
+def model_dir(tmp_path_factory):
+    return made_runs.make_tile_run(tmp_path_factory.mktemp('run'))
+
+
+def _rank(*words):
+    return commands.run('rank', [str(word) for word in words])
+
+
+def _write(path, data):
+    path.write_bytes(data)
+    return path
+
+
+@pytest.fixture
+def raw(tmp_path):
+    return _write(tmp_path / 'raw.pb', tile_file(made_runs.FIRST, made_runs.SECOND))
+
+
+def _scores(model_dir, modules, pad=0, extra=False):
+    """What prediction says of the same modules, in stored order."""
+    predictor = loading.load_predictor(model_dir, prediction.DataOptions('x', 'x'))
+    store = tile_store.TileStore.of_records(
+        'here', made_runs.kernel_records(modules, pad, extra)
+    )
+    return list(predictor.score(store))
+
+
+def test_the_table(raw, model_dir, capsys):
+    assert _rank(raw, '--dir', model_dir) == 0
+    scores = _scores(model_dir, [made_runs.FIRST])[0]
+    times, words = [40, 10, 20], ['1x0', '2x8', '3x16']
+    expected = [
+        [
+            str(rank + 1),
+            str(i),
+            f'{scores[i]:.4f}',
+            str(times[i]),
+            'ns',
+            f'{times[i] / 10:.3f}',
+            'output',
+            '-,',
+            'kernel',
+            words[i] + ',',
+            'input',
+            '-',
+            *['(default)'] * bool(i == 0),
+        ]
+        for rank, i in enumerate(metrics.best_first(scores))
+    ]
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    assert lines[0] == 'fusion_1_000000000000000a  3 nodes, 3 configurations'
+    assert lines[1].split() == [
+        'rank',
+        'run',
+        'score',
+        'runtime',
+        'slowdown',
+        'configuration',
+    ]
+    assert [line.split() for line in lines[2:5]] == expected
+    first = times[metrics.best_first(scores)[0]]
+    assert lines[5] == (
+        f'  best of the first 1 / 5 / 10: {first / 10:.3f} / 1.000 / 1.000 x '
+        f"the fastest; the first takes {first / 40:.3f} x the default's time"
+    )
+    assert lines[7] == 'copy_2_000000000000000b  3 nodes, 12 configurations'
+    assert '2 modules with 15 configurations ranked' in out
+    # 70/30 and 80/12/4 for a random choice, 40/10 and 5/4 for the default.
+    summary = [line.split() for line in out.splitlines()[-5:]]
+    assert summary[2][:3] == ['random', 'choice', f'{(7 / 3 + 5 / 3) / 2:.3f}']
+    assert summary[3] == ["compiler's", 'default', '2.625']
+
+
+def _listed(text):
+    """The run numbers of the only module in a table."""
+    lines = text.splitlines()
+    end = next(i for i, line in enumerate(lines) if 'best of' in line)
+    return [int(line.split()[1]) for line in lines[2:end]]
+
+
+@pytest.mark.slow
+def test_ten_rows_and_the_default_or_as_many_as_asked_for(raw, model_dir, capsys):
+    assert _rank(raw, '--dir', model_dir, '--module', 'copy.2') == 0
+    text = capsys.readouterr().out
+    assert 'copy_2' in text and 'fusion_1' not in text
+    # The default stands last where it is not among the first.
+    ranked = choices.Ranked.from_scores(
+        np.arange(12.0)[::-1],
+        module='m',
+        source='',
+        nodes=1,
+        words=str,
+        run_index=np.arange(12),
+        runtimes=np.arange(1, 13),
+        default=3,
+    )
+    order = list(range(11, -1, -1))
+    assert _listed(choices_output.module_table(ranked, 10)) == order[:10]
+    assert _listed(choices_output.module_table(ranked, 2)) == [11, 10, 3]
+    assert _listed(choices_output.module_table(ranked, 50)) == order
+    assert len(_listed(text)) in (10, 11)
+
+
+@pytest.mark.slow
+def test_csv_holds_every_configuration(raw, model_dir, tmp_path, capsys):
+    path = tmp_path / 'new' / 'out.csv'
+    assert _rank(raw, '--dir', model_dir, '--top=0', '--output', path) == 0
+    assert f'written: {path}' in capsys.readouterr().out
+    with open(path, encoding='utf-8', newline='') as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == 15
+    for module, times, name in (
+        (made_runs.FIRST, [40, 10, 20], 'fusion_1_000000000000000a'),
+        (
+            made_runs.SECOND,
+            [5, 5, 7, 9, 5, 6, 7, 8, 9, 7, 8, 4],
+            'copy_2_000000000000000b',
+        ),
+    ):
+        scores = _scores(model_dir, [module])[0]
+        ours = [row for row in rows if row['module'] == name]
+        assert [int(row['run_index']) for row in ours] == (
+            metrics.best_first(scores).tolist()
+        )
+        for position, row in enumerate(ours):
+            i = int(row['run_index'])
+            assert row['source'] == str(raw)
+            assert int(row['rank']) == position + 1
+            assert float(row['score']) == pytest.approx(scores[i], abs=1e-5)
+            assert int(row['runtime_ns']) == times[i]
+            assert float(row['slowdown']) == times[i] / min(times)
+            assert row['is_default'] == str(int(i == 0))
+            assert row['config'] == f'output -, kernel {i + 1}x{8 * i}, input -'
+
+
+@pytest.mark.slow
+def test_json_holds_figures_too(raw, model_dir, tmp_path):
+    path = tmp_path / 'out.json'
+    assert _rank(raw, '--dir', model_dir, '--top=0', '--output', path) == 0
+    found = json.loads(path.read_text())
+    assert found['model'] == model_dir
+    assert found['summary']['configurations'] == 15
+    assert [m['module'] for m in found['modules']] == [
+        'fusion_1_000000000000000a',
+        'copy_2_000000000000000b',
+    ]
+    first = found['modules'][0]
+    assert first['nodes'] == 3
+    assert first['figures']['default'] == 4.0
+    assert first['configurations'][0] == {
+        'rank': 1,
+        'run_index': first['configurations'][0]['run_index'],
+        **{
+            key: first['configurations'][0][key]
+            for key in ('score', 'runtime_ns', 'slowdown', 'is_default', 'config')
+        },
+        'output_bounds': [],
+        'kernel_bounds': first['configurations'][0]['kernel_bounds'],
+        'input_bounds': [],
+    }
+
+
+@pytest.mark.slow
+def test_candidates_that_were_never_measured(model_dir, tmp_path, capsys):
+    module = made_runs.kernel('fusion.1', [0, 0, 0])
+    module.runs[1].error = True
+    path = _write(tmp_path / 'raw.pb', tile_file(module))
+    output = tmp_path / 'out.json'
+    assert _rank(path, '--dir', model_dir, '--output', output) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split() == ['rank', 'run', 'score', 'configuration']
+    assert sorted(line.split()[1] for line in lines[2:4]) == ['0', '2']
+    assert lines[4:] == [
+        '',
+        '1 module with 2 configurations ranked',
+        f'written: {output}',
+    ]
+    found = json.loads(output.read_text())['modules'][0]
+    assert found['figures'] is None
+    assert {(c['runtime_ns'], c['slowdown']) for c in found['configurations']} == {
+        (None, None)
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('pad, extra', [(-1, False), (0, True)])
+def test_features_are_extracted_as_the_model_was_trained(raw, tmp_path, pad, extra):
+    model_dir = made_runs.make_tile_run(tmp_path, pad, extra)
+    output = tmp_path / 'out.json'
+    assert _rank(raw, '--dir', model_dir, '--output', output) == 0
+    expected = _scores(model_dir, [made_runs.FIRST, made_runs.SECOND], pad, extra)
+    for module, scores in zip(json.loads(output.read_text())['modules'], expected):
+        found = {c['run_index']: c['score'] for c in module['configurations']}
+        np.testing.assert_allclose(
+            [found[i] for i in range(len(scores))], scores, atol=1e-5
+        )
+
+
+@pytest.mark.slow
+def test_columns_that_raw_files_do_not_give(raw, tmp_path, capsys):
+    model_dir = made_runs.make_tile_run(
+        tmp_path, feature_names=[str(i) for i in range(140)]
+    )
+    assert _rank(raw, '--dir', model_dir) == 1
+    assert capsys.readouterr().err.startswith(f'error: {raw}: node_feat has ')
+
+
+@pytest.mark.slow
+def test_opcodes_that_the_model_has_no_number_for(tmp_path, capsys):
+    # tanh is 96, tan 120.
+    other = made_runs.kernel('fusion.1', [4, 5])
+    other.module.computations[0].instructions[1].opcode = 'tan'
+    path = _write(tmp_path / 'other.pb', tile_file(other, made_runs.SECOND))
+    model_dir = made_runs.make_tile_run(tmp_path, num_ops=97)
+    assert _rank(path, '--dir', model_dir, '--top=0') == 0
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "note: the model does not know these opcodes, and takes all for one: 'tan' 1"
+    )
+
+
+@pytest.mark.slow
+def test_wrong_modules_are_named_and_others_ranked(raw, model_dir, tmp_path, capsys):
+    bad = made_runs.kernel('bad.1', [5, 6])
+    bad.module.computations[0].instructions[1].operand_ids[:] = [99]
+    single = made_runs.kernel('single.1', [5])
+    path = _write(tmp_path / 'b.pb', tile_file(bad, single, made_runs.FIRST))
+    layout = _write(tmp_path / 'c.pb', hlo_modules.good_layout().SerializeToString())
+    garbage = _write(tmp_path / 'd.pb', b'no')
+    assert _rank(path, layout, garbage, '--dir', model_dir, '--top=0') == 1
+    out, err = capsys.readouterr()
+    assert '1 module with 3 configurations ranked' in out
+    assert "skipped: 'single.1': 1 run\n" in out
+    errors = err.splitlines()
+    assert len(errors) == 3
+    assert errors[0].startswith(f"error: {path}: module 'bad.1': ")
+    assert errors[1].startswith(
+        f'error: {layout}: is a layout file, and the model ranks tile files; '
+        'give a model that was trained on layouts'
+    )
+    assert errors[2].startswith(f'error: {garbage}: not a TuningData')
+
+
+def test_nothing_to_rank_leaves_no_output(model_dir, tmp_path, capsys):
+    path = _write(tmp_path / 'a.pb', tile_file(made_runs.kernel('single.1', [5])))
+    output = tmp_path / 'out.csv'
+    assert _rank(path, '--dir', model_dir, '--output', output) == 1
+    assert capsys.readouterr() == ('', "error: nothing to rank: 'single.1': 1 run\n")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ['a.pb']
+
+
+def test_mistakes_are_one_line(raw, model_dir, tmp_path, capsys):
+    for words, message in [
+        (
+            (raw, '--dir', tmp_path / 'none'),
+            f'--dir: there is no directory {tmp_path}/none',
+        ),
+        (
+            (raw, '--dir', model_dir, '--output', 'x.txt'),
+            '--output x.txt: the name should end in .csv or .json',
+        ),
+        ((raw, '--dir', model_dir, '--top=-1'), '--top is -1; it counts rows'),
+        (
+            (raw, '--dir', model_dir, '--module', 'fusion.2'),
+            "--module: none of 2 modules is called 'fusion.2'; there is 'fusion.1'",
+        ),
+        ((tmp_path / 'x.pb', '--dir', model_dir), f'{tmp_path}/x.pb: no such file'),
+    ]:
+        assert _rank(*words) == 1
+        assert capsys.readouterr() == ('', f'error: {message}\n')
+
+
+@pytest.mark.slow
+def test_layouts(tmp_path, capsys):
+    model_dir = made_runs.make_layout_run(tmp_path)
+    runs_of = [
+        hlo_modules.layout_run([[[1, 0], [0, 1]]], 0),
+        hlo_modules.layout_run([[[0, 1], [0, 1]]], 7, default=True),
+        hlo_modules.layout_run([[[1, 0], []]], 9, error=True),
+        hlo_modules.layout_run([[[0, 1], [1, 0]]], 5),
+    ]
+    module = hlo_modules.tuning(hlo_modules.chain('main.1'), runs_of, 0xCD, [2])
+    path = _write(tmp_path / 'a.pb', module.SerializeToString())
+    output = tmp_path / 'out.json'
+    assert _rank(path, '--dir', model_dir, '--output', output) == 0
+    (found,) = json.loads(output.read_text())['modules']
+    assert found['module'] == 'main_1_00000000000000cd'
+    by_run = {c['run_index']: c for c in found['configurations']}
+    assert {
+        run: (c['config'], c['runtime_ns'], c['is_default'])
+        for run, c in by_run.items()
+    } == {
+        0: ('2: output {1,0} input {0,1}', None, False),
+        1: ('as the default', 7, True),
+        3: ('2: output {0,1} input {1,0}', 5, False),
+    }
+    scores = [c['score'] for c in found['configurations']]
+    assert scores == sorted(scores) and len(set(scores)) == 3
+    assert found['figures']['default'] == 1.4
+    assert '1 module with 3 configurations ranked' in capsys.readouterr().out
+
+    bad = hlo_modules.tuning(
+        hlo_modules.chain(), [hlo_modules.layout_run([[[200]]])] * 2, 1, [2]
+    )
+    single = hlo_modules.tuning(
+        hlo_modules.chain(), [hlo_modules.layout_run([[[1]]])], 1, [2]
+    )
+    for name, wrong, message in [
+        (
+            'b',
+            tile_file(made_runs.FIRST),
+            'is a tile file, and the model ranks '
+            'layout files; give a model that was trained on tiles',
+        ),
+        ('c', bad.SerializeToString(), "module 'fusion.1': node_config_feat has 200"),
+        (
+            'd',
+            single.SerializeToString(),
+            "'fusion.1': only one run without error mark",
+        ),
+    ]:
+        path = _write(tmp_path / f'{name}.pb', wrong)
+        assert _rank(path, '--dir', model_dir) == 1
+        out, err = capsys.readouterr()
+        assert out == '' and err.count('\n') == 1
+        assert re.search(message, err)
+
+
+@pytest.mark.slow
+def test_json_for_a_compiler(raw, model_dir, tmp_path, capsys):
+    """Printed whole, and what is printed can be given back as candidates."""
+    assert _rank(raw, '--dir', model_dir, '--json', '--module', 'fusion.1') == 0
+    captured = capsys.readouterr()
+    assert captured.err == ''
+    [module] = json.loads(captured.out)['modules']
+    configs = module['configurations']
+    assert [
+        c['kernel_bounds'] for c in sorted(configs, key=lambda c: c['run_index'])
+    ] == [[1, 0], [2, 8], [3, 16]]
+    assert configs[0]['output_bounds'] == []
+    candidates = _write(tmp_path / 'c.json', json.dumps(configs).encode())
+    bare = _write(tmp_path / 'm.pb', made_runs.FIRST.module.SerializeToString())
+    words = (bare, '--dir', model_dir, '--candidates', candidates, '--json', '--top=2')
+    assert _rank(*words) == 0
+    [again] = json.loads(capsys.readouterr().out)['modules']
+    assert [c['score'] for c in again['configurations']] == pytest.approx(
+        [c['score'] for c in configs[:2]], abs=1e-6
+    )
+    assert [c['run_index'] for c in again['configurations']] == [0, 1]
+
+
+@pytest.mark.slow
+def test_groups_do_not_change_the_result(raw, model_dir, monkeypatch):
+    def listed():
+        predictor = loading.load_predictor(model_dir, prediction.DataOptions())
+        return [
+            (ranked.module, ranked.run_index.tolist(), ranked.scores)
+            for ranked in ranking.rank_files([str(raw)], predictor, outcomes.Outcome())
+        ]
+
+    together = listed()
+    monkeypatch.setattr(ranking, '_GROUP_ROWS', 1)
+    for (name, order, scores), other in zip(listed(), together):
+        assert (name, order) == other[:2]
+        np.testing.assert_allclose(scores, other[2], atol=1e-6)
+
+
+def test_prediction_refuses_data_of_another_kind(model_dir):
+    predictor = loading.load_predictor(model_dir, prediction.DataOptions('x', 'x'))
+    for pad, extra, message in (
+        (-1, False, 'absent entries are -1'),
+        (0, True, 'node_feat has'),
+    ):
+        store = tile_store.TileStore.of_records(
+            '/data/valid', made_runs.kernel_records([made_runs.FIRST], pad, extra)
+        )
+        with pytest.raises(ValueError, match=f'/data/valid: {message}'):
+            next(predictor.score(store))

@@ -1,0 +1,531 @@
+"""`tpugraphs extract`: files in, npz out, and a summary of what became of it."""
+
+import json
+import pathlib
+import re
+import tracemalloc
+
+from hypothesis import given
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+
+from baselines.data import raw as raw_lib
+from baselines.data.layout import records as layout_records
+from baselines.data.tile import records
+from baselines.hlo import layout
+from baselines.hlo import reading
+from tests.helpers import hlo_modules
+from tests.helpers.hlo_modules import good_layout
+from tests.helpers.hlo_modules import good_tile
+from tests.helpers.hlo_modules import tile_file
+from tests.helpers.hlo_modules import tile_run
+from tpugraphs import commands
+from tpugraphs.extract import extractor
+from tpugraphs.extract import jobs
+from tpugraphs.extract import outcomes
+
+_SHARED = hlo_modules.SHARED
+_needs_shared = pytest.mark.skipif(not _SHARED.is_dir(), reason=hlo_modules.NO_SHARED)
+
+
+def _extract(*arguments):
+    return commands.run('extract', [str(a) for a in arguments])
+
+
+def _write(path, data):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+def _names(folder):
+    return sorted(p.name for p in pathlib.Path(folder).iterdir())
+
+
+@pytest.fixture
+def raw(tmp_path):
+    """A tile file of two modules; the second has a run that fails."""
+    second = good_tile('copy.2', 0x2)
+    second.runs.add(error=True).op_config.tile_size_config.SetInParent()
+    return _write(tmp_path / 'raw.pb', tile_file(good_tile(), second))
+
+
+def test_each_module_becomes_a_file_of_the_published_keys(raw, tmp_path, capsys):
+    assert _extract(raw, tmp_path / 'out') == 0
+    assert _names(tmp_path / 'out') == [
+        'copy_2_0000000000000002.npz',
+        'fusion_1_00000000000000ab.npz',
+    ]
+    with np.load(tmp_path / 'out/copy_2_0000000000000002.npz') as arrays:
+        assert sorted(arrays.files) == [
+            'config_feat',
+            'config_runtime',
+            'config_runtime_normalizers',
+            'edge_index',
+            'node_feat',
+            'node_opcode',
+        ]
+        assert arrays['node_opcode'].dtype == np.uint8
+        assert arrays['node_opcode'].tolist() == [63, 97 - 1, 2]
+        assert arrays['edge_index'].tolist() == [[1, 0], [2, 1]]
+        assert arrays['config_runtime'].tolist() == [5, 7, 9]
+        assert arrays['config_runtime_normalizers'].tolist() == [5, 5, 5]
+        assert arrays['config_feat'].shape == (3, 24)
+    out = capsys.readouterr().out
+    assert out == (
+        'files    1 read\n'
+        'modules  2 read, 2 written, 0 already there, 0 skipped, 0 wrong\n'
+        'runs     6 kept, 1 dropped (1 error)\n'
+    )
+
+
+def test_a_layout_file(tmp_path, capsys):
+    path = _write(tmp_path / 'a.pb', good_layout().SerializeToString())
+    assert _extract(path, tmp_path / 'out') == 0
+    assert _names(tmp_path / 'out') == ['main_1_00000000000000cd.npz']
+    record = layout_records.read_layout(
+        str(tmp_path / 'out/main_1_00000000000000cd.npz')
+    )
+    assert record.node_config_ids.tolist() == [2]
+    assert record.node_config_feat.tolist() == [
+        [[1, 0] + [-1] * 4 + [i] + [-1] * 11] for i in (0, 1)
+    ]
+    assert record.node_splits.tolist() == [[0, 3]]
+    assert record.config_runtime.tolist() == [5, 7]
+    assert record.pad == 0 and record.feature_names is None
+    assert "'main.1': no usable default run; its runs are kept" in (
+        capsys.readouterr().out
+    )
+
+
+@pytest.mark.slow
+def test_layouts_are_never_unpacked_all_at_once(tmp_path, monkeypatch, capsys):
+    # 100 configurations of 3 x 500 nodes: 72 bytes each are 10.8 MB, codes 0.6 MB.
+    instructions = [dict(id=i + 1, opcode='parameter') for i in range(1500)]
+    module = hlo_modules.module(hlo_modules.computation(*instructions))
+    runs = [
+        hlo_modules.layout_run([[[i % 5, 0]]] * 1500, time=i + 1) for i in range(100)
+    ]
+    tuning = hlo_modules.tuning(module, runs, 1, range(1500))
+    path = _write(tmp_path / 'a.pb', tuning.SerializeToString())
+    monkeypatch.setattr(layout, '_BLOCK_BYTES', 1 << 18)
+    del runs, tuning
+    for read in (
+        lambda: _extract(path, tmp_path / 'out'),
+        lambda: commands.run('show', [str(path)]),
+        lambda: commands.run('show', [str(tmp_path / 'out/m_1_0000000000000001.npz')]),
+    ):
+        tracemalloc.start()
+        assert read() == 0
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 8e6
+    record = layout_records.read_layout(str(tmp_path / 'out/m_1_0000000000000001.npz'))
+    assert record.node_config_feat[:, 7, 0].tolist() == [i % 5 for i in range(100)]
+
+
+def test_layouts_of_rank_seven_and_more_are_kept_as_they_are(tmp_path):
+    runs = [
+        hlo_modules.layout_run([[dims]]) for dims in ([6, 0], [7, 6, 5, 4, 3, 2, 1, 0])
+    ]
+    tuning = hlo_modules.tuning(runs=runs, config_index_to_node=[2])
+    path = _write(tmp_path / 'a.pb', tuning.SerializeToString())
+    assert _extract(path, tmp_path / 'out') == 0
+    [written] = (tmp_path / 'out').iterdir()
+    record = layout_records.read_layout(str(written))
+    assert record.node_config_feat[:, 0, :6].tolist() == [
+        [6, 0, -1, -1, -1, -1],
+        [7, 6, 5, 4, 3, 2],
+    ]
+
+
+@pytest.mark.parametrize(
+    'tuning, message',
+    [
+        (
+            good_layout(times=(5,)),
+            "nothing usable: 'main.1': only 1 usable run, so nothing to rank",
+        ),
+        (good_layout(times=(5, 0)), "module 'main.1': run 1 took 0 ns"),
+        (
+            hlo_modules.tuning(
+                runs=[hlo_modules.layout_run([[[128]]])] * 2, config_index_to_node=[2]
+            ),
+            'allowed are whole numbers from -1 to 127',
+        ),
+    ],
+)
+def test_a_layout_file_that_cannot_be_used(tmp_path, capsys, tuning, message):
+    path = _write(tmp_path / 'a.pb', tuning.SerializeToString())
+    assert _extract(path, tmp_path / 'out') == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f'error: {path}: ') and error.count('\n') == 1
+    assert message in error
+    assert not (tmp_path / 'out').exists()
+
+
+def test_pad_and_extra_are_recorded(raw, tmp_path):
+    assert _extract(raw, tmp_path / 'out', '--pad=-1', '--extra') == 0
+    record = records.read_tile(str(tmp_path / 'out/fusion_1_00000000000000ab.npz'))
+    assert record.pad == -1
+    assert len(record.feature_names) == record.node_feat.shape[1] > 140
+    assert record.feature_names[139] == 'layout_minor_to_major_5'
+    assert record.node_feat[0, 134:140].tolist() == [1, 0, -1, -1, -1, -1]
+    assert record.config_feat[0, :8].tolist() == [1, 8, -1, -1, -1, -1, 9, 8]
+
+
+def test_files_folders_and_globs(raw, tmp_path, monkeypatch):
+    _write(tmp_path / 'in/deep/b.pb', tile_file(good_tile('b', 1)))
+    _write(tmp_path / 'in/c.pb', tile_file(good_tile('c', 1)))
+    _write(tmp_path / 'in/notes.txt', b'not looked at')
+    _write(tmp_path / 'odd [x]/d.pb', tile_file(good_tile('d', 1)))
+    monkeypatch.setenv('HOME', str(tmp_path))
+    found = reading.find_files(
+        ['~/raw.pb', str(tmp_path / 'in'), str(tmp_path / 'in/*.pb'), '~/odd [x]']
+    )
+    assert [pathlib.Path(f).name for f in found] == ['raw.pb', 'c.pb', 'b.pb', 'd.pb']
+
+
+@pytest.mark.parametrize(
+    'arguments, message',
+    [
+        (['absent.pb', 'out'], 'absent.pb: no such file'),
+        (['*.pbx', 'out'], r'\*.pbx: no such file'),
+        (['empty', 'out'], r'empty: has no \*.pb files in it'),
+        (['raw.pb', 'raw.pb'], 'raw.pb: is a file; the last argument is the fold'),
+        (['raw.pb', 'out', '--beam_options=--x=1'], 'add --runner'),
+    ],
+)
+def test_wrong_arguments_are_one_line(
+    raw, tmp_path, monkeypatch, capsys, arguments, message
+):
+    (tmp_path / 'empty').mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert _extract(*arguments) == 1
+    error = capsys.readouterr().err
+    assert re.search(message, error)
+    assert error.count('\n') == 1
+    assert not (tmp_path / 'out').exists()
+
+
+def test_a_wrong_file_is_named_and_the_others_are_written(raw, tmp_path, capsys):
+    bad = _write(tmp_path / 'bad.pb', raw.read_bytes()[:-3])
+    assert _extract(bad, raw, tmp_path / 'out') == 1
+    assert len(_names(tmp_path / 'out')) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith(f'error: {bad}: not a TuningData')
+    assert captured.err.count('\n') == 1
+    assert '2 written' in captured.out and '1 wrong' in captured.out
+
+
+def test_a_wrong_module_is_named_and_the_others_are_written(tmp_path, capsys):
+    wrong = good_tile('broken.9', 9)
+    wrong.module.computations[0].instructions[2].operand_ids.append(3)
+    path = _write(tmp_path / 'raw.pb', tile_file(wrong, good_tile()))
+    assert _extract(path, tmp_path / 'out') == 1
+    assert _names(tmp_path / 'out') == ['fusion_1_00000000000000ab.npz']
+    assert capsys.readouterr().err == (
+        f"error: {path}: module 'broken.9': computation 'main', instruction "
+        "'a': it uses itself (node 2)\n"
+    )
+
+
+def test_modules_passed_over_are_named_with_the_reason(tmp_path, capsys):
+    lonely = hlo_modules.tuning(
+        hlo_modules.chain('lonely'),
+        [tile_run(5, default=True), tile_run(5, error=True)],
+    )
+    empty = good_tile('empty')
+    del empty.module.computations[:]
+    path = _write(
+        tmp_path / 'raw.pb',
+        tile_file(
+            good_tile(),
+            lonely,
+            empty,
+            hlo_modules.tuning(hlo_modules.chain('x'), [tile_run()] * 2),
+            hlo_modules.tuning(hlo_modules.chain('y'), [tile_run()] * 2),
+            good_tile(),
+        ),
+    )
+    assert _extract(path, tmp_path / 'out') == 0
+    out = capsys.readouterr().out
+    assert '6 read, 1 written, 0 already there, 5 skipped, 0 wrong' in out
+    assert "skipped  'x', 'y': no usable default run\n" in out
+    assert "skipped  'lonely': only 1 usable run, so nothing to rank\n" in out
+    assert "skipped  'empty': no instructions\n" in out
+    assert "skipped  'fusion.1': name and fingerprint of an earlier module\n" in out
+
+
+def test_nothing_usable_is_an_error_module_by_module(tmp_path, capsys):
+    modules = [
+        hlo_modules.tuning(hlo_modules.chain(f'm{i}'), [tile_run()]) for i in range(7)
+    ]
+    path = _write(tmp_path / 'raw.pb', tile_file(*modules))
+    assert _extract(path, tmp_path / 'out') == 1
+    assert capsys.readouterr().err == (
+        f"error: {path}: nothing usable: 'm0', 'm1', 'm2', 'm3', 'm4' and 2 "
+        'more: 1 run\n'
+    )
+    assert not (tmp_path / 'out').exists()
+
+
+def test_modules_of_one_name_keep_their_own_normaliser(tmp_path):
+    first, second = good_tile('same', 1), good_tile('same', 2, (11, 22))
+    path = _write(tmp_path / 'raw.pb', tile_file(first, second))
+    assert _extract(path, tmp_path / 'out') == 0
+    assert [
+        records.read_tile(str(tmp_path / 'out' / name)).config_runtime_normalizers[0]
+        for name in _names(tmp_path / 'out')
+    ] == [5, 11]
+
+
+def test_one_computation_called_twice_and_new_opcodes_are_told(tmp_path, capsys):
+    tuning = good_tile()
+    module = tuning.module
+    module.computations.add(name='body', id=7, root_id=70).instructions.add(
+        id=70, opcode='topk'
+    )
+    module.computations[0].instructions[1].called_computation_ids.extend([7, 7])
+    path = _write(tmp_path / 'raw.pb', tile_file(tuning))
+    assert _extract(path, tmp_path / 'out') == 0
+    out = capsys.readouterr().out
+    assert "opcodes  outside the table (number 0): 'topk' 1\n" in out
+    assert "note     module 'fusion.1': 1 repeated edges kept once" in out
+
+
+def test_what_is_there_stays_unless_told_otherwise(raw, tmp_path, capsys):
+    out = tmp_path / 'out'
+    assert _extract(raw, out) == 0
+    first = {p: p.stat().st_mtime_ns for p in out.iterdir()}
+    (out / 'copy_2_0000000000000002.npz').unlink()
+    assert _extract(raw, out) == 0
+    assert '1 written, 1 already there' in capsys.readouterr().out
+    kept = out / 'fusion_1_00000000000000ab.npz'
+    assert kept.stat().st_mtime_ns == first[kept]
+    assert _extract(raw, out, '--overwrite') == 0
+    assert kept.stat().st_mtime_ns != first[kept]
+
+
+def test_what_a_killed_extraction_left_is_removed(raw, tmp_path):
+    left = _write(tmp_path / 'out/.copy_2_0000000000000002.npz.a1_b2c3d', b'PK')
+    own = _write(tmp_path / 'out/.notes.npz', b'')
+    assert _extract(raw, tmp_path / 'out') == 0
+    assert not left.exists() and own.exists()
+
+
+@pytest.mark.parametrize('options', [['--pad=-1'], ['--extra']])
+def test_variants_are_never_mixed_in_one_folder(raw, tmp_path, capsys, options):
+    out = tmp_path / 'out'
+    assert _extract(raw, out) == 0
+    capsys.readouterr()
+    assert _extract(raw, out, *options) == 1
+    assert re.fullmatch(
+        r'error: .*fusion_1_00000000000000ab.npz: is there already, extracted '
+        r'with --pad=0 and no --extra; use another folder, or --overwrite\n',
+        capsys.readouterr().err,
+    )
+
+
+def test_a_damaged_output_is_not_taken_for_done(raw, tmp_path, capsys):
+    _write(tmp_path / 'out/fusion_1_00000000000000ab.npz', b'PK\x03\x04')
+    assert _extract(raw, tmp_path / 'out') == 1
+    assert 'remove it, or use --overwrite' in capsys.readouterr().err
+
+
+def test_both_collections_do_not_go_into_one_folder(raw, tmp_path, capsys):
+    other = _write(tmp_path / 'z.pb', good_layout().SerializeToString())
+    assert _extract(raw, other, tmp_path / 'out') == 1
+    assert len(_names(tmp_path / 'out')) == 2
+    assert f'{other}: holds a ModuleTuningData (layout collection)' in (
+        capsys.readouterr().err
+    )
+    assert _extract(raw, other, tmp_path / 'b', '--kind=layout') == 1
+    assert _names(tmp_path / 'b') == ['main_1_00000000000000cd.npz']
+
+
+def test_a_full_or_forbidden_disk_stops_at_once(raw, tmp_path, monkeypatch, capsys):
+    def full(record, path):
+        raise OSError(28, 'No space left on device')
+
+    monkeypatch.setattr(records.TileRecord, 'write', full)
+    assert _extract(raw, raw, tmp_path / 'out') == 1
+    error = capsys.readouterr().err
+    assert error.count('\n') == 1
+    assert 'No space left on device' in error
+
+
+@pytest.mark.parametrize(
+    'name, fingerprint, expected',
+    [
+        ('fusion.12', 0xABC, 'fusion_12_0000000000000abc'),
+        ('a/../b c\n', 2**64 - 1, 'a____b_c__ffffffffffffffff'),
+        ('Größe', 1, 'Gr__e_0000000000000001'),
+        ('-x', 1, 'module-x_0000000000000001'),
+        ('', 1, 'module_0000000000000001'),
+        ('n' * 400, 1, 'n' * 180 + '_0000000000000001'),
+    ],
+)
+def test_names_fit_file_systems(name, fingerprint, expected):
+    tuning = hlo_modules.tuning(hlo_modules.module(name=name), fingerprint=fingerprint)
+    assert raw_lib.graph_id(tuning) == expected
+
+
+def test_modules_without_fingerprint_are_told_apart_by_content():
+    names = {
+        raw_lib.graph_id(hlo_modules.tuning(module, fingerprint=0))
+        for module in (
+            hlo_modules.chain('m'),
+            hlo_modules.chain('m'),
+            hlo_modules.module(name='m'),
+        )
+    }
+    assert len(names) == 2
+    assert all(re.fullmatch('m_[0-9a-f]{16}', name) for name in names)
+
+
+@pytest.mark.slow
+def test_beam_writes_the_same_files(raw, tmp_path, capfd):
+    other = _write(tmp_path / 'b.pb', tile_file(good_tile('other', 5)))
+    bad = _write(tmp_path / 'bad.pb', b'')
+    assert _extract(raw, other, bad, tmp_path / 'plain') == 1
+    plain = capfd.readouterr()
+    assert _extract(raw, other, bad, tmp_path / 'beam', '--runner=DirectRunner') == 1
+    # Not a word of Beam's worker processes either.
+    beam = capfd.readouterr()
+    assert beam.out == plain.out
+    assert beam.err == plain.err
+    assert _names(tmp_path / 'beam') == _names(tmp_path / 'plain')
+    for name in _names(tmp_path / 'beam'):
+        with (
+            np.load(tmp_path / 'beam' / name) as a,
+            np.load(tmp_path / 'plain' / name) as b,
+        ):
+            assert a.files == b.files
+            for key in a.files:
+                np.testing.assert_array_equal(a[key], b[key])
+
+
+@pytest.mark.slow
+def test_beam_takes_options_and_stops_at_a_full_disk(
+    raw, tmp_path, monkeypatch, capsys
+):
+    def full(record, path):
+        raise OSError(28, 'No space left on device')
+
+    monkeypatch.setattr(records.TileRecord, 'write', full)
+    assert (
+        _extract(
+            raw,
+            tmp_path / 'out',
+            '--runner=DirectRunner',
+            '--beam_options=--direct_running_mode=in_memory',
+        )
+        == 1
+    )
+    error = capsys.readouterr().err
+    assert error.count('\n') == 1
+    assert 'No space left on device' in error
+    assert _names(tmp_path / 'out') == []
+
+
+def test_many_files_go_through_beam_by_themselves(raw, tmp_path, monkeypatch):
+    many = [_write(tmp_path / f'in/{i}.pb', b'') for i in range(65)]
+    taken = []
+
+    def instead(paths, options, runner, beam_options):
+        taken.append((len(paths), runner, beam_options))
+        return []
+
+    monkeypatch.setattr(jobs, '_through_beam', instead)
+    _extract(*many[:64], tmp_path / 'out')
+    assert not taken
+    _extract(*many, tmp_path / 'out')
+    assert taken == [(65, '', '')]
+
+
+@pytest.mark.slow  # imports Apache Beam
+def test_an_unknown_runner_is_one_line(raw, tmp_path, capsys):
+    assert _extract(raw, tmp_path / 'out', '--runner=NoSuchRunner') == 1
+    error = capsys.readouterr().err
+    assert error.count('\n') == 1
+    assert 'NoSuchRunner' in error and 'DirectRunner' in error
+    assert _names(tmp_path / 'out') == []
+
+
+def test_a_module_in_several_files_is_told():
+    total = outcomes.Outcome()
+    total.add(outcomes.Outcome(files=1, modules=1, written=['a']))
+    total.add(
+        outcomes.Outcome(files=1, modules=2, existing=['a'], runs_dropped={'error': 2})
+    )
+    total.add(outcomes.Outcome(runs_dropped={'error': 1, 'no time': 1}))
+    assert outcomes.summary(total) == (
+        'files    2 read\n'
+        'modules  3 read, 1 written, 1 already there, 0 skipped, 0 wrong\n'
+        'runs     0 kept, 4 dropped (3 error, 1 no time)\n'
+        'note     several modules of one name and fingerprint, of which one is '
+        "kept: 'a' 2"
+    )
+
+
+_TILE = tile_file(good_tile(), good_tile('copy.2', 2))
+_LAYOUT = good_layout().SerializeToString()
+
+
+@given(
+    base=st.sampled_from([_TILE, _LAYOUT]),
+    place=st.integers(0, 10**6),
+    value=st.binary(min_size=1, max_size=3),
+    cut=st.booleans(),
+)
+def test_damaged_files_leave_whole_outputs_or_none(
+    tmp_path_factory, base, place, value, cut
+):
+    folder = tmp_path_factory.mktemp('fuzz')
+    at = place % len(base)
+    rest = b'' if cut else base[at + len(value) :]
+    path = _write(folder / 'raw.pb', base[:at] + value + rest)
+    report = extractor.extract_file(
+        str(path), extractor.Options(output=str(folder / 'out'))
+    )
+    json.dumps(vars(report))
+    assert not report.fatal
+    assert all('\n' not in message for message in report.failed)
+    assert report.failed or report.written
+    written = _names(folder / 'out') if report.written else []
+    assert written == sorted(f'{name}.npz' for name in report.written)
+    for name in written:
+        path = str(folder / 'out' / name)
+        with np.load(path) as arrays:
+            is_tile = 'config_feat' in arrays.files
+        (records.read_tile if is_tile else layout_records.read_layout)(path)
+
+
+@_needs_shared
+def test_the_real_tile_file(tmp_path):
+    assert _extract(_SHARED / 'op_tuning_data.pb', tmp_path) == 0
+    published = _SHARED.parent / 'npz/tile/xla'
+    checked = 0
+    for path in [*published.glob('train/*'), *published.glob('valid/*')]:
+        with np.load(path) as a, np.load(tmp_path / path.name) as b:
+            assert sorted(a.files) == sorted(b.files)
+            for key in a.files:
+                assert a[key].dtype == b[key].dtype
+                np.testing.assert_array_equal(a[key], b[key])
+        checked += 1
+    assert checked == len(_names(tmp_path)) == 15
+
+
+@_needs_shared
+def test_the_real_layout_file(tmp_path):
+    assert _extract(_SHARED / 'module_tuning_data_layout.pb', tmp_path) == 0
+    (name,) = _names(tmp_path)
+    published = _SHARED.parent / 'npz/layout/xla/random/test/main_10904.npz'
+    with np.load(published) as a, np.load(tmp_path / name) as b:
+        assert sorted(a.files) == sorted(b.files)
+        for key in set(a.files) - {'config_runtime'}:
+            assert a[key].dtype == b[key].dtype
+            np.testing.assert_array_equal(a[key], b[key])
+        assert b['config_runtime'][0] == 910903932

@@ -1,0 +1,80 @@
+"""Extracted files, cut into splits by what belongs together."""
+
+import pytest
+
+from tests.helpers import finished_runs
+from tests.helpers import made_runs
+from tests.helpers import processes
+from tests.helpers.hlo_modules import tile_file
+from tpugraphs.extract import splitting
+
+
+@pytest.mark.parametrize('by, advice', [('program', ': use --by file'), ('module', '')])
+def test_too_few_groups(tmp_path, by, advice):
+    modules = {'a.pb': ['a_0'], 'b.pb': ['b_0']}
+    finished_runs.assert_refused(
+        lambda: splitting.split(str(tmp_path), (0.8, 0.1, 0.1), by, modules),
+        f'--split: there are 2 {by}s for 3 splits{advice}',
+    )
+
+
+def _names(folder):
+    return [name for name in processes.listing(folder) if name.endswith('.npz')]
+
+
+def test_extract_and_split_and_split_again(tmp_path, capsys):
+    files = []
+    for number in range(4):
+        kernels = [
+            made_runs.kernel(f'net{number % 2}', [40, 10], 16 * number + k)
+            for k in range(2)
+        ]
+        files.append(tmp_path / f'{number}.pb')
+        files[-1].write_bytes(tile_file(*kernels))
+    out = tmp_path / 'out'
+    words = ('extract', *files, out, '--split', '50/25/25')
+    assert processes.command(*words, '--by', 'module') == 0
+    assert 'train 4 of 4 modules, valid 2 of 2 modules' in capsys.readouterr().out
+    # Nothing is extracted again, and the two kernels of a file stay together.
+    assert processes.command(*words, '--by', 'file') == 0
+    printed = capsys.readouterr().out
+    assert '0 written, 8 already there' in printed
+    assert (
+        'split    train 4 of 2 files, valid 2 of 1 files, test 2 of 1 files' in printed
+    )
+    for split, count in (('train', 4), ('valid', 2), ('test', 2)):
+        assert len(_names(out / split)) == count
+    assert len(_names(out)) == 8
+    # By name there are two programs alone.
+    assert processes.command(*words) == 1
+    assert 'there are 2 programs for 3 splits: use --by file' in capsys.readouterr().err
+
+
+def test_splits_of_others_stay_as_they_are(tmp_path, capsys):
+    file = tmp_path / 'a.pb'
+    kernels = [made_runs.kernel(f'net{k}', [40, 10], k) for k in range(3)]
+    file.write_bytes(tile_file(*kernels))
+    out = tmp_path / 'out'
+    (out / 'train').mkdir(parents=True)
+    (out / 'train/mine.npz').write_bytes(b'mine')
+    (out / 'flat.npz').write_bytes(b'flat')
+    words = ('extract', file, out, '--split', '1/1/1')
+    assert processes.command(*words) == 1
+    assert 'train/mine.npz: --split did not put it there' in capsys.readouterr().err
+    assert _names(out) == ['flat.npz', 'train/mine.npz']
+    (out / 'train/mine.npz').unlink()
+    assert processes.command(*words) == 0
+    assert len(_names(out)) == 4 and 'flat.npz' in _names(out)
+
+
+@pytest.mark.parametrize('again', [('--extra',), ('--by', 'file')])
+def test_a_rerun_that_fails_leaves_the_splits(tmp_path, again):
+    file = tmp_path / 'a.pb'
+    kernels = [made_runs.kernel(f'net{k}', [40, 10], k) for k in range(3)]
+    file.write_bytes(tile_file(*kernels))
+    out = tmp_path / 'out'
+    words = ('extract', file, out, '--split', '1/1/1')
+    assert processes.command(*words) == 0
+    before = _names(out)
+    assert processes.command(*words, *again) == 1
+    assert _names(out) == before

@@ -1,0 +1,284 @@
+"""`tpugraphs show`: what is in a file, in words and as a picture."""
+
+import re
+
+import numpy as np
+import pytest
+
+from baselines import text
+from tests.helpers import hlo_modules
+from tests.helpers.hlo_modules import good_layout
+from tests.helpers.hlo_modules import good_tile
+from tests.helpers.hlo_modules import tile_file
+from tests.helpers.hlo_modules import tile_run
+from tpugraphs import commands
+from tpugraphs.inspect import contents
+from tpugraphs.inspect import layers
+
+
+def _show(*arguments):
+    return commands.run('show', [str(a) for a in arguments])
+
+
+def _raw(folder, data, name='raw.pb'):
+    path = folder / name
+    path.write_bytes(data)
+    return path
+
+
+def _repeating():
+    """Five runs: the 2nd and 3rd, and the 4th and 5th have equal tiles."""
+    runs = [tile_run(1000, default=True, kernel_bounds=[1])]
+    runs += [tile_run(t, kernel_bounds=[2]) for t in (500, 505)]
+    runs += [tile_run(t, kernel_bounds=[3]) for t in (2000, 2000)]
+    runs += [tile_run(1, kernel_bounds=[4])]
+    return hlo_modules.tuning(runs=runs)
+
+
+def test_one_module_in_words(tmp_path, capsys):
+    assert _show(_raw(tmp_path, tile_file(_repeating()))) == 0
+    assert (
+        capsys.readouterr().out
+        == f"""\
+fusion_1_00000000000000ab (tile)
+  graph           3 nodes, 2 edges, 140 features per node
+    parameter  1  {'#' * 30}
+    {'tanh':<9}  1  {'#' * 30}
+    {'add':<9}  1  {'#' * 30}
+  configurations  5, 3 distinct; 1 runs dropped
+                  2 repeat another, whose runtimes differ by up to 1 % from \
+their equals'
+  runtime         fastest 500 ns
+                  default 1 us (2 x the fastest)
+                  median 1 us (2 x the fastest)
+                  slowest 2 us (4 x the fastest)
+"""
+    )
+
+
+def test_an_npz_says_the_same_as_its_raw_file(tmp_path, capsys):
+    raw = _raw(tmp_path, tile_file(_repeating()))
+    commands.run('extract', [str(raw), str(tmp_path / 'out')])
+    capsys.readouterr()
+    _show(raw)
+    expected = capsys.readouterr().out.replace('; 1 runs dropped', '')
+    assert _show(tmp_path / 'out/fusion_1_00000000000000ab.npz') == 0
+    assert capsys.readouterr().out == expected
+
+
+def test_a_layout_file_and_its_npz(tmp_path, capsys):
+    raw = _raw(tmp_path, good_layout().SerializeToString())
+    assert _show(raw) == 0
+    out = capsys.readouterr().out
+    assert 'main_1_00000000000000cd (layout)' in out
+    assert 'configurations  2 of 1 configurable nodes, 2 distinct\n' in out
+    commands.run('extract', [str(raw), str(tmp_path / 'out'), '--pad=-1', '--extra'])
+    capsys.readouterr()
+    assert _show(tmp_path / 'out/main_1_00000000000000cd.npz') == 0
+    out = capsys.readouterr().out
+    assert '2 of 1 configurable nodes, 2 distinct\n' in out
+    assert '(absent entries are -1, columns are named in the file)' in out
+
+
+def test_unpublished_runtimes(tmp_path, capsys):
+    raw = _raw(tmp_path, tile_file(_repeating()))
+    commands.run('extract', [str(raw), str(tmp_path)])
+    path = tmp_path / 'fusion_1_00000000000000ab.npz'
+    with np.load(path) as arrays:
+        arrays = dict(arrays)
+    arrays['config_runtime'][:] = 0
+    np.savez(path, **arrays)
+    capsys.readouterr()
+    assert _show(path, '--plot', tmp_path / 'a.png') == 0
+    out = capsys.readouterr().out
+    assert 'runtime         not published (all 0)' in out
+    assert '2 repeat another\n' in out
+
+
+def test_many_modules_have_a_line_each(tmp_path, capsys):
+    broken = good_tile('broken', 3)
+    broken.module.computations[0].instructions[0].operand_ids.append(1)
+    path = _raw(
+        tmp_path,
+        tile_file(
+            _repeating(), hlo_modules.tuning(runs=[tile_run()], fingerprint=2), broken
+        ),
+    )
+    assert _show(path) == 0
+    lines = capsys.readouterr().out.split('\n')
+    assert lines[0].split() == [
+        'module',
+        'nodes',
+        'edges',
+        'configs',
+        'repeated',
+        'dropped',
+        'fastest',
+        'default',
+        'slowest',
+    ]
+    assert lines[1].split() == [
+        'fusion_1_00000000000000ab',
+        '3',
+        '2',
+        '5',
+        '2',
+        '1',
+        '500',
+        'ns',
+        '2.00x',
+        '4.00x',
+    ]
+    assert lines[2].endswith("module 'fusion.1' has 1 run")
+    assert lines[3].endswith("instruction 'p': it uses itself (node 0)")
+    assert lines[4] == '3 modules, 6 nodes, 5 configurations'
+
+
+@pytest.mark.parametrize('wanted', ['copy.2', '1', 'copy_2_0000000000000002'])
+def test_a_module_is_chosen_by_name_or_number(tmp_path, capsys, wanted):
+    path = _raw(tmp_path, tile_file(good_tile(), good_tile('copy.2', 2)))
+    assert _show(path, '--module', wanted) == 0
+    assert capsys.readouterr().out.startswith('copy_2_0000000000000002 (tile)')
+
+
+@pytest.mark.parametrize(
+    'arguments, message',
+    [
+        (
+            ['--module', 'cpoy.2'],
+            "has no module 'cpoy.2'; it has 2, such as copy_2_0000000000000002",
+        ),
+        (['--module', '2'], "has no module '2'; it has 2, such as "),
+        (['--plot', 'a.png'], 'choose the one to draw with --module'),
+        (['--module', '0', '--plot', 'a.xyz'], r'a.xyz: pictures can be .*png'),
+    ],
+)
+def test_wrong_arguments_are_one_line(
+    tmp_path, monkeypatch, capsys, arguments, message
+):
+    monkeypatch.chdir(tmp_path)
+    path = _raw(tmp_path, tile_file(good_tile(), good_tile('copy.2', 2)))
+    assert _show(path, *arguments) == 1
+    error = capsys.readouterr().err
+    assert re.search(message, error)
+    assert error.count('\n') == 1
+    assert [p.name for p in tmp_path.iterdir()] == ['raw.pb']
+
+
+@pytest.mark.parametrize(
+    'name, data',
+    [
+        ('a.npz', b'PK\x03\x04'),
+        ('a.npz', b'text'),
+        ('a.pb', b''),
+        ('a.pb', b'text'),
+        ('a.txt', b'PK'),
+    ],
+)
+def test_damaged_files_are_one_line(tmp_path, capsys, name, data):
+    assert _show(_raw(tmp_path, data, name)) == 1
+    error = capsys.readouterr().err
+    assert name in error and error.count('\n') == 1
+
+
+def test_a_module_that_is_no_graph_is_an_error(tmp_path, capsys):
+    broken = good_layout()
+    broken.module.computations[0].instructions[0].operand_ids.append(1)
+    assert _show(_raw(tmp_path, broken.SerializeToString())) == 1
+    assert "instruction 'p': it uses itself" in capsys.readouterr().err
+
+
+def test_control_characters_do_not_reach_the_terminal(tmp_path, capsys):
+    tuning = good_layout()
+    tuning.module.computations[0].instructions[0].opcode = '\x1b[2J'
+    path = _raw(tmp_path, tuning.SerializeToString())
+    assert _show(path, '--plot', tmp_path / 'a.svg') == 0
+    assert '\x1b' not in capsys.readouterr().out
+    assert '\x1b' not in (tmp_path / 'a.svg').read_text()
+
+
+def test_shapes_in_words():
+    feat = np.zeros((4, 140), np.float32)
+    feat[0, 2 + 11] = feat[1, 2 + 13] = feat[2, 2] = 1  # f32, bf16, invalid
+    feat[0, 21:24] = [2, 0, 3]
+    # The last has an element type without a column.
+    assert contents.shape_texts(feat, 0) == ('f32[2,0,3]', 'bf16', '?', '?')
+
+
+def test_durations():
+    assert [text.duration(t) for t in (7, 999, 1000, 123456, 2.5e6, 3e9)] == [
+        '7 ns',
+        '999 ns',
+        '1 us',
+        '123.5 us',
+        '2.5 ms',
+        '3 s',
+    ]
+
+
+def test_nodes_stand_right_above_their_first_user():
+    # 0 -> 1 -> 2 -> 4, 3 -> 4; 3 also feeds nothing else; 5 stands alone.
+    edges = np.array([[1, 0], [2, 1], [4, 2], [4, 3]])
+    assert layers.layers(6, edges).tolist() == [0, 1, 2, 2, 3, 0]
+    # A second, earlier user keeps node 3 higher up.
+    edges = np.concatenate([edges, [[1, 3]]])
+    assert layers.layers(6, edges).tolist() == [0, 1, 2, 0, 3, 0]
+
+
+def test_layers_end_on_cycles():
+    edges = np.array([[0, 1], [1, 0], [2, 1]])
+    assert len(layers.layers(3, edges)) == 3
+
+
+def test_nodes_of_a_layer_keep_their_room():
+    rng = np.random.default_rng(0)
+    edges = np.array(
+        [(c, p) for c in range(1, 60) for p in rng.choice(c, min(c, 2), replace=False)]
+    )
+    room = rng.uniform(0.2, 1, 60)
+    layer = layers.layers(60, edges)
+    x, paths = layers.place(layer, edges, room)
+    assert (layer[edges[:, 0]] > layer[edges[:, 1]]).all()
+    for row in range(layer.max() + 1):
+        members = np.flatnonzero(layer == row)
+        members = members[np.argsort(x[members])]
+        gaps = np.diff(x[members])
+        needed = room[members[1:]] + room[members[:-1]]
+        assert (gaps >= needed - 1e-9).all()
+    for (consumer, producer), path in zip(edges, paths):
+        assert path[0].tolist() == [x[producer], layer[producer]]
+        assert path[-1].tolist() == [x[consumer], layer[consumer]]
+        assert (np.diff(path[:, 1]) == 1).all()
+
+
+@pytest.mark.parametrize(
+    'ending, magic', [('png', b'\x89PNG'), ('svg', b'<?xml'), ('pdf', b'%PDF')]
+)
+def test_pictures(tmp_path, ending, magic):
+    path = _raw(tmp_path, tile_file(_repeating()))
+    assert _show(path, '--plot', tmp_path / f'new/a.{ending}') == 0
+    drawn = (tmp_path / f'new/a.{ending}').read_bytes()
+    assert drawn.startswith(magic)
+    if ending == 'svg':
+        text = drawn.decode()
+        for label in (
+            'parameter',
+            'f32[2,3]',
+            'default, 2',
+            'elementwise',
+            '5 configurations',
+        ):
+            assert f'<!-- {label} -->' in text
+
+
+def test_large_graphs_are_counted_not_drawn(tmp_path):
+    instructions = [
+        dict(id=i, opcode='tanh', operand_ids=[i - 1] if i else []) for i in range(401)
+    ]
+    module = hlo_modules.module(hlo_modules.computation(*instructions))
+    tuning = hlo_modules.tuning(module, [tile_run(5, default=True)] * 2)
+    path = _raw(tmp_path, tile_file(tuning))
+    assert _show(path, '--plot', tmp_path / 'a.svg') == 0
+    text = (tmp_path / 'a.svg').read_text()
+    assert 'graphs of more than 400 nodes are not drawn' in text
+    assert text.count('<!-- tanh -->') == 1

@@ -1,0 +1,356 @@
+"""A miniature of collecting: workers, crashes, files, going on."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from baselines import files
+from baselines.data import collections
+from baselines.data.tile import records
+from tests.helpers import places
+from tests.helpers.measured_programs import pointwise
+from tpugraphs.measure import collection
+from tpugraphs.measure import collection_folder
+from tpugraphs.measure import programs
+from tpugraphs.measure import session as session_lib
+from tpugraphs.measure import tiles
+from tpugraphs.measure import timing
+
+pytest.importorskip('jaxlib', reason='jaxlib is not installed (the extra [measure])')
+
+QUICK = timing.Protocol(least=2, most=2)
+INPUTS = [{'type': 'float32', 'dims': [64, 64], 'high': 2}]
+
+
+def deadly():
+    """A module on which XLA ends its process (a failed CHECK)."""
+    module = pointwise(64, 64)
+    flags = module.computations[-1].instructions[0].parameter_replication
+    flags.replicated_at_leaf_buffers.extend([True, False, True])
+    return module
+
+
+@pytest.fixture
+def journal(tmp_path):
+    return str(tmp_path / 'journal.jsonl')
+
+
+def test_a_crash_is_blamed_on_one_configuration(journal):
+    modules = [pointwise(64, 64), pointwise(64, 64), deadly(), pointwise(64, 64)]
+    modules = [module.SerializeToString() for module in modules]
+    with session_lib.Session(journal) as session:
+        measured = session.measure('k', modules, INPUTS, 0, QUICK)
+    assert measured.kept == [0, 1, 3]
+    assert measured.dropped == {2: 'XLA ended the process'}
+    assert measured.passes.shape == (2, 3) and (measured.passes > 0).all()
+    assert measured.again.shape == (2,)
+    lines = session_lib.read_journal(journal)
+    assert [line['crashed'] for line in lines if 'crashed' in line] == [2]
+    # A line is there before each compilation; the last default is compiled twice.
+    compiled = [line['compile'] for line in lines if 'compile' in line]
+    assert compiled == [0, 1, 2, 0, 1, 3, 0, None]
+
+
+def test_what_is_wrong_does_not_compile_or_has_another_result(journal):
+    broken = pointwise(64, 64)
+    broken.computations[-1].instructions[1].opcode = 'no-such-thing'
+    modules = [
+        pointwise(64, 64),
+        pointwise(64, 64, opcode='abs'),
+        broken,
+        pointwise(64, 64),
+    ]
+    modules = [module.SerializeToString() for module in modules]
+    with session_lib.Session(journal) as session:
+        measured = session.measure('k', modules, INPUTS, 0, QUICK)
+        assert measured.kept == [0, 3]
+        assert measured.dropped[1] == 'wrong result'
+        assert measured.dropped[2].startswith('XLA: ')
+        with pytest.raises(session_lib.WorkerError, match='no-such-thing'):
+            session.measure('l', modules[2:], INPUTS, 0, QUICK)
+        dead = [deadly().SerializeToString()] * 2
+        with pytest.raises(session_lib.WorkerError, match='on the untiled kernel'):
+            session.measure('m', dead, INPUTS, 0, QUICK)
+        # It serves on.
+        assert session.optimise(modules[0])
+
+
+def test_a_result_in_bfloat16_is_compared(journal):
+    modules = [pointwise(64, 64), pointwise(64, 64), pointwise(64, 64, opcode='abs')]
+    for module in modules:
+        for instruction in module.computations[-1].instructions:
+            instruction.shape.element_type = 16
+    inputs = [{**INPUTS[0], 'type': 'bfloat16'}]
+    with session_lib.Session(journal) as session:
+        serialized = [module.SerializeToString() for module in modules]
+        measured = session.measure('k', serialized, inputs, 0, QUICK)
+    assert measured.kept == [0, 1] and measured.dropped == {2: 'wrong result'}
+
+
+@pytest.mark.parametrize(
+    'field, message',
+    [
+        ('constrained', 'ignores LayoutConstraint; run pip install'),
+        ('tiled', 'computes a loop over tiles wrongly; run pip install'),
+    ],
+)
+def test_a_worker_shows_first_what_xla_can_do(field, message, journal, monkeypatch):
+    other = pointwise(8, 6, opcode='abs').SerializeToString()
+    found = {**session_lib.checked(), field: other}
+    monkeypatch.setattr(session_lib, 'checked', lambda: found)
+    with pytest.raises(ValueError, match=f'^the XLA of this jaxlib {message}'):
+        with session_lib.Session(journal):
+            pass
+
+
+def test_a_worker_that_takes_too_long_is_ended(journal):
+    limits = session_lib.Limits(seconds=0.01)
+    with pytest.raises(ValueError, match='the worker does not start'):
+        with session_lib.Session(journal, limits) as session:
+            session.optimise(pointwise(64, 64).SerializeToString())
+
+
+SIZES = {'a': (128, 64), 'b': (64, 160), 'c': (96, 96)}
+
+
+def load(name):
+    return programs.Program(name, pointwise(*SIZES[name], opcode='exponential'))
+
+
+def options(tmp_path, **changes):
+    return collection_folder.Options(
+        **{'output': str(tmp_path / 'out'), 'configs': 4, 'passes': (2, 2), **changes}
+    )
+
+
+def collect(tmp_path, sources='abc', **changes):
+    return collection.collect(list(sources), options(tmp_path, **changes), load)
+
+
+@pytest.mark.slow
+def test_three_kernels_and_four_configurations_of_each(tmp_path):
+    report = collect(tmp_path)
+    # On a busy machine one may seem over ten times as slow as the default.
+    assert len(report.records) == 3
+    assert report.configs + sum(report.dropped.values()) == 12
+    out = tmp_path / 'out'
+    found = sorted(out.glob('*/*.npz'))
+    assert len(found) == 3
+    sidecar = collection_folder.read_sidecar(str(out))
+    assert sidecar['machine']['jaxlib'] and sidecar['machine']['flags']
+    for path in found:
+        record = records.read_tile(str(path))
+        kernel = sidecar['kernels'][path.stem]
+        assert record.node_feat.shape[1] == 140
+        assert record.config_feat.shape == (len(kernel['configs']), 24)
+        assert kernel['passes'] == 2
+        halves = np.array(kernel['halves'])
+        assert (record.config_runtime == halves.min(0)).all()
+        assert (record.config_runtime_normalizers == halves[:, 0].min()).all()
+        dims = kernel['configs'][0]['output']  # the untiled kernel is the first
+        assert record.config_feat[0, 8:10].tolist() == dims
+        assert record.config_feat[0, 15] == np.prod(dims)
+
+    with pytest.raises(ValueError, match='holds a collection already; add --resume'):
+        collect(tmp_path)
+    with pytest.raises(ValueError, match='was begun with other seed'):
+        collect(tmp_path, seed=1, resume=True)
+    # What is there is not measured again; what is missing is.
+    times = {path: path.stat().st_mtime_ns for path in found}
+    found[1].unlink()
+    assert len(collect(tmp_path, resume=True).records) == 3
+    assert list(out.glob(f'*/{found[1].name}'))  # among the noisy ones, perhaps
+    assert found[0].stat().st_mtime_ns == times[found[0]]
+
+
+def test_bad_programs_and_folders_lose_nothing(tmp_path):
+    with pytest.raises(ValueError, match=r'nowhere.py'):
+        collection.collect([f'{tmp_path}/nowhere.py:f'], options(tmp_path))
+    assert not os.listdir(tmp_path)
+    (tmp_path / 'out').mkdir()
+    (tmp_path / 'out' / 'thesis.tex').touch()
+    with pytest.raises(ValueError, match="holds 'thesis.tex', not a collection"):
+        collect(tmp_path)
+
+
+def test_of_a_large_program_some_kernels_are_drawn(tmp_path, monkeypatch):
+    made = []
+    monkeypatch.setattr(
+        collection, 'items_of', lambda program, *_: [kernel(i) for i in range(9)]
+    )
+    monkeypatch.setattr(collection, '_measure', lambda item, *_: made.append(item.name))
+    for seed in (0, 0, 1):
+        with pytest.raises(ValueError, match='nothing was measured'):
+            collect(tmp_path, 'a', kernels=3, seed=seed)
+    assert len(made) == 9 and made[:3] == made[3:6] != made[6:]
+    assert made[:3] == sorted(made[:3])
+
+
+def kernel(number):
+    return tiles.TileItem(f'a_{number:016x}', None, 'root')
+
+
+def test_two_processes_do_not_measure_into_one_folder(tmp_path):
+    out = tmp_path / 'out'
+    out.mkdir()
+    with files.locked(str(out / '.lock'), 'held'):
+        with pytest.raises(ValueError, match='another collect measures into it.*proc'):
+            collect(tmp_path)
+    assert not os.listdir(tmp_path / 'out')
+
+
+def test_a_request_ends_soon_after_the_time_is_spent(journal, monkeypatch):
+    monkeypatch.setattr(session_lib, '_GRACE', 0.5)
+    ends = time.monotonic() + 60
+    with session_lib.Session(journal, ends=ends) as session:
+        session._ends = time.monotonic()
+        modules = [pointwise(64, 64).SerializeToString()] * 2
+        endless = timing.Protocol(least=1 << 40, most=1 << 40)
+        with pytest.raises(session_lib.WorkerError, match='took more than 0 s'):
+            session.measure('k', modules, INPUTS, 0, endless)
+
+
+def test_a_worker_ends_with_the_process_that_started_it(tmp_path):
+    code = (
+        'import os, sys, time\n'
+        'from tpugraphs.measure import session\n'
+        'held = session.Session(sys.argv[1]).__enter__()\n'
+        'print(held._process.pid, flush=True)\n'
+        'time.sleep(60)\n'
+    )
+    parent = subprocess.Popen(
+        [sys.executable, '-c', code, str(tmp_path / 'j')],
+        stdout=subprocess.PIPE,
+        cwd=places.ROOT,
+    )
+    worker = int(parent.stdout.readline())
+    parent.kill()
+    parent.wait()
+    for _ in range(100):
+        try:
+            state = open(f'/proc/{worker}/stat').read().rpartition(')')[2].split()[0]
+        except FileNotFoundError:
+            break
+        if state == 'Z':
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail('the worker goes on')
+
+
+@pytest.mark.parametrize(
+    'damage, message',
+    [
+        (lambda text: text[:-9], 'damaged .JSONDecodeError'),
+        (lambda text: text.replace('k.npz', '../k.npz'), 'is not inside the folder'),
+        (lambda text: text.replace('[5, 6]', '[0, 6]'), 'a time is below 1 ns'),
+        (lambda text: text.replace('[5, 6]', '"x"'), 'not two rows of nanoseconds'),
+        (lambda text: text.replace('false', '0'), 'is of another type'),
+        (lambda text: '[]', 'damaged .TypeError'),
+    ],
+)
+def test_a_sidecar_that_was_cut_or_edited_is_one_line(damage, message, tmp_path):
+    kernel = {'file': 'k.npz', 'program': 'p', 'noisy': False}
+    kernel['halves'] = [[5, 6], [7, 8]]
+    text = json.dumps({'kernels': {'k': kernel}})
+    (tmp_path / 'measured.json').write_text(text)
+    assert collection_folder.read_sidecar(str(tmp_path)) == json.loads(text)
+    (tmp_path / 'measured.json').write_text(damage(text))
+    with pytest.raises(ValueError, match=f'measured.json: .*{message}'):
+        collection_folder.read_sidecar(str(tmp_path))
+    os.unlink(tmp_path / 'measured.json')
+    with pytest.raises(ValueError, match='has no measured.json'):
+        collection_folder.read_sidecar(str(tmp_path))
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_what_is_done(tmp_path, monkeypatch, capsys):
+    def stop(*words):
+        measure(*words)
+        raise KeyboardInterrupt
+
+    measure = collection._measure
+    with monkeypatch.context() as patch:
+        patch.setattr(collection, '_measure', stop)
+        assert collection.run(['a', 'b'], options(tmp_path), load) == 130
+    assert '--resume goes on with' in capsys.readouterr().err
+    sidecar = json.loads((tmp_path / 'out' / 'measured.json').read_text())
+    assert len(sidecar['kernels']) == 1
+    # As a full disk leaves it: the last line is cut short.
+    with open(tmp_path / 'out' / 'journal.jsonl', 'a') as stream:
+        stream.write('\n{"kernel": "b_1')
+    assert collection.run(['a', 'b'], options(tmp_path, resume=True), load) == 0
+    assert '2 kernels or programs with ' in capsys.readouterr().out
+    assert len(collect(tmp_path, 'ab', resume=True).records) == 2
+
+
+def test_a_worker_that_is_killed_is_replaced(journal, monkeypatch):
+    """Killed while it times, after all is compiled: no configuration is blamed."""
+    killed = []
+
+    def noted(path, line):
+        note(path, line)
+        if line['compile'] is None and not killed:
+            killed.append(session._process.pid)
+            os.kill(killed[0], signal.SIGKILL)
+
+    note = session_lib.note
+    monkeypatch.setattr(session_lib, 'note', noted)
+    modules = [pointwise(512, 512).SerializeToString()] * 3
+    inputs = [{**INPUTS[0], 'dims': [512, 512]}]
+    protocol = timing.Protocol(least=200, most=200)  # not over before it is killed
+    with session_lib.Session(journal) as session:
+        measured = session.measure('k', modules, inputs, 0, protocol)
+        assert session._process.pid != killed[0]
+    assert measured.kept == [0, 1, 2] and not measured.dropped
+    assert len(measured.passes) == 200
+
+
+def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path):
+    def grow(line):
+        session_lib.note(str(tmp_path / 'journal'), line)
+
+    grow({'done': 1})
+    size = os.path.getsize(tmp_path / 'journal')
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 4, hard))
+    try:
+        with pytest.raises(OSError, match=r"too large: '.*journal'"):
+            grow({'done': 2})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    grow({'done': 3})
+    lines = session_lib.read_journal(str(tmp_path / 'journal'))
+    assert lines == [{'done': 1}, {'done': 3}]
+
+
+@pytest.mark.slow
+def test_minutes_are_kept(tmp_path):
+    began = time.monotonic()
+    changes = dict(passes=(1 << 30, 1 << 30), configs=40, minutes=0.1)
+    with pytest.raises(ValueError, match='too little time|spent on compiling'):
+        collect(tmp_path, 'a', **changes)
+    # 6 s, on a machine that others use; without the limit it would never end.
+    assert 5.4 < time.monotonic() - began < 30
+    with pytest.raises(ValueError, match='spent on compiling 0 of 1 programs'):
+        collect(tmp_path, 'a', minutes=1e-9)
+
+
+def test_splits_keep_families_together():
+    items = [(f'k{i}', f'{name}_batch_{i}') for i, name in enumerate('aabbccdd')]
+    found = collection.assign_splits(items, (50, 25, 25), 0)
+    for i in range(0, 8, 2):
+        assert found[f'k{i}'] == found[f'k{i + 1}']
+    assert sorted(found.values()) == ['test'] * 2 + ['train'] * 4 + ['valid'] * 2
+    # One program: its kernels are divided.
+    items = [(f'k{i}', 'one') for i in range(10)]
+    found = list(collection.assign_splits(items, (80, 10, 10), 0).values())
+    assert [found.count(s) for s in collections.SPLITS] == [8, 1, 1]
+    assert set(collection.assign_splits(items, None, 0).values()) == {''}

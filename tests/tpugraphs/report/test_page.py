@@ -1,0 +1,360 @@
+"""The HTML report: its content, and that nothing of a stranger's runs in it."""
+
+import base64
+import collections
+import html.parser
+import re
+import shutil
+import subprocess
+import warnings
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from baselines.evaluation import report
+from baselines.runs import run_files
+from tpugraphs.report import figures
+from tpugraphs.report import measured
+from tpugraphs.report import page
+
+pytest.importorskip('jinja2', reason='reports need jinja2, which setup.py asks for')
+
+pytestmark = pytest.mark.slow
+
+_EVIL = '"><script>alert(1)</script><img src=http://x/y onerror=alert(1)> $\\frac{1}$'
+
+
+def _curve(best):
+    score = [0.5, 0.6, 0.7, 0.8]
+    score[best] = 0.9
+    return {'train_loss': [4, 3, 2, 1.5], 'val_loss': [4, 3, 3, 3], 'val_opa': score}
+
+
+def _run(name, task, results, model=None, **info):
+    args = {'model': 'MLP', 'lr': 0.01}
+    if task == 'layout':
+        args.update(source='xla', search='random')
+    info = {'args': args, 'train_curve': _curve(2), 'best_epoch': 2, **info}
+    run = run_files.RunFile(
+        '/home/me/out/model_abc', {'finished': '2026-01-02T03:04', **info}
+    )
+    collection = {'tile': 'tile:xla', 'layout': 'layout:xla:random'}[task]
+    described = {
+        'collection': collection,
+        'split': 'valid',
+        'data': '/home/me/data/valid',
+    }
+    summary = {**described, **report.summarise(task, results)}
+    return measured.Run(name, model or name, run, summary, results)
+
+
+def _model(*runs):
+    return measured.Model(runs[0].model, runs)
+
+
+def _kernels(seed, programs=3, kernels=2):
+    rng = np.random.default_rng(seed)
+    found = []
+    for program in range(programs):
+        for kernel in range(kernels):
+            runtimes = 1 + rng.random(20)
+            scores = runtimes + rng.normal(size=20) * 0.2 * program
+            found.append(
+                report.GraphResult(f'net_{program}_{kernel}', scores, runtimes)
+            )
+    return found
+
+
+def _programs():
+    rng = np.random.default_rng(0)
+    which = np.concatenate([np.arange(30), np.arange(20)])
+    true = 1 + rng.random(30)
+    runtimes = true[which] * np.exp(rng.normal(size=50) * 0.1)
+    return [
+        report.GraphResult(f'unet_{i}', true[which], runtimes, which) for i in range(2)
+    ]
+
+
+class _Page(html.parser.HTMLParser):
+    """Tags, attributes and texts of a page."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.tags, self.alts, self.words = collections.Counter(), [], []
+        self.pictures = []
+        self.content = path.read_text(encoding='utf-8')
+        self.feed(self.content)
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.tags[tag] += 1
+        assert not any(name.startswith('on') for name in attrs), attrs
+        assert not {'href', 'action', 'formaction'} & set(attrs), attrs
+        assert 'src' not in attrs or tag == 'img'
+        if tag == 'img':
+            start = 'data:image/svg+xml;base64,'
+            assert attrs['src'].startswith(start)
+            picture = base64.b64decode(attrs['src'][len(start) :]).decode()
+            assert ElementTree.fromstring(picture).tag.endswith('svg')
+            self.pictures.append(picture)
+            self.alts.append(attrs['alt'])
+
+    handle_startendtag = handle_starttag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    @property
+    def text(self):
+        return ' '.join(' '.join(self.words).split())
+
+
+@pytest.fixture(name='tiles', scope='module')
+def _tiles(tmp_path_factory):
+    path = tmp_path_factory.mktemp('report') / 'tiles.html'
+    hostile = {'args': {'model': _EVIL, 'lr': 0.1, _EVIL: _EVIL}, 'command': _EVIL}
+    kernels = _kernels(1)
+    runtimes = kernels[0].runtimes
+    evil = report.GraphResult(f'{_EVIL}_1', -runtimes, runtimes)  # the worst
+    runs = [
+        _run('MLP lr=.01', 'tile', [*_kernels(0), evil], seconds=90),
+        _run(f'MLP {_EVIL}', 'tile', [*kernels, evil], **hostile),
+    ]
+    page.write(str(path), runs)
+    return path
+
+
+@pytest.fixture(name='layouts', scope='module')
+def _layouts(tmp_path_factory):
+    path = tmp_path_factory.mktemp('report') / 'layouts.html'
+    page.write(str(path), [_run('ResModel', 'layout', _programs())])
+    return path
+
+
+def test_every_picture_is_in_the_page_and_has_a_text(tiles, layouts):
+    for path, count in ((tiles, 2 + 2 + 1 + 2 + 2 * 3), (layouts, 2 + 1 + 1 + 1 + 2)):
+        found = _Page(path)
+        assert found.tags['img'] == found.tags['figure'] == count
+        assert found.tags['figcaption'] == count
+        assert len(found.alts) == count and min(map(len, found.alts)) > 60
+        assert all('<script' not in picture for picture in found.pictures)
+
+
+def test_nothing_comes_from_elsewhere_and_nothing_runs(tiles, layouts):
+    for path in (tiles, layouts):
+        found = _Page(path)
+        assert not found.tags['script'] + found.tags['link'] + found.tags['svg']
+        assert not found.tags['iframe'] + found.tags['object'] + found.tags['base']
+        policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+        assert f'http-equiv="Content-Security-Policy" content="{policy}"' in (
+            found.content
+        )
+        assert '@import' not in found.content
+        # A stranger's address is text, and the only one.
+        for address in re.findall(r'.{9}https?://.{3}', found.content):
+            assert address.endswith('src=http://x/y')
+    assert 'http' not in _Page(layouts).content.replace('http-equiv', '')
+    assert '<script>alert(1)</script>' in _Page(tiles).text  # as text
+
+
+def test_it_says_what_a_report_says(tiles):
+    found = _Page(tiles)
+    alts = dict(zip('scores losses errors opa slowdown'.split(), found.alts))
+    assert 'MLP lr=.01: 4 epochs, best 0.900 at epoch 3' in alts['scores']
+    assert 'training 4.000 to 1.500, validation 4.000 to 3.000' in alts['losses']
+    assert alts['errors'].startswith('Dot plot of top-5 error by program. MLP ')
+    assert '; MLP lr=.01: all 0.' in alts['errors']
+    assert ', random 0.' in alts['errors'] and ' to 0.' in alts['errors']
+    # Of both runs and of random choice: the more are tried, the less is lost.
+    lines = alts['slowdown'].rstrip('.').split(': ')[1:]
+    tried = [[float(x) for x in re.findall(r'(\d\.\d+) at', s)] for s in lines]
+    assert [len(values) for values in tried] == [3, 3, 3] and 'random: ' in alts[
+        'slowdown'
+    ]
+    assert all(values == sorted(values, reverse=True) for values in tried)
+    assert min(map(min, tried)) >= 1
+    calibration = [alt for alt in found.alts if 'median runtime ratio' in alt]
+    assert len(calibration) == 2
+    # Program 0 is predicted without an error.
+    best = next(alt for alt in found.alts if alt.startswith('Scatter plot of net_0'))
+    assert "Kendall's tau 1.00; rank 1 takes 1.00 times the fastest" in best
+    worst = [alt for alt in found.alts if "Kendall's tau -1.00" in alt]
+    assert len(worst) == 2 and all('the fastest is at rank 20;' in alt for alt in worst)
+    for words in ('What differs', 'at random', 'in the first row over programs'):
+        assert words in found.text
+    assert '0.01' in found.text and '0.1' in found.text  # lr of both
+
+
+def test_layouts_have_a_ceiling(layouts):
+    found = _Page(layouts)
+    [alt] = [alt for alt in found.alts if alt.startswith("Dot plot of Kendall's tau")]
+    noisy = report.summarise('layout', _programs())['overall']['noise']
+    assert f'agree at {noisy["tau_twice"]:.2f}' in alt
+    assert f'a perfect model would reach about {noisy["tau_ceiling"]:.2f}' in alt
+    assert 'perfect model' in found.text and 'What differs' not in found.text
+
+
+def test_a_sweep_stands_before_its_runs(tmp_path):
+    def trial(number, state, score, **settings):
+        told = {'number': number, 'state': state, 'score': score, 'seconds': 90}
+        return {**told, 'settings': settings}
+
+    sweep = {
+        'study': _EVIL,
+        'collection': 'tile:xla',
+        'seeds': 1,
+        'folds': 3,
+        'importances': {'lr': 0.75, _EVIL: 0.25},
+        'endings': {'pruned after step 3': [1], f'failed: {_EVIL}': [2]},
+        'trials': [
+            trial(0, 'complete', 0.5, lr=0.25, model=''),
+            trial(1, 'pruned', 0.125, lr=0.5),
+            trial(2, 'failed', None, lr=0.5),
+            trial(3, 'complete', 0.75, lr=0.125, model=_EVIL),
+            trial(4, 'running', None, lr=0.5),
+        ],
+    }
+    path = tmp_path / 'sweep.html'
+    runs = [_run(name, 'tile', _kernels(0)) for name in ('MLP', 'GCN')]
+    runs[1].summary['data'] = '/home/me/data, valid of fold 2/valid'
+    page.write(str(path), runs, [sweep])
+    found = _Page(path)
+    assert found.tags['img'] == 2 + 2 + 2 + 1 + 2 + 2 * 3
+    assert 'Measured on valid of .../data; .../data, valid of fold 2.' in found.text
+    history, importance = found.alts[:2]
+    assert history.startswith('Scatter plot of OPA by trial of the sweep: the first')
+    assert ', 0, reached 0.5000, the best, 3, 0.7500; ended early: 1.' in history
+    assert 'matters: lr 0.75, ' in importance
+    for words in (
+        '5 trials on tile:xla, each trained with 1 seed on each of 3 folds: 2 complete',
+        'Best trials trial score minutes lr model 3 0.7500 1.5 0.125 ',
+        ' 0 0.5000 1.5 0.25 - ',
+        'Ended early, or failed how trials pruned after step 3 1 failed: ',
+    ):
+        assert words in found.text
+    only = {**sweep, 'trials': sweep['trials'][:1], 'importances': {}, 'endings': {}}
+    page.write(str(path), [_run('MLP', 'tile', _kernels(0))], [only])
+    assert _Page(path).tags['img'] == 1 + 9 and 'failed' not in _Page(path).text
+
+
+def test_seeds_of_a_model_are_one_model(tmp_path):
+    """Of runs that differ in seed alone: mean, deviation, one colour."""
+    seeds = [
+        _run(f'MLP seed {seed}', 'tile', _kernels(seed), model='MLP')
+        for seed in range(3)
+    ]
+    path = tmp_path / 'seeds.html'
+    poor = [graph._replace(scores=-graph.scores) for graph in _kernels(0)]
+    page.write(str(path), [_run('A poor one', 'tile', poor), *seeds])
+    found = _Page(path)
+    assert '<title>4 runs of 2 models on tile:xla</title>' in found.content
+    assert 'Models are in the order of their top-5 error, best first.' in found.text
+    means = [run.summary['overall']['opa']['mean'] for run in seeds]
+    shown = f'{np.mean(means):.3f} ± {np.std(means, ddof=1):.3f}'
+    assert f'OPA {shown} ' in found.text and ' MLP A poor one at random' in found.text
+    assert ' runs 3 1 ' in found.text
+    errors = next(alt for alt in found.alts if alt.startswith('Dot plot of OPA'))
+    assert f'MLP: all {shown}, random 0.500' in errors
+    # Three curves, and a star on each, of the first colour.
+    assert found.pictures[0].count('#0b62a8') >= 6
+    assert found.pictures[0].count('#c2410c') < found.pictures[0].count('#0b62a8')
+
+
+def test_no_folder_of_the_machine_is_named(tmp_path):
+    args = {'losses': '/home/me/f.py:loss:1', 'init_from': '~/out/model_1'}
+    run = _run(
+        'MLP losses=/home/me/f.py:loss:1',
+        'tile',
+        _kernels(0),
+        args={'model': 'MLP', 'lr': 1.0, **args},
+        command="/home/me/train.py '--data_root=/home/me/my data/x' --lr=1/2",
+    )
+    path = tmp_path / 'report.html'
+    page.write(str(path), [run])
+    content = _Page(path)
+    everything = content.content + ' '.join(content.pictures)
+    assert '/home' not in everything and '~/' not in everything
+    assert '.../f.py:loss:1' in content.text and '--lr=1/2' in content.text
+    assert '.../model_1' in content.text and ' model_abc ' in content.text
+
+
+def test_strange_curves_are_no_error(tmp_path):
+    curve = {'val_opa': [None, 'x', 0.5, 0.25], 'train_loss': 7, 'val_loss': [None]}
+    odd = _run('odd', 'tile', _kernels(0), train_curve=curve, best_epoch='last')
+    none = _run('none', 'tile', _kernels(0), train_curve={})
+    [scores] = figures.curves([_model(odd), _model(none)])
+    assert 'odd: 4 epochs, best 0.500 at epoch 3.' in scores.alt
+    assert figures.curves([_model(none)]) == []
+    small = [report.GraphResult('a_1', np.ones(2), np.array([1.0, 2.0]))]
+    tiny = _run('tiny', 'tile', small, train_curve={})
+    assert (
+        figures.rankings(0, tiny) == [] and figures.calibration(0, _model(tiny)) is None
+    )
+    page.write(str(tmp_path / 'tiny.html'), [tiny])
+    assert _Page(tmp_path / 'tiny.html').tags['img'] == 3
+
+
+def test_many_programs_are_cut_to_the_worst(monkeypatch):
+    monkeypatch.setattr(figures, '_MOST_ROWS', 2)
+    run = _run('MLP', 'tile', _kernels(0, programs=5, kernels=6))
+    picture = figures.groups([_model(run)], 'top_5_error', 'top-5 error')
+    assert 'the 2 worst of 5' in picture.caption
+    # The scores of program i are noisier than those of i - 1.
+    for key, title in (('top_5_error', 'error'), ('opa', 'OPA')):
+        words = figures.groups([_model(run)], key, title).svg
+        assert 'net_4' in words and 'net_0' not in words
+
+
+def test_a_program_a_thousand_times_off_is_drawn_without_a_warning():
+    # The best five by score take 5,001 times the fastest.
+    off = report.GraphResult('far_off_1', np.arange(9.0), np.array([5001.0] * 8 + [1]))
+    run = _run('MLP', 'tile', [*_kernels(0), off])
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        picture = figures.groups([_model(run)], 'top_5_error', 'top-5 error')
+    assert 'far_off 5000.000' in picture.alt
+
+
+_BROWSERS = ('chromium', 'chromium-browser', 'google-chrome', 'chrome')
+_QUIET = (
+    '--headless --no-sandbox --disable-gpu --disable-quic --no-first-run '
+    '--disable-background-networking --disable-component-update --disable-sync '
+    '--hide-scrollbars --virtual-time-budget=2000'
+).split()
+
+
+@pytest.mark.parametrize('width', [400, 1200])
+def test_a_browser_shows_it(tiles, tmp_path, width):
+    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if not browser:
+        pytest.skip(f'none of {", ".join(_BROWSERS)} is installed')
+    image = pytest.importorskip('PIL.Image')
+    shown = {}
+    for scheme, number in (('dark', 0), ('light', 1)):
+        path = tmp_path / f'{scheme}.png'
+        flags = [
+            *_QUIET,
+            f'--blink-settings=preferredColorScheme={number}',
+            f'--user-data-dir={tmp_path / scheme}',
+            f'--window-size={width},2000',
+            f'--screenshot={path}',
+        ]
+        subprocess.run(
+            [browser, *flags, tiles.as_uri()],
+            check=True,
+            capture_output=True,
+            timeout=90,
+        )
+        with image.open(path) as picture:
+            shown[scheme] = np.asarray(picture.convert('L'), np.float64)
+    # Ground, letters and lines: neither blank nor black, and the schemes differ.
+    assert shown['light'].shape[1] == width
+    assert np.median(shown['light']) > 250 and np.median(shown['dark']) < 40
+    for scheme, light in (('light', False), ('dark', True)):
+        ink = shown[scheme] > 160 if light else shown[scheme] < 96
+        assert 0.002 < ink.mean() < 0.2, scheme
+    # A picture stands in the upper part: its colour of the first model.
+    with image.open(tmp_path / 'light.png') as picture:
+        blue = (np.asarray(picture.convert('RGB')) == (0x0B, 0x62, 0xA8)).all(axis=2)
+    assert blue.sum() > 100

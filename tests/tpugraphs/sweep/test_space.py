@@ -1,0 +1,160 @@
+"""Spaces: what a TOML says is drawn, and what it must not say."""
+
+import dataclasses
+import datetime
+
+import pytest
+
+from baselines import config
+from baselines.data import collections
+from tpugraphs.sweep import space
+
+
+class _Drawn:
+    """Draws what it is told to, and remembers what it was asked."""
+
+    def __init__(self, **values):
+        self._values = values
+        self.asked = {}
+
+    def suggest_categorical(self, name, choices):
+        self.asked[name] = choices
+        return self._values.get(name, choices[0])
+
+    def suggest_int(self, name, low, high, step, log):
+        self.asked[name] = (low, high, step, log)
+        return self._values.get(name, low)
+
+    def suggest_float(self, name, low, high, step, log):
+        self.asked[name] = (low, high, step, log)
+        return self._values.get(name, low)
+
+
+_SPACE = {
+    'epochs': 7,
+    'lr': {'low': 1e-3, 'high': 1, 'log': True},
+    'batch': {'low': 4, 'high': 10, 'step': 2},
+    'model': {'choices': ['MLP', 'EarlyJoinSAGE']},
+    'estimate': {'choices': [True, False], 'when': {'model': 'MLP'}},
+    'model_kwargs': {'num_gnns': {'low': 1, 'high': 3, 'when': {'estimate': [True]}}},
+}
+
+
+def test_ranges_choices_and_conditions():
+    found = space.parse(_SPACE, config.TileConfig)
+    drawn = _Drawn(estimate=True, **{'model_kwargs.num_gnns': 2})
+    base = config.TileConfig(model_kwargs_json='{"hidden_dim": 8}')
+    assert found.suggest(drawn, base) == {
+        'epochs': 7,
+        'lr': 1e-3,
+        'batch': 4,
+        'model': 'MLP',
+        'estimate': True,
+        'model_kwargs_json': '{"hidden_dim": 8, "num_gnns": 2}',
+    }
+    assert drawn.asked['lr'] == (1e-3, 1.0, None, True)
+    assert drawn.asked['batch'] == (4, 10, 2, False)
+    # What waits for a value is not asked for without it, nor what waits for that.
+    other = _Drawn(model='EarlyJoinSAGE')
+    assert set(found.suggest(other, config.TileConfig())) == {
+        'epochs',
+        'lr',
+        'batch',
+        'model',
+    }
+    assert 'estimate' not in other.asked
+    assert found.most_epochs(config.TileConfig()) == 7
+
+
+def test_defaults_are_tried_first_where_they_can_be_drawn():
+    found = space.parse(
+        {**_SPACE, 'configs': {'low': 20, 'high': 30}}, config.TileConfig
+    )
+    base = config.TileConfig(model='MLP', model_kwargs_json='{"num_gnns": 9}')
+    # configs is 10, out of range; num_gnns waits for estimate, which is False.
+    assert found.defaults(base) == {
+        'lr': 1e-3,
+        'batch': 10,
+        'model': 'MLP',
+        'estimate': False,
+    }
+
+
+@pytest.mark.parametrize(
+    'changes, message',
+    [
+        ({'lrr': 1}, "there is no setting 'lrr'; did you mean 'lr'?"),
+        ({'learnig_rate': 1}, "there is no setting 'learnig_rate'; There are: av"),
+        ({'fold': '1/2'}, 'fold is not for a space: use --folds'),
+        ({'models_file': 'a.py'}, 'models_file is not for a space: use --models_file'),
+        ({'losses': 'a.py:f:1'}, 'losses: a space cannot name a file: use --losses'),
+        ({'lr': 10**400}, 'lr: 1000.* is too large'),
+        (
+            {'lr': {'low': 1, 'high': 10**400}},
+            r'\[lr\]: high should be a number, not 1',
+        ),
+        ({'lr': {'low': '1', 'high': 2}}, r"\[lr\]: low should be a number, not '1'"),
+        ({'lr': datetime.date(2020, 1, 1)}, r'lr: datetime.* is not of type float'),
+        ({'lr': {'low': 1, 'hihg': 2}}, r"\[lr\]: has no 'hihg'; did you mean 'high'?"),
+        ({'lr': {'low': 1}}, r'\[lr\]: needs low and high, or choices'),
+        ({'lr': {'low': 2, 'high': 1}}, r'\[lr\]: the range from 2.0 to 1.0 is empty'),
+        ({'lr': {'low': -1, 'high': 1}}, '--lr should be more than 0, not -1'),
+        ({'batch': {'low': 1, 'high': 2.5}}, 'batch: 2.5 is not of type int'),
+        ({'batch': {'low': 1, 'high': 3, 'step': 4}}, 'step = 4 does not fit'),
+        ({'warmup': {'low': 0, 'high': 1, 'log': True}}, 'log = true needs low above'),
+        ({'lr': {'choices': []}}, 'choices should be a list of values'),
+        ({'lr': {'choices': [1.0, 1.0]}}, 'choices has a value twice'),
+        ({'lr': {'choices': [1.0], 'low': 1}}, 'it takes no range beside them'),
+        ({'schedule': {'choices': ['cosin']}}, 'one of constant, cosine, not'),
+        ({'epochs': 0}, '--epochs should be at least 1, not 0'),
+        ({'model': {'choices': [3]}}, 'model: 3 is not of type str'),
+        ({'model_kwargs': 3}, r'model_kwargs should be tables, \[model_kwargs.NAME\]'),
+        ({'model_kwargs': {'a': [1]}}, r'model_kwargs.a: \[1\] is no number'),
+        (
+            {'mod128': {'choices': [True, False], 'when': {'model': 'GCN'}}},
+            r"when wants model = 'GCN', which \[model\] cannot be",
+        ),
+        (
+            {'mod128': {'choices': [True, False], 'when': {'model_kwargs.x': 1}}},
+            "when names 'model_kwargs.x', which is not above it",
+        ),
+        (
+            {'mod128': {'choices': [True, False], 'when': {'epochs': 'x'}}},
+            r"\[mod128\]: when: epochs: 'x' is not of type int",
+        ),
+        (
+            {'mod128': {'choices': [True, False], 'when': 'MLP'}},
+            'when should be a table such as',
+        ),
+    ],
+)
+def test_what_a_space_must_not_say(changes, message):
+    with pytest.raises(ValueError, match=message):
+        space.parse({**_SPACE, **changes}, config.TileConfig)
+
+
+def test_a_space_searches_something():
+    with pytest.raises(ValueError, match='nothing to search'):
+        space.parse({'epochs': 3}, config.TileConfig)
+
+
+def test_a_file_that_is_not_toml_is_named(tmp_path):
+    path = tmp_path / 'a.toml'
+    path.write_text('lr = [')
+    with pytest.raises(ValueError, match=f'--space {path} is not TOML: '):
+        space.read(str(path), config.TileConfig)
+    path.write_text('lr = ' + '[' * 100_000)  # deeper than Python reads
+    with pytest.raises(ValueError, match=f'--space {path} is not TOML: '):
+        space.read(str(path), config.TileConfig)
+    path.write_text('[lr]\nlow = 1\nhigh = 1\n')
+    with pytest.raises(ValueError, match=f'--space {path}: .lr.: the range'):
+        space.read(str(path), config.TileConfig)
+
+
+@pytest.mark.parametrize('name', collections.NAMES)
+def test_every_collection_has_a_space_with_its_defaults(name):
+    [collection] = [c for c in collections.COLLECTIONS if c.name == name]
+    config_class = config.CONFIGS[collection.task]
+    base = dataclasses.replace(config_class(), **collection.flags)
+    found = space.read(space.shipped(name), config_class)
+    assert {'lr', 'model', 'batch'} <= set(found.defaults(base))

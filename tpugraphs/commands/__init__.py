@@ -1,0 +1,44 @@
+"""Commands: `tpugraphs <name>`, or `python -m tpugraphs <name>`.
+
+Each module here is one command, found by its name: its docstring is the help
+text, `add_arguments(parser)` declares the options, and `run(args)` makes one call
+of what does the work.  What takes long to import is imported by these two, so
+that help is quick.
+"""
+
+import argparse
+import importlib
+import pkgutil
+import types
+from typing import List, Optional, Sequence
+
+from baselines import command_line
+
+
+def names() -> List[str]:
+    """Returns the names of all commands, sorted."""
+    found = [module.name for module in pkgutil.iter_modules(__path__)]
+    return sorted(name for name in found if not name.startswith('_'))
+
+
+def load(name: str) -> types.ModuleType:
+    """Imports the command of that name."""
+    return importlib.import_module(f'{__name__}.{name}')
+
+
+def parser(name: str) -> argparse.ArgumentParser:
+    """What reads the command line of a command."""
+    command = load(name)
+    result = argparse.ArgumentParser(
+        prog=f'tpugraphs {name}',
+        description=command.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_arguments(result)
+    return result
+
+
+def run(name: str, argv: Optional[Sequence[str]] = None) -> int:
+    """Parses `argv` (None: the process's) for a command, runs it; the exit code."""
+    args = parser(name).parse_args(argv)
+    return command_line.guarded(lambda: load(name).run(args))

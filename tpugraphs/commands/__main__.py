@@ -1,0 +1,43 @@
+"""`tpugraphs` and `python -m tpugraphs`: lists and runs the commands."""
+
+import importlib.metadata
+import sys
+
+from baselines import command_line
+from baselines import registry
+from baselines import text
+from tpugraphs import commands
+
+
+def main() -> int:
+    """Runs the command named first on the command line."""
+    name = sys.argv[1] if len(sys.argv) > 1 else '--help'
+    if name in commands.names():
+        return commands.run(name, sys.argv[2:])
+    if name == '--version':
+        return command_line.guarded(lambda: print(f'tpugraphs {_version()}'))
+    code = command_line.guarded(_list)
+    if code or name in ('-h', '--help', 'help'):
+        return code
+    meant = registry.meant(name, commands.names())
+    print(f'\nerror: no command is called {name!r}{meant}', file=sys.stderr)
+    return 2
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version('tpugraphs')
+    except importlib.metadata.PackageNotFoundError:
+        return 'is not installed; this is a checkout'
+
+
+def _list() -> None:
+    print('usage: tpugraphs COMMAND [--help] ...\n       tpugraphs --version')
+    print('\ncommands:')
+    lines = {name: commands.load(name).__doc__ for name in commands.names()}
+    rows = [[name, help_text.split('\n')[0]] for name, help_text in lines.items()]
+    print('\n'.join(text.table(rows, '<<', indent=2)))
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""Measure programs on this machine: a collection of real runtimes.
+
+    tpugraphs collect my_program.py:step out
+    tpugraphs collect first.py:f second.py:g module.pb out --configs 40
+    tpugraphs collect --builtin out --minutes 60
+    tpugraphs collect --random 100 out --seed 1
+
+A program is a tf.function with an input signature, or a file with an
+HloModuleProto.  XLA optimises it; each piece of the result that XLA runs as one
+is a kernel, and a configuration says how a loop walks its output in tiles (or,
+with --task layout, which layouts the program's arrays have).  Each is compiled,
+compared with XLA's own default, and timed, in a process of its own on one core.
+
+Written are npz files in the published format, divided into train, valid and
+test by families of programs (by kernel, if there are fewer than three programs),
+and measured.json, which says how and how well it was measured.  Kernels whose
+times do not repeat are set apart in noisy/.  Ctrl-C loses nothing: --resume goes
+on.
+"""
+
+import argparse
+import functools
+import math
+
+from baselines import command_line
+from baselines import config
+from baselines import files
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    from tpugraphs.measure import arguments
+
+    option = functools.partial(command_line.option, parser)
+    parser.add_argument(
+        'programs',
+        nargs='+',
+        metavar='PROGRAM... OUT',
+        help='FILE.py:FUNCTION or FILE.pb, any number; and the output folder',
+    )
+    command_line.switch(parser, '--builtin', 'measure the built-in programs')
+    about = 'measure so many random programs, composed of what models have'
+    parser.add_argument('--random', type=int, metavar='N', help=about)
+    about = 'configurations of a kernel or program'
+    option('--families', '', 'of random programs, such as gathers,norm', metavar='A,B')
+    option('--configs', 60, about, metavar='N')
+    about = 'kernels of a program, drawn at random (default: all)'
+    option('--kernels', 0, about, metavar='N')
+    option('--minutes', math.inf, 'stop after', metavar='M')
+    about = 'of a kernel or program at most, compiling included'
+    option('--seconds', 20.0, about, metavar='S')
+    about = 'shares of train/valid/test, or none'
+    option('--split', '80/10/10', about)
+    command_line.switch(parser, '--resume', 'go on with what is in the folder')
+    about = 'passes over the configurations, exactly (default: 6 to 30, until '
+    option('--passes', 0, f'{about}halves agree)', metavar='N')
+    arguments.add(option)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measures and writes."""
+    from tpugraphs.measure import arguments
+    from tpugraphs.measure import builtin
+    from tpugraphs.measure import collection
+    from tpugraphs.measure import collection_folder
+    from tpugraphs.measure import programs
+    from tpugraphs.measure import random_programs
+
+    *sources, output = args.programs
+    kinds = [bool(sources), args.builtin, args.random is not None]
+    if sum(kinds) != 1:
+        raise ValueError(
+            'say --builtin, --random N, or one or more programs; and a folder'
+        )
+    for name in ('passes', 'kernels'):
+        if getattr(args, name) < 0:
+            raise ValueError(f'--{name} is {getattr(args, name)}; it counts {name}')
+    options = config.from_options(
+        collection_folder.Options,
+        args,
+        output=files.expand(output),
+        split=collection.parse_split(args.split),
+        limits=arguments.limits(args),
+        passes=(args.passes,) * 2 if args.passes else collection_folder.Options.passes,
+    )
+    load = programs.load
+    if args.builtin:
+        sources, load = list(builtin.table()), builtin.load
+    if args.random is not None:
+        sources = random_programs.names(
+            args.random, args.seed, [f for f in args.families.split(',') if f]
+        )
+        load = random_programs.load
+    command_line.start_tensorflow()
+    return collection.run(sources, options, load)

@@ -1,0 +1,67 @@
+"""Download the published collections and unpack them.
+
+The TpuGraphs dataset has five collections; each comes as three archives
+(train, valid, test) of .npz files, one file per graph.  Files end up where
+the training scripts look for them:
+
+  <data_dir>/npz/tile/xla/train/...
+  <data_dir>/npz/layout/xla/random/train/...
+
+Examples:
+
+  tpugraphs download
+  tpugraphs download --collection tile:xla,layout:xla:random
+  tpugraphs download --collection all --data_dir /mnt/disk/tpugraphs
+
+The first fetches the tile collection, which is all that tiles_train.py needs.
+An interrupted download goes on where it stopped when the command is run again;
+files that are there already are kept, and whole splits are not fetched twice.
+An archive and its contents are on the disk together until it is unpacked.
+(The published address could not be reached from the machine this was written
+on.  Should it have moved, --base_url names another place.)
+
+Without a network, or just to look around, --sample_data of the trainings takes
+measured kernels or programs that ship, in the same format.
+"""
+
+import argparse
+from typing import Any
+
+from baselines import command_line
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    from baselines.data import collections
+    from baselines.data import download
+
+    about = 'which ones, separated by commas, or "all" (default: %(default)s); '
+    about += f'there are {", ".join(collections.NAMES)}'
+    command_line.option(parser, '--collection', 'tile:xla', about)
+    about = 'where the data goes'
+    command_line.option(parser, '--data_dir', '~/data/tpugraphs', about)
+    about = 'where the archives are, for a mirror'
+    command_line.option(parser, '--base_url', download.BASE_URL, about)
+    about = 'keep the .tar files in <data_dir>/archives after unpacking'
+    command_line.switch(parser, '--keep_archives', about)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Downloads split after split."""
+    from baselines.data import download
+
+    names = [name.strip() for name in args.collection.split(',')]
+    for split in download.splits_of([name for name in names if name]):
+        done = download.download(
+            split, args.data_dir, args.base_url, args.keep_archives
+        )
+        print(f'{split.folder}: {_told(done.counts)}', flush=True)
+
+
+def _told(counts: Any) -> str:
+    if counts is None:
+        return 'complete already'
+    text = f'{counts.written:,} files written, {counts.kept:,} kept'
+    if counts.ignored:
+        text += f', {counts.ignored:,} other files in the archive ignored'
+    return text

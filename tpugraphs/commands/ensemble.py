@@ -1,0 +1,45 @@
+"""Average the scores of several runs into one ranking, and measure it.
+
+  tpugraphs ensemble --dirs ~/out/a/latest ~/out/b/latest
+
+The runs may be of different models, but are of one collection.  --by says what
+is averaged: scores, each run's mapped to 0..1 per graph, or ranks.  The CSV is
+as `tpugraphs predict` writes it.  Where runtimes are known (--split valid), a
+table compares the ensemble with its members, and says what it gains over each,
+with an interval from drawing programs at random.  --evaluate prints what
+`tpugraphs evaluate` prints for the ensemble and each member, too.
+"""
+
+import argparse
+
+from baselines import command_line
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    from baselines.evaluation import ensembles
+
+    command_line.add_run_arguments(parser)
+    ways = ensembles.WAYS
+    command_line.option(parser, '--by', 'scores', 'what is averaged', choices=ways)
+    parser.add_argument(
+        '--weights',
+        nargs='+',
+        type=float,
+        metavar='WEIGHT',
+        help='one for each run (default: all alike)',
+    )
+    output = 'predictions_ensemble.csv'
+    command_line.option(parser, '--output', output, 'the CSV to write')
+    about = 'measure per program, too; runtimes must be known'
+    command_line.switch(parser, '--evaluate', about)
+    parser.add_argument('--json', help='write all measurements to this file')
+
+
+def run(args: argparse.Namespace) -> None:
+    """Writes the ranking and prints the measurements."""
+    command_line.check_beam_arguments(args)
+    command_line.start_tensorflow()
+    from tpugraphs import run_reports
+
+    run_reports.average_runs(args)

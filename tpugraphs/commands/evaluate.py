@@ -1,0 +1,45 @@
+"""Measure a trained run: top-k error or slowdown, ordered pairs, Kendall's tau.
+
+  tpugraphs evaluate --dir latest
+
+prints a table, overall and per program, beside random choice: for tiles top-k
+error and the Kaggle score, for layouts tau and slowdown@1/10/100.  --json prints
+the same as JSON; for several runs it is an object with one entry for each run, and
+the table ends with a line for each, which says how it differs from the others.
+Runs that differ in nothing but seed or fold have their mean and standard deviation
+below.  --output writes these lines to a file, as .csv, .md or .tex, or the JSON, as
+.json.  By default the validation split is measured, for runs of a --fold their fold;
+the published test split has no runtimes.
+
+  tpugraphs evaluate --compare 'wide*' latest
+
+tells whether one model is better than another, by a paired test over programs; a
+pattern, or the name of a model, stands for runs that differ in their seeds.
+"""
+
+import argparse
+
+from baselines import command_line
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    which = command_line.add_run_arguments(parser, split='valid')
+    which.add_argument(
+        '--compare',
+        nargs=2,
+        metavar=('A', 'B'),
+        help='test whether A is better than B: runs, patterns or names of models',
+    )
+    command_line.switch(parser, '--json', 'print JSON in place of the table')
+    about = 'also write a table (.csv, .md, .tex) or the JSON (.json) to this file'
+    parser.add_argument('--output', help=about)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Prints the measurements of each run."""
+    command_line.check_beam_arguments(args)
+    command_line.start_tensorflow()
+    from tpugraphs import run_reports
+
+    (run_reports.compare_runs if args.compare else run_reports.evaluate_runs)(args)

@@ -1,0 +1,68 @@
+"""Turn raw HLO protobufs (.pb) into npz files for training and ranking.
+
+    tpugraphs extract ~/raw/tuning_data.pb ~/data/mine/train
+    tpugraphs extract ~/raw 'more/*.pb' ~/data/mine/train --pad=-1
+    tpugraphs extract ~/raw ~/data/mine --split 80/10/10 --by file
+
+A raw file is a TuningData (tile collection: many kernels) or a
+ModuleTuningData (layout collection: one program); which one it is shows in its
+bytes.  Each module becomes OUT/<module name>_<fingerprint>.npz, in the schema
+of the published dataset; files appear whole or not at all.
+
+Modules whose file is in OUT already are not extracted again, so a broken-off
+job goes on where it was; --overwrite replaces them.  A file or module that is
+wrong is named, the others are extracted, and the exit code is 1.
+
+More than 64 files, or any --runner, go through Apache Beam: its local runner
+uses all cores, any other installed one works too if its workers see the same
+folders (docs/guide/scale.md):
+
+    tpugraphs extract ~/raw OUT --runner=DaskRunner \\
+        --beam_options='--dask_client_address=tcp://host:8786'
+"""
+
+import argparse
+
+from baselines import command_line
+from baselines import config
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    from baselines.hlo import reading
+    from tpugraphs.extract import splitting
+
+    parser.add_argument(
+        'inputs',
+        nargs='+',
+        metavar='IN.pb',
+        help='raw files, folders (searched for *.pb) or globs',
+    )
+    parser.add_argument('output', metavar='OUT', help='folder of the npz files')
+    about = 'collection of the raw files (default: that of the first file)'
+    command_line.option(parser, '--kind', str, about, choices=reading.KINDS)
+    about = (
+        'what absent list entries hold; published: 0, but dimension 0 looks the same'
+    )
+    command_line.option(parser, '--pad', 0, about, choices=(0, -1))
+    about = 'add columns that the published 140 leave out; their names go into the npz'
+    command_line.switch(parser, '--extra', f'{about} (docs/guide/raw-files.md)')
+    command_line.switch(parser, '--overwrite', 'replace files in OUT')
+    about = 'cut into OUT/train, OUT/valid and OUT/test, such as 80/10/10'
+    command_line.option(parser, '--split', '', about, metavar='SHARES')
+    about = 'what stays together in a split: a program (the name without its '
+    about += 'fingerprint), a raw file, or nothing but a module'
+    command_line.option(parser, '--by', splitting.BY[0], about, choices=splitting.BY)
+    command_line.add_beam_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Extracts, and prints what became of it."""
+    from tpugraphs.extract import extractor
+    from tpugraphs.extract import jobs
+
+    command_line.check_beam_arguments(args)
+    options = config.from_options(extractor.Options, args)
+    return jobs.extract(
+        args.inputs, options, args.runner, args.beam_options, args.split, args.by
+    )

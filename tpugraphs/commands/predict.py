@@ -1,0 +1,38 @@
+"""Rank the kernels or programs of a split with trained runs.
+
+The same as tiles_gen_predictions_csv.py, for any split and for layouts too:
+
+  tpugraphs predict --dir latest --split valid
+  tpugraphs predict --dir ~/out/tpugraphs_layout/latest --output xla.csv
+
+Each --dir needs its run file run_<hash>.jsonz beside it, which says which
+collection it is of.  The CSV has a row per kernel, its id and its five fastest
+configurations, or per program, its id and all configurations, best first.
+`tpugraphs combine` puts several into one.
+"""
+
+import argparse
+
+from baselines import command_line
+from baselines import config
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    command_line.add_run_arguments(parser)
+    about = 'the CSV to write (default: %(default)s); with several runs the '
+    output = 'predictions_output_model.csv'
+    command_line.option(parser, '--output', output, f'{about}hash goes into the name')
+
+
+def run(args: argparse.Namespace) -> None:
+    """Writes the predictions."""
+    command_line.check_beam_arguments(args)
+    command_line.start_tensorflow()
+    from baselines.runs import loading
+    from baselines.runs import prediction
+
+    data = config.from_options(prediction.DataOptions, args)
+    loading.write_predictions(
+        args.dirs, data, args.output, args.models_file, args.split
+    )

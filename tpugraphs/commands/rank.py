@@ -1,0 +1,60 @@
+"""Rank the candidate configurations in raw files (.pb) with a trained model.
+
+    tpugraphs rank my_kernels.pb --dir latest
+    tpugraphs rank ~/raw --dir latest --output ranked.csv --top 3
+
+A tile model takes tile files (TuningData), a layout model layout files.
+Every run without error mark is a candidate, measured or not.  Printed are, for
+each module, the ten predicted fastest and the compiler's default: `run` is the
+place in the file, a lower score means predicted faster, and where runtimes are
+known, slowdown is over the fastest.  The closing summary compares the choice
+with random choice and with the default.
+
+--output writes all configurations: *.csv has a row for each, *.json an object,
+which --json prints.  A compiler gives its own candidates with --candidates, as
+they stand in that object: {"output_bounds": [8, 128], "kernel_bounds": [256]}.
+Features are extracted as the model's training data was (--pad, --extra).
+"""
+
+import argparse
+import functools
+
+from baselines import command_line
+from baselines import config
+from baselines.runs import finding
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    parser.add_argument(
+        'modules',
+        nargs='+',
+        metavar='MODULE.pb',
+        help='raw files, folders (searched for *.pb) or globs',
+    )
+    option = functools.partial(command_line.option, parser)
+    option('--dir', str, f'the run: {finding.FORMS}', required=True, metavar='RUN')
+    about = 'configurations to print of each module; 0 prints the summary alone '
+    option('--top', int, f'{about}(default: 10, with --json all)')
+    command_line.switch(parser, '--json', 'print JSON in place of tables')
+    about = 'rank these configurations in place of the runs in the files, which may '
+    about += 'then be HloModuleProtos: [{"output_bounds": [8, 128]}, ...]'
+    option('--candidates', str, about, metavar='FILE.json')
+    about = 'write everything to FILE, *.csv or *.json'
+    option('--output', str, about, metavar='FILE')
+    option('--module', str, 'rank only the module of that name', metavar='NAME')
+    command_line.add_models_file(parser)
+    needed = 'Needed for runs of the published code only, which do not hold their '
+    for name in ('data_root', 'cache_dir'):
+        about = config.help_of(config.TileConfig, name)
+        option(f'--{name}', '', f'{about} {needed}normaliser')
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ranks, prints and writes."""
+    if args.top is not None and args.top < 0:
+        raise ValueError(f'--top is {args.top}; it counts rows')
+    command_line.start_tensorflow()
+    from tpugraphs import run_reports
+
+    return run_reports.rank_modules(args)

@@ -1,0 +1,67 @@
+"""Write a report of finished runs with pictures, as one HTML file.
+
+  tpugraphs report latest --output=report.html
+  tpugraphs report 'wide*' latest
+  tpugraphs report ~/out/tpugraphs_sweep/tile_xla
+
+Models of one collection stand side by side, the best first; runs that differ in seed
+or fold alone are one model, with mean and standard deviation.  Shown are learning
+curves; errors program by program, with intervals and beside random choice; the
+slowdown of trying k configurations, for layouts tau against the noise ceiling; score
+differences against runtime ratios; the best, median and worst graph; and the
+settings.  The --out_dir of a sweep stands for the runs of its best trial, and adds its
+best trials, scores in their order, how much each setting matters, and trials that
+were ended early or failed.  The file needs no network, names no folders of this
+machine, and reads on a phone, in print, light and dark.
+"""
+
+import argparse
+
+from baselines import command_line
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    command_line.add_run_arguments(parser, split='valid', positional=True)
+    output = 'report.html'
+    command_line.option(parser, '--output', output, 'the HTML file to write')
+
+
+def run(args: argparse.Namespace) -> None:
+    """Measures the runs and writes the report.
+
+    Raises:
+        ValueError: the runs are of different collections; one of them or the data
+            are unusable, or no runtime is known.
+        OSError: --output cannot be written.
+    """
+    from baselines import config
+    from baselines import files
+    from tpugraphs.sweep import results
+
+    names, sweeps = results.resolve_folders(args.dirs)
+    command_line.start_tensorflow()
+    # Only this command needs jinja2.
+    from baselines.runs import loading
+    from baselines.runs import prediction
+    from baselines.runs import saved
+    from tpugraphs.report import measured
+    from tpugraphs.report import page
+
+    saved.check_file_writable(args.output, 'output')
+    found = loading.find_runs(names)
+    collections = {prediction.collection_of(run).name for run in found.values()}
+    if len(collections) > 1:
+        raise ValueError(
+            f'a report is of one collection, not {" and ".join(sorted(collections))}'
+        )
+    data = config.from_options(prediction.DataOptions, args)
+    predictors = loading.predictors_of(found, data, args.models_file)
+    labels = loading.labels_of(predictors)
+    drawn = []
+    for model_dir, predictor in predictors.items():
+        summary, graphs = predictor.measure(args.split)
+        name, model = labels[model_dir]
+        drawn.append(measured.Run(name, model, predictor.run, summary, graphs))
+    page.write(args.output, drawn, sweeps)
+    print(f'report: {files.expand(args.output)}')

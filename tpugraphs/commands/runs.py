@@ -1,0 +1,48 @@
+"""List finished runs: when, of what, how they differ, how good, and where.
+
+  tpugraphs runs
+  tpugraphs runs --out_dir ~/out/mine --sort score
+
+By default those in the folders that trainings write to are listed, the latest
+last.  What stands in the last column is a name for --dir of all other commands,
+which also takes `latest`, a whole directory, a --run_id or a pattern.  `best
+valid` is the best epoch's ordered-pair accuracy on validation configurations, for
+layouts Kendall's tau; `tpugraphs evaluate` measures runs on whole splits.
+"""
+
+import argparse
+import json
+
+from baselines import command_line
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    from baselines.runs import listing
+
+    parser.add_argument(
+        '--out_dir',
+        nargs='+',
+        default=[],
+        metavar='FOLDER',
+        help='folders of runs (default: those that trainings write to)',
+    )
+    about = 'what the lines are ordered by'
+    command_line.option(parser, '--sort', 'when', about, choices=listing.SORTS)
+    command_line.switch(parser, '--json', 'print JSON in place of the table')
+
+
+def run(args: argparse.Namespace) -> None:
+    """Prints the table."""
+    from baselines.runs import finding
+    from baselines.runs import listing
+
+    folders = args.out_dir or finding.default_folders()
+    found = listing.ordered(listing.rows(folders), args.sort)
+    if args.json:
+        as_json = [row._asdict() for row in found]
+        print(json.dumps(as_json, indent=1, allow_nan=False))
+    elif found:
+        print('\n'.join(listing.table(found)))
+    else:
+        raise ValueError(finding.nothing(folders))

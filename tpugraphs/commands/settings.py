@@ -1,0 +1,33 @@
+"""Print the settings of a run as TOML, which a training reads with --config.
+
+    tpugraphs settings --dir latest > run.toml
+    tpugraphs train tile --config=run.toml --seed=1
+
+Printed is what differs from the defaults, and with --all everything.  What a recipe
+has set is there as any other setting; --resume and --results_csv, which are of one
+training alone, are left out.
+"""
+
+import argparse
+
+from baselines import command_line
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    from baselines.runs import finding
+
+    rules = {'required': True, 'metavar': 'RUN'}
+    command_line.option(parser, '--dir', str, f'a run: {finding.FORMS}', **rules)
+    command_line.switch(parser, '--all', 'print also what is as by default')
+
+
+def run(args: argparse.Namespace) -> None:
+    """Prints them."""
+    from baselines import scripts
+    from baselines.runs import finding
+    from baselines.runs import run_files
+
+    found = run_files.read(finding.find_one(args.dir))
+    print(f'# {found.model_dir}')
+    print(scripts.to_toml(scripts.settings_of(found.args, args.all)), end='')

@@ -1,0 +1,31 @@
+"""Train a model of tiles or of layouts, and rank the test split with it.
+
+    tpugraphs train tile --sample_data
+    tpugraphs train layout --source=nlp --search=default --out_dir=~/out/layout
+    tpugraphs train tile --config=run.toml --seed=1
+
+`tpugraphs train tile` is tiles_train.py, `tpugraphs train layout` is
+layout_train.py: they take the same flags, which --help after the word lists.
+"""
+
+import argparse
+
+from baselines import config
+from baselines import scripts
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    parser.add_argument('task', choices=tuple(config.CONFIGS), help='what is ranked')
+    parser.add_argument(
+        'flags',
+        nargs=argparse.REMAINDER,
+        metavar='--flag=value',
+        help='settings; `tpugraphs train tile --help` lists them',
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Trains."""
+    name = f'tpugraphs train {args.task}'
+    return scripts.train_command(config.CONFIGS[args.task], name, __doc__, args.flags)

@@ -1,0 +1,74 @@
+"""Find faster configurations of a program's kernels, and prove it by the clock.
+
+    tpugraphs tune my_program.py:step --dir latest --json found.json
+    tpugraphs tune module.pb --measure 20
+
+XLA's optimised module is cut into kernels, as `tpugraphs collect` does it.  The
+model scores all candidate configurations.  The most promising distinct ones are
+measured, in three rounds; after each, what promises most is corrected by what was
+measured.  The best three are measured again, interleaved with XLA's default under
+two names.  A gain is claimed only if its paired 95 % interval excludes 1 and
+exceeds what the default against itself shows; otherwise the default is kept.
+Without --dir the candidates are drawn at random: the baseline.
+
+Both modules are written to --output as HloModuleProtos with equal parameters and
+results, so that anyone can time them.
+"""
+
+import argparse
+import functools
+import math
+
+from baselines import command_line
+from baselines import config
+from baselines import files
+from baselines.runs import finding
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    from tpugraphs.measure import arguments
+
+    option = functools.partial(command_line.option, parser)
+    about = 'FILE.py:FUNCTION or FILE.pb'
+    parser.add_argument('program', metavar='PROGRAM', help=about)
+    about = f'the run of the model that proposes: {finding.FORMS}'
+    option('--dir', '', about, metavar='RUN')
+    about = 'configurations to measure of each kernel'
+    option('--measure', 10, about, metavar='N')
+    about = 'configurations to choose from'
+    option('--candidates', 1000, about, metavar='N')
+    about = 'begin no kernel after that'
+    option('--budget-minutes', math.inf, about, metavar='M')
+    parser.add_argument(
+        '--online',
+        action=argparse.BooleanOptionalAction,
+        help='learn in rounds from what was measured (default: with --dir)',
+    )
+    option('--json', '', 'write results', metavar='FILE')
+    about = 'where the HLO modules go'
+    option('--output', 'tuned', about, metavar='FOLDER')
+    arguments.add(option)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Tunes, prints and writes."""
+    from tpugraphs.measure import arguments
+
+    if args.measure < 1 or args.candidates < 2 or args.budget_minutes <= 0:
+        raise ValueError(
+            '--measure is at least 1, --candidates 2, and --budget-minutes above 0'
+        )
+    limits = arguments.limits(args)
+    command_line.start_tensorflow()
+    from tpugraphs.measure import tune_program
+
+    options = config.from_options(
+        tune_program.Options,
+        args,
+        output=files.expand(args.output),
+        model_dir=args.dir,
+        minutes=args.budget_minutes,
+        limits=limits,
+    )
+    return tune_program.report(args.program, options, args.json)

@@ -1,0 +1,124 @@
+"""One raw file -> npz files, and a report of what became of its modules."""
+
+import dataclasses
+import os
+from typing import Any, Optional
+
+from baselines import text
+from baselines.data import npz
+from baselines.data import raw as raw_lib
+from baselines.hlo import graph
+from baselines.hlo import reading
+from baselines.hlo import tile
+from tpugraphs.extract import outcomes
+
+# What tells the variants of one module's file apart.
+_VARIANT = {
+    'pad': npz.Field('iu', (), optional=True),
+    'feature_names': npz.Field('U', ('F',), optional=True),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How to extract.
+
+    Attributes:
+        output: folder of the npz files, absolute.
+        kind: 'tile', 'layout', or None to detect it.
+        pad: what absent list entries hold, 0 or -1.
+        extra: whether to add the columns beyond the published 140.
+        overwrite: whether to replace files that are there.
+    """
+
+    output: str
+    kind: Optional[str] = None
+    pad: int = 0
+    extra: bool = False
+    overwrite: bool = False
+
+
+class _OutputError(Exception):
+    """The output is at fault, not the input."""
+
+
+def extract_file(path: str, options: Options) -> outcomes.Outcome:
+    """Extracts every module of a raw file; never raises for what is in it."""
+    outcome = outcomes.Outcome()
+    try:
+        raw = reading.read_tuning(path, options.kind)
+    except (ValueError, OSError) as error:
+        outcome.failed.append(text.one_line(error, path))
+        return outcome
+    outcome.files = 1
+    outcome.modules = len(raw.modules)
+    for tuning in raw.modules:
+        try:
+            with outcome.noting(path, tuning.module.name):
+                _extract_module(raw, tuning, options, outcome)
+        except _OutputError as error:
+            outcome.fatal = text.one_line(error, options.output)
+            return outcome
+    outcome.by_file[path] = outcome.written + outcome.existing
+    if not (outcome.written or outcome.existing or outcome.failed):
+        reasons = text.reasons(outcome.skipped)
+        outcome.failed.append(f'{path}: nothing usable: {reasons}')
+    return outcome
+
+
+def _extract_module(
+    raw: reading.RawFile, tuning: Any, options: Options, outcome: outcomes.Outcome
+) -> None:
+    if raw.kind == reading.TILE:
+        reason = tile.why_unusable(tuning)
+        if reason:
+            raise outcomes.Skip(reason)
+    stem = raw_lib.graph_id(tuning)
+    target = os.path.join(options.output, f'{stem}.npz')
+    if stem in outcome.written:
+        raise outcomes.Skip('name and fingerprint of an earlier module')
+    if not options.overwrite and os.path.lexists(target):
+        _check_variant(target, options)
+        outcome.existing.append(stem)
+        return
+    nodes = graph.extract_graph(tuning.module, options.pad, options.extra)
+    if not len(nodes.node_opcode):
+        raise outcomes.Skip('no instructions')
+    notes = [f'module {tuning.module.name!r}: {w}' for w in nodes.warnings]
+    configs = raw_lib.configs_of(raw.kind, tuning, nodes)
+    if configs.normalizer is None:
+        notes.append(
+            f'module {tuning.module.name!r}: no usable default run; its '
+            'runs are kept, since layouts need no normaliser'
+        )
+    if len(configs.config_runtime) < 2:
+        raise outcomes.Skip('only 1 usable run, so nothing to rank')
+    try:
+        raw_lib.write_record(target, stem, nodes, configs, options.extra)
+    except OSError as error:
+        raise _OutputError(str(error)) from error
+    outcome.add(
+        outcomes.Outcome(
+            written=[stem],
+            runs_kept=len(configs.config_runtime),
+            runs_dropped={why: n for why, n in configs.dropped.items() if n},
+            unknown_opcodes=dict(nodes.unknown_opcodes),
+            notes=notes,
+        )
+    )
+
+
+def _check_variant(target: str, options: Options) -> None:
+    """Raises if an existing file was extracted with other options."""
+    try:
+        found = npz.read_arrays(target, _VARIANT, 1 << 40, others=None)
+    except (ValueError, OSError) as error:
+        raise _OutputError(f'{error}; remove it, or use --overwrite') from error
+    pad = int(found.get('pad', 0))
+    extra = 'feature_names' in found
+    if (pad, extra) != (options.pad, options.extra):
+        raise _OutputError(
+            f'{target}: is there already, extracted with --pad={pad} and '
+            f'{"" if extra else "no "}--extra; use another folder, or '
+            '--overwrite'
+        )

@@ -1,0 +1,112 @@
+"""The job of `tpugraphs extract`: raw files in, npz files out, a summary."""
+
+import contextlib
+import dataclasses
+import functools
+import os
+import re
+import sys
+from typing import Any, Dict, Iterable, List, Optional
+import uuid
+
+import tqdm
+
+from baselines import bulk
+from baselines import files
+from baselines.data import shares as shares_lib
+from baselines.hlo import reading
+from tpugraphs.extract import extractor
+from tpugraphs.extract import outcomes
+from tpugraphs.extract import splitting
+
+# Beam's workers take a few seconds to start.
+_MANY_FILES = 64
+# Hidden names of what is being written.
+_LEFTOVERS = re.compile(r'\..+\.npz\.\w{8}')
+
+
+def extract(
+    inputs: List[str],
+    options: extractor.Options,
+    runner: str = '',
+    beam_options: str = '',
+    shares: str = '',
+    by: str = splitting.BY[0],
+) -> int:
+    """Extracts raw files, and prints what became of them.
+
+    Args:
+        inputs: files, folders and globs, as in `reading.find_files`.
+        options: how; `output` may begin with `~`.
+        runner: name of an installed Beam runner, for all files through Beam; its
+            workers see the inputs and the output.
+        beam_options: command-line options for it, in one string.
+        shares: of train, valid and test, such as '80/10/10'; '' for one folder.
+        by: what stays together, see `splitting`.
+
+    Returns:
+        1 if a file or module was wrong, else 0.
+
+    Raises:
+        ValueError: an input names nothing, or nothing can be written.
+    """
+    parts = shares_lib.parse(shares) if shares else None
+    paths = reading.find_files(inputs)
+    output = files.expand(options.output)
+    if os.path.exists(output) and not os.path.isdir(output):
+        raise ValueError(
+            f'{output}: is a file; the last argument is the folder for the npz files'
+        )
+    options = dataclasses.replace(
+        options, output=output, kind=options.kind or _first_kind(paths)
+    )
+    at_first = splitting.gathered(output) if parts else contextlib.nullcontext([])
+    with at_first as earlier:
+        total = outcomes.Outcome()
+        if runner or len(paths) > _MANY_FILES:
+            found = _through_beam(paths, options, runner, beam_options)
+        else:
+            bar = tqdm.tqdm(paths, desc='extract', unit='file', disable=None)
+            found = (extractor.extract_file(path, options) for path in bar)
+        for outcome in found:
+            total.add(outcome)
+            if outcome.fatal:
+                break
+        files.remove_leftovers(output, _LEFTOVERS)  # of workers that were killed
+        for message in sorted(total.failed):
+            print(f'error: {message}', file=sys.stderr)
+        if total.fatal:
+            raise ValueError(total.fatal)
+        print(outcomes.summary(total))
+        if parts and os.path.isdir(output):
+            print(splitting.split(output, parts, by, total.by_file, earlier))
+        return 1 if total.failed else 0
+
+
+def _through_beam(
+    paths: List[str], options: extractor.Options, runner: str, beam_options: str
+) -> Iterable[outcomes.Outcome]:
+    folder = os.path.join(options.output, f'.outcomes_{uuid.uuid4().hex}')
+    work = functools.partial(_extract_file, options=dataclasses.asdict(options))
+    found = bulk.each(work, paths, folder, runner, beam_options, 'extract')
+    return [outcomes.Outcome(**outcome) for outcome in found]
+
+
+def _extract_file(path: str, options: Dict[str, Any]) -> Dict[str, Any]:
+    """Extracts one file, on a worker."""
+    outcome = extractor.extract_file(path, extractor.Options(**options))
+    return dataclasses.asdict(outcome)
+
+
+def _first_kind(paths: List[str]) -> Optional[str]:
+    """Returns the collection of the first file that shows it.
+
+    Both collections in one folder would make neither readable, so files of the
+    other one are errors.
+    """
+    for path in paths:
+        try:
+            return reading.read_tuning(path).kind
+        except (ValueError, OSError):
+            continue
+    return None

@@ -1,0 +1,140 @@
+"""Describes graphs and their configurations in lines and tables."""
+
+import collections
+from typing import List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from baselines import text
+from tpugraphs.inspect import contents
+
+_BAR = 30  # letters of the longest bar of a histogram
+_TOP_OPCODES = 15
+_MAX_ROWS = 100
+_HEAD = 'module nodes edges configs repeated dropped fastest default slowest'.split()
+
+
+def describe(content: contents.Content) -> str:
+    """Describes one graph and its configurations, in lines."""
+    lines = [f'{content.name} ({content.kind})']
+    if content.opcodes or not content.problem:
+        lines.append(
+            f'  graph           {len(content.opcodes):,} nodes, '
+            f'{len(content.edges):,} edges, {content.feature_count} features '
+            f'per node{content.variant and f" ({content.variant})"}'
+        )
+        lines += _histogram(content.opcodes)
+    if content.problem:
+        lines.append(f'  configurations  none usable: {content.problem}')
+    if content.config_groups is not None:
+        lines += _configurations(content, content.config_groups)
+        lines += _runtimes(content)
+    return '\n'.join(lines)
+
+
+def table(graphs: Sequence[contents.Content]) -> str:
+    """Lists the graphs of a file, one to a line, and counts the opcodes of all."""
+    shown = graphs[:_MAX_ROWS]
+    lines = text.table([_HEAD, *map(_row, shown)])
+    for number, content in enumerate(shown, 1):
+        if content.config_groups is None:
+            lines[number] += f'  {content.problem}'
+    if len(graphs) > _MAX_ROWS:
+        lines.append(f'... and {len(graphs) - _MAX_ROWS:,} more modules')
+    opcodes = [opcode for graph in graphs for opcode in graph.opcodes]
+    configs = sum(len(graph.runtimes) for graph in graphs)
+    lines.append(
+        f'{len(graphs):,} modules, {len(opcodes):,} nodes, {configs:,} configurations'
+    )
+    return '\n'.join(lines + _histogram(opcodes))
+
+
+def _row(content: contents.Content) -> List[str]:
+    start = [content.name, f'{len(content.opcodes):,}', f'{len(content.edges):,}']
+    if content.config_groups is None:
+        return start + [''] * (len(_HEAD) - len(start))
+    _, repeated, _ = count_repeats(content.config_groups, content.runtimes)
+    fastest = max(int(content.runtimes.min()), 1)
+    return [
+        *start,
+        f'{len(content.runtimes):,}',
+        f'{repeated:,}',
+        f'{content.dropped:,}',
+        text.duration(fastest),
+        f'{content.default / fastest:.2f}x' if content.default else '-',
+        f'{content.runtimes.max() / fastest:.2f}x',
+    ]
+
+
+def count_repeats(
+    groups: np.ndarray, runtimes: np.ndarray
+) -> Tuple[int, int, Optional[float]]:
+    """Counts configurations with equal features.
+
+    Args:
+        groups: int [c], equal numbers for configurations with equal features.
+        runtimes: int64 [c], nanoseconds; all 0 where not known.
+
+    Returns:
+        The number of distinct configurations; how many repeat an earlier one;
+        the largest ratio of runtimes between equal ones (None if not known).
+    """
+    distinct, groups = np.unique(groups, return_inverse=True)
+    repeated = len(groups) - len(distinct)
+    if not repeated or not runtimes.all():
+        return len(distinct), repeated, None
+    fastest = np.full(len(distinct), np.inf)
+    slowest = np.zeros(len(distinct))
+    np.minimum.at(fastest, groups, runtimes)
+    np.maximum.at(slowest, groups, runtimes)
+    return len(distinct), repeated, float((slowest / fastest).max())
+
+
+def _histogram(names: Sequence[str]) -> List[str]:
+    """Draws how often each of the most common names occurs, as lines of text."""
+    counts = collections.Counter(names).most_common()
+    rows = []
+    for name, count in counts[:_TOP_OPCODES]:
+        bar = '#' * max(1, round(_BAR * count / counts[0][1]))
+        # Raw text may hold control characters.
+        shown = name if name.isprintable() else repr(name)
+        rows.append([shown or '(empty)', f'{count:,}', bar])
+    if len(counts) > _TOP_OPCODES:
+        rest = sum(count for _, count in counts[_TOP_OPCODES:])
+        rows.append([f'{len(counts) - _TOP_OPCODES} others', f'{rest:,}', ''])
+    return text.table(rows, '<><', indent=4) if rows else []
+
+
+def _configurations(content: contents.Content, groups: np.ndarray) -> List[str]:
+    distinct, repeated, ratio = count_repeats(groups, content.runtimes)
+    nodes = content.configurable
+    of_nodes = f' of {nodes:,} configurable nodes' if nodes else ''
+    dropped = f'; {content.dropped:,} runs dropped' if content.dropped else ''
+    lines = [
+        f'  configurations  {len(content.runtimes):,}{of_nodes}, '
+        f'{distinct:,} distinct{dropped}'
+    ]
+    if repeated:
+        lines.append(f'                  {repeated:,} repeat another')
+    if ratio is not None:
+        apart = f"{100 * (ratio - 1):.2g} % from their equals'"
+        lines[-1] += f', whose runtimes differ by up to {apart}'
+    return lines
+
+
+def _runtimes(content: contents.Content) -> List[str]:
+    runtimes = content.runtimes
+    if not runtimes.any():
+        return ['  runtime         not published (all 0)']
+    fastest = max(int(runtimes.min()), 1)
+    marks = [('median', float(np.median(runtimes))), ('slowest', int(runtimes.max()))]
+    if content.default is not None:
+        marks.insert(0, ('default', content.default))
+    return [
+        f'  runtime         fastest {text.duration(fastest)}',
+        *(
+            f'                  {name} {text.duration(value)} '
+            f'({value / fastest:.3g} x the fastest)'
+            for name, value in marks
+        ),
+    ]

@@ -1,0 +1,65 @@
+"""Runs `tpugraphs show`: prints and draws the graphs of a file."""
+
+import difflib
+from typing import List, Optional
+
+from baselines import files
+from tpugraphs.inspect import contents
+from tpugraphs.inspect import description
+from tpugraphs.inspect import plot
+
+
+def show(
+    path: str, module: Optional[str] = None, picture: Optional[str] = None
+) -> None:
+    """Prints the graphs and configurations of a file, and draws one on request.
+
+    Args:
+        path: a .pb or .npz file.
+        module: the name or number of the module to show; None for all.
+        picture: where to draw it; the ending tells the format.
+
+    Raises:
+        ValueError: the file holds no graph, or no such module, or more than one
+            is to be drawn.
+        OSError: a file cannot be read or written.
+    """
+    path = files.expand(path)
+    graphs = contents.load(path)
+    if module is not None:
+        graphs = [_choose(path, graphs, module)]
+    if not graphs:
+        raise ValueError(f'{path}: has no modules')
+    if all(graph.problem and not graph.opcodes for graph in graphs):
+        raise ValueError(f'{path}: {graphs[0].problem}')
+    if picture and len(graphs) > 1:
+        raise ValueError(
+            f'{path}: has {len(graphs)} modules; choose the one to draw with --module'
+        )
+    if len(graphs) == 1:
+        print(description.describe(graphs[0]))
+    else:
+        print(description.table(graphs))
+    if picture:
+        plot.draw(graphs[0], files.expand(picture))
+        print(f'drawn: {picture}')
+
+
+def _choose(path: str, graphs: List[contents.Content], module: str) -> contents.Content:
+    """Returns the module of a number, a name, or a name without its fingerprint.
+
+    Raises:
+        ValueError: there is none; names the nearest.
+    """
+    if module.isdecimal() and int(module) < len(graphs):
+        return graphs[int(module)]
+    safe = module.replace('.', '_')
+    names = [content.name for content in graphs]
+    for content in graphs:
+        if content.name == safe or content.name.rpartition('_')[0] == safe:
+            return content
+    near = difflib.get_close_matches(safe, names, n=1, cutoff=0.3) or names[:1]
+    raise ValueError(
+        f'{path}: has no module {module!r}; it has {len(names)}'
+        + (f', such as {near[0]}' if near else '')
+    )

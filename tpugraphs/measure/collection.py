@@ -1,0 +1,259 @@
+"""Programs in, a measured collection out: npz files and measured.json."""
+
+import collections
+import contextlib
+import hashlib
+import os
+import sys
+import time
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
+
+import numpy as np
+import tqdm
+
+from baselines import text
+from baselines.data import collections as collections_lib
+from baselines.data import families
+from baselines.data import shares
+from baselines.hlo import protos
+from tpugraphs.measure import collection_folder as folder_lib
+from tpugraphs.measure import layouts
+from tpugraphs.measure import programs as programs_lib
+from tpugraphs.measure import session as session_lib
+from tpugraphs.measure import tiles
+from tpugraphs.measure import timing
+
+
+def parse_split(text: str) -> Optional[Tuple[float, ...]]:
+    """Reads `80/10/10`; 'none' means one folder.
+
+    Raises:
+        ValueError: these are not three shares.
+    """
+    return None if text == 'none' else shares.parse(text)
+
+
+def run(
+    sources: Sequence[str],
+    options: folder_lib.Options,
+    load: Callable[[str], programs_lib.Program] = programs_lib.load,
+) -> int:
+    """Collects, says what came of it, and returns an exit code."""
+    try:
+        report = collect(sources, options, load)
+    except BaseException as error:
+        if not text.is_interrupt(error):
+            raise
+        print(f'\nstopped; --resume goes on with {options.output}', file=sys.stderr)
+        return 130
+    for line in report.lines(options.output):
+        print(line)
+    return 0
+
+
+def collect(
+    sources: Sequence[str],
+    options: folder_lib.Options,
+    load: Callable[[str], programs_lib.Program] = programs_lib.load,
+) -> folder_lib.Report:
+    """Measures programs and writes the files.
+
+    Args:
+        sources: of programs.
+        options: how.
+        load: source -> program.
+
+    Raises:
+        ValueError: the folder holds something else; nothing can be measured.
+        OSError: it cannot be written.
+        KeyboardInterrupt: Ctrl-C; what is done is kept.
+    """
+    if options.configs < 2 or min(options.minutes, options.seconds) <= 0:
+        raise ValueError(
+            'at least 2 configurations, more than 0 minutes, and more than 0 seconds'
+        )
+    ends = options.began + options.minutes * 60
+    with (
+        folder_lib.locked(options.output),
+        folder_lib.CollectionFolder(sources, options) as folder,
+    ):
+        with session_lib.Session(folder.journal, options.limits, ends) as session:
+            _measure_all(_plan(sources, load, session, folder), session, folder)
+    report = folder.report
+    if not report.records:
+        reasons = [*report.failed, *report.skipped]
+        raise ValueError(
+            f'nothing was measured: {"; ".join(reasons[:5]) or "too little time"}'
+        )
+    return report
+
+
+def _plan(sources, load, session, folder) -> list:
+    """Returns what is to be measured."""
+    options, report = folder.options, folder.report
+    found, seen, names = [], set(), set()
+    for number, source in enumerate(sources):
+        if options.left < 0:
+            raise ValueError(
+                f'--minutes is spent on compiling {number} of {len(sources)} '
+                'programs; give it more, or fewer programs'
+            )
+        try:
+            program = load(source)
+            if program.name in names:
+                raise ValueError(f'two programs are called {program.name!r}')
+            names.add(program.name)
+            items = items_of(program, options.task, session, seen, report.skipped)
+            found += _drawn(items, options)
+        except (ValueError, OSError, session_lib.WorkerError) as error:
+            said = str(error)
+            report.failed.append(said if source in said else f'{source}: {said}')
+    if not found and report.failed:
+        raise ValueError(report.failed[0])
+    return found
+
+
+def _drawn(items: list, options: folder_lib.Options) -> list:
+    """Returns a program's items, or as many as are wanted, in their order."""
+    if not options.kernels or len(items) <= options.kernels:
+        return items
+    rng = np.random.default_rng([options.seed, _digest(items[0].program)])
+    chosen = rng.permutation(len(items))[: options.kernels]
+    return [items[index] for index in sorted(chosen)]
+
+
+def _digest(name: str) -> int:
+    """Returns a number of a name, to seed with."""
+    return int(hashlib.sha256(name.encode()).hexdigest()[:8], 16)
+
+
+def items_of(
+    program: programs_lib.Program,
+    task: str,
+    session: session_lib.Session,
+    seen: set,
+    skipped: collections.Counter[str],
+) -> list:
+    """Returns what of a program can be measured; see `tiles.items_of`.
+
+    Raises:
+        session_lib.WorkerError: XLA cannot compile it.
+    """
+    if task == 'layout':
+        return layouts.items_of(program.module, program.name, seen, skipped)
+    content = session.optimise(program.module.SerializeToString())
+    module = protos.protos().HloModuleProto.FromString(content)
+    return tiles.items_of(module, program.name, seen, skipped)
+
+
+def assign_splits(
+    items: Sequence[Tuple[str, str]], split: Optional[Tuple[float, ...]], seed: int
+) -> Dict[str, str]:
+    """Returns name -> split.
+
+    Divided are families of programs, so that two sizes of one program are not
+    on two sides; programs, where there are under three families; else kernels.
+
+    Args:
+        items: (name, program) of each.
+        split: shares; None puts all into one folder, ''.
+        seed: of the draw.
+    """
+    if split is None:
+        return {name: '' for name, _ in items}
+    for unit_of in (lambda _, p: families.family(p), lambda _, p: p, lambda n, _: n):
+        units = list(dict.fromkeys(unit_of(*item) for item in items))
+        if len(units) >= len(collections_lib.SPLITS):
+            break
+    count = len(units)
+    # One unit at least for valid and test, if they have a share.
+    others = [
+        max(1, round(count * share / sum(split))) if share and count >= 3 else 0
+        for share in split[1:]
+    ]
+    ends = np.cumsum([max(count - sum(others), min(count, 1)), *others])
+    order = np.random.default_rng(seed).permutation(count)
+    place = {units[i]: int((ends <= at).sum()) for at, i in enumerate(order)}
+    return {n: collections_lib.SPLITS[place[unit_of(n, p)]] for n, p in items}
+
+
+def _measure_all(items, session, folder) -> None:
+    options, report = folder.options, folder.report
+    splits = assign_splits(
+        [(item.name, item.program) for item in items], options.split, options.seed
+    )
+    todo = [item for item in items if item.name not in report.records]
+    # What was there before is no work of this call.
+    before, began = report.configs, time.monotonic()
+    spent: List[float] = []
+    program = None
+    done = len(items) - len(todo)
+    bar = tqdm.tqdm(total=len(items), initial=done, unit='kernel', file=sys.stderr)
+    with contextlib.closing(bar):
+        for index, item in enumerate(todo):
+            left = options.left
+            # What does not fit any more is not begun.
+            if left < (np.median(spent[-9:]) * 0.7 if spent else 0):
+                report.left += len(todo) - index
+                break
+            if item.program != program:
+                session.restart()
+                program = item.program
+            started = time.monotonic()
+            seconds = left / (len(todo) - index), left
+            _measure(item, splits[item.name], seconds, session, folder)
+            spent.append(time.monotonic() - started)
+            bar.update(item.name in report.records)
+            rate = (report.configs - before) / (time.monotonic() - began) * 60
+            bar.set_postfix_str(f'{rate:.0f} configurations/min')
+
+
+def _measure(item, split, seconds, session, folder) -> None:
+    """Measures one, in its fair share of the seconds that are left, and all of them."""
+    options, report = folder.options, folder.report
+    rng = np.random.default_rng([options.seed, _digest(item.name)])
+    batch = item.batch(rng, options.configs)
+    share, left = seconds
+    budget = min(share, options.seconds)
+    protocol = timing.Protocol(
+        *options.passes, seconds=budget, compiling=budget / 2, deadline=left
+    )
+    modules = [batch.module(i) for i in range(len(batch.described))]
+    skip = folder.crashed.get(item.name, ())
+    try:
+        measured = session.measure(
+            item.name, modules, item.inputs, options.seed, protocol, skip
+        )
+    except session_lib.WorkerError as error:
+        report.skipped[str(error)] += 1
+        return
+    if len(measured.passes) < options.passes[0]:
+        report.left += 1
+        return
+    if len(measured.kept) < 2:
+        report.skipped['a single configuration'] += 1
+        return
+    tau, default = timing.tau_of_halves(measured.passes), measured.passes[:, 0]
+    noisy = tau < folder_lib.LEAST_TAU
+    parts = (folder_lib.NOISY,) if noisy else (folder_lib.FOLDERS[options.task], split)
+    file = os.path.join(*parts, f'{item.name}.npz')
+    described = [batch.described[i] for i in measured.kept]
+    item.write(os.path.join(options.output, file), described, measured.times)
+    record = {
+        'file': file,
+        'program': item.program,
+        'split': split,
+        'origin': item.origin,
+        'tau': round(tau, 4),
+        'noisy': noisy,
+        'drift': round(float(default.max() / default.min()), 4),
+        'again': round(float(measured.again.min() / default.min()), 4),
+        'configs': described,
+        'dropped': {str(i): why for i, why in measured.dropped.items()},
+        # Least times of every other pass, and of the others.
+        'halves': [measured.passes[half::2].min(0).tolist() for half in (0, 1)],
+        'passes': len(measured.passes),
+    }
+    session_lib.note(folder.journal, {'kernel': item.name, 'done': record})
+    report.records[item.name] = record
+    folder.write_sidecar()

@@ -1,0 +1,285 @@
+"""The folder of a measured collection: its journal, its sidecar, and who writes it.
+
+Files appear one by one; `journal.jsonl` says what is done and what XLA died of,
+so that an interrupted collection goes on where it stopped; `measured.json` tells how
+and how well everything was measured, and is whole after every kernel.
+"""
+
+import collections
+import contextlib
+import dataclasses
+import json
+import math
+import os
+import resource
+import time
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from baselines import files
+from baselines import text
+from tpugraphs.measure import machine
+from tpugraphs.measure import session as session_lib
+from tpugraphs.measure import timing
+
+JOURNAL = 'journal.jsonl'
+SIDECAR = 'measured.json'
+_LOCK = '.lock'
+_MOST_SIDECAR = 1 << 30  # bytes
+# Where kernels go whose halves of the passes rank differently.
+NOISY = 'noisy'
+LEAST_TAU = 0.6
+# Where the splits of a collection are below its folder, as trainings expect it.
+FOLDERS = {'tile': '', 'layout': 'xla/random'}
+
+_Reasons = collections.Counter  # reason -> how many
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What to collect."""
+
+    output: str  # folder, absolute
+    task: str = 'tile'  # 'tile' or 'layout'
+    configs: int = 60  # configurations of a kernel or program at most
+    kernels: int = 0  # of a program at most, drawn at random; 0 for all
+    minutes: float = math.inf  # of wall time; infinite for as long as it takes
+    seconds: float = 20  # of wall time for a kernel, compiling included
+    seed: int = 0  # of configurations, inputs and splits
+    # shares of train, valid and test; None writes one folder
+    split: Optional[Tuple[float, ...]] = (80, 10, 10)
+    resume: bool = False  # whether to go on with what is there
+    limits: session_lib.Limits = session_lib.Limits()  # of the worker
+    # least and most passes
+    passes: Tuple[int, int] = (timing.LEAST_PASSES, timing.MOST_PASSES)
+    # the `time.monotonic()` that the minutes count from
+    began: float = dataclasses.field(default_factory=time.monotonic)
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return self.began + self.minutes * 60 - time.monotonic()
+
+
+@dataclasses.dataclass
+class Report:
+    """What came of a collection."""
+
+    # name -> what is known of a kernel whose file is there
+    records: Dict[str, Dict[str, Any]] = dataclasses.field(default_factory=dict)
+    left: int = 0  # kernels that time did not suffice for
+    skipped: _Reasons = dataclasses.field(default_factory=_Reasons)  # kernels
+    # programs that could not be used, a line each
+    failed: List[str] = dataclasses.field(default_factory=list)
+
+    @property
+    def configs(self) -> int:
+        """Configurations that were measured."""
+        return sum(len(record['configs']) for record in self.records.values())
+
+    @property
+    def median_tau(self) -> float:
+        """Of Kendall's tau between halves of the passes, of each kernel."""
+        return float(np.median([record['tau'] for record in self.records.values()]))
+
+    @property
+    def dropped(self) -> _Reasons:
+        """Configurations that were not measured, by reason."""
+        reasons = (record['dropped'].values() for record in self.records.values())
+        return _Reasons(why.partition(':')[0] for each in reasons for why in each)
+
+    def lines(self, output: str) -> Iterator[str]:
+        """Yields what a collection in the folder `output` ends with."""
+        noisy = sum(record['noisy'] for record in self.records.values())
+        yield (
+            f'{len(self.records)} kernels or programs with {self.configs:,} '
+            f'configurations in {output}'
+        )
+        yield (
+            f"Kendall's tau between halves of the passes: median "
+            f'{self.median_tau:.2f}; {noisy} noisy ones set apart'
+        )
+        if self.left:
+            yield f'{self.left} left for lack of time; --resume goes on'
+        for title, counts in (('skipped', self.skipped), ('dropped', self.dropped)):
+            if counts:
+                parts = ', '.join(f'{n} {why}' for why, n in sorted(counts.items()))
+                yield f'{title}: {parts}'
+        for line in self.failed:
+            yield f'program skipped: {line}'
+
+
+@contextlib.contextmanager
+def locked(folder: str) -> Iterator[None]:
+    """Keeps a folder to this process; one that is left empty is removed.
+
+    Raises:
+        ValueError: another process measures into it.
+        OSError: it cannot be written.
+    """
+    os.makedirs(folder, exist_ok=True)
+    try:
+        refusal = f'{folder}: another collect measures into it; wait for it to end'
+        with files.locked(os.path.join(folder, _LOCK), refusal):
+            yield
+    finally:
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
+
+
+class CollectionFolder:
+    """The folder, its journal, and what the journal says.
+
+    Attributes:
+        options: as it was made.
+        report: what came of it so far.
+        journal: its path.
+        crashed: name -> configurations on which a process ended.
+
+    Raises:
+        ValueError: it holds something else.
+        OSError: it cannot be written.
+    """
+
+    def __init__(self, sources: Sequence[str], options: Options):
+        self.options, self.report = options, Report()
+        self.journal = os.path.join(options.output, JOURNAL)
+        self.crashed: Dict[str, List[int]] = collections.defaultdict(list)
+        self._about = {
+            'task': options.task,
+            'seed': options.seed,
+            'configs': options.configs,
+            'kernels': options.kernels,
+            'split': list(options.split) if options.split else None,
+            'sources': list(sources),
+            'platform': options.limits.platform,
+        }
+        lines = session_lib.read_journal(self.journal)
+        self._check(lines)
+        for line in lines:
+            if 'crashed' in line:
+                self.crashed[line['kernel']].append(line['crashed'])
+            elif 'done' in line:
+                file = os.path.join(options.output, line['done']['file'])
+                if os.path.exists(file):
+                    self.report.records[line['kernel']] = line['done']
+        self._new = not lines
+        self._before = [line['minutes'] for line in lines if 'minutes' in line]
+        self._machine = machine.describe(options.limits.core)
+
+    def _check(self, lines: List[dict]) -> None:
+        folder = self.options.output
+        there = sorted(set(os.listdir(folder)) - {_LOCK})
+        if not lines and there:
+            raise ValueError(
+                f'{folder}: holds {there[0]!r}, not a collection of this command; '
+                'use an empty folder'
+            )
+        if lines and not self.options.resume:
+            raise ValueError(
+                f'{folder}: holds a collection already; add --resume to go on with '
+                'it, or use another folder'
+            )
+        before = lines[0].get('collection', {}) if lines else self._about
+        other = [key for key in self._about if before.get(key) != self._about[key]]
+        if other:
+            raise ValueError(
+                f'{folder}: was begun with other {", ".join(other)}; use the same, '
+                'or another folder'
+            )
+
+    def __enter__(self) -> 'CollectionFolder':
+        if self._new:
+            session_lib.note(self.journal, {'collection': self._about})
+        return self
+
+    def __exit__(self, _: Any, error: Optional[BaseException], *__: Any) -> None:
+        """Writes measured.json; a folder without a kernel is left as it was."""
+        if self._new and not self.report.records and not text.is_interrupt(error):
+            os.unlink(self.journal)
+            return
+        session_lib.note(self.journal, {'minutes': self._spent()})
+        self._before = [*self._before, self._spent()]
+        self.write_sidecar(ended=True)
+
+    def _spent(self) -> Dict[str, float]:
+        """Returns the minutes of wall and worker's CPU time of this call."""
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return {
+            'wall': (time.monotonic() - self.options.began) / 60,
+            'worker': (used.ru_utime + used.ru_stime) / 60,
+        }
+
+    def write_sidecar(self, ended: bool = False) -> None:
+        """Writes measured.json.
+
+        Args:
+            ended: whether this call has noted its minutes.
+        """
+        options, report = self.options, self.report
+        spent = self._before if ended else [*self._before, self._spent()]
+        content = {
+            'collection': self._about,
+            'machine': self._machine,
+            'protocol': {
+                'clock': options.limits.clock,
+                'runs': timing.RUNS,
+                'least_passes': options.passes[0],
+                'most_passes': options.passes[1],
+                'tau_early': timing.TAU_EARLY,
+                'tau_wanted': timing.TAU_WANTED,
+                'seconds': options.seconds,
+            },
+            # Of every call that went on with it.
+            'minutes': round(sum(call['wall'] for call in spent), 2),
+            'worker_cpu_minutes': round(sum(call['worker'] for call in spent), 2),
+            'median_tau': round(report.median_tau, 4) if report.records else None,
+            'skipped': dict(report.skipped),
+            'failed': report.failed,
+            'kernels': report.records,
+        }
+        path = os.path.join(options.output, SIDECAR)
+        with files.write_atomically(path, encoding='utf-8') as stream:
+            json.dump(content, stream, separators=(',', ':'))
+
+
+def read_sidecar(folder: str) -> Dict[str, Any]:
+    """Returns the content of a collection's measured.json.
+
+    Raises:
+        ValueError: the folder holds none, or it was cut or edited.
+        OSError: it cannot be read.
+    """
+    path = os.path.join(folder, SIDECAR)
+    if not os.path.lexists(path):
+        raise ValueError(
+            f'{folder}: has no {SIDECAR}; give a folder that `tpugraphs collect` made'
+        )
+    try:
+        with files.open_regular(path, _MOST_SIDECAR) as stream:
+            content = json.loads(stream.read())
+        for name, kernel in content['kernels'].items():
+            _check_kernel(name, kernel)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(
+            f'{path}: damaged ({type(error).__name__}: {error}); collect again'
+        ) from error
+    return content
+
+
+def _check_kernel(name: str, kernel: Dict[str, Any]) -> None:
+    """Raises ValueError or KeyError unless a kernel's part of a sidecar is whole."""
+    file = kernel['file']
+    inside = isinstance(file, str) and os.path.normpath(file) == file
+    if not inside or os.path.isabs(file) or file.startswith('..'):
+        raise ValueError(f'{name}: file {file!r} is not inside the folder')
+    rows = kernel['halves']
+    even = isinstance(rows, list) and len({len(row) for row in rows}) == 1
+    halves = np.array(rows if even else ())
+    if halves.ndim != 2 or len(halves) != 2 or halves.dtype.kind != 'i':
+        raise ValueError(f'{name}: halves are not two rows of nanoseconds')
+    if halves.size and halves.min() < 1:
+        raise ValueError(f'{name}: a time is below 1 ns')
+    if not isinstance(kernel['noisy'], bool) or not isinstance(kernel['program'], str):
+        raise ValueError(f'{name}: noisy or program is of another type')

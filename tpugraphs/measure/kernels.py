@@ -1,0 +1,336 @@
+"""XLA's optimised module, cut into kernels.
+
+A kernel is what XLA runs as one piece: a fusion, or an operation on its own.
+Layouts are written out: every array of a kernel is row-major, a copy between
+layouts is a transpose, so that the module alone says what is computed.
+"""
+
+import collections
+import dataclasses
+import hashlib
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
+
+from tpugraphs.measure import building
+
+ELEMENTWISE = frozenset(
+    'select clamp compare convert add subtract multiply divide maximum minimum '
+    'power remainder and or not xor negate abs sign exponential '
+    'exponential-minus-one log log-plus-one logistic tanh sqrt rsqrt cbrt '
+    'cosine sine tan atan2 floor ceil round-nearest-afz round-nearest-even '
+    'is-finite popcnt clz shift-left shift-right-arithmetic '
+    'shift-right-logical erf bitcast-convert reduce-precision copy'.split()
+)
+# Operations that run as a kernel of their own, outside of fusions.
+_ALONE = ELEMENTWISE - {'bitcast-convert', 'reduce-precision'} | set(
+    'dot convolution reduce reduce-window transpose broadcast concatenate pad '
+    'slice gather reverse iota dynamic-slice reshape'.split()
+)
+# They compute nothing.
+_NOTHING = frozenset(
+    'parameter constant get-tuple-element tuple bitcast after-all '
+    'partition-id replica-id opt-barrier'.split()
+)
+# The computations that these call are programs of their own.
+_DESCEND = frozenset('while conditional call'.split())
+
+_NOT_INSIDE = _DESCEND | {'fusion', 'custom-call', 'sort', 'scatter', 'map'}
+
+# Constants up to this size are part of the kernel; larger ones go in.
+_MOST_CONSTANT = 64
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Kernel:
+    """A kernel of a program."""
+
+    name: str  # graph id, `<program>_<hash>`
+    module: Any  # its HloModuleProto: one entry computation, all row-major
+    origin: str  # the instruction that it was in the optimised module
+
+    @property
+    def inputs(self) -> List[dict]:
+        """What a worker has to know of each parameter."""
+        entry = entry_of(self.module)
+        parameters = [i for i in entry.instructions if i.opcode == 'parameter']
+        parameters.sort(key=lambda i: i.parameter_number)
+        # Integers may be rows of another parameter.
+        firsts = [n for p in parameters for n in p.shape.dimensions[:1]]
+        return [
+            {
+                'type': building.NUMPY_TYPES[p.shape.element_type],
+                'dims': list(p.shape.dimensions),
+                'high': max([2, *firsts]),
+            }
+            for p in parameters
+        ]
+
+
+class Unsupported(Exception):
+    """An instruction that no kernel is made of; the text says why."""
+
+
+def cut(
+    module: Any, program: str, least_elements: int = 1
+) -> Tuple[List[Kernel], collections.Counter[str]]:
+    """Returns the distinct kernels of an optimised module, in its order.
+
+    Args:
+        module: an HloModuleProto after XLA's passes.
+        program: the name that the kernels' names begin with.
+        least_elements: kernels whose largest array is smaller are left out.
+
+    Returns:
+        The kernels, and how many instructions were passed over, by reason.
+    """
+    found: Dict[str, Kernel] = {}
+    skipped: collections.Counter[str] = collections.Counter()
+    for computation in _running(module):
+        for pieces in _groups(module, computation):
+            try:
+                proto = _kernel(module, computation, pieces)
+            except Unsupported as reason:
+                skipped[str(reason)] += 1
+                continue
+            entry = proto.computations[-1]
+            largest = max(building.elements(i.shape) for i in entry.instructions)
+            if largest < least_elements:
+                skipped['too small to time'] += 1
+                continue
+            content = proto.SerializeToString(deterministic=True)
+            digest = hashlib.sha256(content).hexdigest()[:16]
+            proto.name = program
+            name = f'{program}_{digest}'
+            found.setdefault(name, Kernel(name, proto, pieces[-1].name))
+    return list(found.values()), skipped
+
+
+def entry_of(module: Any) -> Any:
+    """Returns a module's entry computation."""
+    return next(c for c in module.computations if c.id == module.entry_computation_id)
+
+
+def root_of(computation: Any) -> Any:
+    """Returns a computation's root instruction."""
+    return next(i for i in computation.instructions if i.id == computation.root_id)
+
+
+def _running(module: Any) -> Iterator[Any]:
+    """Yields the computations whose instructions run one after the other."""
+    by_id = {c.id: c for c in module.computations}
+    stack, seen = [module.entry_computation_id], set()
+    while stack:
+        number = stack.pop(0)
+        if number in seen:
+            continue
+        seen.add(number)
+        yield by_id[number]
+        for instruction in by_id[number].instructions:
+            if instruction.opcode in _DESCEND:
+                stack += instruction.called_computation_ids
+
+
+def _groups(module: Any, computation: Any) -> List[List[Any]]:
+    """Returns the instructions of each kernel; the last one is its root.
+
+    What is added up and the operation that makes it go together, and a dot or
+    convolution and what is done with its result, if nobody else uses it: XLA
+    keeps them apart on CPUs, but tiles can pass from one to the other.
+    """
+    by_id = {i.id: i for i in computation.instructions}
+    users: Dict[int, List[Any]] = collections.defaultdict(list)
+    for instruction in computation.instructions:
+        for operand in set(instruction.operand_ids):
+            users[operand].append(instruction)
+    bodies = {c.id: c for c in module.computations}
+    group: Dict[int, List[Any]] = {}
+    for instruction in computation.instructions:
+        if instruction.opcode in _NOTHING | _DESCEND:
+            continue
+        group[instruction.id] = [instruction]
+        first = by_id.get(next(iter(instruction.operand_ids), None))
+        if first is None or len(group.get(first.id, ())) != 1:
+            continue
+        if first.id == computation.root_id or len(users[first.id]) > 1:
+            continue
+        summed = instruction.opcode == 'reduce' and _pointwise(first, bodies)
+        same = list(first.shape.dimensions) == list(instruction.shape.dimensions)
+        product = first.opcode in ('dot', 'convolution') and same
+        if summed or product and _pointwise(instruction, bodies):
+            group[instruction.id] = [*group.pop(first.id), instruction]
+    return list(group.values())
+
+
+def _pointwise(instruction: Any, bodies: Dict[int, Any]) -> bool:
+    """Whether it is elementwise, or a fusion of nothing but such and broadcasts."""
+    if instruction.opcode != 'fusion':
+        return is_elementwise(instruction)
+    [number] = instruction.called_computation_ids
+    return all(
+        i.opcode in ('parameter', 'constant', 'broadcast', 'bitcast')
+        or is_elementwise(i)
+        for i in bodies[number].instructions
+    )
+
+
+def _kernel(module: Any, computation: Any, pieces: List[Any]) -> Any:
+    """Returns the module of one kernel, without a name."""
+    bodies = {c.id: c for c in module.computations}
+    by_id = {i.id: i for i in computation.instructions}
+    writer = _RowMajor(module)
+    for piece in pieces:
+        _check(piece, inside=False)
+        for number in dict.fromkeys(piece.operand_ids):
+            if number not in writer.values:
+                _check(by_id[number], inside=False)
+                writer.write(by_id[number], outside=True)
+        if piece.opcode == 'fusion':
+            [number] = piece.called_computation_ids
+            writer.inline(piece, bodies[number])
+        elif piece.opcode in _ALONE:
+            writer.write(piece, outside=False)
+        else:
+            name = piece.custom_call_target or piece.opcode
+            raise Unsupported(f'{name} has no tiles')
+    return writer.finish(pieces[-1])
+
+
+def _check(value: Any, inside: bool) -> None:
+    if value.shape.element_type == building.TUPLE:
+        raise Unsupported('kernel of several arrays')
+    if not building.is_array(value.shape):
+        raise Unsupported(f'{value.opcode} of {building.words_of(value.shape)}')
+    if inside and value.opcode in _NOT_INSIDE:
+        raise Unsupported(f'{value.opcode} inside a fusion')
+
+
+def major_to_minor(shape: Any) -> List[int]:
+    """Returns an array's dimensions in the order of its layout."""
+    found = list(reversed(shape.layout.minor_to_major))
+    return found or list(range(len(shape.dimensions)))
+
+
+def _inverse(order: Sequence[int]) -> List[int]:
+    return [order.index(d) for d in range(len(order))]
+
+
+class _RowMajor:
+    """Rewrites instructions so that every array is row-major.
+
+    An array is kept as its bytes lie: dimensions in the order of its layout.
+    """
+
+    def __init__(self, module: Any):
+        self._module = building.Module('', module)
+        self._entry = self._module.computation('entry')
+        # Of an id: the value as its bytes lie, and the shape as XLA wrote it.
+        self.values: Dict[int, Tuple[Any, Any]] = {}
+
+    def inline(self, fusion: Any, body: Any) -> None:
+        """Adds what a fusion computes."""
+        for value in body.instructions:
+            _check(value, inside=True)
+            if value.opcode == 'parameter':
+                outer = fusion.operand_ids[value.parameter_number]
+                self.values[value.id] = self.values[outer][0], value.shape
+            else:
+                self.write(value, outside=False)
+        self.values[fusion.id] = self.values[body.root_id][0], fusion.shape
+
+    def write(self, value: Any, outside: bool) -> None:
+        """Adds an instruction; one from outside becomes a parameter."""
+        sizes = [value.shape.dimensions[d] for d in major_to_minor(value.shape)]
+        shape = building.shape_of(value.shape.element_type, sizes)
+        small = building.elements(value.shape) <= _MOST_CONSTANT
+        if value.opcode == 'constant' and small:
+            if not _is_row_major(value.shape):
+                raise Unsupported('constant with a layout')
+            written = self._entry.add('constant', shape, like=value)
+            written.literal.shape.CopyFrom(shape)
+        elif outside or value.opcode == 'constant':
+            written = self._entry.parameter(shape)
+        else:
+            written = self._rewrite(value, shape)
+        self.values[value.id] = written, value.shape
+
+    def finish(self, root: Any) -> Any:
+        """Returns the module."""
+        root, _ = self.values[root.id]
+        if root.opcode == 'parameter':
+            raise Unsupported('nothing to compute')
+        return self._module.finish(self._entry, root)
+
+    def _rewrite(self, value: Any, shape: Any) -> Any:
+        operands = [self.values[o][0] for o in value.operand_ids]
+        before = [self.values[o][1] for o in value.operand_ids]
+        opcode = value.opcode
+        plain = opcode == 'reshape' and all(map(_is_row_major, (value.shape, *before)))
+        if plain or opcode == 'bitcast':
+            if operands[0].shape.element_type != shape.element_type:
+                raise Unsupported('bitcast of types')
+            if list(operands[0].shape.dimensions) == list(shape.dimensions):
+                return operands[0]
+            return self._entry.add('reshape', shape, operands)
+        if opcode in ('copy', 'transpose'):
+            moved = list(value.dimensions) or list(range(len(shape.dimensions)))
+            place = _inverse(major_to_minor(before[0]))
+            order = [place[moved[d]] for d in major_to_minor(value.shape)]
+            return self._transposed(operands[0], order)
+        if opcode == 'broadcast':
+            place = _inverse(major_to_minor(value.shape))
+            source = major_to_minor(before[0])
+            dims = [place[value.dimensions[d]] for d in source]
+            return self._entry.add(opcode, shape, operands, value, dimensions=dims)
+        if opcode == 'reduce' and len(operands) == 2:
+            return self._reduce(value, shape, operands, before[0])
+        return self._logical(value, shape, operands, before)
+
+    def _reduce(self, value, shape, operands, before) -> Any:
+        order = major_to_minor(before)
+        place = _inverse(order)
+        dims = sorted(place[d] for d in value.dimensions)
+        kept = [d for d in range(len(order)) if d not in value.dimensions]
+        result = [kept.index(d) for d in order if d in kept]
+        sizes = [before.dimensions[kept[d]] for d in result]
+        reduced = self._entry.add(
+            'reduce',
+            building.shape_of(shape.element_type, sizes),
+            operands,
+            like=value,
+            dimensions=dims,
+        )
+        wanted = [result.index(d) for d in major_to_minor(value.shape)]
+        return self._transposed(reduced, wanted)
+
+    def _logical(self, value, shape, operands, before) -> Any:
+        """Adds an operation between transposes, where layouts are not row-major.
+
+        Elementwise operations of one layout need none.
+        """
+        orders = [major_to_minor(s) for s in (value.shape, *before) if s.dimensions]
+        same = all(order == orders[0] for order in orders[1:])
+        if same and is_elementwise(value):
+            return self._entry.add(value.opcode, shape, operands, like=value)
+        logical = [
+            self._transposed(o, _inverse(major_to_minor(s)))
+            for o, s in zip(operands, before)
+        ]
+        result = building.shape_of(shape.element_type, value.shape.dimensions)
+        written = self._entry.add(value.opcode, result, logical, like=value)
+        return self._transposed(written, major_to_minor(value.shape))
+
+    def _transposed(self, operand: Any, order: Sequence[int]) -> Any:
+        if list(order) == sorted(order):
+            return operand
+        sizes = [operand.shape.dimensions[d] for d in order]
+        shape = building.shape_of(operand.shape.element_type, sizes)
+        return self._entry.add('transpose', shape, [operand], dimensions=list(order))
+
+
+def _is_row_major(shape: Any) -> bool:
+    order = major_to_minor(shape)
+    return order == sorted(order)
+
+
+def is_elementwise(value: Any) -> bool:
+    """Whether every element is computed from the elements at its place."""
+    return value.opcode in ELEMENTWISE

@@ -1,0 +1,277 @@
+"""Programs and the layouts of their arrays as things to measure.
+
+A configuration gives each configurable node (convolution, dot, reshape) an order
+of dimensions for its output and operands, or leaves it to XLA.  What is given is
+written into the program as a LayoutConstraint, which XLA keeps to by copying.
+"""
+
+import collections
+import dataclasses
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from baselines.data import raw as raw_lib
+from baselines.hlo import graph
+from baselines.hlo import protos
+from baselines.hlo import reading
+from tpugraphs.measure import building
+from tpugraphs.measure import kernels
+from tpugraphs.measure import tiles
+
+CONFIGURABLE = ('convolution', 'dot', 'reshape')
+_LEAST_ELEMENTS = 4096
+# A configuration near the default changes at most so many nodes.
+_FEW = 3
+_GENERATIONS = 4
+
+# Of a node's output, input and kernel: dimensions minor to major, or None.
+Orders = Tuple[Optional[Tuple[int, ...]], ...]
+# Of each configurable node.
+Config = Tuple[Orders, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LayoutItem(kernels.Kernel):
+    """A program to measure, whole."""
+
+    nodes: List[int]  # numbers of the configurable nodes among all instructions
+
+    @property
+    def program(self) -> str:
+        """What it is cut from: itself."""
+        return self.name
+
+    def batch(
+        self,
+        rng: np.random.Generator,
+        count: int,
+        score: Optional[Callable[[Any], np.ndarray]] = None,
+    ) -> tiles.Batch:
+        """Draws configurations, half of them near the default, which is first.
+
+        Args:
+            rng: draws.
+            count: how many at most, with the default.
+            score: ModuleTuningData -> scores of its runs, lower = faster.  With
+                it all but the first generation descend from the best before.
+        """
+        ranks = [
+            [len(shape.dimensions) for shape in shapes]
+            for number, (_, shapes) in enumerate(_arrays(self.module))
+            if number in self.nodes
+        ]
+        most = count if score is None else max(2, count // _GENERATIONS)
+        drawn = draw(ranks, rng, most)
+        if score is not None:
+
+            def scored(configs):
+                return score(self.tuning([{'nodes': config} for config in configs]))
+
+            drawn = evolve(ranks, rng, count, drawn, scored)
+        return tiles.Batch(
+            [{'nodes': config} for config in drawn],
+            np.array([_columns(config, ranks) for config in drawn]),
+            lambda i: constrained(
+                self.module, self.nodes, drawn[i]
+            ).SerializeToString(),
+        )
+
+    def tuning(self, described: Sequence[Dict[str, Any]], times: Any = ()) -> Any:
+        """Returns it with configurations as the raw files hold them."""
+        tuning = protos.protos().ModuleTuningData(
+            module=self.module, config_index_to_node=self.nodes
+        )
+        for each in described:
+            layout = tuning.runs.add().module_config.layout_config
+            for orders in each['nodes']:
+                tensors = layout.nodes.add().tensors
+                for order in orders[:3]:
+                    tensors.add().dims.extend(order or ())
+        return tiles.timed(tuning, times)
+
+    def write(self, path: str, described: Sequence[Dict[str, Any]], times: Any) -> None:
+        """Writes the npz file by the extractor's path."""
+        tuning = self.tuning(described, times)
+        nodes = graph.extract_graph(tuning.module)
+        configs = raw_lib.configs_of(reading.LAYOUT, tuning, nodes)
+        raw_lib.record_of(self.name, nodes, configs, False).write(path)
+
+
+def items_of(
+    module: Any, program: str, seen: set, skipped: collections.Counter[str]
+) -> List[LayoutItem]:
+    """Returns a program as the only item; none, if it has nothing to configure."""
+    nodes = configurable(module)
+    if not nodes:
+        skipped['nothing to configure'] += 1
+        return []
+    return [LayoutItem(program, module, module.name, nodes)]
+
+
+def _arrays(module: Any) -> Iterator[Tuple[str, List[Any]]]:
+    """Yields each instruction's opcode, its shape and those of its operands."""
+    for computation in module.computations:
+        shapes = {i.id: i.shape for i in computation.instructions}
+        for i in computation.instructions:
+            yield i.opcode, [i.shape, *(shapes[o] for o in i.operand_ids)]
+
+
+def configurable(module: Any) -> List[int]:
+    """Returns which instructions, of all computations in order, are configurable.
+
+    Small ones are not, nor reshapes that change nothing.
+    """
+    found = []
+    for number, (opcode, shapes) in enumerate(_arrays(module)):
+        if opcode in CONFIGURABLE:
+            after, before = shapes[:2]
+            idle = opcode == 'reshape' and after.dimensions == before.dimensions
+            large = max(map(building.elements, (after, before))) >= _LEAST_ELEMENTS
+            if large and not idle:
+                found.append(number)
+    return found
+
+
+def draw(
+    ranks: Sequence[Sequence[int]], rng: np.random.Generator, count: int
+) -> List[Config]:
+    """Returns distinct configurations, the default first.
+
+    Args:
+        ranks: of each node's output and operands.
+        rng: draws.
+        count: how many at most, with the default.
+    """
+    default = tuple(tuple(None for _ in node) for node in ranks)
+    found = {default: None}
+    for attempt in range(20 * count):
+        if len(found) == count:
+            break
+        chosen = rng.permutation(len(ranks))
+        if attempt % 2:  # near the default
+            chosen = chosen[: rng.integers(1, min(_FEW, len(ranks)) + 1)]
+        found[_redrawn(default, chosen, ranks, rng)] = None
+    return list(found)
+
+
+def _redrawn(config: Config, chosen, ranks, rng: np.random.Generator) -> Config:
+    """Returns a configuration with the orders of some nodes drawn anew."""
+    changed = list(config)
+    for node in chosen:
+        changed[node] = tuple(
+            tuple(int(d) for d in rng.permutation(rank))
+            if rank > 1 and rng.random() < 0.5
+            else None
+            for rank in ranks[node]
+        )
+    return tuple(changed)
+
+
+def evolve(
+    ranks: Sequence[Sequence[int]],
+    rng: np.random.Generator,
+    count: int,
+    drawn: List[Config],
+    score: Callable[[List[Config]], np.ndarray],
+) -> List[Config]:
+    """Breeds configurations: a genetic search.
+
+    A child takes each node from one of two parents of the best quarter; then one
+    of its nodes is drawn anew.
+
+    Args:
+        ranks: of each node's output and operands.
+        rng: draws.
+        count: how many to come to at most.
+        drawn: the first generation, the default first.
+        score: lower is better; it is shown a generation, and the default first.
+
+    Returns:
+        All generations, the default first.
+    """
+    known: Dict[Config, float] = dict(zip(drawn, score(drawn)))
+    size = len(drawn)
+    while len(known) < count:
+        best = sorted(known, key=known.get)[: max(2, len(known) // 4)]
+        children: Dict[Config, None] = {}
+        for _ in range(20 * size):
+            if len(children) == min(size, count - len(known)):
+                break
+            a, b = (best[i] for i in rng.integers(len(best), size=2))
+            mixed = tuple(x if rng.random() < 0.5 else y for x, y in zip(a, b))
+            child = _redrawn(mixed, [rng.integers(len(ranks))], ranks, rng)
+            if child not in known:
+                children[child] = None
+        if not children:
+            break
+        known.update(zip(children, score([drawn[0], *children])[1:]))
+    return list(known)
+
+
+def _columns(config: Config, ranks: Sequence[Sequence[int]]) -> List[float]:
+    """Returns how far each dimension is from its place in row-major order."""
+    found: List[float] = []
+    for orders, node in zip(config, ranks):
+        for order, rank in zip(orders, node):
+            order = order or range(rank - 1, -1, -1)
+            found += [abs(rank - 1 - d - at) for at, d in enumerate(order)]
+    return found
+
+
+def constrained(module: Any, nodes: Sequence[int], config: Sequence[Orders]) -> Any:
+    """Returns a copy of a program that keeps to a configuration.
+
+    Args:
+        module: the program.
+        nodes: its configurable nodes.
+        config: orders of each node.
+    """
+    copy = type(module).FromString(module.SerializeToString())
+    of = dict(zip(nodes, config))
+    fresh = 1 + max(
+        max(c.id for c in copy.computations),
+        max(i.id for c in copy.computations for i in c.instructions),
+    )
+    number = -1
+    for computation in copy.computations:
+        written: List[Any] = []
+        renamed: Dict[int, int] = {}
+        shapes = {i.id: i.shape for i in computation.instructions}
+        for instruction in computation.instructions:
+            number += 1
+            operands = [renamed.get(o, o) for o in instruction.operand_ids]
+            output, *inputs = of.get(number, (None,))
+            for place, order in enumerate(inputs):
+                if order is not None:
+                    shape = shapes[instruction.operand_ids[place]]
+                    written.append(_constraint(fresh, operands[place], shape, order))
+                    operands[place] = fresh
+                    fresh += 1
+            instruction.operand_ids[:] = operands
+            written.append(instruction)
+            if output is not None:
+                shape = instruction.shape
+                written.append(_constraint(fresh, instruction.id, shape, output))
+                renamed[instruction.id] = fresh
+                fresh += 1
+        computation.root_id = renamed.get(computation.root_id, computation.root_id)
+        written = [type(i).FromString(i.SerializeToString()) for i in written]
+        del computation.instructions[:]
+        computation.instructions.extend(written)
+    return copy
+
+
+def _constraint(number: int, operand: int, shape: Any, order: Sequence[int]) -> Any:
+    made = protos.protos().HloInstructionProto(
+        id=number,
+        name=f'constraint.{number}',
+        opcode='custom-call',
+        custom_call_target='LayoutConstraint',
+        constrain_layout=True,
+        operand_ids=[operand],
+        shape=shape,
+    )
+    made.shape.layout.minor_to_major[:] = order
+    made.operand_shapes_with_layout.add().CopyFrom(made.shape)
+    return made

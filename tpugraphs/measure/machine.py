@@ -1,0 +1,55 @@
+"""What a measurement was made on, for the file beside it."""
+
+import contextlib
+import os
+import pathlib
+import platform
+from typing import Any, Dict
+
+from tpugraphs.measure import backend
+
+
+def describe(core: int) -> Dict[str, Any]:
+    """Returns versions, flags, processor and caches.
+
+    Args:
+        core: the core that workers are pinned to; -1 for none.
+    """
+    cpu, caches = platform.processor(), {}
+    with contextlib.suppress(OSError):  # there on Linux alone
+        for line in pathlib.Path('/proc/cpuinfo').read_text().splitlines():
+            if line.startswith('model name'):
+                cpu = line.partition(':')[2].strip()
+        for folder in pathlib.Path('/sys/devices/system/cpu/cpu0/cache').glob('index*'):
+            level, kind, size = (
+                (folder / name).read_text().strip()
+                for name in ('level', 'type', 'size')
+            )
+            caches[f'L{level} {kind.lower()}'] = size
+    return {
+        'cpu': cpu,
+        'cores': os.cpu_count(),
+        'core': core,
+        'caches': caches,
+        'system': platform.platform(),
+        'load': os.getloadavg()[0],
+        'flags': backend.FLAGS,
+        'python': platform.python_version(),
+        **{name: backend.version(name) for name in ('jaxlib', 'numpy', 'tensorflow')},
+    }
+
+
+def chosen_core(core: int = -1) -> int:
+    """Returns the core to measure on, by default the last that this process may use.
+
+    Raises:
+        ValueError: there is no such core.
+    """
+    if not hasattr(os, 'sched_getaffinity'):
+        return -1  # nothing can be pinned here
+    allowed = sorted(os.sched_getaffinity(0))
+    if core not in (-1, *allowed):
+        raise ValueError(
+            f'--core is {core}; this process may use {", ".join(map(str, allowed))}'
+        )
+    return allowed[-1] if core < 0 else core

@@ -1,0 +1,371 @@
+"""Which part of its operands an operation needs for a part of its result.
+
+Each rule takes an instruction, the shapes of its operands and the wanted region
+of its result, and says what to compute instead: the same operation on parts.
+"""
+
+import dataclasses
+import math
+from typing import Any, Callable, List, Optional, Sequence, Tuple
+
+from tpugraphs.measure import building
+from tpugraphs.measure import extents
+from tpugraphs.measure import kernels
+
+_Region = extents.Region
+# Padding of a dimension: low, high, interior.
+_Edge = Tuple[int, int, int]
+
+
+class Whole(Exception):
+    """The operation has to be computed whole; the text says why."""
+
+
+@dataclasses.dataclass
+class Step:
+    """An operation on parts of its operands."""
+
+    regions: List[_Region]  # of each operand
+    made: Optional[Sequence[int]] = None  # its dimensions, if not the region's
+    # the part of the result that was asked for; None means all
+    rest: Optional[_Region] = None
+    # changes a copy of the instruction, all but its shape
+    edit: Callable[[Any], None] = lambda copy: None
+    # of each dimension of the first operand, which is padded whole before its region
+    # is taken
+    edges: Sequence[_Edge] = ()
+
+
+def step_of(
+    scope: building.Computation,
+    value: Any,
+    shapes: Sequence[Any],
+    region: _Region,
+    reduced: Optional[_Region] = None,
+) -> Step:
+    """Returns how a region of a result is computed.
+
+    Args:
+        scope: where arithmetic on starts goes.
+        value: the instruction.
+        shapes: its operands' shapes.
+        region: of its result.
+        reduced: the part of what is reduced or contracted to take, in the
+            order of `reduced_sizes`; None takes all.
+
+    Raises:
+        Whole: there is no such rule.
+    """
+    rule = _elementwise if kernels.is_elementwise(value) else _RULES.get(value.opcode)
+    if rule is None:
+        raise Whole(f'{value.opcode} is computed whole')
+    if reduced is None:
+        reduced = extents.whole(reduced_sizes(value, shapes))
+    return rule(scope, value, shapes, region, reduced)
+
+
+def reduced_sizes(value: Any, shapes: Sequence[Any]) -> List[int]:
+    """Returns the sizes of what an operation reduces or contracts."""
+    sizes = [d.size for d in value.window.dimensions]
+    if value.opcode == 'reduce-window':
+        return [size for size in sizes if size > 1]
+    if value.opcode == 'convolution':
+        inner = value.convolution_dimension_numbers.kernel_input_feature_dimension
+        return [*sizes, shapes[1].dimensions[inner]]
+    dims = {
+        'reduce': value.dimensions,
+        'dot': value.dot_dimension_numbers.lhs_contracting_dimensions,
+    }
+    return [shapes[0].dimensions[d] for d in dims.get(value.opcode, ())]
+
+
+def reducible(value: Any, place: int) -> bool:
+    """Whether partial results along one of `reduced_sizes` can be added up."""
+    if value.opcode == 'convolution':
+        groups = max(value.feature_group_count, value.batch_group_count)
+        return place == len(value.window.dimensions) and groups <= 1
+    return value.opcode == 'dot' or len(value.operand_ids) == 2
+
+
+def _elementwise(scope, value, shapes, region, reduced) -> Step:
+    dims = list(value.shape.dimensions)
+    if any(list(shape.dimensions) not in (dims, []) for shape in shapes):
+        raise Whole(f'{value.opcode} of different shapes')
+    return Step([region if shape.dimensions else () for shape in shapes])
+
+
+def _broadcast(scope, value, shapes, region, reduced) -> Step:
+    return Step([tuple(region[d] for d in value.dimensions)])
+
+
+def _transpose(scope, value, shapes, region, reduced) -> Step:
+    places = list(value.dimensions)
+    return Step([tuple(region[places.index(d)] for d in range(len(places)))])
+
+
+def _reverse(scope, value, shapes, region, reduced) -> Step:
+    operand = tuple(
+        extents.reversed_extent(scope, extent, size)
+        if dim in value.dimensions and extent.size != size
+        else extent
+        for dim, (extent, size) in enumerate(zip(region, shapes[0].dimensions))
+    )
+    return Step([operand])
+
+
+def _slice(scope, value, shapes, region, reduced) -> Step:
+    operand, spans = [], []
+    for extent, cut in zip(region, value.slice_dimensions):
+        spans.append((extent.size - 1) * cut.stride + 1)
+        scaled = extent.moved(scope, 'multiply', cut.stride, spans[-1])
+        operand.append(scaled.moved(scope, 'add', cut.start, spans[-1]))
+
+    def edit(copy):
+        for cut, span in zip(copy.slice_dimensions, spans):
+            cut.start, cut.limit = 0, span
+
+    return Step([tuple(operand)], edit=edit)
+
+
+def _pad(scope, value, shapes, region, reduced) -> Step:
+    operand = []
+    for extent, size, result, edge in zip(
+        region,
+        shapes[0].dimensions,
+        value.shape.dimensions,
+        value.padding_config.dimensions,
+    ):
+        padded = edge.edge_padding_low or edge.edge_padding_high
+        if not (padded or edge.interior_padding):
+            operand.append(extent)
+        elif extent.size == result:
+            operand.append(extents.Extent(0, size))
+        else:
+            raise Whole('pad along a tiled dimension')
+    return Step([tuple(operand), ()])
+
+
+def _concatenate(scope, value, shapes, region, reduced) -> Step:
+    [joined] = value.dimensions
+    sizes = [shape.dimensions[joined] for shape in shapes]
+    regions = [_with(region, joined, extents.Extent(0, size)) for size in sizes]
+    made = extents.sizes_of(_with(region, joined, extents.Extent(0, sum(sizes))))
+    rest = _with(extents.whole(made), joined, region[joined])
+    return Step(regions, made, rest)
+
+
+def _with(region: _Region, dim: int, extent: extents.Extent) -> _Region:
+    return (*region[:dim], extent, *region[dim + 1 :])
+
+
+def _reshape(scope, value, shapes, region, reduced) -> Step:
+    operand: List[extents.Extent] = []
+    for inner, outer in groups(shapes[0].dimensions, value.shape.dimensions):
+        sizes = [shapes[0].dimensions[d] for d in inner]
+        wanted = [(region[d], value.shape.dimensions[d]) for d in outer]
+        operand += _reshaped(scope, sizes, wanted)
+    return Step([tuple(operand)])
+
+
+def groups(
+    before: Sequence[int], after: Sequence[int]
+) -> List[Tuple[List[int], List[int]]]:
+    """Returns the smallest groups of dimensions that a reshape keeps together.
+
+    >>> groups([2, 3, 4], [6, 4])
+    [([0, 1], [0]), ([2], [1])]
+    """
+    found, left, right = [], 0, 0
+    while left < len(before) or right < len(after):
+        first, second = left, right
+        sizes = [1, 1]
+        while left == first and right == second or sizes[0] != sizes[1]:
+            if right == len(after) or (left < len(before) and sizes[0] <= sizes[1]):
+                sizes[0] *= before[left]
+                left += 1
+            else:
+                sizes[1] *= after[right]
+                right += 1
+        # A dimension of 1 alone belongs to whatever follows, or nothing.
+        found.append((list(range(first, left)), list(range(second, right))))
+    return found
+
+
+def _reshaped(scope, sizes, wanted) -> _Region:
+    """Returns the extents of a group's operand dimensions.
+
+    Of the result nothing but its first dimension may be cut; either it or the
+    operand has one dimension alone, but for those of size 1.
+    """
+    if all(extent.size == size for extent, size in wanted):
+        return extents.whole(sizes)
+    long = [i for i, size in enumerate(sizes) if size > 1]
+    tiled = [(extent, size) for extent, size in wanted if size > 1]
+    cut = [i for i, (extent, size) in enumerate(tiled) if extent.size != size]
+    if cut != [0] or min(len(long), len(tiled)) != 1:
+        raise Whole('reshape across tiles')
+    extent, _ = tiled[0]
+    inner = math.prod(size for _, size in tiled[1:])
+    row = extent.moved(scope, 'multiply', inner, extent.size * inner)
+    inner = math.prod(sizes[long[0] + 1 :])
+    if not row.divides(inner):
+        raise Whole('reshape across tiles')
+    part = row.moved(scope, 'divide', inner, row.size // inner)
+    return _with(extents.whole(sizes), long[0], part)
+
+
+def _reduce(scope, value, shapes, region, reduced) -> Step:
+    if len(shapes) != 2:
+        raise Whole('reduce of several arrays')
+    kept, parts = iter(region), dict(zip(value.dimensions, reduced))
+    operand = tuple(
+        parts[dim] if dim in parts else next(kept)
+        for dim in range(len(shapes[0].dimensions))
+    )
+    return Step([operand, ()])
+
+
+def _dot(scope, value, shapes, region, reduced) -> Step:
+    numbers = value.dot_dimension_numbers
+    sides = (
+        (numbers.lhs_contracting_dimensions, numbers.lhs_batch_dimensions),
+        (numbers.rhs_contracting_dimensions, numbers.rhs_batch_dimensions),
+    )
+    regions, place = [], len(numbers.lhs_batch_dimensions)
+    for shape, (contracting, batch) in zip(shapes, sides):
+        parts = {**dict(zip(batch, region)), **dict(zip(contracting, reduced))}
+        for dim in range(len(shape.dimensions)):
+            if dim not in parts:
+                parts[dim] = region[place]
+                place += 1
+        regions.append(tuple(parts[dim] for dim in sorted(parts)))
+    return Step(regions)
+
+
+def _gather(scope, value, shapes, region, reduced) -> Step:
+    numbers = value.gather_dimension_numbers
+    operand = list(extents.whole(shapes[0].dimensions))
+    slices = list(value.gather_slice_sizes)
+    kept = [d for d in range(len(slices)) if d not in numbers.collapsed_slice_dims]
+    for dim, place in zip(kept, numbers.offset_dims):
+        if region[place].size == slices[dim]:
+            continue
+        if dim in numbers.start_index_map or slices[dim] != operand[dim].size:
+            raise Whole('gather along a tiled dimension')
+        operand[dim] = region[place]
+        slices[dim] = region[place].size
+    batch = iter(e for d, e in enumerate(region) if d not in numbers.offset_dims)
+    indices = tuple(
+        extents.Extent(0, size) if dim == numbers.index_vector_dim else next(batch)
+        for dim, size in enumerate(shapes[1].dimensions)
+    )
+
+    def edit(copy):
+        copy.gather_slice_sizes[:] = slices
+
+    return Step([tuple(operand), indices], edit=edit)
+
+
+def _windowed(
+    scope: building.Computation,
+    window: Any,
+    extent: extents.Extent,
+    result: int,
+    size: int,
+) -> Tuple[extents.Extent, _Edge]:
+    """Returns what a window needs for an extent of one result dimension.
+
+    Args:
+        scope: where arithmetic on starts goes.
+        window: the dimension's WindowDimension.
+        extent: of the result, whose whole size is `result`.
+        size: the operand's.
+
+    Returns:
+        The extent of the operand, and the padding that it needs before.
+    """
+    if extent.size == result:
+        return extents.Extent(0, size), (0, 0, 0)
+    reach = (window.size - 1) * max(window.window_dilation, 1) + 1
+    stride = max(window.stride, 1)
+    part = extent.moved(scope, 'multiply', stride, (extent.size - 1) * stride + reach)
+    interior = max(window.base_dilation, 1) - 1
+    return part, (window.padding_low, window.padding_high, interior)
+
+
+def _unpad(copy: Any, edges: Sequence[_Edge]) -> None:
+    """Takes padding that the operand has already from an instruction's window."""
+    for window, edge in zip(copy.window.dimensions, edges):
+        if any(edge):
+            window.padding_low = window.padding_high = 0
+            window.base_dilation = 1
+
+
+def _reduce_window(scope, value, shapes, region, reduced) -> Step:
+    if len(shapes) != 2:
+        raise Whole('reduce-window of several arrays')
+    dims = value.shape.dimensions, shapes[0].dimensions
+    found = zip(value.window.dimensions, region, *dims)
+    operand, edges = zip(*(_windowed(scope, *each) for each in found))
+    edit = lambda copy: _unpad(copy, edges)
+    return Step([operand, ()], edit=edit, edges=edges)
+
+
+def _convolution(scope, value, shapes, region, reduced) -> Step:
+    numbers = value.convolution_dimension_numbers
+    image = list(extents.whole(shapes[0].dimensions))
+    taps = list(extents.whole(shapes[1].dimensions))
+    edges = [(0, 0, 0)] * len(image)
+    dims = list(value.shape.dimensions)
+    batch = region[numbers.output_batch_dimension]
+    feature = region[numbers.output_feature_dimension]
+    many = feature.size != dims[numbers.output_feature_dimension]
+    groups_ = max(value.feature_group_count, 1)
+    inner = taps[numbers.kernel_input_feature_dimension].size
+    if value.batch_group_count > 1:
+        if many or batch.size != dims[numbers.output_batch_dimension]:
+            raise Whole('convolution of batch groups')
+    else:
+        image[numbers.input_batch_dimension] = batch
+    if many:
+        taps[numbers.kernel_output_feature_dimension] = feature
+        each = dims[numbers.output_feature_dimension] // groups_
+        if groups_ > 1:
+            if not feature.divides(each):
+                raise Whole('convolution across feature groups')
+            groups_ = feature.size // each
+            first = feature.moved(scope, 'divide', each, groups_)
+            first = first.moved(scope, 'multiply', inner, groups_ * inner)
+            image[numbers.input_feature_dimension] = first
+    spatial = list(numbers.input_spatial_dimensions)
+    for window, source, result in zip(
+        value.window.dimensions, spatial, numbers.output_spatial_dimensions
+    ):
+        image[source], edges[source] = _windowed(
+            scope, window, region[result], dims[result], shapes[0].dimensions[source]
+        )
+    if reduced[-1].size != inner:
+        image[numbers.input_feature_dimension] = reduced[-1]
+        taps[numbers.kernel_input_feature_dimension] = reduced[-1]
+
+    def edit(copy):
+        copy.feature_group_count = groups_
+        _unpad(copy, [edges[source] for source in spatial])
+
+    return Step([tuple(image), tuple(taps)], edit=edit, edges=edges)
+
+
+_RULES = {
+    'broadcast': _broadcast,
+    'concatenate': _concatenate,
+    'convolution': _convolution,
+    'dot': _dot,
+    'gather': _gather,
+    'pad': _pad,
+    'reduce': _reduce,
+    'reduce-window': _reduce_window,
+    'reshape': _reshape,
+    'reverse': _reverse,
+    'slice': _slice,
+    'transpose': _transpose,
+}

@@ -1,0 +1,83 @@
+"""Which configurations to measure next, after some were measured.
+
+A Gaussian process over the sizes of tiles (or orders of dimensions) that takes a
+model's scores as its mean: where times contradict the model, the model gives in, and
+where they rank no more as it does than by chance, it is not asked any more.
+Asked for is what promises the largest expected improvement (Jones et al., 1998).
+
+benchmarks/measured_tuning.py --share says what it is worth, and how the numbers
+below were chosen.
+"""
+
+from typing import Collection, Dict, List, Optional
+
+import numpy as np
+import scipy.stats
+
+from tpugraphs.measure import timing
+
+# Log times over the default's: what to expect of a configuration, how far it may
+# lie from that, and how far one measurement from the next.
+_MEAN = 0.3
+_SPREAD = 1.0
+_NOISE = 0.05
+# Of scores scaled to a variance of one.
+_TRUST = 0.15
+# Columns so far apart, in doublings of sizes, say little of each other.
+_LENGTH = 10.0
+
+
+class Surrogate:
+    """Proposes configurations.
+
+    Args:
+        columns: float [c, d], numbers that say what a configuration is.
+        scores: float [c] of a model, lower = faster; None without one.
+    """
+
+    def __init__(self, columns: np.ndarray, scores: Optional[np.ndarray] = None):
+        self._columns = np.asarray(columns, float)
+        self._mean = np.full(len(columns), _MEAN)
+        if scores is not None:
+            scores = np.asarray(scores, float)
+            self._mean += _TRUST * (scores - scores.mean()) / (scores.std() or 1.0)
+
+    def propose(
+        self, known: Dict[int, float], excluded: Collection[int], count: int
+    ) -> List[int]:
+        """Returns configurations to measure, the most promising first.
+
+        Each is chosen as if those before it had taken what is expected of them.
+
+        Args:
+            known: log times over the default's, of number 0 and what was measured.
+            excluded: what not to propose besides.
+            count: how many at most.
+        """
+        numbers, times = list(known), list(known.values())
+        prior = self._mean
+        # Two times agree with every other ranking.
+        if len(known) > 2 and timing.kendall_tau(prior[numbers], np.array(times)) <= 0:
+            prior = np.full_like(prior, _MEAN)
+        left = len(self._columns) - len({*known, *excluded})
+        for _ in range(min(count, left)):
+            mean, spread = self._posterior(prior, numbers, np.array(times))
+            better = (min(times) - mean) / spread
+            gain = better * scipy.stats.norm.cdf(better) + scipy.stats.norm.pdf(better)
+            gain *= spread
+            gain[[*numbers, *excluded]] = -np.inf
+            numbers.append(int(gain.argmax()))
+            times.append(mean[numbers[-1]])
+        return numbers[len(known) :]
+
+    def _posterior(self, prior: np.ndarray, numbers: List[int], times: np.ndarray):
+        """Returns what is expected of each configuration, and how surely."""
+        there = self._columns[numbers]
+        distances = self._columns[:, None] - there[None]
+        far = np.sqrt(3 * (distances**2).sum(-1)) / _LENGTH
+        shared = _SPREAD**2 * (1 + far) * np.exp(-far)  # Matérn, 3/2
+        inner = shared[numbers] + _NOISE**2 * np.eye(len(numbers))
+        solved = np.linalg.solve(inner, shared.T)
+        mean = prior + (times - prior[numbers]) @ solved
+        variance = _SPREAD**2 - (shared.T * solved).sum(0)
+        return mean, np.sqrt(np.maximum(variance, 1e-12))

@@ -1,0 +1,198 @@
+"""Kernels and their tile configurations as things to measure, and as records."""
+
+import collections
+import dataclasses
+import itertools
+import math
+from typing import Any, Callable, Dict, List, Sequence
+
+import numpy as np
+
+from baselines.data import families
+from baselines.data import raw as raw_lib
+from baselines.hlo import graph
+from baselines.hlo import protos
+from baselines.hlo import reading
+from tpugraphs.measure import building
+from tpugraphs.measure import extents
+from tpugraphs.measure import kernels
+from tpugraphs.measure import tiling
+
+# Kernels whose arrays are all smaller take about as long as to call them.
+LEAST_ELEMENTS = 8192
+# A loop has at most so many rounds; each costs about a tenth of a microsecond.
+_MOST_TRIPS = 2048
+# Bytes of an output tile: more does not fit into a core's own cache.
+_FOOTPRINT = 4 << 20
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Batch:
+    """Configurations, ready to be measured."""
+
+    # each configuration in plain numbers; the default first
+    described: List[Dict[str, Any]]
+    columns: np.ndarray  # float [c, d], by which one is told to be like another
+    # number of a configuration -> its serialised HloModuleProto
+    module: Callable[[int], bytes]
+
+
+class TileItem(kernels.Kernel):
+    """A kernel to measure."""
+
+    @property
+    def program(self) -> str:
+        """What it is cut from."""
+        return families.program_of_kernel(self.name)
+
+    def batch(self, rng: np.random.Generator, count: int, score: Any = None) -> Batch:
+        """Draws configurations; the untiled kernel is the first."""
+        plan = tiling.Plan(self.module)
+        drawn = draw(plan, rng, count)
+        tiled = [tiling.tile(plan, tiles) for tiles in drawn]
+        described = [
+            {'output': tiles.output, 'kernel': tiles.kernel, 'input': t.input}
+            for tiles, t in zip(drawn, tiled)
+        ]
+        return Batch(
+            described, columns(described), lambda i: tiled[i].module.SerializeToString()
+        )
+
+    def tuning(self, described: Sequence[Dict[str, Any]], times: Any = ()) -> Any:
+        """Returns it with configurations as the raw files hold them.
+
+        Args:
+            described: configurations, the default first.
+            times: nanoseconds of each; empty for candidates.
+        """
+        tuning = protos.protos().ModuleTuningData(
+            module=self.module, fingerprint=int(self.name.rpartition('_')[2], 16)
+        )
+        for each in described:
+            sizes = tuning.runs.add().op_config.tile_size_config
+            sizes.kernel_bounds.extend(each['kernel'])
+            sizes.output_bounds.extend(each['output'])
+            sizes.input_bounds.extend(each['input'])
+        return timed(tuning, times)
+
+    def write(self, path: str, described: Sequence[Dict[str, Any]], times: Any) -> None:
+        """Writes the npz file by the extractor's path."""
+        tuning = self.tuning(described, times)
+        nodes = graph.extract_graph(tuning.module)
+        configs = raw_lib.configs_of(reading.TILE, tuning, nodes)
+        raw_lib.record_of(self.name, nodes, configs, False).write(path)
+
+
+def timed(tuning: Any, times: Any) -> Any:
+    """Returns a ModuleTuningData with its default marked, and times if there are."""
+    tuning.runs[0].is_default = True
+    for run, time in zip(tuning.runs, times):
+        # Below 2 ns a run does not count as measured.
+        run.profile.compute_time_ns = max(2, int(time))
+    return tuning
+
+
+def items_of(
+    module: Any, program: str, seen: set, skipped: collections.Counter[str]
+) -> List[TileItem]:
+    """Returns the kernels of an optimised module that can be tiled.
+
+    Args:
+        module: the HloModuleProto.
+        program: its name.
+        seen: hashes of kernels that are there already; those here are added.
+        skipped: counts what is left out, by reason.
+    """
+    found, reasons = kernels.cut(module, program, LEAST_ELEMENTS)
+    skipped.update(reasons)
+    items = []
+    for kernel in found:
+        digest = kernel.name.rpartition('_')[2]
+        plan = tiling.Plan(kernel.module)
+        output, reduced = plan.tileable()
+        if digest in seen:
+            skipped['kernel of another program too'] += 1
+        elif not any(output + reduced):
+            skipped[f'nothing to tile: {plan.root.opcode}'] += 1
+        else:
+            items.append(TileItem(kernel.name, kernel.module, kernel.origin))
+        seen.add(digest)
+    return items
+
+
+def sizes(size: int) -> List[int]:
+    """Returns the tile sizes of a dimension, ascending: 1, 2, 4, ... and divisors."""
+    powers = {1 << n for n in range(size.bit_length())}
+    divisors = {d for d in range(1, math.isqrt(size) + 1) if not size % d}
+    return sorted(powers | divisors | {size // d for d in divisors})
+
+
+def draw(plan: tiling.Plan, rng: np.random.Generator, count: int) -> List[tiling.Tiles]:
+    """Returns distinct configurations of a kernel; the untiled one is the first.
+
+    Of few possible ones all are taken, of many `count` are drawn. Every second
+    dimension is left whole, since tiles of all dimensions are mostly small. Every
+    fifth has size one: XLA drops such dimensions and then has another kernel to
+    compile (of a convolution of one pixel a product).
+
+    Args:
+        plan: of the kernel.
+        rng: draws.
+        count: how many at most, with the untiled one.
+    """
+    output, reduced = plan.tileable()
+    choices = [sizes(n) if free else [n] for n, free in zip(plan.output, output)]
+    choices += [
+        [size for size in sizes(n) if not n % size] if free else [n]
+        for n, free in zip(plan.reduced, reduced)
+    ]
+    outputs = len(plan.output)
+
+    def tiles(parts: Sequence[int]) -> tiling.Tiles:
+        return tiling.Tiles(tuple(parts[:outputs]), tuple(parts[outputs:]))
+
+    found = {plan.untiled: None}
+    if math.prod(map(len, choices)) <= 4 * count:
+        every = list(itertools.product(*choices))
+        drawn = (every[index] for index in rng.permutation(len(every)))
+    else:
+        drawn = (_drawn(choices, rng) for _ in range(50 * count))
+    for parts in drawn:
+        if len(found) == count:
+            break
+        if _fits(plan, tiles(parts)):
+            found[tiles(parts)] = None
+    return list(found)
+
+
+def _drawn(choices: Sequence[List[int]], rng: np.random.Generator) -> List[int]:
+    """Returns one of the choices of each dimension."""
+    kinds = rng.random(len(choices))
+    return [
+        s[-1] if kind < 0.5 else s[0 if kind < 0.7 else rng.integers(len(s))]
+        for s, kind in zip(choices, kinds)
+    ]
+
+
+def _fits(plan: tiling.Plan, tiles: tiling.Tiles) -> bool:
+    """Whether a configuration is worth a try."""
+    trips = extents.trips(plan.output, tiles.output)
+    trips *= extents.trips(plan.reduced, tiles.kernel)
+    share = math.prod(tiles.output) / max(1, math.prod(plan.output))
+    footprint = share * building.num_bytes(plan.root.shape)
+    return trips <= _MOST_TRIPS and footprint <= _FOOTPRINT
+
+
+def columns(described: Sequence[Dict[str, Any]]) -> np.ndarray:
+    """Returns how often each size is halved, and the logs of the tiles' volumes.
+
+    Args:
+        described: `output` and `kernel` sizes of configurations, the untiled one first.
+    """
+    output, kernel = (
+        np.log2([each[name] for each in described]).reshape(len(described), -1)
+        for name in ('output', 'kernel')
+    )
+    sizes = np.concatenate([output, kernel], axis=1)
+    volumes = [output.sum(1, keepdims=True), kernel.sum(1, keepdims=True)]
+    return np.concatenate([sizes[0] - sizes, *volumes], axis=1)

@@ -1,0 +1,323 @@
+"""A kernel as a loop over tiles of its output.
+
+tiled = tile(kernel, Tiles(output=(32, 64), kernel=(128,)))
+
+As on a TPU, a configuration says how the kernel walks its output and what it
+reduces: a `while` over output tiles slices the operands, computes, and writes
+the tile; inside it, a second one adds up partial results of the reduction.
+"""
+
+import dataclasses
+import math
+from typing import Any, Dict, List, Optional, Tuple
+
+from tpugraphs.measure import building
+from tpugraphs.measure import extents
+from tpugraphs.measure import kernels
+from tpugraphs.measure import propagation
+
+# Reducers of which partial results can be combined: opcode -> what to start
+# with, for floats and for integers.
+_LOWEST = float('-inf')
+_NEUTRAL = {
+    'add': (0, 0),
+    'multiply': (1, 1),
+    'maximum': (_LOWEST, None),
+    'minimum': (-_LOWEST, None),
+    'and': (None, 1),
+    'or': (None, 0),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Tiles:
+    """A configuration."""
+
+    output: Tuple[int, ...]  # the tile's size along each dimension of the output
+    # along each of what is reduced or contracted; empty if nothing
+    kernel: Tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Tiled:
+    """A configuration of a kernel as a program."""
+
+    module: Any  # the HloModuleProto
+    input: Tuple[int, ...]  # the tile of the largest operand
+    # opcodes of what could not be tiled and is computed whole
+    whole: Tuple[str, ...] = ()
+
+
+class Plan:
+    """What can be tiled of a kernel.
+
+    Args:
+        module: a kernel's module, all row-major.
+
+    Attributes:
+        output: the dimensions of its output.
+        reduced: the sizes of what its largest reduction reduces.
+        largest: the id of its largest parameter; None if it has none.
+        input: the dimensions of that one.
+        untiled: the configuration that is the kernel itself.
+    """
+
+    def __init__(self, module: Any):
+        self.module = module
+        self.entry = kernels.entry_of(module)
+        self.values = {i.id: i for i in self.entry.instructions}
+        self.root = kernels.root_of(self.entry)
+        self.output = tuple(self.root.shape.dimensions)
+        self.reduction: Optional[Any] = None
+        self.reduced: Tuple[int, ...] = ()
+        most = -1
+        for value in self.entry.instructions:
+            shapes = self.shapes(value)
+            sizes = propagation.reduced_sizes(value, shapes)
+            if sizes and building.elements(shapes[0]) > most:
+                most = building.elements(shapes[0])
+                self.reduction, self.reduced = value, tuple(sizes)
+        self.untiled = Tiles(self.output, self.reduced)
+        parameters = [i for i in self.entry.instructions if i.opcode == 'parameter']
+        largest = max(
+            parameters, key=lambda i: building.num_bytes(i.shape), default=None
+        )
+        self.largest = largest.id if largest else None
+        self.input = tuple(largest.shape.dimensions) if largest else ()
+        # Whether a parameter is behind an instruction, by id.
+        self.computed: Dict[int, bool] = {}
+        for value in self.entry.instructions:
+            behind = [self.computed[o] for o in value.operand_ids]
+            self.computed[value.id] = value.opcode == 'parameter' or any(behind)
+
+    def shapes(self, value: Any) -> List[Any]:
+        """Returns the shapes of an instruction's operands."""
+        return [self.values[o].shape for o in value.operand_ids]
+
+    def combiner(self) -> Optional[Tuple[str, float]]:
+        """How partial results of the reduction go together, and what they start with.
+
+        None, if they do not.
+        """
+        if self.reduction is None or self.reduction.opcode == 'reduce-window':
+            return None
+        opcode = 'add'
+        if self.reduction.opcode == 'reduce':
+            [number] = self.reduction.called_computation_ids
+            body = next(c for c in self.module.computations if c.id == number)
+            opcode = kernels.root_of(body).opcode if len(body.instructions) == 3 else ''
+        whole = 'float' not in building.NUMPY_TYPES[self.reduction.shape.element_type]
+        neutral = _NEUTRAL.get(opcode, (None, None))[whole]
+        return None if neutral is None else (opcode, neutral)
+
+    def tileable(self) -> Tuple[List[bool], List[bool]]:
+        """Returns along which dimensions the output and the reduction can be tiled.
+
+        A dimension counts if nothing but parameters has to be whole for it.
+        """
+        output = []
+        for dim, size in enumerate(self.output):
+            tiles = [*self.output]
+            tiles[dim] = max(1, size // 2)
+            output.append(size > 1 and self._works(Tiles(tuple(tiles), self.reduced)))
+        reduced = [False] * len(self.reduced)
+        if self.combiner():
+            for dim, size in enumerate(self.reduced):
+                if size > 1 and propagation.reducible(self.reduction, dim):
+                    tiles = [*self.reduced]
+                    tiles[dim] = 1
+                    reduced[dim] = self._works(Tiles(self.output, tuple(tiles)))
+        return output, reduced
+
+    def _works(self, tiles: Tiles) -> bool:
+        return not tile(self, tiles).whole
+
+
+def tile(plan: Plan, tiles: Tiles) -> Tiled:
+    """Returns a kernel as a loop over its tiles; untiled, the kernel itself.
+
+    Args:
+        plan: of the kernel.
+        tiles: tile sizes, 1 to the whole; those of the reduction divide what is
+            reduced.
+    """
+    if tiles == plan.untiled:
+        return Tiled(plan.module, plan.input)
+    return _Tiler(plan, tiles).build()
+
+
+class _Tiler:
+    """Writes one configuration; values of the kernel are known by their id."""
+
+    def __init__(self, plan: Plan, tiles: Tiles):
+        self._plan = plan
+        self._tiles = tiles
+        self._module = building.Module(plan.module.name, plan.module)
+        self._entry = self._module.computation('entry')
+        self._parameters = {
+            value.id: self._entry.parameter(value.shape)
+            for value in plan.entry.instructions
+            if value.opcode == 'parameter'
+        }
+        self._whole: List[str] = []
+        self._taken: Dict[int, Tuple[int, ...]] = {}
+
+    def build(self) -> Tiled:
+        plan, tiles = self._plan, self._tiles
+        trips = extents.trips(plan.output, tiles.output)
+        if trips == 1:
+            result = self._emit(self._entry, plan.root, extents.whole(plan.output))
+        else:
+            shape = plan.root.shape
+            zero = self._entry.constant(shape.element_type, 0)
+            empty = self._entry.add('broadcast', shape, [zero])
+
+            def body(scope, counter, carried):
+                region = extents.tile_of(scope, counter, plan.output, tiles.output)
+                made = self._emit(scope, plan.root, region)
+                operands = [carried, made, *extents.starts(scope, region)]
+                return scope.add('dynamic-update-slice', shape, operands)
+
+            result = building.loop(self._entry, trips, empty, body)
+        module = self._module.finish(self._entry, result)
+        taken = self._taken.get(plan.largest, plan.input)
+        return Tiled(module, taken, tuple(self._whole))
+
+    def _emit(self, scope, value, region) -> Any:
+        """Returns a region of a value of the kernel, computed in `scope`."""
+        key = (value.id, tuple(extent.key() for extent in region))
+        if key not in scope.cache:
+            scope.cache[key] = self._compute(scope, value, region)
+        return scope.cache[key]
+
+    def _compute(self, scope, value, region) -> Any:
+        dims = value.shape.dimensions
+        if value.opcode == 'parameter':
+            self._note(value, region)
+            return extents.take(scope, scope.use(self._parameters[value.id]), region)
+        if value.opcode == 'constant':
+            made = scope.add('constant', value.shape, like=value)
+            return extents.take(scope, made, region)
+        worth = self._plan.computed[value.id] and value.opcode != 'broadcast'
+        if scope.parent and extents.is_whole(region, dims) and worth:
+            # The same in every round: kept in memory, rather than made in parts.
+            return scope.use(self._emit(self._entry, value, region))
+        if value.opcode == 'iota':
+            return self._iota(scope, value, region)
+        parts = self._tiles.kernel != self._plan.reduced
+        if parts and value is self._plan.reduction:
+            return self._accumulate(scope, value, region)
+        return self._step(scope, value, region)
+
+    def _note(self, operand, region) -> None:
+        """Remembers the largest tile of a parameter."""
+        sizes = tuple(extents.sizes_of(region))
+        before = self._taken.get(operand.id, sizes)
+        self._taken[operand.id] = max(before, sizes, key=math.prod)
+
+    def _step(self, scope, value, region, reduced=None, start=None) -> Any:
+        """Adds an operation on parts of its operands.
+
+        Args:
+            start: what a reduction starts with in place of its own value.
+        """
+        plan = self._plan
+        shapes = plan.shapes(value)
+        try:
+            step = propagation.step_of(scope, value, shapes, region, reduced)
+        except propagation.Whole:
+            if scope.parent or not extents.is_whole(region, value.shape.dimensions):
+                return self._take_whole(scope, value, region)
+            step = propagation.Step([extents.whole(s.dimensions) for s in shapes])
+        operands = []
+        for place, number in enumerate(value.operand_ids):
+            operand, part = plan.values[number], step.regions[place]
+            if place == 1 and start is not None:
+                operands.append(start)
+            elif place == 0 and any(map(any, step.edges)):
+                padded = self._padded(value, operand, step.edges)
+                self._note(operand, part)
+                operands.append(extents.take(scope, scope.use(padded), part))
+            else:
+                operands.append(self._emit(scope, operand, part))
+        made = extents.sizes_of(region) if step.made is None else step.made
+        shape = building.shape_of(value.shape.element_type, made)
+        made = scope.add(value.opcode, shape, operands, like=value)
+        step.edit(made)
+        return extents.take(scope, made, step.rest)
+
+    def _take_whole(self, scope, value, region) -> Any:
+        whole = extents.whole(value.shape.dimensions)
+        made = self._emit(self._entry, value, whole)
+        # A reshape of a parameter only gives it another shape.
+        operand = self._plan.values[value.operand_ids[0]]
+        free = value.opcode == 'reshape' and operand.opcode == 'parameter'
+        if not free:
+            self._whole.append(value.opcode)
+        return extents.take(scope, scope.use(made), region)
+
+    def _padded(self, value, operand, edges) -> Any:
+        """Returns an operand with the edges that a window reaches over."""
+        key = ('padded', operand.id, tuple(edges))
+        entry = self._entry
+        if key not in entry.cache:
+            dims = operand.shape.dimensions
+            source = self._parameters.get(operand.id)
+            if source is None:
+                self._whole.append(operand.opcode)
+                source = self._emit(entry, operand, extents.whole(dims))
+            kind = operand.shape.element_type
+            if value.opcode == 'reduce-window':
+                fill = self._emit(entry, self._plan.values[value.operand_ids[1]], ())
+            else:
+                fill = entry.constant(kind, 0)
+            sizes = [
+                low + size + (size - 1) * interior + high
+                for size, (low, high, interior) in zip(dims, edges)
+            ]
+            shape = building.shape_of(kind, sizes)
+            entry.cache[key] = entry.add('pad', shape, [source, fill])
+            for low, high, interior in edges:
+                entry.cache[key].padding_config.dimensions.add(
+                    edge_padding_low=low,
+                    edge_padding_high=high,
+                    interior_padding=interior,
+                )
+        return entry.cache[key]
+
+    def _iota(self, scope, value, region) -> Any:
+        [dim] = value.dimensions
+        kind = value.shape.element_type
+        shape = building.shape_of(kind, extents.sizes_of(region))
+        made = scope.add('iota', shape, like=value)
+        start = region[dim].start
+        if isinstance(start, int) and not start:
+            return made
+        [start] = extents.starts(scope, (region[dim],))
+        if kind != start.shape.element_type:
+            start = scope.add('convert', building.shape_of(kind, []), [start])
+        moved = scope.add('broadcast', shape, [start])
+        return scope.add('add', shape, [made, moved])
+
+    def _accumulate(self, scope, value, region) -> Any:
+        """Adds a loop over tiles of what `value` reduces."""
+        plan, tiles = self._plan, self._tiles.kernel
+        opcode, neutral = plan.combiner()
+        kind = value.shape.element_type
+        shape = building.shape_of(kind, extents.sizes_of(region))
+        own = value.opcode == 'reduce'
+        if own:
+            first = self._emit(scope, plan.values[value.operand_ids[1]], ())
+        else:
+            first = scope.constant(kind, 0)
+        initial = scope.add('broadcast', shape, [first])
+
+        def body(inside, counter, carried):
+            part = extents.tile_of(inside, counter, plan.reduced, tiles)
+            seen = extents.seen(inside, region)
+            start = inside.constant(kind, neutral) if own else None
+            made = self._step(inside, value, seen, part, start)
+            return inside.add(opcode, shape, [carried, made])
+
+        trips = extents.trips(plan.reduced, tiles)
+        return building.loop(scope, trips, initial, body)

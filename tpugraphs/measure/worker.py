@@ -1,0 +1,232 @@
+"""The process that compiles and times: jaxlib and NumPy, no TensorFlow.
+
+`python -m tpugraphs.measure.worker HANDLE` answers a `session.Session` at the
+other end of a pipe: (method of `Worker`, arguments) -> ('done', result) or
+('error', text).  XLA ends its process on some modules; so before each compilation
+it says ('compile', number), and the last one is the culprit.
+"""
+
+import contextlib
+import ctypes
+import functools
+import math
+from multiprocessing import connection
+import os
+import re
+import signal
+import sys
+import time
+from typing import Any, Callable, Dict, List, Set, Tuple
+
+import numpy as np
+
+from tpugraphs.measure import backend as backend_lib
+from tpugraphs.measure import timing
+
+# Relative to the largest value: rounding differs with the order of additions.
+_TOLERANCE = {'float32': 1e-4, 'float16': 1e-2, 'bfloat16': 5e-2, 'float64': 1e-9}
+
+_MEMORY = 12 << 30  # bytes that may be used
+# A configuration that takes so many times the default's time is not timed.
+_TOO_SLOW = 10
+_PR_SET_PDEATHSIG = 1  # of Linux's prctl.h
+
+
+class Worker:
+    """Answers requests.
+
+    Args:
+        say: sends a kind of message and its content.
+    """
+
+    def __init__(self, say: Callable[[Tuple[str, Any]], None]):
+        self._say = say
+        self._seen: Dict[str, Set[str]] = {}
+
+    def start(self, core: int, platform: str) -> None:
+        """Pins this process to a core, limits its memory, and finds the platform."""
+        import resource
+
+        if core >= 0:
+            os.sched_setaffinity(0, {core})
+        resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
+        self._backend = backend_lib.Backend(platform)
+
+    def check(self, kernel: bytes, constrained: bytes, tiled: bytes) -> None:
+        """Tests XLA; see `session.checked`.
+
+        Raises:
+            ValueError: it ignores layouts, or tiles change a result.
+        """
+        plain, moved, loop = map(self._backend.compile, (kernel, constrained, tiled))
+        copies = [
+            len(re.findall(r' (?:copy|transpose)\(', program.text()))
+            for program in (plain, moved)
+        ]
+        if copies[0] >= copies[1]:
+            raise ValueError(
+                'the XLA of this jaxlib ignores LayoutConstraint; run '
+                f'{backend_lib.INSTALL}'
+            )
+        array = np.arange(48, dtype=np.float32).reshape(8, 6)
+        results = [program.outputs(program.place([array])) for program in (plain, loop)]
+        if not same(*results):
+            raise ValueError(
+                'the XLA of this jaxlib computes a loop over tiles wrongly; run '
+                f'{backend_lib.INSTALL}'
+            )
+
+    def optimise(self, module: bytes) -> bytes:
+        """Returns what XLA makes of a module."""
+        return self._backend.compile(module, plain=True).optimised()
+
+    def measure(
+        self,
+        kernel: str,
+        modules: List[bytes],
+        inputs: List[dict],
+        seed: int,
+        skip: List[int],
+        protocol: timing.Protocol,
+        distinct: bool = False,
+        most: int = 1 << 30,
+    ) -> Tuple[List[int], np.ndarray, Dict[int, str]]:
+        """Compiles the configurations of a kernel, checks them and times them.
+
+        Args:
+            kernel: its name.
+            modules: serialised HloModuleProtos, the default first.
+            inputs: of each parameter: type, dims, high (of integers).
+            seed: of inputs and order.
+            skip: modules to leave out.
+            protocol: how long.
+            distinct: leave out what compiles to the same program as another, of
+                this request or one before.
+            most: configurations to time at most, besides the default.
+
+        Returns:
+            Numbers of what was timed; int64 [passes, timed + 1], nanoseconds, the
+            last column the default compiled again; number -> why it was dropped.
+        """
+        began = time.monotonic()
+        rng = np.random.default_rng(seed)
+        needed = sum(8 * math.prod(spec['dims']) for spec in inputs)
+        if needed > _MEMORY:
+            raise ValueError(
+                f'inputs of {needed / 2**30:.0f} GiB while they are drawn; '
+                f'{_MEMORY >> 30} GiB may be used'
+            )
+        arrays = [_array(rng, **spec) for spec in inputs]
+        runs: Dict[int, Callable[[], None]] = {}
+        dropped: Dict[int, str] = {}
+        expected = slow = buffers = None
+        for place, index in enumerate([*range(len(modules)), 0]):
+            again = place == len(modules)
+            if (index in skip or len(runs) > most) and not again:
+                continue
+            spent = time.monotonic() - began
+            late = spent > min(protocol.compiling, protocol.deadline)
+            if late and len(runs) > 1 and not again:
+                break
+            self._say(('compile', index))
+            try:
+                program = self._backend.compile(modules[index])
+            except backend_lib.CompileError as error:
+                if not index:
+                    raise
+                dropped[index] = f'XLA: {error}'
+                continue
+            if distinct:
+                seen = self._seen.setdefault(kernel, set())
+                body = program.text().partition('\n')[2]  # without its name
+                if index and body in seen:
+                    dropped[index] = 'the same program as another'
+                    continue
+                seen.add(body)
+            buffers = buffers or program.place(arrays)
+            run = functools.partial(program.run, buffers)
+            outputs = program.outputs(buffers)
+            taken = timing.once(run)
+            if expected is None:
+                expected, slow = outputs, _TOO_SLOW * taken
+            elif not same(expected, outputs):
+                dropped[index] = 'wrong result'
+                continue
+            elif taken > slow and min(timing.once(run) for _ in range(3)) > slow:
+                dropped[index] = f'over {_TOO_SLOW} times the time of the default'
+                continue
+            runs[place] = run
+        self._say(('compile', None))
+        parent = os.getppid()
+        passes = timing.measure(
+            list(runs.values()), protocol, rng, lambda: os.getppid() != parent, began
+        )
+        return [place for place in runs if place < len(modules)], passes, dropped
+
+
+def _array(rng, type: str, dims: List[int], high: int = 2) -> np.ndarray:
+    """Returns values for which no operation is unusually fast or slow."""
+    if type == 'bool':
+        return rng.random(dims) < 0.5
+    if type.startswith(('int', 'uint')):
+        high = min(high, 100) if '8' in type else high
+        return rng.integers(0, high, dims).astype(type)
+    values = rng.uniform(0.1, 1.1, dims).astype(np.float32)
+    if type == 'bfloat16':
+        import ml_dtypes
+
+        return values.astype(ml_dtypes.bfloat16)
+    return values.astype(type)
+
+
+def same(expected: List[Any], found: List[Any]) -> bool:
+    """Whether results agree, integers exactly, and others but for rounding."""
+    return len(expected) == len(found) and all(map(_same_array, expected, found))
+
+
+def _same_array(expected: np.ndarray, found: np.ndarray) -> bool:
+    name = expected.dtype.name
+    if expected.shape != found.shape or name != found.dtype.name:
+        return False
+    if expected.dtype.kind in 'biu':
+        return bool((expected == found).all())
+    a, b = expected.astype(np.float64), found.astype(np.float64)
+    finite = np.isfinite(a)
+    if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+        return False
+    scale = np.abs(a[finite]).max(initial=0)
+    worst = np.abs(a[finite] - b[finite]).max(initial=0)
+    return bool(worst <= _TOLERANCE[name] * scale)
+
+
+def _end_with_parent() -> None:
+    """Has Linux end this process when the one that started it ends, however it does."""
+    parent = os.getppid()
+    with contextlib.suppress(AttributeError, OSError):  # there on Linux alone
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        sys.exit(1)
+
+
+def main(handle: int) -> None:
+    """Serves requests until the other side is gone."""
+    _end_with_parent()
+    pipe = connection.Connection(handle)
+    worker = Worker(pipe.send)
+    while True:
+        try:
+            do, arguments = pipe.recv()
+        except EOFError:
+            return
+        try:
+            answer = ('done', getattr(worker, do)(**arguments))
+        except Exception as error:  # or the other side would say that XLA has died
+            text = str(error) or type(error).__name__
+            if not isinstance(error, (ValueError, MemoryError, OSError)):
+                text = f'{type(error).__name__}: {text}'
+            answer = ('error', ' '.join(text.split()))
+        pipe.send(answer)
+
+
+if __name__ == '__main__':
+    main(int(sys.argv[1]))

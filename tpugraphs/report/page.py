@@ -1,0 +1,207 @@
+"""Writes the page of a report: sections with pictures and tables, in one file."""
+
+import json
+import os
+import types
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
+
+from baselines import files
+from baselines import text
+from baselines.evaluation import metrics
+from baselines.runs import differences
+from tpugraphs.report import figures
+from tpugraphs.report import measured
+from tpugraphs.report import pictures
+from tpugraphs.report import search
+
+_LONGEST = 300  # letters of a setting
+
+
+class Section(NamedTuple):
+    """Pictures and tables under a title.
+
+    Attributes:
+        title: of the section.
+        introduction: what its pictures show, plain text.
+        pictures: at least one, but where there are tables.
+        tables: by title, rows of equal length, of which the first is the head.
+    """
+
+    title: str
+    introduction: str
+    pictures: List[pictures.Picture]
+    tables: Mapping[str, List[List[str]]] = types.MappingProxyType({})
+
+
+def write(
+    path: str, runs: Sequence[measured.Run], sweeps: Sequence[Dict[str, Any]] = ()
+) -> None:
+    """Writes a report of runs of one collection.
+
+    All that comes from run files and data is escaped and stripped of the folders of
+    this machine, and the page forbids itself scripts and anything from elsewhere.
+
+    Args:
+        path: the HTML file.
+        runs: measured.
+        sweeps: what `tpugraphs sweep show --json` says of each.
+
+    Raises:
+        ValueError: jinja2 is not installed.
+        OSError: the file cannot be written.
+    """
+    try:
+        # Only reports need it.
+        import jinja2
+    except ImportError:
+        raise ValueError('reports need jinja2: pip install jinja2') from None
+
+    environment = jinja2.Environment(
+        autoescape=True,
+        loader=jinja2.FileSystemLoader(os.path.dirname(__file__)),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    models = measured.group_runs(runs)
+    first = runs[0].summary
+    data = dict.fromkeys(os.path.dirname(run.summary['data']) for run in runs)
+    measured_on = f'{first["split"]} of {"; ".join(map(text.without_folders, data))}'
+    page = environment.get_template('page.html').render(
+        title=_title(models, first['collection']),
+        data=text.printable(measured_on),
+        notes=_notes(models),
+        results=_results(models),
+        sections=[*map(_sweep_section, sweeps), *_sections(models)],
+        settings=_settings([run for model in models for run in model.runs]),
+        names=[model.name for model in models],
+        run_names=[run.name for model in models for run in model.runs],
+    )
+    with files.write_atomically(path, encoding='utf-8') as stream:
+        stream.write(page)
+
+
+def _title(models: Sequence[measured.Model], collection: str) -> str:
+    num_runs = sum(len(model.runs) for model in models)
+    title = text.count(len(models), 'model')
+    if num_runs > len(models):
+        title = f'{text.count(num_runs, "run")} of {title}'
+    return f'{title} on {collection}'
+
+
+def _notes(models: Sequence[measured.Model]) -> List[str]:
+    """Says what the figures of the table of results are."""
+    notes = []
+    if len(models) > 1:
+        measure = measured.order(models)
+        notes.append(f'Models are in the order of their {measure}, best first.')
+    if any(len(model.runs) == 1 for model in models):
+        over = models[0].runs[0].summary['interval_over']
+        notes.append(f'In brackets: 95 % intervals over {over}, without other seeds.')
+    if any(len(model.runs) > 1 for model in models):
+        notes.append('±: standard deviation over the runs of a model.')
+    return notes
+
+
+def _sweep_section(sweep: Dict[str, Any]) -> Section:
+    return Section(
+        f'Sweep: {text.printable(sweep["study"])}',
+        search.sentences(sweep),
+        search.pictures(sweep),
+        search.tables(sweep),
+    )
+
+
+def _sections(models: Sequence[measured.Model]) -> List[Section]:
+    is_layout = models[0].runs[0].summary['task'] == 'layout'
+    noun = 'program' if is_layout else 'kernel'
+    sections = [
+        Section(
+            'Learning curves',
+            'Scores and losses during training, on configurations drawn once for '
+            'validation.',
+            figures.curves(models),
+        ),
+        Section(
+            'Program by program',
+            'The worst programs stand first.',
+            [figures.groups(models, 'kendall_tau', "Kendall's tau")]
+            if is_layout
+            else [
+                figures.groups(models, 'top_5_error', 'top-5 error'),
+                figures.groups(models, 'opa', 'OPA'),
+            ],
+        ),
+        Section(
+            'The value of trying more',
+            f'An autotuner measures the k favourites of a {noun}.',
+            [figures.slowdowns(models)],
+        ),
+        Section(
+            'Calibration',
+            'Whether a larger difference of scores means a larger ratio of runtimes. '
+            'Pairs are drawn at random, as many of each graph.',
+            [p for p in map(figures.calibration, range(len(models)), models) if p],
+        ),
+    ]
+    for number, model in enumerate(models):
+        run = model.runs[0]
+        sections.append(
+            Section(
+                f'Single {noun}s: {run.name}',
+                f'Predicted rank against measured runtime; {noun}s are ordered by tau.',
+                figures.rankings(number, run),
+            )
+        )
+    return [section for section in sections if section.pictures]
+
+
+def _results(models: Sequence[measured.Model]) -> List[List[str]]:
+    """Returns a table: a measure in each row, a model in each column."""
+    first = models[0].runs[0].summary
+    rows = [['runs', *(str(len(model.runs)) for model in models), '']]
+    if all(len(model.runs) == 1 for model in models):
+        rows = []
+    for measure in metrics.MEASURES[first['task']]:
+        estimates = [model.estimate(measure.key) for model in models]
+        random = first['overall'][measure.key]['random']
+        rows.append(
+            [
+                measure.title,
+                *(estimate.format(measure.show) for estimate in estimates),
+                text.cell(random, measure.show),
+            ]
+        )
+    return rows
+
+
+def _settings(runs: Sequence[measured.Run]) -> Dict[str, List[List[str]]]:
+    """Returns settings that differ and those that do not; a run in each column."""
+    settings_of_runs: List[Dict[str, Any]] = []
+    for run in runs:
+        info = run.run.info
+        versions = info.get('versions')
+        settings_of_runs.append(
+            {
+                'finished': f'{run.run.finished:%Y-%m-%d %H:%M}',
+                'minutes': text.cell(run.run.seconds and run.run.seconds / 60, '.1f'),
+                'directory': os.path.basename(run.run.model_dir),
+                'command': info.get('command', '-'),
+                **differences.settings_of(run.run),
+                **(versions if isinstance(versions, dict) else {}),
+            }
+        )
+    names = list(dict.fromkeys(name for one in settings_of_runs for name in one))
+    rows = [
+        [name, *(_value(settings.get(name)) for settings in settings_of_runs)]
+        for name in names
+    ]
+    return {
+        'differing': [row for row in rows if len(set(row[1:])) > 1],
+        'same': [row[:2] for row in rows if len(set(row[1:])) == 1],
+    }
+
+
+def _value(value: Any) -> str:
+    plain = value if isinstance(value, str) else json.dumps(value)
+    return text.shortened(text.without_folders(plain), _LONGEST) or '-'

@@ -1,0 +1,227 @@
+"""What `tpugraphs evaluate`, `ensemble`, `rank` and `report` say of finished runs.
+
+Each takes the options of its command as they were parsed.
+"""
+
+import argparse
+import contextlib
+import io
+import sys
+from typing import Any, Dict, Sequence
+
+import tqdm
+
+from baselines import config
+from baselines import files
+from baselines.evaluation import choices
+from baselines.evaluation import choices_output
+from baselines.evaluation import comparison
+from baselines.evaluation import ensembles
+from baselines.evaluation import report
+from baselines.evaluation import tables
+from baselines.hlo import candidates as candidates_lib
+from baselines.hlo import reading
+from baselines.runs import ensemble
+from baselines.runs import finding
+from baselines.runs import loading
+from baselines.runs import prediction
+from baselines.runs import saved
+from tpugraphs import ranking
+from tpugraphs.extract import outcomes
+
+
+def evaluate_runs(args: argparse.Namespace) -> None:
+    """Prints the measurements of runs: a table of each, and one of all.
+
+    Raises:
+        ValueError: a run or the data are unusable, or no runtime is known.
+        OSError: --output cannot be written.
+    """
+    _check_output(args)
+    summaries: Dict[str, Any] = {}
+    data = config.from_options(prediction.DataOptions, args)
+    found = loading.find_runs(args.dirs)
+    predictors = loading.predictors_of(found, data, args.models_file)
+    labels = loading.labels_of(predictors)
+    for model_dir, predictor in predictors.items():
+        summary, _ = predictor.measure(args.split)
+        summary.update(labels[model_dir]._asdict())
+        if not args.json:
+            _print_summary(summary, model_dir)
+        summaries[model_dir] = summary
+    if len(summaries) > 1 and not args.json:
+        print(f'\n{comparison.format_runs(summaries)}')
+    content = summary if len(summaries) == 1 else summaries
+    _write(content, comparison.runs_tables(summaries), args)
+
+
+def compare_runs(args: argparse.Namespace) -> None:
+    """Prints whether one model is better than another, tested by program.
+
+    Each is a run, or several that differ in their seeds.  The JSON is an
+    object: `task`, `collection`, `split`, `data`; `graphs` and `programs`, how many;
+    `a` and `b`, each with the `names` and `dirs` of its runs; `measures`, from
+    `comparison.paired_test`.
+
+    Raises:
+        ValueError: the two share a run; one has runs of different settings; they are
+            of different collections or would score different graphs; a run or the
+            data are unusable, or no runtime is known.
+        OSError: --output cannot be written.
+    """
+    _check_output(args)
+    sides = [finding.find_all([name]) for name in args.compare]
+    shared = [model_dir for model_dir in sides[0] if model_dir in sides[1]]
+    if shared:
+        raise ValueError(
+            f'--compare: {shared[0]} is on both sides; name two different models'
+        )
+    data = config.from_options(prediction.DataOptions, args)
+    predictors = ensemble.load([*sides[0], *sides[1]], data, args.models_file)
+    labels = loading.labels_of(predictors)
+    for name, side in zip(args.compare, sides):
+        models = sorted({labels[model_dir].group for model_dir in side})
+        if len(models) > 1:
+            raise ValueError(
+                f'--compare: {name!r} stands for runs of different settings: '
+                f'{", ".join(models)}; name those of one'
+            )
+    scored = ensemble.score(predictors, args.split, must_measure=True)
+    results = ensemble.results_of(scored, scored.scores)
+    first, second = results[: len(sides[0])], results[len(sides[0]) :]
+    task = scored.first.collection.task
+    programs = {report.TASKS[task].group_of(name) for name in scored.store.graph_ids}
+    found = {
+        'task': task,
+        'collection': scored.first.collection.name,
+        'split': args.split,
+        'data': scored.store.source,
+        'graphs': scored.store.num_graphs,
+        'programs': len(programs),
+        **{
+            name: {'names': [labels[d].name for d in side], 'dirs': list(side)}
+            for name, side in zip('ab', sides)
+        },
+        'measures': comparison.paired_test(task, first, second),
+    }
+    if not args.json:
+        print(comparison.format_test(found))
+    _write(found, [comparison.rows_of_test(found)], args)
+
+
+def _check_output(args: argparse.Namespace) -> None:
+    """Raises ValueError or OSError where --output cannot be written."""
+    if args.output:
+        tables.check_ending(args.output)
+        saved.check_file_writable(args.output, 'output')
+
+
+def _write(
+    content: Dict[str, Any],
+    rows_of_tables: Sequence[tables.Table],
+    args: argparse.Namespace,
+) -> None:
+    """Prints JSON for --json, and writes --output in the format of its ending."""
+    if args.json:
+        print(report.to_json(content))
+    if args.output:
+        tables.write(args.output, rows_of_tables, content)
+
+
+def _write_json(found: Dict[str, Any], path: str) -> None:
+    with files.write_atomically(path) as stream:
+        stream.write(report.to_json(found) + '\n')
+
+
+def average_runs(args: argparse.Namespace) -> None:
+    """Writes the ranking of several runs together, and prints what they gain.
+
+    Raises:
+        ValueError: a run, a weight or the data are unusable, or no runtime is
+            known and measurements are asked for.
+        OSError: a file cannot be written.
+    """
+    saved.check_file_writable(args.output, 'output')
+    if args.json:
+        saved.check_file_writable(args.json, 'json')
+    data = config.from_options(prediction.DataOptions, args)
+    predictors = ensemble.load(args.dirs, data, args.models_file)
+    ensembles.check_weights(args.weights, len(predictors))
+    must_measure = args.evaluate or bool(args.json)
+    scored = ensemble.score(predictors, args.split, must_measure)
+    averaged = ensemble.average(scored, args.weights, args.by)
+    scored.first.write(args.output, scored.store, averaged)
+    if not scored.store.has_runtimes:
+        return
+    found = ensemble.measure(scored, averaged, args.by)
+    if args.evaluate:
+        together = f'{len(scored.predictors)} runs', found['ensemble']
+        for name, summary in [*found['members'].items(), together]:
+            print()
+            _print_summary(summary, name)
+    print(f'\n{comparison.format_ensemble(found)}')
+    if args.json:
+        _write_json(found, args.json)
+
+
+def _print_summary(summary: Dict[str, Any], name: str) -> None:
+    print(f'{summary["name"]} on {summary["split"]}, {name}')
+    print(report.format_table(summary))
+
+
+def rank_modules(args: argparse.Namespace) -> int:
+    """Prints how a run ranks the configurations in raw files, and writes it.
+
+    Returns:
+        1 if a file or module was wrong, else 0.
+
+    Raises:
+        ValueError: the run is unusable, or nothing could be ranked.
+        OSError: --output cannot be written.
+    """
+    kind = choices_output.writer_of(args.output) if args.output else None
+    paths = reading.find_files(args.modules)
+    candidates = candidates_lib.read(args.candidates) if args.candidates else None
+    data = config.from_options(prediction.DataOptions, args)
+    predictor = loading.load_predictor(args.dir, data, args.models_file, once=True)
+    model_dir = predictor.run.model_dir
+    content, writers = io.StringIO(), []
+    shown = 10 if args.top is None else args.top
+    if args.json:
+        shown = 0
+        writers = [choices_output.Json(content, model_dir, args.top)]
+    outcome, summary = outcomes.Outcome(), choices.Summary()
+    with contextlib.ExitStack() as stack:
+        if kind:
+            written = files.write_atomically(args.output, encoding='utf-8', newline='')
+            stream = stack.enter_context(written)
+            writers.append(kind(stream, model_dir))
+        found = ranking.rank_files(paths, predictor, outcome, args.module, candidates)
+        for ranked in found:
+            summary.add(ranked)
+            for writer in writers:
+                writer.add(ranked)
+            if shown:
+                # A progress bar may be there, on the same terminal.
+                tqdm.tqdm.write(choices_output.module_table(ranked, shown) + '\n')
+        if not summary.modules:
+            *others, last = outcome.failed or [outcome.nothing()]
+            _print_errors(others)
+            raise ValueError(last)
+        for writer in writers:
+            writer.finish(summary.to_json())
+    _print_errors(outcome.failed)
+    lines = choices_output.remarks(outcome.skipped, outcome.unknown_opcodes)
+    lines += [f'written: {files.expand(args.output)}'] if args.output else []
+    if args.json:
+        print(content.getvalue(), end='')
+    else:
+        print(choices_output.summary_table(summary.to_json()))
+    for line in lines:
+        print(line, file=sys.stderr if args.json else sys.stdout)
+    return 1 if outcome.failed else 0
+
+
+def _print_errors(messages: Sequence[str]) -> None:
+    for message in messages:
+        print(f'error: {message}', file=sys.stderr)
