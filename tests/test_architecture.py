@@ -12,7 +12,6 @@ from typing import List
 from baselines import registry
 from tests.helpers import sources
 
-
 _MOST_LINES = 500
 _ALL_TILE_MODELS = 'baselines/tiles/models.py'  # one drop-in file
 
@@ -126,7 +125,8 @@ def test_the_training_loop_touches_no_file():
 
 def test_help_and_reports_do_not_wait_for_tensorflow():
     """Nor does an import define a flag, print, or start anything."""
-    late = {'tiles', 'layout', 'training', 'runs'}
+    late = {'tiles', 'layout', 'training', 'runs', 'ranking', 'run_reports'}
+    late |= {'tune_program', 'distribute'}
     modules = sorted(
         source.module
         for source in sources.all_sources()
