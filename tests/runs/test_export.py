@@ -44,7 +44,7 @@ def _served(folder, tmp_path, inputs):
 @pytest.mark.slow
 def test_the_client_of_the_documents(tmp_path):
     """docs/guide/python.md: fifteen lines, with TensorFlow and NumPy alone."""
-    text = (places.ROOT / 'docs' / 'serving.md').read_text(encoding='utf-8')
+    text = (places.ROOT / 'docs/guide/python.md').read_text(encoding='utf-8')
     [client] = [
         b for b in re.findall(r'```python\n(.*?)```', text, re.S) if 'argv' in b
     ]
