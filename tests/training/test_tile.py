@@ -123,7 +123,7 @@ def test_a_report_of_a_run(root, run, tmp_path, capsys):
     assert processes.command('report', *argv) == 0
     assert capsys.readouterr().out == f'report: {page}\n'
     words = page.read_text()
-    assert '<title>1 run of tile:xla</title>' in words and words.count('<svg') == 9
+    assert '<title>1 model on tile:xla</title>' in words and '<img src=' in words
     folder = [run, '--output', tmp_path]
     assert processes.command('report', *folder) == 1
     assert 'is a folder' in capsys.readouterr().err
