@@ -328,6 +328,9 @@ class Job:
         if data.stores['valid'].has_runtimes:
             scored = self._scored(scorer, 'valid', 'measuring validation')
             final_error['val'] = self._final_error('valid', scored)
+            if settings.collection.task == 'tile':
+                results = data.task.results(data.stores['valid'], scored)
+                print(text.wrapped(f'val: {report.format_gain(results)}', indent=2))
         scored = self._scored(scorer, 'test', 'ranking test')
         if settings.test_mode == 'metrics':
             final_error['test'] = self._final_error('test', scored)

@@ -270,3 +270,19 @@ def test_a_new_measure_is_reported(monkeypatch):
     table = report.format_table(summary)
     assert table.splitlines()[0].endswith('  last')
     assert 'Kaggle: 1 - top-5.  last: the slowest.\n' in table
+
+
+def test_a_gain_is_a_geometric_mean_over_the_default():
+    results = [
+        # The first choice takes half of the default's time, the fastest a quarter.
+        report.GraphResult('a', np.array([0, 1, 2.0]), np.array([0.5, 1.0, 0.25])),
+        report.GraphResult('b', np.array([1, 0.0]), np.array([1.0, 2.0])),
+    ]
+    said = report.format_gain(results, 2)
+    # First: 2 and 1/2; of two: 2 and 1; fastest: 4 and 1.
+    assert 'first choice runs 1.00 x as fast' in said
+    assert (
+        'best of the first 2 1.41 x' in said and 'the fastest there is 2.00 x' in said
+    )
+    # Two of three at random: 1/4 with probability 2/3, else 1/2: 1/3 on average.
+    assert f'2 at random {3**0.5:.2f} x' in said
