@@ -154,17 +154,17 @@ def of_flat_trees(train: Sequence[Graph], test: Sequence[Graph], seed: int) -> S
     """
     import lightgbm
 
-    model = lightgbm.LGBMRegressor(
-        n_estimators=400,
-        learning_rate=0.05,
-        subsample=0.8,
-        subsample_freq=1,
-        n_jobs=1,
-        verbose=-1,
-        random_state=seed,
-    )
     labels = [np.log(g.halves.min(0) / g.halves[:, 0].min()) for g in train]
-    model.fit(np.concatenate(_flattened(train)), np.concatenate(labels))
+    settings = {
+        'learning_rate': 0.05,
+        'bagging_fraction': 0.8,
+        'bagging_freq': 1,
+        'num_threads': 1,
+        'verbose': -1,
+        'seed': seed,
+    }
+    data = lightgbm.Dataset(np.concatenate(_flattened(train)), np.concatenate(labels))
+    model = lightgbm.train(settings, data, num_boost_round=400)
     return [model.predict(rows) for rows in _flattened(test)]
 
 

@@ -26,6 +26,7 @@ from baselines.data import shipped
 # Rows of `--recipe=strong`: the tile recipe has trees beside its graph model.
 _TILE_ROWS = (
     ('strong, with trees', ('--recipe=strong',)),
+    ('strong, graph model alone', ('--recipe=strong', '--notrees')),
     ('strong, Trees alone', ('--recipe=strong', '--model=Trees')),
 )
 _PUBLISHED = {
@@ -96,7 +97,7 @@ def rows(task: str, models: Sequence[str]) -> Iterator[Row]:
             )
             yield Row(name, 'strong', (*strong, *given))
     for training, given in _TILE_ROWS if task == 'tile' else ():
-        yield Row('recipe' if 'with' in training else 'Trees', training, given)
+        yield Row('Trees' if 'Trees' in training else 'recipe', training, given)
 
 
 def flags(args: argparse.Namespace, row: Row, seed: int) -> List[str]:

@@ -275,12 +275,13 @@ def test_the_console_script_passes_arguments_on(tpugraphs, capsys):
 _HELP = """
 import runpy, sys
 name = sys.argv[1]
-sys.argv = [name, '--help']
 try:
     if name.endswith('.py'):
+        sys.argv = [name, '--help']
         runpy.run_path(name, run_name='__main__')
     else:
-        runpy.run_module('tpugraphs.commands.' + name, run_name='__main__')
+        sys.argv = ['tpugraphs', name, '--help']
+        runpy.run_module('tpugraphs', run_name='__main__')
 except SystemExit as end:
     slow = sorted({'tensorflow', 'apache_beam', 'matplotlib'} & set(sys.modules))
     print('code', end.code, 'imported', slow)

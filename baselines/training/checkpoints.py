@@ -19,6 +19,7 @@ from baselines.data.packed import splits
 from baselines.runs import saved
 from baselines.training import loop
 
+_NAMES = 'arrays'  # of the arrays beside the JSON
 _MAX_STATE_BYTES = 1 << 40
 
 
@@ -171,7 +172,9 @@ class Checkpoint:
 
     def write(self, arrays: Dict[str, np.ndarray], described: Dict) -> None:
         """Replaces the file: named arrays, and JSON."""
-        described_json = np.frombuffer(json.dumps(described).encode(), np.uint8)
+        # The names, as a damaged zip directory may leave a member out.
+        listed = {**described, _NAMES: sorted(arrays)}
+        described_json = np.frombuffer(json.dumps(listed).encode(), np.uint8)
         # In memory first: on a full disk a zip file complains once more, on
         # stderr, when it is collected.
         content = io.BytesIO()
@@ -196,6 +199,9 @@ class Checkpoint:
                             member, allow_pickle=False
                         )
             described = json.loads(arrays.pop('json').tobytes())
+            missing = set(described.pop(_NAMES)) ^ set(arrays)
+            if missing:
+                raise ValueError(f'without {min(missing)}')
         except Exception as error:  # zip, zlib, header, JSON: all the same
             raise ValueError(
                 f'{self.path} is damaged ({error}); delete it to start anew'

@@ -34,7 +34,7 @@ _RANKING = """
 import sys
 from baselines import command_line
 command_line.start_tensorflow()
-import baselines.runs.loading, baselines.runs.rank
+import baselines.runs.loading, tpugraphs.ranking
 print({'scipy.stats', 'lightgbm', 'apache_beam', 'matplotlib'} & set(sys.modules))
 import tensorflow as tf
 identity = tf.function(lambda x: x)
