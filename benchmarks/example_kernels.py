@@ -24,10 +24,10 @@ from tpugraphs.measure import collection_folder
 from tpugraphs.measure import session as session_lib
 
 _KERNELS = (
-    'depthwise_batch_2_bb9f4513d3509992',
-    'layout_small_7108037c24b9bbb9',
-    'recommender_large_678829692aaf5bd5',
-    'recommender_small_d652a6b6bd65be3d',
+    'inverted_batch_1_f0c4973cb9d3836d',
+    'options_many_32a810f2ed66c654',
+    'particles_small_690c6febb81aafb0',
+    'recommender_small_b93866e83f50d7bd',
 )
 _OUTPUT = results.ROOT / 'examples' / 'kernels.pb'
 
