@@ -56,7 +56,7 @@ def main():
     more = ([w - b for w, b in zip(*pair)] for pair in zip(imported, bare))
     show('import', *more)
     run = tpugraphs.load(args.dir)
-    command = ('-m', 'tpugraphs.commands.rank', 'examples/kernels.pb')
+    command = ('-m', 'tpugraphs', 'rank', 'examples/kernels.pb')
     show('start', *of_process(*command, '--dir', run.dir))
     ranker = run.ranker()
     record = synthetic.kernel(np.random.default_rng(0), nodes=NODES, configs=CONFIGS)

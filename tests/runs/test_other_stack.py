@@ -90,7 +90,7 @@ def test_the_ranking_is_the_same(data, tmp_path, kind, trained_by):
 def _ranking(python, model_dir, data, output):
     _run(
         python,
-        *('-m', 'tpugraphs.commands.predict', f'--dir={model_dir}'),
+        *('-m', 'tpugraphs', 'predict', f'--dir={model_dir}'),
         *(f'--data_root={data}', f'--cache_dir={output}.cache'),
         *('--split=valid', f'--output={output}'),
     )
