@@ -21,7 +21,7 @@ _DOCUMENTS = documents.documents()
 _SKIPPED = {
     r'pip install|pre-commit|-m venv': 'needs a network',
     r'tpugraphs download': 'needs a network, and 40 GB',
-    r'ruff|mypy|-m pytest|-m tests\.': 'checks of the code, which CI runs',
+    r'ruff|mypy|lint-imports|-m pytest|-m tests\.': 'checks of the code, which CI runs',
     r'tpugraphs (collect|tune)': 'needs jaxlib and a quiet machine',
     r'tpugraphs sweep|best\.json': 'needs Optuna and many trainings',
     r'python benchmarks/': 'takes minutes to hours',

@@ -26,7 +26,10 @@ from tpugraphs.commands import __main__ as main
 
 ROOT = places.ROOT
 _TASKS = {'tiles_train.py': 'tile', 'layout_train.py': 'layout'}
-_PROGRAMS = ('python', 'tpugraphs', 'pip', 'ruff', 'mypy', 'pre-commit', 'dask')
+_PROGRAMS = (
+    *('python', 'tpugraphs', 'pip', 'dask'),
+    *('ruff', 'mypy', 'lint-imports', 'pre-commit'),
+)
 _CLIENT = """#!{python}
 import os, sys
 from multiprocessing import connection
