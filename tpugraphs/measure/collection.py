@@ -147,41 +147,31 @@ def items_of(
 
 
 def assign_splits(
-    items: Sequence[Tuple[str, str]], split: Optional[Tuple[float, ...]], seed: int
+    items: Sequence[Tuple[str, str]], split: Optional[Tuple[float, ...]]
 ) -> Dict[str, str]:
-    """Returns name -> split.
+    """Returns the split of each kernel, by its name.
 
-    Divided are families of programs, so that two sizes of one program are not
-    on two sides; programs, where there are under three families; else kernels.
+    Divided are families of programs, so that two sizes of one program are not on two
+    sides; programs, where there are fewer families than splits; else kernels.  Where
+    these are fewer, too, all are in train.
 
     Args:
-        items: (name, program) of each.
-        split: shares; None puts all into one folder, ''.
-        seed: of the draw.
+        items: (name, program) of each kernel.
+        split: shares of train, valid and test; None puts all into one folder, ''.
     """
     if split is None:
         return {name: '' for name, _ in items}
     for unit_of in (lambda _, p: families.family(p), lambda _, p: p, lambda n, _: n):
-        units = list(dict.fromkeys(unit_of(*item) for item in items))
-        if len(units) >= len(collections_lib.SPLITS):
-            break
-    count = len(units)
-    # One unit at least for valid and test, if they have a share.
-    others = [
-        max(1, round(count * share / sum(split))) if share and count >= 3 else 0
-        for share in split[1:]
-    ]
-    ends = np.cumsum([max(count - sum(others), min(count, 1)), *others])
-    order = np.random.default_rng(seed).permutation(count)
-    place = {units[i]: int((ends <= at).sum()) for at, i in enumerate(order)}
-    return {n: collections_lib.SPLITS[place[unit_of(n, p)]] for n, p in items}
+        sizes = collections.Counter(unit_of(*item) for item in items)
+        if len(sizes) >= np.count_nonzero(split):
+            parts = shares.share_out(sizes, [share / sum(split) for share in split])
+            return {n: collections_lib.SPLITS[parts[unit_of(n, p)]] for n, p in items}
+    return {name: collections_lib.SPLITS[0] for name, _ in items}
 
 
 def _measure_all(items, session, folder) -> None:
     options, report = folder.options, folder.report
-    splits = assign_splits(
-        [(item.name, item.program) for item in items], options.split, options.seed
-    )
+    splits = assign_splits([(item.name, item.program) for item in items], options.split)
     todo = [item for item in items if item.name not in report.records]
     # What was there before is no work of this call.
     before, began = report.configs, time.monotonic()

@@ -345,12 +345,13 @@ def test_minutes_are_kept(tmp_path):
 
 def test_splits_keep_families_together():
     items = [(f'k{i}', f'{name}_batch_{i}') for i, name in enumerate('aabbccdd')]
-    found = collection.assign_splits(items, (50, 25, 25), 0)
+    found = collection.assign_splits(items, (50, 25, 25))
     for i in range(0, 8, 2):
         assert found[f'k{i}'] == found[f'k{i + 1}']
     assert sorted(found.values()) == ['test'] * 2 + ['train'] * 4 + ['valid'] * 2
-    # One program: its kernels are divided.
+    # One program: its kernels are divided; two kernels of three splits are not.
     items = [(f'k{i}', 'one') for i in range(10)]
-    found = list(collection.assign_splits(items, (80, 10, 10), 0).values())
+    found = list(collection.assign_splits(items, (80, 10, 10)).values())
     assert [found.count(s) for s in collections.SPLITS] == [8, 1, 1]
-    assert set(collection.assign_splits(items, None, 0).values()) == {''}
+    assert set(collection.assign_splits(items, None).values()) == {''}
+    assert set(collection.assign_splits(items[:2], (8, 1, 1)).values()) == {'train'}
