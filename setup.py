@@ -26,6 +26,9 @@ _LIBRARIES = [
     'apache-beam',  # many .pb files at once; TF-GNN needs it anyway
 ]
 
+# Losses by name, --losses=tfr.ApproxNDCGLoss; 2 MB with what it needs beside
+# TensorFlow.  It needs the Keras 2 inside TensorFlow.
+_RANKING = [f'tensorflow-ranking==0.5.5; {_OLD}']
 _SWEEP = ['optuna>=4.9']  # trials without a heartbeat are tried again
 _DASK = ['dask>=2024.4.2', 'distributed>=2024.4.2']  # as apache-beam[dask]
 
@@ -50,17 +53,14 @@ setuptools.setup(
         'baselines': ['**/*.json', '**/*.binpb', '**/*.zip'],
         'tpugraphs': ['py.typed', '**/*.html', '**/*.toml'],
     },
-    install_requires=_PINNED + _LIBRARIES,
+    install_requires=_PINNED + _LIBRARIES + _RANKING,
     # pytest-xdist: the models' compilations take one core each.
-    # TF-Ranking: our losses are compared with its own; it needs Keras 2 inside
-    # TensorFlow.
     extras_require={
         'test': [
             'pytest',
             'pytest-xdist>=3.7',
             'hypothesis',
             'lightgbm>=4',
-            f'tensorflow-ranking==0.5.5; {_OLD}',
             *_SWEEP,
             *_DASK,
         ],
@@ -70,6 +70,7 @@ setuptools.setup(
             f'jaxlib==0.4.30; {_OLD}',
             'jaxlib==0.4.34; python_version >= "3.12"',
         ],
+        'ranking': _RANKING,
         'sweep': _SWEEP,
         # --model=Trees, and what --recipe=strong adds to a tile model.
         'trees': ['lightgbm>=4'],

@@ -44,7 +44,8 @@ def _losses() -> str:
     listed = '; '.join(f'{name}: {text.rstrip(".")}' for name, text in known.items())
     return (
         'Losses and weights, such as ListMLELoss:1,MSE:0.02, or a function of yours: '
-        f'my_file.py:my_loss:1.  There are {listed}.'
+        'my_file.py:my_loss:1, or a loss of TensorFlow Ranking: tfr.ApproxNDCGLoss:1.  '
+        f'There are {listed}.'
     )
 
 

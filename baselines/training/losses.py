@@ -2,13 +2,15 @@
 
 Scores and labels are [lists, n]; a label is a runtime, so the losses push slow
 configurations up, and the lowest score is the fastest.  A function of the user's
-own is named by its file: 'my_file.py:my_loss:1'.
+own is named by its file: 'my_file.py:my_loss:1'; a loss of TensorFlow Ranking, where
+that is installed, by its class: 'tfr.ApproxNDCGLoss:1'.
 
 A new loss is one function here, with the decorator `register`: its name there is
 what --losses takes, and the first line of its docstring what --help says.  It
 takes labels and scores, float32 [lists, n], and returns a float32 scalar.
 """
 
+import importlib.util
 import inspect
 import math
 import re
@@ -27,6 +29,7 @@ NOISE = 0.01
 
 _Function = Callable[..., tf.Tensor]
 _OF_FILE = re.compile(r'.*\.py:')
+_RANKING = 'tfr.'  # before the names of TensorFlow Ranking's losses
 
 
 class _Loss(NamedTuple):
@@ -353,6 +356,8 @@ def noise_share(relative_std: float) -> float:
 def _resolved(name: str, known: Mapping[str, _Loss]) -> _Loss:
     """A loss by its name, or by the file and the name of a function in it."""
     path, _, function = name.rpartition(':')
+    if not path and name.startswith(_RANKING):
+        return _of_tensorflow_ranking(name[len(_RANKING) :])
     if not path:
         return registry.resolve(name, known, 'loss')
     module = registry.load_models_file(path, 'training', 'losses')
@@ -362,6 +367,39 @@ def _resolved(name: str, known: Mapping[str, _Loss]) -> _Loss:
         if inspect.isfunction(value) and value.__module__ == module.__name__
     }
     return _own(registry.resolve(function, functions, f'function in {path}'))
+
+
+def _of_tensorflow_ranking(name: str) -> _Loss:
+    """A loss of TensorFlow Ranking, of relevances r_i = fastest / runtime and -scores.
+
+    There a high score is a good one.  The temperature is ours, not the loss's own.
+    """
+    if not importlib.util.find_spec('tensorflow_ranking'):
+        raise ValueError(
+            f'--losses: {_RANKING}{name} is of TensorFlow Ranking, which is not '
+            'installed and needs Python 3.9 to 3.11: pip install tensorflow-ranking'
+        )
+    from tensorflow_ranking.python.keras import losses
+
+    choices = {
+        key: value
+        for key, value in vars(losses).items()
+        if key.endswith('Loss')
+        and not key.startswith('_')
+        and issubclass(value, tf.keras.losses.Loss)
+    }
+    loss_class = registry.resolve(name, choices, 'loss of TensorFlow Ranking')
+    tempered = 'temperature' in inspect.signature(loss_class).parameters
+    loss = loss_class(
+        # The other reductions are refused where several devices train.
+        reduction=tf.keras.losses.Reduction.NONE,
+        **({'temperature': 1.0} if tempered else {}),
+    )
+    return _Loss(
+        lambda labels, scores: tf.reduce_mean(loss(_relevance(labels), -scores)),
+        tempered,
+        noisy=False,
+    )
 
 
 def _own(function: _Function) -> _Loss:

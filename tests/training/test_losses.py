@@ -1,6 +1,7 @@
 """Losses: the published numbers, small cases by hand, and what is refused."""
 
 import doctest
+import importlib.util
 import math
 
 import numpy as np
@@ -9,6 +10,7 @@ import tensorflow as tf
 
 from baselines.training import losses
 from baselines.training import steps
+from tests.helpers import finished_runs
 from tests.helpers import places
 
 _GOLDENS = places.SHARED / 'parity' / 'losses.npz'
@@ -336,6 +338,43 @@ def test_relevance_is_as_in_tensorflow_ranking(ranking, name, ties, temperature)
     _assert_same(
         _value_and_gradient(losses.CombinedLoss(name, temperature), labels, scores),
         _value_and_gradient(lambda _, s: published(relevance, -s), labels, scores),
+    )
+
+
+def test_losses_of_tensorflow_ranking_by_name(ranking):
+    labels, scores = [[3.0, 6.0]], [[math.log(2), 0.0]]
+    # Relevance 1 and 1/2; probabilities of -scores 1/3 and 2/3.
+    softmax = -(math.log(1 / 3) + 0.5 * math.log(2 / 3))
+    wanted = pytest.approx(softmax, rel=1e-5)
+    assert _loss('tfr.SoftmaxLoss', labels, scores, temperature=1) == wanted
+    hot = np.multiply(scores, 10)
+    assert _loss('tfr.SoftmaxLoss:2', labels, hot, temperature=10) == wanted
+    # Of -scores 0 and 2, whatever the temperature: (1 + 1.5^2) / 2.
+    assert _loss('tfr.MeanSquaredLoss', labels, [[0, -2]]) == pytest.approx(1.625)
+    # log(e + 1) - 1, fastest first; and the mean of two losses.
+    first = _loss('tfr.ListMLELoss', labels, [[0, 10]])
+    assert first == pytest.approx(math.log(math.e + 1) - 1)
+    both = _loss('tfr.ListMLELoss:1,MSE:1', labels, [[0, 10]])
+    assert both == pytest.approx((first + (9 + 16) / 2) / 2)
+    for spec, message in (
+        ('tfr.SoftMaxLos', "'SoftMaxLos'; did you mean 'SoftmaxLoss'?"),
+        ('tfr._RankingLoss', "there is no loss of TensorFlow Ranking '_RankingLoss'"),
+    ):
+        finished_runs.assert_refused(
+            lambda spec=spec: losses.CombinedLoss(spec), message
+        )
+
+
+def test_losses_of_tensorflow_ranking_where_it_is_not_installed(monkeypatch):
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util,
+        'find_spec',
+        lambda name: None if name == 'tensorflow_ranking' else find_spec(name),
+    )
+    finished_runs.assert_refused(
+        lambda: losses.CombinedLoss('tfr.SoftmaxLoss'),
+        'needs Python 3.9 to 3.11: pip install tensorflow-ranking',
     )
 
 
