@@ -7,6 +7,7 @@ import pytest
 
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
+from tests.helpers import tile_records
 from tests.helpers.bad_input import refused  # noqa: F401
 
 
@@ -15,6 +16,35 @@ def run(trained, tmp_path):
     """A copy of a module's trained run that may be changed."""
     shutil.copytree(trained[0].parent, tmp_path / 'out')
     return tmp_path / 'out' / trained[0].name
+
+
+@pytest.fixture(scope='module')
+def tile_root(tmp_path_factory):
+    """Splits; one training kernel is too small, and test has no runtimes."""
+    root = tmp_path_factory.mktemp('tile')
+    small = tile_records.make_record(
+        np.random.default_rng(9),
+        'small',
+        configs=4,
+        config_feat=np.full((4, 24), 1000, np.float32),
+        node_opcode=np.full(5, 250, np.int32),
+    )
+    tile_records.write_split(
+        root / 'data' / 'train', [*tile_records.make_records(6), small]
+    )
+    tile_records.write_split(
+        root / 'data' / 'valid', tile_records.make_records(4, seed=1)
+    )
+    tile_records.write_split(
+        root / 'data' / 'test',
+        [
+            *tile_records.make_records(2, seed=2, is_test=True),
+            tile_records.make_record(
+                np.random.default_rng(3), 'three', configs=3, is_test=True
+            ),
+        ],
+    )
+    return root
 
 
 @pytest.fixture(scope='module')

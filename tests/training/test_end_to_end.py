@@ -1,0 +1,364 @@
+"""What a training leaves, and what predicts and evaluates from it, for both tasks."""
+
+import csv
+import io
+import json
+import pathlib
+import re
+import shutil
+from typing import Any, Dict, NamedTuple, Tuple
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from baselines import config
+from baselines.runs import loading
+from baselines.runs import prediction
+from tests.helpers import finished_runs
+from tests.helpers import layout_files
+from tests.helpers import layout_runs
+from tests.helpers import processes
+from tests.helpers import tile_records
+from tests.helpers import tile_runs
+
+pytestmark = pytest.mark.slow
+
+
+class Task(NamedTuple):
+    """What differs between the runs of the two tasks.
+
+    Attributes:
+        runs: the helper that trains.
+        model: trained with the helper's settings.
+        splits: folder of train, valid and test below the root.
+        csv: pattern of the name of the CSV.
+        note: printed, as there are fewer graphs than a batch has.
+        curve: figures of an epoch, seconds included.
+        criterion: the figure that chooses the best epoch.
+        errors: figure of `final_error` -> its name in an evaluation.
+        ranked: graph of the test split -> its number of configurations.
+        table: words in the table of an evaluation.
+        prefix: of graph ids of the toy collection.
+        toy: settings of a training with --toy_data.
+        toy_folder: folder of its splits below the root.
+        ours: settings that the published code lacks.
+    """
+
+    runs: Any
+    model: str
+    splits: str
+    csv: str
+    note: str
+    curve: Tuple[str, ...]
+    criterion: str
+    errors: Dict[str, str]
+    ranked: Dict[str, int]
+    table: Tuple[str, ...]
+    prefix: str
+    toy: Dict[str, Any]
+    toy_folder: str
+    ours: Tuple[str, ...]
+
+
+_CURVE = ('epoch', 'train_loss', 'train_opa', 'val_loss', 'val_opa')
+_SECONDS = ('train_seconds', 'val_seconds')
+_OURS = ('models_file', 'sample_data', 'skip_bad_files', 'validation_configs')
+_OURS += ('seed', 'resume')
+_TASKS = {
+    'tile': Task(
+        runs=tile_runs,
+        model='MLP',
+        splits='data',
+        csv=r'results_1\d{12}\.csv',
+        note='note: 6 training kernels have at least 10 configurations,\nfewer than '
+        '--batch=10; training on batches of 6\n',
+        curve=_CURVE + _SECONDS,
+        criterion='val_opa',
+        errors={k: f'top_{k}_error' for k in ('1', '5', '10')},
+        ranked={
+            'tile:xla:program_0_0000': 5,
+            'tile:xla:program_1_0001': 5,
+            'tile:xla:three': 3,
+        },
+        table=('program_0', 'program_2', 'random choice', 'Kaggle', 'OPA'),
+        prefix='tile:xla:program_',
+        toy=dict(batch=9),
+        toy_folder='data',
+        ours=_OURS,
+    ),
+    'layout': Task(
+        runs=layout_runs,
+        model='ResModel',
+        splits='data/xla/random',
+        csv=r'results_1\d{12}_xla_random\.csv',
+        note='note: 6 training programs have at least 16 configurations,\nfewer than '
+        '--batch=8; training on batches of 6\n',
+        curve=_CURVE + ('val_tau',) + _SECONDS,
+        criterion='val_tau',
+        errors={
+            'kendall_tau': 'kendall_tau',
+            **{k: f'slowdown_{k}' for k in ('1', '10', '100')},
+        },
+        ranked={f'layout:xla:random:program_{i}': 120 for i in range(2)},
+        table=('program_3', 'tau', 'slowd@1', 'slowd@100', 'random choice'),
+        prefix='layout:nlp:default:program_',
+        toy=dict(batch=5, source='nlp', search='default'),
+        toy_folder='data/nlp/default',
+        ours=_OURS + ('sampling', 'segments', 'memory_budget', 'losses', 'test_mode'),
+    ),
+}
+
+
+@pytest.fixture(name='task', scope='module', params=_TASKS)
+def _task(request):
+    return _TASKS[request.param]
+
+
+@pytest.fixture(name='root', scope='module')
+def _root(task, request):
+    """Data whose training split has a graph with too few configurations."""
+    return request.getfixturevalue(
+        f'{"tile" if task.model == "MLP" else "layout"}_root'
+    )
+
+
+@pytest.fixture(name='trained', scope='module')
+def _trained(task, root):
+    """(model directory, what was printed)."""
+    return task.runs.train(root)
+
+
+@pytest.fixture(name='cache')
+def _cache(root):
+    """The flags of a command that finds the data packed already."""
+    return '--cache_dir', root / 'cache'
+
+
+def _data(root, **changes):
+    return prediction.DataOptions('', str(root / 'cache'), **changes)
+
+
+def _ranked(text):
+    """Graph id -> order of its configurations, of a CSV."""
+    rows = csv.DictReader(io.StringIO(text))
+    return {row['ID']: [int(i) for i in row['TopConfigs'].split(';')] for row in rows}
+
+
+def test_what_a_training_leaves(task, trained):
+    model_dir, printed = trained
+    names = sorted(path.name for path in model_dir.parent.iterdir())
+    assert names[:1] == [model_dir.name]
+    assert re.fullmatch(task.csv, names[1])
+    assert names[2:] == [f'run_{model_dir.name[len("model_") :]}.jsonz']
+    for name in names:
+        assert str(model_dir.parent / name) in printed
+    assert task.note in printed
+
+
+def test_run_file(task, root, trained):
+    info = finished_runs.info_of(trained[0])
+    curve = info['train_curve']
+    assert set(curve) == set(task.curve)
+    assert curve['epoch'] == [0, 1, 2]
+    for name, values in curve.items():
+        assert len(values) == 3 and np.isfinite(values).all(), name
+    assert min(curve['train_seconds']) > 0 and min(curve['val_seconds']) > 0
+    assert set(info['final_error']['val']) == set(task.errors)
+    assert info['final_error']['test'] is None
+    assert info['args'] == config.to_json(task.runs.settings(root))
+    # What only the graph with too few configurations has does not count.
+    assert info['num_ops'] <= 120
+    scaled = info['normalizer']
+    assert max(scaled['config_max' if task.runs is tile_runs else 'node_max']) < 1000
+    assert info['best_epoch'] == int(np.argmax(curve[task.criterion]))
+    assert set(info['data_fingerprint']) == {'train', 'valid', 'test'}
+    assert info['versions']['tensorflow'] == tf.__version__
+    assert info['seed'] == 0 and info['measured_data'] is False
+
+
+def test_ranking_has_every_configuration(task, trained):
+    ranked = _ranked(finished_runs.csv_of(trained[0]))
+    assert ranked == finished_runs.info_of(trained[0])['test_predictions']
+    assert list(ranked) == list(task.ranked)
+    for graph, order in ranked.items():
+        # Of tiles the first five count.
+        kept = 5 if task.runs is tile_runs else len(order)
+        assert len(set(order)) == len(order) == min(task.ranked[graph], kept)
+        assert set(order) <= set(range(30 if kept == 5 else task.ranked[graph]))
+    assert any(order != sorted(order) for order in ranked.values())
+
+
+def test_a_directory_alone_predicts_what_training_did(
+    task, root, run, cache, monkeypatch, capsys
+):
+    # Moved, relative, with a slash: the data is where training found it.
+    monkeypatch.chdir(run.parent)
+    words = ['--dir', f'{run.name}/', '--output', 'p.csv', *cache]
+    assert processes.command('predict', *words) == 0
+    assert pathlib.Path('p.csv').read_text() == finished_runs.csv_of(run)
+    rows = len(task.ranked)
+    assert capsys.readouterr() == (f'{run.parent}/p.csv: {rows} rows\n', '')
+    # Another split of data that lie elsewhere, packed anew.
+    shutil.copytree(root / 'data', run.parent / 'new')
+    words = ['--dir', run, '--output', 'v.csv', '--split', 'valid', '--data_root']
+    words += [run.parent / 'new', '--cache_dir', run.parent / 'cache']
+    assert processes.command('predict', *words) == 0
+    assert len(_ranked(pathlib.Path('v.csv').read_text())) == 4
+
+
+def test_evaluate(task, root, run, cache, capsys):
+    output = run.parent / 'e.json'
+    words = ['--dir', run, '--output', output, *cache]
+    assert processes.command('evaluate', *words) == 0
+    table = capsys.readouterr().out
+    assert table.startswith(f'{task.model} on valid, {run}\n')
+    for word in task.table:
+        assert word in table
+    summary = json.loads(output.read_text())
+    assert (summary['model'], summary['split']) == (task.model, 'valid')
+    assert summary['data'] == str(root / task.splits / 'valid')
+    overall = summary['overall']
+    assert overall['graphs'] == 4
+    for key, value in finished_runs.info_of(run)['final_error']['val'].items():
+        assert overall[task.errors[key]]['mean'] == pytest.approx(value, rel=1e-6)
+    if task.runs is tile_runs:
+        assert set(summary['groups']) == {'program_0', 'program_1', 'program_2'}
+        assert overall['kaggle_score']['mean'] == pytest.approx(
+            1 - overall['top_5_error']['mean']
+        )
+        assert 0 < overall['top_1_error']['random'] < 4
+        assert overall['opa']['random'] == 0.5
+    else:
+        assert len(summary['groups']) == 4
+        assert overall['configurations'] == 160
+        assert overall['kendall_tau']['random'] == 0
+        assert overall['slowdown_1']['random'] > overall['slowdown_10']['random'] > 1
+        same = dict.fromkeys(('mean', 'low', 'high', 'random'), 1)
+        assert overall['slowdown_100'] == {**same, 'graphs': 4}
+
+
+def test_a_run_of_the_published_code(task, root, run, cache, capsys):
+    info = finished_runs.info_of(run)
+    published = {
+        key: info[key] for key in ('train_curve', 'final_error', 'test_predictions')
+    }
+    published['args'] = {
+        key: value for key, value in info['args'].items() if key not in task.ours
+    }
+    finished_runs.write_info(run, published)
+    predictor = loading.load_predictor(str(run), _data(root))
+    assert predictor.normalizer.to_json() == info['normalizer']
+    assert predictor.num_ops == info['num_ops']
+    notes = capsys.readouterr().err.splitlines()
+    assert len(notes) == 2 and 'its run file has no digest' in notes[1]
+    assert notes[0] == (
+        f'note: this run does not hold its normaliser; fitting it to {root}/data'
+    )
+    words = ['--dir', run, '--output', run.parent / 'p.csv', *cache]
+    assert processes.command('predict', *words) == 0
+    assert (run.parent / 'p.csv').read_text() == finished_runs.csv_of(run)
+
+
+def test_toy_data_and_known_test_runtimes(task, tmp_path):
+    _write_many(task, tmp_path / task.toy_folder)
+    settings = dict(toy_data=True, test_mode='metrics', epochs=1)
+    model_dir, printed = task.runs.train(
+        tmp_path, **settings, **task.toy, **task.runs.TINY
+    )
+    count, graphs = (100, 'kernels') if task.runs is tile_runs else (5, 'programs')
+    assert f'training on {count} {graphs}' in printed and 'note:' not in printed
+    assert re.search('test (top-1/5/10 error|tau): ', printed)
+    info = finished_runs.info_of(model_dir)
+    # The first files by name.
+    names = [path.stem for path in (tmp_path / task.toy_folder / 'test').iterdir()]
+    collection = task.prefix[: -len('program_')]
+    first = [f'{collection}{name}' for name in sorted(names)[:count]]
+    assert list(info['test_predictions']) == first
+    data, code = _data(tmp_path, toy_data=True), task.runs.TINY['models_file']
+    summary = loading.load_predictor(str(model_dir), data, code).measure('test')[0]
+    for key, value in info['final_error']['test'].items():
+        assert summary['overall'][task.errors[key]]['mean'] == pytest.approx(value)
+    loading.write_predictions([str(model_dir)], data, str(tmp_path / 'p.csv'), code)
+    assert (tmp_path / 'p.csv').read_text() == finished_runs.csv_of(model_dir)
+    # A run that was made with --toy_data ranks the whole split too.
+    output = str(tmp_path / 'all.csv')
+    loading.write_predictions([str(model_dir)], _data(tmp_path), output, code)
+    assert len(_ranked(pathlib.Path(output).read_text())) == len(names)
+    # Without its code the run is not read as something else.
+    finished_runs.assert_refused(
+        lambda: loading.load_predictor(str(model_dir), data), "model 'Tiny'"
+    )
+
+
+def _write_many(task, folder):
+    """Writes splits of more graphs than --toy_data takes."""
+    if task.model != 'MLP':
+        for seed, split in enumerate(('train', 'valid', 'test')):
+            layout_files.write_split(folder / split, layout_runs.programs(7, seed))
+        return
+    few = tile_records.make_records(
+        4, configs=[12] * 4, node_features=5, config_features=4
+    )
+    for split in ('train', 'valid', 'test'):
+        tile_records.write_split(folder / split, few)
+        for i in range(4, 103):
+            source = folder / split / f'{few[i % 3].graph_id}.npz'
+            shutil.copy(source, folder / split / f'program_{i % 3}_{i:04d}.npz')
+
+
+_MISFITS = [
+    ('tile', {'model': 'MLQ'}, "there is no model 'MLQ'; did you mean 'MLP'?"),
+    ('tile', {'model': 'LateJoinSAGE'}, 'it was trained as LateJoinSAGE {}'),
+    ('tile', {'model_kwargs_json': '{'}, '--model_kwargs_json is not JSON'),
+    ('tile', {'model_kwargs_json': '{"depth": 1}'}, "MLP has no option 'depth'"),
+    ('tile', {'model_kwargs_json': '{"hidden_dim": 8}'}, 'holds variable 1 of shape'),
+    ('layout', {'model': 'ResModle'}, "there is no layout model 'ResModle'; did you"),
+    (
+        'layout',
+        {'model_kwargs_json': '{"hidden_dim": 8}'},
+        'variables where the model has',
+    ),
+    (
+        'layout',
+        {'model_kwargs_json': layout_runs.SMALL.replace('4', '8')},
+        'holds variable 1 of shape',
+    ),
+    ('layout', {'source': 'tpu'}, 'there is no collection --source=tpu --search=rand'),
+    (
+        'layout',
+        {'search': 'random/../random'},
+        '--search=random/../random; there are layout:xla',
+    ),
+    ('layout', {'configs': 'many'}, 'args.configs should be a positive number'),
+]
+
+
+@pytest.mark.parametrize(
+    'task, args, words', _MISFITS, indirect=['task'], scope='module'
+)
+def test_run_arguments_that_do_not_fit(task, root, run, args, words):
+    info = finished_runs.info_of(run)
+    info['args'].update(args)
+    finished_runs.write_info(run, info)
+    output = run.parent / 'p.csv'
+    finished_runs.assert_refused(
+        lambda: loading.write_predictions([str(run)], _data(root), str(output)), words
+    )
+    assert not output.exists()
+
+
+@pytest.mark.parametrize('task', ['layout'], indirect=True, scope='module')
+def test_model_and_keywords_choose(task, root, trained, tmp_path):
+    info = finished_runs.info_of(trained[0])
+    f, q = (sum(info['normalizer'][f'{part}_used']) for part in ('node', 'config'))
+    # Embedding, input MLP, one layer, head, each with a hidden width of 4.
+    weights = info['num_ops'] * 2 + (q + f + 2) * 4 + 4 + (q + 4) * 4 + 4 + 12 * 4 + 4
+    assert f'ResModel: {weights:,} weights\n' in trained[1]
+    changes = dict(task.runs.TINY, epochs=1, lr=1e-9, out_dir=str(tmp_path))
+    changes.update(model='TinyWithBias', model_kwargs_json='{"start": -2.0}')
+    model_dir, printed = task.runs.train(root, **changes)
+    assert f'TinyWithBias: {q + 1} weights\n' in printed
+    stored = finished_runs.weights_of(model_dir)
+    assert len(stored) == 2
+    assert any(np.allclose(value, -2) for value in stored.values())

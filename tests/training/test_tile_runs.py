@@ -1,0 +1,168 @@
+"""The tile collection's jobs from end to end, on small random data."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+from baselines import config
+from baselines.runs import loading
+from baselines.runs import prediction
+from baselines.training import task_data
+from tests.helpers import finished_runs
+from tests.helpers import processes
+from tests.helpers import tile_runs
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(name='root', scope='module')
+def _root(tile_root):
+    return tile_root
+
+
+@pytest.fixture(name='trained', scope='module')
+def _trained(root):
+    """(model directory, what was printed) of an MLP with default flags."""
+    return tile_runs.train(root)
+
+
+@pytest.fixture(name='data')
+def _data(root):
+    """Where training found it, packed already."""
+    return prediction.DataOptions(cache_dir=str(root / 'cache'))
+
+
+def test_a_report_of_a_run(root, run, tmp_path, capsys):
+    pytest.importorskip('jinja2')
+    page = tmp_path / 'report.html'
+    argv = [run, '--cache_dir', root / 'cache', '--output', page]
+    assert processes.command('report', *argv) == 0
+    assert capsys.readouterr().out == f'report: {page}\n'
+    words = page.read_text()
+    assert '<title>1 model on tile:xla</title>' in words and '<img src=' in words
+    folder = [run, '--output', tmp_path]
+    assert processes.command('report', *folder) == 1
+    assert 'is a folder' in capsys.readouterr().err
+
+
+def test_a_run_that_is_named_twice_is_evaluated_once(root, run, capsys):
+    assert (
+        processes.command(
+            'evaluate',
+            '--dirs',
+            run,
+            f'{run}/',
+            '--json',
+            '--cache_dir',
+            root / 'cache',
+            '--output',
+            run.parent / 'all.json',
+        )
+        == 0
+    )
+    captured = capsys.readouterr()
+    assert captured.err == (
+        f'note: {run} is named 2 times ({run}, {run}/); it counts once\n'
+    )
+    printed = json.loads(captured.out)
+    assert printed == json.loads((run.parent / 'all.json').read_text())
+    assert printed['overall']['graphs'] == 4
+    assert printed['name'] == printed['group'] == 'MLP'
+
+
+def test_evaluate_without_runtimes(root, run, capsys):
+    assert (
+        processes.command(
+            'evaluate',
+            '--dir',
+            run,
+            '--split',
+            'test',
+            '--output',
+            run.parent / 'none.json',
+            '--cache_dir',
+            root / 'cache',
+        )
+        == 1
+    )
+    printed = capsys.readouterr()
+    assert printed.out == '' and printed.err == (
+        f'error: {root}/data/test: all runtimes are 0, as in the published test '
+        'files; there is nothing to compare with\n'
+    )
+    assert not (run.parent / 'none.json').exists()
+
+
+def test_a_run_file_names_no_code_to_run(data, run, capsys):
+    bomb = run.parent / 'bomb.py'
+    bomb.write_text(f'open({str(run.parent / "ran")!r}, "w").close()\n')
+    info = finished_runs.info_of(run)
+    info['args']['models_file'] = str(bomb)
+    finished_runs.write_info(run, info)
+    loading.write_predictions([str(run)], data, str(run.parent / 'p.csv'))
+    assert not (run.parent / 'ran').exists()
+    assert (run.parent / 'p.csv').read_text() == finished_runs.csv_of(run)
+    assert capsys.readouterr().err == (
+        f'note: {run} was trained with --models_file={bomb}; pass it here too '
+        'if it is not ours\n'
+    )
+
+
+def test_the_stored_graph_is_not_executed(data, run):
+    # Only the checkpoint inside the SavedModel is read.
+    for name in ('saved_model.pb', 'keras_metadata.pb'):
+        (run / name).write_bytes(b'no graph')
+    loading.write_predictions([str(run)], data, str(run.parent / 'p.csv'))
+    assert (run.parent / 'p.csv').read_text() == finished_runs.csv_of(run)
+
+
+@pytest.mark.parametrize(
+    'change, words',
+    [
+        ({'num_ops': 0}, 'num_ops should be a number up to 65536, not 0'),
+        ({'num_ops': 10**9}, 'num_ops should be a number'),
+        ({'num_ops': None}, 'num_ops should be a number'),
+        ({'num_ops': 90}, 'holds variable 0 of shape'),
+        ({'normalizer': []}, 'normalizer'),
+        ({'normalizer': {'node_used': 'x'}}, 'normalizer'),
+    ],
+)
+def test_run_files_that_do_not_fit(data, run, change, words):
+    finished_runs.write_info(run, {**finished_runs.info_of(run), **change})
+    finished_runs.assert_refused(
+        lambda: loading.load_predictor(str(run), data), words, run.name[6:]
+    )
+
+
+def test_where_the_data_is_gone(data, run, monkeypatch, tmp_path):
+    info = finished_runs.info_of(run)
+    info['args']['data_root'] = str(tmp_path / 'gone')
+    finished_runs.write_info(run, info)
+    monkeypatch.setenv('HOME', str(tmp_path))
+    finished_runs.assert_refused(
+        lambda: loading.write_predictions([str(run)], data, str(tmp_path / 'p.csv')),
+        f'{tmp_path}/data/tpugraphs/npz/tile/xla/test: there is no such folder',
+        '--data_root',
+    )
+    assert not (tmp_path / 'p.csv').exists()
+
+
+def test_metrics_need_runtimes(root, tmp_path):
+    finished_runs.assert_refused(
+        lambda: tile_runs.train(
+            root, test_mode='metrics', out_dir=str(tmp_path / 'out')
+        ),
+        f'--test_mode=metrics: all runtimes in {root}/data/test are 0',
+        'use --test_mode=predictions',
+    )
+    assert os.listdir(tmp_path / 'out') == []
+
+
+def test_a_recipe_draws_no_more_configurations_than_most_kernels_have(capsys):
+    wanted = config.TileConfig(recipe='strong', configs=64)
+    assert task_data.fitted(wanted, np.array([64, 100, 20])) is wanted
+    # Three quarters have 24, of which 16 is the largest power of two.
+    assert task_data.fitted(wanted, np.array([31, 31, 24, 7])).configs == 16
+    assert 'few have 64 configurations to draw; drawing' in capsys.readouterr().out
