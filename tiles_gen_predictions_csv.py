@@ -57,7 +57,9 @@ def main(argv: Sequence[str]) -> int:
         from baselines.runs import prediction
 
         data = config.from_options(prediction.DataOptions, values)
-        loading.write_predictions(dirs, data, values.output, values.models_file)
+        loading.write_predictions(
+            dirs, data, values.output, values.models_file, task='tile'
+        )
 
     return command_line.guarded(work)
 

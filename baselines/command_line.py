@@ -11,7 +11,7 @@ import os
 import shlex
 import shutil
 import sys
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, List, Optional, Sequence
 
 from baselines import config
 from baselines import text
@@ -82,26 +82,60 @@ def switch(parser: Any, flag: str, about: str, *aliases: str) -> None:
     parser.add_argument(flag, *aliases, action='store_true', help=about)
 
 
-def add_run_arguments(
-    parser: argparse.ArgumentParser, split: str = 'test', positional: bool = False
-) -> Any:
+def add_runs(parser: argparse.ArgumentParser, several: bool = False) -> None:
+    """Declares the run or runs of a command: plain arguments, or --dir."""
+    parser.add_argument('runs', nargs='*', metavar='RUN', help='the same as --dir')
+    add_dir(parser, several)
+
+
+def add_dir(parser: argparse.ArgumentParser, several: bool = False) -> None:
+    """Declares --dir, alone where plain arguments are files, and --out_dir."""
+    parser.add_argument(
+        '--dir',
+        '--dirs',
+        dest='dirs',
+        nargs='+' if several else 1,
+        action='extend',
+        default=[],
+        metavar='RUN',
+        help=f'{"runs: each" if several else "the run:"} {finding.FORMS}',
+    )
+    about = 'where names of runs are looked up (default: where trainings write)'
+    option(parser, '--out_dir', '', about, metavar='FOLDER')
+
+
+def runs_of(args: argparse.Namespace) -> List[str]:
+    """Returns the names of the runs that a command works on, at least one.
+
+    Raises:
+        ValueError: there is none.
+    """
+    names = [*getattr(args, 'runs', ()), *args.dirs]
+    if not names:
+        raise ValueError(f'name a run, such as --dir latest; it is {finding.FORMS}')
+    return [finding.within(args.out_dir, name) for name in names]
+
+
+def run_of(args: argparse.Namespace) -> str:
+    """Returns the name of the one run that a command works on.
+
+    Raises:
+        ValueError: there is none, or there are several.
+    """
+    names = runs_of(args)
+    if len(names) > 1:
+        raise ValueError(f'one run is wanted, not {len(names)}: {" ".join(names)}')
+    return names[0]
+
+
+def add_run_arguments(parser: argparse.ArgumentParser, split: str = 'test') -> None:
     """Declares which runs, and which data, a command works on.
 
     Args:
         parser: of the command.
         split: the default of --split.
-        positional: whether runs are plain arguments, not those of --dir.
-
-    Returns:
-        Where options can be added that may be in place of --dir.
     """
-    wanted = {'nargs': '+', 'metavar': 'RUN', 'help': f'runs: each {finding.FORMS}'}
-    which: Any = parser
-    if positional:
-        parser.add_argument('dirs', **wanted)
-    else:
-        which = parser.add_mutually_exclusive_group(required=True)
-        which.add_argument('--dir', '--dirs', dest='dirs', **wanted)
+    add_runs(parser, several=True)
     splits = ('train', 'valid', 'test')
     option(parser, '--split', split, 'which kernels', choices=splits)
     about = 'folder with the splits (default: where the run was trained, if that is '
@@ -118,7 +152,6 @@ def add_run_arguments(
         aliases = [f'--{a}' for a, meant in config.ALIASES.items() if meant == name]
         switch(parser, f'--{name}', config.help_of(config.TileConfig, name), *aliases)
     add_beam_arguments(parser)
-    return which
 
 
 def add_models_file(parser: argparse.ArgumentParser) -> None:

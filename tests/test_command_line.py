@@ -155,6 +155,35 @@ def test_full_disk_behind_stdout_is_an_error():
     assert done.stderr == 'error: [Errno 28] No space left on device\n'
 
 
+@pytest.mark.parametrize(
+    'words, names',
+    [
+        (['a', 'b'], ['a', 'b']),
+        (['--dir', 'a', 'b'], ['a', 'b']),
+        (
+            ['--dir=a', '--dirs', 'b', 'c/d', '--out_dir', 'out'],
+            ['out/a', 'out/b', 'c/d'],
+        ),
+    ],
+)
+def test_runs_are_plain_arguments_or_of_dir(words, names):
+    args = commands.parser('predict').parse_args(words)
+    assert command_line.runs_of(args) == names
+
+
+def test_one_run_beside_files():
+    args = commands.parser('rank').parse_args(['--dir', 'a', 'x.pb', 'y.pb'])
+    assert (command_line.run_of(args), args.modules) == ('a', ['x.pb', 'y.pb'])
+    args = commands.parser('export').parse_args(['a', 'out'])
+    assert (command_line.run_of(args), args.output) == ('a', 'out')
+    args = commands.parser('settings').parse_args(['a', 'b'])
+    with pytest.raises(ValueError, match='^one run is wanted, not 2: a b$'):
+        command_line.run_of(args)
+    args = commands.parser('settings').parse_args([])
+    with pytest.raises(ValueError, match='^name a run, such as --dir latest; it is '):
+        command_line.run_of(args)
+
+
 def test_words_that_are_no_flags():
     command_line.refuse_arguments(['tiles_train.py'])
     with pytest.raises(SystemExit) as caught:

@@ -6,6 +6,7 @@ for ranked in rank_files(['kernels.pb'], predictor, outcome):
     print(ranked.module, ranked.config(0))
 """
 
+import contextlib
 import dataclasses
 import difflib
 import os
@@ -91,6 +92,25 @@ def rank(
     if not found:
         raise ValueError(outcome.nothing())
     return found, outcome
+
+
+def task_of(paths: Sequence[str], candidates: Optional[Sequence[Any]] = None) -> str:
+    """Tells which runs rank raw files: those of 'tile' or 'layout'.
+
+    Args:
+        paths: the files; the first whole one decides.
+        candidates: configurations in place of the files' runs, which decide first.
+
+    Returns:
+        '' where none tells.
+    """
+    if candidates:
+        layouts = isinstance(candidates[0], Mapping) and 'layouts' in candidates[0]
+        return reading.LAYOUT if layouts else reading.TILE
+    for path in paths:
+        with contextlib.suppress(ValueError, OSError):  # told of when it is ranked
+            return reading.read_tuning(path).kind
+    return ''
 
 
 def rank_files(

@@ -6,11 +6,13 @@ Each takes the options of its command as they were parsed.
 import argparse
 import contextlib
 import io
+import os
 import sys
 from typing import Any, Dict, Sequence
 
 import tqdm
 
+from baselines import command_line
 from baselines import config
 from baselines import files
 from baselines.evaluation import choices
@@ -40,7 +42,7 @@ def evaluate_runs(args: argparse.Namespace) -> None:
     _check_output(args)
     summaries: Dict[str, Any] = {}
     data = config.from_options(prediction.DataOptions, args)
-    found = loading.find_runs(args.dirs)
+    found = loading.find_runs(command_line.runs_of(args))
     predictors = loading.predictors_of(found, data, args.models_file)
     labels = loading.labels_of(predictors)
     for model_dir, predictor in predictors.items():
@@ -70,7 +72,11 @@ def compare_runs(args: argparse.Namespace) -> None:
         OSError: --output cannot be written.
     """
     _check_output(args)
-    sides = [finding.find_all([name]) for name in args.compare]
+    if args.runs or args.dirs:
+        raise ValueError('--compare names the runs itself: leave --dir out')
+    sides = [
+        finding.find_all([finding.within(args.out_dir, name)]) for name in args.compare
+    ]
     shared = [model_dir for model_dir in sides[0] if model_dir in sides[1]]
     if shared:
         raise ValueError(
@@ -145,7 +151,8 @@ def average_runs(args: argparse.Namespace) -> None:
     if args.json:
         saved.check_file_writable(args.json, 'json')
     data = config.from_options(prediction.DataOptions, args)
-    predictors = ensemble.load(args.dirs, data, args.models_file)
+    names = command_line.runs_of(args)
+    predictors = ensemble.load(names, data, args.models_file)
     ensembles.check_weights(args.weights, len(predictors))
     must_measure = args.evaluate or bool(args.json)
     scored = ensemble.score(predictors, args.split, must_measure)
@@ -183,8 +190,11 @@ def rank_modules(args: argparse.Namespace) -> int:
     paths = reading.find_files(args.modules)
     candidates = candidates_lib.read(args.candidates) if args.candidates else None
     data = config.from_options(prediction.DataOptions, args)
-    predictor = loading.load_predictor(args.dir, data, args.models_file, once=True)
-    model_dir = predictor.run.model_dir
+    name, task = command_line.run_of(args), ''
+    if os.path.basename(name) == finding.LATEST:
+        task = ranking.task_of(paths, candidates)
+    model_dir = finding.find_one(name, task)
+    predictor = loading.load_predictor(model_dir, data, args.models_file, once=True)
     content, writers = io.StringIO(), []
     shown = 10 if args.top is None else args.top
     if args.json:

@@ -2,6 +2,7 @@
 
     find('~/out/tpugraphs_tiles/model_0123abcd...')    a model directory
     find('latest')                                     the run finished last
+    find('latest', 'tile')                             the last one of tiles
     find('0123')                                       the beginning of its hash
     find('wide')                                       its --run_id
     find('model_*'), find('seed?')                     a pattern of either
@@ -38,11 +39,18 @@ def default_folders() -> List[str]:
     return [files.expand(kind.out_dir) for kind in config.CONFIGS.values()]
 
 
-def find(name: str) -> List[str]:
+def within(out_dir: str, name: str) -> str:
+    """Returns a name that is looked up in a folder, unless it says where itself."""
+    return name if os.path.dirname(name) else os.path.join(out_dir, name)
+
+
+def find(name: str, task: str = '') -> List[str]:
     """Returns the model directories that a name stands for.
 
     Args:
         name: as the user wrote it; see above.
+        task: 'tile' or 'layout', for 'latest' of those runs alone; a note on stderr
+            says so where the last run of all is another.
 
     Returns:
         At least one, absolute; several for a pattern or a shared --run_id, the
@@ -69,11 +77,13 @@ def find(name: str) -> List[str]:
             raise ValueError(f'--dir: there is no directory {path}')
         raise ValueError(f'--dir: {nothing(folders, word)}')
     runs, damaged = _by_finish_time(runs)
-    found = _of_hash(word, [*damaged, *runs]) or _named(word, runs, damaged)
+    found = _of_hash(word, [*damaged, *runs]) or _named(word, runs, damaged, task)
     if found:
         return found
     if folder and run_files.hash_of(path):
         raise ValueError(f'--dir: there is no directory {path}')
+    if word == LATEST:  # with `task`; or all runs are damaged
+        raise ValueError(f'--dir: {nothing(folders, task=task)}')
     raise ValueError(
         f'--dir: no run in {" or ".join(folders)} is called {word!r}; it is '
         f'{FORMS}. The newest are {_listed([*reversed(runs), *damaged])}; '
@@ -81,13 +91,13 @@ def find(name: str) -> List[str]:
     )
 
 
-def find_one(name: str) -> str:
-    """Returns the one model directory that a name stands for.
+def find_one(name: str, task: str = '') -> str:
+    """Returns the one model directory that a name stands for; see `find`.
 
     Raises:
         ValueError: there is none, or there are several; lists them.
     """
-    found = find(name)
+    found = find(name, task)
     if len(found) > 1:
         raise ValueError(
             f'--dir: {name!r} stands for {len(found)} runs, and one is wanted: '
@@ -96,8 +106,8 @@ def find_one(name: str) -> str:
     return found[0]
 
 
-def find_all(names: Sequence[str]) -> Dict[str, List[str]]:
-    """Finds several runs, all of them before any is used.
+def find_all(names: Sequence[str], task: str = '') -> Dict[str, List[str]]:
+    """Finds several runs, all of them before any is used; see `find`.
 
     Returns:
         By model directory, in the order of first mention, the names that it was
@@ -109,7 +119,7 @@ def find_all(names: Sequence[str]) -> Dict[str, List[str]]:
     found: Dict[str, List[str]] = {}
     first: Dict[str, str] = {}
     for name in names:
-        for model_dir in find(name):
+        for model_dir in find(name, task):
             model_dir = first.setdefault(os.path.realpath(model_dir), model_dir)
             found.setdefault(model_dir, []).append(name)
     return found
@@ -143,13 +153,15 @@ def _of_hash(word: str, runs: Sequence[str]) -> List[str]:
     return found
 
 
-def _named(word: str, runs: Sequence[str], damaged: Sequence[str]) -> List[str]:
+def _named(
+    word: str, runs: Sequence[str], damaged: Sequence[str], task: str
+) -> List[str]:
     """Returns the runs that 'latest', a pattern or a --run_id stands for.
 
     Damaged runs, of which nobody knows, are named on stderr.
     """
     if word == LATEST:
-        found = list(runs[-1:])
+        found = _latest(runs, task)
     elif _MAGIC.search(word):
         found = [
             run
@@ -166,6 +178,18 @@ def _named(word: str, runs: Sequence[str], damaged: Sequence[str]) -> List[str]:
                 file=sys.stderr,
             )
     return found
+
+
+def _latest(runs: Sequence[str], task: str) -> List[str]:
+    """Returns the last of runs, or of those of a task; none where there is none."""
+    of_task = [d for d in runs if not task or run_files.read(d).task == task]
+    if of_task and of_task[-1] != runs[-1]:
+        print(
+            f'note: {os.path.basename(runs[-1])}, the latest run, is not of {task}s; '
+            f'taking {os.path.basename(of_task[-1])}, the latest that is',
+            file=sys.stderr,
+        )
+    return of_task[-1:]
 
 
 def _names_of(model_dir: str) -> List[str]:
@@ -196,14 +220,15 @@ def _only(folder: str) -> str:
     return found[0]
 
 
-def nothing(folders: Iterable[str], word: str = '') -> str:
-    """Says what to do where there is no run at all, of that name or any."""
+def nothing(folders: Iterable[str], word: str = '', task: str = '') -> str:
+    """Says what to do where there is no run at all, of that name, of a task or any."""
     called = f', so none is called {word!r}' if word else ''
     folders = [files.expand(folder) for folder in folders]
     where = '' if len(folders) > 1 else f' --out_dir={folders[0]}'
     return (
-        f'there are no runs (model_<hash>) in {" or ".join(folders)}{called}; '
-        f'train one: python tiles_train.py --sample_data{where}'
+        f'there are no runs{f" of {task}s" if task else ""} (model_<hash>) in '
+        f'{" or ".join(folders)}{called}; '
+        f'train one: tpugraphs train {task or "tile"} --sample_data{where}'
     )
 
 

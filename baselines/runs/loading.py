@@ -17,12 +17,13 @@ from baselines.runs import saved
 from baselines.runs import spread
 
 
-def find_runs(names: Sequence[str]) -> Dict[str, saved.Run]:
+def find_runs(names: Sequence[str], task: str = '') -> Dict[str, saved.Run]:
     """Finds and reads several runs, before any of them is used.
 
     Args:
         names: of the runs, as `finding.find` takes them; one that is named more
             than once is there once, and a note says so.
+        task: of the latest run, where that is wanted; see `finding.find`.
 
     Returns:
         By model directory, in the order of the names.
@@ -30,7 +31,7 @@ def find_runs(names: Sequence[str]) -> Dict[str, saved.Run]:
     Raises:
         ValueError: a run cannot be found or read.
     """
-    found = finding.find_all(names)
+    found = finding.find_all(names, task)
     for model_dir, called in found.items():
         if len(called) > 1:
             print(
@@ -92,6 +93,7 @@ def write_predictions(
     output: str,
     models_file: registry.Own = '',
     split: str = 'test',
+    task: str = '',
 ) -> List[str]:
     """Ranks a split with each run and writes a CSV for each.
 
@@ -101,6 +103,7 @@ def write_predictions(
         output: the CSV; with several runs `_<hash>` goes into its name.
         models_file: a models.py, or classes, beside ours.
         split: which graphs to rank.
+        task: of the latest run, where that is wanted; see `finding.find`.
 
     Returns:
         The paths written.
@@ -110,7 +113,7 @@ def write_predictions(
         OSError: the CSV cannot be written.
     """
     saved.check_file_writable(output, 'output')
-    predictors = predictors_of(find_runs(names), data, models_file).values()
+    predictors = predictors_of(find_runs(names, task), data, models_file).values()
     written = []
     for predictor in predictors:
         store = predictor.open_split(split)

@@ -48,6 +48,11 @@ class RunFile:
         return args
 
     @property
+    def task(self) -> str:
+        """'tile' or 'layout', whichever it was trained on."""
+        return 'layout' if 'source' in self.args else 'tile'
+
+    @property
     def hash(self) -> str:
         """What stands behind model_ in the directory's name."""
         return hash_of(self.model_dir)

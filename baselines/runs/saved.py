@@ -83,16 +83,17 @@ class Run(run_files.RunFile):
     """A finished training: what its run file says, its weights and its trees."""
 
     @classmethod
-    def load(cls, name: str) -> 'Run':
+    def load(cls, name: str, task: str = '') -> 'Run':
         """Reads a run, and makes sure that its weights are there.
 
         Args:
             name: its model directory, or what else `finding.find` takes.
+            task: of the latest run, where that is wanted.
 
         Raises:
             ValueError: there is no such run, or its run file is missing or damaged.
         """
-        model_dir = finding.find_one(name)
+        model_dir = finding.find_one(name, task)
         has_trees = os.path.lexists(os.path.join(model_dir, trees_lib.FILE))
         if not has_trees or weights.is_there(model_dir):
             weights.check_files(model_dir)

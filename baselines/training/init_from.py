@@ -54,7 +54,7 @@ def read(config: Any, train: splits.PackedSplit, num_ops: int) -> Start:
     """
     if config.model == trees.NAME:
         raise ValueError(f'--init_from: {trees.NAME} have no weights to start from')
-    run = _load(config.init_from)
+    run = _load(config.init_from, config.collection.task)
     where = f'--init_from: {run.model_dir}'
     collection = prediction.collection_of(run)
     if collection.task != config.collection.task:
@@ -86,8 +86,8 @@ def read(config: Any, train: splits.PackedSplit, num_ops: int) -> Start:
     return Start(run, *scaling)
 
 
-def _load(name: str) -> saved.Run:
+def _load(name: str, task: str) -> saved.Run:
     try:
-        return saved.Run.load(name)
+        return saved.Run.load(name, task)
     except ValueError as error:
         raise ValueError(str(error).replace('--dir', '--init_from', 1)) from None

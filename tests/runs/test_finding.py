@@ -65,6 +65,40 @@ def test_names(runs, name, expected):
     assert finding.find(name) == [runs[i] for i in expected]
 
 
+def test_the_latest_of_a_task_is_not_the_latest_of_all(home, capsys):
+    tile = make_run(home / 'out/tpugraphs_tiles', 'abcd1111', age=2)
+    layout = make_run(home / 'out/tpugraphs_layout', '12345678', source='xla')
+    assert finding.find('latest') == finding.find('latest', 'layout') == [layout]
+    assert capsys.readouterr().err == ''
+    assert finding.find('latest', 'tile') == [tile]
+    assert capsys.readouterr().err == (
+        'note: model_12345678, the latest run, is not of tiles; taking '
+        'model_abcd1111, the latest that is\n'
+    )
+    # Other names are of a run, whatever it is of.
+    assert finding.find('1234', 'tile') == [layout]
+    assert_refused(
+        lambda: finding.find('out/tpugraphs_tiles/latest', 'layout'),
+        'there are no runs of layouts (model_<hash>) in '
+        f'{home}/out/tpugraphs_tiles; train one: tpugraphs train layout --sample_data '
+        f'--out_dir={home}/out/tpugraphs_tiles',
+    )
+
+
+@pytest.mark.parametrize(
+    'name, wanted',
+    [
+        ('latest', 'out/latest'),
+        ('model_*', 'out/model_*'),
+        ('other/latest', 'other/latest'),
+        ('~/other/latest', '~/other/latest'),
+    ],
+)
+def test_a_name_without_a_folder_is_looked_up_in_one(name, wanted):
+    assert finding.within('out', name) == wanted
+    assert finding.within('', name) == name
+
+
 def test_one_run_is_wanted(runs):
     assert finding.find_one('latest') == runs[1]
     assert_refused(
@@ -168,13 +202,13 @@ def test_where_there_is_no_run_it_says_how_to_train(home):
         assert_refused(
             lambda name=name: finding.find(name),
             f'there are no runs (model_<hash>) in {home}/out/tpugraphs_tiles or ',
-            'train one: python tiles_train.py --sample_data',
+            'train one: tpugraphs train tile --sample_data',
         )
     for name in ('empty', 'empty/latest'):
         assert_refused(
             lambda name=name: finding.find(name),
             f'there are no runs (model_<hash>) in {home}/empty',
-            f'python tiles_train.py --sample_data --out_dir={home}/empty',
+            f'tpugraphs train tile --sample_data --out_dir={home}/empty',
         )
     assert_refused(
         lambda: finding.find('none/latest'),

@@ -151,6 +151,6 @@ def test_a_damaged_run_file_is_named_and_left_out(folder, capsys):
 def test_no_runs(tmp_path, capsys):
     assert processes.command('runs', '--out_dir', tmp_path) == 1
     assert capsys.readouterr().err == (
-        f'error: there are no runs (model_<hash>) in {tmp_path}; train one: python '
-        f'tiles_train.py --sample_data --out_dir={tmp_path}\n'
+        f'error: there are no runs (model_<hash>) in {tmp_path}; train one: '
+        f'tpugraphs train tile --sample_data --out_dir={tmp_path}\n'
     )

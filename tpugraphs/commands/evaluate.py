@@ -24,12 +24,13 @@ from baselines import command_line
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    which = command_line.add_run_arguments(parser, split='valid')
-    which.add_argument(
+    command_line.add_run_arguments(parser, split='valid')
+    parser.add_argument(
         '--compare',
         nargs=2,
         metavar=('A', 'B'),
-        help='test whether A is better than B: runs, patterns or names of models',
+        help='test whether A is better than B: runs, patterns or names of models, '
+        'in place of --dir',
     )
     command_line.switch(parser, '--json', 'print JSON in place of the table')
     about = 'also write a table (.csv, .md, .tex) or the JSON (.json) to this file'

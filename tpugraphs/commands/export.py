@@ -1,6 +1,6 @@
 """Write a run as a SavedModel that scores raw features, for TensorFlow alone.
 
-    tpugraphs export latest out/
+    tpugraphs export --dir latest out/
 
 Its signature takes a graph's raw arrays by name and gives `scores`, lower for
 what is predicted faster; sizes are free, and the normaliser is inside.  A program
@@ -10,12 +10,11 @@ that serves it needs neither this package nor TF-GNN: docs/guide/python.md.
 import argparse
 
 from baselines import command_line
-from baselines.runs import finding
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    parser.add_argument('run', metavar='RUN', help=f'the run: {finding.FORMS}')
+    command_line.add_runs(parser)
     parser.add_argument('output', metavar='OUT', help='a new folder')
     command_line.add_models_file(parser)
 
@@ -28,7 +27,9 @@ def run(args: argparse.Namespace) -> None:
     from baselines.runs import prediction
 
     options = prediction.DataOptions()
-    predictor = loading.load_predictor(args.run, options, args.models_file)
+    predictor = loading.load_predictor(
+        command_line.run_of(args), options, args.models_file
+    )
     shapes = export.export(predictor, args.output)
     print(
         f'{args.output}: {predictor.run.args["model"]} on {predictor.collection.name}'

@@ -33,6 +33,5 @@ def run(args: argparse.Namespace) -> None:
     from baselines.runs import prediction
 
     data = config.from_options(prediction.DataOptions, args)
-    loading.write_predictions(
-        args.dirs, data, args.output, args.models_file, args.split
-    )
+    names = command_line.runs_of(args)
+    loading.write_predictions(names, data, args.output, args.models_file, args.split)

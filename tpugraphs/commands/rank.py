@@ -21,7 +21,6 @@ import functools
 
 from baselines import command_line
 from baselines import config
-from baselines.runs import finding
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='raw files, folders (searched for *.pb) or globs',
     )
     option = functools.partial(command_line.option, parser)
-    option('--dir', str, f'the run: {finding.FORMS}', required=True, metavar='RUN')
+    command_line.add_dir(parser)
     about = 'configurations to print of each module; 0 prints the summary alone '
     option('--top', int, f'{about}(default: 10, with --json all)')
     command_line.switch(parser, '--json', 'print JSON in place of tables')

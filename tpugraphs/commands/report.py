@@ -1,8 +1,8 @@
 """Write a report of finished runs with pictures, as one HTML file.
 
-  tpugraphs report latest --output=report.html
-  tpugraphs report 'wide*' latest
-  tpugraphs report ~/out/tpugraphs_sweep/tile_xla
+  tpugraphs report --dir latest --output=report.html
+  tpugraphs report --dir 'wide*' latest
+  tpugraphs report --dir ~/out/tpugraphs_sweep/tile_xla
 
 Models of one collection stand side by side, the best first; runs that differ in seed
 or fold alone are one model, with mean and standard deviation.  Shown are learning
@@ -22,7 +22,7 @@ from baselines import command_line
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    command_line.add_run_arguments(parser, split='valid', positional=True)
+    command_line.add_run_arguments(parser, split='valid')
     output = 'report.html'
     command_line.option(parser, '--output', output, 'the HTML file to write')
 
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> None:
     from baselines import files
     from tpugraphs.sweep import results
 
-    names, sweeps = results.resolve_folders(args.dirs)
+    names, sweeps = results.resolve_folders(command_line.runs_of(args))
     command_line.start_tensorflow()
     # Only this command needs jinja2.
     from baselines.runs import loading

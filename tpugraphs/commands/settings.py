@@ -15,10 +15,7 @@ from baselines import command_line
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    from baselines.runs import finding
-
-    rules = {'required': True, 'metavar': 'RUN'}
-    command_line.option(parser, '--dir', str, f'a run: {finding.FORMS}', **rules)
+    command_line.add_runs(parser)
     command_line.switch(parser, '--all', 'print also what is as by default')
 
 
@@ -28,6 +25,6 @@ def run(args: argparse.Namespace) -> None:
     from baselines.runs import finding
     from baselines.runs import run_files
 
-    found = run_files.read(finding.find_one(args.dir))
+    found = run_files.read(finding.find_one(command_line.run_of(args)))
     print(f'# {found.model_dir}')
     print(scripts.to_toml(scripts.settings_of(found.args, args.all)), end='')

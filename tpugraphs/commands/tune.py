@@ -22,7 +22,6 @@ import math
 from baselines import command_line
 from baselines import config
 from baselines import files
-from baselines.runs import finding
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,8 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option = functools.partial(command_line.option, parser)
     about = 'FILE.py:FUNCTION or FILE.pb'
     parser.add_argument('program', metavar='PROGRAM', help=about)
-    about = f'the run of the model that proposes: {finding.FORMS}'
-    option('--dir', '', about, metavar='RUN')
+    command_line.add_dir(parser)
     about = 'configurations to measure of each kernel'
     option('--measure', 10, about, metavar='N')
     about = 'configurations to choose from'
@@ -67,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         tune_program.Options,
         args,
         output=files.expand(args.output),
-        model_dir=args.dir,
+        model_dir=command_line.run_of(args) if args.dirs else '',
         minutes=args.budget_minutes,
         limits=limits,
     )

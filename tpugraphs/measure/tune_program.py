@@ -122,11 +122,12 @@ def _scorer(options: Options) -> Callable[[Any], np.ndarray]:
         ValueError: the model cannot be used, or is of the other task.
     """
     # Not before it is needed: they import TF-GNN, which takes long.
+    from baselines.runs import finding
     from baselines.runs import loading
     from baselines.runs import prediction
     from tpugraphs import ranking
 
-    path = options.model_dir
+    path = finding.find_one(options.model_dir, options.task)
     predictor = loading.load_predictor(path, prediction.DataOptions(), '')
     task = predictor.collection.task
     if task != options.task:

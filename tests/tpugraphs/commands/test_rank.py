@@ -5,8 +5,11 @@ scores that prediction gives.
 """
 
 import csv
+import gzip
 import json
+import pathlib
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -51,6 +54,26 @@ def _scores(model_dir, modules, pad=0, extra=False):
         'here', made_runs.kernel_records(modules, pad, extra)
     )
     return list(predictor.score(store))
+
+
+@pytest.mark.parametrize(
+    'candidates', [None, '[{"kernel_bounds": [2, 8]}, {"kernel_bounds": [3, 16]}]']
+)
+def test_the_latest_run_is_that_of_the_files(
+    model_dir, raw, tmp_path, capsys, candidates
+):
+    """The raw file tells the task, or the candidates do."""
+    folder = tmp_path / 'runs'
+    shutil.copytree(pathlib.Path(model_dir).parent, folder)
+    (folder / 'model_ffff').mkdir()
+    run = {'args': {'model': 'M', 'source': 'xla'}, 'finished': '2999-01-01T00:00:00'}
+    (folder / 'run_ffff.jsonz').write_bytes(gzip.compress(json.dumps(run).encode()))
+    words = ['--dir', 'latest', '--out_dir', folder]
+    if candidates:
+        words += ['--candidates', _write(tmp_path / 'c.json', candidates.encode())]
+    assert _rank(raw, *words) == 0
+    name = pathlib.Path(model_dir).name
+    assert f'taking {name}, the latest that is' in capsys.readouterr().err
 
 
 def test_the_table(raw, model_dir, capsys):
