@@ -5,14 +5,16 @@
 
 LightGBM (Ke et al., "LightGBM: A Highly Efficient Gradient Boosting Decision
 Tree", NeurIPS 2017) comes with the extra [trees].  Its text may come from a
-stranger: what is read is checked number by number and written anew before
-LightGBM sees it.  Nothing is ever unpickled.
+stranger: what is read is checked number by number, by a grammar that leaves Python
+and LightGBM no choice, and written anew before LightGBM sees it.  Nothing is ever
+unpickled.
 """
 
 import hashlib
 import importlib.util
 import os
-from typing import Dict, Iterator, List, NamedTuple, Optional, Protocol, Sequence
+import re
+from typing import Dict, Iterator, List, NamedTuple, Optional, Pattern, Protocol, Sequence
 
 import numpy as np
 
@@ -38,6 +40,11 @@ _PER_SPLIT = (
 _HEADER = {'num_class': '1', 'num_tree_per_iteration': '1', 'label_index': '0'}
 _IS_CATEGORICAL = 1  # a bit of decision_type
 _ROWS = 1 << 14  # of a table at once
+
+# As LightGBM writes them.  Python alone would also take 1_0, and LightGBM alone 1x.
+_INT = re.compile(r'-?(0|[1-9][0-9]{0,8})')
+_FLOAT = re.compile(r'-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,20})?(e[+-]?[0-9]{1,3})?')
+_COLUMN = re.compile(r'[A-Za-z0-9_]+')
 
 
 def check_installed(what: str) -> None:
@@ -188,6 +195,8 @@ class _Text(NamedTuple):
             raise ValueError('max_feature_idx is not the last of feature_names')
         if not 0 < len(names) <= _MAX_COLUMNS:
             raise ValueError(f'{len(names):,} columns are too many or too few')
+        if not all(map(_COLUMN.fullmatch, names)):
+            raise ValueError('feature_names holds what is no name of a column')
         if not 0 < len(blocks) <= MAX_TREES or '\nend of trees' not in blocks[-1]:
             raise ValueError('the file is not complete')
         blocks[-1] = blocks[-1].partition('\nend of trees')[0]
@@ -248,10 +257,10 @@ def _checked(tree: Dict[str, List[str]], columns: int) -> Dict[str, List[str]]:
     if any(len(found[key]) != splits for key in _PER_SPLIT):
         raise ValueError(f'{leaves} leaves take {splits} splits')
     for key in ('threshold', 'leaf_value'):
-        if not np.isfinite(_numbers(found[key], float)).all():
+        if not np.isfinite(_numbers(found, key, _FLOAT, np.float64)).all():
             raise ValueError(f'{key} holds a number that is not finite')
     feature, kind, left, right = (
-        _numbers(found[key], int)
+        _numbers(found, key, _INT, np.int64)
         for key in ('split_feature', 'decision_type', 'left_child', 'right_child')
     )
     if ((feature < 0) | (feature >= columns)).any():
@@ -271,7 +280,11 @@ def _checked(tree: Dict[str, List[str]], columns: int) -> Dict[str, List[str]]:
     return found
 
 
-def _numbers(words: Sequence[str], kind: type) -> np.ndarray:
-    if any(len(word) > (9 if kind is int else 40) for word in words):
-        raise ValueError('a number is too long')
-    return np.array([kind(word) for word in words], np.int64 if kind is int else float)
+def _numbers(
+    tree: Dict[str, List[str]], key: str, grammar: Pattern, dtype: type
+) -> np.ndarray:
+    """Returns the numbers of a line, or raises ValueError."""
+    for word in tree[key]:
+        if not grammar.fullmatch(word):
+            raise ValueError(f'{key}: {word[:40]!r} is not written as a number')
+    return np.array(tree[key], dtype)
