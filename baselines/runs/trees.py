@@ -14,7 +14,16 @@ import hashlib
 import importlib.util
 import os
 import re
-from typing import Dict, Iterator, List, NamedTuple, Optional, Pattern, Protocol, Sequence
+from typing import (
+    Dict,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Pattern,
+    Protocol,
+    Sequence,
+)
 
 import numpy as np
 
