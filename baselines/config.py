@@ -320,7 +320,10 @@ def typed(
             raise ValueError(f'there is no {noun} {name!r}{meant}')
         kind: type = type(defaults[name])
         if name == 'model_kwargs_json' and isinstance(value, dict):
-            value = json.dumps(value)
+            try:
+                value = json.dumps(value)
+            except (TypeError, ValueError, RecursionError) as error:  # a date, say
+                raise ValueError(f'{name} cannot be written as JSON: {error}') from None
         if kind is float and type(value) is int and abs(value) <= sys.float_info.max:
             value = float(value)
         if type(value) is not kind:
@@ -372,9 +375,9 @@ def model_kwargs(text: str) -> Dict[str, Any]:
     """
     try:
         kwargs = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(
-            f'--model_kwargs_json is not JSON: {text!r} ({error})'
+            f'--model_kwargs_json is not JSON: {text[:200]!r} ({error})'
         ) from None
     if not isinstance(kwargs, dict):
         raise ValueError(

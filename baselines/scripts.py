@@ -9,7 +9,7 @@ import functools
 import json
 import sys
 import textwrap
-from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Type, TypeVar
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Type, TypeVar
 
 from baselines import command_line
 from baselines import config
@@ -47,6 +47,7 @@ _FILES = """\
 flags from files:
   --config=run.toml    {}
   --flagfile=FILE      A text file with a --flag=value on each line."""
+_MAX_FLAG_BYTES = 1 << 20  # of a file of flags, in either form
 _WIDE = 20  # columns of a flag
 _HELP_WORDS = ('--help', '-help', '-h', '-?', '--helpshort')
 
@@ -95,7 +96,46 @@ def run(main: Callable[[Sequence[str]], int], doc: Optional[str]) -> None:
     if any(word in _HELP_WORDS for word in sys.argv[1:]):
         own = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
         sys.exit(command_line.guarded(lambda: print(help_text(doc or '', own))))
+    code = command_line.guarded(lambda: check_flag_files(sys.argv[1:]))
+    if code:
+        sys.exit(code)
     app.run(main)
+
+
+def check_flag_files(words: Sequence[str]) -> None:
+    """Checks files of --flagfile, and those that they name, before absl reads them.
+
+    absl would wait for a pipe, read a device until memory ends, and read a file as
+    often as others name it.
+
+    Args:
+        words: of the command line.
+
+    Raises:
+        ValueError: a file is none, is too large, is no text, or is named twice.
+        OSError: it cannot be read.
+    """
+    waiting, checked = _flag_files(words), set()
+    while waiting:
+        path = waiting.pop()
+        if path in checked:
+            raise ValueError(f'--flagfile: {path} is named twice; name it once')
+        checked.add(path)
+        with text.located('--flagfile'):
+            with files.open_regular(path, _MAX_FLAG_BYTES) as stream:
+                content = stream.read()
+            with text.located(path):
+                waiting += _flag_files(content.decode().splitlines())
+
+
+def _flag_files(words: Sequence[str]) -> List[str]:
+    """Returns the paths that --flagfile names, with = or in the next word."""
+    paths = []
+    for word, following in zip(words, [*words[1:], '']):
+        flag, equals, path = word.partition('=')
+        if flag in ('--flagfile', '-flagfile'):
+            paths.append(files.expand(path.strip() if equals else following))
+    return paths
 
 
 def train_script(config_class: type, doc: Optional[str]) -> None:
@@ -141,6 +181,7 @@ def train_command(config_class: type, name: str, doc: str, argv: Sequence[str]) 
         print(help_text(doc, [values[flag] for flag in values], name))
         return 0
     try:
+        check_flag_files(argv)
         rest = values([name, *argv])
     except flags.Error as error:
         raise ValueError(str(error)) from None
@@ -174,9 +215,14 @@ def from_toml(config_class: type, path: str) -> Dict[str, Any]:
         import tomllib
     except ImportError:  # Python 3.10 and before
         import tomli as tomllib
-    with open(files.expand(path), 'rb') as stream:
-        with text.located(f'--config: {path} is not TOML'):
-            found = tomllib.load(stream)
+    with text.located('--config'):
+        with files.open_regular(files.expand(path), _MAX_FLAG_BYTES) as stream:
+            content = stream.read()
+    with text.located(f'--config: {path} is not TOML'):
+        try:
+            found = tomllib.loads(content.decode())
+        except RecursionError:
+            raise ValueError('too many brackets within each other') from None
     with text.located(f'--config: {path}'):
         return config.typed(config_class, found, 'flag')
 

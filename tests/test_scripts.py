@@ -1,5 +1,6 @@
 """Flags of the scripts and of `tpugraphs train`: --help, --config, --flagfile."""
 
+import os
 import re
 import subprocess
 import sys
@@ -85,6 +86,12 @@ def test_settings_of_toml_go_before_the_recipe(toml):
         ('lr = "fast"', "lr should be a number, not 'fast'"),
         ('toy_data = 1', 'toy_data should be true or false, not 1'),
         ('model = ["MLP"]', "model should be text, not ['MLP']"),
+        ('lr = 2020-01-01', 'lr should be a number, not datetime.date(2020, 1, 1)'),
+        (
+            'model_kwargs_json = {a = 2020-01-01}',
+            'model_kwargs_json cannot be written as JSON: Object of type date is not '
+            'JSON serializable',
+        ),
     ],
 )
 def test_bad_settings_in_toml(toml, words, message):
@@ -102,8 +109,37 @@ def test_values_of_toml_are_checked_as_flags_are(toml):
 def test_no_toml(toml, tmp_path):
     with pytest.raises(ValueError, match='is not TOML: .*line 1, column'):
         _parsed(f'--config={toml("lr 0.5")}')
+    with pytest.raises(ValueError, match='is not TOML: too many brackets'):
+        _parsed(f'--config={toml("a = " + 100_000 * "[")}')
     with pytest.raises(FileNotFoundError):
         _parsed(f'--config={tmp_path}/nothing.toml')
+
+
+@pytest.mark.parametrize('flag', ['--config', '--flagfile'])
+def test_a_file_of_flags_that_never_ends(flag, tmp_path, capsys):
+    fifo, many = tmp_path / 'fifo', tmp_path / 'many'
+    os.mkfifo(fifo)
+    many.write_bytes(bytes(2 << 20))
+    for path, message in (
+        (fifo, 'not a regular file'),
+        ('/dev/zero', 'not a regular file'),
+        (many, '2,097,152 bytes are more than the 1,048,576 that such a file may have'),
+    ):
+        assert commands.run('train', ['tile', f'{flag}={path}']) == 1
+        assert capsys.readouterr().err == f'error: {flag}: {path}: {message}\n'
+
+
+def test_files_of_flags_that_name_others(tmp_path):
+    first, second = tmp_path / 'first', tmp_path / 'second'
+    first.write_text(f'--flagfile={second}\n')
+    second.write_text('--lr=1')
+    scripts.check_flag_files(['--seed=1', '--flagfile', str(first)])
+    second.write_text(f'-flagfile={first}')
+    with pytest.raises(ValueError, match=f'^--flagfile: {first} is named twice; name'):
+        scripts.check_flag_files([f'--flagfile={first}'])
+    second.write_bytes(b'\xff')
+    with pytest.raises(ValueError, match=f"^--flagfile: {second}: 'utf-8' codec can't"):
+        scripts.check_flag_files([f'--flagfile={first}'])
 
 
 @pytest.mark.parametrize('kind', _KINDS)

@@ -5,9 +5,13 @@ added up before they are clipped, so steps are those of one device up to roundin
 """
 
 import contextlib
+import hashlib
 import json
+import math
 import os
+import signal
 import socket
+import threading
 import time
 from typing import Any, Callable, Dict, Iterator, List, Sequence
 
@@ -148,8 +152,22 @@ def of(name: str) -> Devices:
     if name == 'workers':
         addresses, rank = _cluster(os.environ.get('TF_CONFIG', ''))
         _meet(addresses, rank)
-        return Devices(tf.distribute.MultiWorkerMirroredStrategy(), rank)
+        with _interruptible():
+            return Devices(tf.distribute.MultiWorkerMirroredStrategy(), rank)
     return Devices()
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Lets Ctrl-C end the process while TensorFlow waits and Python hears nothing."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def _cluster(text: str) -> Any:
@@ -182,20 +200,24 @@ def _cluster(text: str) -> Any:
 
 
 def _meet(addresses: List[str], rank: int) -> None:
-    """Waits until all workers are there: TensorFlow would wait for ever, and deaf.
+    """Waits until all workers have greeted each other.
+
+    TensorFlow would wait for ever, and deaf to Ctrl-C, for one that is not there, or in
+    whose place another program listens.
 
     Raises:
         ValueError: some have not come in time, or the own port is taken.
     """
-    text = os.environ.get(_DEADLINE_VARIABLE, '')
+    text = os.environ.get(_DEADLINE_VARIABLE, '') or str(_DEADLINE)
     try:
-        seconds = float(text or _DEADLINE)
+        seconds = float(text)
     except ValueError:
-        raise ValueError(
-            f'{_DEADLINE_VARIABLE} should be a number, not {text}'
-        ) from None
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise ValueError(f'{_DEADLINE_VARIABLE} should be a number above 0, not {text}')
     deadline = time.monotonic() + seconds
-    missing = {n: at for n, at in enumerate(addresses) if n != rank}
+    greetings = {_greeting(addresses, n): n for n in range(len(addresses)) if n != rank}
+    ungreeted, unheard = set(greetings.values()), set(greetings.values())
     with socket.socket() as door:
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -206,23 +228,42 @@ def _meet(addresses: List[str], rank: int) -> None:
                 f'{error.strerror}'
             ) from None
         door.listen(len(addresses))
-        while missing and time.monotonic() < deadline:
-            missing = {n: at for n, at in missing.items() if not _listens(at)}
-            time.sleep(0.1 if missing else 0)
+        door.settimeout(0.1)
+        own = _greeting(addresses, rank)
+        while (ungreeted or unheard) and time.monotonic() < deadline:
+            ungreeted -= {n for n in ungreeted if _greets(addresses[n], own)}
+            unheard.discard(greetings.get(_heard(door), -1))
+    missing = sorted(ungreeted | unheard)
     if missing:
-        names = ', '.join(
-            f'{number} ({address})' for number, address in missing.items()
-        )
+        names = ', '.join(f'{number} ({addresses[number]})' for number in missing)
         raise ValueError(
             f'--strategy=workers: worker {names} of TF_CONFIG did not come within '
             f'{seconds:g} s ({_DEADLINE_VARIABLE})'
         )
 
 
-def _listens(address: str) -> bool:
+def _greeting(addresses: List[str], rank: int) -> bytes:
+    """What a worker says to the others of its training, and nobody else does."""
+    return hashlib.sha256(json.dumps([addresses, rank]).encode()).digest()
+
+
+def _greets(address: str, greeting: bytes) -> bool:
+    """Says a greeting to whoever listens; whether somebody does."""
     host, _, port = address.rpartition(':')
     try:
-        with socket.create_connection((host, int(port)), timeout=3):
+        with socket.create_connection((host, int(port)), timeout=1) as visit:
+            visit.sendall(greeting)
             return True
     except OSError:
         return False
+
+
+def _heard(door: socket.socket) -> bytes:
+    """Listens for a moment; returns what a visitor has said, b'' if nobody came."""
+    try:
+        visitor = door.accept()[0]
+        with visitor:
+            visitor.settimeout(1)
+            return visitor.recv(32, socket.MSG_WAITALL)
+    except OSError:
+        return b''

@@ -1,7 +1,10 @@
 """Shares of a batch, TF_CONFIG, and workers that do not come."""
 
+import contextlib
 import json
+import signal
 import socket
+import threading
 import types
 
 import numpy as np
@@ -80,25 +83,52 @@ def test_tf_config_that_cannot_be_used(monkeypatch, text, message):
     assert '\n' not in str(error.value)
 
 
+def _free_addresses(count):
+    with contextlib.ExitStack() as stack:
+        doors = [
+            stack.enter_context(socket.create_server(('127.0.0.1', 0)))
+            for _ in range(count)
+        ]
+        return [f'127.0.0.1:{door.getsockname()[1]}' for door in doors]
+
+
 def test_a_worker_that_does_not_come_is_named(monkeypatch):
     monkeypatch.setenv('TPUGRAPHS_WORKER_SECONDS', '0.05')
-    with socket.socket() as come, socket.socket() as free, socket.socket() as own:
-        for one in (come, free, own):
-            one.bind(('127.0.0.1', 0))
-        come.listen()  # at `free` nobody does
-        here, there, missing = (
-            f'127.0.0.1:{s.getsockname()[1]}' for s in (own, come, free)
-        )
+    here, missing = _free_addresses(2)
+    with socket.create_server(('127.0.0.1', 0)) as taken:
+        mine = f'127.0.0.1:{taken.getsockname()[1]}'
         with pytest.raises(ValueError, match='worker 0 cannot listen at .* in use'):
-            devices._meet([here, there], 0)
-        own.close()
-        devices._meet([here, there], 0)
-        with pytest.raises(ValueError) as error:
-            devices._meet([here, there, missing], 0)
+            devices._meet([mine, here], 0)
+    with pytest.raises(ValueError) as error:
+        devices._meet([here, missing], 0)
     assert str(error.value) == (
-        f'--strategy=workers: worker 2 ({missing}) of TF_CONFIG did not come '
+        f'--strategy=workers: worker 1 ({missing}) of TF_CONFIG did not come '
         'within 0.05 s (TPUGRAPHS_WORKER_SECONDS)'
     )
-    monkeypatch.setenv('TPUGRAPHS_WORKER_SECONDS', 'soon')
-    with pytest.raises(ValueError, match='should be a number, not soon'):
-        devices._meet([here], 0)
+    for bad in ('soon', 'nan', '0'):
+        monkeypatch.setenv('TPUGRAPHS_WORKER_SECONDS', bad)
+        with pytest.raises(ValueError, match=f'a number above 0, not {bad}'):
+            devices._meet([here], 0)
+
+
+def test_workers_meet_though_strangers_listen_and_call(monkeypatch):
+    monkeypatch.setenv('TPUGRAPHS_WORKER_SECONDS', '30')
+    addresses = _free_addresses(2)
+    other = threading.Thread(target=devices._meet, args=(addresses, 1))
+    other.start()
+    devices._greets(addresses[1], bytes(32))
+    devices._meet(addresses, 0)
+    other.join(30)
+    assert not other.is_alive()
+    monkeypatch.setenv('TPUGRAPHS_WORKER_SECONDS', '0.3')
+    with socket.create_server(('127.0.0.1', 0)) as stranger:
+        listening = f'127.0.0.1:{stranger.getsockname()[1]}'
+        with pytest.raises(ValueError, match=r'worker 1 .* did not come within 0\.3 s'):
+            devices._meet([addresses[0], listening], 0)
+
+
+def test_ctrl_c_ends_the_process_while_tensorflow_waits():
+    before = signal.getsignal(signal.SIGINT)
+    with devices._interruptible():
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_DFL
+    assert signal.getsignal(signal.SIGINT) == before
