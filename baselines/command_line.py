@@ -82,6 +82,24 @@ def switch(parser: Any, flag: str, about: str, *aliases: str) -> None:
     parser.add_argument(flag, *aliases, action='store_true', help=about)
 
 
+class Negatable(argparse.Action):
+    """An option without a value that has an opposite: --x, --no-x and --nox."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **rules: Any):
+        self._opposites = [
+            f'--no{dash}{name[2:]}' for name in option_strings for dash in ('-', '')
+        ]
+        super().__init__([*option_strings, *self._opposites], dest, nargs=0, **rules)
+
+    def __call__(
+        self, parser: Any, namespace: Any, values: Any, option_string: Any = None
+    ) -> None:
+        setattr(namespace, self.dest, option_string not in self._opposites)
+
+    def format_usage(self) -> str:
+        return f'--[no-]{self.dest}'
+
+
 def add_runs(parser: argparse.ArgumentParser, several: bool = False) -> None:
     """Declares the run or runs of a command: plain arguments, or --dir."""
     parser.add_argument('runs', nargs='*', metavar='RUN', help='the same as --dir')
@@ -147,10 +165,15 @@ def add_run_arguments(parser: argparse.ArgumentParser, split: str = 'test') -> N
     about = f'layout: {config.help_of(config.LayoutConfig, "memory_budget")}'
     most = config.LayoutConfig.memory_budget
     option(parser, '--memory_budget', most, about, metavar='MB')
-    switch(parser, '--toy_data', 'use only the first few files of each split')
-    for name in ('sample_data', 'skip_bad_files'):
-        aliases = [f'--{a}' for a, meant in config.ALIASES.items() if meant == name]
-        switch(parser, f'--{name}', config.help_of(config.TileConfig, name), *aliases)
+    aliases = [f'--{a}' for a, name in config.ALIASES.items() if name == 'sample_data']
+    about = config.help_of(config.TileConfig, 'sample_data')
+    switch(parser, '--sample_data', about, *aliases)
+    of_run = "(default: as in the run's training, if no data are named)"
+    about = f'use only the first few files of each split {of_run}'
+    parser.add_argument('--toy_data', action=Negatable, help=about)
+    about = config.help_of(config.TileConfig, 'skip_bad_files').rstrip('.')
+    about = f'{about} {of_run}'
+    parser.add_argument('--skip_bad_files', action=Negatable, help=about)
     add_beam_arguments(parser)
 
 

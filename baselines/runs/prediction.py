@@ -52,8 +52,9 @@ class DataOptions:
             that is there, or else the default.
         cache_dir: where packed splits are kept; '' for the default.
         sample_data: the measured data that ship, in place of `data_root`.
-        toy_data: only the first few files of each split.
-        skip_bad_files: leave damaged files out.
+        toy_data: only the first few files of each split; None: as the run, if
+            neither `data_root` nor `sample_data` is given.
+        skip_bad_files: leave damaged files out; None: likewise.
         memory_budget: megabytes that scoring programs may take.
         runner: of Apache Beam, to score with; '' for this process.
         beam_options: its command-line options.
@@ -62,8 +63,8 @@ class DataOptions:
     data_root: str = ''
     cache_dir: str = ''
     sample_data: bool = False
-    toy_data: bool = False
-    skip_bad_files: bool = False
+    toy_data: Optional[bool] = None
+    skip_bad_files: Optional[bool] = None
     memory_budget: int = config_lib.LayoutConfig.memory_budget
     runner: str = ''
     beam_options: str = ''
@@ -73,6 +74,9 @@ class DataOptions:
         changes: Dict[str, Any] = {}
         trained_on = run.args.get('data_root')
         if not self.data_root and not self.sample_data:
+            for name in ('toy_data', 'skip_bad_files'):
+                if getattr(self, name) is None:
+                    changes[name] = bool(run.args.get(name))
             if run.args.get('sample_data'):
                 changes['sample_data'] = True
                 if not run.info.get('measured_data'):
@@ -186,6 +190,11 @@ class Predictor:
         self.options = data.resolved(run, self.task.config_class)
         self.models_file = models_file
         self.split = ''
+        self._is_own_data = (
+            not data.data_root
+            and not data.sample_data
+            and bool(self.options.toy_data) == bool(run.args.get('toy_data'))
+        )
         self._workers = workers
         _note_what_is_missing(run, models_file)
         with text.located(saved.run_file(run.model_dir)):
@@ -232,18 +241,29 @@ class Predictor:
         published validation split it was trained on a part.  Other data than it
         was trained on is taken as it is.
         """
+        if not self.split:
+            self._note_toy_data()
         self.split = split
         fold = self.run.args.get('fold')
+        known = self.run.info.get('data_fingerprint')
+        known = known if isinstance(known, dict) else {}
         if not fold or split == 'test':
-            return opening.open_split(self.collection, self.options, split)
+            store = opening.open_split(self.collection, self.options, split)
+            if self._is_own_data and known.get(split, '') not in (
+                '',
+                store.fingerprint,
+            ):
+                print(
+                    f'note: {store.source} is not as it was when {self.run.model_dir} '
+                    'was trained',
+                    file=sys.stderr,
+                )
+            return store
         stores = {
             name: opening.open_split(self.collection, self.options, name)
             for name in ('train', 'valid')
         }
-        known = self.run.info.get('data_fingerprint')
-        if isinstance(known, dict) and known.get(split) == folds.fingerprint(
-            str(fold), stores, split
-        ):
+        if known.get(split) == folds.fingerprint(str(fold), stores, split):
             return folds.with_fold(str(fold), stores, self.task.program_of)[split]
         print(
             f'note: {self.run.model_dir} is of fold '
@@ -252,6 +272,19 @@ class Predictor:
             file=sys.stderr,
         )
         return stores[split]
+
+    def _note_toy_data(self) -> None:
+        """Says which part of the data is taken, of a run of a part."""
+        if not self.run.args.get('toy_data'):
+            return
+        part = 'whole splits are taken here'
+        if self.options.toy_data:
+            files_taken = f'the first {self.collection.toy_files} files of each split'
+            part = f'{files_taken} are taken here, too (--no-toy_data: all)'
+        print(
+            f'note: {self.run.model_dir} was trained with --toy_data; {part}',
+            file=sys.stderr,
+        )
 
     def describe(self, store: splits.PackedSplit) -> Dict[str, Any]:
         """What a summary says of the run, and of the data: the split opened last."""

@@ -260,7 +260,7 @@ def test_a_run_of_the_published_code(task, root, run, cache, capsys):
     assert (run.parent / 'p.csv').read_text() == finished_runs.csv_of(run)
 
 
-def test_toy_data_and_known_test_runtimes(task, tmp_path):
+def test_toy_data_and_known_test_runtimes(task, tmp_path, capsys):
     _write_many(task, tmp_path / task.toy_folder)
     settings = dict(toy_data=True, test_mode='metrics', epochs=1)
     model_dir, printed = task.runs.train(
@@ -275,16 +275,33 @@ def test_toy_data_and_known_test_runtimes(task, tmp_path):
     collection = task.prefix[: -len('program_')]
     first = [f'{collection}{name}' for name in sorted(names)[:count]]
     assert list(info['test_predictions']) == first
-    data, code = _data(tmp_path, toy_data=True), task.runs.TINY['models_file']
-    summary = loading.load_predictor(str(model_dir), data, code).measure('test')[0]
+    code = task.runs.TINY['models_file']
+    # Where no data are named, they are the run's own.
+    data = _data(tmp_path)
+    predictor = loading.load_predictor(str(model_dir), data, code)
+    summary, _ = predictor.measure('test')
     for key, value in info['final_error']['test'].items():
         assert summary['overall'][task.errors[key]]['mean'] == pytest.approx(value)
+    trained = f'note: {model_dir} was trained with --toy_data; '
+    assert capsys.readouterr().err == (
+        f'{trained}the first {count} files of each split are taken here, too '
+        '(--no-toy_data: all)\n'
+    )
     loading.write_predictions([str(model_dir)], data, str(tmp_path / 'p.csv'), code)
     assert (tmp_path / 'p.csv').read_text() == finished_runs.csv_of(model_dir)
-    # A run that was made with --toy_data ranks the whole split too.
-    output = str(tmp_path / 'all.csv')
-    loading.write_predictions([str(model_dir)], _data(tmp_path), output, code)
-    assert len(_ranked(pathlib.Path(output).read_text())) == len(names)
+    capsys.readouterr()
+    # Without its first file, the split is another.
+    (tmp_path / task.toy_folder / 'test' / f'{min(names)}.npz').unlink()
+    predictor.open_split('test')
+    assert capsys.readouterr().err == (
+        f'note: {tmp_path / task.toy_folder / "test"} is not as it was when '
+        f'{model_dir} was trained\n'
+    )
+    # It ranks the whole split, too.
+    output, whole = str(tmp_path / 'all.csv'), _data(tmp_path, toy_data=False)
+    loading.write_predictions([str(model_dir)], whole, output, code)
+    assert capsys.readouterr().err == f'{trained}whole splits are taken here\n'
+    assert len(_ranked(pathlib.Path(output).read_text())) == len(names) - 1
     # Without its code the run is not read as something else.
     finished_runs.assert_refused(
         lambda: loading.load_predictor(str(model_dir), data), "model 'Tiny'"

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             kind: Any = type(field.default)
             options: Any = {'type': kind}
             if kind is bool:
-                options = {'action': argparse.BooleanOptionalAction}
+                options = {'action': command_line.Negatable}
             about = config.help_of(config_class, field.name).replace('%', '%%')
             group.add_argument(flag, default=argparse.SUPPRESS, help=about, **options)
 

@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option('--budget-minutes', math.inf, about, metavar='M')
     parser.add_argument(
         '--online',
-        action=argparse.BooleanOptionalAction,
+        action=command_line.Negatable,
         help='learn in rounds from what was measured (default: with --dir)',
     )
     option('--json', '', 'write results', metavar='FILE')
