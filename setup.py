@@ -70,6 +70,8 @@ setuptools.setup(
             f'jaxlib==0.4.30; {_OLD}',
             'jaxlib==0.4.34; python_version >= "3.12"',
         ],
+        # Installed after ours, without its pins, pandas would bring NumPy 2.
+        'notebook': ['jupyter', 'pandas'],
         'ranking': _RANKING,
         'sweep': _SWEEP,
         # --model=Trees, and what --recipe=strong adds to a tile model.

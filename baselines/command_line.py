@@ -18,17 +18,8 @@ from baselines import text
 from baselines.runs import finding
 
 
-def quiet_tensorflow() -> None:
-    """Keeps TensorFlow's start-up messages from the user's terminal.
-
-    Must run before TensorFlow is imported.  A level that the user has set in
-    TF_CPP_MIN_LOG_LEVEL stays.
-    """
-    os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
-
-
 def start_tensorflow() -> None:
-    """Imports TensorFlow quietly and sets its threads for small tensors.
+    """Imports TensorFlow and sets its threads for small tensors.
 
     On a terminal it says so at once: this takes seconds.
 
@@ -36,7 +27,6 @@ def start_tensorflow() -> None:
     than split up (benchmarks/tile_speed.py).  TensorFlow's own
     variables TF_NUM_INTRAOP_THREADS and TF_NUM_INTEROP_THREADS go first.
     """
-    quiet_tensorflow()
     if 'tensorflow' not in sys.modules and sys.stderr.isatty():
         print('starting TensorFlow ...', file=sys.stderr, flush=True)
     import tensorflow as tf
@@ -199,7 +189,6 @@ def check_beam_arguments(args: argparse.Namespace) -> None:
 
 def guarded(work: Callable[[], Optional[int]]) -> int:
     """Runs `work` and returns an exit code; user errors become one line."""
-    quiet_tensorflow()
     try:
         code = work() or 0
         _flush_output()

@@ -43,6 +43,19 @@ REMOVED_LAYOUT_MODELS = {
     'ResSAGE': 'PaddedSAGE',
 }
 
+# What models, or ways like theirs, are called elsewhere.
+_ELSEWHERE = {
+    'AttentionSAGE': 'GAT',
+    'ChebNet': 'ChebSAGE',
+    'ChebSAGE': 'ChebNet',
+    'GAT': 'AttentionSAGE',
+    'GBDT': 'Trees',
+    'GraphSAGE': 'EarlyJoinSAGE',
+    'LightGBM': 'Trees',
+    'TGraph': 'ConfigAttentionSAGE',
+    'XGBoost': 'Trees',
+}
+
 # A user's models: the path of a models.py ('' for none), or classes.
 Own = Union[str, Sequence[type]]
 
@@ -83,8 +96,12 @@ def suggest(name: str, choices: Iterable[str]) -> str:
 
 def meant(name: str, choices: Iterable[str]) -> str:
     """Names the choice that was probably meant, if there is one."""
-    by_lower = {choice.lower(): choice for choice in sorted(choices)}
-    near = difflib.get_close_matches(name.lower(), by_lower, 1)
+    choices = sorted(choices)
+    by_lower = {
+        n.lower(): choice for n, choice in _ELSEWHERE.items() if choice in choices
+    }
+    by_lower.update((choice.lower(), choice) for choice in choices)
+    near = difflib.get_close_matches(str(name).lower(), by_lower, 1)
     return f'; did you mean {by_lower[near[0]]!r}?' if near else ''
 
 

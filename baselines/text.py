@@ -1,6 +1,7 @@
 """How numbers, names and tables are written for people."""
 
 import contextlib
+import html
 import re
 import textwrap
 from typing import Iterator, List, Mapping, Optional, Sequence
@@ -45,6 +46,25 @@ def table(
     for place in sorted(rules, reverse=True):
         lines.insert(place, dashes)
     return lines
+
+
+def html_table(rows: Sequence[Sequence[str]], most: Optional[int] = None) -> str:
+    """Lays out rows of one length as a table of HTML.
+
+    Args:
+        rows: the cells, any text; those of the first row are headings.
+        most: the most rows shown below the headings; how many are left out is said.
+    """
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        found = ''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)
+        return f'<tr>{found}</tr>'
+
+    head, *others = rows
+    shown = others[:most]
+    lines = [line(head, 'th'), *(line(cells, 'td') for cells in shown)]
+    more = f'<p>and {len(others) - len(shown):,} more</p>' * (len(others) > len(shown))
+    return f'<table>{"".join(lines)}</table>{more}'
 
 
 def wrapped(words: str, indent: int = 0) -> str:

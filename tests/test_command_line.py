@@ -193,15 +193,6 @@ def test_words_that_are_no_flags():
     )
 
 
-def test_tensorflow_is_quiet_unless_the_user_wants_it(monkeypatch):
-    monkeypatch.delenv('TF_CPP_MIN_LOG_LEVEL', raising=False)
-    command_line.quiet_tensorflow()
-    assert os.environ['TF_CPP_MIN_LOG_LEVEL'] == '3'
-    monkeypatch.setenv('TF_CPP_MIN_LOG_LEVEL', '0')
-    command_line.quiet_tensorflow()
-    assert os.environ['TF_CPP_MIN_LOG_LEVEL'] == '0'
-
-
 @pytest.mark.slow
 def test_the_listing_can_be_piped_to_head():
     read, write = os.pipe()

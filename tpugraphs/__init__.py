@@ -12,27 +12,41 @@ needs.
 """
 
 import baselines  # noqa: F401  chooses Keras before TensorFlow is imported
-from tpugraphs.api import Ranked
+from tpugraphs.api import Callback
 from tpugraphs.api import Ranker
-from tpugraphs.api import Ranking
 from tpugraphs.api import Run
+from tpugraphs.api import Training
 from tpugraphs.api import hlo_module
 from tpugraphs.api import load
 from tpugraphs.api import runs
 from tpugraphs.api import train
+from tpugraphs.catalogue import Catalogue
+from tpugraphs.catalogue import losses
+from tpugraphs.catalogue import models
 from tpugraphs.data import Records
-from tpugraphs.data import open_records as open
+from tpugraphs.data import open_records
+from tpugraphs.results import Ranked
+from tpugraphs.results import Ranking
+from tpugraphs.results import Runs
 
 __version__ = '0.1.0'
+open = open_records
+# Without `open`: `from tpugraphs import *` leaves Python its own.
 __all__ = [
+    'Callback',
+    'Catalogue',
     'Ranked',
     'Ranker',
     'Ranking',
     'Records',
     'Run',
+    'Runs',
+    'Training',
     'hlo_module',
     'load',
-    'open',
+    'losses',
+    'models',
+    'open_records',
     'runs',
     'train',
 ]

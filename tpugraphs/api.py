@@ -1,5 +1,6 @@
-"""Runs: found, trained, measured, and used to rank."""
+"""Runs: trained, loaded, measured, and used to rank."""
 
+import contextlib
 import io
 import json
 import os
@@ -9,72 +10,52 @@ from typing import (
     Any,
     Callable,
     Dict,
+    Iterator,
     List,
     Mapping,
-    NamedTuple,
     Optional,
+    Protocol,
     Sequence,
     Union,
 )
 
 from tpugraphs import data as data_lib
+from tpugraphs import messages
+from tpugraphs import results
+from tpugraphs import starting
 
-Path = Union[str, 'os.PathLike[str]']
+Path = results.Path
 Own = Union[str, Sequence[type]]
 
 
-class Ranked(NamedTuple):
-    """The configurations of one graph, the one predicted fastest first.
+class Training:
+    """A training that goes on, as callbacks see it.
 
     Attributes:
-        kernel: the graph's id.
-        order: int64 [c], numbers of the configurations in the order of their file
-            or record.
-        scores: float32 [c], of those, ascending; lower means predicted faster.
+        settings: of the training, by the names of the scripts' flags.
+        curve: as in `Run`, of the epochs so far.
     """
 
-    kernel: str
-    order: Any
-    scores: Any
+    def __init__(self, settings: Dict[str, Any]):
+        self.settings = settings
+        self.curve: Dict[str, List[Any]] = {}
+
+    def __repr__(self) -> str:
+        epochs = len(self.curve.get('epoch', ()))
+        return f'<Training of {self.settings["model"]} after {epochs} epochs>'
 
 
-class Ranking(List[Ranked]):
-    """Ranked graphs: a list of `Ranked`.
+class Callback(Protocol):
+    """What `train` tells of its epochs."""
 
-    Attributes:
-        failed: for each file or module that could not be ranked, what is wrong.
-        skipped: reason -> names of modules with nothing to rank.
-    """
+    def on_epoch(self, run: Training, metrics: Dict[str, float]) -> None:
+        """Is called after every epoch of a graph model.
 
-    def __init__(self, found: Sequence[Any], model_dir: str, outcome: Any = None):
-        super().__init__(Ranked(r.module, r.run_index, r.scores) for r in found)
-        self._found, self._model_dir = list(found), model_dir
-        self.failed: List[str] = outcome.failed if outcome else []
-        self.skipped: Dict[str, List[str]] = outcome.skipped if outcome else {}
-
-    def to_json(self, path: Optional[Path] = None) -> str:
-        """Returns what `tpugraphs rank --json` prints; also writes it to `path`."""
-        return self._written('.json', path)
-
-    def to_csv(self, path: Optional[Path] = None) -> str:
-        """Returns CSV with a row for each configuration; also writes it to `path`."""
-        return self._written('.csv', path)
-
-    def _written(self, suffix: str, path: Optional[Path]) -> str:
-        from baselines import files
-        from baselines.evaluation import choices
-        from baselines.evaluation import choices_output
-
-        stream, summary = io.StringIO(), choices.Summary()
-        writer = choices_output.WRITERS[suffix](stream, self._model_dir)
-        for ranked in self._found:
-            writer.add(ranked)
-            summary.add(ranked)
-        writer.finish(summary.to_json())
-        if path is not None:
-            with files.write_atomically(os.fspath(path), newline='') as file:
-                file.write(stream.getvalue())
-        return stream.getvalue()
+        Args:
+            run: the training.
+            metrics: of the epoch, by the names of `Run.curve`: epoch (from 0),
+                train_loss, val_opa, ...; without those that were not measured.
+        """
 
 
 class Ranker:
@@ -88,6 +69,11 @@ class Ranker:
         self._predictor, self._lock = predictor, lock
         self._process = os.getpid()
 
+    def __repr__(self) -> str:
+        run = self._predictor.run
+        return f'<Ranker with {run.args["model"]}: {run.model_dir}>'
+
+    @messages.in_python
     def __call__(self, record: Any, configs: Any = None) -> Any:
         """Scores the configurations of one graph.
 
@@ -150,6 +136,29 @@ class Run:
         )
         return f'<Run {row.model} on {row.collection}{score}: {self.dir}>'
 
+    def _repr_html_(self) -> str:
+        from baselines import text
+        from baselines.runs import listing
+
+        names, values = listing.cells([listing.row(self._found)])
+        pairs = dict(zip(names, values), run=self.dir)
+        return text.html_table([list(pair) for pair in pairs.items()])
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draws the curves by epoch with matplotlib.
+
+        Args:
+            axes: two matplotlib axes; by default those of a new figure.
+
+        Returns:
+            The axes: one of scores, one of losses.
+        """
+        from tpugraphs import curves
+
+        best = self.info.get('best_epoch')
+        return curves.plot(self.curve, -1 if best is None else best, axes)
+
+    @messages.in_python
     def evaluate(
         self, split: str = 'valid', data: Optional[Path] = None, *, cache_dir: str = ''
     ) -> Dict[str, Any]:
@@ -169,13 +178,15 @@ class Run:
         Raises:
             ValueError: the data or the run are unusable, or no runtime is known.
         """
+        data_lib.check_split(split)
         predictor = self._predictor(data, cache_dir)
         with self._lock:
             return predictor.measure(split)[0]
 
+    @messages.in_python
     def rank(
         self, what: Any, candidates: Optional[Sequence[Mapping[str, Any]]] = None
-    ) -> Ranking:
+    ) -> results.Ranking:
         """Ranks configurations, the one predicted fastest first.
 
         Args:
@@ -192,8 +203,9 @@ class Run:
         predictor = self._predictor()
         with self._lock:
             found, outcome = ranking.rank(predictor, what, candidates)
-        return Ranking(found, self.dir, outcome)
+        return results.Ranking(found, self.dir, outcome)
 
+    @messages.in_python
     def ranker(self) -> Ranker:
         """Loads the model, to score configurations again and again."""
         return Ranker(self._predictor(), self._lock)
@@ -205,7 +217,7 @@ class Run:
         with self._lock:
             key = (data, cache_dir)
             if key not in self._predictors:
-                _start_tensorflow()
+                starting.start_tensorflow()
                 from baselines.runs import loading
                 from baselines.runs import prediction
 
@@ -218,6 +230,7 @@ class Run:
             return self._predictors[key]
 
 
+@messages.in_python
 def load(
     which: Path = 'latest',
     model: Union[type, str, None] = None,
@@ -238,37 +251,39 @@ def load(
     from baselines.runs import finding
     from baselines.runs import run_files
 
-    name = os.fspath(which)
+    name = data_lib.path_of('which', which)
     if out_dir is not None:
-        name = os.path.join(os.fspath(out_dir), name)
-    try:
-        found = run_files.read(finding.find_one(name))
-    except ValueError as error:
-        raise ValueError(str(error).replace('--dir: ', '', 1)) from None
+        name = os.path.join(data_lib.path_of('out_dir', out_dir), name)
+    found = run_files.read(finding.find_one(name))
     own: Own = [model] if isinstance(model, type) else model or ''
     return Run(found, own)
 
 
-def runs(out_dir: Optional[Path] = None) -> List[Any]:
-    """The finished runs of a folder, the latest last, as `tpugraphs runs` lists them.
+@messages.in_python
+def runs(out_dir: Optional[Path] = None) -> results.Runs:
+    """Lists the finished runs of a folder, the latest last.
 
-    Returns:
-        Named tuples: when, model, collection, seed, differs (settings that are not
-        the defaults), measure, score, minutes, run_id, command, path.
+    Args:
+        out_dir: the folder; by default those that trainings write to.
     """
     from baselines.runs import finding
     from baselines.runs import listing
 
-    folders = finding.default_folders() if out_dir is None else [os.fspath(out_dir)]
-    return listing.ordered(listing.rows(folders), 'when')
+    folders = finding.default_folders()
+    if out_dir is not None:
+        folders = [data_lib.path_of('out_dir', out_dir)]
+    return results.Runs(listing.ordered(listing.rows(folders), 'when'))
 
 
+@messages.in_python
 def train(
     task: str = 'tile',
     *,
     model: Union[type, str, None] = None,
     loss: Union[Callable, str, None] = None,
     data: Optional[Path] = None,
+    verbose: bool = True,
+    callbacks: Sequence[Callback] = (),
     **settings: Any,
 ) -> Run:
     """Trains a model, as tiles_train.py and layout_train.py do.
@@ -280,6 +295,10 @@ def train(
         loss: a function (labels, scores) -> a scalar, both float32 [lists, n]; or
             what --losses takes, such as 'ListMLELoss:1,MSE:0.02'.
         data: 'sample' (the measured data that ship) or a folder of splits.
+        verbose: whether it says what it does; notes and warnings come anyway.
+        callbacks: objects whose `on_epoch` is called after every epoch of a graph
+            model, see `Callback`; what they raise ends the training, and
+            resume=True goes on from there.
         **settings: any flag of the scripts by its name: out_dir, epochs, batch,
             seed, recipe, ...; `model_kwargs` may be a dict.
 
@@ -294,6 +313,13 @@ def train(
     from baselines import registry
     from baselines.runs import run_files
 
+    if not isinstance(callbacks, (list, tuple)):
+        raise ValueError(f'callbacks should be a list, not {callbacks!r}')
+    for callback in callbacks:
+        if not callable(getattr(callback, 'on_epoch', None)):
+            raise ValueError(
+                f'callbacks: {callback!r} has no method on_epoch(run, metrics)'
+            )
     kind = registry.resolve(task, config.CONFIGS, 'task')
     given = {**settings, **data_lib.data_settings(data)}
     if 'model_kwargs' in given:
@@ -303,24 +329,42 @@ def train(
     losses: Dict[str, Any] = {}
     if isinstance(model, type):
         given['model'], models = model.__name__, [model]
-    elif model is not None:
+    elif isinstance(model, str):
         given.update(_named_model(model, task))
+    elif model is not None:
+        raise ValueError(f'model should be a name, a file or a class, not {model!r}')
     models = models or given.get('models_file', '')
     if callable(loss):
         name = getattr(loss, '__name__', 'loss')
         losses = {name: loss}
         given['losses'] = name
-    elif loss is not None:
+    elif isinstance(loss, str):
         given['losses'] = loss
-    _start_tensorflow()
+    elif loss is not None:
+        raise ValueError(f'loss should be a function or text, not {loss!r}')
+    starting.start_tensorflow()
     from baselines.training import jobs
 
-    chosen = config.with_recipe(kind(**config.typed(kind, given)), given)
     words = [f'{key}={value!r}' for key, value in {'task': task, **given}.items()]
     extras = jobs.Extras(models, losses, f'tpugraphs.train({", ".join(words)})')
-    return Run(run_files.read(jobs.train(chosen, extras)), models)
+    output = sys.stdout
+    with contextlib.nullcontext() if verbose else _silence():
+        chosen = config.with_recipe(kind(**config.typed(kind, given)), given)
+        training = Training(config.to_json(chosen))
+
+        def after_epoch(state: Any) -> None:
+            training.curve = state.curve
+            measured = {name: values[-1] for name, values in state.curve.items()}
+            metrics = {n: value for n, value in measured.items() if value is not None}
+            with contextlib.redirect_stdout(output):
+                for callback in callbacks:
+                    callback.on_epoch(training, metrics)
+
+        model_dir = jobs.train(chosen, extras, after_epoch)
+    return Run(run_files.read(model_dir), models)
 
 
+@messages.in_python
 def hlo_module(
     function: Callable, *args: Any, stage: str = 'hlo', **kwargs: Any
 ) -> Any:
@@ -336,7 +380,7 @@ def hlo_module(
     Raises:
         ValueError: XLA cannot compile it.
     """
-    _start_tensorflow()
+    starting.start_tensorflow()
     from baselines.hlo import tensorflow_functions
 
     return tensorflow_functions.module_from_tf(function, *args, stage=stage, **kwargs)
@@ -349,7 +393,7 @@ def _named_model(model: str, task: str) -> Dict[str, str]:
         return {'models_file': path, 'model': name}
     if not model.endswith('.py'):
         return {'model': model}
-    _start_tensorflow()
+    starting.start_tensorflow()
     from baselines import registry
 
     module = registry.load_models_file(model, {'tile': 'tiles'}.get(task, task))
@@ -361,25 +405,28 @@ def _named_model(model: str, task: str) -> Dict[str, str]:
     return {'models_file': model, 'model': next(iter(found))}
 
 
+class _NoTerminal(io.TextIOBase):
+    """Writes to another stream, and is no terminal: progress bars are for those."""
+
+    def __init__(self, stream: Any):
+        self._stream = stream
+
+    def write(self, words: str) -> int:
+        return self._stream.write(words)
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Drops what is printed, and progress bars; notes on stderr stay."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        with contextlib.redirect_stderr(_NoTerminal(sys.stderr)):
+            yield
+
+
 def _check_process(loaded_in: int) -> None:
     """Refuses a model of another process: TensorFlow's threads were not forked."""
     if os.getpid() != loaded_in:
         raise ValueError(
             'this process was forked from the one that loaded the model, and '
             "TensorFlow would wait for ever: use multiprocessing.get_context('spawn')"
-        )
-
-
-def _start_tensorflow() -> None:
-    """Imports TensorFlow quietly, if nobody has yet."""
-    from baselines import command_line
-
-    if 'tensorflow' not in sys.modules:
-        command_line.start_tensorflow()
-    import tensorflow as tf
-
-    if tf.keras.Model.__module__.startswith('keras.src.models'):  # of Keras 3
-        raise ValueError(
-            'TensorFlow was imported before tpugraphs, with Keras 3, and TF-GNN needs '
-            'Keras 2: import tpugraphs first'
         )

@@ -6,8 +6,12 @@ import os
 from typing import Any, Dict, Union
 import zipfile
 
+from tpugraphs import messages
+
 # Either name means the measured data that ship.
 PACKAGED = ('sample', 'measured')
+
+_MOST_ROWS = 20  # of a table that is shown
 
 
 class Records(Sequence):
@@ -41,7 +45,21 @@ class Records(Sequence):
     def __repr__(self) -> str:
         return f'<{len(self):,} records of {self._store.source}>'
 
+    def _repr_html_(self) -> str:
+        from baselines import text
 
+        nodes, configs = (
+            offsets[1:] - offsets[:-1]
+            for offsets in (self._store.node_offsets, self._store.config_offsets)
+        )
+        rows = [
+            [name, f'{n:,}', f'{c:,}'] for name, n, c in zip(self.ids, nodes, configs)
+        ]
+        head = ['graph', 'nodes', 'configurations']
+        return text.html_table([head, *rows], _MOST_ROWS)
+
+
+@messages.in_python
 def open_records(
     root: Union[str, 'os.PathLike[str]'],
     split: str = 'train',
@@ -73,11 +91,10 @@ def open_records(
     from baselines.data import collections
     from baselines.runs import opening
 
-    registry.resolve(split, dict.fromkeys(collections.SPLITS), 'split')
-    root = os.fspath(root)
+    check_split(split)
     options = data_settings(root)
     if 'data_root' in options:
-        folder = os.path.join(files.expand(root), split)
+        folder = os.path.join(files.expand(options['data_root']), split)
         task = task or _task_of(folder)
     task = task or 'tile'
     kind = registry.resolve(task, config.CONFIGS, 'task')
@@ -96,7 +113,22 @@ def data_settings(data: Union[str, 'os.PathLike[str]', None]) -> Dict[str, Any]:
         return {}
     if data in PACKAGED:
         return {'sample_data': True}
-    return {'data_root': os.fspath(data)}
+    return {'data_root': path_of('data', data)}
+
+
+def path_of(argument: str, value: Any) -> str:
+    """Returns a path as text; raises ValueError, which names the argument."""
+    if not isinstance(value, (str, os.PathLike)):
+        raise ValueError(f'{argument} should be a path or a name, not {value!r}')
+    return os.fspath(value)
+
+
+def check_split(split: str) -> None:
+    """Raises ValueError unless there is a split of that name."""
+    from baselines import registry
+    from baselines.data import collections
+
+    registry.resolve(split, dict.fromkeys(collections.SPLITS), 'split')
 
 
 def _task_of(folder: str) -> str:

@@ -6,11 +6,13 @@ again.
 """
 
 import dataclasses
+import html
 import os
 from typing import Any, ClassVar, Dict, Mapping, TypeVar
 
 import numpy as np
 
+from baselines import text
 from baselines.data import npz
 
 # n nodes, m edges, c configurations, F columns.
@@ -33,7 +35,7 @@ OPTIONAL: Mapping[str, npz.Field] = {
 _Record = TypeVar('_Record', bound='GraphRecord')
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class GraphRecord:
     """What records of both collections have: one graph and its configurations.
 
@@ -63,6 +65,23 @@ class GraphRecord:
     def num_configs(self) -> int:
         """Number of configurations, c."""
         return len(self.config_runtime)
+
+    def __repr__(self) -> str:
+        return (
+            f'<{type(self).__name__} {self.graph_id}: {self.num_nodes:,} nodes, '
+            f'{self.num_configs:,} configurations>'
+        )
+
+    def _repr_html_(self) -> str:
+        arrays = {name: getattr(self, name) for name in self.schema}
+        rows = [
+            [name, f'{array.dtype}', f'{list(array.shape)}']
+            for name, array in arrays.items()
+            if isinstance(array, np.ndarray)
+        ]
+        return html.escape(repr(self)) + text.html_table(
+            [['array', 'dtype', 'shape'], *rows]
+        )
 
     @classmethod
     def check(cls, path: str, arrays: Dict[str, np.ndarray]) -> None:

@@ -8,7 +8,7 @@ from typing import IO, Any, Dict, List, Optional
 from baselines import text
 from baselines.evaluation import choices
 
-_COLUMNS = (
+COLUMNS = (
     'source module rank run_index score runtime_ns slowdown is_default config'
 ).split()
 # Layouts of a whole program are long.
@@ -111,7 +111,7 @@ class Csv:
 
     def __init__(self, stream: IO[str], model_dir: str, top: Optional[int] = None):
         self._top = top
-        self._rows = csv.DictWriter(stream, _COLUMNS, lineterminator='\n')
+        self._rows = csv.DictWriter(stream, COLUMNS, lineterminator='\n')
         self._rows.writeheader()
 
     def add(self, ranked: choices.Ranked) -> None:

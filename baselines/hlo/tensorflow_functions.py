@@ -58,6 +58,8 @@ def module_from_tf(fn: Callable, *args: Any, stage: str = 'hlo', **kwargs: Any) 
             stage=f'{stage}_serialized'
         )
     except (tf.errors.OpError, TypeError, ValueError) as error:
-        first = str(error).strip().partition('\n')[0]
-        raise ValueError(f'XLA cannot compile the function: {first}') from error
+        lines = str(error).strip().splitlines() or ['']
+        # A traceback of the user's code ends with what went wrong.
+        said = lines[-1].strip() if lines[0] == 'in user code:' else lines[0]
+        raise ValueError(f'XLA cannot compile the function: {said}') from error
     return protos.protos().HloModuleProto.FromString(serialized)

@@ -11,6 +11,7 @@ from baselines.runs import finding
 from baselines.runs import run_files
 
 _MOST_WORDS = 30  # letters of what differs
+_NUMBERS = ('seed', 'best valid', 'minutes')
 
 
 class Row(NamedTuple):
@@ -103,15 +104,25 @@ def ordered(found: Sequence[Row], by: str) -> List[Row]:
 def table(found: Sequence[Row]) -> List[str]:
     """Lays rows out, names of directories shortened.
 
-    The column `run` is what `--dir` takes; runs of other folders than those where
-    trainings write have theirs before it, or one above the table if it is the same.
+    Runs of one folder have its name above the table, unless trainings write there.
     """
     folders = {os.path.dirname(one.path) for one in found}
-    known = {*finding.default_folders()}
     above = []
-    if len(folders) == 1 and not folders <= known:
+    if len(folders) == 1 and not folders <= {*finding.default_folders()}:
         above = [f'{files.shown(*folders)}/', '']
-        known = folders
+    lines = cells(found)
+    align = ''.join('>' if name in _NUMBERS else '<' for name in lines[0])
+    return above + text.table(lines, align, rules=[1])
+
+
+def cells(found: Sequence[Row]) -> List[List[str]]:
+    """Returns the headings of a table of runs, and its rows.
+
+    The column `run` is what `--dir` takes; runs of several folders, or of others than
+    those where trainings write, have theirs before it.
+    """
+    folders = {os.path.dirname(one.path) for one in found}
+    known = folders if len(folders) == 1 else {*finding.default_folders()}
     first = 5 * (len({one.when[:4] for one in found}) == 1)  # without the year
     seeds_known = any(one.seed is not None for one in found)
     head = ['when', 'model', 'collection', *(['seed'] * seeds_known)]
@@ -137,5 +148,4 @@ def table(found: Sequence[Row]) -> List[str]:
                 name if folder in known else os.path.join(files.shown(folder), name),
             ]
         )
-    align = '<<<' + '>' * seeds_known + '<>><'
-    return above + text.table(lines, align, rules=[1])
+    return lines

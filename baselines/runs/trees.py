@@ -76,7 +76,7 @@ class Table(Protocol):
 
 
 class Trees:
-    """Trees over named columns.
+    """Gradient-boosted trees (LightGBM) over named columns.
 
     Attributes:
         names: of all columns.

@@ -89,7 +89,7 @@ def list_mle(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
 
 @register('FastestListMLELoss')
 def fastest_list_mle(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """The same, fastest first: errors at the top cost most.
+    """Likelihood of the true order, fastest first: errors at the top cost most.
 
     `list_mle` of both negated.
 
@@ -119,7 +119,7 @@ def pairwise_hinge(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
 
 @register('PairwiseLogisticLoss')
 def pairwise_logistic(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """Mean of log(1 + exp(s_j - s_i)) over the same pairs.
+    """Mean of log(1 + exp(s_j - s_i)) over pairs with y_i > y_j.
 
         mean over lists and i of sum_j [y_i > y_j] log(1 + exp(s_j - s_i))
 
@@ -138,7 +138,7 @@ def pairwise_logistic(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
 def noise_aware_pairs(
     labels: tf.Tensor, scores: tf.Tensor, noise: float = NOISE
 ) -> tf.Tensor:
-    """The same, weighted by how far runtimes differ, without pairs within noise.
+    """Logistic loss of pairs, weighted by how far they differ, without those in noise.
 
         w_ij = min(log(y_i / y_j), 1)  if y_i > (1 + noise) y_j, else 0
         mean over lists of sum_ij w_ij log(1 + exp(s_j - s_i)) / sum_ij w_ij
@@ -201,7 +201,7 @@ def softmax(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
 
 @register('ApproxNDCGLoss')
 def approx_ndcg(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """Smooth -NDCG with that relevance (Qin et al., 2010).
+    """Smooth -NDCG with relevance r_i = fastest / runtime (Qin et al., 2010).
 
         rank_i = 1 + sum_{j != i} sigmoid(s_i - s_j)
         DCG    = sum_i (2^r_i - 1) / log(1 + rank_i)

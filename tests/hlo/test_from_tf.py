@@ -240,6 +240,7 @@ def test_arguments_by_name_and_arrays():
         (lambda x: x, [1.0], 'hlo_text', "stage is 'hlo_text'; there are hlo and "),
         (lambda x: tf.strings.length(x), ['a'], 'hlo', 'XLA cannot compile'),
         (lambda x: x + 'a', [1.0], 'hlo', 'XLA cannot compile'),
+        (3, [], 'hlo', "the function: TypeError: 'int' object is not callable"),
     ],
 )
 def test_what_cannot_be_compiled(fn, args, stage, message):

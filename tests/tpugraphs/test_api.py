@@ -3,14 +3,19 @@
 import csv
 import io
 import json
+import sys
+import types
 
+from matplotlib import pyplot as plt
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.helpers import documents
 from tests.helpers import finished_runs
 from tests.helpers import layout_files
 from tests.helpers import made_runs
+from tests.helpers import tensorboard
 from tests.helpers import tile_records
 from tests.helpers import tiny_models
 from tests.helpers.hlo_modules import tile_file
@@ -40,10 +45,33 @@ def _root(tmp_path_factory):
     return root
 
 
+class _Notebook:
+    """A callback that writes down what it is told."""
+
+    def __init__(self):
+        self.epochs = []
+
+    def on_epoch(self, run, metrics):
+        print('told of an epoch')
+        self.epochs.append((repr(run), dict(run.settings), dict(metrics)))
+
+
+@pytest.fixture(name='notebook', scope='module')
+def _notebook():
+    return _Notebook()
+
+
 @pytest.fixture(name='run', scope='module')
-def _run(root):
-    """Trained with a class and a function."""
-    return _train(root, model=tiny_models.Tiny, loss=_squares, lr=1, run_id='mine')
+def _run(root, notebook):
+    """Trained with a class, a function and a callback."""
+    return _train(
+        root,
+        model=tiny_models.Tiny,
+        loss=_squares,
+        lr=1,
+        run_id='mine',
+        callbacks=[notebook],
+    )
 
 
 @pytest.mark.slow
@@ -55,6 +83,72 @@ def test_a_training_with_a_class_and_a_function(run, root):
     assert run.info['command'].startswith("tpugraphs.train(task='tile', out_dir=")
     assert run.info['seconds'] > 0
     assert repr(run).startswith('<Run Tiny on tile:xla, best valid OPA 0.')
+    shown = run._repr_html_()
+    assert f'<td>run</td><td>{run.dir}</td>' in shown and '<td>Tiny</td>' in shown
+    assert repr(run.ranker()) == f'<Ranker with Tiny: {run.dir}>'
+
+
+@pytest.mark.slow
+def test_callbacks_are_told_of_epochs(run, notebook):
+    [(shown, settings, metrics)] = notebook.epochs
+    assert shown == '<Training of Tiny after 1 epochs>'
+    assert settings['run_id'] == 'mine' and settings['lr'] == 1.0
+    curve = {name: values[0] for name, values in run.curve.items()}
+    assert metrics == {n: value for n, value in curve.items() if value is not None}
+
+
+def test_callbacks_of_the_guide(tmp_path, monkeypatch):
+    """As printed there, with stand-ins for the services."""
+    [code] = [
+        block.text.partition('\n\n\nrun = ')[0]
+        for block in documents.blocks('docs/guide/python.md')
+        if 'class TensorBoard' in block.text
+    ]
+    names = {}
+    exec(code, names)
+    said = []
+    mlflow = types.SimpleNamespace(
+        log_params=lambda settings: said.append(settings),
+        log_metrics=lambda metrics, step: said.append((step, metrics)),
+    )
+    wandb = types.SimpleNamespace(run=None, log=said.append)
+    wandb.init = lambda project, config: said.append((project, config))
+    monkeypatch.setitem(sys.modules, 'mlflow', mlflow)
+    monkeypatch.setitem(sys.modules, 'wandb', wandb)
+    training, metrics = tpugraphs.Training({'lr': 1.0}), {'epoch': 0, 'val_opa': 0.75}
+    for name in ('MLflow', 'WeightsAndBiases'):
+        names[name]().on_epoch(training, metrics)
+    names['TensorBoard'](str(tmp_path)).on_epoch(training, metrics)
+    settings = {'lr': 1.0}
+    assert said == [settings, (0, metrics), ('tpugraphs', settings), metrics]
+    assert tensorboard.scalars(tmp_path)['val_opa'] == [(0, 0.75)]
+
+
+@pytest.mark.slow
+def test_a_training_that_says_nothing(root, capsys):
+    class Failing(_Notebook):
+        def on_epoch(self, run, metrics):
+            super().on_epoch(run, metrics)
+            raise RuntimeError('enough')
+
+    with pytest.raises(RuntimeError, match='enough'):
+        _train(
+            root, model=tiny_models.Tiny, seed=5, callbacks=[Failing()], verbose=False
+        )
+    assert capsys.readouterr() == ('told of an epoch\n', '')
+
+
+@pytest.mark.slow
+def test_curves_are_drawn(run):
+    scores, losses = run.plot()
+    labels = [line.get_label() for line in scores.get_lines()]
+    assert labels == ['OPA, training', 'OPA, validation', 'best']
+    [_, validation, best] = losses.get_lines()
+    assert validation.get_xydata().tolist() == [[1, run.curve['val_loss'][0]]]
+    assert best.get_xdata() == [1, 1]
+    again = run.plot(axes=(scores, losses))
+    assert again[0] is scores and len(scores.get_lines()) == 6
+    plt.close('all')
 
 
 @pytest.mark.slow
@@ -67,8 +161,12 @@ def test_a_run_is_loaded_by_name(run, root):
     assert found['overall']['top_5_error']['mean'] == pytest.approx(
         run.info['final_error']['val']['5'], rel=1e-6
     )
-    [row] = tpugraphs.runs(root / 'out')
+    [row] = found = tpugraphs.runs(root / 'out')
     assert (row.model, row.run_id, row.path) == ('Tiny', 'mine', run.dir)
+    head, line = repr(found).splitlines()[-3], repr(found).splitlines()[-1]
+    assert head.split()[:3] == ['when', 'model', 'collection'] and 'Tiny' in line
+    assert '<th>collection</th>' in found._repr_html_()
+    assert repr(tpugraphs.runs(root / 'data')) == '<no runs>'
 
 
 @pytest.mark.slow
@@ -77,6 +175,7 @@ def test_records_are_ranked_as_they_are_scored(run, root):
     ranker = run.ranker()
     ranking = run.rank(data)
     assert [ranked.kernel for ranked in ranking] == data.ids
+    assert repr(ranking) == f'<Ranking of 4 graphs by {run.dir}>'
     for record, (kernel, order, scores) in zip(data, ranking):
         assert kernel == record.graph_id
         found = ranker(record)
@@ -133,6 +232,9 @@ def test_raw_files_and_modules(tmp_path):
     assert (ranking.failed, ranking.skipped) == ([], {})
     rows = list(csv.DictReader(io.StringIO(ranking.to_csv(tmp_path / 'r.csv'))))
     assert (tmp_path / 'r.csv').read_text() == ranking.to_csv()
+    first = ', '.join(rows[k]['run_index'] for k in range(3))
+    assert repr(ranking[0]).endswith(f': 3 configurations, first {first}>')
+    assert f'<td>3</td><td>{rows[0]["config"]}</td>' in ranking._repr_html_()
     assert [int(row['run_index']) for row in rows[:3]] == ranking[0].order.tolist()
     # A module by itself, with the candidates of the file.
     tiles = [{'kernel_bounds': [i + 1, 8 * i]} for i in range(3)]
@@ -182,12 +284,39 @@ def test_a_run_ranks_records_of_its_own_task(run):
     )
 
 
+@pytest.mark.slow
+def test_rankings_and_runs_as_pandas(run, root, monkeypatch):
+    ranking, runs = run.rank(_records(root)[:1]), tpugraphs.runs(root / 'out')
+    monkeypatch.setitem(sys.modules, 'pandas', None)
+    for table in (ranking, runs):
+        finished_runs.assert_refused(table.to_pandas, "pip install -e '.[notebook]'")
+    monkeypatch.undo()
+    pandas = pytest.importorskip('pandas')
+    frame = ranking.to_pandas()
+    read = pandas.read_csv(io.StringIO(ranking.to_csv()))
+    assert frame.columns.tolist() == read.columns.tolist()
+    assert frame['run_index'].tolist() == ranking[0].order.tolist()
+    assert runs.to_pandas()['path'].tolist() == [row.path for row in runs]
+
+
+def _records(root):
+    return tpugraphs.open(root / 'data', 'train', cache_dir=str(root / 'cache'))
+
+
 def test_records(root):
-    data = tpugraphs.open(root / 'data', 'train', cache_dir=str(root / 'cache'))
+    data = _records(root)
     assert len(data) == 4 and data.ids == sorted(data.ids)
     assert data[0].node_feat.shape[1] == 140 and data[0].config_feat.shape[1] == 24
     assert data[data.ids[2]].graph_id == data[2].graph_id == data[2:3][0].graph_id
     assert repr(data) == f'<4 records of {root}/data/train>'
+    nodes, configs = data[0].num_nodes, data[0].num_configs
+    size = f'{nodes} nodes, {configs} configurations'
+    assert repr(data[0]) == f'<TileRecord {data.ids[0]}: {size}>'
+    assert f'<td>{data.ids[0]}</td><td>{nodes}</td><td>{configs}</td>' in (
+        data._repr_html_()
+    )
+    row = f'<td>config_feat</td><td>float32</td><td>[{configs}, 24]</td>'
+    assert row in data[0]._repr_html_()
     with pytest.raises(IndexError):
         data[4]
     with pytest.raises(KeyError, match='did you mean'):
@@ -208,7 +337,14 @@ def test_records(root):
             lambda root: tpugraphs.train(epochs='3'),
             "epochs should be a whole number, not '3'",
         ),
-        (lambda root: tpugraphs.load(root / 'none'), 'there is no directory '),
+        (lambda root: tpugraphs.load(root / 'none'), 'which: there is no directory '),
+        (lambda root: tpugraphs.load(3), 'which should be a path or a name, not 3'),
+        (lambda root: tpugraphs.runs(3), 'out_dir should be a path or a name, not 3'),
+        (lambda root: tpugraphs.open(3), 'data should be a path or a name, not 3'),
+        (lambda root: tpugraphs.train(model=3), 'model should be a name, a file or'),
+        (lambda root: tpugraphs.train(loss=3), 'loss should be a function or text'),
+        (lambda root: tpugraphs.train(callbacks=3), 'callbacks should be a list'),
+        (lambda root: tpugraphs.train(callbacks=[3]), '3 has no method on_epoch(run,'),
         (lambda root: tpugraphs.load(out_dir=root / 'data'), 'train one: python'),
     ],
 )

@@ -1,5 +1,6 @@
 """What `import tpugraphs` does, and does not."""
 
+import builtins
 import os
 import subprocess
 import sys
@@ -62,3 +63,10 @@ def test_every_public_name_is_there_and_described():
     for name in tpugraphs.__all__:
         assert getattr(tpugraphs, name).__doc__, name
         assert name in described, name
+
+
+def test_import_star_leaves_python_its_own_open():
+    names = {}
+    exec('from tpugraphs import *', names)
+    assert not set(names) - {'__builtins__'} & set(dir(builtins))
+    assert names['open_records'] is tpugraphs.open

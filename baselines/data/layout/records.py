@@ -38,7 +38,7 @@ LAYOUT_SCHEMA: Mapping[str, npz.Field] = {
 _NOT_READ = ('node_config_feat', 'config_runtime_normalizers')
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class LayoutRecord(graph_files.GraphRecord):
     """A program and its layout configurations.
 

@@ -26,7 +26,7 @@ TILE_SCHEMA: Mapping[str, npz.Field] = {
 ARRAYS = tuple(key for key, field in TILE_SCHEMA.items() if not field.optional)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class TileRecord(graph_files.GraphRecord):
     """A kernel and its tile configurations.
 

@@ -1,0 +1,57 @@
+"""Models and losses, listed from Python and by commands."""
+
+import pytest
+
+from baselines import registry
+from baselines.training import losses
+from tests.helpers import finished_runs
+from tests.helpers import processes
+import tpugraphs
+
+
+@pytest.mark.parametrize('task', ['tile', 'layout'])
+def test_models(task, capsys):
+    found = tpugraphs.models(task)
+    published = {'tile': 'EarlyJoinSAGE', 'layout': 'ResModel'}[task]
+    assert {published, 'Trees'} <= set(found) and 'ResGCN' not in found
+    assert found['Trees'] == 'Gradient-boosted trees (LightGBM) over named columns.'
+    assert all(line.endswith('.') for line in found.values())
+    assert processes.command('models', task) == 0
+    assert capsys.readouterr().out.rstrip('\n') == repr(found)
+
+
+def test_models_of_all_tasks(capsys):
+    assert processes.command('models') == 0
+    tables = f'tile\n{tpugraphs.models()}\n\nlayout\n{tpugraphs.models("layout")}\n'
+    assert capsys.readouterr().out == tables
+    finished_runs.assert_refused(lambda: tpugraphs.models('tiles'), "mean 'tile'?")
+
+
+def test_losses(capsys):
+    found = tpugraphs.losses()
+    assert set(found) - {'tfr.<class>'} == set(losses.names())
+    assert found['MSE'] == 'Mean of (score - label)^2.'
+    assert processes.command('losses') == 0
+    assert capsys.readouterr().out.splitlines()[-2 + ('tfr.<class>' not in found)] == (
+        'MSE                     Mean of (score - label)^2.'
+    )
+
+
+def test_a_catalogue_is_a_table():
+    found = tpugraphs.Catalogue({'a': 'One < two.', 'long': 'Two.'})
+    assert repr(found) == 'a     One < two.\nlong  Two.'
+    assert '<tr><td>a</td><td>One &lt; two.</td></tr>' in found._repr_html_()
+
+
+@pytest.mark.parametrize(
+    'name, choices, meant',
+    [
+        ('GAT', registry.tile_models(), 'AttentionSAGE'),
+        ('gat', registry.layout_models(), 'GAT'),
+        ('lightgbm', ['MLP', 'Trees'], 'Trees'),
+        ('XGBoost', ['MLP'], None),
+    ],
+)
+def test_names_of_models_elsewhere(name, choices, meant):
+    wanted = f'; did you mean {meant!r}?' if meant else ''
+    assert registry.meant(name, choices) == wanted

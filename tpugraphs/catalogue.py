@@ -1,0 +1,66 @@
+"""Models and losses by name, with a line about each."""
+
+import importlib.util
+import inspect
+from typing import Dict
+
+from tpugraphs import messages
+from tpugraphs import starting
+
+
+class Catalogue(Dict[str, str]):
+    """Names, and a line about each: a dict that is shown as a table."""
+
+    def __repr__(self) -> str:
+        from baselines import text
+
+        return '\n'.join(text.table([list(item) for item in self.items()], '<<'))
+
+    def _repr_html_(self) -> str:
+        from baselines import text
+
+        return text.html_table([['name', 'what it is'], *map(list, self.items())])
+
+
+@messages.in_python
+def models(task: str = 'tile') -> Catalogue:
+    """Returns the models of a task, and the first lines of their docstrings.
+
+    Args:
+        task: 'tile' or 'layout'.
+
+    Raises:
+        ValueError: there is no such task.
+    """
+    from baselines import config
+    from baselines import registry
+    from baselines.data import collections
+
+    registry.resolve(task, config.CONFIGS, 'task')
+    starting.start_tensorflow()
+    from baselines.runs import tasks
+    from baselines.runs import trees
+
+    [collection, *_] = [c for c in collections.COLLECTIONS if c.task == task]
+    classes = registry.distinct(tasks.of(collection).models(''))
+    return Catalogue(
+        {
+            name: (inspect.getdoc(model) or '').partition('\n')[0]
+            for name, model in {**classes, trees.NAME: trees.Trees}.items()
+        }
+    )
+
+
+def losses() -> Catalogue:
+    """Returns the losses, and the first lines of their docstrings.
+
+    Those of TensorFlow Ranking are one entry, where that is installed.
+    """
+    from baselines import registry
+
+    found = registry.declared('baselines.training.losses', 'register')
+    if importlib.util.find_spec('tensorflow_ranking'):
+        found['tfr.<class>'] = (
+            'A loss of TensorFlow Ranking, such as tfr.GumbelApproxNDCGLoss.'
+        )
+    return Catalogue(found)

@@ -1,0 +1,137 @@
+"""What calls return: rankings and lists of runs, shown as tables, and as pandas'."""
+
+import io
+import os
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Union
+
+Path = Union[str, 'os.PathLike[str]']
+
+_MOST_ROWS = 20  # of a table that is shown
+
+
+class Ranked(NamedTuple):
+    """The configurations of one graph, the one predicted fastest first.
+
+    Attributes:
+        kernel: the graph's id.
+        order: int64 [c], numbers of the configurations in the order of their file
+            or record.
+        scores: float32 [c], of those, ascending; lower means predicted faster.
+    """
+
+    kernel: str
+    order: Any
+    scores: Any
+
+    def __repr__(self) -> str:
+        first = ', '.join(map(str, self.order[:3]))
+        return f'<{self.kernel}: {len(self.order):,} configurations, first {first}>'
+
+
+class Ranking(List[Ranked]):
+    """Ranked graphs: a list of `Ranked`.
+
+    Attributes:
+        failed: for each file or module that could not be ranked, what is wrong.
+        skipped: reason -> names of modules with nothing to rank.
+    """
+
+    def __init__(self, graphs: Sequence[Any], model_dir: str, outcome: Any = None):
+        super().__init__(Ranked(r.module, r.run_index, r.scores) for r in graphs)
+        self._graphs, self._model_dir = list(graphs), model_dir
+        self.failed: List[str] = outcome.failed if outcome else []
+        self.skipped: Dict[str, List[str]] = outcome.skipped if outcome else {}
+
+    def __repr__(self) -> str:
+        return f'<Ranking of {len(self):,} graphs by {self._model_dir}>'
+
+    def _repr_html_(self) -> str:
+        from baselines import text
+
+        rows = [['graph', 'nodes', 'configurations', 'first choice', 'slowdown']]
+        for graph in self._graphs:
+            first = graph.row(0)
+            count = f'{len(graph.scores):,}'
+            slowdown = text.cell(first['slowdown'], '.3f')
+            rows.append(
+                [graph.module, f'{graph.nodes:,}', count, first['config'], slowdown]
+            )
+        return text.html_table(rows, _MOST_ROWS)
+
+    def to_json(self, path: Optional[Path] = None) -> str:
+        """Returns what `tpugraphs rank --json` prints; also writes it to `path`."""
+        return self._written('.json', path)
+
+    def to_csv(self, path: Optional[Path] = None) -> str:
+        """Returns CSV with a row for each configuration; also writes it to `path`."""
+        return self._written('.csv', path)
+
+    def to_pandas(self) -> Any:
+        """Returns a pandas.DataFrame with a row for each configuration, as `to_csv`.
+
+        Raises:
+            ValueError: pandas is not installed.
+        """
+        from baselines.evaluation import choices_output
+
+        rows = [
+            {'source': graph.source, 'module': graph.module, **row}
+            for graph in self._graphs
+            for row in graph.rows()
+        ]
+        return _pandas().DataFrame(rows, columns=choices_output.COLUMNS)
+
+    def _written(self, suffix: str, path: Optional[Path]) -> str:
+        from baselines import files
+        from baselines.evaluation import choices
+        from baselines.evaluation import choices_output
+
+        stream, summary = io.StringIO(), choices.Summary()
+        writer = choices_output.WRITERS[suffix](stream, self._model_dir)
+        for graph in self._graphs:
+            writer.add(graph)
+            summary.add(graph)
+        writer.finish(summary.to_json())
+        if path is not None:
+            with files.write_atomically(os.fspath(path), newline='') as file:
+                file.write(stream.getvalue())
+        return stream.getvalue()
+
+
+class Runs(List[Any]):
+    """Finished runs: a list of named tuples, shown as `tpugraphs runs` lists them.
+
+    Each has when, model, collection, seed, differs (settings that are not the
+    defaults), measure, score, minutes, run_id, command and path.
+    """
+
+    def __repr__(self) -> str:
+        from baselines.runs import listing
+
+        return '\n'.join(listing.table(self)) if self else '<no runs>'
+
+    def _repr_html_(self) -> str:
+        from baselines import text
+        from baselines.runs import listing
+
+        return text.html_table(listing.cells(self))
+
+    def to_pandas(self) -> Any:
+        """Returns a pandas.DataFrame with a row for each run.
+
+        Raises:
+            ValueError: pandas is not installed.
+        """
+        from baselines.runs import listing
+
+        return _pandas().DataFrame(list(self), columns=listing.Row._fields)
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise ValueError(
+            "to_pandas needs pandas: pip install -e '.[notebook]'"
+        ) from None
+    return pandas
