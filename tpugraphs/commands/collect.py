@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.switch(parser, '--resume', 'go on with what is in the folder')
     about = 'passes over the configurations, exactly (default: 6 to 30, until '
     option('--passes', 0, f'{about}halves agree)', metavar='N')
-    arguments.add(option)
+    arguments.add(parser)
 
 
 def run(args: argparse.Namespace) -> int:

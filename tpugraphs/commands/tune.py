@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option('--json', '', 'write results', metavar='FILE')
     about = 'where the HLO modules go'
     option('--output', 'tuned', about, metavar='FOLDER')
-    arguments.add(option)
+    arguments.add(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,19 +1,26 @@
 """What `collect` and `tune` are told of where and how long to measure."""
 
 import argparse
-from typing import Callable
+import functools
 
+from baselines import command_line
 from tpugraphs.measure import backend
 from tpugraphs.measure import machine
+from tpugraphs.measure import memory
 from tpugraphs.measure import session
 
 
-def add(option: Callable[..., None]) -> None:
-    """Declares the options with `command_line.option` of a parser."""
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    option = functools.partial(command_line.option, parser)
     option('--task', 'tile', 'what is configured', choices=('tile', 'layout'))
     option('--seed', 0, '')
     option('--platform', 'cpu', 'what to measure on', choices=('cpu', 'gpu'))
     option('--core', -1, 'the core to measure on (default: the last)')
+    about = 'tuning records, a file or folder: what is on record is not measured again'
+    option('--records', memory.FOLDER, about, metavar='FILE')
+    about = 'measure anew what is on record, and add to it'
+    command_line.switch(parser, '--fresh', about)
 
 
 def limits(args: argparse.Namespace) -> session.Limits:

@@ -114,6 +114,11 @@ class Backend:
             first = str(error).strip().partition('\n')[0]
             raise ValueError(f'XLA finds no {platform} here: {first}') from error
 
+    @property
+    def device(self) -> str:
+        """XLA's name of the device: 'cpu', or that of a graphics processor."""
+        return self._client.local_devices()[0].device_kind
+
     def compile(self, module: bytes, plain: bool = False) -> Program:
         """Compiles a serialised HloModuleProto.
 

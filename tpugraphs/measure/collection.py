@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import dataclasses
 import hashlib
 import os
 import sys
@@ -18,6 +19,7 @@ from baselines.data import shares
 from baselines.hlo import protos
 from tpugraphs.measure import collection_folder as folder_lib
 from tpugraphs.measure import layouts
+from tpugraphs.measure import memory as memory_lib
 from tpugraphs.measure import programs as programs_lib
 from tpugraphs.measure import session as session_lib
 from tpugraphs.measure import tiles
@@ -78,7 +80,9 @@ def collect(
         folder_lib.CollectionFolder(sources, options) as folder,
     ):
         with session_lib.Session(folder.journal, options.limits, ends) as session:
-            _measure_all(_plan(sources, load, session, folder), session, folder)
+            memory = memory_lib.Memory(options.records, session.device, options.fresh)
+            items = _plan(sources, load, session, folder)
+            _measure_all(items, session, folder, memory)
     report = folder.report
     if not report.records:
         reasons = [*report.failed, *report.skipped]
@@ -169,7 +173,7 @@ def assign_splits(
     return {name: collections_lib.SPLITS[0] for name, _ in items}
 
 
-def _measure_all(items, session, folder) -> None:
+def _measure_all(items, session, folder, memory) -> None:
     options, report = folder.options, folder.report
     splits = assign_splits([(item.name, item.program) for item in items], options.split)
     todo = [item for item in items if item.name not in report.records]
@@ -191,14 +195,14 @@ def _measure_all(items, session, folder) -> None:
                 program = item.program
             started = time.monotonic()
             seconds = left / (len(todo) - index), left
-            _measure(item, splits[item.name], seconds, session, folder)
+            _measure(item, splits[item.name], seconds, session, folder, memory)
             spent.append(time.monotonic() - started)
             bar.update(item.name in report.records)
             rate = (report.configs - before) / (time.monotonic() - began) * 60
             bar.set_postfix_str(f'{rate:.0f} configurations/min')
 
 
-def _measure(item, split, seconds, session, folder) -> None:
+def _measure(item, split, seconds, session, folder, memory) -> None:
     """Measures one, in its fair share of the seconds that are left, and all of them."""
     options, report = folder.options, folder.report
     rng = np.random.default_rng([options.seed, _digest(item.name)])
@@ -208,27 +212,31 @@ def _measure(item, split, seconds, session, folder) -> None:
     protocol = timing.Protocol(
         *options.passes, seconds=budget, compiling=budget / 2, deadline=left
     )
-    modules = [batch.module(i) for i in range(len(batch.described))]
-    skip = folder.crashed.get(item.name, ())
+    crashed = folder.crashed.get(item.name, ())
+    recorded = memory.times(item, batch.described, options.passes)
     try:
-        measured = session.measure(
-            item.name, modules, item.inputs, options.seed, protocol, skip
+        timed = _timed(
+            item, batch, crashed, protocol, options.seed, session, memory, recorded
         )
     except session_lib.WorkerError as error:
         report.skipped[str(error)] += 1
         return
-    if len(measured.passes) < options.passes[0]:
+    if timed is None:
         report.left += 1
         return
-    if len(measured.kept) < 2:
+    if len(timed.times) < 2:
         report.skipped['a single configuration'] += 1
         return
-    tau, default = timing.tau_of_halves(measured.passes), measured.passes[:, 0]
+    kept = sorted(timed.times)
+    halves = np.array(
+        [[min(timed.times[i][half::2]) for i in kept] for half in (0, 1)], np.int64
+    )
+    tau, default = timing.kendall_tau(*halves), timed.times[0]
     noisy = tau < folder_lib.LEAST_TAU
     parts = (folder_lib.NOISY,) if noisy else (folder_lib.FOLDERS[options.task], split)
     file = os.path.join(*parts, f'{item.name}.npz')
-    described = [batch.described[i] for i in measured.kept]
-    item.write(os.path.join(options.output, file), described, measured.times)
+    described = [batch.described[i] for i in kept]
+    item.write(os.path.join(options.output, file), described, halves.min(0))
     record = {
         'file': file,
         'program': item.program,
@@ -236,14 +244,51 @@ def _measure(item, split, seconds, session, folder) -> None:
         'origin': item.origin,
         'tau': round(tau, 4),
         'noisy': noisy,
-        'drift': round(float(default.max() / default.min()), 4),
-        'again': round(float(measured.again.min() / default.min()), 4),
+        'drift': round(max(default) / min(default), 4),
+        'again': round(min(timed.again) / min(default), 4),
         'configs': described,
-        'dropped': {str(i): why for i, why in measured.dropped.items()},
+        'dropped': {str(i): why for i, why in timed.dropped.items()},
         # Least times of every other pass, and of the others.
-        'halves': [measured.passes[half::2].min(0).tolist() for half in (0, 1)],
-        'passes': len(measured.passes),
+        'halves': halves.tolist(),
+        'passes': min(len(timed.times[i]) for i in kept),
+        'recorded': timed.recorded,
     }
     session_lib.note(folder.journal, {'kernel': item.name, 'done': record})
     report.records[item.name] = record
     folder.write_sidecar()
+
+
+def _timed(
+    item, batch, crashed, protocol, seed, session, memory, recorded
+) -> Optional[memory_lib.Timed]:
+    """Returns the times of configurations, those on record and those measured now.
+
+    None, if time did not suffice for the least number of passes.
+    """
+    numbers = range(len(batch.described))
+    there = {*recorded.times, *recorded.dropped}
+    if there.issuperset(numbers):
+        return recorded
+    measured = session.measure(
+        item.name,
+        [batch.module(i) for i in numbers],
+        item.inputs,
+        seed,
+        protocol,
+        sorted({*there, *crashed} - {0}),
+    )
+    dropped = {i: why for i, why in measured.dropped.items() if i not in there}
+    measured = dataclasses.replace(measured, dropped=dropped)
+    memory.add(item, batch.described, measured)
+    if len(measured.passes) < protocol.least:
+        return None
+    timed = memory_lib.Timed.of(measured)
+    if recorded.times and memory_lib.drifted(timed.times[0], recorded.times[0]):
+        anew = memory_lib.Timed()
+        return _timed(item, batch, crashed, protocol, seed, session, memory, anew)
+    return dataclasses.replace(
+        recorded,
+        times={**timed.times, **recorded.times},
+        again=recorded.again or timed.again,
+        dropped=dict(sorted({**recorded.dropped, **dropped}.items())),
+    )

@@ -36,6 +36,7 @@ class LayoutItem(kernels.Kernel):
     """A program to measure, whole."""
 
     nodes: List[int]  # numbers of the configurable nodes among all instructions
+    task = 'layout'
 
     @property
     def program(self) -> str:
@@ -47,6 +48,7 @@ class LayoutItem(kernels.Kernel):
         rng: np.random.Generator,
         count: int,
         score: Optional[Callable[[Any], np.ndarray]] = None,
+        recorded: Sequence[Dict[str, Any]] = (),
     ) -> tiles.Batch:
         """Draws configurations, half of them near the default, which is first.
 
@@ -55,6 +57,7 @@ class LayoutItem(kernels.Kernel):
             count: how many at most, with the default.
             score: ModuleTuningData -> scores of its runs, lower = faster.  With
                 it all but the first generation descend from the best before.
+            recorded: of a file of records; added are those that the program can have.
         """
         ranks = [
             [len(shape.dimensions) for shape in shapes]
@@ -69,6 +72,7 @@ class LayoutItem(kernels.Kernel):
                 return score(self.tuning([{'nodes': config} for config in configs]))
 
             drawn = evolve(ranks, rng, count, drawn, scored)
+        drawn = list(dict.fromkeys([*drawn, *_recorded(ranks, recorded)]))
         return tiles.Batch(
             [{'nodes': config} for config in drawn],
             np.array([_columns(config, ranks) for config in drawn]),
@@ -207,6 +211,23 @@ def evolve(
             break
         known.update(zip(children, score([drawn[0], *children])[1:]))
     return list(known)
+
+
+def _recorded(
+    ranks: Sequence[Sequence[int]], recorded: Sequence[Dict[str, Any]]
+) -> Iterator[Config]:
+    """Yields the configurations of a file of records that a program can have."""
+    for each in recorded:
+        nodes = each['nodes']
+        if [len(orders) for orders in nodes] == [len(node) for node in ranks] and all(
+            order is None or sorted(order) == list(range(rank))
+            for orders, node in zip(nodes, ranks)
+            for order, rank in zip(orders, node)
+        ):
+            yield tuple(
+                tuple(None if order is None else tuple(order) for order in orders)
+                for orders in nodes
+            )
 
 
 def _columns(config: Config, ranks: Sequence[Sequence[int]]) -> List[float]:

@@ -39,6 +39,19 @@ def describe(core: int) -> Dict[str, Any]:
     }
 
 
+def identity(device: str) -> Dict[str, Any]:
+    """Returns what times depend on: the same on machines that can share records.
+
+    Args:
+        device: XLA's name of what is measured on.
+    """
+    about = describe(-1)
+    return {
+        'device': device,
+        **{name: about[name] for name in ('cpu', 'cores', 'caches', 'flags')},
+    }
+
+
 def chosen_core(core: int = -1) -> int:
     """Returns the core to measure on, by default the last that this process may use.
 

@@ -27,7 +27,6 @@ from tpugraphs.measure import timing
 
 # A kernel on which the process ended so often is given up.
 _MOST_CRASHES = 5
-_DIED = 'XLA ended the process'
 # Seconds that a request may take after all time is spent.
 _GRACE = 10.0
 
@@ -48,6 +47,8 @@ class Measured:
     passes: np.ndarray  # int64 [passes, kept], nanoseconds
     again: np.ndarray  # int64 [passes], the default under its second name
     dropped: Dict[int, str]  # number -> why it was not timed
+    # number -> seconds that it took to compile
+    compiling: Dict[int, float] = dataclasses.field(default_factory=dict)
 
     @property
     def times(self) -> np.ndarray:
@@ -76,6 +77,9 @@ class Session:
         journal: file that says what is being compiled.
         limits: what it may use.
         ends: the `time.monotonic()` soon after which a request is given up.
+
+    Attributes:
+        device: XLA's name of what is measured on, once a worker has started.
     """
 
     def __init__(self, journal: str, limits: Limits = Limits(), ends: float = math.inf):
@@ -84,6 +88,7 @@ class Session:
         self._limits = limits
         self._process: Optional[subprocess.Popen] = None
         self._compiling: Optional[int] = None
+        self.device = ''
 
     def __enter__(self) -> 'Session':
         """Starts the first worker and lets it test XLA.
@@ -141,11 +146,11 @@ class Session:
                 too often.
         """
         protocol = dataclasses.replace(protocol, clock=self._limits.clock)
-        dropped = dict.fromkeys(skip, _DIED)
+        dropped = dict.fromkeys(skip, timing.DIED)
         for _ in range(_MOST_CRASHES):
             self._compiling = None
             try:
-                kept, passes, more = self._ask(
+                kept, passes, more, compiling = self._ask(
                     'measure',
                     kernel=kernel,
                     modules=modules,
@@ -166,8 +171,10 @@ class Session:
                     raise WorkerError(str(how)) from how
                 continue
             dropped = dict(sorted({**dropped, **more}.items()))
-            return Measured(kept, passes[:, : len(kept)], passes[:, -1], dropped)
-        raise WorkerError(f'{_DIED} {_MOST_CRASHES} times')
+            return Measured(
+                kept, passes[:, : len(kept)], passes[:, -1], dropped, compiling
+            )
+        raise WorkerError(f'{timing.DIED} {_MOST_CRASHES} times')
 
     def _ask(self, do: str, **arguments: Any) -> Any:
         if self._process is None or self._process.poll() is not None:
@@ -178,7 +185,7 @@ class Session:
     def _exchange(self, do: str, arguments: Dict[str, Any]) -> Any:
         left = max(0.0, self._ends - time.monotonic()) + _GRACE
         seconds = min(self._limits.seconds, left)
-        died = f'took more than {seconds:.0f} s'
+        died = f'{timing.TOO_LONG} {seconds:.0f} s'
         try:
             self._pipe.send((do, arguments))
             while self._pipe.poll(seconds):
@@ -190,7 +197,7 @@ class Session:
                 self._compiling = content
                 note(self._journal, {'kernel': arguments['kernel'], kind: content})
         except (EOFError, ConnectionError):
-            died = _DIED
+            died = timing.DIED
         self.restart()
         raise _Died(died)
 
@@ -208,7 +215,7 @@ class Session:
         theirs.close()
         try:
             core, platform = self._limits.core, self._limits.platform
-            self._exchange('start', {'core': core, 'platform': platform})
+            self.device = self._exchange('start', {'core': core, 'platform': platform})
         except _Died as how:
             self._log.seek(0)
             said = self._log.read().decode(errors='replace').strip().splitlines()

@@ -4,7 +4,7 @@ import collections
 import dataclasses
 import itertools
 import math
-from typing import Any, Callable, Dict, List, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Sequence
 
 import numpy as np
 
@@ -40,15 +40,25 @@ class Batch:
 class TileItem(kernels.Kernel):
     """A kernel to measure."""
 
+    task = 'tile'
+
     @property
     def program(self) -> str:
         """What it is cut from."""
         return families.program_of_kernel(self.name)
 
-    def batch(self, rng: np.random.Generator, count: int, score: Any = None) -> Batch:
-        """Draws configurations; the untiled kernel is the first."""
+    def batch(
+        self,
+        rng: np.random.Generator,
+        count: int,
+        score: Any = None,
+        recorded: Sequence[Dict[str, Any]] = (),
+    ) -> Batch:
+        """Draws configurations, the untiled kernel first, and adds recorded ones."""
         plan = tiling.Plan(self.module)
-        drawn = draw(plan, rng, count)
+        drawn = list(
+            dict.fromkeys([*draw(plan, rng, count), *_recorded(plan, recorded)])
+        )
         tiled = [tiling.tile(plan, tiles) for tiles in drawn]
         described = [
             {'output': tiles.output, 'kernel': tiles.kernel, 'input': t.input}
@@ -181,6 +191,29 @@ def _fits(plan: tiling.Plan, tiles: tiling.Tiles) -> bool:
     share = math.prod(tiles.output) / max(1, math.prod(plan.output))
     footprint = share * building.num_bytes(plan.root.shape)
     return trips <= _MOST_TRIPS and footprint <= _FOOTPRINT
+
+
+def _recorded(
+    plan: tiling.Plan, recorded: Sequence[Dict[str, Any]]
+) -> Iterator[tiling.Tiles]:
+    """Yields the configurations of a file of records that a kernel can have."""
+    output, reduced = plan.tileable() if recorded else ([], [])
+    for each in recorded:
+        tiles = tiling.Tiles(tuple(each['output']), tuple(each['kernel']))
+        if (
+            _tile(tiles.output, plan.output, output)
+            and _tile(tiles.kernel, plan.reduced, reduced)
+            and not any(n % size for n, size in zip(plan.reduced, tiles.kernel))
+            and _fits(plan, tiles)
+        ):
+            yield tiles
+
+
+def _tile(sizes: Sequence[int], whole: Sequence[int], free: Sequence[bool]) -> bool:
+    """Whether sizes are at most the whole ones, and smaller only where it is free."""
+    return len(sizes) == len(whole) and all(
+        1 <= size <= n if may else size == n for size, n, may in zip(sizes, whole, free)
+    )
 
 
 def columns(described: Sequence[Dict[str, Any]]) -> np.ndarray:

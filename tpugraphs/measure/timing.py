@@ -29,6 +29,16 @@ _LONG = 2_000_000
 _LEAST_RUN = 100_000
 _MOST_REPEATS = 8
 
+# A configuration that takes so many times the default's time is not timed.
+LIMIT = 10
+# Why a configuration is not timed; what XLA says follows a colon.
+REFUSED = 'XLA'
+FAILED = 'running'
+WRONG = 'wrong result'
+TOO_SLOW = f'over {LIMIT} times the time of the default'
+TOO_LONG = 'took more than'  # so many seconds
+DIED = 'XLA ended the process'
+
 CLOCKS = {'cpu': time.process_time_ns, 'wall': time.perf_counter_ns}
 
 

@@ -15,6 +15,7 @@ from baselines import files
 from baselines import text
 from tpugraphs.extract import outcomes
 from tpugraphs.measure import collection
+from tpugraphs.measure import memory as memory_lib
 from tpugraphs.measure import programs as programs_lib
 from tpugraphs.measure import search
 from tpugraphs.measure import session as session_lib
@@ -36,6 +37,8 @@ class Options:
     # whether to learn, in rounds, from what was measured; None: with a model
     online: Optional[bool] = None
     seed: int = 0  # of candidates and inputs
+    records: str = ''  # file or folder of tuning records; '' for none
+    fresh: bool = False  # whether to use none of those that are there
     limits: session_lib.Limits = session_lib.Limits()  # of the worker
 
 
@@ -53,12 +56,13 @@ def tune(program: programs_lib.Program, options: Options) -> List[tuning.Tuned]:
     with tempfile.TemporaryDirectory(prefix='tpugraphs_tune_') as scratch:
         journal = os.path.join(scratch, 'journal.jsonl')
         with session_lib.Session(journal, options.limits) as session:
+            memory = memory_lib.Memory(options.records, session.device, options.fresh)
             items = _items(program, options, session)
             for item in tqdm.tqdm(items, unit='kernel', disable=None):
                 if time.monotonic() - began > options.minutes * 60:
                     break
                 try:
-                    found = _tune(item, score, options, session)
+                    found = _tune(item, score, options, session, memory)
                 except session_lib.WorkerError as error:
                     tqdm.tqdm.write(f'{item.name}: skipped: {error}')
                     continue
@@ -74,9 +78,11 @@ def _tune(
     score: Optional[Callable[[Any], np.ndarray]],
     options: Options,
     session: session_lib.Session,
+    memory: memory_lib.Memory,
 ) -> tuning.Tuned:
     rng = np.random.default_rng(options.seed)
-    batch = item.batch(rng, options.candidates, score)
+    recorded = memory.configurations(item)
+    batch = item.batch(rng, options.candidates, score, recorded)
     online = score is not None if options.online is None else options.online
     scores = np.random.default_rng(options.seed + 1).random(len(batch.described))
     if score is not None:
@@ -97,6 +103,7 @@ def _tune(
         options.measure,
         options.seed,
         rounds=_ROUNDS if online else 1,
+        memory=memory,
     )
     return tuning.write_modules(found, batch, options.output)
 

@@ -9,11 +9,13 @@ import collections
 import dataclasses
 import math
 import os
-from typing import Any, Callable, Collection, Dict, List, Sequence
+import time
+from typing import Any, Callable, Collection, Dict, List, Optional, Sequence
 
 import numpy as np
 
 from baselines import files
+from tpugraphs.measure import memory as memory_lib
 from tpugraphs.measure import session as session_lib
 from tpugraphs.measure import tiles
 from tpugraphs.measure import timing
@@ -49,10 +51,13 @@ class Tuned:
     best_hlo: str = ''  # path of the configuration's
     # reason -> candidates that could not be used
     dropped: Dict[str, int] = dataclasses.field(default_factory=dict)
+    recorded: int = 0  # of those measured, how many were on record
 
     def line(self) -> str:
         """Returns the result in words."""
         found = f'{self.measured} of {self.candidates:,} configurations measured'
+        if self.recorded:
+            found += f', {self.recorded} of them before'
         if not self.claimed:
             best = f'{self.tried[0]:.2f} x ({self.tried[1]:.2f} to {self.tried[2]:.2f})'
             return f'default kept; the best of {found} is {best}'
@@ -71,6 +76,7 @@ def tune(
     seed: int,
     rounds: int = 1,
     distinct: bool = True,
+    memory: Optional[memory_lib.Memory] = None,
 ) -> Tuned:
     """Measures the most promising configurations of a kernel.
 
@@ -84,32 +90,45 @@ def tune(
         seed: of inputs and order.
         rounds: in how many rounds; before each, `propose` is asked.
         distinct: whether to leave out what compiles to the same program.
+        memory: what is on record is not measured again, and counts; what is measured
+            goes on record.
 
     Raises:
         session_lib.WorkerError: the default cannot be measured.
     """
+    memory = memory or memory_lib.Memory()
 
-    def timed(numbers: Sequence[int], seed: int, passes: int, **options: Any):
-        return session.measure(
+    def timed(
+        numbers: Sequence[int], seed: int, passes: int, search_s: float = 0, **more: Any
+    ):
+        found = session.measure(
             item.name,
             [batch.module(i) for i in (0, *numbers)],
             item.inputs,
             seed,
             timing.Protocol(passes, passes),
-            **options,
+            **more,
         )
+        described = [batch.described[i] for i in (0, *numbers)]
+        memory.add(item, described, found, search_s)
+        return found
 
-    known: Dict[int, float] = {0: 0.0}
-    dropped: Dict[int, str] = {}
+    ratios, dropped = memory.ratios(item, batch.described)
+    known: Dict[int, float] = {0: 0.0, **ratios}
+    recorded = len(ratios)
     for goal in np.cumsum(rounds_of(measure, rounds)).tolist():
-        wanted = goal - (len(known) - 1)
+        wanted = max(0, goal - (len(known) - 1))
         # Some may be wrong, or compile to what another does.
         slow = {i: _SLOW for i, why in dropped.items() if why.startswith('over')}
         more = 4 * wanted + 8 if wanted else 0
+        began = time.monotonic()
         order = list(propose({**known, **slow}, dropped, more))
+        search_s = time.monotonic() - began
         if not order:
             continue
-        found = timed(order, seed, _SEARCH_PASSES, distinct=distinct, most=wanted)
+        found = timed(
+            order, seed, _SEARCH_PASSES, search_s, distinct=distinct, most=wanted
+        )
         times = np.log(found.times / found.times[0])
         known.update((order[i - 1], t) for i, t in zip(found.kept, times) if i)
         dropped.update((order[i - 1], why) for i, why in found.dropped.items())
@@ -118,7 +137,8 @@ def tune(
     found = timed(finalists, seed + 1, _FINAL_PASSES)
     reasons = collections.Counter(why.partition(':')[0] for why in dropped.values())
     measured = len(known) - 1
-    return _judged(item.name, batch, found, [0, *finalists], measured, dict(reasons))
+    tuned = _judged(item.name, batch, found, [0, *finalists], measured, dict(reasons))
+    return dataclasses.replace(tuned, recorded=recorded)
 
 
 def rounds_of(measure: int, rounds: int) -> List[int]:

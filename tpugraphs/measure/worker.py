@@ -27,8 +27,6 @@ from tpugraphs.measure import timing
 _TOLERANCE = {'float32': 1e-4, 'float16': 1e-2, 'bfloat16': 5e-2, 'float64': 1e-9}
 
 _MEMORY = 12 << 30  # bytes that may be used
-# A configuration that takes so many times the default's time is not timed.
-_TOO_SLOW = 10
 _PR_SET_PDEATHSIG = 1  # of Linux's prctl.h
 
 
@@ -43,14 +41,19 @@ class Worker:
         self._say = say
         self._seen: Dict[str, Set[str]] = {}
 
-    def start(self, core: int, platform: str) -> None:
-        """Pins this process to a core, limits its memory, and finds the platform."""
+    def start(self, core: int, platform: str) -> str:
+        """Pins this process to a core, limits its memory, and finds the platform.
+
+        Returns:
+            XLA's name of the device.
+        """
         import resource
 
         if core >= 0:
             os.sched_setaffinity(0, {core})
         resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
         self._backend = backend_lib.Backend(platform)
+        return self._backend.device
 
     def check(self, kernel: bytes, constrained: bytes, tiled: bytes) -> None:
         """Tests XLA; see `session.checked`.
@@ -90,7 +93,7 @@ class Worker:
         protocol: timing.Protocol,
         distinct: bool = False,
         most: int = 1 << 30,
-    ) -> Tuple[List[int], np.ndarray, Dict[int, str]]:
+    ) -> Tuple[List[int], np.ndarray, Dict[int, str], Dict[int, float]]:
         """Compiles the configurations of a kernel, checks them and times them.
 
         Args:
@@ -106,7 +109,8 @@ class Worker:
 
         Returns:
             Numbers of what was timed; int64 [passes, timed + 1], nanoseconds, the
-            last column the default compiled again; number -> why it was dropped.
+            last column the default compiled again; number -> why it was dropped;
+            number -> seconds that it took to compile.
         """
         began = time.monotonic()
         rng = np.random.default_rng(seed)
@@ -119,6 +123,7 @@ class Worker:
         arrays = [_array(rng, **spec) for spec in inputs]
         runs: Dict[int, Callable[[], None]] = {}
         dropped: Dict[int, str] = {}
+        compiling: Dict[int, float] = {}
         expected = slow = buffers = None
         for place, index in enumerate([*range(len(modules)), 0]):
             again = place == len(modules)
@@ -129,13 +134,16 @@ class Worker:
             if late and len(runs) > 1 and not again:
                 break
             self._say(('compile', index))
+            started = time.monotonic()
             try:
                 program = self._backend.compile(modules[index])
             except backend_lib.CompileError as error:
                 if not index:
                     raise
-                dropped[index] = f'XLA: {error}'
+                dropped[index] = f'{timing.REFUSED}: {error}'
                 continue
+            finally:
+                compiling.setdefault(index, time.monotonic() - started)
             if distinct:
                 seen = self._seen.setdefault(kernel, set())
                 body = program.text().partition('\n')[2]  # without its name
@@ -145,15 +153,21 @@ class Worker:
                 seen.add(body)
             buffers = buffers or program.place(arrays)
             run = functools.partial(program.run, buffers)
-            outputs = program.outputs(buffers)
+            try:
+                outputs = program.outputs(buffers)
+            except RuntimeError as error:  # XLA's own, such as too little memory
+                if not index:
+                    raise
+                dropped[index] = f'{timing.FAILED}: {error}'
+                continue
             taken = timing.once(run)
             if expected is None:
-                expected, slow = outputs, _TOO_SLOW * taken
+                expected, slow = outputs, timing.LIMIT * taken
             elif not same(expected, outputs):
-                dropped[index] = 'wrong result'
+                dropped[index] = timing.WRONG
                 continue
             elif taken > slow and min(timing.once(run) for _ in range(3)) > slow:
-                dropped[index] = f'over {_TOO_SLOW} times the time of the default'
+                dropped[index] = timing.TOO_SLOW
                 continue
             runs[place] = run
         self._say(('compile', None))
@@ -161,7 +175,8 @@ class Worker:
         passes = timing.measure(
             list(runs.values()), protocol, rng, lambda: os.getppid() != parent, began
         )
-        return [place for place in runs if place < len(modules)], passes, dropped
+        kept = [place for place in runs if place < len(modules)]
+        return kept, passes, dropped, compiling
 
 
 def _array(rng, type: str, dims: List[int], high: int = 2) -> np.ndarray:

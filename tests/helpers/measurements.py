@@ -1,0 +1,42 @@
+"""Tuning records made by hand."""
+
+import dataclasses
+
+from tpugraphs.measure import records
+
+MACHINE = {
+    'device': 'cpu',
+    'cpu': 'x',
+    'cores': 2,
+    'caches': {'L1': '32K'},
+    'flags': '',
+}
+DEFAULT = {'output': [8, 4], 'kernel': [], 'input': [8, 4]}
+
+
+def measurement(*times_ns, output=(8, 4), **changes):
+    """A tile configuration with those times; the default, if it is the whole output."""
+    sizes = list(output)
+    made = records.Measurement(
+        kernel='0' * 32,
+        name='p_00',
+        task='tile',
+        configuration={'output': sizes, 'kernel': [], 'input': sizes},
+        default=sizes == [8, 4],
+        status='ok',
+        reason='',
+        times_ns=list(times_ns),
+        again_ns=[],
+        compile_s=0.5,
+        search_s=0.25,
+        group='0' * 16,
+        time='2026-01-02T03:04:05+00:00',
+        versions={'jaxlib': '0.4', 'tpugraphs': '1'},
+        machine=MACHINE,
+    )
+    return dataclasses.replace(made, **changes)
+
+
+def failed(status, output, **changes):
+    """A configuration that could not be timed."""
+    return measurement(output=output, status=status, reason='why', **changes)

@@ -1,0 +1,177 @@
+"""What is remembered of a kernel: times, failures, and when they do not count."""
+
+import math
+import os
+
+import numpy as np
+import pytest
+
+from tests.helpers import measured_programs
+from tests.helpers import measurements
+from tpugraphs.measure import layouts
+from tpugraphs.measure import machine
+from tpugraphs.measure import memory as memory_lib
+from tpugraphs.measure import records
+from tpugraphs.measure import session as session_lib
+from tpugraphs.measure import tiles
+
+SIZES = [(8, 4), (8, 2), (8, 1), (4, 4), (2, 4)]
+DESCRIBED = [{'output': s, 'kernel': (), 'input': s} for s in SIZES]
+ITEM = tiles.TileItem('p_00', measured_programs.pointwise(8, 4), 'negate')
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / 'r.jsonl')
+
+
+def remembered(path, *kept, again=(10, 12), dropped=None, **more):
+    """Adds times of configurations that were measured together."""
+    memory = memory_lib.Memory(path, 'cpu', **more)
+    numbers = [number for number, _ in kept]
+    passes = np.array([times for _, times in kept]).T
+    found = session_lib.Measured(numbers, passes, np.array(again), dropped or {})
+    memory.add(ITEM, DESCRIBED, found)
+    return memory
+
+
+def test_times_are_found_by_what_a_kernel_computes(path):
+    remembered(path, (0, [10, 12]), (1, [5, 6]), dropped={2: 'wrong result'})
+    memory = memory_lib.Memory(path, 'cpu')
+    renamed = type(ITEM.module).FromString(ITEM.module.SerializeToString())
+    renamed.name = renamed.computations[0].name = 'other'
+    renamed.computations[0].id += 40
+    renamed.entry_computation_id = renamed.computations[0].id
+    for instruction in renamed.computations[0].instructions:
+        instruction.name = f'n{instruction.id}'
+        instruction.metadata.op_name = 'mine'
+        instruction.id += 7
+        instruction.operand_ids[:] = [o + 7 for o in instruction.operand_ids]
+    renamed.computations[0].root_id += 7
+    other = tiles.TileItem('other_00', renamed, 'root')
+    # In another order, among others: the key is no list of candidates.
+    described = [DESCRIBED[i] for i in (0, 4, 2, 1)]
+    ratios, dropped = memory.ratios(other, described)
+    assert ratios == {3: math.log(5 / 10)} and dropped == {2: 'wrong result'}
+    assert memory.configurations(other) == [
+        {'output': list(size), 'kernel': [], 'input': list(size)} for size in SIZES[:2]
+    ]
+    timed = memory.times(other, described, (2, 2))
+    assert timed == memory_lib.Timed(
+        {0: [10, 12], 3: [5, 6]}, [10, 12], {2: 'wrong result'}, 2
+    )
+    # Another operation, sizes or the task are another kernel.
+    for module in (
+        measured_programs.pointwise(8, 4, opcode='abs'),
+        measured_programs.pointwise(4, 8),
+    ):
+        assert memory.ratios(tiles.TileItem('p_00', module, ''), DESCRIBED) == ({}, {})
+    assert not memory.configurations(layouts.LayoutItem('p', ITEM.module, '', []))
+
+
+@pytest.mark.parametrize(
+    'why, status',
+    [
+        ('XLA: no such thing', 'compile error'),
+        ('XLA ended the process', 'runtime error'),
+        ('running: out of memory', 'runtime error'),
+        ('wrong result', 'wrong result'),
+        ('took more than 600 s', 'timeout'),
+        ('over 10 times the time of the default', 'over the limit'),
+    ],
+)
+def test_why_a_configuration_was_not_timed(why, status, path):
+    memory = remembered(path, (0, [10, 12]), dropped={3: why})
+    _, line = records.read(path)
+    assert (line.measurement.status, line.measurement.reason) == (status, why)
+    assert memory.ratios(ITEM, DESCRIBED) == ({}, {3: why})
+
+
+def test_the_same_program_as_another_is_no_measurement(path):
+    remembered(path, (0, [10, 12]), dropped={3: 'the same program as another'})
+    assert len(records.read(path)) == 1
+
+
+def test_what_was_timed_later_is_no_failure_any_more(path):
+    remembered(path, (0, [10, 12]), dropped={1: 'over 10 times'})
+    memory = remembered(path, (0, [10, 12]), (1, [5, 6]))
+    assert memory.ratios(ITEM, DESCRIBED) == ({1: math.log(0.5)}, {})
+    assert memory.times(ITEM, DESCRIBED, (2, 2)).dropped == {}
+
+
+def test_a_search_takes_the_longest_measurement_beside_its_own_default(path):
+    remembered(path, (0, [100] * 3), (1, [50] * 3), again=[100] * 3)
+    memory = remembered(path, (0, [10] * 2), (1, [9] * 2))
+    assert memory.ratios(ITEM, DESCRIBED)[0] == {1: math.log(0.5)}
+
+
+def test_a_collection_takes_the_latest_times_of_one_state_of_the_machine(path):
+    remembered(path, (0, [100, 110]), (1, [50, 60]), (2, [70, 80]))
+    memory = remembered(path, (0, [105, 110]), (1, [51, 61]))
+    wanted = {0: [105, 110], 1: [51, 61], 2: [70, 80]}
+    assert memory.times(ITEM, DESCRIBED, (2, 2)).times == wanted
+    # The default takes a fifth longer: the machine is another today.
+    memory = remembered(path, (0, [126, 130]), (3, [60, 60]))
+    wanted = {0: [126, 130], 3: [60, 60]}
+    assert memory.times(ITEM, DESCRIBED, (2, 2)).times == wanted
+    # Of other numbers of passes nothing is used.
+    assert memory.times(ITEM, DESCRIBED, (3, 30)) == memory_lib.Timed()
+    assert memory.times(ITEM, DESCRIBED, (1, 1)) == memory_lib.Timed()
+
+
+def test_fresh_uses_nothing_and_adds(path):
+    remembered(path, (0, [10, 12]), (1, [5, 6]))
+    memory = remembered(path, (0, [20, 22]), (2, [5, 6]), fresh=True)
+    assert set(memory.ratios(ITEM, DESCRIBED)[0]) == {2}
+    assert len(records.read(path)) == 4
+
+
+def test_what_is_not_used_is_said_once(path, capsys):
+    remembered(path, (0, [10, 12]), (1, [5, 6]))
+    records.append(path, [measurements.measurement(5, 6)] * 3)
+    with open(path, 'a') as stream:
+        stream.write('{"version": 2}\n{"versi')
+    memory = remembered(path, (0, [10, 12]), (2, [5, 6]))
+    assert set(memory.ratios(ITEM, DESCRIBED)[0]) == {1, 2}
+    assert capsys.readouterr().err == (
+        f'note: {path}: not used: 3 of another machine or jaxlib, '
+        '1 of a newer version, 1 cut short\n'
+    )
+
+
+def test_each_machine_has_a_file_in_the_cache(tmp_path, monkeypatch):
+    memory_lib.Memory(memory_lib.FOLDER, 'cpu')
+    about = machine.describe(-1)
+    monkeypatch.setattr(machine, 'describe', lambda core: {**about, 'cpu': 'A (R) b'})
+    memory_lib.Memory(memory_lib.FOLDER, 'cpu')
+    folder = tmp_path / 'home' / '.cache' / 'tpugraphs' / 'records'
+    names = os.listdir(folder)
+    assert len(names) == 2 and any(name.startswith('A_R_b_') for name in names)
+    # Without a path nothing is kept.
+    memory = memory_lib.Memory()
+    memory.add(ITEM, DESCRIBED, None)
+    assert memory.ratios(ITEM, DESCRIBED) == ({}, {}) and os.listdir(folder) == names
+
+
+def test_recorded_configurations_join_those_that_are_drawn():
+    rng = np.random.default_rng
+    item = tiles.TileItem('p_00', measured_programs.pointwise(96, 128), 'negate')
+    drawn = item.batch(rng(0), 4).described
+    own = {'output': [48, 7], 'kernel': [], 'input': [48, 7]}
+    others = [
+        {'output': size, 'kernel': kernel, 'input': []}
+        for size, kernel in [([97, 1], []), ([96], []), ([1, 1], []), ([96, 1], [2])]
+    ]
+    batch = item.batch(rng(0), 4, recorded=[*others, own, drawn[1]])
+    assert batch.described[:4] == drawn
+    assert batch.described[4:] == [{'output': (48, 7), 'kernel': (), 'input': (48, 7)}]
+    assert len(batch.columns) == 5 and batch.module(4)
+
+    module = measured_programs.product()
+    item = layouts.LayoutItem('p', module, '', layouts.configurable(module))
+    drawn = item.batch(rng(0), 4).described
+    own = {'nodes': [[[1, 0], None, [0, 1]], [None, [0, 1]]]}
+    wrong = {'nodes': [[[1, 1], None, [0, 1]], [None, [0, 1]]]}
+    batch = item.batch(rng(0), 4, recorded=[wrong, {'nodes': []}, own])
+    assert batch.described[:4] == drawn
+    assert batch.described[4:] == [{'nodes': (((1, 0), None, (0, 1)), (None, (0, 1)))}]

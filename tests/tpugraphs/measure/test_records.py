@@ -1,0 +1,197 @@
+"""Tuning records: what is read, what is refused, and who may write."""
+
+import dataclasses
+import json
+import multiprocessing
+
+from hypothesis import given
+from hypothesis import strategies as st
+import pytest
+
+from tests.helpers import measurements
+from tpugraphs.measure import records
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / 'r.jsonl')
+
+
+def lines(path):
+    with open(path, encoding='utf-8') as stream:
+        return stream.read().splitlines()
+
+
+def test_what_is_appended_is_read(path):
+    made = [
+        measurements.measurement(5, 6, again_ns=[6, 5]),
+        measurements.measurement(3, 4, output=(8, 2)),
+        measurements.failed('wrong result', (2, 2)),
+    ]
+    records.append(path, made[:1])
+    records.append(path, made[1:])
+    assert [line.measurement for line in records.read(path)] == made
+    assert json.loads(lines(path)[1]) == {
+        'version': 1,
+        'kernel': '0' * 32,
+        'name': 'p_00',
+        'task': 'tile',
+        'configuration': {'output': [8, 2], 'kernel': [], 'input': [8, 2]},
+        'default': False,
+        'status': 'ok',
+        'reason': '',
+        'times_ns': [3, 4],
+        'again_ns': [],
+        'compile_s': 0.5,
+        'search_s': 0.25,
+        'group': '0' * 16,
+        'time': '2026-01-02T03:04:05+00:00',
+        'versions': {'jaxlib': '0.4', 'tpugraphs': '1'},
+        'machine': measurements.MACHINE,
+    }
+
+
+def test_half_a_line_is_kept_and_continued_on_a_new_line(path):
+    made = measurements.measurement(5, 6)
+    records.append(path, [made])
+    with open(path, 'a') as stream:
+        stream.write('{"version":1,"ker')
+    records.append(path, [made])
+    assert lines(path)[1] == '{"version":1,"ker'
+    found = records.read(path)
+    assert [line.measurement for line in found] == [made, None, made]
+    assert not found[1].newer
+    # A whole line whose end was lost is none the worse.
+    whole = lines(path)[0]
+    with open(path, 'w') as stream:
+        stream.write(whole)
+    records.append(path, [made])
+    assert [line.measurement for line in records.read(path)] == [made, made]
+
+
+def test_lines_of_a_newer_version_are_passed_over(path):
+    with open(path, 'w') as stream:
+        stream.write('{"version": 2, "kernel": {}}\n')
+    [line] = records.read(path)
+    assert line.newer and line.measurement is None
+
+
+@pytest.mark.parametrize(
+    'changes, message',
+    [
+        ({'version': '1'}, 'line 1: is not a tuning record; remove it'),
+        ({'kernel': 7}, 'line 1: kernel is not 32 hexadecimal digits'),
+        ({'name': '../p'}, 'name is not the name of a kernel; remove the line'),
+        ({'task': 'tiles'}, 'task is not tile or layout'),
+        ({'configuration': []}, 'configuration is not an object'),
+        ({'configuration': {'output': [8]}}, 'has no configuration of its task'),
+        ({'configuration': {'nodes': [[None]]}}, 'has no configuration of its task'),
+        ({'task': 'layout'}, 'has no configuration of its task'),
+        ({'default': 1}, 'default is not true or false'),
+        ({'status': 'good'}, 'status is not one of ok, compile error, runtime error'),
+        ({'reason': 'x' * 401}, 'reason is not 400 letters at most'),
+        ({'times_ns': [0]}, 'times_ns is not a list of nanoseconds'),
+        ({'times_ns': [True]}, 'times_ns is not a list of nanoseconds'),
+        ({'times_ns': [1 << 53]}, 'times_ns is not a list of nanoseconds'),
+        ({'times_ns': []}, 'its times do not fit its status'),
+        ({'again_ns': [1]}, 'its times do not fit its status'),
+        ({'status': 'timeout'}, 'its times do not fit its status'),
+        ({'compile_s': -1}, 'compile_s is not a number of seconds'),
+        ({'search_s': '1'}, 'search_s is not a number of seconds'),
+        ({'group': 'g' * 16}, 'group is not 16 hexadecimal digits'),
+        ({'time': '2026-01-02T03:04:05'}, 'time is not a time with an offset from UTC'),
+        ({'versions': {}}, 'versions is not of jaxlib, tpugraphs'),
+        ({'machine': {**measurements.MACHINE, 'caches': {'L1': 3}}}, 'machine is not'),
+    ],
+)
+def test_a_line_of_a_stranger_is_refused_in_one_line(changes, message, path):
+    fields = {'version': 1, **dataclasses.asdict(measurements.measurement(5, 6))}
+    with open(path, 'w') as stream:
+        json.dump({**fields, **changes}, stream)
+    with pytest.raises(ValueError, match=f'^{path}: line 1: .*') as caught:
+        records.read(path)
+    assert message in str(caught.value) and '\n' not in str(caught.value)
+
+
+def test_a_file_of_something_else_is_refused(path, monkeypatch):
+    for content in (
+        'ID,TopConfigs\n',
+        '{"version": NaN}',
+        '{"a": 1, "a": 2}',
+        '[' * 9999,
+    ):
+        with open(path, 'w') as stream:
+            stream.write(content)
+        with pytest.raises(ValueError, match='holds no tuning records; give a file'):
+            records.read(path)
+    with open(path, 'w') as stream:
+        stream.write('7')
+    with pytest.raises(ValueError, match='line 1: is not a tuning record'):
+        records.read(path)
+    monkeypatch.setattr(records, '_MOST_LINE', 9)
+    with open(path, 'w') as stream:
+        stream.write(' ' * 10)
+    with pytest.raises(ValueError, match='line 1: has more than 9 bytes; remove it'):
+        records.read(path)
+    monkeypatch.setattr(records, '_MOST_FILE', 9)
+    with pytest.raises(ValueError, match='10 bytes are more than the 9 '):
+        records.read(path)
+
+
+TEXTS = ['', 'ok', 'timeout', 'layout', 'nodes', 'output', 'caches', '0' * 32, '\n']
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(TEXTS),
+    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(TEXTS), inner),
+    max_leaves=5,
+)
+
+
+@given(st.sampled_from(sorted(records._FIELDS)), JSON)
+def test_any_value_of_a_field_is_read_or_refused(name, value):
+    fields = {'version': 1, **dataclasses.asdict(measurements.measurement(5, 6))}
+    content = json.dumps({**fields, name: value}).encode()
+    try:
+        line = records._line(content)
+    except ValueError as error:
+        assert name in str(error) or 'its t' in str(error) or 'of its' in str(error)
+        return
+    if line.measurement is None:  # NaN and infinity are no JSON
+        assert b'NaN' in content or b'Infinity' in content
+    else:
+        assert getattr(line.measurement, name) == value
+        assert min(line.measurement.times_ns) >= 1 or line.measurement.status != 'ok'
+
+
+def _append(path, name):
+    for number in range(50):
+        records.append(path, [measurements.measurement(number + 1, name=name)] * 3)
+
+
+def test_several_processes_append_while_one_prunes(path):
+    spawn = multiprocessing.get_context('fork')
+    others = [spawn.Process(target=_append, args=(path, name)) for name in 'ab']
+    for process in others:
+        process.start()
+    removed = 0
+    while any(process.is_alive() for process in others):
+        removed += records.prune(path, lambda m: m.times_ns[0] % 2 == 0)
+    for process in others:
+        process.join()
+        assert process.exitcode == 0
+    removed += records.prune(path, lambda m: m.times_ns[0] % 2 == 0)
+    found = [line.measurement for line in records.read(path)]
+    # Each wrote 3 lines of every number, whole and in order.
+    for name in 'ab':
+        times = [m.times_ns[0] for m in found if m.name == name]
+        assert times == [n for n in range(2, 51, 2) for _ in range(3)]
+    assert removed == 150
+
+
+def test_pruning_keeps_newer_lines_and_drops_halves(path):
+    records.append(path, [measurements.measurement(1), measurements.measurement(2)])
+    with open(path, 'a') as stream:
+        stream.write('{"version": 2}\n{"version": 1, "ke')
+    assert records.prune(path, lambda m: m.times_ns == [2]) == 2
+    assert [
+        line.measurement and line.measurement.times_ns for line in records.read(path)
+    ] == [[2], None]

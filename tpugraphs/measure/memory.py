@@ -1,0 +1,280 @@
+"""What was measured of a kernel before, on this machine and with its compiler."""
+
+import collections
+import dataclasses
+import json
+import math
+import os
+import re
+import secrets
+import sys
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from baselines import files
+from tpugraphs.measure import backend
+from tpugraphs.measure import fingerprints
+from tpugraphs.measure import machine
+from tpugraphs.measure import records
+from tpugraphs.measure import session as session_lib
+from tpugraphs.measure import timing
+
+FOLDER = '~/.cache/tpugraphs/records'
+SUFFIX = '.jsonl'
+# Times of two groups are put beside each other if the default's least times differ
+# by no more: then the machine was in the same state.
+_MOST_DRIFT = 1.1
+# What a configuration was dropped for begins with the text.
+_STATUSES = {
+    timing.DIED: 'runtime error',
+    timing.REFUSED: 'compile error',
+    timing.FAILED: 'runtime error',
+    timing.WRONG: 'wrong result',
+    timing.TOO_SLOW: 'over the limit',
+    timing.TOO_LONG: 'timeout',
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Timed:
+    """Times of a kernel's configurations, by their numbers."""
+
+    # nanoseconds of each pass
+    times: Dict[int, List[int]] = dataclasses.field(default_factory=dict)
+    # of the default under its second name
+    again: List[int] = dataclasses.field(default_factory=list)
+    # why a configuration was not timed
+    dropped: Dict[int, str] = dataclasses.field(default_factory=dict)
+    recorded: int = 0  # how many of the times were on record
+
+    @classmethod
+    def of(cls, measured: session_lib.Measured) -> 'Timed':
+        """Returns what was measured together."""
+        columns = zip(measured.kept, measured.passes.T.tolist())
+        return cls(dict(columns), measured.again.tolist(), measured.dropped)
+
+
+class Memory:
+    """Records of this machine, and where more of them go.
+
+    Args:
+        path: a file, or a folder with a file for each machine; '' for no records.
+        device: XLA's name of what is measured on.
+        fresh: whether what is on record is not used.
+
+    Raises:
+        ValueError: the file is none of records; see `records.read`.
+        OSError: it cannot be read or written.
+    """
+
+    def __init__(self, path: str = '', device: str = '', fresh: bool = False):
+        self._measured: Dict[Tuple[str, str], List[records.Measurement]] = (
+            collections.defaultdict(list)
+        )
+        # Of each group and kernel: the default.
+        self._defaults: Dict[Tuple[str, str], records.Measurement] = {}
+        self._path = path
+        if path:
+            self._machine = machine.identity(device)
+            names = ('jaxlib', 'tpugraphs')
+            self._versions = {name: backend.version(name) for name in names}
+            self._path = _file_of(path, self._machine)
+            open(self._path, 'ab').close()
+            if not fresh:
+                self._read()
+
+    def _read(self) -> None:
+        """Reads what is of this machine, and says what is not used."""
+        lines = records.read(self._path)
+        place = records.place_of(self._machine, self._versions['jaxlib'])
+        unused: collections.Counter[str] = collections.Counter()
+        for line in lines:
+            if line.newer:
+                unused['of a newer version'] += 1
+            elif line.measurement is None:
+                unused['cut short'] += 1
+            elif line.measurement.place != place:
+                unused['of another machine or jaxlib'] += 1
+            else:
+                self._remember(line.measurement)
+        if unused:
+            parts = ', '.join(f'{count:,} {why}' for why, count in unused.items())
+            print(f'note: {self._path}: not used: {parts}', file=sys.stderr)
+
+    def _remember(self, measurement: records.Measurement) -> None:
+        self._measured[measurement.task, measurement.kernel].append(measurement)
+        if measurement.default and measurement.status == records.OK:
+            self._defaults[measurement.group, measurement.kernel] = measurement
+
+    def _default_of(
+        self, measurement: records.Measurement
+    ) -> Optional[records.Measurement]:
+        """Returns the default that was timed in the same passes; None without one."""
+        return self._defaults.get((measurement.group, measurement.kernel))
+
+    def _of(self, item: Any) -> List[records.Measurement]:
+        """Returns the measurements of a kernel or program, the oldest first."""
+        if not self._path:
+            return []
+        return self._measured[item.task, fingerprints.fingerprint(item.module)]
+
+    def configurations(self, item: Any) -> List[Dict[str, Any]]:
+        """Returns the configurations of a kernel that are on record with times."""
+        timed = [m for m in self._of(item) if m.status == records.OK]
+        return list({_key(m.configuration): m.configuration for m in timed}.values())
+
+    def ratios(
+        self, item: Any, described: Sequence[Dict[str, Any]]
+    ) -> Tuple[Dict[int, float], Dict[int, str]]:
+        """Returns what is on record of configurations beside the default.
+
+        Of several measurements that of most passes counts, of these the latest.
+
+        Args:
+            item: the kernel or program.
+            described: its configurations, the default first.
+
+        Returns:
+            Number -> log of the least time over that of the default in the same
+            passes; number -> why a configuration cannot be timed.
+        """
+        numbers = {_key(each): number for number, each in enumerate(described)}
+        best: Dict[int, records.Measurement] = {}
+        dropped: Dict[int, str] = {}
+        for measurement in self._of(item):
+            number = numbers.get(_key(measurement.configuration))
+            if not number:  # unknown, or the default
+                continue
+            if measurement.status != records.OK:
+                dropped[number] = measurement.reason
+            elif self._default_of(measurement):
+                passes = len(best[number].times_ns) if number in best else 0
+                if len(measurement.times_ns) >= passes:
+                    best[number] = measurement
+        ratios = {
+            number: math.log(m.least_ns / self._default_of(m).least_ns)
+            for number, m in best.items()
+        }
+        return ratios, {n: why for n, why in dropped.items() if n not in best}
+
+    def times(
+        self, item: Any, described: Sequence[Dict[str, Any]], passes: Tuple[int, int]
+    ) -> Timed:
+        """Returns the times of configurations that are on record.
+
+        Those are put beside each other whose default took about as long as in the
+        latest passes; there are none without times of the default.
+
+        Args:
+            item: the kernel or program.
+            described: its configurations, the default first.
+            passes: the least and most passes of what is used.
+        """
+        numbers = {_key(each): number for number, each in enumerate(described)}
+        latest: Dict[int, records.Measurement] = {}
+        dropped: Dict[int, str] = {}
+        works = {0}  # even if its times are not used
+        first: Optional[records.Measurement] = None
+        for measurement in reversed(self._of(item)):
+            number = numbers.get(_key(measurement.configuration))
+            if number is None:
+                continue
+            if measurement.status != records.OK:
+                dropped.setdefault(number, measurement.reason)
+                continue
+            works.add(number)
+            default = self._default_of(measurement)
+            enough = passes[0] <= len(measurement.times_ns) <= passes[1]
+            if enough and default:
+                first = first or default
+                if not drifted(first.times_ns, default.times_ns):
+                    latest.setdefault(number, measurement)
+        dropped = {n: why for n, why in dropped.items() if n not in works}
+        if 0 not in latest:
+            return Timed(dropped=dropped)
+        return Timed(
+            {number: m.times_ns for number, m in latest.items()},
+            latest[0].again_ns,
+            dropped,
+            len(latest),
+        )
+
+    def add(
+        self,
+        item: Any,
+        described: Sequence[Dict[str, Any]],
+        measured: session_lib.Measured,
+        search_s: float = 0.0,
+    ) -> None:
+        """Puts on record what came of configurations that were timed together.
+
+        Args:
+            item: the kernel or program.
+            described: the configurations as they were numbered, the default first.
+            measured: what came of them.
+            search_s: seconds that choosing them took.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        if not self._path:
+            return
+        timed = Timed.of(measured)
+        results = [(n, records.OK, '', t) for n, t in timed.times.items() if t]
+        for number, why in measured.dropped.items():
+            starts = (start for start in _STATUSES if why.startswith(start))
+            status = _STATUSES.get(next(starts, ''))
+            if status:  # not what compiles to the same program as another
+                results.append((number, status, why[: records.MOST_REASON], []))
+        group, time = secrets.token_hex(8), records.now()
+        kernel = fingerprints.fingerprint(item.module)
+        made = [
+            records.Measurement(
+                kernel=kernel,
+                name=item.name,
+                task=item.task,
+                configuration=json.loads(json.dumps(described[number])),
+                default=number == 0,
+                status=status,
+                reason=reason,
+                times_ns=times,
+                again_ns=timed.again if times and not number else [],
+                compile_s=round(measured.compiling.get(number, 0.0), 4),
+                search_s=round(search_s / len(described), 6),
+                group=group,
+                time=time,
+                versions=self._versions,
+                machine=self._machine,
+            )
+            for number, status, reason, times in results
+        ]
+        records.append(self._path, made)
+        for measurement in made:
+            self._remember(measurement)
+
+
+def drifted(one_ns: Sequence[int], other_ns: Sequence[int]) -> bool:
+    """Whether the default took another time in some passes than in others.
+
+    Args:
+        one_ns: its times in some passes, nanoseconds.
+        other_ns: its times in others.
+    """
+    least = sorted((min(one_ns), min(other_ns)))
+    return least[1] > _MOST_DRIFT * least[0]
+
+
+def _key(configuration: Dict[str, Any]) -> str:
+    """Returns the same for a configuration as it is drawn and as a file holds it."""
+    return json.dumps(configuration, sort_keys=True)
+
+
+def _file_of(path: str, about: Dict[str, Any]) -> str:
+    """Returns the file of a machine; makes missing folders."""
+    path = files.expand(path)
+    default = path == files.expand(FOLDER)
+    os.makedirs(path if default else os.path.dirname(path), exist_ok=True)
+    if not os.path.isdir(path):
+        return path
+    name = re.sub(r'\W+', '_', about['cpu']).strip('_')[:40]
+    place = records.place_of(about, '')
+    return os.path.join(path, f'{name}_{place}{SUFFIX}')
