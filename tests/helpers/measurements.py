@@ -11,7 +11,6 @@ MACHINE = {
     'caches': {'L1': '32K'},
     'flags': '',
 }
-DEFAULT = {'output': [8, 4], 'kernel': [], 'input': [8, 4]}
 
 
 def measurement(*times_ns, output=(8, 4), **changes):

@@ -28,11 +28,9 @@ def fingerprint(module: Any) -> str:
         computation.program_shape.ClearField('parameter_names')
         for place, instruction in enumerate(computation.instructions):
             building.plain(instruction)
-            operands, called = (
-                instruction.operand_ids,
-                instruction.called_computation_ids,
-            )
+            operands = instruction.operand_ids
             operands[:] = [inside.get(o, -1) for o in operands]
+            called = instruction.called_computation_ids
             called[:] = [places.get(c, -1) for c in called]
             instruction.id = place
             instruction.ClearField('name')
