@@ -4,16 +4,19 @@
     [{"layouts": {"12": {"output": [1, 0], "input": [0, 1]}}}, ...]         layouts
 
 A tile candidate has `output_bounds`, `kernel_bounds` and `input_bounds`, fastest
-dimension last as in the raw files; a list that is not there is empty.  A layout
+dimension last as in the raw files; a list that is not there is empty, and others have
+as many bounds as those of the module's own runs, or of the first candidate.  A layout
 candidate has, for each configurable node by its number, minor_to_major of `output`,
 `input` and `kernel`; all candidates name the same nodes.  `"is_default": true` marks
-the compiler's own choice.  What else `tpugraphs rank --json` writes is passed over.
+the compiler's own choice.  What else `tpugraphs rank --json` writes is passed over;
+any other key is refused.
 """
 
 import json
 from typing import Any, Dict, List, Mapping, Sequence
 
 from baselines import files
+from baselines import registry
 from baselines import text
 from baselines.hlo import protos
 from baselines.hlo import reading
@@ -22,6 +25,11 @@ from baselines.hlo import schema
 _MAX_BYTES = 1 << 30
 # The largest bound that the message has room for, and the largest dimension.
 _HIGHEST = {reading.TILE: 2**63 - 1, reading.LAYOUT: 127}
+# What the JSON of a ranking has beside the configuration, which may be given back.
+_OF_RANKING = (
+    *('rank', 'run_index', 'score', 'runtime_ns', 'slowdown', 'is_default', 'config'),
+    'iteration_bounds',
+)
 
 
 def read(path: str) -> List[Any]:
@@ -55,8 +63,14 @@ def tuning_data(tuning: Any, candidates: Sequence[Any], kind: str) -> Any:
     Raises:
         ValueError: one is not as it should be; says which.
     """
+    if len(candidates) < 2:
+        raise ValueError(
+            f'--candidates: {text.count(len(candidates), "configuration")}, so there '
+            'is nothing to choose'
+        )
     found = protos.protos().ModuleTuningData(fingerprint=tuning.fingerprint)
     found.module.CopyFrom(tuning.module)
+    lengths = Lengths(tuning)
     nodes: List[str] = []
     for number, candidate in enumerate(candidates):
         with text.located(f'--candidates: number {number}'):
@@ -65,9 +79,12 @@ def tuning_data(tuning: Any, candidates: Sequence[Any], kind: str) -> Any:
             run = found.runs.add(is_default=bool(candidate.get('is_default')))
             if kind == reading.TILE:
                 sizes = run.op_config.tile_size_config
-                for name, bounds in bounds_of(candidate).items():
+                bounds_by_name = bounds_of(candidate)
+                lengths.check(bounds_by_name)
+                for name, bounds in bounds_by_name.items():
                     getattr(sizes, name).extend(bounds)
             else:
+                _check_keys(candidate, ('layouts',))
                 layouts = candidate.get('layouts')
                 if not isinstance(layouts, dict) or not layouts:
                     raise ValueError('it has no "layouts" {node: {"output": [..]}}')
@@ -83,14 +100,58 @@ def bounds_of(candidate: Mapping[str, Any]) -> Dict[str, List[int]]:
     """The lists of a tile candidate that are features, checked.
 
     Raises:
-        ValueError: there is none, or one is no list of whole numbers.
+        ValueError: there is none, one is no list of whole numbers, or another key is
+            none that a candidate has.
     """
+    _check_keys(candidate, schema.TILE_LISTS)
     found = {name: candidate[name] for name in schema.TILE_LISTS if name in candidate}
     if not found:
         raise ValueError(f'it has none of {", ".join(schema.TILE_LISTS)}')
     for name, bounds in found.items():
         _check(name, bounds, reading.TILE)
     return found
+
+
+class Lengths:
+    """Checks that the lists of tile candidates are as long as others of the module.
+
+    Args:
+        tuning: a ModuleTuningData, whose runs say how long; None or without runs: the
+            first candidate that has a list does.
+    """
+
+    def __init__(self, tuning: Any = None):
+        runs = [run.op_config.tile_size_config for run in tuning.runs] if tuning else []
+        self._of_runs = {
+            name: {len(getattr(sizes, name)) for sizes in runs}
+            for name in schema.TILE_LISTS
+        }
+        self._of_first: Dict[str, int] = {}
+
+    def check(self, bounds_by_name: Mapping[str, Sequence[int]]) -> None:
+        """Raises ValueError where a list has another length; empty ones have any."""
+        for name, bounds in bounds_by_name.items():
+            if not bounds:
+                continue
+            lengths = self._of_runs[name]
+            whose = "the module's own runs"
+            if not lengths:
+                lengths = {self._of_first.setdefault(name, len(bounds))}
+                whose = 'a candidate before it'
+            if len(bounds) not in lengths:
+                wanted = ' or '.join(map(str, sorted(lengths)))
+                raise ValueError(
+                    f'{name} has {text.count(len(bounds), "bound")}, and {wanted} in '
+                    f'{whose}: {bounds}'
+                )
+
+
+def _check_keys(candidate: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Raises ValueError for a key that a candidate does not have."""
+    for key in candidate:
+        if key not in names and key not in _OF_RANKING:
+            meant = registry.meant(str(key), names)
+            raise ValueError(f'there is no key {key!r}{meant}')
 
 
 def _set_layouts(run: Any, layouts: Sequence[Any]) -> None:

@@ -47,6 +47,18 @@ def test_layouts_come_back_as_they_went_in():
         ('tile', {'output_bounds': [-1]}, 'list of whole numbers, not [-1]'),
         ('tile', {'output_bounds': [True]}, 'list of whole numbers, not [True]'),
         ('tile', {'output_bounds': [2**63]}, 'should be a list of whole numbers'),
+        (
+            'tile',
+            {'output_bound': [8]},
+            "number 1: there is no key 'output_bound'; did you mean 'output_bounds'?",
+        ),
+        (
+            'tile',
+            {'output_bounds': [8, 128]},
+            'number 1: output_bounds has 2 bounds, and 1 in a candidate before it: '
+            '[8, 128]',
+        ),
+        ('layout', {'layout': {}}, "no key 'layout'; did you mean 'layouts'?"),
         ('layout', {}, 'number 1: it has no "layouts"'),
         ('layout', {'layouts': {'1': {}}}, 'its nodes are not those of the first'),
         ('layout', {'layouts': {'2': {'input': [0]}}}, 'has the arrays before it, too'),
@@ -58,6 +70,30 @@ def test_a_wrong_candidate_is_named(kind, candidate, message):
     finished_runs.assert_refused(
         lambda: candidates.tuning_data(hlo_modules.tuning(), [good, candidate], kind),
         message,
+    )
+
+
+def test_candidates_have_the_bounds_of_the_module_s_runs():
+    runs = [hlo_modules.tile_run(1, output_bounds=[8, 128])] * 2
+    tuning = hlo_modules.tuning(runs=runs)
+    good = {'output_bounds': [16, 128]}
+    assert len(candidates.tuning_data(tuning, [good, good], 'tile').runs) == 2
+    for bad, counts in (
+        ({'output_bounds': [16]}, 'output_bounds has 1 bound, and 2'),
+        ({**good, 'kernel_bounds': [4]}, 'kernel_bounds has 1 bound, and 0'),
+    ):
+        finished_runs.assert_refused(
+            lambda bad=bad: candidates.tuning_data(tuning, [good, bad], 'tile'),
+            f"--candidates: number 1: {counts} in the module's own runs: ",
+        )
+
+
+@pytest.mark.parametrize('number', ['0 configurations', '1 configuration'])
+def test_there_has_to_be_a_choice(number):
+    alone = [{'output_bounds': [1]}] * int(number[0])
+    finished_runs.assert_refused(
+        lambda: candidates.tuning_data(hlo_modules.tuning(), alone, 'tile'),
+        f'--candidates: {number}, so there is nothing to choose',
     )
 
 
