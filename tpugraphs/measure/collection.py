@@ -18,6 +18,7 @@ from baselines.data import families
 from baselines.data import shares
 from baselines.hlo import protos
 from tpugraphs.measure import collection_folder as folder_lib
+from tpugraphs.measure import history
 from tpugraphs.measure import layouts
 from tpugraphs.measure import memory as memory_lib
 from tpugraphs.measure import programs as programs_lib
@@ -283,7 +284,7 @@ def _timed(
     if len(measured.passes) < protocol.least:
         return None
     timed = memory_lib.Timed.of(measured)
-    if recorded.times and memory_lib.drifted(timed.times[0], recorded.times[0]):
+    if recorded.times and history.drifted(timed.times[0], recorded.times[0]):
         anew = memory_lib.Timed()
         return _timed(item, batch, crashed, protocol, seed, session, memory, anew)
     return dataclasses.replace(

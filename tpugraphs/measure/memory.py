@@ -3,16 +3,16 @@
 import collections
 import dataclasses
 import json
-import math
 import os
 import re
 import secrets
 import sys
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 from baselines import files
 from tpugraphs.measure import backend
 from tpugraphs.measure import fingerprints
+from tpugraphs.measure import history
 from tpugraphs.measure import machine
 from tpugraphs.measure import records
 from tpugraphs.measure import session as session_lib
@@ -20,9 +20,6 @@ from tpugraphs.measure import timing
 
 FOLDER = '~/.cache/tpugraphs/records'
 SUFFIX = '.jsonl'
-# Times of two groups are put beside each other if the default's least times differ
-# by no more: then the machine was in the same state.
-_MOST_DRIFT = 1.1
 # What a configuration was dropped for begins with the text.
 _STATUSES = {
     timing.DIED: 'runtime error',
@@ -67,11 +64,9 @@ class Memory:
     """
 
     def __init__(self, path: str = '', device: str = '', fresh: bool = False):
-        self._measured: Dict[Tuple[str, str], List[records.Measurement]] = (
-            collections.defaultdict(list)
+        self._histories: Dict[Tuple[str, str], history.History] = (
+            collections.defaultdict(history.History)
         )
-        # Of each group and kernel: the default.
-        self._defaults: Dict[Tuple[str, str], records.Measurement] = {}
         self._path = path
         if path:
             self._machine = machine.identity(device)
@@ -101,33 +96,23 @@ class Memory:
             print(f'note: {self._path}: not used: {parts}', file=sys.stderr)
 
     def _remember(self, measurement: records.Measurement) -> None:
-        self._measured[measurement.task, measurement.kernel].append(measurement)
-        if measurement.default and measurement.status == records.OK:
-            self._defaults[measurement.group, measurement.kernel] = measurement
+        self._histories[measurement.task, measurement.kernel].add(measurement)
 
-    def _default_of(
-        self, measurement: records.Measurement
-    ) -> Optional[records.Measurement]:
-        """Returns the default that was timed in the same passes; None without one."""
-        return self._defaults.get((measurement.group, measurement.kernel))
-
-    def _of(self, item: Any) -> List[records.Measurement]:
-        """Returns the measurements of a kernel or program, the oldest first."""
+    def _of(self, item: Any) -> history.History:
+        """Returns what is on record of a kernel or program."""
         if not self._path:
-            return []
-        return self._measured[item.task, fingerprints.fingerprint(item.module)]
+            return history.History()
+        return self._histories[item.task, fingerprints.fingerprint(item.module)]
 
     def configurations(self, item: Any) -> List[Dict[str, Any]]:
         """Returns the configurations of a kernel that are on record with times."""
-        timed = [m for m in self._of(item) if m.status == records.OK]
-        return list({_key(m.configuration): m.configuration for m in timed}.values())
+        results = self._of(item).results().values()
+        return [m.configuration for m in results if m.status == records.OK]
 
     def ratios(
         self, item: Any, described: Sequence[Dict[str, Any]]
     ) -> Tuple[Dict[int, float], Dict[int, str]]:
         """Returns what is on record of configurations beside the default.
-
-        Of several measurements that of most passes counts, of these the latest.
 
         Args:
             item: the kernel or program.
@@ -137,66 +122,32 @@ class Memory:
             Number -> log of the least time over that of the default in the same
             passes; number -> why a configuration cannot be timed.
         """
-        numbers = {_key(each): number for number, each in enumerate(described)}
-        best: Dict[int, records.Measurement] = {}
-        dropped: Dict[int, str] = {}
-        for measurement in self._of(item):
-            number = numbers.get(_key(measurement.configuration))
-            if not number:  # unknown, or the default
-                continue
-            if measurement.status != records.OK:
-                dropped[number] = measurement.reason
-            elif self._default_of(measurement):
-                passes = len(best[number].times_ns) if number in best else 0
-                if len(measurement.times_ns) >= passes:
-                    best[number] = measurement
-        ratios = {
-            number: math.log(m.least_ns / self._default_of(m).least_ns)
-            for number, m in best.items()
-        }
-        return ratios, {n: why for n, why in dropped.items() if n not in best}
+        kernel = self._of(item)
+        found = _numbered(kernel.results(), described)
+        found.pop(0, None)
+        ratios = {n: kernel.log_ratio(m) for n, m in found.items() if m.times_ns}
+        return ratios, {n: m.reason for n, m in found.items() if not m.times_ns}
 
     def times(
         self, item: Any, described: Sequence[Dict[str, Any]], passes: Tuple[int, int]
     ) -> Timed:
         """Returns the times of configurations that are on record.
 
-        Those are put beside each other whose default took about as long as in the
-        latest passes; there are none without times of the default.
+        There are none without times of the default.
 
         Args:
             item: the kernel or program.
             described: its configurations, the default first.
             passes: the least and most passes of what is used.
         """
-        numbers = {_key(each): number for number, each in enumerate(described)}
-        latest: Dict[int, records.Measurement] = {}
-        dropped: Dict[int, str] = {}
-        works = {0}  # even if its times are not used
-        first: Optional[records.Measurement] = None
-        for measurement in reversed(self._of(item)):
-            number = numbers.get(_key(measurement.configuration))
-            if number is None:
-                continue
-            if measurement.status != records.OK:
-                dropped.setdefault(number, measurement.reason)
-                continue
-            works.add(number)
-            default = self._default_of(measurement)
-            enough = passes[0] <= len(measurement.times_ns) <= passes[1]
-            if enough and default:
-                first = first or default
-                if not drifted(first.times_ns, default.times_ns):
-                    latest.setdefault(number, measurement)
-        dropped = {n: why for n, why in dropped.items() if n not in works}
+        kernel = self._of(item)
+        results = _numbered(kernel.results(), described)
+        dropped = {n: m.reason for n, m in results.items() if not m.times_ns}
+        latest = _numbered(kernel.latest(*passes), described)
         if 0 not in latest:
             return Timed(dropped=dropped)
-        return Timed(
-            {number: m.times_ns for number, m in latest.items()},
-            latest[0].again_ns,
-            dropped,
-            len(latest),
-        )
+        times = {number: m.times_ns for number, m in latest.items()}
+        return Timed(times, latest[0].again_ns, dropped, len(times))
 
     def add(
         self,
@@ -252,20 +203,12 @@ class Memory:
             self._remember(measurement)
 
 
-def drifted(one_ns: Sequence[int], other_ns: Sequence[int]) -> bool:
-    """Whether the default took another time in some passes than in others.
-
-    Args:
-        one_ns: its times in some passes, nanoseconds.
-        other_ns: its times in others.
-    """
-    least = sorted((min(one_ns), min(other_ns)))
-    return least[1] > _MOST_DRIFT * least[0]
-
-
-def _key(configuration: Dict[str, Any]) -> str:
-    """Returns the same for a configuration as it is drawn and as a file holds it."""
-    return json.dumps(configuration, sort_keys=True)
+def _numbered(
+    measurements: Dict[str, records.Measurement], described: Sequence[Dict[str, Any]]
+) -> Dict[int, records.Measurement]:
+    """Returns measurements by the numbers of their configurations."""
+    keys = map(history.key, described)
+    return {n: measurements[k] for n, k in enumerate(keys) if k in measurements}
 
 
 def _file_of(path: str, about: Dict[str, Any]) -> str:

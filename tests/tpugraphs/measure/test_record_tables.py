@@ -1,0 +1,121 @@
+"""`tpugraphs records` as it is called."""
+
+import json
+
+import pytest
+
+from tests.helpers import measurements
+from tpugraphs import commands
+from tpugraphs.measure import backend
+from tpugraphs.measure import machine
+from tpugraphs.measure import records
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Two kernels, one of them on two machines."""
+    other = {**measurements.MACHINE, 'cpu': 'y\x1b[2J', 'cores': 1}
+    made = [
+        measurements.measurement(2000, 2100),
+        measurements.measurement(1000, 1100, output=(8, 2)),
+        measurements.measurement(4000, 4400, output=(8, 1)),
+        measurements.failed('wrong result', (2, 2)),
+        measurements.measurement(500, 600, machine=other, group='1' * 16),
+        measurements.measurement(
+            9, 9, name='q_00', kernel='1' * 32, time='2025-01-02T03:04:05+00:00'
+        ),
+    ]
+    path = str(tmp_path / 'r.jsonl')
+    records.append(path, made)
+    return path
+
+
+def shown(capsys, *words):
+    assert commands.run('records', list(words)) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_kernels_and_machines_are_listed(path, capsys):
+    lines = shown(capsys, '--records', path)
+    place, other = (
+        records.place_of(m, '0.4')
+        for m in (
+            measurements.MACHINE,
+            {**measurements.MACHINE, 'cpu': 'y\x1b[2J', 'cores': 1},
+        )
+    )
+    assert [line.split() for line in lines if line.startswith(('p_', 'q_'))] == [
+        ['p_00', 'tile', place, '4', '1', '1', 'us', '2.00'],
+        ['p_00', 'tile', other, '1', '0', '500', 'ns', '1.00'],
+        ['q_00', 'tile', place, '1', '0', '9', 'ns', '1.00'],
+    ]
+    [line] = [line for line in lines if line.startswith(f'{place} ')]
+    assert line.split() == [
+        *(place, 'x,', '2', 'cores', 'cpu', '0.4', '5', '2026-01-02')
+    ]
+    # What would move a terminal's cursor is escaped.
+    assert any(r'y\x1b[2J, 1 core' in line for line in lines)
+
+
+def test_the_best_of_a_kernel(path, capsys):
+    lines = shown(capsys, 'p', '--records', path)
+    place = records.place_of(measurements.MACHINE, '0.4')
+    start = f'p_00 on {place}, fingerprint {"0" * 32}: 3 ok, 1 wrong result'
+    assert lines[lines.index(start) + 4 :][:3] == [
+        'output_0=8 output_1=2      2.00  1 us       2  2026-01-02',
+        'default                    1.00  2 us       2  2026-01-02',
+        'output_0=8 output_1=1      0.50  4 us       2  2026-01-02',
+    ]
+
+
+def test_old_and_strange_records_go(path, capsys):
+    assert shown(capsys, '--prune', '99999', '--records', path) == ['0 lines removed']
+    versions = {'jaxlib': backend.version('jaxlib'), 'tpugraphs': ''}
+    here = {'machine': machine.identity('cpu'), 'versions': versions}
+    own = measurements.measurement(5, time=records.now(), **here)
+    other = measurements.measurement(5, time=records.now())
+    records.append(path, [own, other])
+    assert shown(capsys, '--prune', '30', '--records', path) == ['6 lines removed']
+    assert shown(capsys, '--prune', 'others', '--records', path) == ['1 line removed']
+    assert [line.measurement for line in records.read(path)] == [own]
+
+
+def test_files_of_a_folder_are_exported(path, tmp_path, capsys):
+    folder = tmp_path / 't4'
+    words = ['p', '--records', str(tmp_path), '--export', str(folder)]
+    assert shown(capsys, *words) == [f'2 kernels written to {folder}']
+    found = [json.loads(file.read_text()) for file in folder.iterdir()]
+    assert sorted(len(content['results']) for content in found) == [1, 4]
+
+
+@pytest.mark.parametrize(
+    'words, message',
+    [
+        (['--prune', 'x'], "--prune is 'x'; say a number of days, or others"),
+        (['z'], 'z: no kernel on record; there are p_00, q_00'),
+        (['', '--records', '{folder}/none'], 'none: no tuning records; `tpugraphs'),
+        (['', '--records', '{folder}/empty'], 'empty: a folder without tuning records'),
+    ],
+)
+def test_what_is_refused(words, message, path, tmp_path, capsys):
+    (tmp_path / 'empty').mkdir()
+    words = [word.format(folder=tmp_path) for word in words]
+    assert commands.run('records', ['--records', path, *words]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_several_kernels_of_a_name_are_told(path, capsys):
+    records.append(path, [measurements.measurement(5, name='p_01', kernel='2' * 32)])
+    assert commands.run('records', ['--records', path, 'p']) == 1
+    assert (
+        'p: several kernels on record; there are p_00, p_01' in capsys.readouterr().err
+    )
+
+
+def test_lines_that_cannot_be_used_are_said(path, capsys):
+    with open(path, 'a') as stream:
+        stream.write('{"version": 2}\n{"versi')
+    assert commands.run('records', ['--records', path]) == 0
+    assert capsys.readouterr().err == (
+        f'note: {path}: 1 line of a newer version\nnote: {path}: 1 line cut short\n'
+    )

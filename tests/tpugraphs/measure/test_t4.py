@@ -1,0 +1,129 @@
+"""Tuning records in the T4 format: by its schema, and as its readers take them."""
+
+import json
+import re
+
+import pytest
+
+from tests.helpers import measurements
+from tpugraphs.measure import history
+from tpugraphs.measure import t4
+
+NUMBER = (int, float)
+# The schema of results, version 1.0.0: the type of each key, or what it may be.
+TIMES = {
+    'compilation_time': NUMBER,
+    'framework': NUMBER,
+    'search_algorithm': NUMBER,
+    'validation': NUMBER,
+    'runtimes': list,
+}
+RESULT = {
+    'timestamp': str,
+    'configuration': dict,
+    'objectives': list,
+    'times': dict,
+    'invalidity': str,
+    'correctness': NUMBER,
+    'measurements': list,
+}
+INVALIDITY = 'timeout compile runtime correctness constraints correct'.split()
+MEASUREMENT = {'name': str, 'value': (int, float, str), 'unit': str}
+
+
+def check(content, schema):
+    for name, kind in schema.items():
+        assert isinstance(content[name], kind), name
+
+
+def check_file(content):
+    assert re.fullmatch(r'\d+\.\d+\.\d+', content['schema_version'])
+    for result in content['results']:
+        check(result, RESULT)
+        check(result['times'], TIMES)
+        assert result['invalidity'] in INVALIDITY
+        for measurement in result['measurements']:
+            check(measurement, MEASUREMENT)
+
+
+@pytest.fixture(name='exported')
+def _exported(tmp_path):
+    """The file of a kernel with a time and every failure."""
+    made = [
+        measurements.measurement(3_000_000, 2_000_000),
+        measurements.measurement(1_500_000, 1_000_000, output=(8, 2)),
+    ]
+    statuses = list(t4._INVALID)
+    made += [
+        measurements.failed(status, (8, n + 5)) for n, status in enumerate(statuses)
+    ]
+    [path] = t4.export(made, str(tmp_path / 't4'))
+    assert path.endswith(f'p_00_00000000_{made[0].place}.json')
+    with open(path, encoding='utf-8') as stream:
+        return json.load(stream)
+
+
+def test_it_keeps_to_the_schema(exported):
+    check_file(exported)
+    assert exported['schema_version'] == '1.0.0'
+    found = {r['configuration']['output_1']: r for r in exported['results']}
+    assert found[2] == {
+        'timestamp': '2026-01-02T03:04:05+00:00',
+        'configuration': {'output_0': 8, 'output_1': 2},
+        'objectives': ['time'],
+        # Milliseconds, as Kernel Tuner has them.
+        'times': {
+            'compilation_time': 500.0,
+            'compilation': 500.0,
+            'benchmark': 2.5,
+            'framework': 0.0,
+            'search_algorithm': 250.0,
+            'validation': 0.0,
+            'runtimes': [1.5, 1.0],
+        },
+        'invalidity': 'correct',
+        'correctness': 1.0,
+        'measurements': [{'name': 'time', 'value': 1.0, 'unit': 'ms'}],
+    }
+    failures = [found[n] for n in range(5, 10)]
+    wanted = ['compile', 'runtime', 'correctness', 'timeout', 'constraints']
+    assert [f['invalidity'] for f in failures] == wanted
+    assert [f['correctness'] for f in failures] == [1, 1, 0, 1, 1]
+    assert all(f['times']['runtimes'] == [] for f in failures)
+    values = {f['measurements'][0]['value'] for f in failures}
+    # What the hub's scripts take for no time.
+    wanted = {'CompilationFailedConfig', 'RuntimeFailedConfig', 'InvalidConfig'}
+    assert values == wanted
+
+
+def test_a_search_is_replayed_from_a_file(exported):
+    """As a searcher does it: a table of configurations, and the best by its value."""
+    times = {
+        tuple(result['configuration'].values()): result['measurements'][0]['value']
+        for result in exported['results']
+        if result['invalidity'] == 'correct'
+    }
+    assert exported['metadata']['timeunit'] == 'milliseconds'
+    assert min(times, key=times.get) == (8, 2) and times[8, 2] == 1
+
+
+def test_orders_of_layouts_are_text():
+    configuration = {'nodes': [[[1, 0], None], [[0, 2, 1]]]}
+    assert t4.parameters(configuration) == {
+        'node_0_array_0': '1,0',
+        'node_0_array_1': '',
+        'node_1_array_0': '0,2,1',
+    }
+
+
+def test_of_several_times_the_longest_measurement_counts():
+    kernel = history.History()
+    for made in (
+        measurements.measurement(7, 8, 9),
+        measurements.measurement(4, 5),
+        measurements.failed('timeout', (8, 4)),
+        measurements.measurement(3, output=(8, 2), group='1' * 16),  # no default
+    ):
+        kernel.add(made)
+    [result] = t4.content(kernel)['results']
+    assert result['times']['runtimes'] == pytest.approx([7e-6, 8e-6, 9e-6])

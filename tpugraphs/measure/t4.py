@@ -1,0 +1,102 @@
+"""Tuning records in the T4 format of Kernel Tuner and its benchmark hub.
+
+A file holds the search space of a kernel as far as it was measured, so that a
+searcher can be replayed without the hardware.  Besides the keys of the schema,
+version 1.0.0, times have those that Kernel Tuner writes and the hub's scripts read:
+`compilation` and `benchmark`.
+"""
+
+import json
+import os
+from typing import Any, Dict, List
+
+from baselines import files
+from tpugraphs.measure import history
+from tpugraphs.measure import records
+
+SCHEMA_VERSION = '1.0.0'
+# Of a status: its name in T4, and what Kernel Tuner writes in place of a time.
+_INVALID = {
+    'compile error': ('compile', 'CompilationFailedConfig'),
+    'runtime error': ('runtime', 'RuntimeFailedConfig'),
+    'wrong result': ('correctness', 'RuntimeFailedConfig'),
+    'timeout': ('timeout', 'RuntimeFailedConfig'),
+    'over the limit': ('constraints', 'InvalidConfig'),
+}
+
+
+def export(measurements: List[records.Measurement], folder: str) -> List[str]:
+    """Writes a file for each kernel and machine; returns their paths.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    paths = []
+    for kernel in history.by_kernel(measurements).values():
+        last = kernel.measurements[-1]
+        name = f'{last.name}_{last.kernel[:8]}_{last.place}.json'
+        paths.append(os.path.join(folder, name))
+        with files.write_atomically(paths[-1], encoding='utf-8') as stream:
+            json.dump(content(kernel), stream, indent=1, allow_nan=False)
+    return paths
+
+
+def content(kernel: history.History) -> Dict[str, Any]:
+    """Returns what a file says of a kernel; times are milliseconds."""
+    last = kernel.measurements[-1]
+    return {
+        'schema_version': SCHEMA_VERSION,
+        'metadata': {
+            'timeunit': 'milliseconds',
+            'kernel': last.name,
+            'fingerprint': last.kernel,
+            'machine': last.machine,
+            'versions': last.versions,
+        },
+        'results': [_result(m) for m in kernel.results().values()],
+    }
+
+
+def _result(measurement: records.Measurement) -> Dict[str, Any]:
+    """Returns what T4 says of a configuration."""
+    runtimes = [nanoseconds / 1e6 for nanoseconds in measurement.times_ns]
+    invalidity, time, unit = 'correct', min(runtimes, default=0.0), 'ms'
+    if measurement.status != records.OK:
+        invalidity, time, unit = *_INVALID[measurement.status], ''
+    compiling = measurement.compile_s * 1e3
+    return {
+        'timestamp': measurement.time,
+        'configuration': parameters(measurement.configuration),
+        'objectives': ['time'],
+        'times': {
+            'compilation_time': compiling,
+            'compilation': compiling,
+            'benchmark': sum(runtimes),
+            'framework': 0.0,
+            'search_algorithm': measurement.search_s * 1e3,
+            'validation': 0.0,
+            'runtimes': runtimes,
+        },
+        'invalidity': invalidity,
+        'correctness': float(measurement.status != 'wrong result'),
+        'measurements': [{'name': 'time', 'value': time, 'unit': unit}],
+    }
+
+
+def parameters(configuration: Dict[str, Any]) -> Dict[str, Any]:
+    """Returns a configuration as parameters of one value.
+
+    A tile's sizes are `output_0`, ..., `kernel_0`, ...; its input follows from these.
+    The order of a layout's array is text such as '1,0', '' where XLA chooses.
+    """
+    if 'nodes' in configuration:
+        return {
+            f'node_{node}_array_{place}': ','.join(map(str, order or ()))
+            for node, orders in enumerate(configuration['nodes'])
+            for place, order in enumerate(orders)
+        }
+    return {
+        f'{name}_{dimension}': size
+        for name in ('output', 'kernel')
+        for dimension, size in enumerate(configuration[name])
+    }
