@@ -167,16 +167,10 @@ def examples(args: argparse.Namespace, limits: session_lib.Limits) -> None:
     for name, (function, signature) in made.items():
         traced = tf.function(function, input_signature=signature)
         program = programs.from_function(name, traced, name)
-        with tempfile.TemporaryDirectory() as folder:
-            options = tune_program.Options(
-                output=folder,
-                model_dir=args.dir,
-                online=args.online,
-                seed=args.seed,
-                limits=limits,
-            )
-            for line in tune_program.table(tune_program.tune(program, options)):
-                print(line)
+        options = tune_program.Options(
+            model_dir=args.dir, online=args.online, seed=args.seed, limits=limits
+        )
+        print(*tune_program.tune(program, options).lines(), sep='\n')
 
 
 if __name__ == '__main__':

@@ -18,8 +18,10 @@ from tpugraphs.api import Run
 from tpugraphs.api import Training
 from tpugraphs.api import hlo_module
 from tpugraphs.api import load
+from tpugraphs.api import load_program
 from tpugraphs.api import runs
 from tpugraphs.api import train
+from tpugraphs.api import tune
 from tpugraphs.catalogue import Catalogue
 from tpugraphs.catalogue import losses
 from tpugraphs.catalogue import models
@@ -44,9 +46,11 @@ __all__ = [
     'Training',
     'hlo_module',
     'load',
+    'load_program',
     'losses',
     'models',
     'open_records',
     'runs',
     'train',
+    'tune',
 ]

@@ -386,6 +386,72 @@ def hlo_module(
     return tensorflow_functions.module_from_tf(function, *args, stage=stage, **kwargs)
 
 
+def tune(
+    function: Callable,
+    *args: Any,
+    minutes: float = 5,
+    output: Path = '',
+    which: Path = '',
+    **settings: Any,
+) -> Any:
+    """Finds a faster program that computes what a function does, and proves it.
+
+    Each kernel's tiles are tuned, the faster ones are put into the program, and both
+    programs are timed side by side on one processor core.
+
+    Args:
+        function: a `jax.jit` function, a `tf.function` or a Keras model.
+        *args: its arguments, arrays nested in tuples, lists and dicts; their shapes
+            are compiled in, and their values are what is timed.
+        minutes: of wall time, about.
+        output: folder to write the program to, for `load_program`.
+        which: the run of the model that proposes, as `load` takes it; by default
+            configurations are drawn at random.
+        **settings: fields of `measure.tune_program.Options`: measure, candidates,
+            online, seed, records, fresh.
+
+    Returns:
+        An `Executable`: call it as the function, with NumPy or JAX arrays; it returns
+        NumPy arrays.  `original` is the untuned program, `about` has the figures.
+
+    Raises:
+        ValueError: it cannot be traced, compiled or measured; says why.
+        OSError: the output cannot be written.
+    """
+    from baselines import files
+    from tpugraphs.measure import machine
+    from tpugraphs.measure import memory
+    from tpugraphs.measure import session
+    from tpugraphs.measure import tune_program
+
+    options = tune_program.Options(
+        minutes=minutes,
+        output=files.expand(os.fspath(output)) if output else '',
+        model_dir=load(which).dir if which else '',
+        limits=session.Limits(core=machine.chosen_core()),
+        **{'records': memory.FOLDER, **settings},
+    )
+    return tune_program.tuned(function, args, options)
+
+
+def load_program(folder: Path) -> Any:
+    """Loads a tuned program from where `tune` wrote it.
+
+    Args:
+        folder: the output folder; it may come from a stranger.
+
+    Returns:
+        An `Executable`, see `tune`.
+
+    Raises:
+        ValueError: a file is not what it should be; says which.
+        OSError: a file cannot be read.
+    """
+    from tpugraphs.measure import executable
+
+    return executable.load(os.fspath(folder))
+
+
 def _named_model(model: str, task: str) -> Dict[str, str]:
     """Settings from 'Name', 'my_file.py:Name' or 'my_file.py'."""
     path, colon, name = model.rpartition(':')

@@ -1,6 +1,6 @@
-"""Find faster configurations of a program's kernels, and prove it by the clock.
+"""Find a faster program by other configurations of its kernels, and prove it.
 
-    tpugraphs tune my_program.py:step --dir latest --json found.json
+    tpugraphs tune my_program.py:step --dir latest --output fast
     tpugraphs tune module.pb --measure 20
 
 XLA's optimised module is cut into kernels, as `tpugraphs collect` does it.  The
@@ -11,8 +11,11 @@ two names.  A gain is claimed only if its paired 95 % interval excludes 1 and
 exceeds what the default against itself shows; otherwise the default is kept.
 Without --dir the candidates are drawn at random: the baseline.
 
-Both modules are written to --output as HloModuleProtos with equal parameters and
-results, so that anyone can time them.
+Then the winning kernels are put into the whole program, which is timed beside the
+original; those that do not make it faster are taken out again.
+
+--output has program.hlo.pb, for tpugraphs.load_program('FOLDER'), and both modules of
+each kernel with equal parameters and results, so that anyone can time them.
 """
 
 import argparse
@@ -36,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option('--measure', 10, about, metavar='N')
     about = 'configurations to choose from'
     option('--candidates', 1000, about, metavar='N')
-    about = 'begin no kernel after that'
+    about = 'wall time for kernels and the whole program, about'
     option('--budget-minutes', math.inf, about, metavar='M')
     parser.add_argument(
         '--online',
@@ -44,8 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='learn in rounds from what was measured (default: with --dir)',
     )
     option('--json', '', 'write results', metavar='FILE')
-    about = 'where the HLO modules go'
-    option('--output', 'tuned', about, metavar='FOLDER')
+    about = 'where the tuned program and the kernels go (default: nothing is kept)'
+    option('--output', '', about, metavar='FOLDER')
     arguments.add(parser)
 
 
@@ -64,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     options = config.from_options(
         tune_program.Options,
         args,
-        output=files.expand(args.output),
+        output=files.expand(args.output) if args.output else '',
         model_dir=command_line.run_of(args) if args.dirs else '',
         minutes=args.budget_minutes,
         limits=limits,

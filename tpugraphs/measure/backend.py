@@ -7,6 +7,7 @@ outputs = program.run(program.place(arrays))
 
 import importlib.metadata
 import re
+import sys
 from typing import Any, List, Sequence
 
 import numpy as np
@@ -99,11 +100,12 @@ class Backend:
         from jaxlib import xla_client
 
         self._xla = xla_client
-        # What jax would set; without it newer versions end the process.
-        settings = xla_client._xla.jax_jit
-        settings.set_thread_local_state_initialization_callback(lambda: None)
-        settings.global_state().enable_x64 = True
-        settings.global_state().enable_memories = False
+        if 'jax' not in sys.modules:
+            # What jax would set; without it newer versions end the process.
+            settings = xla_client._xla.jax_jit
+            settings.set_thread_local_state_initialization_callback(lambda: None)
+            settings.global_state().enable_x64 = True
+            settings.global_state().enable_memories = False
         try:
             if platform == 'gpu':
                 self._client = xla_client.make_gpu_client()

@@ -40,12 +40,22 @@ _MOST_CONSTANT = 64
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Place:
+    """Where a kernel is in an optimised module; all are HloInstructionProtos of it."""
+
+    pieces: List[Any]  # the instructions that it is made of; the last is its result
+    operands: List[Any]  # what goes in as the kernel's parameters, in their order
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Kernel:
     """A kernel of a program."""
 
     name: str  # graph id, `<program>_<hash>`
     module: Any  # its HloModuleProto: one entry computation, all row-major
     origin: str  # the instruction that it was in the optimised module
+    # where it is in that module: once, or at several places
+    places: List[Place] = dataclasses.field(default_factory=list)
 
     @property
     def inputs(self) -> List[dict]:
@@ -87,7 +97,7 @@ def cut(
     for computation in _running(module):
         for pieces in _groups(module, computation):
             try:
-                proto = _kernel(module, computation, pieces)
+                proto, operands = _kernel(module, computation, pieces)
             except Unsupported as reason:
                 skipped[str(reason)] += 1
                 continue
@@ -100,7 +110,8 @@ def cut(
             digest = hashlib.sha256(content).hexdigest()[:16]
             proto.name = program
             name = f'{program}_{digest}'
-            found.setdefault(name, Kernel(name, proto, pieces[-1].name))
+            kernel = Kernel(name, proto, pieces[-1].name)
+            found.setdefault(name, kernel).places.append(Place(pieces, operands))
     return list(found.values()), skipped
 
 
@@ -172,8 +183,8 @@ def _pointwise(instruction: Any, bodies: Dict[int, Any]) -> bool:
     )
 
 
-def _kernel(module: Any, computation: Any, pieces: List[Any]) -> Any:
-    """Returns the module of one kernel, without a name."""
+def _kernel(module: Any, computation: Any, pieces: List[Any]) -> Tuple[Any, List[Any]]:
+    """Returns the module of one kernel, without a name, and what goes into it."""
     bodies = {c.id: c for c in module.computations}
     by_id = {i.id: i for i in computation.instructions}
     writer = _RowMajor(module)
@@ -191,7 +202,7 @@ def _kernel(module: Any, computation: Any, pieces: List[Any]) -> Any:
         else:
             name = piece.custom_call_target or piece.opcode
             raise Unsupported(f'{name} has no tiles')
-    return writer.finish(pieces[-1])
+    return writer.finish(pieces[-1]), writer.operands
 
 
 def _check(value: Any, inside: bool) -> None:
@@ -209,7 +220,8 @@ def major_to_minor(shape: Any) -> List[int]:
     return found or list(range(len(shape.dimensions)))
 
 
-def _inverse(order: Sequence[int]) -> List[int]:
+def inverse(order: Sequence[int]) -> List[int]:
+    """Returns the order that undoes an order of dimensions."""
     return [order.index(d) for d in range(len(order))]
 
 
@@ -224,6 +236,8 @@ class _RowMajor:
         self._entry = self._module.computation('entry')
         # Of an id: the value as its bytes lie, and the shape as XLA wrote it.
         self.values: Dict[int, Tuple[Any, Any]] = {}
+        # The instructions that became parameters, in their order.
+        self.operands: List[Any] = []
 
     def inline(self, fusion: Any, body: Any) -> None:
         """Adds what a fusion computes."""
@@ -248,6 +262,7 @@ class _RowMajor:
             written.literal.shape.CopyFrom(shape)
         elif outside or value.opcode == 'constant':
             written = self._entry.parameter(shape)
+            self.operands.append(value)
         else:
             written = self._rewrite(value, shape)
         self.values[value.id] = written, value.shape
@@ -272,11 +287,11 @@ class _RowMajor:
             return self._entry.add('reshape', shape, operands)
         if opcode in ('copy', 'transpose'):
             moved = list(value.dimensions) or list(range(len(shape.dimensions)))
-            place = _inverse(major_to_minor(before[0]))
+            place = inverse(major_to_minor(before[0]))
             order = [place[moved[d]] for d in major_to_minor(value.shape)]
             return self._transposed(operands[0], order)
         if opcode == 'broadcast':
-            place = _inverse(major_to_minor(value.shape))
+            place = inverse(major_to_minor(value.shape))
             source = major_to_minor(before[0])
             dims = [place[value.dimensions[d]] for d in source]
             return self._entry.add(opcode, shape, operands, value, dimensions=dims)
@@ -286,7 +301,7 @@ class _RowMajor:
 
     def _reduce(self, value, shape, operands, before) -> Any:
         order = major_to_minor(before)
-        place = _inverse(order)
+        place = inverse(order)
         dims = sorted(place[d] for d in value.dimensions)
         kept = [d for d in range(len(order)) if d not in value.dimensions]
         result = [kept.index(d) for d in order if d in kept]
@@ -311,7 +326,7 @@ class _RowMajor:
         if same and is_elementwise(value):
             return self._entry.add(value.opcode, shape, operands, like=value)
         logical = [
-            self._transposed(o, _inverse(major_to_minor(s)))
+            self._transposed(o, inverse(major_to_minor(s)))
             for o, s in zip(operands, before)
         ]
         result = building.shape_of(shape.element_type, value.shape.dimensions)

@@ -35,7 +35,8 @@ Config = Tuple[Orders, ...]
 class LayoutItem(kernels.Kernel):
     """A program to measure, whole."""
 
-    nodes: List[int]  # numbers of the configurable nodes among all instructions
+    # numbers of the configurable nodes among all instructions
+    nodes: Sequence[int] = ()
     task = 'layout'
 
     @property
@@ -110,7 +111,7 @@ def items_of(
     if not nodes:
         skipped['nothing to configure'] += 1
         return []
-    return [LayoutItem(program, module, module.name, nodes)]
+    return [LayoutItem(program, module, module.name, nodes=nodes)]
 
 
 def _arrays(module: Any) -> Iterator[Tuple[str, List[Any]]]:

@@ -66,7 +66,7 @@ def from_function(name: str, function: Any, where: str) -> Program:
         # Of the arguments nothing but shapes: none is allocated.
         module = tensorflow_functions.module_from_tf(python, *signature)
     except (Exception, SystemExit) as error:
-        raise ValueError(f'{where}: {_cause(error)}') from error
+        raise ValueError(f'{where}: {cause_of(error)}') from error
     return Program(_clean(name), cleaned(module, where))
 
 
@@ -185,7 +185,7 @@ def _from_python(path: str, function: str) -> Program:
     try:
         spec.loader.exec_module(found)
     except (Exception, SystemExit) as error:
-        raise ValueError(f'{path}: {_cause(error)}') from error
+        raise ValueError(f'{path}: {cause_of(error)}') from error
     finally:
         sys.path.remove(folder)
     if not hasattr(found, function):
@@ -197,7 +197,7 @@ def _from_python(path: str, function: str) -> Program:
     return from_function(name, getattr(found, function), f'{path}:{function}')
 
 
-def _cause(error: BaseException) -> str:
+def cause_of(error: BaseException) -> str:
     """Returns the last line of an error, with its type; TensorFlow adds many."""
     lines = str(error).strip().splitlines() or ['']
     if isinstance(error, ValueError) and len(lines) == 1:

@@ -125,7 +125,7 @@ def items_of(
         elif not any(output + reduced):
             skipped[f'nothing to tile: {plan.root.opcode}'] += 1
         else:
-            items.append(TileItem(kernel.name, kernel.module, kernel.origin))
+            items.append(TileItem(**vars(kernel)))
         seen.add(digest)
     return items
 

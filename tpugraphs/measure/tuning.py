@@ -137,7 +137,7 @@ def tune(
     found = timed(finalists, seed + 1, _FINAL_PASSES)
     reasons = collections.Counter(why.partition(':')[0] for why in dropped.values())
     measured = len(known) - 1
-    tuned = _judged(item.name, batch, found, [0, *finalists], measured, dict(reasons))
+    tuned = judged(item.name, batch, found, [0, *finalists], measured, dict(reasons))
     return dataclasses.replace(tuned, recorded=recorded)
 
 
@@ -146,7 +146,7 @@ def rounds_of(measure: int, rounds: int) -> List[int]:
     return [len(range(turn, measure, rounds)) for turn in range(rounds)]
 
 
-def _judged(name, batch, found, numbers, measured, reasons) -> Tuned:
+def judged(name, batch, found, numbers, measured, reasons) -> Tuned:
     """Chooses by every other pass, and judges by the rest."""
     chooses, judges = found.passes[::2], found.passes[1::2]
     default = judges[:, 0]

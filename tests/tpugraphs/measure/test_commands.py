@@ -3,9 +3,11 @@
 import json
 import os
 
+import numpy as np
 import pytest
 
 from tests.helpers import measured_programs
+import tpugraphs
 from tpugraphs import commands
 from tpugraphs.measure import backend
 
@@ -43,6 +45,12 @@ def test_collect_and_tune(program, tmp_path, capsys):
     assert kernel['measured'] == max(2, recorded) and kernel['candidates'] >= 8
     assert os.path.exists(kernel['default_hlo']) and os.path.exists(kernel['best_hlo'])
     assert kernel['claimed'] or kernel['speedup'] == 1
+    told = capsys.readouterr().out
+    assert 'configurations: up to 8 drawn at random' in told
+    assert f'written: {out}2, for tpugraphs.load_program' in told
+    x = np.linspace(0, 1, 96 * 128, dtype=np.float32).reshape(96, 128)
+    [result] = tpugraphs.load_program(out + '2')(x)
+    np.testing.assert_allclose(result, np.exp(x), rtol=1e-5)
 
 
 @pytest.mark.parametrize(

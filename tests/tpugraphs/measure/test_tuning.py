@@ -40,7 +40,7 @@ def judged(columns, seed=0):
     described = [{'output': (i,)} for i in range(9)]
     batch = tiles.Batch(described, np.zeros((9, 1)), lambda i: b'')
     found = measured(columns, np.random.default_rng(seed))
-    return tuning._judged('k', batch, found, [0, 7, 4, 5], 8, {})
+    return tuning.judged('k', batch, found, [0, 7, 4, 5], 8, {})
 
 
 def test_the_fastest_is_chosen_and_claimed():

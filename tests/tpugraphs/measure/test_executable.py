@@ -1,0 +1,89 @@
+"""Tuned programs as folders and as functions."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.helpers import measured_programs
+import tpugraphs
+from tpugraphs.measure import building
+from tpugraphs.measure import executable
+from tpugraphs.measure import signatures
+
+
+def saved(folder, **about):
+    """Writes the negative of an array, called with a dict and returning a list."""
+    module = measured_programs.pointwise(2, 3)
+    signature = signatures.Signature([{'dict': [['x', 0]]}], {'list': [0]})
+    made = executable.Executable(module, signature, about=about)
+    return made.save(str(folder))
+
+
+def test_a_program_is_saved_loaded_and_called(tmp_path):
+    pytest.importorskip('jaxlib', reason='jaxlib is not installed ([measure])')
+    folder = saved(tmp_path / 'out', name='negate', program={'speedup': 1.5})
+    program = tpugraphs.load_program(folder)
+    assert repr(program) == '<negate(f32[2,3]): 1.50 x the speed>'
+    assert program.about['program'] == {'speedup': 1.5}
+    x = np.arange(6).reshape(2, 3) / 2  # float64 is cast as NumPy does
+    for function in (program, program.original):
+        [found] = function({'x': x})
+        assert found.dtype == np.float32 and (found == -x).all()
+    with pytest.raises(ValueError, match=r'argument 0 is float64\[3, 2\]; float32\[2,'):
+        program({'x': x.T})
+    with pytest.raises(ValueError, match='argument 0 is complex128'):
+        program({'x': x * 1j})
+
+
+def test_what_is_bound_is_kept(tmp_path):
+    pytest.importorskip('jaxlib', reason='jaxlib is not installed ([measure])')
+    module = building.Module('program')
+    entry = module.computation('entry')
+    x, y = (entry.parameter(building.shape_of('f32', [3])) for _ in range(2))
+    entry.add('subtract', x.shape, [x, y])
+    signature = signatures.Signature([0], 0, [np.array([1, 2, 3], np.float32)])
+    made = executable.Executable(module.finish(entry), signature)
+    again = tpugraphs.load_program(made.save(tmp_path / 'out'))
+    assert again([5, 5, 5]).tolist() == made([5, 5, 5]).tolist() == [4, 3, 2]
+
+
+@pytest.mark.parametrize(
+    'edit, message',
+    [
+        ({'format': 2}, 'program.json: format 2, and this version reads 1'),
+        ({'format': '9' * 99}, "program.json: format '9999"),
+        ({'inputs': [5]}, 'program.json: does not fit program.hlo.pb: no tree of'),
+        ({'outputs': {'list': []}}, 'does not fit program.hlo.pb: a tree of fewer'),
+        ({'bound': 'x'}, 'program.json: does not fit program.hlo.pb'),
+        ({'bound': 1}, 'bound.npz'),
+    ],
+)
+def test_edited_by_a_stranger(edit, message, tmp_path):
+    folder = saved(tmp_path / 'out')
+    path = tmp_path / 'out' / 'program.json'
+    path.write_text(json.dumps({**json.loads(path.read_text()), **edit}))
+    with pytest.raises((ValueError, FileNotFoundError), match=message) as caught:
+        tpugraphs.load_program(folder)
+    assert '\n' not in str(caught.value)
+
+
+def test_files_of_strangers(tmp_path):
+    folder = saved(tmp_path / 'out')
+    for content in (b'', b'[1]', b'[' * 9999, b'{"format": 1'):
+        (tmp_path / 'out' / 'program.json').write_bytes(content)
+        with pytest.raises(ValueError, match='program.json: not what `tpugraphs tune`'):
+            tpugraphs.load_program(folder)
+    saved(tmp_path / 'out')
+    program = tmp_path / 'out' / 'program.hlo.pb'
+    other = measured_programs.pointwise(4, 3)
+    program.write_bytes(other.SerializeToString())
+    with pytest.raises(ValueError, match='differ in parameters or results'):
+        tpugraphs.load_program(folder)
+    root = other.computations[0].instructions[-1]
+    root.opcode, root.custom_call_target = 'custom-call', 'puts'
+    program.write_bytes(other.SerializeToString())
+    with pytest.raises(ValueError, match="custom call of 'puts', which runs native"):
+        tpugraphs.load_program(folder)
+    with pytest.raises(FileNotFoundError, match='nowhere'):
+        tpugraphs.load_program(tmp_path / 'nowhere')

@@ -1,0 +1,132 @@
+"""Which kernels stay in a program, and what is claimed of it."""
+
+import math
+
+import numpy as np
+import pytest
+
+from tests.helpers import measured_programs
+from tpugraphs.measure import building
+from tpugraphs.measure import kernels
+from tpugraphs.measure import session as session_lib
+from tpugraphs.measure import whole
+
+
+def times(savings, wrong=()):
+    """Returns log speed-ups of programs with winners that save so much."""
+    asked = []
+
+    def gains(sets):
+        asked.append(sets)
+        return [
+            -math.inf if set(numbers) & set(wrong) else sum(savings[i] for i in numbers)
+            for numbers in sets
+        ]
+
+    return gains, asked
+
+
+@pytest.mark.parametrize(
+    'savings, wrong, kept',
+    [
+        ([0.2, 0.1, 0.05], [], [0, 1, 2]),
+        ([0.2, -0.1, 0.05], [], [0, 2]),  # slower in the program
+        ([0.2, 0.0], [], [0]),  # of no use
+        ([-0.1], [], []),
+        ([], [], []),
+        ([0.2, 0.1, 0.1], [1], [0, 2]),  # changes the result
+        ([0.3, 0.2, 0.1, 0.1], [2, 3], [0, 1]),  # one alone does not help: half
+        ([0.1] * 5 + [-0.1, -0.1], [], [0, 1, 2, 3, 4]),  # the rest as one part
+    ],
+)
+def test_what_does_not_help_is_taken_out(savings, wrong, kept):
+    gains, _ = times(savings, wrong)
+    assert whole.survivors(len(savings), gains) == kept
+
+
+def test_parts_are_left_out_in_turn():
+    gains, asked = times([0.1] * 7)
+    whole.survivors(7, gains)
+    [sets] = asked
+    assert sets[0] == [*range(7)] and sets[1] == [1, 2, 3, 4, 5, 6]
+    assert sets[-1] == [0, 1, 2, 3, 4] and len(sets) == 1 + 6
+
+
+def test_without_time_all_stay():
+    gains, asked = times([-0.1])
+    assert whole.survivors(1, gains, lambda: False) == [0] and not asked
+
+
+def test_results_may_lie_apart_by_the_narrowest_type():
+    assert whole.tolerance_of(measured_programs.pointwise(4, 4)) == 0
+    module = building.Module('program')
+    entry = module.computation('entry')
+    x = entry.parameter(building.shape_of('bf16', [4]))
+    entry.add('convert', building.shape_of('f32', [4]), [x])
+    assert whole.tolerance_of(module.finish(entry)) == 0.05
+
+
+class Clock(session_lib.Session):
+    """Programs take the sum of their kernels' times, with a little noise."""
+
+    def __init__(self, milliseconds, wrong=()):
+        self._milliseconds, self._wrong = milliseconds, wrong
+        self._rng = np.random.default_rng(0)
+
+    def restart(self):
+        pass
+
+    def measure(self, kernel, modules, inputs, seed, protocol, **options):
+        names = [module.decode(errors='ignore') for module in modules]
+        dropped = {i: 'wrong result' for i, n in enumerate(names) if n in self._wrong}
+        kept = [i for i in range(len(modules)) if i not in dropped]
+        noise = np.exp(self._rng.normal(0, 0.01, (protocol.most, len(kept) + 1)))
+        columns = [self._milliseconds.get(names[i], 10) for i in (*kept, 0)]
+        passes = (1e6 * np.array(columns) * noise).astype(np.int64)
+        return session_lib.Measured(kept, passes[:, :-1], passes[:, -1], dropped)
+
+
+class Assembled(str):
+    SerializeToString = str.encode
+
+
+def proof(monkeypatch, milliseconds, wrong=()):
+    monkeypatch.setattr(
+        whole.assembly,
+        'assemble',
+        lambda _, chosen: Assembled('+'.join(kernel.name for kernel, _ in chosen)),
+    )
+    original = measured_programs.pointwise(4, 4)
+    winners = [
+        whole.Winner(kernels.Kernel(name, original, ''), None, saving)
+        for name, saving in (('a', 2.0), ('b', 3.0))
+    ]
+    program = whole.Whole('p', original, Clock(milliseconds, wrong), 0)
+    return whole.prove(program, None, winners, 1e7), original.SerializeToString()
+
+
+def test_a_gain_of_the_whole_is_claimed(monkeypatch):
+    found, _ = proof(monkeypatch, {'b+a': 8, 'b': 7, 'a': 11})
+    assert found.tuned.claimed and found.tuned.config['kernels'] == ['b']
+    assert found.tuned.low < 10 / 7 < found.tuned.high
+    assert found.module == b'b'
+    assert found.unchanged[1] < 1 < found.unchanged[2]
+
+
+@pytest.mark.parametrize(
+    'milliseconds, wrong',
+    [
+        ({'b+a': 11, 'b': 10.5, 'a': 12}, ()),
+        ({'b+a': 7, 'b': 8, 'a': 9}, ('b+a', 'b', 'a')),
+    ],
+)
+def test_else_the_original_is_kept(monkeypatch, milliseconds, wrong):
+    found, original = proof(monkeypatch, milliseconds, wrong)
+    assert not found.tuned.claimed and found.module == original
+    assert found.tuned.dropped == ({'wrong result': 3} if wrong else {})
+
+
+def test_what_compiling_again_gains_is_told(monkeypatch):
+    found, _ = proof(monkeypatch, {'': 5})
+    assert found.tuned.claimed and found.tuned.config['kernels'] == []
+    assert found.unchanged[0] == pytest.approx(2, rel=0.05)

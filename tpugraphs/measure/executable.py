@@ -1,0 +1,225 @@
+"""A tuned program that runs on arrays, in memory and in a folder.
+
+OUT/program.hlo.pb    what runs: an HloModuleProto
+OUT/original.hlo.pb   what it was made of, with equal parameters and results
+OUT/program.json      how it is called, and what was measured
+OUT/bound.npz         variables of TensorFlow, where there are any
+"""
+
+import functools
+import json
+import os
+from typing import Any, Dict, List, Optional, Sequence
+
+import numpy as np
+
+from baselines import files
+from tpugraphs.measure import backend as backend_lib
+from tpugraphs.measure import building
+from tpugraphs.measure import programs
+from tpugraphs.measure import signatures
+
+PROGRAM = 'program.hlo.pb'
+_ORIGINAL = 'original.hlo.pb'
+_ABOUT = 'program.json'
+_BOUND = 'bound.npz'
+_FORMAT = 1
+# Bytes.
+_MOST_ABOUT = 64 << 20
+_MOST_BOUND = 8 << 30
+
+
+class Executable:
+    """A compiled program; call it as the function that it was made of.
+
+    Args:
+        module: its HloModuleProto.
+        signature: how it is called; by default with flat arrays, returning a tuple.
+        original: the HloModuleProto that it was made of; by default itself.
+        about: what was measured, for JSON.
+
+    Attributes:
+        about: what was measured.
+    """
+
+    def __init__(
+        self,
+        module: Any,
+        signature: signatures.Signature = signatures.Signature(),
+        original: Any = None,
+        about: Optional[Dict[str, Any]] = None,
+    ):
+        self._module, self._signature = module, signature
+        self._original = module if original is None else original
+        self._parameters = list(module.host_program_shape.parameters)
+        self.about = about or {}
+
+    def __repr__(self) -> str:
+        shapes = ', '.join(map(building.words_of, self._parameters))
+        program = self.about.get('program', {})
+        speedup = program.get('speedup', 1.0)
+        name = self.about.get('name', 'program')
+        return f'<{name}({shapes}): {speedup:.2f} x the speed>'
+
+    def __call__(self, *args: Any) -> Any:
+        """Runs it; the first call compiles it.
+
+        Args:
+            *args: NumPy or JAX arrays, or what NumPy makes arrays of, nested as the
+                function's own arguments.
+
+        Returns:
+            NumPy arrays, nested as the function's result.
+
+        Raises:
+            ValueError: arguments of other shapes, or that cannot be cast.
+        """
+        given = self._signature.flat(args)
+        if len(given) != len(self._parameters):
+            raise ValueError(
+                f'{len(given)} arrays given, {len(self._parameters)} wanted'
+            )
+        arrays = [
+            _array(value, shape, place)
+            for place, (value, shape) in enumerate(zip(given, self._parameters))
+        ]
+        program = self._compiled
+        return self._signature.nested(program.outputs(program.place(arrays)))
+
+    @property
+    def original(self) -> 'Executable':
+        """The program that it was made of, to compare."""
+        return Executable(self._original, self._signature)
+
+    @functools.cached_property
+    def _compiled(self) -> backend_lib.Program:
+        return backend_lib.Backend().compile(self._module.SerializeToString())
+
+    def save(self, folder: str) -> str:
+        """Writes a folder for `load`; returns its path.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        folder = files.expand(os.fspath(folder))
+        os.makedirs(folder, exist_ok=True)
+        for name, module in ((PROGRAM, self._module), (_ORIGINAL, self._original)):
+            with files.write_atomically(os.path.join(folder, name), 'wb') as stream:
+                stream.write(module.SerializeToString())
+        if self._signature.bound:
+            path = os.path.join(folder, _BOUND)
+            with files.write_atomically(path, 'wb') as stream:
+                arrays = map(_storable, self._signature.bound)
+                np.savez(stream, **{f'{n:06d}': a for n, a in enumerate(arrays)})
+        about = {
+            'format': _FORMAT,
+            'inputs': self._signature.inputs,
+            'outputs': self._signature.outputs,
+            'bound': len(self._signature.bound),
+            **self.about,
+        }
+        path = os.path.join(folder, _ABOUT)
+        with files.write_atomically(path, encoding='utf-8') as stream:
+            json.dump(about, stream, indent=1)
+        return folder
+
+
+def load(folder: str) -> Executable:
+    """Loads what `Executable.save` or `tpugraphs tune --output` wrote.
+
+    The folder may come from a stranger: a module that calls native code is refused.
+
+    Raises:
+        ValueError: a file is not what it should be; says which.
+        OSError: a file cannot be read.
+    """
+    folder = files.expand(os.fspath(folder))
+    module, original = (
+        programs.load(os.path.join(folder, name)).module
+        for name in (PROGRAM, _ORIGINAL)
+    )
+    path = os.path.join(folder, _ABOUT)
+    about = _about(path)
+    if _shapes(module) != _shapes(original):
+        raise ValueError(
+            f'{folder}: {PROGRAM} and {_ORIGINAL} differ in parameters or results'
+        )
+    try:
+        bound = _bound(os.path.join(folder, _BOUND), about.pop('bound'))
+        inputs, outputs = about.pop('inputs'), about.pop('outputs')
+        if inputs is not None:
+            given = len(_shapes(module)[0]) - len(bound)
+            signatures.check({'list': inputs}, given)
+        if outputs is not None:
+            signatures.check(outputs, len(_shapes(module)[1]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f'{path}: does not fit {PROGRAM}: {error}') from None
+    return Executable(
+        module, signatures.Signature(inputs, outputs, bound), original, about
+    )
+
+
+def _shapes(module: Any) -> List[List[str]]:
+    """Returns parameters and results in XLA's words."""
+    shapes = module.host_program_shape
+    results = list(shapes.result.tuple_shapes) or [shapes.result]
+    return [list(map(building.words_of, part)) for part in (shapes.parameters, results)]
+
+
+def _about(path: str) -> Dict[str, Any]:
+    with files.open_regular(path, _MOST_ABOUT) as stream:
+        try:
+            about = json.load(stream)
+            number = about.pop('format')
+        except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+            raise ValueError(f'{path}: not what `tpugraphs tune` writes') from None
+    if number != _FORMAT:
+        raise ValueError(
+            f'{path}: format {number!r:.20}, and this version reads {_FORMAT}'
+        )
+    return about
+
+
+def _bound(path: str, count: Any) -> Sequence[np.ndarray]:
+    if not isinstance(count, int) or count < 0:
+        raise ValueError(f'bound is {count!r:.20}')
+    if not count:
+        return ()
+    with files.open_regular(path, _MOST_BOUND) as stream:
+        with np.load(stream, allow_pickle=False) as arrays:
+            return [arrays[name] for name in sorted(arrays.files)][:count]
+
+
+def _storable(array: Any) -> np.ndarray:
+    """Returns an array of a type that NumPy itself has."""
+    array = np.asarray(array)
+    # bfloat16 is no type of NumPy's; all of its values are float32.
+    return array.astype(np.float32) if array.dtype.kind == 'V' else array
+
+
+def _array(value: Any, shape: Any, place: int) -> np.ndarray:
+    """Returns an argument as an array of its parameter's shape and type.
+
+    Raises:
+        ValueError: it has another shape, or its type says more.
+    """
+    array = np.asarray(value)
+    name = building.NUMPY_TYPES[shape.element_type]
+    kind = _type(name)
+    there = list(array.shape) == list(shape.dimensions)
+    floats = array.dtype.kind in 'fV' and 'float' in name
+    if not there or not (floats or np.can_cast(array.dtype, kind, 'same_kind')):
+        raise ValueError(
+            f'argument {place} is {array.dtype.name}{list(array.shape)}; '
+            f'{name}{list(shape.dimensions)} is wanted'
+        )
+    return array.astype(kind, copy=False)
+
+
+def _type(name: str) -> np.dtype:
+    """Returns the type of a name, that of ml_dtypes for bfloat16."""
+    if name == 'bfloat16':
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(name)

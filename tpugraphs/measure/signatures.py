@@ -1,0 +1,124 @@
+"""How the arguments and results of a function become the flat ones of its module.
+
+A tree is what people pass: tuples, lists and dicts, None, and numbers of leaves in
+place of arrays, so that it can be written as JSON.
+"""
+
+import dataclasses
+from typing import Any, List, Mapping, Optional, Sequence
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Signature:
+    """How a module is called.
+
+    Attributes:
+        inputs: tree of the positional arguments; None for flat ones.
+        outputs: tree of the result; None for a tuple of all.
+        bound: arrays that are no arguments, such as variables of TensorFlow; they
+            are the last parameters of the module.
+    """
+
+    inputs: Optional[List[Any]] = None
+    outputs: Any = None
+    bound: Sequence[np.ndarray] = ()
+
+    def flat(self, args: Sequence[Any]) -> List[Any]:
+        """Returns the leaves of arguments, with what is bound.
+
+        Raises:
+            ValueError: they are nested in another way than those it was made with.
+        """
+        leaves = list(args)
+        if self.inputs is not None:
+            leaves = []
+            _walk(self.inputs, list(args), 'the arguments', leaves)
+        return [*leaves, *self.bound]
+
+    def nested(self, results: Sequence[Any]) -> Any:
+        """Returns flat results as the function did."""
+        if self.outputs is None:
+            return tuple(results)
+        return _filled(self.outputs, results)
+
+
+def numbered(tree: Any, leaves: List[Any]) -> Any:
+    """Returns a tree with numbers for leaves, which are added to a list.
+
+    Raises:
+        ValueError: there is another container in it than tuples, lists and dicts.
+    """
+    if tree is None:
+        return None
+    if isinstance(tree, (tuple, list)):
+        kind = 'tuple' if isinstance(tree, tuple) else 'list'
+        return {kind: [numbered(part, leaves) for part in tree]}
+    if isinstance(tree, Mapping):
+        # As JAX and TensorFlow do it, in the order of the keys.
+        return {'dict': [[key, numbered(tree[key], leaves)] for key in sorted(tree)]}
+    leaves.append(tree)
+    return len(leaves) - 1
+
+
+def _walk(tree: Any, value: Any, where: str, leaves: List[Any]) -> None:
+    """Adds the leaves of a value that is nested as a tree is."""
+    if isinstance(tree, int):
+        leaves.append(value)
+        return
+    if tree is None:
+        if value is not None:
+            raise ValueError(f'{where}: None is wanted')
+        return
+    if isinstance(tree, list):
+        tree = {'list': tree}
+    [(kind, parts)] = tree.items()
+    if kind == 'dict':
+        keys = [key for key, _ in parts]
+        if not isinstance(value, Mapping) or sorted(value) != keys:
+            raise ValueError(
+                f'{where}: a dict of {", ".join(map(str, keys))} is wanted'
+            )
+        for key, part in parts:
+            _walk(part, value[key], f'{where}[{key!r}]', leaves)
+        return
+    if not isinstance(value, (tuple, list)) or len(value) != len(parts):
+        raise ValueError(f'{where}: {len(parts)} values are wanted')
+    for place, part in enumerate(parts):
+        _walk(part, value[place], f'{where}[{place}]', leaves)
+
+
+def _filled(tree: Any, leaves: Sequence[Any]) -> Any:
+    """Returns a tree with its leaves in place of their numbers."""
+    if tree is None or isinstance(tree, int):
+        return None if tree is None else leaves[tree]
+    [(kind, parts)] = tree.items()
+    if kind == 'dict':
+        return {key: _filled(part, leaves) for key, part in parts}
+    filled = [_filled(part, leaves) for part in parts]
+    return tuple(filled) if kind == 'tuple' else filled
+
+
+def check(tree: Any, count: int) -> None:
+    """Raises ValueError unless a tree has the leaves 0 to `count` - 1, in order."""
+    left = iter(range(count))
+
+    def visit(tree: Any, depth: int) -> None:
+        if tree is None:
+            return
+        if isinstance(tree, int) and tree == next(left, None):
+            return
+        if isinstance(tree, dict) and len(tree) == 1 and depth:
+            [(kind, parts)] = tree.items()
+            if kind == 'dict':
+                parts = [part for key, part in parts if isinstance(key, (str, int))]
+            if kind in ('tuple', 'list', 'dict'):
+                for part in parts:
+                    visit(part, depth - 1)
+                return
+        raise ValueError('no tree of arrays')
+
+    visit(tree, 50)
+    if next(left, None) is not None:
+        raise ValueError('a tree of fewer arrays')

@@ -1,0 +1,229 @@
+"""Which of the tuned kernels make the whole program faster, and by how much.
+
+A kernel that is faster alone may not be in its program: its inputs are in the cache,
+or XLA fused it with its neighbours.  So the program is put together with all of them
+and without one after the other, and timed beside the original; what does not help is
+taken out again.  What is left is judged by new passes, as a kernel is.
+"""
+
+import collections
+import dataclasses
+import math
+import time
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from tpugraphs.measure import assembly
+from tpugraphs.measure import building
+from tpugraphs.measure import kernels
+from tpugraphs.measure import session as session_lib
+from tpugraphs.measure import tiles
+from tpugraphs.measure import timing
+from tpugraphs.measure import tuning
+from tpugraphs.measure import worker
+
+# Parts of the winners that are left out in turn, and how often that is repeated.
+_PARTS = 6
+_ROUNDS = 3
+# Passes that choose and that judge, and seconds they may take for a slow program.
+_CHOOSING = (5, 15, 20)
+_JUDGING = (9, 40, 60)
+# Programs that are compiled at most: the original twice, in each of two processes,
+# beside the whole, the parts, and the program without any winner.
+COMPILED = _PARTS + 8
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Winner:
+    """A kernel that is faster alone."""
+
+    kernel: kernels.Kernel
+    module: Any  # HloModuleProto of its best configuration
+    saving: float  # nanoseconds in a run of the program, by the times of the kernel
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Proof:
+    """What came of a program."""
+
+    # `config['kernels']` has the names of the kernels that are others in it
+    tuned: tuning.Tuned
+    module: bytes  # its HloModuleProto: the original, if no gain is claimed
+    # of the optimised module with its own kernels, which XLA compiles in another way
+    # now and then: speed-up, low, high; None where it cannot be used
+    unchanged: Optional[List[float]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Whole:
+    """A program to time.
+
+    Attributes:
+        name: of the program.
+        original: its HloModuleProto.
+        session: measures.
+        seed: of inputs and order.
+        arrays: its arguments; None for random ones.
+    """
+
+    name: str
+    original: Any
+    session: session_lib.Session
+    seed: int
+    arrays: Optional[List[np.ndarray]] = None
+
+    def measure(
+        self,
+        others: Sequence[bytes] = (),
+        seed: int = 0,
+        passes: int = 1,
+        seconds: float = math.inf,
+    ) -> session_lib.Measured:
+        """Times the original and other programs in one process, interleaved.
+
+        Args:
+            others: serialised HloModuleProtos that compute the same.
+            seed: added to the seed of inputs and order.
+            passes: how many.
+            seconds: after which no other program is compiled.
+
+        Raises:
+            session_lib.WorkerError: the original cannot be measured.
+        """
+        return self.session.measure(
+            self.name,
+            [self.original.SerializeToString(), *others],
+            [] if self.arrays is not None else inputs_of(self.original),
+            self.seed + seed,
+            timing.Protocol(passes, passes, compiling=seconds),
+            arrays=self.arrays,
+            tolerance=tolerance_of(self.original),
+        )
+
+
+def inputs_of(module: Any) -> List[dict]:
+    """Returns what a worker has to know of each parameter of a program."""
+    return kernels.Kernel(module.name, module, '').inputs
+
+
+def tolerance_of(module: Any) -> float:
+    """Returns how far results may lie apart, by the narrowest floats of a program."""
+    types = {i.shape.element_type for c in module.computations for i in c.instructions}
+    names = [building.NUMPY_TYPES.get(number, '') for number in types]
+    narrow = ('float16', 'bfloat16')
+    return max((worker.TOLERANCE[name] for name in names if name in narrow), default=0)
+
+
+def prove(
+    program: Whole,
+    optimised: Any,
+    winners: Sequence[Winner],
+    once_ns: float,
+    ends: float = math.inf,
+) -> Proof:
+    """Puts winners into a program, takes out what does not help, and times the rest.
+
+    Args:
+        program: the program.
+        optimised: the HloModuleProto that the kernels were cut from.
+        winners: kernels that are faster alone.
+        once_ns: the time of one run, about.
+        ends: the `time.monotonic()` soon after which it has to end.
+
+    Raises:
+        session_lib.WorkerError: the original cannot be measured.
+        kernels.Unsupported: the program cannot be put together again.
+    """
+    winners = sorted(winners, key=lambda winner: -winner.saving)
+
+    def assembled(numbers: Sequence[int]) -> bytes:
+        chosen = [(winners[i].kernel, winners[i].module) for i in numbers]
+        return assembly.assemble(optimised, chosen).SerializeToString()
+
+    dropped: Dict[Tuple[int, ...], str] = {}
+
+    def gains(sets: Sequence[Sequence[int]]) -> List[float]:
+        modules = [assembled(numbers) for numbers in sets]
+        passes = _passes(*_CHOOSING, once_ns * (len(sets) + 2))
+        left = max(0.0, ends - time.monotonic()) / 2
+        measured = program.measure(modules, 0, passes, left)
+        found = [-math.inf] * len(sets)
+        logs = np.log(measured.passes)
+        for place, number in enumerate(measured.kept[1:], 1):
+            found[number - 1] = float(np.median(logs[:, 0] - logs[:, place]))
+        for number, why in measured.dropped.items():
+            dropped[tuple(sets[number - 1])] = why
+        return found
+
+    kept = survivors(len(winners), gains, lambda: time.monotonic() < ends)
+    sets = [kept, []] if kept else [[]]
+    modules = [program.original.SerializeToString(), *map(assembled, sets)]
+    described: List[Dict[str, Any]] = [
+        {'kernels': [winners[i].kernel.name for i in numbers]}
+        for numbers in ([], *sets)
+    ]
+    program.session.restart()
+    passes = _passes(*_JUDGING, once_ns * (len(modules) + 1))
+    measured = program.measure(modules[1:], 1, passes)
+    dropped.update(
+        (tuple(sets[number - 1]), why) for number, why in measured.dropped.items()
+    )
+    reasons = collections.Counter(why.partition(':')[0] for why in dropped.values())
+    batch = tiles.Batch(described, np.zeros((len(modules), 0)), modules.__getitem__)
+    numbers, others = list(range(len(modules))), len(modules) - 1
+    tuned = tuning.judged(program.name, batch, measured, numbers, others, dict(reasons))
+    unchanged = None
+    if others in measured.kept:
+        times = measured.passes[:, measured.kept.index(others)]
+        unchanged = list(timing.compare(measured.passes[:, 0], times))
+    return Proof(tuned, modules[tuned.config['number']], unchanged)
+
+
+def survivors(
+    count: int,
+    gains: Callable[[Sequence[Sequence[int]]], List[float]],
+    goes_on: Callable[[], bool] = lambda: True,
+) -> List[int]:
+    """Returns which winners to leave in a program.
+
+    In each round the program is timed with all that are left and without each part
+    of them; parts without which it is as fast are taken out.
+
+    Args:
+        count: of winners; number 0 saves most by itself.
+        gains: lists of winners -> the log speed-ups of the program with each; minus
+            infinity for what cannot be used.
+        goes_on: whether there is time for another round.
+    """
+    kept = list(range(count))
+    for _ in range(_ROUNDS):
+        if not kept or not goes_on():
+            break
+        parts = _parts(kept)
+        rests = [[i for i in kept if i not in part] for part in parts]
+        whole, *without = gains([kept, *rests])
+        idle = [
+            part
+            for part, gain in zip(parts, without)
+            if gain >= whole and math.isfinite(gain)
+        ]
+        if idle:
+            kept = [i for i in kept if not any(i in part for part in idle)]
+        elif math.isfinite(whole):
+            break
+        else:
+            kept = kept[: len(kept) // 2]
+    return kept
+
+
+def _parts(numbers: List[int]) -> List[List[int]]:
+    """Returns the first ones by themselves, and the rest together."""
+    alone = len(numbers) if len(numbers) <= _PARTS else _PARTS - 1
+    parts = [[number] for number in numbers[:alone]]
+    return parts + ([numbers[alone:]] if numbers[alone:] else [])
+
+
+def _passes(least: int, most: int, seconds: float, pass_ns: float) -> int:
+    """Returns how many passes take so many seconds."""
+    return int(np.clip(seconds * 1e9 / max(1.0, pass_ns), least, most))
