@@ -66,7 +66,7 @@ def test_times_are_found_by_what_a_kernel_computes(path):
         measured_programs.pointwise(4, 8),
     ):
         assert memory.ratios(tiles.TileItem('p_00', module, ''), DESCRIBED) == ({}, {})
-    assert not memory.configurations(layouts.LayoutItem('p', ITEM.module, '', []))
+    assert not memory.configurations(layouts.LayoutItem('p', ITEM.module, ''))
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_recorded_configurations_join_those_that_are_drawn():
     assert len(batch.columns) == 5 and batch.module(4)
 
     module = measured_programs.product()
-    item = layouts.LayoutItem('p', module, '', layouts.configurable(module))
+    item = layouts.LayoutItem('p', module, '', nodes=layouts.configurable(module))
     drawn = item.batch(rng(0), 4).described
     own = {'nodes': [[[1, 0], None, [0, 1]], [None, [0, 1]]]}
     wrong = {'nodes': [[[1, 1], None, [0, 1]], [None, [0, 1]]]}
