@@ -6,12 +6,14 @@ import errno
 import fcntl
 import os
 import pathlib
+import secrets
 import shutil
 import socket
 import stat
+import sys
 import tempfile
 import time
-from typing import IO, Any, BinaryIO, Dict, Iterator, Optional, Pattern
+from typing import IO, Any, BinaryIO, Dict, Iterator, Optional, Pattern, Tuple
 
 
 def expand(path: str) -> str:
@@ -98,7 +100,8 @@ def locked(path: str, refusal: str) -> Iterator[None]:
             os.close(handle)
             time.sleep(0.02)  # it may only be looked at by `remove_leftovers`
             continue
-        except OSError:  # some network file systems have no locks
+        except OSError:
+            say_without_locks(path)
             break
         if os.fstat(handle).st_nlink:
             break
@@ -113,6 +116,15 @@ def locked(path: str, refusal: str) -> Iterator[None]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
         os.close(handle)
+
+
+def say_without_locks(path: str) -> None:
+    """Says that processes cannot keep each other from a file, as flock has failed."""
+    print(
+        f'note: {shown(path)}: this file system has no locks; let no other process '
+        'write there meanwhile',
+        file=sys.stderr,
+    )
 
 
 def hold(handle: int) -> bool:
@@ -170,21 +182,33 @@ def write_atomically(path: str, mode: str = 'w', **kwargs: Any) -> Iterator[IO]:
 def _beside(
     path: str, folder: str, prefix: str, mode: str, kwargs: Dict[str, Any]
 ) -> Iterator[IO]:
-    handle, beside = tempfile.mkstemp(prefix=prefix, dir=folder)
+    handle, beside = _new_file(folder, prefix)
     while not hold(handle):
         os.close(handle)
-        handle, beside = tempfile.mkstemp(prefix=prefix, dir=folder)
+        handle, beside = _new_file(folder, prefix)
     try:
         with open(handle, mode, **kwargs) as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-            os.chmod(beside, 0o666 & ~_umask())
             os.replace(beside, path)  # while it is held
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(beside)
         raise
+
+
+def _new_file(folder: str, prefix: str) -> Tuple[int, str]:
+    """Makes a file with the permissions that the user's umask leaves.
+
+    `tempfile.mkstemp` makes private ones, and a process cannot ask for its umask
+    without changing it, for its other threads too.
+    """
+    while True:
+        path = os.path.join(folder, prefix + secrets.token_hex(4))
+        with contextlib.suppress(FileExistsError):
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            return os.open(path, flags, 0o666), path
 
 
 @contextlib.contextmanager
@@ -232,13 +256,6 @@ def folder_atomically(path: str, replace: bool = False) -> Iterator[str]:
         except OSError:
             if not os.path.isdir(path):
                 raise
-
-
-def _umask() -> int:
-    # mkstemp makes private files; ours get what the user's umask allows.
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _sync_folder(folder: str) -> None:

@@ -1,6 +1,7 @@
 """Files appear whole or not at all, whatever goes wrong on the way."""
 
 import errno
+import fcntl
 import os
 import pathlib
 import re
@@ -109,7 +110,12 @@ def test_an_error_about_another_file_keeps_its_name(tmp_path):
 def test_permissions_are_what_the_umask_allows(tmp_path, umask):
     _write(tmp_path / 'file')
     assert stat.S_IMODE((tmp_path / 'file').stat().st_mode) == 0o666 & ~umask
-    assert os.umask(umask) == umask  # and the umask is as it was
+
+
+def test_writing_never_changes_the_umask_for_other_threads(tmp_path, monkeypatch):
+    monkeypatch.delattr(os, 'umask')
+    with files.write_atomically(str(tmp_path / 'file')) as stream:
+        stream.write('x')
 
 
 @pytest.mark.parametrize(
@@ -257,3 +263,17 @@ def test_paths_are_shown_as_users_write_them(monkeypatch):
     assert files.shown('/home/me/out/a b') == '~/out/a b'
     assert files.shown('/home/melanie') == '/home/melanie'
     assert files.shown('/home/me') == '/home/me'
+
+
+def test_a_file_system_without_locks_says_so(tmp_path, monkeypatch, capsys):
+    def flock(*unused):
+        raise OSError(errno.ENOLCK, 'No locks available')
+
+    monkeypatch.setattr(fcntl, 'flock', flock)
+    path = str(tmp_path / 'lock')
+    with files.locked(path, 'busy'), files.locked(path, 'busy'):
+        pass
+    with files.write_atomically(str(tmp_path / 'file')) as stream:
+        stream.write('x')
+    said = f'note: {path}: this file system has no locks; let no other process write '
+    assert capsys.readouterr().err == 2 * f'{said}there meanwhile\n'

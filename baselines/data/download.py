@@ -234,6 +234,8 @@ def _lock(out: BinaryIO, part: pathlib.Path, path: str) -> None:
         fcntl.flock(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise OSError(f'{path} is being downloaded by another process') from None
+    except OSError:
+        files.say_without_locks(path)
     if not part.exists() or not os.path.samestat(os.fstat(out.fileno()), part.stat()):
         # Another process finished it between our opening and locking.
         raise OSError(f'{path} was downloaded by another process; run again')

@@ -736,8 +736,15 @@ class _Residual(_Model):
         return x
 
     def _dropped(self, x: tf.Tensor, training: bool):
-        """Drops values in a training step."""
-        return tf.nn.dropout(x, self._dropout) if training and self._dropout else x
+        """Drops values in a training step.
+
+        The seed is taken from the values: a generator would have a state, which a
+        resumed training had lost.
+        """
+        if not (training and self._dropout):
+            return x
+        seed = tf.stack([tf.bitcast(tf.reduce_sum(x), tf.int32), 0])
+        return tf.nn.experimental.stateless_dropout(x, self._dropout, seed)
 
 
 class _NodesFirst(_Residual):

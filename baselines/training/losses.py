@@ -234,12 +234,15 @@ def mean_squared_error(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
 
 
 def _by_falling_label(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """Scores in the order of falling labels; ties in a random, seeded order.
+    """Scores in the order of falling labels; ties in a random order.
 
-    The same operations as in TensorFlow Ranking's `sort_by_scores`, so that the
-    same seed draws the same order.
+    The seed is taken from the scores, which every step changes: a generator would have
+    a state, which a resumed training had lost.
     """
-    shuffled = tf.argsort(tf.random.uniform(tf.shape(labels), seed=37), stable=True)
+    total = tf.cast(tf.reduce_sum(scores), tf.float32)
+    seed = tf.stack([tf.bitcast(total, tf.int32), 37])
+    drawn = tf.random.stateless_uniform(tf.shape(labels), seed)
+    shuffled = tf.argsort(drawn, stable=True)
     _, order = tf.math.top_k(
         tf.gather(labels, shuffled, batch_dims=1), tf.shape(labels)[1]
     )

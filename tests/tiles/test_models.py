@@ -270,3 +270,11 @@ def test_dropout_is_for_training_only():
     model = models.ChebSAGE(5, tile_graphs.NUM_OPS, dropout=0.5)
     np.testing.assert_array_equal(model(graph), model(graph))
     assert np.abs(model(graph, training=True) - model(graph)).max() > 1e-6
+
+
+def test_dropout_draws_anew_for_other_values_and_again_for_the_same():
+    model, x = models.LateJoinResSAGE(2, 10, dropout=0.5), tf.ones([1000])
+    first, again, other = (model._dropped(y, True) for y in (x, x, x + 1))
+    np.testing.assert_array_equal(first, again)
+    assert ((first == 0) != (other == 0)).numpy().any()
+    assert model._dropped(x, False) is x

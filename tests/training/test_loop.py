@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from baselines import config
+from baselines.layout.zoo import options
 from baselines.training import loop
 from baselines.training import losses
 from baselines.training import optimisation
@@ -405,20 +406,21 @@ def test_epochs_are_numbered_on_after_a_resume():
 class _Ranker(tf.keras.Model):
     """A hidden layer with random weights; big enough to have an opinion."""
 
-    def __init__(self):
+    def __init__(self, dropout=0.0):
         super().__init__()
         self.hidden = tf.keras.layers.Dense(8, 'relu', kernel_regularizer='l2')
+        self.dropped = options.Dropout(dropout)
         self.head = tf.keras.layers.Dense(1)
         self(tf.zeros([1, 1, 3]))
 
     def call(self, x, training=False):
-        return self.head(self.hidden(x))[..., 0]
+        return self.head(self.dropped(self.hidden(x), training=training))[..., 0]
 
 
-def _train(seed, epochs=5, resume=None, stop_after=None):
+def _train(seed, epochs=5, resume=None, stop_after=None, dropout=0.0, digits=7):
     """Trains a ranker; returns (trainer, state, what was kept at the stop)."""
     tf.keras.utils.set_random_seed(seed)
-    trainer = _trainer(_Ranker(), losses.CombinedLoss('ListMLELoss:1,MSE:0.02'))
+    trainer = _trainer(_Ranker(dropout), losses.CombinedLoss('ListMLELoss:1,MSE:0.02'))
     state, kept = loop.State(), []
     if resume:
         trainer.restore(resume[0])
@@ -428,7 +430,7 @@ def _train(seed, epochs=5, resume=None, stop_after=None):
         rng = np.random.default_rng([seed, epoch])
         for _ in range(2):
             x = rng.normal(size=(3, 2, 5, 3))
-            yield loop.Chunk(_packed(x, x.sum(-1)), 3)  # no two alike
+            yield loop.Chunk(_packed(x, x.sum(-1).round(digits)), 3)
 
     def validate():
         x = np.random.default_rng(9).normal(size=(2, 5, 3)).astype(np.float32)
@@ -485,3 +487,12 @@ def test_a_resumed_run_is_the_uninterrupted_one(whole, stop_after):
     # Another seed for what is thrown away, as a new process would have.
     tf.keras.utils.set_random_seed(77)
     assert _same(whole, _train(seed=1, resume=stopped[2]))
+
+
+@pytest.mark.slow
+def test_a_resumed_run_draws_ties_and_dropout_as_the_uninterrupted_one():
+    drawn = {'digits': 0, 'dropout': 0.5}
+    whole = _train(seed=1, epochs=3, **drawn)
+    stopped = _train(seed=1, stop_after=1, **drawn)
+    tf.keras.utils.set_random_seed(77)
+    assert _same(whole, _train(seed=1, epochs=3, resume=stopped[2], **drawn))

@@ -157,6 +157,9 @@ def _lock(path: str, label: str) -> Iterator[None]:
                 f'waiting for another process that is packing {label}', file=sys.stderr
             )
             fcntl.flock(handle, fcntl.LOCK_EX)
+        except OSError:
+            # Nothing is lost: whoever has packed first wins.
+            files.say_without_locks(path)
         yield
     finally:
         os.close(handle)

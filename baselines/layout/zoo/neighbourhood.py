@@ -120,7 +120,7 @@ class NeighbourhoodModel(tf.keras.Model):
         self._of_config = dense(hidden_dim, use_bias=False)
         self._input = dense(hidden_dim)
         self._layers = [self._make_layer() for _ in range(num_gnns)]
-        self._dropout = options.make_dropout(feature_dropout)
+        self._dropout = options.Dropout(feature_dropout)
         self._head = dense(1, use_bias=False)
 
     def _make_layer(self) -> Any:

@@ -10,14 +10,31 @@ def at_least_1(**options: int) -> None:
             raise ValueError(f'{name} is at least 1, not {value}')
 
 
-def make_dropout(feature_dropout: float) -> tf.keras.layers.Layer:
-    """Makes the layer that leaves out a share of values in a training step.
+class Dropout(tf.keras.layers.Layer):
+    """Leaves out a share of values in a training step, and scales up the others.
+
+    The seed is taken from the values: a generator would have a state, which a resumed
+    training had lost.
+
+    Args:
+        share: of the values, at least 0 and below 1.
+
+    Call arguments:
+        x: float32, of any shape.
+        training: whether a training step asks.
 
     Raises:
-        ValueError: the share is not at least 0 and below 1.
+        ValueError: the share is out of range.
     """
-    if not 0 <= feature_dropout < 1:
-        raise ValueError(
-            f'feature_dropout is at least 0 and below 1, not {feature_dropout}'
-        )
-    return tf.keras.layers.Dropout(feature_dropout)
+
+    def __init__(self, share: float):
+        super().__init__()
+        if not 0 <= share < 1:
+            raise ValueError(f'feature_dropout is at least 0 and below 1, not {share}')
+        self._share = share
+
+    def call(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
+        if not (training and self._share):
+            return x
+        seed = tf.stack([tf.bitcast(tf.reduce_sum(x), tf.int32), 0])
+        return tf.nn.experimental.stateless_dropout(x, self._share, seed)

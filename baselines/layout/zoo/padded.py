@@ -114,7 +114,7 @@ class PaddedSAGE(tf.keras.Model):
             hops=hops,
         )
         # Weights are saved in the order in which their layers are set here.
-        self._dropout = options.make_dropout(feature_dropout)
+        self._dropout = options.Dropout(feature_dropout)
         self._num_configs, self._width, self._hops = num_configs, hidden_dim, hops
         self._unscaled = arrays_lib.Unscaled(scaling)
         self._activation = tf.keras.activations.get(hidden_activation)

@@ -1,5 +1,7 @@
 """Packed folders and their cache with several processes, some of them killed."""
 
+import errno
+import fcntl
 import os
 import pathlib
 import subprocess
@@ -216,6 +218,21 @@ def test_waiting_says_so(tmp_path):
     assert second.stdout.readline() == 'building\n'
     second.kill()
     second.communicate()
+
+
+def test_without_locks_it_packs_and_says_so(tmp_path, monkeypatch, capsys):
+    def flock(*unused):
+        raise OSError(errno.EOPNOTSUPP, 'Operation not supported')
+
+    monkeypatch.setattr(fcntl, 'flock', flock)
+
+    def build(writer):
+        writer.append(x=np.arange(3))
+        return {}
+
+    _, arrays = cache.open_or_build(str(tmp_path), 'test', ['x'], [], 1, build)
+    assert arrays['x'].tolist() == [0, 1, 2]
+    assert 'this file system has no locks; let no other' in capsys.readouterr().err
 
 
 def test_killed_midway(tmp_path):
