@@ -6,12 +6,13 @@ is a defect of ours and keeps its traceback.
 """
 
 import argparse
+import contextlib
 import math
 import os
 import shlex
 import shutil
 import sys
-from typing import Any, Callable, List, Optional, Sequence
+from typing import Any, Callable, List, Optional, Sequence, TextIO, cast
 
 from baselines import config
 from baselines import text
@@ -187,10 +188,30 @@ def check_beam_arguments(args: argparse.Namespace) -> None:
         raise ValueError('--beam_options is for a Beam runner: add --runner')
 
 
+class _Printable:
+    """A stream of text that passes on `text.printable_lines`."""
+
+    def __init__(self, stream: TextIO):
+        self._stream = stream
+
+    def write(self, words: str) -> int:
+        """Writes them; returns how many letters were taken."""
+        self._stream.write(text.printable_lines(words))
+        return len(words)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 def guarded(work: Callable[[], Optional[int]]) -> int:
-    """Runs `work` and returns an exit code; user errors become one line."""
+    """Runs `work` and returns an exit code; user errors become one line.
+
+    What it prints may have come in a stranger's file: control characters are escaped,
+    so that none reaches the terminal.
+    """
     try:
-        code = work() or 0
+        with contextlib.redirect_stdout(cast(TextIO, _Printable(sys.stdout))):
+            code = work() or 0
         _flush_output()
         return code
     except BrokenPipeError:

@@ -9,6 +9,7 @@ from typing import Iterator, List, Mapping, Optional, Sequence
 WIDTH = 100  # letters to a line
 TERMINAL = 80  # of a training, which is watched
 _NAMED = 5
+_NO_LINE = re.compile(r'[^\n\t]+')
 # The folders of an absolute path, where a path may begin.
 _FOLDERS = re.compile(r"""(^|[\s='":;,(\[{])~?/(?!/)(?:[^\s'"]*/)?""")
 
@@ -157,6 +158,15 @@ def without_folders(words: str) -> str:
 
 def printable(words: str) -> str:
     """Escapes all that is no letter, digit, sign or space."""
-    return ''.join(
-        c if c.isprintable() else c.encode('unicode_escape').decode() for c in words
-    )
+    return words if words.isprintable() else ''.join(map(_escaped, words))
+
+
+def printable_lines(words: str) -> str:
+    """The same, but line ends and tabs stay."""
+    return _NO_LINE.sub(lambda found: printable(found[0]), words)
+
+
+def _escaped(letter: str) -> str:
+    if letter.isprintable():
+        return letter
+    return letter.encode('unicode_escape').decode()

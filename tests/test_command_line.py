@@ -65,6 +65,13 @@ def test_user_errors_are_one_line(capsys, error, line):
     assert capsys.readouterr() == ('', f'error: {line}\n')
 
 
+def test_texts_of_strangers_do_not_reach_the_terminal_raw(capsys):
+    stored = 'a\x1b[2Jb\rc\u202ed\x9b'
+    assert command_line.guarded(lambda: print(stored, 'two\n\tlines \u00e9')) == 0
+    shown = capsys.readouterr().out
+    assert shown == 'a\\x1b[2Jb\\rc\\u202ed\\x9b two\n\tlines \u00e9\n'
+
+
 def test_debugging_shows_where_a_user_error_came_from(monkeypatch):
     monkeypatch.setenv('TPUGRAPHS_DEBUG', '1')
     with pytest.raises(ValueError, match='^bad$'):

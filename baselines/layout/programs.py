@@ -8,7 +8,6 @@ from baselines.data.layout import store as layout_store
 from baselines.features import normalizer as normalizer_lib
 from baselines.layout import graphs
 
-
 # Scaled features that are kept: of 350 programs with 10,000 nodes.
 _KEPT_BYTES = 2 << 30
 

@@ -67,13 +67,16 @@ class Unfinished:
         self, unused_kind: Any, error: Optional[BaseException], unused_traceback: Any
     ) -> None:
         self._lock.close()
-        if text.is_interrupt(error) and self._keeps:
-            # Ctrl-C may have come as the file took its name: it alone knows.
-            kept = self._checkpoint.read()
-            if kept is not None:
-                # `command_line` adds how to go on.
-                said = text.count(len(kept[1]['curve']['epoch']), 'epoch')
-                raise KeyboardInterrupt(f'kept {said}') from None
+        if not text.is_interrupt(error):
+            return
+        # Ctrl-C may have come as the file took its name: it alone knows.
+        kept = self._checkpoint.read() if self._keeps else None
+        if kept is not None:
+            # `command_line` adds how to go on.
+            said = text.count(len(kept[1]['curve']['epoch']), 'epoch')
+            raise KeyboardInterrupt(f'kept {said}') from None
+        if not isinstance(error, KeyboardInterrupt):  # Keras has failed cleaning up
+            raise KeyboardInterrupt from None
 
     @property
     def seconds(self) -> float:

@@ -4,11 +4,13 @@ import os
 import re
 import shutil
 import socket
+import types
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from baselines import config
 from baselines.evaluation import submission
 from baselines.runs import saved
 from baselines.training import checkpoints
@@ -197,3 +199,17 @@ class _Stop(Exception):
 
 def _stop(*unused):
     raise _Stop
+
+
+def test_ctrl_c_that_a_library_stumbled_over_is_ctrl_c(tmp_path):
+    splits = {
+        name: types.SimpleNamespace(fingerprint=name) for name in ('train', 'valid')
+    }
+    settings = config.TileConfig(out_dir=str(tmp_path))
+    with pytest.raises(KeyboardInterrupt):
+        with checkpoints.Unfinished(settings, splits):
+            try:
+                raise KeyboardInterrupt
+            finally:
+                None.close()  # as Keras does when it is interrupted while it saves
+    assert os.listdir(tmp_path) == []
