@@ -50,7 +50,7 @@ setuptools.setup(
         'create_kaggle_csv',
     ],
     package_data={
-        'baselines': ['**/*.json', '**/*.binpb', '**/*.zip'],
+        'baselines': ['**/*.json', '**/*.binpb', '**/*.npz', '**/*.zip'],
         'tpugraphs': ['py.typed', '**/*.html', '**/*.toml'],
     },
     install_requires=_PINNED + _LIBRARIES + _RANKING,

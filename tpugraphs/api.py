@@ -160,7 +160,12 @@ class Run:
 
     @messages.in_python
     def evaluate(
-        self, split: str = 'valid', data: Optional[Path] = None, *, cache_dir: str = ''
+        self,
+        split: str = 'valid',
+        data: Optional[Path] = None,
+        *,
+        cache_dir: str = '',
+        protocol: str = '',
     ) -> Dict[str, Any]:
         """Measures the run on a split whose runtimes are known.
 
@@ -169,6 +174,9 @@ class Run:
             data: 'sample' (what ships) or a folder of splits; by default what the
                 run was trained on.
             cache_dir: where packed splits are kept.
+            protocol: of layouts, 'published': 1,000 fixed configurations of each
+                graph; 'all'; by default published where the graphs are those of the
+                published validation split.
 
         Returns:
             What `tpugraphs evaluate --json` prints: `overall` and `groups` (by
@@ -181,7 +189,7 @@ class Run:
         data_lib.check_split(split)
         predictor = self._predictor(data, cache_dir)
         with self._lock:
-            return predictor.measure(split)[0]
+            return predictor.measure(split, protocol)[0]
 
     @messages.in_python
     def rank(

@@ -46,7 +46,7 @@ def evaluate_runs(args: argparse.Namespace) -> None:
     predictors = loading.predictors_of(found, data, args.models_file)
     labels = loading.labels_of(predictors)
     for model_dir, predictor in predictors.items():
-        summary, _ = predictor.measure(args.split)
+        summary, _ = predictor.measure(args.split, args.protocol)
         summary.update(labels[model_dir]._asdict())
         if not args.json:
             _print_summary(summary, model_dir)
@@ -74,6 +74,8 @@ def compare_runs(args: argparse.Namespace) -> None:
     _check_output(args)
     if args.runs or args.dirs:
         raise ValueError('--compare names the runs itself: leave --dir out')
+    if args.protocol == report.PUBLISHED:
+        raise ValueError('--compare is on all configurations: leave --protocol out')
     sides = [
         finding.find_all([finding.within(args.out_dir, name)]) for name in args.compare
     ]
@@ -99,9 +101,7 @@ def compare_runs(args: argparse.Namespace) -> None:
     programs = {report.TASKS[task].group_of(name) for name in scored.store.graph_ids}
     found = {
         'task': task,
-        'collection': scored.first.collection.name,
-        'split': args.split,
-        'data': scored.store.source,
+        **scored.first.describe(scored.store),
         'graphs': scored.store.num_graphs,
         'programs': len(programs),
         **{
@@ -172,7 +172,7 @@ def average_runs(args: argparse.Namespace) -> None:
 
 
 def _print_summary(summary: Dict[str, Any], name: str) -> None:
-    print(f'{summary["name"]} on {summary["split"]}, {name}')
+    print(f'{summary["name"]} on {report.measured_on(summary)}: {name}')
     print(report.format_table(summary))
 
 

@@ -158,7 +158,7 @@ def format_test(result: Mapping[str, Any]) -> str:
     sides = [result['a'], result['b']]
     lines = [
         *(f'{name}: {", ".join(side["names"])}' for name, side in zip('AB', sides)),
-        f'{result["split"]} of {result["collection"]}: '
+        f'{report.measured_on(result)}: '
         f'{result["graphs"]:,} {report.TASKS[task].graph} of '
         f'{text.count(result["programs"], "program")}',
         '',
@@ -200,10 +200,12 @@ def format_runs(summaries: Mapping[str, Mapping[str, Any]]) -> str:
         A table for each collection, with an empty line in between.
     """
     tables = []
-    for rows in runs_tables(summaries):
+    for some in _by_collection(summaries):
+        rows = _runs_rows(some)
         means = [number for number, row in enumerate(rows) if not row[1]]
-        rules = [1, *means[:1]]
-        tables.append('\n'.join(text.table(rows, rules=rules, width=text.WIDTH)))
+        lines = text.table(rows, rules=[1, *means[:1]], width=text.WIDTH)
+        measured_on = dict.fromkeys(map(report.measured_on, some))
+        tables.append('\n'.join([*measured_on, *lines]))
     return '\n\n'.join(tables)
 
 
@@ -218,16 +220,20 @@ def runs_tables(summaries: Mapping[str, Mapping[str, Any]]) -> List[List[List[st
             which tells the run from the others, and `group`, which only runs
             share that differ in seed and fold alone.
     """
-    by_collection: Dict[str, List[Mapping[str, Any]]] = {}
+    return [_runs_rows(some) for some in _by_collection(summaries)]
+
+
+def _by_collection(
+    summaries: Mapping[str, Mapping[str, Any]],
+) -> List[List[Mapping[str, Any]]]:
+    found: Dict[str, List[Mapping[str, Any]]] = {}
     for summary in summaries.values():
-        by_collection.setdefault(summary['collection'], []).append(summary)
-    return [_runs_rows(name, some) for name, some in by_collection.items()]
+        found.setdefault(summary['collection'], []).append(summary)
+    return list(found.values())
 
 
-def _runs_rows(
-    collection: str, summaries: Sequence[Mapping[str, Any]]
-) -> List[List[str]]:
-    task = summaries[0]['task']
+def _runs_rows(summaries: Sequence[Mapping[str, Any]]) -> List[List[str]]:
+    collection, task = summaries[0]['collection'], summaries[0]['task']
     measures = metrics.MEASURES[task]
     rows = [[collection, report.TASKS[task].graph, *(m.title for m in measures)]]
     by_group: Dict[str, List[Any]] = {}
@@ -269,7 +275,8 @@ def format_ensemble(result: Mapping[str, Any]) -> str:
         ):
             cells = [text.cell(gains[m.key][field], '+.3f') for m in measures]
             rows.append([title, *cells])
-    lines = text.table(rows, rules=rules, width=text.WIDTH)
+    lines = [report.measured_on(summary)]
+    lines += text.table(rows, rules=rules, width=text.WIDTH)
     lines += ['', 'Gain: positive where the ensemble is better; its interval draws ']
     return '\n'.join(lines) + 'programs as a whole.'
 

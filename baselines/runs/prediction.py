@@ -8,7 +8,7 @@ for scores in predictor.score(predictor.open_split('test')):  # a graph's
 import dataclasses
 import os
 import sys
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Protocol, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Protocol, Tuple, cast
 
 import numpy as np
 import tensorflow as tf
@@ -19,8 +19,10 @@ from baselines import registry
 from baselines import text
 from baselines.data import collections
 from baselines.data import folds
+from baselines.data import published
 from baselines.data import variants
 from baselines.data.layout import records as layout_records
+from baselines.data.layout import store as layout_store
 from baselines.data.packed import splits
 from baselines.data.tile import records as tile_records
 from baselines.evaluation import report
@@ -293,24 +295,66 @@ class Predictor:
             'collection': self.collection.name,
             'fold': self.run.args.get('fold', ''),
             'split': self.split,
+            'protocol': report.ALL,
             'data': store.source,
         }
 
-    def measure(self, split: str) -> Tuple[Dict[str, Any], List[report.GraphResult]]:
+    def measure(
+        self, split: str, protocol: str = ''
+    ) -> Tuple[Dict[str, Any], List[report.GraphResult]]:
         """Measures the run on a split whose runtimes are known.
 
+        Args:
+            split: 'train', 'valid' or 'test'.
+            protocol: of `report.PROTOCOLS`; '': published where the graphs are those
+                of the published validation split of layouts, else all.
+
         Returns:
-            What `report` makes of it, with `model`, `collection`, `fold`, `split` and
-            `data` added; and each graph with its scores and runtimes.
+            What `report` makes of it, with `model`, `collection`, `fold`, `split`,
+            `protocol` and `data` added; and each graph with its scores and runtimes.
 
         Raises:
-            ValueError: the data are unusable, or no runtime is known.
+            ValueError: the data are unusable, no runtime is known, or a graph is none
+                of those of the published protocol.
         """
         store = self.open_split(split)
         check_runtimes(store)
+        described = self.describe(store)
+        lists = self._published_lists(store, protocol)
+        if lists:
+            store = cast(layout_store.LayoutStore, store).with_configurations(lists)
+            described['protocol'] = report.PUBLISHED
         results = self.task.results(store, self.score(store))
+        if lists:  # what is listed twice was not measured twice
+            results = [result._replace(configurations=None) for result in results]
         summary = report.summarise(self.collection.task, results)
-        return {**self.describe(store), **summary}, results
+        return {**described, **summary}, results
+
+    def _published_lists(
+        self, store: splits.PackedSplit, protocol: str
+    ) -> List[np.ndarray]:
+        """Returns numbers of configurations of each graph; none for all of them."""
+        lists = published.validation_lists(self.collection.name)
+        in_full = self.split == 'valid' and {*store.graph_ids} == {*lists}
+        if protocol == report.ALL or not (protocol or in_full and not self._workers):
+            return []
+        if self._workers:
+            raise ValueError(
+                '--protocol=published scores little, and that here: leave --runner out'
+            )
+        for graph_id, count in zip(store.graph_ids, store.config_counts):
+            if graph_id not in lists:
+                raise ValueError(
+                    f'--protocol=published: there is no list for {graph_id}; there are '
+                    'lists for the published validation graphs of layouts'
+                )
+            if lists[graph_id].max() >= count:
+                raise ValueError(
+                    f'--protocol=published: {graph_id} has {count:,} configurations, '
+                    f'and its list has number {lists[graph_id].max():,}: these are '
+                    'not the published files; measure with --protocol=all'
+                )
+        return [lists[graph_id] for graph_id in store.graph_ids]
 
     def write(
         self, path: str, store: splits.PackedSplit, scored: Iterable[np.ndarray]

@@ -180,10 +180,12 @@ def _summary(name, group, top_1, collection='tile:xla'):
         'group': group,
         'overall': overall,
         'collection': collection,
+        'split': 'valid',
     }
 
 
 _RUNS = """\
+valid of tile:xla
 tile:xla                kernels  top-1  top-5  top-10    OPA    tau  Kaggle
 ---------------------------------------------------------------------------
 MLP lr=.01 seed 0         1,200  0.100  0.500   0.500  0.500  0.500   0.500
@@ -215,8 +217,8 @@ def test_collections_have_a_table_each():
             'model_b': _summary('MLP b', 'MLP', 0.1, collection='tile:other'),
         }
     )
-    assert [part.split()[0] for part in text.split('\n\n')] == [
-        'tile:xla',
-        'tile:other',
+    assert [part.split('\n')[0] for part in text.split('\n\n')] == [
+        'valid of tile:xla',
+        'valid of tile:other',
     ]
     assert 'mean of' not in text

@@ -165,6 +165,10 @@ def test_evaluation_is_on_the_fold(folded, data, run_command, capsys):
     assert run_command('evaluate', '--dirs', *folded) == 0
     table = capsys.readouterr().out.split('\n\n')[-1]
     lines = [line.split() for line in table.splitlines()]
+    assert table.splitlines()[:3] == [
+        f'valid of tile:xla, fold {i}/3' for i in (1, 2, 3)
+    ]
+    del lines[:3]
     assert [line[:4] for line in lines[2:5]] == [
         ['Tiny', 'fold', f'{i}/3', count] for i, count in zip((1, 2, 3), '643')
     ]
@@ -351,8 +355,8 @@ def test_an_ensemble_is_measured_beside_its_members(
     printed = capsys.readouterr().out
     parts = printed.split('\n\n')
     assert parts[0] == f'{tmp_path}/e.csv: 3 rows'
-    assert parts[1].startswith(f'Tiny seed 0 on valid, {plain[0]}\nprogram')
-    assert 'ensemble by ranks on valid, 2 runs\nprogram' in printed
+    assert parts[1].startswith(f'Tiny seed 0 on valid of tile:xla: {plain[0]}\nprogram')
+    assert 'ensemble by ranks on valid of tile:xla: 2 runs\nprogram' in printed
     assert 'ensemble of 2 by ranks' in parts[-2]
     for name in ('Tiny seed 0', 'Tiny seed 1', 'mean of the members'):
         assert f'gain over {name}' in parts[-2]
@@ -445,14 +449,11 @@ def test_two_models_are_compared(root, plain, run_command, capsys):
         ([plain[0], f'{root}/plain/*'], f'--compare: {plain[0]} is on both sides'),
         ([f'{root}/[po]*/Tiny', third], "[po]*/Tiny' stands for runs of different se"),
         ([*plain, '--output', 'a.xls'], '--output a.xls: should end in .json, .csv, '),
-        ([*plain, '--dir', plain[0]], None),
+        ([*plain, '--dir', plain[0]], '--compare names the runs itself: leave --dir'),
+        ([*plain, '--protocol=published'], '--compare is on all configurations'),
     ):
-        if words is None:
-            with pytest.raises(SystemExit):
-                run_command('evaluate', '--compare', *argv)
-        else:
-            assert run_command('evaluate', '--compare', *argv) == 1
-            assert words in capsys.readouterr().err
+        assert run_command('evaluate', '--compare', *argv) == 1
+        assert words in capsys.readouterr().err
 
 
 def test_layouts_are_averaged_as_well(root, layouts, tmp_path):

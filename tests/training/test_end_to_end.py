@@ -212,7 +212,8 @@ def test_evaluate(task, root, run, cache, capsys):
     words = ['--dir', run, '--output', output, *cache]
     assert processes.command('evaluate', *words) == 0
     table = capsys.readouterr().out
-    assert table.startswith(f'{task.model} on valid, {run}\n')
+    assert table.startswith(f'{task.model} on valid of ')
+    assert table.partition('\n')[0].endswith(f': {run}')
     for word in task.table:
         assert word in table
     summary = json.loads(output.read_text())

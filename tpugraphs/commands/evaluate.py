@@ -9,7 +9,9 @@ the table ends with a line for each, which says how it differs from the others.
 Runs that differ in nothing but seed or fold have their mean and standard deviation
 below.  --output writes these lines to a file, as .csv, .md or .tex, or the JSON, as
 .json.  By default the validation split is measured, for runs of a --fold their fold;
-the published test split has no runtimes.
+the published test split has no runtimes.  Layouts are published on 1,000 fixed
+configurations of each validation graph: --protocol=published takes these, and does so
+by itself where the graphs are the published ones; --protocol=all takes all.
 
   tpugraphs evaluate --compare 'wide*' latest
 
@@ -32,6 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='test whether A is better than B: runs, patterns or names of models, '
         'in place of --dir',
     )
+    about = 'layouts: on the 1,000 published configurations of each graph, or on all'
+    protocols = ('published', 'all')
+    command_line.option(parser, '--protocol', '', about, choices=protocols)
     command_line.switch(parser, '--json', 'print JSON in place of the table')
     about = 'also write a table (.csv, .md, .tex) or the JSON (.json) to this file'
     parser.add_argument('--output', help=about)

@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 from baselines import files
 from baselines import text
 from baselines.evaluation import metrics
+from baselines.evaluation import report
 from baselines.runs import differences
 from tpugraphs.report import figures
 from tpugraphs.report import measured
@@ -66,7 +67,8 @@ def write(
     models = measured.group_runs(runs)
     first = runs[0].summary
     data = dict.fromkeys(os.path.dirname(run.summary['data']) for run in runs)
-    measured_on = f'{first["split"]} of {"; ".join(map(text.without_folders, data))}'
+    splits = dict.fromkeys(report.measured_on(run.summary) for run in runs)
+    measured_on = f'{"; ".join(splits)} ({"; ".join(map(text.without_folders, data))})'
     page = environment.get_template('page.html').render(
         title=_title(models, first['collection']),
         data=text.printable(measured_on),

@@ -170,6 +170,26 @@ class LayoutStore(splits.PackedSplit):
         """int64 [G]: how many different configurations each graph has."""
         return np.diff(self.group_offsets)
 
+    def with_configurations(self, chosen: Sequence[np.ndarray]) -> 'LayoutStore':
+        """Returns the split with only some configurations, to be scored.
+
+        Args:
+            chosen: for each graph int [s], numbers of its configurations, in the
+                order that they get; one may be there several times.
+        """
+        offsets = np.cumsum([0, *map(len, chosen)])
+        arrays = {
+            **self.arrays,
+            'config_offsets': offsets,
+            **{
+                name: np.concatenate(
+                    [self.part(name, graph)[some] for graph, some in enumerate(chosen)]
+                )
+                for name in ('config_group', 'config_runtime')
+            },
+        }
+        return LayoutStore(self.source, self.manifest, arrays)
+
     def vectors(self, graph: int) -> np.ndarray:
         """Returns int8 [d, 18], a graph's distinct vectors, as a view."""
         return self.part('config_vectors', graph)

@@ -43,6 +43,7 @@ def _run(name, task, results, model=None, **info):
     described = {
         'collection': collection,
         'split': 'valid',
+        'protocol': 'all',
         'data': '/home/me/data/valid',
     }
     summary = {**described, **report.summarise(task, results)}
@@ -221,7 +222,10 @@ def test_a_sweep_stands_before_its_runs(tmp_path):
     page.write(str(path), runs, [sweep])
     found = _Page(path)
     assert found.tags['img'] == 2 + 2 + 2 + 1 + 2 + 2 * 3
-    assert 'Measured on valid of .../data; .../data, valid of fold 2.' in found.text
+    assert (
+        'Measured on valid of tile:xla (.../data; .../data, valid of fold 2).'
+        in found.text
+    )
     history, importance = found.alts[:2]
     assert history.startswith('Scatter plot of OPA by trial of the sweep: the first')
     assert ', 0, reached 0.5000, the best, 3, 0.7500; ended early: 1.' in history

@@ -1,0 +1,28 @@
+"""The configurations on which layouts are published: 1,000 of each validation graph.
+
+The lists are those of google-research-datasets/tpu_graphs (Apache-2.0), whose
+evaluation scores them and no others.  They keep their order; of a graph with fewer
+configurations some are there several times.
+"""
+
+import pathlib
+from typing import Dict
+
+import numpy as np
+
+_LISTS = pathlib.Path(__file__).with_name('published_lists.npz')
+
+
+def validation_lists(collection: str) -> Dict[str, np.ndarray]:
+    """Returns int32 [1000], numbers of configurations, by the id of a graph.
+
+    Args:
+        collection: such as 'layout:xla:random'; of tiles there are none.
+    """
+    found = {}
+    with np.load(_LISTS, allow_pickle=False) as stored:
+        for key in stored.files:
+            name, _, graph_id = key.partition('/')
+            if name == collection:
+                found[graph_id] = stored[key]
+    return found
