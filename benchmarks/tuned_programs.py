@@ -1,0 +1,161 @@
+"""How much faster `tpugraphs tune` makes whole programs of real models.
+
+  python benchmarks/export_models.py OUT          # in an environment of its own
+  python benchmarks/tuned_programs.py OUT --budget-minutes 5
+  python benchmarks/tuned_programs.py OUT --dir latest --core 1 --json tuned.json
+
+Ten of the exported models, one of each kind: convolutions of two image networks, an
+encoder, its training step, a decoder, a translator, a vision transformer, a recurrent
+network, a vector quantiser's and a graph network's training step.
+
+A row has the share of the program's time in kernels that have tiles; the geometric mean
+gain per kernel, where those that keep XLA's default count as 1; and the gain of the
+whole program, beside what compiling the optimised program again gains without any other
+kernel.  Intervals are of 95 %: over passes for a program, else over kernels or programs.
+"""
+
+import argparse
+import json
+import os
+import time
+from typing import Any, Dict, List, Sequence, Tuple
+
+import numpy as np
+import results
+
+from baselines import command_line
+from baselines import files
+
+_MODELS = (
+    'by_others/mobile_f32_infer_mobilenetv2',
+    'by_others/mobile_f32_infer_efficientnetb0',
+    'by_others/decoder_f32_infer_gpt2',
+    'train_on/encoder_f32_infer_bert',
+    'train_on/encoder_f32_train_bert',
+    'train_on/seqtoseq_f32_infer_t5',
+    'train_on/vision_f32_infer_vit',
+    'train_on/recurrent_f32_infer_lstm',
+    'train_on/quantiser_f32_train_vq',
+    'train_on/graphnet_f32_train_gat',
+)
+
+
+def main() -> None:
+    """Tunes each program and prints a row of it."""
+    parser = results.parser(__doc__)
+    parser.add_argument('folder', metavar='OUT')
+    parser.add_argument('--models', nargs='+', default=_MODELS, metavar='NAME')
+    parser.add_argument('--budget-minutes', type=float, default=5)
+    parser.add_argument('--measure', type=int, default=10)
+    parser.add_argument('--dir', default='')
+    parser.add_argument('--core', type=int, default=-1)
+    parser.add_argument('--seed', type=int, default=0)
+    parser.add_argument('--json', default='', metavar='FILE')
+    args = parser.parse_args()
+    command_line.start_tensorflow()
+    results.head(
+        'program',
+        'ms',
+        'kernels tuned',
+        'coverage',
+        'per kernel',
+        'faster alone',
+        'program',
+        'changed',
+        'compiled again',
+        'minutes',
+    )
+    figures: Dict[str, Dict[str, Any]] = {}
+    for model in args.models:
+        name = os.path.basename(model)
+        try:
+            figures[name] = _tuned(os.path.join(args.folder, f'{model}.pb'), args)
+        except (ValueError, OSError) as error:
+            results.row(name, str(error), *[''] * 8)
+            continue
+        _row(name, figures[name])
+    _means(list(figures.values()))
+    if args.json:
+        with files.write_atomically(args.json, encoding='utf-8') as stream:
+            json.dump(figures, stream, indent=1)
+
+
+def _tuned(path: str, args: argparse.Namespace) -> Dict[str, Any]:
+    """Returns the figures of a tuned program."""
+    from tpugraphs.measure import machine
+    from tpugraphs.measure import programs
+    from tpugraphs.measure import session
+    from tpugraphs.measure import tune_program
+
+    options = tune_program.Options(
+        model_dir=args.dir,
+        online=True,
+        measure=args.measure,
+        minutes=args.budget_minutes,
+        seed=args.seed,
+        limits=session.Limits(core=machine.chosen_core(args.core)),
+    )
+    began = time.monotonic()
+    found = tune_program.tune(programs.load(path), options).to_json()
+    return {**found, 'minutes': (time.monotonic() - began) / 60}
+
+
+def _row(name: str, found: Dict[str, Any]) -> None:
+    """Prints the row of a program."""
+    program, kernels = found['program'], found['kernels']
+    claimed = [kernel for kernel in kernels if kernel['claimed']]
+    if 'speedup' not in program:
+        gain = again = program['problem']
+    else:
+        gain = _ratio(program['speedup'], program['low'], program['high'])
+        if not program['claimed']:
+            gain = f'1 (tried: {_ratio(*program["tried"])})'
+        again = _ratio(*program['unchanged']) if program['unchanged'] else 'differs'
+    results.row(
+        name,
+        f'{program.get("default_ns", 0) / 1e6:.2f}',
+        f'{len(kernels)} of {len(kernels) + found["kernels_left"]}',
+        f'{found["coverage"]:.0%}',
+        _ratio(*_geometric([kernel['speedup'] for kernel in kernels])),
+        f'{len(claimed)}',
+        gain,
+        f'{sum(kernel["in_program"] for kernel in kernels)}',
+        again,
+        f'{found["minutes"]:.1f}',
+    )
+
+
+def _means(figures: Sequence[Dict[str, Any]]) -> None:
+    """Prints the row of means over programs."""
+    kernels = [kernel for found in figures for kernel in found['kernels']]
+    programs = [found['program'].get('speedup', 1.0) for found in figures]
+    coverage = float(np.mean([found['coverage'] for found in figures] or [0]))
+    results.row(
+        'geometric mean',
+        '',
+        f'{len(kernels)}',
+        f'{coverage:.0%} (mean)',
+        _ratio(*_geometric([kernel['speedup'] for kernel in kernels])),
+        f'{sum(kernel["claimed"] for kernel in kernels)}',
+        _ratio(*_geometric(programs)),
+        f'{sum(kernel["in_program"] for kernel in kernels)}',
+        '',
+        '',
+    )
+
+
+def _geometric(values: List[float]) -> Tuple[float, float, float]:
+    """Returns a geometric mean, and the ends of its 95 % interval by bootstrap."""
+    logs = np.log(values or [1.0])
+    rng = np.random.default_rng(0)
+    means = rng.choice(logs, (2000, len(logs))).mean(1)
+    middle, low, high = np.exp([logs.mean(), *np.percentile(means, [2.5, 97.5])])
+    return float(middle), float(low), float(high)
+
+
+def _ratio(middle: float, low: float, high: float) -> str:
+    return f'{middle:.2f} ({low:.2f} to {high:.2f})'
+
+
+if __name__ == '__main__':
+    results.run(main)
