@@ -11,7 +11,7 @@ network, a vector quantiser's and a graph network's training step.
 A row has the share of the program's time in kernels that have tiles; the geometric mean
 gain per kernel, where those that keep XLA's default count as 1; and the gain of the
 whole program, beside what compiling the optimised program again gains without any other
-kernel.  Intervals are of 95 %: over passes for a program, else over kernels or programs.
+kernel.  Intervals are of 95 %: of a program over passes, of a mean over what it is of.
 """
 
 import argparse
@@ -47,6 +47,7 @@ def main() -> None:
     parser.add_argument('--models', nargs='+', default=_MODELS, metavar='NAME')
     parser.add_argument('--budget-minutes', type=float, default=5)
     parser.add_argument('--measure', type=int, default=10)
+    parser.add_argument('--candidates', type=int, default=1000)
     parser.add_argument('--dir', default='')
     parser.add_argument('--core', type=int, default=-1)
     parser.add_argument('--seed', type=int, default=0)
@@ -91,6 +92,7 @@ def _tuned(path: str, args: argparse.Namespace) -> Dict[str, Any]:
         model_dir=args.dir,
         online=True,
         measure=args.measure,
+        candidates=args.candidates,
         minutes=args.budget_minutes,
         seed=args.seed,
         limits=session.Limits(core=machine.chosen_core(args.core)),

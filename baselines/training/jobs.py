@@ -19,6 +19,7 @@ from baselines import files
 from baselines import registry
 from baselines import text
 from baselines.data import folds
+from baselines.data import hardware
 from baselines.data import variants
 from baselines.evaluation import report
 from baselines.evaluation import submission
@@ -350,6 +351,9 @@ class Job:
             'seed': settings.seed,
             'data_fingerprint': {k: s.fingerprint for k, s in data.stores.items()},
             'measured_data': settings.sample_data,
+            'measured_on': hardware.measured_on(
+                settings.data_root, task_name if settings.sample_data else ''
+            ),
             **variants.Variant.of(data.stores['train']).to_json(),
             'versions': versions(),
             'normalizer': data.normalizer.to_json(),

@@ -140,6 +140,8 @@ def load(folder: str) -> Executable:
     )
     path = os.path.join(folder, _ABOUT)
     about = _about(path)
+    for part in (module, original):
+        _check_memory(part, folder)
     if _shapes(module) != _shapes(original):
         raise ValueError(
             f'{folder}: {PROGRAM} and {_ORIGINAL} differ in parameters or results'
@@ -164,6 +166,23 @@ def _shapes(module: Any) -> List[List[str]]:
     shapes = module.host_program_shape
     results = list(shapes.result.tuple_shapes) or [shapes.result]
     return [list(map(building.words_of, part)) for part in (shapes.parameters, results)]
+
+
+def _check_memory(module: Any, where: str) -> None:
+    """Raises ValueError if an array of a module is larger than this machine's memory."""
+    arrays = (
+        (building.num_bytes(i.shape), i)
+        for computation in module.computations
+        for i in computation.instructions
+        if building.is_array(i.shape)
+    )
+    size, largest = max(arrays, key=lambda pair: pair[0])
+    memory = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
+    if size > memory:
+        raise ValueError(
+            f'{where}: %{largest.name} is an array of {size / 2**30:,.0f} GiB, and '
+            f'this machine has {memory / 2**30:,.0f}'
+        )
 
 
 def _about(path: str) -> Dict[str, Any]:

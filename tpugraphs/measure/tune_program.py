@@ -5,6 +5,7 @@ import dataclasses
 import json
 import math
 import os
+import sys
 import tempfile
 import time
 from typing import Any, Callable, Collection, List, Mapping, Optional, Sequence, Tuple
@@ -13,6 +14,8 @@ import numpy as np
 import tqdm
 
 from baselines import files
+from baselines import text
+from baselines.data import hardware
 from baselines.hlo import protos
 from tpugraphs.extract import outcomes
 from tpugraphs.measure import executable
@@ -288,6 +291,7 @@ def _scorer(options: Options) -> Callable[[Any], np.ndarray]:
     from baselines.runs import finding
     from baselines.runs import loading
     from baselines.runs import prediction
+    from baselines.runs import run_files
     from tpugraphs import ranking
 
     path = finding.find_one(options.model_dir, options.task)
@@ -297,6 +301,10 @@ def _scorer(options: Options) -> Callable[[Any], np.ndarray]:
         raise ValueError(
             f'{path}: a model of {task}s; give one of {options.task}s, or --task={task}'
         )
+    measured_on = run_files.read(path).info.get('measured_on', '')
+    warning = _other_hardware(path, measured_on, options.limits.platform)
+    if warning:
+        print(warning, file=sys.stderr)
 
     def score(module: Any) -> np.ndarray:
         outcome = outcomes.Outcome()
@@ -309,6 +317,20 @@ def _scorer(options: Options) -> Callable[[Any], np.ndarray]:
         return scores
 
     return score
+
+
+def _other_hardware(path: str, measured_on: str, platform: str) -> str:
+    """Returns a warning if a model's data were measured on another processor."""
+    here = hardware.GPU if platform == 'gpu' else machine.describe(-1)['cpu']
+    if measured_on == here:
+        return ''
+    told = f'were measured on {text.printable(measured_on)}'
+    if not measured_on:
+        told = 'do not say what they were measured on (the published ones: TPU v3)'
+    return (
+        f'warning: the data of {path} {told}, and this is {here}; what it proposes may '
+        'be no better than chance'
+    )
 
 
 def _origin(options: Options, rows: Sequence[tune_results.Row]) -> str:

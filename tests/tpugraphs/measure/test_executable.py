@@ -76,6 +76,10 @@ def test_files_of_strangers(tmp_path):
             tpugraphs.load_program(folder)
     saved(tmp_path / 'out')
     program = tmp_path / 'out' / 'program.hlo.pb'
+    huge = measured_programs.pointwise(1 << 40)
+    program.write_bytes(huge.SerializeToString())
+    with pytest.raises(ValueError, match='is an array of 4,096 GiB, and this machine'):
+        tpugraphs.load_program(folder)
     other = measured_programs.pointwise(4, 3)
     program.write_bytes(other.SerializeToString())
     with pytest.raises(ValueError, match='differ in parameters or results'):

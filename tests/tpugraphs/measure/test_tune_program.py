@@ -7,6 +7,8 @@ import pytest
 from tests.helpers import made_runs
 from tests.helpers import measured_programs
 from tpugraphs import commands
+from tpugraphs.measure import machine
+from tpugraphs.measure import tune_program
 
 pytest.importorskip('jaxlib', reason='jaxlib is not installed (the extra [measure])')
 
@@ -33,6 +35,15 @@ def test_a_model_proposes_and_the_clock_disposes(task, program, tmp_path, capsys
     assert f'a model of {task}s; give one of {other}s' in capsys.readouterr().err
 
 
+def test_a_model_of_other_hardware_is_a_warning():
+    here = machine.describe(-1)['cpu']
+    assert tune_program._other_hardware('m', here, 'cpu') == ''
+    assert tune_program._other_hardware('m', 'gpu', 'gpu') == ''
+    told = tune_program._other_hardware('m', 'Other CPU', 'cpu')
+    assert told.startswith('warning: the data of m were measured on Other CPU, and ')
+    assert 'do not say what they' in tune_program._other_hardware('m', '', 'cpu')
+
+
 @pytest.mark.parametrize(
     'names, told',
     [
@@ -45,5 +56,6 @@ def test_a_model_of_other_columns_is_refused(names, told, program, tmp_path, cap
     output = str(tmp_path / 'tuned')
     words = [program, '--dir', model_dir, '--output', output, '--candidates', '4']
     assert commands.run('tune', words) == 1
-    [line] = capsys.readouterr().err.splitlines()
+    warning, line = capsys.readouterr().err.splitlines()
+    assert warning.startswith('warning: the data of ')
     assert line.startswith(f'error: {told}')

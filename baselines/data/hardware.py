@@ -1,0 +1,42 @@
+"""What the runtimes of a data set were measured on, as far as its files say."""
+
+import json
+import os
+from typing import Any
+
+from baselines import files
+from baselines.data import shipped
+
+# What stands for every graphics processor: their names are not on record.
+GPU = 'gpu'
+_SIDECAR = 'measured.json'  # of `tpugraphs collect`
+_MOST = 1 << 30  # bytes
+
+
+def measured_on(root: str, shipped_task: str = '') -> str:
+    """Returns the processor that a data set's runtimes were measured on.
+
+    Args:
+        root: the folder of its splits.
+        shipped_task: of the shipped data, 'tile' or 'layout'; '' for other data.
+
+    Returns:
+        '' where nothing says.
+    """
+    if shipped_task:
+        path = f'{os.path.splitext(shipped.archive_of(shipped_task))[0]}.json'
+    else:
+        path = os.path.join(files.expand(root), _SIDECAR)
+    try:
+        with files.open_regular(path, _MOST) as stream:
+            sidecar = json.load(stream)
+        parts = sidecar.get('sources', [sidecar])
+        return ', '.join(sorted({_processor(part) for part in parts} - {''}))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return ''
+
+
+def _processor(part: Any) -> str:
+    if part['collection'].get('platform') == 'gpu':
+        return GPU
+    return str(part['machine']['cpu'])[:100]
