@@ -169,7 +169,7 @@ def _shapes(module: Any) -> List[List[str]]:
 
 
 def _check_memory(module: Any, where: str) -> None:
-    """Raises ValueError if an array of a module is larger than this machine's memory."""
+    """Raises ValueError if an array of a module is larger than the memory."""
     arrays = (
         (building.num_bytes(i.shape), i)
         for computation in module.computations
