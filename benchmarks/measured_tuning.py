@@ -3,6 +3,7 @@
   python benchmarks/measured_tuning.py --null 20       # false claims
   python benchmarks/measured_tuning.py --examples      # real gains
   python benchmarks/measured_tuning.py --share         # of what there is to gain
+  python benchmarks/measured_tuning.py --records FILE  # likewise, on own records
 
 For --null every candidate is the default compiled once more, so each claim is
 false.  The examples are a sum of squares over the major axis and a transposed
@@ -10,7 +11,8 @@ product; --dir names a model that proposes, without it candidates are random
 (with --online, rounds without a model).
 
 --share replays tuning on shipped kernels of families that the trees were not trained
-on: every other pass is what is measured, and the rest judge.
+on: every other pass is what is measured, and the rest judge.  --records replays it on
+kernels of a file of tuning records, or a folder of such, without a model.
 """
 
 import argparse
@@ -18,18 +20,22 @@ import collections
 import dataclasses
 import os
 import tempfile
-from typing import Dict, List, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 import judging
 import numpy as np
 import results
 
 from baselines import command_line
+from baselines import text
 from baselines.data.tile import records
 from tpugraphs.measure import builtin
 from tpugraphs.measure import collection
+from tpugraphs.measure import history
 from tpugraphs.measure import machine
 from tpugraphs.measure import programs
+from tpugraphs.measure import record_tables
+from tpugraphs.measure import records as tuning_records
 from tpugraphs.measure import search
 from tpugraphs.measure import session as session_lib
 from tpugraphs.measure import tiles
@@ -47,10 +53,13 @@ def main() -> None:
     parser.add_argument('--seed', type=int, default=0)
     parser.add_argument('--online', action=argparse.BooleanOptionalAction)
     parser.add_argument('--share', action='store_true')
+    parser.add_argument('--records', default='', metavar='FILE')
     parser.add_argument('--core', type=int, default=machine.chosen_core())
     args = parser.parse_args()
     if args.share:
         share(args.seed)
+    if args.records:
+        share_of_records(args.records, args.seed)
     command_line.start_tensorflow()
     limits = session_lib.Limits(core=args.core)
     if args.null:
@@ -98,6 +107,18 @@ def _of_copies(item, session, seed: int) -> tuning.Tuned:
     )
 
 
+class Kernel(NamedTuple):
+    """A measured kernel.
+
+    Attributes:
+        halves: nanoseconds [2, configurations], the default first.
+        columns: float [configurations, d], of `tiles.columns`.
+    """
+
+    halves: np.ndarray
+    columns: np.ndarray
+
+
 def share(seed: int) -> None:
     """Replays tuning on the kernels of `test` and `by_others` and prints a table."""
     shipped = judging.load('tile')
@@ -110,39 +131,89 @@ def share(seed: int) -> None:
     results.head('', *parts)
     rows: Dict[str, List[str]] = {}
     for graphs in parts.values():
+        kernels = [Kernel(graph.halves, _columns(graph)) for graph in graphs]
         kinds = {
-            'random': [rng.random(graph.halves.shape[1]) for graph in graphs],
             'the estimate': judging.of_the_estimate(graphs),
             'trees': judging.of_flat_trees(train, graphs, seed),
         }
-        for name, scores in kinds.items():
-            for rounds in (1, 3):
-                blind = name == 'random'
-                title = 'no model' if blind and rounds > 1 else name
-                replayed = np.array(
-                    [
-                        _replayed(graph, score, rounds, blind)
-                        for graph, score in zip(graphs, scores)
-                    ]
-                )
-                gain, best = np.exp(replayed.mean(0))
-                cell = f'{gain:.2f} of {best:.2f}: {(gain - 1) / (best - 1):.0%}'
-                rows.setdefault(f'{title}, {rounds} rounds', []).append(cell)
+        for title, cell in _shares(kernels, kinds, rng):
+            rows.setdefault(title, []).append(cell)
     for title, cells in rows.items():
         results.row(title, *cells)
 
 
+def _columns(graph: judging.Graph) -> np.ndarray:
+    rows = records.read_tile(graph.path).config_feat
+    return tiles.columns([judging.bounds(row) for row in rows])
+
+
+def share_of_records(path: str, seed: int) -> None:
+    """Replays tuning without a model on kernels on record and prints a table.
+
+    Raises:
+        ValueError: no kernel has three configurations that were timed together.
+    """
+    kernels = []
+    measurements = record_tables.load(record_tables.paths_of(path))
+    for kernel in history.by_kernel(measurements).values():
+        together = max(_groups(kernel), key=len, default=[])
+        if len(together) > 2:
+            passes = np.array([m.times_ns for m in together]).T
+            halves = np.array([passes[half::2].min(0) for half in (0, 1)])
+            described = [m.configuration for m in together]
+            kernels.append(Kernel(halves, tiles.columns(described)))
+    if not kernels:
+        raise ValueError(f'{path}: no kernel with three tiles that were timed together')
+    results.head('', text.count(len(kernels), 'kernel'))
+    for title, cell in _shares(kernels, {}, np.random.default_rng(seed)):
+        results.row(title, cell)
+
+
+def _groups(kernel: history.History) -> List[List[tuning_records.Measurement]]:
+    """Returns what was timed in the same passes, the default first."""
+    groups = collections.defaultdict(list)
+    for measurement in kernel.measurements:
+        if measurement.task == 'tile' and len(measurement.times_ns) > 1:
+            groups[measurement.group].append(measurement)
+    ordered = [sorted(group, key=lambda m: not m.default) for group in groups.values()]
+    return [group for group in ordered if group[0].default]
+
+
+def _shares(
+    kernels: Sequence[Kernel],
+    kinds: Dict[str, judging.Scores],
+    rng: np.random.Generator,
+) -> Iterator[Tuple[str, str]]:
+    """Yields searches, and what each gains of what there is to gain.
+
+    Args:
+        kernels: to tune.
+        kinds: the scores that models give.
+        rng: of random search.
+    """
+    drawn = [rng.random(kernel.halves.shape[1]) for kernel in kernels]
+    for name, scores in {'random': drawn, **kinds}.items():
+        for rounds in (1, 3):
+            blind = name == 'random'
+            replayed = [
+                _replayed(kernel, score, rounds, blind)
+                for kernel, score in zip(kernels, scores)
+            ]
+            gain, best = np.exp(np.mean(replayed, axis=0))
+            part = f'{(gain - 1) / (best - 1):.0%}' if best > 1 else 'nothing to gain'
+            title = 'no model' if blind and rounds > 1 else name
+            yield f'{title}, {rounds} rounds', f'{gain:.2f} of {best:.2f}: {part}'
+
+
 def _replayed(
-    graph: judging.Graph, scores: np.ndarray, rounds: int, blind: bool
+    kernel: Kernel, scores: np.ndarray, rounds: int, blind: bool
 ) -> Tuple[float, float]:
     """Returns the log speed-up of what tuning comes to, and of the best."""
-    search_times, judge = (np.log(half / half[0]) for half in graph.halves)
+    search_times, judge = (np.log(half / half[0]) for half in kernel.halves)
     order = [int(i) for i in np.argsort(scores, kind='stable') if i]
     measured = {0: 0.0, **{i: search_times[i] for i in order[:_CANDIDATES]}}
     if rounds > 1:
-        rows = records.read_tile(graph.path).config_feat
-        columns = tiles.columns([judging.bounds(row) for row in rows])
-        surrogate = search.Surrogate(columns, None if blind else scores)
+        surrogate = search.Surrogate(kernel.columns, None if blind else scores)
         measured = {0: 0.0}
         for count in tuning.rounds_of(_CANDIDATES, rounds):
             proposed = surrogate.propose(measured, [], count)

@@ -92,6 +92,8 @@ def made_collection(folder, names, noisy=()):
         kernels[name] = {
             'file': f'{name}.npz',
             'program': families.program_of_kernel(name),
+            'origin': 'root',
+            'split': '',
             'tau': 0.9,
             'noisy': name in noisy,
             'halves': [[20, 10], [21, 12]],

@@ -19,14 +19,17 @@ import numpy as np
 
 from baselines import files
 from baselines import text
+from baselines.data import collections as collections_lib
 from tpugraphs.measure import machine
 from tpugraphs.measure import session as session_lib
 from tpugraphs.measure import timing
+from tpugraphs.measure import untrusted
 
 JOURNAL = 'journal.jsonl'
 SIDECAR = 'measured.json'
 _LOCK = '.lock'
 _MOST_SIDECAR = 1 << 30  # bytes
+_WIDTH = 60  # of a name in an error
 # Where kernels go whose halves of the passes rank differently.
 NOISY = 'noisy'
 LEAST_TAU = 0.6
@@ -166,15 +169,11 @@ class CollectionFolder:
         }
         lines = session_lib.read_journal(self.journal)
         self._check(lines)
-        for line in lines:
-            if 'crashed' in line:
-                self.crashed[line['kernel']].append(line['crashed'])
-            elif 'done' in line:
-                file = os.path.join(options.output, line['done']['file'])
-                if os.path.exists(file):
-                    self.report.records[line['kernel']] = line['done']
+        self._before: List[Dict[str, float]] = []
+        with text.located(f'{self.journal}: damaged'):
+            for line in lines:
+                self._take(line)
         self._new = not lines
-        self._before = [line['minutes'] for line in lines if 'minutes' in line]
         self._machine = machine.describe(options.limits.core)
 
     def _check(self, lines: List[dict]) -> None:
@@ -190,13 +189,31 @@ class CollectionFolder:
                 f'{folder}: holds a collection already; add --resume to go on with '
                 'it, or use another folder'
             )
-        before = lines[0].get('collection', {}) if lines else self._about
+        before = lines[0].get('collection') if lines else self._about
+        before = before if isinstance(before, dict) else {}
         other = [key for key in self._about if before.get(key) != self._about[key]]
         if other:
             raise ValueError(
                 f'{folder}: was begun with other {", ".join(other)}; use the same, '
                 'or another folder'
             )
+
+    def _take(self, line: Dict[str, Any]) -> None:
+        """Takes over what a line of the journal says.
+
+        Raises:
+            ValueError: it was edited.
+        """
+        if 'crashed' in line:
+            untrusted.check(line, _CRASHED)
+            self.crashed[line['kernel']].append(line['crashed'])
+        elif 'done' in line:
+            _check_kernel(line.get('kernel'), line['done'])
+            if os.path.exists(os.path.join(self.options.output, line['done']['file'])):
+                self.report.records[line['kernel']] = line['done']
+        elif 'minutes' in line:
+            untrusted.check(line['minutes'], _MINUTES)
+            self._before.append(line['minutes'])
 
     def __enter__(self) -> 'CollectionFolder':
         if self._new:
@@ -268,28 +285,66 @@ def read_sidecar(folder: str) -> Dict[str, Any]:
         )
     try:
         with files.open_regular(path, _MOST_SIDECAR) as stream:
-            content = json.loads(stream.read())
+            content = untrusted.loads(stream.read())
+        untrusted.check(content, {'kernels': (_is_object, 'an object')})
         for name, kernel in content['kernels'].items():
-            _check_kernel(name, kernel)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(
-            f'{path}: damaged ({type(error).__name__}: {error}); collect again'
-        ) from error
+            with text.located(text.shortened(name, _WIDTH)):
+                _check_kernel(name, kernel)
+    except ValueError as error:
+        raise ValueError(f'{path}: damaged ({error}); collect again') from None
     return content
 
 
-def _check_kernel(name: str, kernel: Dict[str, Any]) -> None:
-    """Raises ValueError or KeyError unless a kernel's part of a sidecar is whole."""
-    file = kernel['file']
-    inside = isinstance(file, str) and os.path.normpath(file) == file
-    if not inside or os.path.isabs(file) or file.startswith('..'):
-        raise ValueError(f'{name}: file {file!r} is not inside the folder')
-    rows = kernel['halves']
-    even = isinstance(rows, list) and len({len(row) for row in rows}) == 1
-    halves = np.array(rows if even else ())
-    if halves.ndim != 2 or len(halves) != 2 or halves.dtype.kind != 'i':
-        raise ValueError(f'{name}: halves are not two rows of nanoseconds')
-    if halves.size and halves.min() < 1:
-        raise ValueError(f'{name}: a time is below 1 ns')
-    if not isinstance(kernel['noisy'], bool) or not isinstance(kernel['program'], str):
-        raise ValueError(f'{name}: noisy or program is of another type')
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_inside(file: Any) -> bool:
+    """Whether it is the path of a file below the folder, in its plainest form."""
+    return (
+        isinstance(file, str)
+        and os.path.normpath(file) == file
+        and not os.path.isabs(file)
+        and file.split(os.sep)[0] not in ('.', '..')
+    )
+
+
+def _are_halves(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) == 2
+        and all(untrusted.are_ints(row, 1) for row in value)
+        and len(value[0]) == len(value[1]) > 0
+    )
+
+
+# What a sidecar says of a kernel, as far as it is used.
+_RULES: Dict[str, untrusted.Rule] = {
+    'file': (_is_inside, 'inside the folder'),
+    'program': untrusted.NAME,
+    'origin': (lambda value: isinstance(value, str), 'text'),
+    'split': (lambda value: value in ('', *collections_lib.SPLITS), 'a split'),
+    'noisy': (untrusted.is_bool, 'true or false'),
+    'halves': (_are_halves, 'two rows of nanoseconds'),
+    'passes': (untrusted.is_int, 'a count'),
+    **dict.fromkeys(('tau', 'drift', 'again'), (untrusted.is_number, 'a number')),
+}
+
+
+# What the journal says of a crash, and of the minutes of a call.
+_CRASHED = {'kernel': untrusted.NAME, 'crashed': (untrusted.is_int, 'a number')}
+_MINUTES = dict.fromkeys(('wall', 'worker'), (untrusted.is_number, 'a number'))
+
+
+def _check_kernel(name: Any, kernel: Any) -> None:
+    """Raises ValueError unless what is said of a kernel is whole."""
+    untrusted.check({'name': name}, {'name': untrusted.NAME})
+    untrusted.check(kernel, _RULES)
+    configs = kernel.get('configs')  # not there in archives that ship
+    count = len(kernel['halves'][0])
+    if configs is not None and not (
+        isinstance(configs, list) and len(configs) == count
+    ):
+        raise ValueError(f'configs are not {count} as the times are')
+    if not isinstance(kernel.get('dropped', {}), dict):
+        raise ValueError('dropped is not an object')

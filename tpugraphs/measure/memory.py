@@ -64,6 +64,8 @@ class Memory:
     """
 
     def __init__(self, path: str = '', device: str = '', fresh: bool = False):
+        # Of a kernel: lines that nobody has asked for yet.
+        self._lines: Dict[str, List[records.Line]] = collections.defaultdict(list)
         self._histories: Dict[Tuple[str, str], history.History] = (
             collections.defaultdict(history.History)
         )
@@ -78,31 +80,33 @@ class Memory:
                 self._read()
 
     def _read(self) -> None:
-        """Reads what is of this machine, and says what is not used."""
+        """Takes what is of this machine, and says what is not used."""
         lines = records.read(self._path)
+        unused = records.unused(lines)
         place = records.place_of(self._machine, self._versions['jaxlib'])
-        unused: collections.Counter[str] = collections.Counter()
+        others = 0
         for line in lines:
-            if line.newer:
-                unused['of a newer version'] += 1
-            elif line.measurement is None:
-                unused['cut short'] += 1
-            elif line.measurement.place != place:
-                unused['of another machine or jaxlib'] += 1
-            else:
-                self._remember(line.measurement)
+            if line.place == place:
+                self._lines[line.kernel].append(line)
+            elif line.kernel:
+                others += 1
+        if others:
+            unused['of another machine or jaxlib'] = others
         if unused:
             parts = ', '.join(f'{count:,} {why}' for why, count in unused.items())
             print(f'note: {self._path}: not used: {parts}', file=sys.stderr)
-
-    def _remember(self, measurement: records.Measurement) -> None:
-        self._histories[measurement.task, measurement.kernel].add(measurement)
 
     def _of(self, item: Any) -> history.History:
         """Returns what is on record of a kernel or program."""
         if not self._path:
             return history.History()
-        return self._histories[item.task, fingerprints.fingerprint(item.module)]
+        kernel = fingerprints.fingerprint(item.module)
+        for line in self._lines.pop(kernel, ()):
+            self._remember(line.measurement)
+        return self._histories[item.task, kernel]
+
+    def _remember(self, measurement: records.Measurement) -> None:
+        self._histories[measurement.task, measurement.kernel].add(measurement)
 
     def configurations(self, item: Any) -> List[Dict[str, Any]]:
         """Returns the configurations of a kernel that are on record with times."""
@@ -198,6 +202,7 @@ class Memory:
             )
             for number, status, reason, times in results
         ]
+        self._of(item)  # what was there before is older
         records.append(self._path, made)
         for measurement in made:
             self._remember(measurement)

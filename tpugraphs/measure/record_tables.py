@@ -51,14 +51,9 @@ def load(paths: Sequence[str]) -> List[records.Measurement]:
     measurements = []
     for path in paths:
         lines = records.read(path)
-        measurements += [line.measurement for line in lines if line.measurement]
-        newer = sum(line.newer for line in lines)
-        cut = sum(not line.measurement and not line.newer for line in lines)
-        for count, why in ((newer, 'of a newer version'), (cut, 'cut short')):
-            if count:
-                print(
-                    f'note: {path}: {text.count(count, "line")} {why}', file=sys.stderr
-                )
+        measurements += [line.measurement for line in lines if line.kernel]
+        for why, count in records.unused(lines).items():
+            print(f'note: {path}: {text.count(count, "line")} {why}', file=sys.stderr)
     return measurements
 
 

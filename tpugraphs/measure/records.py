@@ -4,11 +4,12 @@ Lines are only ever appended, by any number of processes; `prune` writes a file 
 A line is strict JSON: the version of the format, and the fields of `Measurement`.
 """
 
+import collections
 import dataclasses
 import datetime
+import functools
 import hashlib
 import json
-import math
 import re
 from typing import (
     Any,
@@ -24,6 +25,7 @@ from typing import (
 
 from baselines import files
 from baselines import text
+from tpugraphs.measure import untrusted
 
 # Of the format, and of what a configuration means.
 VERSION = 1
@@ -35,7 +37,11 @@ STATUSES = (
 MOST_REASON = 400  # letters
 _MOST_FILE = 1 << 30  # bytes
 _MOST_LINE = 1 << 20
-_MOST_NUMBER = 1 << 53
+# How a line begins and ends that `append` wrote.
+_START = re.compile(
+    rb'\{"version":%d,"place":"([0-9a-f]{8})","kernel":"([0-9a-f]{32})",' % VERSION
+)
+_END = b'}}'
 _MACHINE = {'cpu': str, 'cores': int, 'caches': dict, 'device': str, 'flags': str}
 _VERSIONS = {'jaxlib': str, 'tpugraphs': str}
 
@@ -66,7 +72,7 @@ class Measurement:
         """The least time over all passes."""
         return min(self.times_ns)
 
-    @property
+    @functools.cached_property
     def place(self) -> str:
         """The machine and its compiler, in eight hexadecimal digits."""
         return place_of(self.machine, self.versions['jaxlib'])
@@ -81,15 +87,30 @@ class Line(NamedTuple):
     """A line of a file of records.
 
     Attributes:
+        where: its file and number.
         content: its bytes, without the end of the line.
-        measurement: what it says; None if it cannot be used.
-        newer: whether it is of a newer version; if not, and without a measurement,
-            a process or a disk left it unfinished.
+        place: the machine and its compiler; '' if it is no whole record.
+        kernel: the fingerprint; '' if it is no whole record.
+        newer: whether it is of a newer version.
     """
 
+    where: str
     content: bytes
-    measurement: Optional[Measurement]
+    place: str = ''
+    kernel: str = ''
     newer: bool = False
+
+    @property
+    def measurement(self) -> Optional[Measurement]:
+        """What it says; None if it is no whole record.
+
+        Raises:
+            ValueError: it was edited.
+        """
+        if not self.kernel:
+            return None
+        with text.located(self.where):
+            return _measurement(untrusted.loads(self.content))
 
 
 def place_of(machine: Dict[str, Any], jaxlib: str) -> str:
@@ -106,13 +127,15 @@ def now() -> str:
 def read(path: str) -> List[Line]:
     """Reads a file of records, which may come from a stranger.
 
+    Lines as `append` writes them are looked into only for what `Line` says of them.
+
     Raises:
         ValueError: it is too large or holds no records, or a line is none; names it.
         OSError: it cannot be read.
     """
     with files.open_regular(path, _MOST_FILE) as stream:
         lines = list(_lines(stream, path))
-    if lines and not any(line.measurement or line.newer for line in lines):
+    if lines and not any(line.kernel or line.newer for line in lines):
         raise ValueError(
             f'{path}: holds no tuning records; give a file that `tpugraphs tune` or '
             '`tpugraphs collect` wrote'
@@ -120,15 +143,26 @@ def read(path: str) -> List[Line]:
     return lines
 
 
+def unused(lines: Iterable[Line]) -> Dict[str, int]:
+    """Counts the lines that are no whole records of this version, by what they are."""
+    counts = collections.Counter(
+        'of a newer version' if line.newer else 'cut short'
+        for line in lines
+        if not line.kernel
+    )
+    return dict(counts)
+
+
 def _lines(stream: BinaryIO, path: str) -> Iterator[Line]:
     number = 0
     while content := stream.readline(_MOST_LINE + 1):
         number += 1
-        with text.located(f'{path}: line {number}'):
+        where = f'{path}: line {number}'
+        with text.located(where):
             if len(content) > _MOST_LINE:
                 raise ValueError(f'has more than {_MOST_LINE:,} bytes; remove it')
             if content.strip():
-                yield _line(content.rstrip(b'\n'))
+                yield _line(where, content.rstrip(b'\n'))
 
 
 def append(path: str, measurements: Iterable[Measurement]) -> None:
@@ -139,10 +173,7 @@ def append(path: str, measurements: Iterable[Measurement]) -> None:
     Raises:
         OSError: it cannot be written; names `path`.
     """
-    lines = [
-        json.dumps({'version': VERSION, **dataclasses.asdict(m)}, separators=(',', ':'))
-        for m in measurements
-    ]
+    lines = [_written(m) for m in measurements]
     try:
         with _held(path) as stream:
             if stream.seek(0, 2):
@@ -171,12 +202,19 @@ def prune(path: str, keeps: Callable[[Measurement], bool]) -> int:
         kept = [
             line.content
             for line in lines
-            if line.newer or line.measurement and keeps(line.measurement)
+            if line.newer or line.kernel and keeps(line.measurement)
         ]
         if len(kept) < len(lines):
             with files.write_atomically(path, 'wb') as stream:
                 stream.writelines(content + b'\n' for content in kept)
     return len(lines) - len(kept)
+
+
+def _written(measurement: Measurement) -> str:
+    """Returns a measurement as a line; `_START` and `_END` are how it looks."""
+    about = {'version': VERSION, 'place': measurement.place}
+    content = {**about, **dataclasses.asdict(measurement)}
+    return json.dumps(content, separators=(',', ':'))
 
 
 def _held(path: str) -> BinaryIO:
@@ -191,59 +229,76 @@ def _held(path: str) -> BinaryIO:
 # What a line may say ----------------------------------------------------------
 
 
-def _line(content: bytes) -> Line:
-    """Reads a line.
+def _line(where: str, content: bytes) -> Line:
+    """Reads a line as far as is needed to tell what it is.
 
     Raises:
         ValueError: it is JSON, but no record.
     """
+    start = _START.match(content)
+    if start and content.endswith(_END):
+        place, kernel = (group.decode() for group in start.groups())
+        return Line(where, content, place, kernel)
     try:
-        fields = json.loads(
-            content, object_pairs_hook=_unique, parse_constant=_no_number
-        )
-    except (ValueError, RecursionError):
-        return Line(content, None)
+        fields = untrusted.loads(content)
+    except ValueError:
+        return Line(where, content)
     version = fields.get('version') if isinstance(fields, dict) else None
-    if type(version) is not int or version < 1:
+    if untrusted.is_int(version, VERSION + 1):
+        return Line(where, content, newer=True)
+    measurement = _measurement(fields)
+    return Line(where, content, measurement.place, measurement.kernel)
+
+
+def _measurement(fields: Any) -> Measurement:
+    """Returns what a line says.
+
+    Raises:
+        ValueError: it is no record.
+    """
+    if not isinstance(fields, dict) or fields.get('version') != VERSION:
         raise ValueError('is not a tuning record; remove it')
-    if version > VERSION:
-        return Line(content, None, newer=True)
-    for name, (holds, kind) in _FIELDS.items():
-        if name not in fields or not holds(fields[name]):
-            raise ValueError(f'{name} is not {kind}; remove the line')
-    measurement = Measurement(**{name: fields[name] for name in _FIELDS})
-    counts = len(measurement.times_ns), len(measurement.again_ns)
-    if bool(counts[0]) != (measurement.status == OK) or counts[1] not in (0, counts[0]):
-        raise ValueError('its times do not fit its status; remove the line')
+    try:
+        untrusted.check(fields, _RULES)
+        measurement = Measurement(**{name: fields[name] for name in _RULES})
+        _check(measurement)
+        if fields.get('place') != measurement.place:
+            raise ValueError('place is not that of its machine')
+    except ValueError as error:
+        raise ValueError(f'{error}; remove the line') from None
+    return measurement
+
+
+def _check(measurement: Measurement) -> None:
+    """Raises ValueError for fields that do not fit each other."""
+    passes = len(measurement.times_ns)
+    again = len(measurement.again_ns)
+    if bool(passes) != (measurement.status == OK) or again not in (0, passes):
+        raise ValueError('its times do not fit its status')
     if not _configures(measurement.task, measurement.configuration):
-        raise ValueError('has no configuration of its task; remove the line')
-    return Line(content, measurement)
+        raise ValueError('has no configuration of its task')
 
 
-def _unique(pairs: List[Any]) -> Dict[str, Any]:
-    """Raises ValueError for a key that occurs twice."""
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        raise ValueError('a key occurs twice')
-    return fields
-
-
-def _no_number(name: str) -> None:
-    raise ValueError(f'{name} is no number')
-
-
-def _matches(pattern: str) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, str) and bool(re.fullmatch(pattern, value))
-
-
-def _are_ints(value: Any, least: int = 1) -> bool:
-    return isinstance(value, list) and all(
-        type(n) is int and least <= n < _MOST_NUMBER for n in value
+def _configures(task: str, configuration: Dict[str, Any]) -> bool:
+    """Whether a configuration is made as those of a task are."""
+    if task == 'tile':
+        sizes = configuration.keys() == {'output', 'kernel', 'input'}
+        return sizes and all(map(_are_positive, configuration.values()))
+    nodes = configuration.get('nodes')
+    return (
+        configuration.keys() == {'nodes'}
+        and isinstance(nodes, list)
+        and all(isinstance(orders, list) for orders in nodes)
+        and all(o is None or untrusted.are_ints(o) for orders in nodes for o in orders)
     )
 
 
+def _are_positive(value: Any) -> bool:
+    return untrusted.are_ints(value, 1)
+
+
 def _is_duration(value: Any) -> bool:
-    return type(value) in (int, float) and 0 <= value and math.isfinite(value)
+    return untrusted.is_number(value, 0)
 
 
 def _is_time(value: Any) -> bool:
@@ -267,34 +322,22 @@ def _has(kinds: Dict[str, type]) -> Callable[[Any], bool]:
     return holds
 
 
-def _configures(task: str, configuration: Dict[str, Any]) -> bool:
-    """Whether a configuration is made as those of a task are."""
-    if task == 'tile':
-        sizes = configuration.keys() == {'output', 'kernel', 'input'}
-        return sizes and all(map(_are_ints, configuration.values()))
-    nodes = configuration.get('nodes')
-    return (
-        configuration.keys() == {'nodes'}
-        and isinstance(nodes, list)
-        and all(isinstance(orders, list) for orders in nodes)
-        and all(o is None or _are_ints(o, 0) for orders in nodes for o in orders)
-    )
-
-
-# Name -> whether a value can be it, and what it is.
-_FIELDS = {
-    'kernel': (_matches('[0-9a-f]{32}'), '32 hexadecimal digits'),
-    'name': (_matches(r'\w[\w.-]{0,199}'), 'the name of a kernel'),
-    'task': (_matches('tile|layout'), 'tile or layout'),
+_RULES: Dict[str, untrusted.Rule] = {
+    'kernel': (untrusted.matches('[0-9a-f]{32}'), '32 hexadecimal digits'),
+    'name': untrusted.NAME,
+    'task': (untrusted.matches('tile|layout'), 'tile or layout'),
     'configuration': (lambda value: isinstance(value, dict), 'an object'),
-    'default': (lambda value: isinstance(value, bool), 'true or false'),
+    'default': (untrusted.is_bool, 'true or false'),
     'status': (lambda value: value in STATUSES, f'one of {", ".join(STATUSES)}'),
-    'reason': (_matches('(?s).{0,%d}' % MOST_REASON), f'{MOST_REASON} letters at most'),
-    'times_ns': (_are_ints, 'a list of nanoseconds'),
-    'again_ns': (_are_ints, 'a list of nanoseconds'),
+    'reason': (
+        untrusted.matches('(?s).{0,%d}' % MOST_REASON),
+        f'{MOST_REASON} letters at most',
+    ),
+    'times_ns': (_are_positive, 'a list of nanoseconds'),
+    'again_ns': (_are_positive, 'a list of nanoseconds'),
     'compile_s': (_is_duration, 'a number of seconds'),
     'search_s': (_is_duration, 'a number of seconds'),
-    'group': (_matches('[0-9a-f]{16}'), '16 hexadecimal digits'),
+    'group': (untrusted.matches('[0-9a-f]{16}'), '16 hexadecimal digits'),
     'time': (_is_time, 'a time with an offset from UTC'),
     'versions': (_has(_VERSIONS), f'of {", ".join(_VERSIONS)}'),
     'machine': (_has(_MACHINE), f'of {", ".join(_MACHINE)}'),

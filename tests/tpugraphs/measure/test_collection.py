@@ -1,5 +1,6 @@
 """A miniature of collecting: workers, crashes, files, going on."""
 
+import dataclasses
 import json
 import os
 import resource
@@ -18,6 +19,7 @@ from tests.helpers import places
 from tests.helpers.measured_programs import pointwise
 from tpugraphs.measure import collection
 from tpugraphs.measure import collection_folder
+from tpugraphs.measure import memory as memory_lib
 from tpugraphs.measure import programs
 from tpugraphs.measure import session as session_lib
 from tpugraphs.measure import tiles
@@ -135,8 +137,9 @@ def collect(tmp_path, sources='abc', **changes):
 
 
 @pytest.mark.slow
-def test_three_kernels_and_four_configurations_of_each(tmp_path):
-    report = collect(tmp_path)
+def test_three_kernels_and_four_configurations_of_each(tmp_path, monkeypatch):
+    memory = str(tmp_path / 'records.jsonl')
+    report = collect(tmp_path, records=memory)
     # On a busy machine one may seem over ten times as slow as the default.
     assert len(report.records) == 3
     assert report.configs + sum(report.dropped.values()) == 12
@@ -168,6 +171,18 @@ def test_three_kernels_and_four_configurations_of_each(tmp_path):
     assert len(collect(tmp_path, resume=True).records) == 3
     assert list(out.glob(f'*/{found[1].name}'))  # among the noisy ones, perhaps
     assert found[0].stat().st_mtime_ns == times[found[0]]
+
+    # What is on record is not measured again, and the times are those.
+    monkeypatch.setattr(session_lib.Session, 'measure', None)
+    report = collect(tmp_path, output=str(tmp_path / 'again'), records=memory)
+    assert f'{report.configs} of them on record; --fresh measures them anew' in list(
+        report.lines('')
+    )
+    again = collection_folder.read_sidecar(str(tmp_path / 'again'))
+    assert again['recorded'] == report.configs and sidecar['recorded'] == 0
+    for name, kernel in sidecar['kernels'].items():
+        recorded = {**kernel, 'recorded': len(kernel['configs'])}
+        assert again['kernels'][name] == recorded
 
 
 def test_bad_programs_and_folders_lose_nothing(tmp_path):
@@ -245,29 +260,125 @@ def test_a_worker_ends_with_the_process_that_started_it(tmp_path):
         pytest.fail('the worker goes on')
 
 
+KERNEL = {
+    'file': 'k.npz',
+    'program': 'p',
+    'origin': 'fusion',
+    'split': '',
+    'noisy': False,
+    'passes': 4,
+    'tau': 1,
+    'drift': 1.5,
+    'again': 1.0,
+    'halves': [[5, 6], [7, 8]],
+    'configs': [{}, {}],
+    'dropped': {},
+}
+
+
 @pytest.mark.parametrize(
-    'damage, message',
+    'before, after, message',
     [
-        (lambda text: text[:-9], 'damaged .JSONDecodeError'),
-        (lambda text: text.replace('k.npz', '../k.npz'), 'is not inside the folder'),
-        (lambda text: text.replace('[5, 6]', '[0, 6]'), 'a time is below 1 ns'),
-        (lambda text: text.replace('[5, 6]', '"x"'), 'not two rows of nanoseconds'),
-        (lambda text: text.replace('false', '0'), 'is of another type'),
-        (lambda text: '[]', 'damaged .TypeError'),
+        ('}}}', '', 'damaged (Expecting'),
+        ('"tau": 1', '"tau": NaN', 'damaged (NaN is no number); collect again'),
+        ('"tau": 1', '"tau": 1, "tau": 1', 'damaged (a key occurs twice)'),
+        ('"tau": 1', '"tau": true', 'damaged (k: tau is not a number)'),
+        ('"kernels": {', '"kernels": [{', 'damaged (Expecting'),
+        ('"kernels"', '"kernel"', 'damaged (kernels is not an object)'),
+        ('k.npz', '../k.npz', 'damaged (k: file is not inside the folder)'),
+        ('"k.npz"', '7', 'damaged (k: file is not inside the folder)'),
+        ('{"k"', '{"../k"', 'damaged (../k: name is not a name of letters'),
+        ('"p"', '"p/"', 'damaged (k: program is not a name of letters'),
+        ('"fusion"', 'null', 'damaged (k: origin is not text)'),
+        ('"split": ""', '"split": "tests"', 'damaged (k: split is not a split)'),
+        ('false', '0', 'damaged (k: noisy is not true or false)'),
+        ('[5, 6]', '[0, 6]', 'damaged (k: halves is not two rows of nanoseconds)'),
+        ('[5, 6]', '[5, 6, 7]', 'damaged (k: halves is not two rows'),
+        ('[5, 6]', '"x"', 'damaged (k: halves is not two rows'),
+        ('[{}, {}]', '[{}]', 'damaged (k: configs are not 2 as the times are)'),
+        ('"dropped": {}', '"dropped": 1', 'damaged (k: dropped is not an object)'),
+        ('"passes": 4', '"passes": 4.5', 'damaged (k: passes is not a count)'),
     ],
 )
-def test_a_sidecar_that_was_cut_or_edited_is_one_line(damage, message, tmp_path):
-    kernel = {'file': 'k.npz', 'program': 'p', 'noisy': False}
-    kernel['halves'] = [[5, 6], [7, 8]]
-    text = json.dumps({'kernels': {'k': kernel}})
+def test_a_sidecar_that_was_cut_or_edited_is_one_line(before, after, message, tmp_path):
+    text = json.dumps({'kernels': {'k': KERNEL}})
     (tmp_path / 'measured.json').write_text(text)
     assert collection_folder.read_sidecar(str(tmp_path)) == json.loads(text)
-    (tmp_path / 'measured.json').write_text(damage(text))
-    with pytest.raises(ValueError, match=f'measured.json: .*{message}'):
+    assert before in text
+    (tmp_path / 'measured.json').write_text(text.replace(before, after))
+    with pytest.raises(ValueError, match=r'measured.json: damaged') as caught:
         collection_folder.read_sidecar(str(tmp_path))
-    os.unlink(tmp_path / 'measured.json')
+    assert message in str(caught.value) and '\n' not in str(caught.value)
+
+
+def test_a_folder_without_a_sidecar_is_no_collection(tmp_path):
     with pytest.raises(ValueError, match='has no measured.json'):
         collection_folder.read_sidecar(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    'line, message',
+    [
+        ({'kernel': 'k', 'done': {**KERNEL, 'file': '/etc/x'}}, 'file is not inside'),
+        ({'kernel': 7, 'done': KERNEL}, 'name is not a name of letters'),
+        ({'kernel': 'k', 'crashed': 'x'}, 'crashed is not a number'),
+        ({'minutes': [1]}, 'is not an object'),
+    ],
+)
+def test_a_journal_that_was_edited_is_one_line(line, message, tmp_path):
+    os.mkdir(tmp_path / 'out')
+    settings = options(tmp_path, resume=True)
+    path = str(tmp_path / 'out' / 'journal.jsonl')
+    with collection_folder.CollectionFolder(['a'], settings):
+        session_lib.note(path, {'kernel': 'k', 'done': KERNEL})
+        raise_nothing = collection_folder.CollectionFolder(['a'], settings)
+        assert not raise_nothing.report.records  # its file is not there
+        session_lib.note(path, line)
+        with pytest.raises(ValueError, match=f'^{path}: damaged: .*{message}'):
+            collection_folder.CollectionFolder(['a'], settings)
+
+
+class Scripted:
+    """A session whose times are written down: two passes of each request."""
+
+    def __init__(self, default, dropped):
+        self.default, self.dropped, self.skips = default, dropped, []
+
+    def measure(self, name, modules, inputs, seed, protocol, skip):
+        self.skips.append(skip)
+        dropped = {**dict.fromkeys(skip, 'XLA ended the process'), **self.dropped}
+        kept = [i for i in range(len(modules)) if i not in dropped]
+        row = [self.default + i for i in kept]
+        passes, again = np.array([row, row]), np.array([1, 2])
+        return session_lib.Measured(kept, passes, again, dropped)
+
+
+@pytest.mark.parametrize('default, state', [(105, 'the same'), (200, 'another')])
+def test_what_is_not_on_record_is_measured_beside_it(default, state, tmp_path):
+    item = tiles.TileItem('p_00', pointwise(8, 4), 'negate')
+    described = [{'output': (8, n), 'kernel': (), 'input': ()} for n in range(1, 7)]
+    batch = tiles.Batch(described, np.zeros((6, 1)), lambda i: b'')
+
+    def timed(session, count, crashed=()):
+        memory = memory_lib.Memory(str(tmp_path / 'r.jsonl'), 'cpu')
+        some = dataclasses.replace(batch, described=described[:count])
+        recorded = memory.times(item, some.described, (2, 2))
+        args = item, some, crashed, QUICK, 0, session, memory, recorded
+        return collection._timed(*args)
+
+    first = timed(Scripted(100, {2: 'wrong result'}), 4)
+    assert first == memory_lib.Timed(
+        {0: [100, 100], 1: [101, 101], 3: [103, 103]}, [1, 2], {2: 'wrong result'}
+    )
+    session = Scripted(default, {})
+    found = timed(session, 6, crashed=[5])
+    assert session.skips[0] == [1, 2, 3, 5]
+    if state == 'the same':
+        assert found.times == {**first.times, 4: [109, 109]} and found.recorded == 3
+        assert found.dropped == {2: 'wrong result', 5: 'XLA ended the process'}
+    else:  # the default takes twice as long: all is measured anew
+        assert session.skips[1:] == [[5]] and found.recorded == 0
+        assert found.times == {n: [200 + n] * 2 for n in range(5)}
 
 
 @pytest.mark.slow

@@ -134,8 +134,8 @@ def test_what_is_not_used_is_said_once(path, capsys):
     memory = remembered(path, (0, [10, 12]), (2, [5, 6]))
     assert set(memory.ratios(ITEM, DESCRIBED)[0]) == {1, 2}
     assert capsys.readouterr().err == (
-        f'note: {path}: not used: 3 of another machine or jaxlib, '
-        '1 of a newer version, 1 cut short\n'
+        f'note: {path}: not used: 1 of a newer version, 1 cut short, '
+        '3 of another machine or jaxlib\n'
     )
 
 

@@ -33,6 +33,7 @@ def test_what_is_appended_is_read(path):
     assert [line.measurement for line in records.read(path)] == made
     assert json.loads(lines(path)[1]) == {
         'version': 1,
+        'place': made[0].place,
         'kernel': '0' * 32,
         'name': 'p_00',
         'task': 'tile',
@@ -80,8 +81,9 @@ def test_lines_of_a_newer_version_are_passed_over(path):
     'changes, message',
     [
         ({'version': '1'}, 'line 1: is not a tuning record; remove it'),
+        ({'place': '0' * 8}, 'line 1: place is not that of its machine; remove'),
         ({'kernel': 7}, 'line 1: kernel is not 32 hexadecimal digits'),
-        ({'name': '../p'}, 'name is not the name of a kernel; remove the line'),
+        ({'name': '../p'}, 'name is not a name of letters, digits'),
         ({'task': 'tiles'}, 'task is not tile or layout'),
         ({'configuration': []}, 'configuration is not an object'),
         ({'configuration': {'output': [8]}}, 'has no configuration of its task'),
@@ -105,7 +107,8 @@ def test_lines_of_a_newer_version_are_passed_over(path):
     ],
 )
 def test_a_line_of_a_stranger_is_refused_in_one_line(changes, message, path):
-    fields = {'version': 1, **dataclasses.asdict(measurements.measurement(5, 6))}
+    made = measurements.measurement(5, 6)
+    fields = {'version': 1, 'place': made.place, **dataclasses.asdict(made)}
     with open(path, 'w') as stream:
         json.dump({**fields, **changes}, stream)
     with pytest.raises(ValueError, match=f'^{path}: line 1: .*') as caught:
@@ -146,20 +149,30 @@ JSON = st.recursive(
 )
 
 
-@given(st.sampled_from(sorted(records._FIELDS)), JSON)
+@given(st.sampled_from(sorted(records._RULES)), JSON)
 def test_any_value_of_a_field_is_read_or_refused(name, value):
-    fields = {'version': 1, **dataclasses.asdict(measurements.measurement(5, 6))}
-    content = json.dumps({**fields, name: value}).encode()
+    made = measurements.measurement(5, 6)
+    fields = {'version': 1, 'place': made.place, **dataclasses.asdict(made)}
     try:
-        line = records._line(content)
+        found = records._measurement({**fields, name: value})
     except ValueError as error:
-        assert name in str(error) or 'its t' in str(error) or 'of its' in str(error)
-        return
-    if line.measurement is None:  # NaN and infinity are no JSON
-        assert b'NaN' in content or b'Infinity' in content
+        fitting = ('place is not', 'its times do', 'has no configuration')
+        assert str(error).startswith((f'{name} is not', *fitting))
     else:
-        assert getattr(line.measurement, name) == value
-        assert min(line.measurement.times_ns) >= 1 or line.measurement.status != 'ok'
+        assert getattr(found, name) == value
+        assert found.least_ns >= 1 if found.status == 'ok' else not found.times_ns
+
+
+def test_a_line_as_we_write_it_is_checked_when_it_is_asked_for(path):
+    records.append(path, [measurements.measurement(5, 6)] * 2)
+    with open(path, 'r+') as stream:
+        content = stream.read().replace('[5,6]', '[5,0]', 1)
+        stream.seek(0)
+        stream.write(content)
+    edited, line = records.read(path)
+    assert line.measurement.times_ns == [5, 6]
+    with pytest.raises(ValueError, match=f'^{path}: line 1: times_ns is not a list'):
+        _ = edited.measurement
 
 
 def _append(path, name):

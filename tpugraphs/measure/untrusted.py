@@ -1,0 +1,72 @@
+"""JSON that may come from a stranger: strict, and of the types that are expected."""
+
+import json
+import math
+import re
+from typing import Any, Callable, Dict, List, Mapping, Tuple
+
+_MOST_NUMBER = 1 << 53  # where JSON's readers begin to round
+
+# Whether a value is what it should be, and what that is.
+Rule = Tuple[Callable[[Any], bool], str]
+
+
+def loads(content: bytes) -> Any:
+    """Returns what JSON says.
+
+    Raises:
+        ValueError: it is none: infinity and NaN, a key that occurs twice, and what is
+            nested too deeply are none either.
+    """
+    try:
+        return json.loads(content, object_pairs_hook=_unique, parse_constant=_constant)
+    except RecursionError:
+        raise ValueError('nested too deeply') from None
+
+
+def _unique(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise ValueError('a key occurs twice')
+    return fields
+
+
+def _constant(name: str) -> None:
+    raise ValueError(f'{name} is no number')
+
+
+def check(fields: Any, rules: Mapping[str, Rule]) -> None:
+    """Raises ValueError unless `fields` is an object that keeps to all rules."""
+    if not isinstance(fields, dict):
+        raise ValueError('is not an object')
+    for name, (holds, kind) in rules.items():
+        if name not in fields or not holds(fields[name]):
+            raise ValueError(f'{name} is not {kind}')
+
+
+def is_bool(value: Any) -> bool:
+    """Whether it is true or false."""
+    return isinstance(value, bool)
+
+
+def is_int(value: Any, least: int = 0) -> bool:
+    """Whether it is an integer, at least `least`, that JSON's readers agree on."""
+    return type(value) is int and least <= value < _MOST_NUMBER
+
+
+def are_ints(value: Any, least: int = 0) -> bool:
+    """Whether it is a list of integers; see `is_int`."""
+    return isinstance(value, list) and all(is_int(n, least) for n in value)
+
+
+def is_number(value: Any, least: float = -math.inf) -> bool:
+    """Whether it is a finite number, at least `least`."""
+    return type(value) in (int, float) and least <= value and math.isfinite(value)
+
+
+def matches(pattern: str) -> Callable[[Any], bool]:
+    """Returns whether a value is text that a pattern is all of."""
+    return lambda value: isinstance(value, str) and bool(re.fullmatch(pattern, value))
+
+
+NAME = matches(r'\w[\w.-]{0,199}'), 'a name of letters, digits, ".", "_" and "-"'
