@@ -14,6 +14,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 from tpugraphs.measure import building
 from tpugraphs.measure import kernels
+from tpugraphs.measure import programs
 
 # Fields of a module that tell of the compilation it came from.
 _COMPILED = ('schedule', 'input_output_alias', 'buffer_donor', 'id', 'is_dynamic')
@@ -88,6 +89,13 @@ class _Assembly:
                 self._bitcast(copy, value, values[value.operand_ids[0]])
             elif value.opcode == 'constant':
                 self._constant(copy, value, value.id)
+            elif value.opcode == 'custom-call' and (
+                value.custom_call_target not in programs.CUSTOM_CALLS
+            ):
+                # What it takes may hang on layouts, or on its backend_config.
+                raise kernels.Unsupported(
+                    f'XLA puts a call of {value.custom_call_target} into it'
+                )
             elif value.id not in self._gone:
                 written = copy.instructions.add()
                 written.CopyFrom(value)

@@ -29,7 +29,7 @@ VARIABLES = {
 }
 
 # Passes that put calls of a library, or two operations, in place of one.
-_REWRITERS = 'tree_reduction_rewriter,onednn-matmul-rewriter'
+_REWRITERS = 'tree_reduction_rewriter,onednn-matmul-rewriter,topk-rewriter'
 
 
 class CompileError(ValueError):

@@ -24,7 +24,14 @@ from tpugraphs.measure import backend as backend_lib
 from tpugraphs.measure import timing
 
 # Relative to the largest value: rounding differs with the order of additions.
-TOLERANCE = {'float32': 1e-4, 'float16': 1e-2, 'bfloat16': 5e-2, 'float64': 1e-9}
+TOLERANCE = {
+    'float32': 1e-4,
+    'complex64': 1e-4,
+    'float16': 1e-2,
+    'bfloat16': 5e-2,
+    'float64': 1e-9,
+    'complex128': 1e-9,
+}
 
 _MEMORY = 12 << 30  # bytes that may be used
 _PR_SET_PDEATHSIG = 1  # of Linux's prctl.h
@@ -216,7 +223,14 @@ def _array(rng, type: str, dims: List[int], high: int = 2) -> np.ndarray:
 
 def _finite(arrays: List[np.ndarray]) -> bool:
     """Whether no value is infinite or not a number."""
-    return all(np.isfinite(array.astype(np.float64)).all() for array in arrays)
+    return all(np.isfinite(_real(array)).all() for array in arrays)
+
+
+def _real(array: np.ndarray) -> np.ndarray:
+    """Returns an array as float64, both parts of complex numbers."""
+    if array.dtype.kind == 'c':
+        array = np.stack([array.real, array.imag])
+    return array.astype(np.float64)
 
 
 def _scaled(array: np.ndarray) -> np.ndarray:
@@ -245,7 +259,7 @@ def _same_array(expected: np.ndarray, found: np.ndarray, tolerance: float) -> bo
         return False
     if expected.dtype.kind in 'biu':
         return bool((expected == found).all())
-    a, b = expected.astype(np.float64), found.astype(np.float64)
+    a, b = _real(expected), _real(found)
     finite = np.isfinite(a)
     if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
         return False

@@ -37,12 +37,20 @@ def test_layouts_become_transposes():
     assert found.tolist() == [[11, 42], [23, 54], [35, 66]]
 
 
-def test_a_bitcast_of_types_is_told():
+@pytest.mark.parametrize(
+    'opcode, target, told',
+    [
+        ('bitcast', '', 'bitcast of types'),
+        ('custom-call', '__cublas$gemm', r'a call of __cublas\$gemm into it'),
+    ],
+)
+def test_what_cannot_be_put_together(opcode, target, told):
     module = building.Module('program')
     entry = module.computation('entry')
     x = entry.parameter(building.shape_of('f32', [2]))
-    entry.add('bitcast', building.shape_of('s32', [2]), [x])
-    with pytest.raises(kernels.Unsupported, match='bitcast of types'):
+    shape = building.shape_of('s32', [2])
+    entry.add(opcode, shape, [x], custom_call_target=target)
+    with pytest.raises(kernels.Unsupported, match=told):
         assembly.assemble(module.finish(entry), [])
 
 

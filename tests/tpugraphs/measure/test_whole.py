@@ -10,6 +10,7 @@ from tpugraphs.measure import building
 from tpugraphs.measure import kernels
 from tpugraphs.measure import session as session_lib
 from tpugraphs.measure import whole
+from tpugraphs.measure import worker
 
 
 def times(savings, wrong=()):
@@ -64,6 +65,13 @@ def test_results_may_lie_apart_by_the_narrowest_type():
     x = entry.parameter(building.shape_of('bf16', [4]))
     entry.add('convert', building.shape_of('f32', [4]), [x])
     assert whole.tolerance_of(module.finish(entry)) == 0.05
+
+
+def test_complex_results_are_compared_in_both_parts():
+    expected = np.array([3 + 4j], np.complex64)
+    assert worker.same([expected], [expected + 3e-4])
+    assert not worker.same([expected], [expected + 1e-3j])
+    assert worker.same([expected], [expected + 1e-3j], 1e-3)
 
 
 class Clock(session_lib.Session):
