@@ -132,6 +132,20 @@ def by_chunks(
     return out
 
 
+def vector_operations(opcodes: np.ndarray) -> np.ndarray:
+    """Returns the operations for an element of nodes' results, 0 of what is no work.
+
+    Args:
+        opcodes: int [n].
+
+    Returns:
+        float64 [n].
+    """
+    is_transcendental = np.isin(opcodes, schema.opcode_numbers(_TRANSCENDENTAL))
+    cost = np.where(is_transcendental, _TRANSCENDENTAL_COST, 1.0)
+    return np.where(np.isin(opcodes, schema.opcode_numbers(_FREE)), 0.0, cost)
+
+
 class _Reader:
     """Reads facts off a split, for all its kernels at once."""
 
@@ -146,6 +160,7 @@ class _Reader:
         edges = np.asarray(store.edge_index, np.int64) + shift[:, np.newaxis]
         self._consumer, self._producer = edges.T
         self._shapes = shapes_lib.PhysicalShapes(self._features)
+        self._costs = vector_operations(self._opcode)
 
     def facts(self) -> KernelFacts:
         """Returns the facts of all kernels."""
@@ -159,7 +174,7 @@ class _Reader:
         summed, window, of_left, of_right = self._product_loops(product, left, right)
 
         # What moves through memory, and what is computed.
-        computed = np.flatnonzero((self._cost() > 0) & shapes.is_array)
+        computed = np.flatnonzero((self._costs > 0) & shapes.is_array)
         nodes = np.concatenate([parameters, results, computed])
         kernel = self._kernel[nodes]
         kind = np.repeat([0, 1, 2], [len(parameters), len(results), len(computed)])
@@ -170,7 +185,7 @@ class _Reader:
         follows = self._follows(nodes, before, loop, left, right, of_left, of_right)
         # A result stays where it is while its sum goes on.
         follows[(kind == 1) & has_product[kernel], RANK:] = False
-        costs = self._cost()[nodes] * shapes.registers[nodes]
+        costs = self._costs[nodes] * shapes.registers[nodes]
         weights = np.where(kind == 2, costs, shapes.bytes[nodes])
         follows, (read, written, operations) = self._grouped(
             kernel, follows, weights * (kind == np.arange(3)[:, np.newaxis])
@@ -197,11 +212,6 @@ class _Reader:
 
     def _is(self, names: Sequence[str]) -> np.ndarray:
         return np.isin(self._opcode, schema.opcode_numbers(names))
-
-    def _cost(self) -> np.ndarray:
-        """Vector operations per register of a node's result, [n]."""
-        cost = np.where(self._is(_TRANSCENDENTAL), _TRANSCENDENTAL_COST, 1.0)
-        return np.where(self._is(_FREE), 0.0, cost)
 
     def _last(self, nodes: np.ndarray) -> np.ndarray:
         """The last of some nodes in each kernel, or -1: int64 [G]."""

@@ -35,7 +35,8 @@ and, as XLA compiles another operation where a tile needs less,
     part_joined   whether a concatenation is cut along its dimension: it is written
                   first, and not decided for each element which operand it is of
     one_position  whether a pooling, or a convolution of a feature at a time, is of one
-                  position of its window, which moves in steps of 1: a product and a sum
+                  position along all dimensions that its window, which moves in steps
+                  of 1, is larger than 1 along: a product and a sum
     time          an estimate over the untiled one's: 100 ns a round, and for an element
                   that is worked on 1, 0.6, 2 and 4 ns where these are not so, 0.15 ns
                   where they are and for all else (round numbers, of one machine)
@@ -124,8 +125,7 @@ class LoopColumns:
         place = np.arange(_RANK)
         # Dimensions of the output that a window moves along, and that are joined.
         made = self._nodes(store, 'convolution', 'output')
-        roles = made[:, _OUTPUT_ROLES, np.newaxis]
-        moved = (made[:, [_GROUPS]] > 1) & (place != roles).all(axis=1)
+        moved = _moved_by_convolutions(made, self._whole['kernel'])
         pooled = self._nodes(store, 'reduce-window', 'output')
         moved |= pooled[:, _WINDOW] > 1
         made += pooled
@@ -233,6 +233,30 @@ class LoopColumns:
         time = np.logaddexp(rounds + trips, work + now)
         time -= np.logaddexp(rounds, work + before)
         return [*(there & simpler for there, simpler in kinds), time]
+
+
+def _moved_by_convolutions(nodes: np.ndarray, summed: np.ndarray) -> np.ndarray:
+    """Finds the output dimensions along which windows of convolutions move.
+
+    Args:
+        nodes: [n, 140], raw columns of convolutions, or 0.
+        summed: [n, 6], sizes of what they sum over: a window, then features.
+
+    Returns:
+        bool [n, 6], false for all but convolutions of a feature at a time, each of
+        one feature of the input: of all others XLA keeps a convolution.
+    """
+    place = np.arange(_RANK)
+    is_space = (place != nodes[:, _OUTPUT_ROLES, np.newaxis]).all(axis=1)
+    # A window lists the other dimensions in their order.
+    number = np.maximum(np.cumsum(is_space, axis=1) - 1, 0)
+    windows = np.take_along_axis(nodes[:, _WINDOW][:, :_RANK], number, axis=1)
+    features = nodes[:, schema.DIMENSIONS]
+    feature = np.clip(nodes[:, [schema.OUTPUT_FEATURE]], 0, _RANK - 1).astype(int)
+    alone = np.take_along_axis(features, feature, axis=1) == nodes[:, [_GROUPS]]
+    last = np.maximum((summed > 0).sum(axis=1, keepdims=True) - 1, 0)
+    alone &= np.take_along_axis(summed, last, axis=1) == 1
+    return is_space & (windows > 1) & alone
 
 
 class _Block:

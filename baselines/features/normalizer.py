@@ -71,7 +71,7 @@ class Normalizer:
             estimate: with the columns of the analytical estimate; tiles only.
             expansion: what becomes of raw columns before they are scaled.
             tile_columns: with the columns of the tile against its arrays.
-            loop_columns: with those of loops in elements.
+            loop_columns: with those of loops in elements, and of what they access.
 
         Raises:
             ValueError: no kernel is given, a column's range overflows, or there
@@ -101,8 +101,13 @@ class Normalizer:
             fields.update(
                 {f'{part}_used': low != high, f'{part}_min': low, f'{part}_max': high}
             )
-        asked = zip(tile_table.PARTS, (tile_columns, loop_columns, estimate))
-        parts = [name for name, on in asked if on]
+        asked = {
+            'tile_columns': tile_columns,
+            'loop_columns': loop_columns,
+            'access_columns': loop_columns,
+            'estimate': estimate,
+        }
+        parts = [name for name, on in asked.items() if on]
         if parts:
             kernels = cast(tile_store.TileStore, store)  # programs have no such parts
             table = tile_table.TileTable(kernels, parts)

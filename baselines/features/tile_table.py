@@ -4,15 +4,17 @@
     table.names                # of the columns, part by part
     table.rows(rows)           # float32 [rows, len(names)]
 
-There are three parts, each switched on by the flag of its name:
+There are four parts, each switched on by the flag of its name, but for the third,
+which `--loop_columns` switches on too:
 
-    tile_columns   the tile against its arrays (`features.tile_columns`)
-    loop_columns   the same in elements, for loops of a CPU (`features.loop_columns`)
-    estimate       an analytical estimate of the time (`features.estimate`)
+    tile_columns    the tile against its arrays (`features.tile_columns`)
+    loop_columns    the same in elements, for loops of a CPU (`features.loop_columns`)
+    access_columns  how these loops go through operands (`features.access_columns`)
+    estimate        an analytical estimate of the time (`features.estimate`)
 
 Graph models get the rows scaled behind a configuration's own columns.  Trees
-(`--model=Trees`) get them as they are, in a `FlatTable`: `loop_columns` where
-bounds count elements, else the other two, and:
+(`--model=Trees`) get them as they are, in a `FlatTable`: those for a CPU where bounds
+count elements, else the other two, and:
 
     config_<c>    the configuration's own 24 columns, as they are
     <name>        the table's columns
@@ -27,6 +29,7 @@ import numpy as np
 
 from baselines.data.packed import splits
 from baselines.data.tile import store as tile_store
+from baselines.features import access_columns
 from baselines.features import estimate as estimate_lib
 from baselines.features import kernel_facts
 from baselines.features import loop_columns
@@ -60,6 +63,7 @@ PARTS: Dict[str, Part] = {
         tile_columns_lib.NAMES, lambda store, facts: tile_columns_lib.TileColumns(facts)
     ),
     'loop_columns': Part(loop_columns.NAMES, loop_columns.LoopColumns),
+    'access_columns': Part(access_columns.NAMES, access_columns.AccessColumns),
     'estimate': Part(
         estimate_lib.NAMES,
         lambda store, facts: (
@@ -67,6 +71,8 @@ PARTS: Dict[str, Part] = {
         ),
     ),
 }
+# Those for bounds that count elements.
+_OF_ELEMENTS = ('loop_columns', 'access_columns')
 
 
 class TileTable:
@@ -173,7 +179,7 @@ class FlatTable:
         if wanted is None:
             # Columns that read bounds as registers say nothing of elements.
             fits = loop_columns.fits(store)
-            parts = [p for p in PARTS if (p == 'loop_columns') == fits]
+            parts = [p for p in PARTS if (p in _OF_ELEMENTS) == fits]
         else:
             parts = [p for p in PARTS if set(PARTS[p].names) & set(wanted)]
         if shared is None or not set(parts) <= set(shared.parts):

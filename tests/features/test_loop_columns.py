@@ -121,13 +121,19 @@ def test_a_convolution_at_one_position():
         ),
     ]
     outputs = ([2, 6, 6, 8], [2, 1, 1, 8], [1, 1, 2, 8], [1, 6, 1, 1], [1, 1, 1, 4])
-    bounds = [(output, [3, 3, 1], [2, 6, 6, 8]) for output in outputs]
     features = nodes[1][1]
-    for groups, steps, wanted in (
-        (8, 1, [0, 1, 0, 0, 1]),
-        (8, 4, [0] * 5),  # two steps each way
-        (1, 1, [0] * 5),  # a library's
+    for window, inputs, groups, steps, wanted in (
+        ([3, 3], 1, 8, 1, [0, 1, 0, 0, 1]),
+        ([3, 1], 1, 8, 1, [0, 1, 1, 0, 1]),  # nothing moves along the second
+        ([1, 3], 1, 8, 1, [0, 1, 0, 1, 1]),
+        ([3, 3], 1, 8, 4, [0] * 5),  # two steps each way
+        # A library's: of all features, of two to one, of one to two.
+        ([3, 3], 8, 1, 1, [0] * 5),
+        ([3, 3], 2, 8, 1, [0] * 5),
+        ([3, 3], 1, 4, 1, [0] * 5),
     ):
+        bounds = [(output, [*window, inputs], [2, 6, 6, 8]) for output in outputs]
+        features[schema.NODE.block('window_size')][:2] = window
         features[schema.NODE.at('feature_group_count')] = groups
         features[schema.NODE.at('window_stride_product')] = steps
         assert _bits('one_position', nodes, *bounds) == wanted

@@ -1,0 +1,225 @@
+"""How the rounds of a tile go through the operands of a kernel, as columns.
+
+`loop_columns` see the output, what is reduced and the largest operand; these follow a
+tile through all nodes (`features.node_tiles`) to every operand.  Shares are of the
+bytes of operands that a round reads:
+
+    turns         share of operands whose dimensions, of those above 1 in their tile,
+                  come in another order than the output's
+    moved         1 + bytes that all rounds read
+    set           1 + bytes of the tiles of operands and output: a round's working set
+    work          (1 + operations of all rounds) / (1 + those of the untiled kernel):
+                  what windows, joined parts and clamped tiles compute again
+    operations    (1 + operations) / elements of the output; an exponential counts ten
+    run           elements of operands that lie together, a mean by bytes
+
+and of the innermost loop of a tile, over the last dimension that is not 1, once of the
+output (`output`) and once of what is reduced (`reduced`):
+
+    inner         its rounds
+    tail_8, tail_32  the share of them that does not fill a vector of 8, or four at a
+                  time, as LLVM unrolls loops: these elements go one by one
+    jumps         share of operands whose neighbours along it do not lie side by side
+    stays         share of operands that are the same all along it
+    splits        share of operands of which it is several dimensions: each element's
+                  place takes divisions
+    fast          whether it is the array's fastest dimension above 1
+
+Columns that end in `change` are less their value of the untiled kernel.  `moved`,
+`set`, `work`, `operations`, `run` and `inner` are natural logarithms.
+"""
+
+from typing import List
+
+import numpy as np
+
+from baselines.data.packed import splits
+from baselines.features import kernel_facts
+from baselines.features import node_tiles
+from baselines.hlo import schema
+
+_LOOP = ('inner', 'tail_8', 'tail_32', 'jumps', 'stays', 'splits', 'fast')
+_OWN = (
+    *('turns', 'moved', 'set', 'work', 'operations', 'run'),
+    *(f'{loop}_{name}' for loop in ('output', 'reduced') for name in _LOOP),
+)
+_CHANGING = (
+    *('turns', 'moved', 'run'),
+    *(
+        f'{loop}_{name}'
+        for loop in ('output', 'reduced')
+        for name in ('tail_32', 'jumps', 'stays', 'splits')
+    ),
+)
+NAMES = (
+    *(f'access_{name}' for name in _OWN),
+    *(f'access_{name}_change' for name in _CHANGING),
+)
+
+_RANK = node_tiles.RANK
+_GROUPS = 8  # of nodes that are cut alike, per kernel: the largest
+_VECTORS = (8, 32)
+_BOUNDS = [schema.TILE.block(name) for name in ('output_bounds', 'kernel_bounds')]
+_CHANGED = [_OWN.index(name) for name in _CHANGING]
+_CHUNK = 1 << 11
+
+
+class AccessColumns:
+    """The columns of a split's configurations; facts of kernels are not needed."""
+
+    def __init__(self, store: splits.PackedSplit, facts: kernel_facts.KernelFacts):
+        del facts
+        whole = [np.asarray(store.config_max[:, block]) for block in _BOUNDS]
+        self._whole = np.concatenate(whole, axis=1).astype(np.float64)
+        self._group(store, node_tiles.NodeTiles(store, *whole))
+        # The fastest dimension of an array, of those above 1.
+        last = _RANK - 1 - (self._size[..., ::-1] > 1).argmax(axis=2)[..., np.newaxis]
+        fastest, times = (
+            np.take_along_axis(values, last, axis=2)[..., 0]
+            for values in (self._source, self._times)
+        )
+        self._fastest = np.where(times > 1, -1, fastest)  # a slice that skips jumps
+        loops = np.arange(2 * _RANK)
+        self._follows = (self._source[..., np.newaxis] == loops).any(axis=2)
+        everything = np.arange(store.num_graphs)
+        self._untiled = np.zeros((store.num_graphs, len(_CHANGED)), np.float32)
+        untiled = kernel_facts.by_chunks(
+            self._own, len(_OWN), _CHUNK, everything, self._whole
+        )
+        self._untiled = untiled[:, _CHANGED]
+
+    def _group(self, store: splits.PackedSplit, tiles: node_tiles.NodeTiles) -> None:
+        """Adds up nodes that are cut alike: all arrays [kernels, groups, ...]."""
+        raw, opcodes = np.asarray(store.node_feat), np.asarray(store.node_opcode)
+        kernel = np.repeat(np.arange(store.num_graphs), np.diff(store.node_offsets))
+        sizes = np.array([kind.bytes for kind in schema.ELEMENT_TYPES], np.float64)
+        width = raw[:, schema.TYPES] @ sizes
+        is_operand = opcodes == schema.OPCODE_NUMBERS['parameter']
+        weight = np.where(is_operand, width, kernel_facts.vector_operations(opcodes))
+        self._result_width = np.zeros(store.num_graphs)
+        self._result_width[kernel[tiles.root]] = width[tiles.root]
+
+        is_array = tiles.dims[:, 0] > 0
+        nodes = np.flatnonzero(tiles.reached & is_array & (weight > 0))
+        cut = (tiles.source, tiles.dims, tiles.times, tiles.plus)
+        keys = [kernel[nodes, np.newaxis], is_operand[nodes, np.newaxis]]
+        keys += [values[nodes] for values in cut]
+        groups, group = np.unique(np.hstack(keys), axis=0, return_inverse=True)
+        weights = np.bincount(group.reshape(-1), weight[nodes], len(groups))
+        ends = np.cumsum([1, 1, *[_RANK] * 3])
+        kernel, is_operand, source, dims, times, plus = np.split(groups, ends, axis=1)
+        kernel, is_operand = kernel[:, 0].astype(np.int64), is_operand[:, 0] > 0
+        order = np.lexsort((-weights * np.maximum(dims, 1).prod(axis=1), kernel))
+        place = np.arange(len(order)) - np.searchsorted(kernel[order], kernel[order])
+        order, place = order[place < _GROUPS], place[place < _GROUPS]
+        at, shape = (kernel[order], place), (store.num_graphs, _GROUPS)
+        self._source = np.full((*shape, _RANK), node_tiles.WHOLE)
+        self._source[at] = source[order]
+        self._size = np.ones((*shape, _RANK))
+        self._size[at] = np.maximum(dims[order], 1)
+        self._times = np.ones((*shape, _RANK))
+        self._times[at] = times[order]
+        self._plus = np.zeros((*shape, _RANK))
+        self._plus[at] = plus[order]
+        self._bytes, self._operations = np.zeros(shape), np.zeros(shape)
+        self._bytes[at] = np.where(is_operand, weights, 0)[order]
+        self._operations[at] = np.where(is_operand, 0, weights)[order]
+
+    def __call__(self, kernels: np.ndarray, configs: np.ndarray) -> np.ndarray:
+        """Computes the columns.
+
+        Args:
+            kernels: int [rows], the kernel of each row.
+            configs: float32 [rows, >= 24], raw configuration features.
+
+        Returns:
+            float32 [rows, len(NAMES)].
+        """
+        bounds = np.concatenate([configs[:, block] for block in _BOUNDS], axis=1)
+        own = kernel_facts.by_chunks(self._own, len(_OWN), _CHUNK, kernels, bounds)
+        change = own[:, _CHANGED] - self._untiled[kernels]
+        return np.concatenate([own, change], axis=1)
+
+    def _own(self, kernels: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+        """Computes the columns `_OWN` of bounds of output and reduction, [rows, 12]."""
+        whole = self._whole[kernels]
+        tile, trips = kernel_facts.tiling(
+            np.maximum(whole, 1), np.where(whole > 0, bounds.astype(np.float64), 1)
+        )
+        rounds = kernel_facts.product(trips)[:, np.newaxis]
+        source, size = self._source[kernels], self._size[kernels]
+        sources = np.concatenate([tile, np.full((len(tile), 1), np.inf)], axis=1)
+        part = np.take_along_axis(sources, source.reshape(len(tile), -1), axis=1)
+        part = np.ceil(part.reshape(size.shape) * self._times[kernels])
+        part = np.maximum(np.minimum(part + self._plus[kernels], size), 1)
+        elements, is_cut = part.prod(axis=2), part < size
+
+        bytes_ = self._bytes[kernels] * elements
+        read = bytes_.sum(axis=1)
+        shares = bytes_ / np.maximum(read, 1e-9)[:, np.newaxis]
+        # What is not cut is computed once, before the loop.
+        operations, again = self._operations[kernels], is_cut.any(axis=2)
+        work = (operations * elements * np.where(again, rounds, 1)).sum(axis=1)
+        whole_work = (operations * size.prod(axis=2)).sum(axis=1)
+        output = kernel_facts.product(np.maximum(whole[:, :_RANK], 1))
+        written = kernel_facts.product(tile[:, :_RANK]) * self._result_width[kernels]
+        # A piece goes on into the next dimension where all faster are whole.
+        kept = np.cumprod(~is_cut[..., :0:-1], axis=2)[..., ::-1]
+        run = np.log(part[..., -1]) + (np.log(part[..., :-1]) * kept).sum(axis=2)
+        # The output's dimension behind each of an operand's, of those above 1.
+        seen = np.where((part > 1) & (source < node_tiles.WHOLE), source, -1)
+        turned = (seen >= 0) & (seen < np.maximum.accumulate(seen, axis=2))
+        columns = [
+            (shares * turned.any(axis=2)).sum(axis=1),
+            np.log1p(read * rounds[:, 0]),
+            np.log1p(read + written),
+            np.log1p(work) - np.log1p(whole_work),
+            np.log1p(whole_work) - np.log(output),
+            (shares * run).sum(axis=1),
+        ]
+        for first in (0, _RANK):
+            loops = slice(first, first + _RANK)
+            columns += self._of_loop(
+                kernels, first, tile[:, loops], whole[:, loops], seen, shares
+            )
+        return np.stack(columns, axis=1)
+
+    def _of_loop(
+        self,
+        kernels: np.ndarray,
+        first: int,
+        tile: np.ndarray,
+        whole: np.ndarray,
+        seen: np.ndarray,
+        shares: np.ndarray,
+    ) -> List[np.ndarray]:
+        """What of the columns is about an innermost loop, in the order of `_LOOP`.
+
+        Args:
+            kernels: int [rows].
+            first: number of the first of the loops, 0 or 6.
+            tile: [rows, 6], their sizes in a tile; whole: likewise, untiled.
+            seen: int [rows, groups, 6], the loop behind each dimension, or -1.
+            shares: [rows, groups], of the bytes that are read.
+        """
+        exists = (tile > 1).any(axis=1)
+        inner = _last_above_1(tile)
+        rounds = np.take_along_axis(tile, inner[:, np.newaxis], axis=1)[:, 0]
+        loop = (inner + first)[:, np.newaxis]
+        follows = self._follows[kernels]
+        moves = np.take_along_axis(follows, loop[..., np.newaxis], axis=2)[..., 0]
+        moves &= exists[:, np.newaxis]
+        jumps = moves & (self._fastest[kernels] != loop)
+        splits_ = (seen == loop[..., np.newaxis]).sum(axis=2) > 1
+        of_bytes = [jumps, ~moves, splits_ & exists[:, np.newaxis]]
+        return [
+            np.log(rounds),
+            *(rounds % vector / rounds for vector in _VECTORS),
+            *((shares * mask).sum(axis=1) for mask in of_bytes),
+            exists & (inner == _last_above_1(whole)),
+        ]
+
+
+def _last_above_1(sizes: np.ndarray) -> np.ndarray:
+    """Returns the last dimension above 1 of each row; the last one if there is none."""
+    return _RANK - 1 - (sizes[:, ::-1] > 1).argmax(axis=1)

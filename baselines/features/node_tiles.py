@@ -1,0 +1,243 @@
+"""Which part of its array each node of a kernel needs for a tile, off raw columns.
+
+    tiles = NodeTiles(store)
+    tile = min(size, ceil(bounds[source] x times) + plus)   # of a node's dimension
+
+What `tpugraphs.measure.propagation` does for one tile and instruction, for all tiles
+and all kernels of a split at once: sizes alone, not where tiles begin.  Of what
+several nodes need different parts of, one of the parts counts.
+"""
+
+from typing import Callable, Dict, Iterator, NamedTuple, Tuple, Union
+
+import numpy as np
+
+from baselines.data.packed import splits
+from baselines.hlo import schema
+
+RANK = schema.RANK
+# The source of a dimension that is needed whole; those of the output's dimensions are
+# 0 to 5, those of what is reduced 6 to 11.
+WHOLE = 2 * RANK
+
+_PLACE = np.arange(RANK)
+_AXES = schema.NODE.block('dimensions')
+_WINDOW = schema.NODE.block('window_size')
+_WINDOW_STRIDES = schema.NODE.block('window_stride')
+_SLICE_STRIDES = [schema.NODE.at(f'slice_dims_stride_{i}') for i in range(2)]
+_SLICE_STRIDE_PRODUCT = schema.NODE.at('slice_dims_stride_product')
+
+
+class NodeTiles:
+    """Tiles of N nodes as functions of the bounds of configurations.
+
+    Attributes:
+        dims: int64 [N, 6], sizes of the node's array; 0 where there is none.
+        source: int64 [N, 6], the bound that cuts a dimension, or `WHOLE`.
+        times: float64 [N, 6], elements for each element of the bound.
+        plus: float64 [N, 6], elements that a window reaches further.
+        reached: bool [N], whether the kernel's result is made of the node.
+        root: int64 [kernels with a root], the nodes of the results.
+
+    Args:
+        store: a split of kernels.
+        output: int64 [kernels, 6], sizes of the whole output as bounds have them.
+        reduced: int64 [kernels, 6], of what is reduced.
+    """
+
+    def __init__(
+        self, store: splits.PackedSplit, output: np.ndarray, reduced: np.ndarray
+    ):
+        self._raw = np.asarray(store.node_feat)
+        count = len(self._raw)
+        dims = np.maximum(self._raw[:, schema.DIMENSIONS].astype(np.int64), 0)
+        self.dims = dims * np.cumprod(dims > 0, axis=1)
+        self._opcode = np.asarray(store.node_opcode)
+        nodes = np.diff(store.node_offsets)
+        self._kernel = np.repeat(np.arange(store.num_graphs), nodes)
+        self._reduced = reduced
+        self.source = np.full((count, RANK), WHOLE)
+        self.times = np.ones((count, RANK))
+        self.plus = np.zeros((count, RANK))
+        self.reached = np.zeros(count, bool)
+
+        roots = np.flatnonzero(self._raw[:, schema.IS_ROOT] > 0)
+        last = np.full(store.num_graphs, -1)
+        last[self._kernel[roots]] = roots  # ascending: the last one stays
+        self.root = last[last >= 0]
+        tiled = (self.dims[self.root] == output[self._kernel[self.root]]).all(axis=1)
+        self.source[self.root[tiled]] = _PLACE
+        self.reached[self.root] = True
+
+        shift = np.repeat(store.node_offsets[:-1], np.diff(store.edge_offsets))
+        edges = np.asarray(store.edge_index, np.int64) + shift[:, np.newaxis]
+        for consumers, producers in _by_level(edges, count):
+            first = self.reached[consumers] & ~self.reached[producers]
+            consumers, producers = consumers[first], producers[first]
+            opcodes = self._opcode[consumers]
+            for opcode in np.unique(opcodes):
+                chosen = opcodes == opcode
+                self._pass(int(opcode), consumers[chosen], producers[chosen])
+
+    def _pass(self, opcode: int, consumers: np.ndarray, producers: np.ndarray) -> None:
+        """Sets what operands of nodes of one opcode are needed for."""
+        raw = self._raw[consumers]
+        axes = np.clip(raw[:, _AXES], 0, RANK - 1).astype(np.int64)
+        pairs = _Pairs(raw, axes, self.dims[consumers], self.dims[producers])
+        at, times, plus = _RULES.get(opcode, _by_place)(pairs)
+        exists = (at >= 0) & (pairs.operand > 0)
+        at = np.maximum(at, 0)
+
+        def of_result(values: np.ndarray) -> np.ndarray:
+            return np.take_along_axis(values[consumers], at, axis=1)
+
+        self.source[producers] = np.where(exists, of_result(self.source), WHOLE)
+        self.times[producers] = of_result(self.times) * times
+        self.plus[producers] = of_result(self.plus) * times + plus
+        if opcode == _REDUCE:
+            self._cut_sums(pairs, producers)
+        self.reached[producers] = True
+
+    def _cut_sums(self, pairs: '_Pairs', producers: np.ndarray) -> None:
+        """Sets the reduced dimensions of operands, where bounds are of them."""
+        count = _num_reduced(pairs)
+        of_axes = np.take_along_axis(pairs.operand, pairs.axes, axis=1)
+        sizes = np.where(_PLACE < count[:, np.newaxis], of_axes, 0)
+        tiled = (sizes == self._reduced[self._kernel[producers]]).all(axis=1)
+        for place in range(RANK):
+            rows = np.flatnonzero(tiled & (place < count))
+            where = producers[rows], pairs.axes[rows, place]
+            self.source[where] = RANK + place
+            self.times[where], self.plus[where] = 1, 0
+
+
+def _by_level(edges: np.ndarray, count: int) -> Iterator[Tuple[np.ndarray, np.ndarray]]:
+    """Yields (consumers, producers), each consumer after all of its own consumers.
+
+    Args:
+        edges: int64 [edges, 2], of graphs without cycles.
+        count: nodes.
+    """
+    consumers, producers = edges.T
+    level = np.zeros(count, np.int64)
+    for _ in range(count):
+        wanted = level[consumers] + 1
+        if (level[producers] >= wanted).all():
+            break
+        np.maximum.at(level, producers, wanted)
+    levels = level[consumers]
+    order = np.argsort(levels, kind='stable')
+    ends = np.searchsorted(levels[order], np.arange(1, levels.max(initial=0) + 1))
+    for chosen in np.split(order, ends):
+        yield consumers[chosen], producers[chosen]
+
+
+class _Pairs(NamedTuple):
+    """Nodes of one opcode, each with an operand."""
+
+    raw: np.ndarray  # float32 [pairs, 140], of the nodes
+    axes: np.ndarray  # int64 [pairs, 6], their `dimensions`
+    result: np.ndarray  # int64 [pairs, 6], sizes
+    operand: np.ndarray  # int64 [pairs, 6]
+
+
+# Of each dimension of operands: the result's that it follows, or -1; times and plus,
+# see `NodeTiles`.
+_Rule = Tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def _rule(
+    at: np.ndarray,
+    times: Union[float, np.ndarray] = 1.0,
+    plus: Union[float, np.ndarray] = 0.0,
+) -> _Rule:
+    """Completes a rule by what is the same of all dimensions."""
+    return at, np.broadcast_to(times, at.shape), np.broadcast_to(plus, at.shape)
+
+
+def _by_place(pairs: _Pairs) -> _Rule:
+    return _rule(np.where(pairs.operand == pairs.result, _PLACE, -1))
+
+
+def _broadcast(pairs: _Pairs) -> _Rule:
+    return _rule(pairs.axes)
+
+
+def _transpose(pairs: _Pairs) -> _Rule:
+    at = np.full(pairs.axes.shape, -1)
+    # Axes that do not exist are 0: the first to name a dimension is right.
+    for place in reversed(range(RANK)):
+        at[np.arange(len(at)), pairs.axes[:, place]] = place
+    return _rule(at)
+
+
+def _pad(pairs: _Pairs) -> _Rule:
+    return _rule(np.broadcast_to(_PLACE, pairs.axes.shape))
+
+
+def _concatenate(pairs: _Pairs) -> _Rule:
+    return _rule(np.where(_PLACE == pairs.axes[:, :1], -1, _PLACE))
+
+
+def _slice(pairs: _Pairs) -> _Rule:
+    strides = np.ones(pairs.axes.shape)
+    strides[:, :2] = np.maximum(pairs.raw[:, _SLICE_STRIDES], 1)
+    # Columns have the first two strides, and the product of all: the last one's.
+    product = np.maximum(pairs.raw[:, _SLICE_STRIDE_PRODUCT], 1)
+    last = np.maximum((pairs.result > 0).sum(axis=1) - 1, 0)
+    strides[np.arange(len(last)), last] *= product / strides.prod(axis=1)
+    return _rule(np.broadcast_to(_PLACE, strides.shape), strides)
+
+
+def _reduce_window(pairs: _Pairs) -> _Rule:
+    size = np.maximum(pairs.raw[:, _WINDOW][:, :RANK], 1)
+    stride = np.maximum(pairs.raw[:, _WINDOW_STRIDES][:, :RANK], 1)
+    return _rule(np.broadcast_to(_PLACE, size.shape), stride, size - stride)
+
+
+def _num_reduced(pairs: _Pairs) -> np.ndarray:
+    ranks = [(dims > 0).sum(axis=1) for dims in (pairs.operand, pairs.result)]
+    return np.maximum(ranks[0] - ranks[1], 0)
+
+
+def _reduce(pairs: _Pairs) -> _Rule:
+    is_reduced = np.zeros(pairs.axes.shape, bool)
+    count = _num_reduced(pairs)
+    for place in range(RANK):
+        rows = np.flatnonzero(place < count)
+        is_reduced[rows, pairs.axes[rows, place]] = True
+    return _rule(np.where(is_reduced, -1, np.cumsum(~is_reduced, axis=1) - 1))
+
+
+def _reshape(pairs: _Pairs) -> _Rule:
+    low, high = _strides(pairs.result)
+    own_low, own_high = _strides(pairs.operand)
+    shared = np.minimum(own_high[:, :, np.newaxis], high[:, np.newaxis])
+    shared /= np.maximum(own_low[:, :, np.newaxis], low[:, np.newaxis])
+    # Of dimensions that become one, tiles cut the first alone.
+    at = (shared > 1).argmax(axis=2)
+    times = np.take_along_axis(low, at, axis=1) / own_low
+    return _rule(np.where((shared > 1).any(axis=2), at, -1), times)
+
+
+def _strides(dims: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+    """Returns how far apart a dimension's neighbours are, and that times its size."""
+    sizes = np.where(dims > 0, dims, 1).astype(float)
+    high = np.cumprod(sizes[:, ::-1], axis=1)[:, ::-1]
+    return high / sizes, high
+
+
+_RULES: Dict[int, Callable[[_Pairs], _Rule]] = {
+    schema.OPCODE_NUMBERS[name]: rule
+    for name, rule in {
+        'broadcast': _broadcast,
+        'concatenate': _concatenate,
+        'pad': _pad,
+        'reduce': _reduce,
+        'reduce-window': _reduce_window,
+        'reshape': _reshape,
+        'slice': _slice,
+        'transpose': _transpose,
+    }.items()
+}
+_REDUCE = schema.OPCODE_NUMBERS['reduce']
