@@ -16,6 +16,7 @@ from typing import Any, Callable, List, Optional, Sequence, TextIO, cast
 
 from baselines import config
 from baselines import text
+from baselines.data import collections
 from baselines.runs import finding
 
 
@@ -166,6 +167,15 @@ def add_run_arguments(parser: argparse.ArgumentParser, split: str = 'test') -> N
     about = f'{about} {of_run}'
     parser.add_argument('--skip_bad_files', action=Negatable, help=about)
     add_beam_arguments(parser)
+
+
+def add_collection(parser: argparse.ArgumentParser) -> None:
+    """Declares of which collection the untrained estimate is."""
+    first, *others = collections.NAMES
+    about = f'of --dir {finding.ESTIMATE}, formulas of a TPU v3 that nobody trained '
+    about += '(tau .1 for tiles that were measured on a CPU): '
+    about += f'{first} (default), {", ".join(others)}'
+    option(parser, '--collection', '', about, metavar='NAME')
 
 
 def add_models_file(parser: argparse.ArgumentParser) -> None:

@@ -70,8 +70,7 @@ class Ranker:
         self._process = os.getpid()
 
     def __repr__(self) -> str:
-        run = self._predictor.run
-        return f'<Ranker with {run.args["model"]}: {run.model_dir}>'
+        return f'<Ranker with {self._predictor.model_name}: {self._predictor.name}>'
 
     @messages.in_python
     def __call__(self, record: Any, configs: Any = None) -> Any:
@@ -102,7 +101,7 @@ class Ranker:
 
 
 class Run:
-    """A finished training; made by `load` and `train`.
+    """A finished training, or the untrained estimate; made by `load` and `train`.
 
     Attributes:
         dir: the model directory, absolute.
@@ -112,12 +111,12 @@ class Run:
         info: the whole run file.
     """
 
-    def __init__(self, found: Any, own: Own = ''):
+    def __init__(self, found: Any, own: Own = '', collection: str = ''):
         self.dir: str = found.model_dir
         self.info: Dict[str, Any] = found.info
         self.settings: Dict[str, Any] = dict(found.args)
         self.curve: Dict[str, List[Any]] = found.curve
-        self._found, self._own = found, own
+        self._found, self._own, self._collection = found, own, collection
         self._predictors: Dict[Any, Any] = {}
         # Keras finishes a model when it is first called, which two threads may not
         # do at once.
@@ -125,11 +124,14 @@ class Run:
         self._process = os.getpid()
 
     def __reduce__(self) -> Any:
-        return Run, (self._found, self._own)  # a model stays in its process
+        # A model stays in its process.
+        return Run, (self._found, self._own, self._collection)
 
     def __repr__(self) -> str:
         from baselines.runs import listing
 
+        if self._collection:
+            return f'<Run {self.dir} on {self._collection}, untrained>'
         row = listing.row(self._found)
         score = (
             '' if row.score is None else f', best valid {row.measure} {row.score:.3f}'
@@ -233,7 +235,7 @@ class Run:
                     cache_dir=cache_dir, **data_lib.data_settings(data)
                 )
                 self._predictors[key] = loading.load_predictor(
-                    self.dir, options, self._own
+                    self.dir, options, self._own, collection=self._collection
                 )
             return self._predictors[key]
 
@@ -243,23 +245,34 @@ def load(
     which: Path = 'latest',
     model: Union[type, str, None] = None,
     out_dir: Optional[Path] = None,
+    collection: str = '',
 ) -> Run:
     """Loads a run.
 
     Args:
         which: a model directory; or 'latest', the beginning of a hash, a run_id or a
-            pattern that fits one run alone.
+            pattern that fits one run alone; or 'estimate', which nobody trained.
         model: the class of the run's model, or the file that has it, where it is
             not one of ours.
         out_dir: where to look; by default where trainings write.
+        collection: of the estimate: 'tile:xla', the default, 'layout:xla:random', ...
 
     Raises:
-        ValueError: there is no such run, or there are several; lists them.
+        ValueError: there is no such run, or there are several; lists them; there is
+            no such collection, or it is told of a run.
     """
+    from baselines.data import collections
     from baselines.runs import finding
     from baselines.runs import run_files
 
     name = data_lib.path_of('which', which)
+    if name == finding.ESTIMATE and out_dir is None:
+        chosen = collections.of_name(collection or collections.NAMES[0])
+        settings = {'model': finding.ESTIMATE, **chosen.flags}
+        estimate = run_files.RunFile(finding.ESTIMATE, {'args': settings})
+        return Run(estimate, collection=chosen.name)
+    if collection:
+        raise ValueError(f"collection={collection!r} is for 'estimate', not for a run")
     if out_dir is not None:
         name = os.path.join(data_lib.path_of('out_dir', out_dir), name)
     found = run_files.read(finding.find_one(name))

@@ -42,14 +42,16 @@ def evaluate_runs(args: argparse.Namespace) -> None:
     _check_output(args)
     summaries: Dict[str, Any] = {}
     data = config.from_options(prediction.DataOptions, args)
-    found = loading.find_runs(command_line.runs_of(args))
-    predictors = loading.predictors_of(found, data, args.models_file)
+    predictors = loading.load_predictors(
+        command_line.runs_of(args), data, args.models_file, collection=args.collection
+    )
     labels = loading.labels_of(predictors)
     for model_dir, predictor in predictors.items():
         summary, _ = predictor.measure(args.split, args.protocol)
         summary.update(labels[model_dir]._asdict())
         if not args.json:
-            _print_summary(summary, model_dir)
+            place = model_dir if predictor.run else predictor.collection.name
+            _print_summary(summary, place)
         summaries[model_dir] = summary
     if len(summaries) > 1 and not args.json:
         print(f'\n{comparison.format_runs(summaries)}')
@@ -72,6 +74,7 @@ def compare_runs(args: argparse.Namespace) -> None:
         OSError: --output cannot be written.
     """
     _check_output(args)
+    loading.check_no_collection(args.collection)
     if args.runs or args.dirs:
         raise ValueError('--compare names the runs itself: leave --dir out')
     if args.protocol == report.PUBLISHED:
@@ -191,10 +194,12 @@ def rank_modules(args: argparse.Namespace) -> int:
     candidates = candidates_lib.read(args.candidates) if args.candidates else None
     data = config.from_options(prediction.DataOptions, args)
     name, task = command_line.run_of(args), ''
-    if os.path.basename(name) == finding.LATEST:
+    if os.path.basename(name) in (finding.LATEST, finding.ESTIMATE):
         task = ranking.task_of(paths, candidates)
-    model_dir = finding.find_one(name, task)
-    predictor = loading.load_predictor(model_dir, data, args.models_file, once=True)
+    predictor = loading.load_predictor(
+        name, data, args.models_file, True, task, args.collection
+    )
+    model_dir = predictor.name
     content, writers = io.StringIO(), []
     shown = 10 if args.top is None else args.top
     if args.json:

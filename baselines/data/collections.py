@@ -6,6 +6,7 @@ files take from it what they need to know.
 
 from typing import Any, List, Mapping, NamedTuple
 
+from baselines import registry
 from baselines.hlo import schema
 
 SPLITS = ('train', 'valid', 'test')
@@ -67,6 +68,12 @@ NAMES = tuple(collection.name for collection in COLLECTIONS)
 def in_kaggle_order() -> List[str]:
     """The names, in the order of Kaggle's template."""
     return [c.name for c in sorted(COLLECTIONS, key=lambda c: c.kaggle_place)]
+
+
+def of_name(name: str) -> Collection:
+    """Returns the collection of a name; raises ValueError where there is none."""
+    by_name = {collection.name: collection for collection in COLLECTIONS}
+    return registry.resolve(name, by_name, 'collection')
 
 
 def of_flags(flags: Mapping[str, Any]) -> Collection:

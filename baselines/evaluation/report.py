@@ -28,12 +28,14 @@ class GraphResult(NamedTuple):
         runtimes: [c], positive; tile runtimes divided by their normalizers.
         configurations: [c], equal numbers for equal configurations, whose runtimes
             are repeated measurements; None where that is not known.
+        estimate: [c], scores of the untrained estimate, to compare with; or None.
     """
 
     graph_id: str
     scores: np.ndarray
     runtimes: np.ndarray
     configurations: Optional[np.ndarray] = None
+    estimate: Optional[np.ndarray] = None
 
 
 class Task(NamedTuple):
@@ -74,6 +76,7 @@ def summarise(task_name: str, results: Sequence[GraphResult]) -> Dict[str, Any]:
             and overall for a single program.  It is over other graphs or programs
             of the kind, and knows nothing of other seeds.
           random: the same mean, expected for random scores.
+          estimate: the same mean of the estimate's scores, where results have them.
           graphs: how many graphs the mean is of.
         In a layout summary, `noise` says what repeated measurements tell, as
         `noise.Noise` does: means over the `graphs` that have some, and `tau` of
@@ -177,15 +180,20 @@ def per_graph(task_name: str, results: Sequence[GraphResult]) -> Dict[str, np.nd
 def _measured(
     measures: Sequence[metrics.Measure], result: GraphResult
 ) -> Dict[str, Any]:
-    """All measures of one graph: {key: (of the model, of random scores)}."""
+    """All measures of one graph: {key: {'mean': of the model, 'random': ...}}."""
     scores, runtimes = np.asarray(result.scores), np.asarray(result.runtimes)
     row: Dict[str, Any] = {
         'pairs': metrics.ordered_pairs(scores, runtimes),
         'configurations': len(runtimes),
     }
     for measure in measures:
-        value = measure.of_graph(scores, runtimes)
-        row[measure.key] = value, measure.of_random(runtimes)
+        row[measure.key] = {
+            'mean': measure.of_graph(scores, runtimes),
+            'random': measure.of_random(runtimes),
+        }
+        if result.estimate is not None:
+            of_estimate = measure.of_graph(np.asarray(result.estimate), runtimes)
+            row[measure.key]['estimate'] = of_estimate
     if result.configurations is not None:
         row['noise'] = noise.of_graph(runtimes, result.configurations)
     return row
@@ -203,36 +211,32 @@ def _group(
         'opa_pooled': float(correct / total) if total else None,
     }
     for measure in measures:
-        pairs = np.array([row[measure.key] for row in rows])
-        known = ~np.isnan(pairs[:, 0])
-        group[measure.key] = _mean_of(pairs[known], drawn[known])
+        group[measure.key] = _mean_of([row[measure.key] for row in rows], drawn)
     if any('noise' in row for row in rows):
         group['noise'] = _mean_noise(rows)
     return group
 
 
-def _mean_of(pairs: np.ndarray, drawn: np.ndarray) -> Dict[str, Any]:
-    """Summary of float64 [n, 2], (model, random) per graph."""
-    if not len(pairs):
-        return dict(mean=None, low=None, high=None, random=None, graphs=0)
-    mean, random = pairs.mean(axis=0)
-    if len(set(drawn)) == len(drawn):
-        low, high = metrics.bootstrap_interval(pairs[:, 0])
-    else:
-        low, high = metrics.grouped_interval(pairs[:, 0], drawn)
-    return {
-        'mean': float(mean),
-        'low': low,
-        'high': high,
-        'random': float(random),
-        'graphs': len(pairs),
-    }
+def _mean_of(figures: Sequence[Dict[str, float]], drawn: np.ndarray) -> Dict[str, Any]:
+    """Summary of a measure, of its figures in the rows of some graphs."""
+    table = np.array([list(figure.values()) for figure in figures], np.float64)
+    known = ~np.isnan(table[:, 0])
+    table, drawn = table[known], drawn[known]
+    means, low, high = [None] * table.shape[1], None, None
+    if len(table):
+        means = table.mean(axis=0).tolist()
+        if len(set(drawn)) == len(drawn):
+            low, high = metrics.bootstrap_interval(table[:, 0])
+        else:
+            low, high = metrics.grouped_interval(table[:, 0], drawn)
+    mean, *beside = zip(figures[0], means)
+    return dict([mean, ('low', low), ('high', high), *beside, ('graphs', len(table))])
 
 
 def _mean_noise(rows: List[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
     """Means over the graphs that were measured repeatedly; None without any."""
     known = [
-        {**row['noise']._asdict(), 'tau': row['kendall_tau'][0]}
+        {**row['noise']._asdict(), 'tau': row['kendall_tau']['mean']}
         for row in rows
         if row['noise'] and row['noise'].tau_ceiling is not None
     ]
@@ -301,6 +305,8 @@ def format_table(summary: Dict[str, Any]) -> str:
         [f'{interval}, to', '', '', *cells(overall, 'high')],
         ['random choice', '', '', *cells(overall, 'random')],
     ]
+    if any('estimate' in overall[m.key] for m in measures):
+        foot.append(['estimate, untrained', '', '', *cells(overall, 'estimate')])
     lines = text.table([head, *body, *foot], rules=(1, 1 + len(body)), width=text.WIDTH)
     if summary.get('protocol') == PUBLISHED:
         lines += ['', *_as_published(overall)]

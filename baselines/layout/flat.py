@@ -59,7 +59,7 @@ _OF_SINGLE = (
 )
 _HOPS = 16
 _MOST_WASTE = 4.0  # as in `zoo.padded`
-_CELLS = 1 << 19  # pairs of configurable instruction and configuration at once
+CELLS = 1 << 19  # pairs of configurable instruction and configuration at once
 
 NAMES: Tuple[str, ...] = (
     *(f'{array}_{effect}' for array in _ARRAYS for effect in _EFFECTS),
@@ -143,7 +143,7 @@ class FlatTable:
         for graph in np.unique(graphs):
             rows = np.flatnonzero(graphs == graph)
             width = len(self._store.part('node_config_ids', graph))
-            most = max(1, _CELLS // max(1, width))
+            most = max(1, CELLS // max(1, width))
             for start in range(0, len(rows), most):
                 block = rows[start : start + most]
                 columns = self._of_program(int(graph), configs[block])
@@ -155,12 +155,9 @@ class FlatTable:
             self._read = {graph: self._program(graph)}
         program, store = self._read[graph], self._store
         groups = store.part('config_group', graph)[configs]
-        codes = store.group_codes(graph)[groups].astype(np.int64)
+        codes = store.group_codes(graph)[groups]
         k, vectors = codes.shape[1], store.vectors(graph)
-        # Each layout that an instruction has, once.
-        keys, cell = np.unique(codes + np.arange(k) * len(vectors), return_inverse=True)
-        cell = cell.reshape(codes.shape)
-        node, code = np.divmod(keys, max(len(vectors), 1))
+        node, code, cell = cells(codes, len(vectors))
         dims = tf.gather(program.instructions.dims, node)
         fastest = self._unscaled.fastest(tf.constant(vectors[code], tf.float32))
         fastest = effects.or_row_major(fastest, dims)
@@ -276,9 +273,28 @@ class FlatTable:
         )
 
 
+def cells(
+    codes: np.ndarray, num_vectors: int
+) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Finds the different layouts that each instruction has.
+
+    Args:
+        codes: int [c, k], the vector of k instructions in c configurations.
+        num_vectors: how many there are.
+
+    Returns:
+        Of each cell, an instruction with one of its layouts, int64 [cells] its
+        instruction and its vector; and int64 [c, k], the cell of each code.
+    """
+    keys = codes + np.arange(codes.shape[1]) * num_vectors
+    keys, cell = np.unique(keys, return_inverse=True)
+    node, code = np.divmod(keys, max(num_vectors, 1))
+    return node, code, cell.reshape(codes.shape)
+
+
 def _padded(program: _Program, node: np.ndarray, fastest: tf.Tensor) -> np.ndarray:
     """Computes how many times as much work padding makes of products: [cells, 1]."""
-    of_node = products_lib.Products(*(tf.gather(x, node) for x in program.products))
+    of_node = products_lib.at(program.products, node)
     return np.asarray(products_lib.padded(of_node, fastest[:, 0]))
 
 

@@ -10,6 +10,7 @@ from baselines.evaluation import ensembles
 from baselines.evaluation import report
 from baselines.runs import loading
 from baselines.runs import prediction
+from baselines.runs import run_predictor
 
 
 class Scored(NamedTuple):
@@ -21,19 +22,19 @@ class Scored(NamedTuple):
         scores: for each run a list with float32 [configurations] of each graph.
     """
 
-    predictors: Mapping[str, prediction.Predictor]
+    predictors: Mapping[str, run_predictor.RunPredictor]
     store: Any
     scores: List[List[np.ndarray]]
 
     @property
-    def first(self) -> prediction.Predictor:
+    def first(self) -> run_predictor.RunPredictor:
         """The first run, which says what graphs and rows are like."""
         return next(iter(self.predictors.values()))
 
 
 def load(
     names: Sequence[str], data: prediction.DataOptions, models_file: registry.Own = ''
-) -> Dict[str, prediction.Predictor]:
+) -> Dict[str, run_predictor.RunPredictor]:
     """Loads the runs of an ensemble.
 
     Args:
@@ -54,7 +55,7 @@ def load(
             '--dirs: an ensemble is of two or more different runs, not '
             f'{" ".join(names)}'
         )
-    of_run = {d: prediction.collection_of(run).name for d, run in found.items()}
+    of_run = {d: run_predictor.collection_of(run).name for d, run in found.items()}
     first = next(iter(found))
     for model_dir, name in of_run.items():
         if name != of_run[first]:
@@ -66,7 +67,7 @@ def load(
 
 
 def score(
-    predictors: Mapping[str, prediction.Predictor],
+    predictors: Mapping[str, run_predictor.RunPredictor],
     split: str = 'test',
     must_measure: bool = False,
 ) -> Scored:

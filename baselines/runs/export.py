@@ -24,7 +24,7 @@ from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import reading
 from baselines.hlo import schema
 from baselines.layout import graphs as layout_graphs
-from baselines.runs import prediction
+from baselines.runs import run_predictor
 from baselines.tiles import scoring
 
 _Inputs = Mapping[str, tf.Tensor]
@@ -34,7 +34,7 @@ _Inputs = Mapping[str, tf.Tensor]
 _LAYOUTS_AT_ONCE = 16
 
 
-def export(predictor: prediction.Predictor, output: str) -> Dict[str, List[Any]]:
+def export(predictor: run_predictor.RunPredictor, output: str) -> Dict[str, List[Any]]:
     """Writes a run as a SavedModel.
 
     Args:
@@ -93,7 +93,7 @@ def export(predictor: prediction.Predictor, output: str) -> Dict[str, List[Any]]
     return {key: list(spec.shape) for key, spec in specs.items()}
 
 
-def _specs(predictor: prediction.Predictor) -> Dict[str, tf.TensorSpec]:
+def _specs(predictor: run_predictor.RunPredictor) -> Dict[str, tf.TensorSpec]:
     """The inputs by name."""
     variant = predictor.variant
     specs = [
@@ -156,7 +156,9 @@ def _checked(
         }
 
 
-def _nodes(inputs: _Inputs, predictor: prediction.Predictor) -> Dict[str, tf.Tensor]:
+def _nodes(
+    inputs: _Inputs, predictor: run_predictor.RunPredictor
+) -> Dict[str, tf.Tensor]:
     """What packed items of both tasks have of a graph's nodes and edges."""
     op = inputs['node_opcode']
     return {
@@ -168,7 +170,7 @@ def _nodes(inputs: _Inputs, predictor: prediction.Predictor) -> Dict[str, tf.Ten
 
 
 def _tile_scores(
-    predictor: prediction.Predictor, model: tf.keras.Model
+    predictor: run_predictor.RunPredictor, model: tf.keras.Model
 ) -> Callable[[_Inputs], tf.Tensor]:
     most = scoring.cells_per_item(model)
 
@@ -202,7 +204,7 @@ def _tile_scores(
 
 
 def _layout_scores(
-    predictor: prediction.Predictor, model: tf.keras.Model
+    predictor: run_predictor.RunPredictor, model: tf.keras.Model
 ) -> Callable[[_Inputs], tf.Tensor]:
     most, forward = _LAYOUTS_AT_ONCE, model.forward
 

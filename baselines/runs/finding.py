@@ -26,6 +26,7 @@ from baselines import text
 from baselines.runs import run_files
 
 LATEST = 'latest'
+ESTIMATE = 'estimate'  # no run: what nobody trained, for the commands that take it
 FORMS = (
     "a directory, 'latest', the beginning of a hash, a --run_id, a pattern or a model"
 )
@@ -59,6 +60,12 @@ def find(name: str, task: str = '') -> List[str]:
     Raises:
         ValueError: there is none, or the name is ambiguous; lists what there is.
     """
+    if name == ESTIMATE:
+        raise ValueError(
+            f"--dir: '{ESTIMATE}' is no run but the untrained estimate, which --dir of "
+            '`rank`, `predict` and `evaluate` takes; a run of that name is '
+            f'./{ESTIMATE}'
+        )
     path = files.expand(name)
     if os.path.isdir(path):
         return [path] if run_files.hash_of(path) else [_only(path)]

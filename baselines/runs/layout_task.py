@@ -10,6 +10,7 @@ from baselines import config as config_lib
 from baselines import registry
 from baselines.data.layout import store as layout_store
 from baselines.features import normalizer as normalizer_lib
+from baselines.layout import estimate
 from baselines.layout import flat
 from baselines.layout import graphs as graphs_lib
 from baselines.layout import programs as programs_lib
@@ -81,6 +82,10 @@ class LayoutTask(tasks.Task[layout_store.LayoutStore, programs_lib.StoredProgram
     ) -> 'ProgramScorer':
         """Returns what scores programs with a model, in bounded memory."""
         return ProgramScorer(model, (memory_budget << 20) or scoring.DEFAULT_MEMORY)
+
+    def estimates(self, store: layout_store.LayoutStore) -> Iterator[np.ndarray]:
+        """Yields the padded work of products, as `layout.estimate` computes it."""
+        return (estimate.estimate(store, n) for n in range(store.num_graphs))
 
     def labels(self, store: layout_store.LayoutStore, number: int) -> np.ndarray:
         """Returns runtimes in nanoseconds."""

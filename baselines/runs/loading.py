@@ -1,4 +1,4 @@
-"""Finished runs, found by name and made ready to score.
+"""Finished runs, and the untrained estimate, found by name and made ready to score.
 
 predictor = load_predictor('latest', prediction.DataOptions())
 write_predictions(['latest'], prediction.DataOptions(), 'test.csv')
@@ -10,9 +10,12 @@ from typing import Dict, List, Mapping, Optional, Sequence
 
 from baselines import files
 from baselines import registry
+from baselines.data import collections
 from baselines.runs import differences
+from baselines.runs import estimate
 from baselines.runs import finding
 from baselines.runs import prediction
+from baselines.runs import run_predictor
 from baselines.runs import saved
 from baselines.runs import spread
 
@@ -47,25 +50,36 @@ def predictors_of(
     data: prediction.DataOptions,
     models_file: registry.Own = '',
     once: bool = False,
-) -> Dict[str, prediction.Predictor]:
+) -> Dict[str, run_predictor.RunPredictor]:
     """Makes several runs ready to score, before any of them is used.
 
     Args:
         found: the runs, by model directory.
         data: where graphs come from.
         models_file: a models.py, or classes, beside ours.
-        once: see `Predictor`.
+        once: see `RunPredictor`.
 
     Raises:
         ValueError: a run is incomplete or does not fit the model's code.
     """
-    workers: Optional[prediction.Workers] = None
+    workers: Optional[run_predictor.Workers] = None
     if data.runner:
         workers = spread.BeamWorkers(data.runner, data.beam_options)
     return {
-        model_dir: prediction.Predictor(run, data, models_file, workers, once)
+        model_dir: run_predictor.RunPredictor(run, data, models_file, workers, once)
         for model_dir, run in found.items()
     }
+
+
+def load_run(
+    name: str,
+    data: prediction.DataOptions,
+    models_file: registry.Own = '',
+    once: bool = False,
+) -> run_predictor.RunPredictor:
+    """The same of one run: its model directory, or what else `finding.find` takes."""
+    found = {name: saved.Run.load(name)}
+    return predictors_of(found, data, models_file, once)[name]
 
 
 def load_predictor(
@@ -73,18 +87,73 @@ def load_predictor(
     data: prediction.DataOptions,
     models_file: registry.Own = '',
     once: bool = False,
+    task: str = '',
+    collection: str = '',
 ) -> prediction.Predictor:
-    """The same of one run: its model directory, or what else `finding.find` takes."""
-    found = {name: saved.Run.load(name)}
-    return predictors_of(found, data, models_file, once)[name]
+    """Makes a run, or the estimate, ready to score.
+
+    Args:
+        name: of the run, as `finding.find` takes it; or 'estimate'.
+        data: where graphs come from.
+        models_file: a models.py, or classes, beside ours.
+        once: see `RunPredictor`.
+        task: of the latest run or the estimate, where that is wanted.
+        collection: of the estimate; '' for the first one of `task`, or of all.
+
+    Raises:
+        ValueError: a run is incomplete or does not fit the model's code; there is no
+            such collection, or it is told of a run.
+    """
+    if name == finding.ESTIMATE:
+        return _estimate(data, task, collection)
+    check_no_collection(collection)
+    return load_run(finding.find_one(name, task), data, models_file, once)
+
+
+def load_predictors(
+    names: Sequence[str],
+    data: prediction.DataOptions,
+    models_file: registry.Own = '',
+    task: str = '',
+    collection: str = '',
+) -> Dict[str, prediction.Predictor]:
+    """The same of several, by name of the predictor; the estimate comes last."""
+    trained = [name for name in names if name != finding.ESTIMATE]
+    predictors: Dict[str, prediction.Predictor] = {}
+    predictors.update(predictors_of(find_runs(trained, task), data, models_file))
+    if len(trained) < len(names):
+        predictors[finding.ESTIMATE] = _estimate(data, task, collection)
+    else:
+        check_no_collection(collection)
+    return predictors
+
+
+def _estimate(
+    data: prediction.DataOptions, task: str, collection: str
+) -> estimate.EstimatePredictor:
+    if data.runner:
+        raise ValueError('--runner is for runs: the estimate needs no workers')
+    of_task = [c.name for c in collections.COLLECTIONS if task in ('', c.task)]
+    return estimate.EstimatePredictor(collection or of_task[0], data)
+
+
+def check_no_collection(collection: str) -> None:
+    """Raises ValueError where --collection is told without the estimate."""
+    if collection:
+        raise ValueError(
+            f'--collection={collection} is for --dir estimate: a run is of the '
+            'collection that it was trained on'
+        )
 
 
 def labels_of(
     predictors: Mapping[str, prediction.Predictor],
 ) -> Dict[str, differences.Label]:
-    """What tells several runs apart, by model directory."""
-    loaded = [predictor.run for predictor in predictors.values()]
-    return dict(zip(predictors, differences.labels(loaded)))
+    """What tells predictors apart, by their names."""
+    runs = {name: one.run for name, one in predictors.items() if one.run}
+    labels = dict(zip(runs, differences.labels(list(runs.values()))))
+    untrained = differences.Label(finding.ESTIMATE, finding.ESTIMATE)
+    return {name: labels.get(name, untrained) for name in predictors}
 
 
 def write_predictions(
@@ -94,16 +163,19 @@ def write_predictions(
     models_file: registry.Own = '',
     split: str = 'test',
     task: str = '',
+    collection: str = '',
 ) -> List[str]:
     """Ranks a split with each run and writes a CSV for each.
 
     Args:
-        names: of the runs, as `finding.find` takes them.
+        names: of the runs, as `finding.find` takes them, or 'estimate'.
         data: where graphs come from.
-        output: the CSV; with several runs `_<hash>` goes into its name.
+        output: the CSV; with several runs `_<hash>`, or `_estimate`, goes into its
+            name.
         models_file: a models.py, or classes, beside ours.
         split: which graphs to rank.
         task: of the latest run, where that is wanted; see `finding.find`.
+        collection: of the estimate.
 
     Returns:
         The paths written.
@@ -113,14 +185,15 @@ def write_predictions(
         OSError: the CSV cannot be written.
     """
     saved.check_file_writable(output, 'output')
-    predictors = predictors_of(find_runs(names, task), data, models_file).values()
+    predictors = load_predictors(names, data, models_file, task, collection).values()
     written = []
     for predictor in predictors:
         store = predictor.open_split(split)
         path = files.expand(output)
         if len(predictors) > 1:
             stem, ending = os.path.splitext(path)
-            path = f'{stem}_{predictor.run.hash}{ending}'
+            called = predictor.run.hash if predictor.run else predictor.name
+            path = f'{stem}_{called}{ending}'
         predictor.write(path, store, predictor.score(store))
         written.append(path)
     return written

@@ -21,6 +21,7 @@ from baselines import files
 from baselines.data.packed import splits
 from baselines.hlo import arrays
 from baselines.runs import prediction
+from baselines.runs import run_predictor
 from baselines.runs import saved
 from baselines.runs import tasks
 
@@ -55,7 +56,7 @@ class BeamWorkers:
         self._runner, self._options = runner, options
 
     def scores(
-        self, predictor: prediction.Predictor, store: splits.PackedSplit
+        self, predictor: run_predictor.RunPredictor, store: splits.PackedSplit
     ) -> List[np.ndarray]:
         """Returns float32 [configurations] of each graph of a split.
 
@@ -83,7 +84,7 @@ class BeamWorkers:
         return scores
 
 
-def _work(predictor: prediction.Predictor, store: splits.PackedSplit) -> _Work:
+def _work(predictor: run_predictor.RunPredictor, store: splits.PackedSplit) -> _Work:
     """Describes the scoring of a split to workers.
 
     Raises:
@@ -127,17 +128,17 @@ def score_part(part: List[int], what: _Work, folder: str) -> str:
 
 
 @functools.lru_cache(maxsize=1)
-def _opened(what: _Work) -> Tuple[prediction.Predictor, splits.PackedSplit, Any]:
+def _opened(what: _Work) -> Tuple[run_predictor.RunPredictor, splits.PackedSplit, Any]:
     """What a worker keeps from part to part: the run, the split, its graphs."""
     run = saved.Run.load(what.model_dir)
-    predictor = prediction.Predictor(run, what.data, what.models_file)
+    predictor = run_predictor.RunPredictor(run, what.data, what.models_file)
     store = predictor.open_split(what.split)
     if store.fingerprint != what.fingerprint:
         raise ValueError(f'{store.source}: a worker sees other data here')
     return predictor, store, predictor.graphs(store)
 
 
-def _key(predictor: prediction.Predictor, what: _Work) -> str:
+def _key(predictor: run_predictor.RunPredictor, what: _Work) -> str:
     digest = predictor.run.info.get('digest')
     # Without a digest, or with a user's code, what is there may be of another model.
     known = digest if digest and not what.models_file else uuid.uuid4().hex

@@ -3,6 +3,7 @@
 import abc
 import contextlib
 import importlib
+import itertools
 from typing import (
     Any,
     Callable,
@@ -134,6 +135,14 @@ class Task(abc.ABC, Generic[Store, Graphs]):
         """
 
     @abc.abstractmethod
+    def estimates(self, store: Store) -> Iterator[np.ndarray]:
+        """Yields scores that nobody trained: [configurations] of each graph.
+
+        Args:
+            store: a split of published columns.
+        """
+
+    @abc.abstractmethod
     def labels(self, store: Store, number: int) -> np.ndarray:
         """Returns the measured runtimes of a graph's configurations."""
 
@@ -174,17 +183,28 @@ class Task(abc.ABC, Generic[Store, Graphs]):
         )
 
     def results(
-        self, store: Store, scored: Iterable[np.ndarray]
+        self,
+        store: Store,
+        scored: Iterable[np.ndarray],
+        estimates: Optional[Iterable[np.ndarray]] = None,
     ) -> List[report.GraphResult]:
-        """Returns the graphs of a split with their scores and measured runtimes."""
+        """Returns the graphs of a split with their scores and measured runtimes.
+
+        Args:
+            store: the split.
+            scored: scores of each graph.
+            estimates: those that stand beside them, if any.
+        """
+        beside = itertools.repeat(None) if estimates is None else estimates
         return [
             report.GraphResult(
                 store.graph_ids[number],
                 scores,
                 self.labels(store, number),
                 self.configurations(store, number),
+                estimate,
             )
-            for number, scores in enumerate(scored)
+            for number, (scores, estimate) in enumerate(zip(scored, beside))
         ]
 
 

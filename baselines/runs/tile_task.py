@@ -65,6 +65,13 @@ class TileTask(tasks.Task[tile_store.TileStore, graphs_lib.TileGraphs]):
         """Returns what scores kernels with a model, in memory that is small."""
         return KernelScorer(model, once)
 
+    def estimates(self, store: tile_store.TileStore) -> Iterator[np.ndarray]:
+        """Yields logarithms of the times that `features.estimate` gives tiles."""
+        table = tile_table.TileTable(store, ['estimate'])
+        time = table.names.index('log_time')
+        for first, end in zip(store.config_offsets, store.config_offsets[1:]):
+            yield table.rows(np.arange(first, end))[:, time]
+
     def labels(self, store: tile_store.TileStore, number: int) -> np.ndarray:
         """Returns runtimes divided by their normalisers, float64."""
         runtimes = store.part('config_runtime', number)

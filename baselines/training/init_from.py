@@ -6,7 +6,7 @@ from baselines import config as config_lib
 from baselines.data import variants
 from baselines.data.packed import splits
 from baselines.features import normalizer as normalizer_lib
-from baselines.runs import prediction
+from baselines.runs import run_predictor
 from baselines.runs import saved
 from baselines.runs import trees
 from baselines.runs import weights
@@ -56,7 +56,7 @@ def read(config: Any, train: splits.PackedSplit, num_ops: int) -> Start:
         raise ValueError(f'--init_from: {trees.NAME} have no weights to start from')
     run = _load(config.init_from, config.collection.task)
     where = f'--init_from: {run.model_dir}'
-    collection = prediction.collection_of(run)
+    collection = run_predictor.collection_of(run)
     if collection.task != config.collection.task:
         raise ValueError(
             f'{where} is of task {collection.task}, not {config.collection.task}'
@@ -73,7 +73,7 @@ def read(config: Any, train: splits.PackedSplit, num_ops: int) -> Start:
         raise ValueError(
             f'{where} scores with {trees.NAME} alone, which have no weights'
         )
-    scaling = prediction.stored_scaling(run)
+    scaling = run_predictor.stored_scaling(run)
     if scaling is None:
         raise ValueError(f'{where} holds no normaliser: this code did not make it')
     if scaling[1] < num_ops:

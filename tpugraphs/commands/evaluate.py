@@ -2,10 +2,11 @@
 
   tpugraphs evaluate --dir latest
 
-prints a table, overall and per program, beside random choice: for tiles top-k
-error and the Kaggle score, for layouts tau and slowdown@1/10/100.  --json prints
-the same as JSON; for several runs it is an object with one entry for each run, and
-the table ends with a line for each, which says how it differs from the others.
+prints a table, overall and per program, beside random choice and the untrained
+estimate (`--dir estimate` measures it alone): for tiles top-k error and the Kaggle
+score, for layouts tau and slowdown@1/10/100.  --json prints the same as JSON; for
+several runs it is an object with one entry for each run, and the table ends with a
+line for each, which says how it differs from the others.
 Runs that differ in nothing but seed or fold have their mean and standard deviation
 below.  --output writes these lines to a file, as .csv, .md or .tex, or the JSON, as
 .json.  By default the validation split is measured, for runs of a --fold their fold;
@@ -27,6 +28,7 @@ from baselines import command_line
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     command_line.add_run_arguments(parser, split='valid')
+    command_line.add_collection(parser)
     parser.add_argument(
         '--compare',
         nargs=2,

@@ -27,9 +27,7 @@ def run(args: argparse.Namespace) -> None:
     from baselines.runs import prediction
 
     options = prediction.DataOptions()
-    predictor = loading.load_predictor(
-        command_line.run_of(args), options, args.models_file
-    )
+    predictor = loading.load_run(command_line.run_of(args), options, args.models_file)
     shapes = export.export(predictor, args.output)
     print(
         f'{args.output}: {predictor.run.args["model"]} on {predictor.collection.name}'

@@ -4,11 +4,12 @@ The same as tiles_gen_predictions_csv.py, for any split and for layouts too:
 
   tpugraphs predict --dir latest --split valid
   tpugraphs predict --dir ~/out/tpugraphs_layout/latest --output xla.csv
+  tpugraphs predict --dir estimate --collection layout:xla:random
 
-Each --dir needs its run file run_<hash>.jsonz beside it, which says which
-collection it is of.  The CSV has a row per kernel, its id and its five fastest
-configurations, or per program, its id and all configurations, best first.
-`tpugraphs combine` puts several into one.
+Each --dir needs its run file run_<hash>.jsonz beside it, which says which collection
+it is of; `estimate` is a formula, and no run.  The CSV has a row per kernel, its id
+and its five fastest configurations, or per program, its id and all configurations,
+best first.  `tpugraphs combine` puts several into one.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from baselines import config
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     command_line.add_run_arguments(parser)
+    command_line.add_collection(parser)
     about = 'the CSV to write (default: %(default)s); with several runs the '
     output = 'predictions_output_model.csv'
     command_line.option(parser, '--output', output, f'{about}hash goes into the name')
@@ -33,5 +35,11 @@ def run(args: argparse.Namespace) -> None:
     from baselines.runs import prediction
 
     data = config.from_options(prediction.DataOptions, args)
-    names = command_line.runs_of(args)
-    loading.write_predictions(names, data, args.output, args.models_file, args.split)
+    loading.write_predictions(
+        command_line.runs_of(args),
+        data,
+        args.output,
+        args.models_file,
+        args.split,
+        collection=args.collection,
+    )

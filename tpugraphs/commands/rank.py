@@ -2,6 +2,7 @@
 
     tpugraphs rank my_kernels.pb --dir latest
     tpugraphs rank ~/raw --dir latest --output ranked.csv --top 3
+    tpugraphs rank my_kernels.pb --dir estimate
 
 A tile model takes tile files (TuningData), a layout model layout files.
 Every run without error mark is a candidate, measured or not.  Printed are, for
@@ -33,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     option = functools.partial(command_line.option, parser)
     command_line.add_dir(parser)
+    command_line.add_collection(parser)
     about = 'configurations to print of each module; 0 prints the summary alone '
     option('--top', int, f'{about}(default: 10, with --json all)')
     command_line.switch(parser, '--json', 'print JSON in place of tables')

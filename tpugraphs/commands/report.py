@@ -44,13 +44,14 @@ def run(args: argparse.Namespace) -> None:
     # Only this command needs jinja2.
     from baselines.runs import loading
     from baselines.runs import prediction
+    from baselines.runs import run_predictor
     from baselines.runs import saved
     from tpugraphs.report import measured
     from tpugraphs.report import page
 
     saved.check_file_writable(args.output, 'output')
     found = loading.find_runs(names)
-    collections = {prediction.collection_of(run).name for run in found.values()}
+    collections = {run_predictor.collection_of(run).name for run in found.values()}
     if len(collections) > 1:
         raise ValueError(
             f'a report is of one collection, not {" and ".join(sorted(collections))}'

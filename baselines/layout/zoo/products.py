@@ -95,6 +95,11 @@ def beside_traffic(products: Products, moved: tf.Tensor) -> Products:
     return products._replace(share=share, total=total)
 
 
+def at(products: Products, node: tf.Tensor) -> Products:
+    """Returns the products of nodes, int [cells], by their place among the k."""
+    return Products(*(tf.gather(part, node) for part in products))
+
+
 def padded(products: Products, fastest: tf.Tensor) -> tf.Tensor:
     """Computes how many times as much work padding makes of products: [cells, 1].
 

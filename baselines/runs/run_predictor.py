@@ -1,0 +1,288 @@
+"""A run that is read back and ready to score.
+
+predictor = RunPredictor(saved.Run.load('latest'))
+"""
+
+import dataclasses
+import os
+import sys
+from typing import Any, Dict, Iterator, List, Optional, Protocol, Tuple
+
+import numpy as np
+import tensorflow as tf
+
+from baselines import config as config_lib
+from baselines import files
+from baselines import registry
+from baselines import text
+from baselines.data import collections
+from baselines.data import folds
+from baselines.data import variants
+from baselines.data.packed import splits
+from baselines.features import normalizer as normalizer_lib
+from baselines.runs import opening
+from baselines.runs import prediction
+from baselines.runs import saved
+from baselines.runs import scorer as scorer_lib
+from baselines.runs import trees as trees_lib
+from baselines.runs import weights
+
+_Scaling = Tuple[normalizer_lib.Normalizer, int]  # and num_ops
+
+
+def collection_of(run: saved.Run) -> collections.Collection:
+    """Returns what a run was trained on.
+
+    Raises:
+        ValueError: there is no such collection.
+    """
+    with text.located(saved.run_file(run.model_dir)):
+        return collections.of_flags(run.args)
+
+
+def stored_scaling(run: saved.Run) -> Optional[_Scaling]:
+    """Returns the normaliser that a run holds, and num_ops; None if it does not.
+
+    Raises:
+        ValueError: they are not what they should be.
+    """
+    info = run.info
+    if 'normalizer' not in info:
+        return None
+    num_ops = info.get('num_ops')
+    if not isinstance(num_ops, int) or not 0 < num_ops <= 1 << 16:
+        raise ValueError(f'num_ops should be a number up to 65536, not {num_ops!r}')
+    return normalizer_lib.Normalizer.from_json(info['normalizer']), num_ops
+
+
+def data_of(run: saved.Run, data: prediction.DataOptions) -> prediction.DataOptions:
+    """Fills in which data a run was trained on, unless others are named."""
+    if data.data_root or data.sample_data:
+        return data
+    args = run.args
+    untold = [n for n in ('toy_data', 'skip_bad_files') if getattr(data, n) is None]
+    of_run: Dict[str, Any] = {name: bool(args.get(name)) for name in untold}
+    data = dataclasses.replace(data, **of_run)
+    if args.get('sample_data'):
+        if not run.info.get('measured_data'):
+            print(
+                f'note: {run.model_dir} was trained on samples of an earlier '
+                'version; ranked are those that ship now',
+                file=sys.stderr,
+            )
+        return dataclasses.replace(data, sample_data=True)
+    trained_on = args.get('data_root')
+    if isinstance(trained_on, str) and os.path.isdir(files.expand(trained_on)):
+        return dataclasses.replace(data, data_root=trained_on)
+    return data
+
+
+class Workers(Protocol):
+    """Scores splits with other processes than this one."""
+
+    def scores(
+        self, predictor: 'RunPredictor', store: splits.PackedSplit
+    ) -> List[np.ndarray]:
+        """Returns float32 [configurations] of each graph of a split.
+
+        Args:
+            predictor: the run, and what it has opened last: `store`.
+            store: the split.
+        """
+
+
+class RunPredictor(prediction.Predictor):
+    """Scores graphs with a run.
+
+    Attributes:
+        run: the run.
+        variant: what the columns meant that it was trained on.
+        models_file: as below.
+        normalizer: scales features as the run was trained on them.
+        model: the graph model; None where trees score alone.
+        trees: None where the graph model scores alone.
+
+    Args:
+        run: the run.
+        data: where graphs come from; '' for where the run was trained.
+        models_file: a models.py, or classes, beside ours.  The one that the run file
+            names is not run: the file may come from a stranger.
+        workers: what scores whole splits in place of this process.
+        once: whether the process ends when it has scored, so that a few small graphs
+            are not worth compiling for.
+
+    Raises:
+        ValueError: the run is incomplete or does not fit the model's code.
+    """
+
+    run: saved.Run
+    model: Optional[tf.keras.Model] = None
+    trees: Optional[trees_lib.Trees] = None
+
+    def __init__(
+        self,
+        run: saved.Run,
+        data: prediction.DataOptions = prediction.DataOptions(),
+        models_file: registry.Own = '',
+        workers: Optional[Workers] = None,
+        once: bool = False,
+    ):
+        own = data_of(run, data)
+        super().__init__(run.model_dir, run.args['model'], collection_of(run), own)
+        self.run = run
+        self._is_own_data = (
+            not data.data_root
+            and not data.sample_data
+            and bool(own.toy_data) == bool(run.args.get('toy_data'))
+        )
+        self.models_file = models_file
+        self._workers, self.has_workers = workers, workers is not None
+        _note_what_is_missing(run, models_file)
+        with text.located(saved.run_file(run.model_dir)):
+            self.variant = variants.Variant.from_json(
+                run.info, self.collection.config_columns
+            )
+            stored = stored_scaling(run)
+        self.normalizer, self.num_ops = stored or self._fitted_scaling()
+        if run.has_trees:
+            trees_lib.check_installed(run.model_dir)
+            self.trees = run.read_trees()
+        model_scorer = None
+        if run.has_model:
+            self.model = self._read_model()
+            budget = self.options.memory_budget
+            model_scorer = self.task.model_scorer(self.model, budget, once)
+        self.scorer = scorer_lib.Scorer(self.task, model_scorer, self.trees)
+
+    @property
+    def _configs(self) -> int:
+        """Configurations of a graph in each step of the training."""
+        return int(self.run.args.get('configs', self.task.config_class.configs))
+
+    def _read_model(self) -> tf.keras.Model:
+        """Makes the graph model and reads its weights."""
+        args, model_dir = self.run.args, self.run.model_dir
+        kwargs = config_lib.model_kwargs(args.get('model_kwargs_json') or '{}')
+        with weights.limited(model_dir, kwargs):
+            model = self.task.make_model(
+                args['model'],
+                kwargs,
+                self.models_file,
+                self._configs,
+                self.num_ops,
+                self.normalizer,
+            )
+        self.run.read_weights(model)
+        return model
+
+    def open_split(self, split: str) -> splits.PackedSplit:
+        """Opens a split of the data to predict.
+
+        For a run of a --fold, train and valid are those of its fold: of the
+        published validation split it was trained on a part.  Other data than it
+        was trained on is taken as it is.
+        """
+        if not self.split:
+            self._note_toy_data()
+        fold = self.run.args.get('fold')
+        known = self.run.info.get('data_fingerprint')
+        known = known if isinstance(known, dict) else {}
+        if not fold or split == 'test':
+            store = super().open_split(split)
+            if self._is_own_data and known.get(split, '') not in (
+                '',
+                store.fingerprint,
+            ):
+                print(
+                    f'note: {store.source} is not as it was when {self.run.model_dir} '
+                    'was trained',
+                    file=sys.stderr,
+                )
+            return store
+        self.split = split
+        stores = {
+            name: opening.open_split(self.collection, self.options, name)
+            for name in ('train', 'valid')
+        }
+        if known.get(split) == folds.fingerprint(str(fold), stores, split):
+            return folds.with_fold(str(fold), stores, self.task.program_of)[split]
+        print(
+            f'note: {self.run.model_dir} is of fold '
+            f'{text.printable(str(fold))} of other data; {stores[split].source} '
+            'is taken whole',
+            file=sys.stderr,
+        )
+        return stores[split]
+
+    def _note_toy_data(self) -> None:
+        """Says which part of the data is taken, of a run of a part."""
+        if not self.run.args.get('toy_data'):
+            return
+        part = 'whole splits are taken here'
+        if self.options.toy_data:
+            files_taken = f'the first {self.collection.toy_files} files of each split'
+            part = f'{files_taken} are taken here, too (--no-toy_data: all)'
+        print(
+            f'note: {self.run.model_dir} was trained with --toy_data; {part}',
+            file=sys.stderr,
+        )
+
+    def graphs(self, store: splits.PackedSplit) -> Any:
+        """Returns the graphs of a split with features scaled as in the training."""
+        return self.task.graphs(store, self.normalizer)
+
+    def check(self, store: splits.PackedSplit) -> None:
+        """See `Predictor`; columns and opcodes are those of the training."""
+        self.variant.check(store, 'the model was trained on')
+        graph = int(np.argmax(store.max_opcode))
+        opcode = store.max_opcode[graph]
+        if opcode >= self.num_ops:
+            raise ValueError(
+                f'{store.source}: {store.graph_ids[graph]} has opcode {opcode}, but '
+                f'the model knows those below {self.num_ops}; train a model on data '
+                'that has it'
+            )
+
+    def score(self, store: splits.PackedSplit) -> Iterator[np.ndarray]:
+        """See `Predictor`; with workers, these score."""
+        if self._workers is None:
+            yield from super().score(store)
+        else:
+            self.check(store)
+            yield from self._workers.scores(self, store)
+
+    def _scores(self, store: splits.PackedSplit) -> Iterator[np.ndarray]:
+        return self.scorer.scores(self.graphs(store))
+
+    def _fitted_scaling(self) -> _Scaling:
+        # Made by the published code, which keeps neither: it fits them to the
+        # training data each time, and so do we.
+        print(
+            'note: this run does not hold its normaliser; fitting it to '
+            f'{self.options.data_root or "the measured data"}',
+            file=sys.stderr,
+        )
+        stores = [self.open_split(s) for s in ('train', 'valid', 'test')]
+        self.variant.check(stores[0], 'the model was trained on')
+        train = (stores[0], stores[0].with_at_least(self._configs))
+        return (
+            normalizer_lib.Normalizer.fit(*train),
+            normalizer_lib.num_ops(train, stores[1], stores[2]),
+        )
+
+
+def _note_what_is_missing(run: saved.Run, models_file: registry.Own) -> None:
+    """Says what a run was trained with that is not used here."""
+    if run.has_trees_of_programs:
+        print(
+            f'note: {run.model_dir}: its trees are of its training programs alone and '
+            'no longer used; its graph model scores',
+            file=sys.stderr,
+        )
+    if run.args.get('models_file') and not models_file:
+        print(
+            f'note: {run.model_dir} was trained with --models_file='
+            f'{text.printable(str(run.args["models_file"]))}; pass it '
+            'here too if it is not ours',
+            file=sys.stderr,
+        )
