@@ -66,6 +66,17 @@ def test_tile_summary_by_hand():
     assert conv['top_1_error']['mean'] == 0.5
 
 
+def test_the_estimate_stands_beside_random_choice():
+    # It ranks the slowest of three first, then the fastest: 1 of 3 pairs is right.
+    result = _RIGHT._replace(estimate=np.array([2.0, 3, 1]))
+    summary = report.summarise('tile', [result])
+    assert summary['overall']['opa']['mean'] == 1
+    assert summary['overall']['opa']['estimate'] == pytest.approx(1 / 3)
+    assert summary['overall']['top_1_error']['estimate'] == pytest.approx(2 / 5)
+    *_, row, _, legend, _, _ = report.format_table(summary).splitlines()
+    assert row.startswith('estimate, untrained ') and ' 0.400  0.000 ' in row, legend
+
+
 def test_layout_summary_by_hand():
     # The fastest (10) is ranked 11th of 12, the second fastest (15) first.
     runtimes = [15.0, *range(20, 29), 10.0, 30.0]

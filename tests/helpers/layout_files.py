@@ -6,6 +6,7 @@ from typing import List, Sequence
 import numpy as np
 
 from baselines.data.layout import records as layout_records
+from baselines.hlo import schema
 
 
 def make_program(
@@ -73,6 +74,44 @@ def make_programs(
         )
         for i in range(count)
     ]
+
+
+def two_dots() -> layout_records.LayoutRecord:
+    """Makes a program of two dots: 4 x 8 by 8 x 200, and the result by 200 x 16.
+
+    What the first writes is row major in the first and the last configuration, what
+    the second reads in the first two; else columns come first.
+    """
+    nodes = (
+        ('parameter', (4, 8)),
+        ('parameter', (8, 200)),
+        ('dot', (4, 200)),
+        ('dot', (4, 16)),
+        ('parameter', (200, 16)),
+    )
+    features = np.zeros((len(nodes), len(schema.NODE)), np.float32)
+    for row, (_, dims) in zip(features, nodes):
+        row[schema.NODE.at('shape_element_type_is_f32')] = 1
+        row[schema.DIMENSIONS.start : schema.DIMENSIONS.start + 2] = dims
+    rows, columns = (1, 0), (0, 1)  # fastest first
+    configs = np.full((4, 2, len(schema.LAYOUT)), -1, np.float32)
+    for config, (written, read) in enumerate(
+        [(rows, rows), (columns, rows), (columns, columns), (rows, columns)]
+    ):
+        configs[config, 0, :2] = written
+        configs[config, 1, 6:8] = read
+    return make_program(
+        np.random.default_rng(0),
+        node_feat=features,
+        node_opcode=np.array(
+            [schema.OPCODE_NUMBERS[opcode] for opcode, _ in nodes], np.int32
+        ),
+        edge_index=np.array([(2, 0), (2, 1), (3, 2), (3, 4)], np.int32),
+        node_config_ids=np.array([2, 3]),
+        node_config_feat=configs,
+        config_runtime=np.arange(1, 5),
+        node_splits=np.array([[0, len(nodes)]]),
+    )
 
 
 def arrays_of(record: layout_records.LayoutRecord, **changes):

@@ -4,51 +4,14 @@ import numpy as np
 import pytest
 
 from baselines.data.layout import store as store_lib
-from baselines.hlo import schema
 from baselines.layout import flat
 from tests.helpers import layout_files
-
-_NODES = (
-    ('parameter', (4, 8)),
-    ('parameter', (8, 200)),
-    ('dot', (4, 200)),
-    ('dot', (4, 16)),
-    ('parameter', (200, 16)),
-)
-_EDGES = [(2, 0), (2, 1), (3, 2), (3, 4)]
-_ROWS, _COLUMNS = (1, 0), (0, 1)  # fastest first
-
-
-def _record():
-    """Two dots; what the first writes and the second reads has either layout."""
-    nodes = np.zeros((len(_NODES), 140), np.float32)
-    for row, (_, dims) in zip(nodes, _NODES):
-        row[schema.NODE.at('shape_element_type_is_f32')] = 1
-        row[schema.DIMENSIONS.start : schema.DIMENSIONS.start + 2] = dims
-    configs = np.full((4, 2, 18), -1, np.float32)
-    for config, (written, read) in enumerate(
-        [(_ROWS, _ROWS), (_COLUMNS, _ROWS), (_COLUMNS, _COLUMNS), (_ROWS, _COLUMNS)]
-    ):
-        configs[config, 0, :2] = written
-        configs[config, 1, 6:8] = read
-    return layout_files.make_program(
-        np.random.default_rng(0),
-        node_feat=nodes,
-        node_opcode=np.array(
-            [schema.OPCODE_NUMBERS[opcode] for opcode, _ in _NODES], np.int32
-        ),
-        edge_index=np.array(_EDGES, np.int32),
-        node_config_ids=np.array([2, 3]),
-        node_config_feat=configs,
-        config_runtime=np.arange(1, 5),
-        node_splits=np.array([[0, 5]]),
-    )
 
 
 @pytest.fixture(name='store', scope='module')
 def _store(tmp_path_factory):
     root = tmp_path_factory.mktemp('flat')
-    layout_files.write_split(root / 'train', [_record()])
+    layout_files.write_split(root / 'train', [layout_files.two_dots()])
     return store_lib.LayoutStore.open(str(root / 'train'), str(root / 'cache'))
 
 

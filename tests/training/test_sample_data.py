@@ -7,6 +7,7 @@ from baselines.data import collections
 from baselines.runs import opening
 from baselines.runs import prediction
 from baselines.runs import run_files
+from baselines.runs import run_predictor
 from tests.helpers import finished_runs
 from tests.helpers import tile_runs
 import tpugraphs
@@ -56,7 +57,8 @@ def test_a_run_remembers_that_it_was_trained_on_them(tmp_path, capsys):
     info = finished_runs.info_of(run)
     assert info['args']['sample_data'] and info['measured_data']
     capsys.readouterr()
-    resolved = _options(tmp_path).resolved(run_files.read(run), config.TileConfig)
+    found = run_predictor.data_of(run_files.read(run), _options(tmp_path))
+    resolved = found.or_defaults(config.TileConfig)
     assert resolved.sample_data and resolved.data_root == ''
     assert capsys.readouterr().err == ''
 
@@ -75,5 +77,5 @@ def test_runs_of_earlier_versions(tmp_path, capsys, args, info, note):
     finished_runs.write_info(str(model_dir), {'args': {'model': 'MLP', **args}, **info})
     run = run_files.read(str(model_dir))
     assert run.args == {'model': 'MLP', 'sample_data': True}
-    assert _options(tmp_path).resolved(run, config.TileConfig).sample_data
+    assert run_predictor.data_of(run, _options(tmp_path)).sample_data
     assert note in capsys.readouterr().err
