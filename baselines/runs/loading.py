@@ -119,12 +119,12 @@ def load_predictors(
 ) -> Dict[str, prediction.Predictor]:
     """The same of several, by name of the predictor; the estimate comes last."""
     trained = [name for name in names if name != finding.ESTIMATE]
+    if len(trained) == len(names):
+        check_no_collection(collection)
     predictors: Dict[str, prediction.Predictor] = {}
     predictors.update(predictors_of(find_runs(trained, task), data, models_file))
     if len(trained) < len(names):
         predictors[finding.ESTIMATE] = _estimate(data, task, collection)
-    else:
-        check_no_collection(collection)
     return predictors
 
 

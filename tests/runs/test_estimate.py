@@ -91,11 +91,11 @@ def test_predict_and_evaluate(data, tmp_path, capsys):
         (
             'predict',
             ['--dir', 'estimate', '--collection=layout:xla:rand'],
-            "there is no collection 'layout:xla:rand'; did you mean layout:xla:random",
+            "there is no collection 'layout:xla:rand'; did you mean 'layout:xla:random'",
         ),
         (
             'evaluate',
-            ['--dir', 'model_1', '--collection=tile:xla'],
+            ['--dir', 'latest', '--collection=tile:xla'],
             '--collection=tile:xla is for --dir estimate',
         ),
         ('evaluate', ['--compare', 'a', 'b', '--collection=tile:xla'], 'is for --dir'),
