@@ -50,8 +50,7 @@ def evaluate_runs(args: argparse.Namespace) -> None:
         summary, _ = predictor.measure(args.split, args.protocol)
         summary.update(labels[model_dir]._asdict())
         if not args.json:
-            place = model_dir if predictor.run else predictor.collection.name
-            _print_summary(summary, place)
+            _print_summary(summary, model_dir)
         summaries[model_dir] = summary
     if len(summaries) > 1 and not args.json:
         print(f'\n{comparison.format_runs(summaries)}')

@@ -81,7 +81,7 @@ def test_predict_and_evaluate(data, tmp_path, capsys):
     capsys.readouterr()
     assert commands.run('evaluate', words) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith('estimate on valid, tile:xla\n')
+    assert printed.startswith('estimate on valid of tile:xla: ')
     assert 'estimate, untrained' not in printed  # it is not beside itself
 
 
@@ -91,7 +91,7 @@ def test_predict_and_evaluate(data, tmp_path, capsys):
         (
             'predict',
             ['--dir', 'estimate', '--collection=layout:xla:rand'],
-            "there is no collection 'layout:xla:rand'; did you mean 'layout:xla:random'",
+            "there is no collection 'layout:xla:rand'; did you mean 'layout:xla:r",
         ),
         (
             'evaluate',
