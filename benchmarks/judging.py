@@ -6,7 +6,18 @@ nobody look better.
 """
 
 import os
-from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Set
+import types
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+)
 
 import numpy as np
 
@@ -22,6 +33,8 @@ from tpugraphs.measure import collection_folder
 
 Scores = List[np.ndarray]  # of each graph: [configurations], lower = faster
 _MEASURED = 10
+# Of `tile_figures`: the gain with ten measured is a part of that with all.
+TILE_WHOLES = {4: 5}
 _OPCODES = ('concatenate', 'transpose', 'gather', 'reduce-window', 'dot', 'reduce')
 _OPCODES += ('broadcast', 'maximum', 'convolution', 'slice', 'pad')
 _SIZES = schema.NODE.at('shape_dimensions_0')
@@ -76,7 +89,7 @@ def tile_figures(graph: Graph, scores: np.ndarray) -> List[float]:
     """Returns top-1 and top-5 error, OPA, tau, and log speed-ups.
 
     The last two are of the best of ten that are measured, beside the untiled kernel,
-    and of the best of all.
+    and of the best of all: `TILE_WHOLES` for `summary`.
     """
     search, judge = graph.halves
     correct, total = metrics.ordered_pairs(scores, judge)
@@ -110,16 +123,20 @@ def figures(
     return np.array([judge(graph, row) for graph, row in zip(graphs, scores)])
 
 
-def interval(graphs: Sequence[Graph], values: np.ndarray) -> float:
+def interval(
+    graphs: Sequence[Graph], values: np.ndarray, wholes: Optional[np.ndarray] = None
+) -> float:
     """Returns half the 95 % interval of a mean over graphs, programs drawn anew.
 
     Args:
         graphs: n of them.
         values: float [n], of each.
+        wholes: float [n], what each is a part of, for the interval of the share that
+            they come to together; None for that of the mean.
     """
     programs = np.unique([graph.program for graph in graphs], return_inverse=True)[1]
     sums = np.bincount(programs, values)
-    counts = np.bincount(programs)
+    counts = np.bincount(programs, wholes)
     rng = np.random.default_rng(0)
     drawn = rng.integers(len(sums), size=(_BOOTSTRAPS, len(sums)))
     means = sums[drawn].sum(1) / counts[drawn].sum(1)
@@ -249,17 +266,29 @@ def family(graph: Graph) -> str:
     return families.family(graph.program)
 
 
-def summary(rows: Sequence[np.ndarray], graphs: Sequence[Graph]) -> Dict[str, Any]:
+def summary(
+    rows: Sequence[np.ndarray],
+    graphs: Sequence[Graph],
+    wholes: Mapping[int, int] = types.MappingProxyType({}),
+) -> Dict[str, Any]:
     """Returns the mean of figures, its interval over programs, and over seeds.
 
     Args:
         rows: of each seed, float [graphs, figures].
         graphs: as many as the figures are of.
+        wholes: number of a figure -> of the one that it is a part of: the share that
+            both come to over all graphs takes the place of its mean.
     """
     means = np.array([row.mean(0) for row in rows])
     overall = np.mean(rows, axis=0)
+    of_wholes = {part: overall[:, whole] for part, whole in wholes.items()}
+    for part, whole in wholes.items():
+        means[:, part] /= means[:, whole]
     return {
         'mean': means.mean(0).tolist(),
-        'programs': [interval(graphs, column) for column in overall.T],
+        'programs': [
+            interval(graphs, column, of_wholes.get(place))
+            for place, column in enumerate(overall.T)
+        ],
         'seeds': means.std(0, ddof=1).tolist() if len(rows) > 1 else None,
     }

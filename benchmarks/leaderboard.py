@@ -5,6 +5,8 @@
 
 Each model is trained with its published flags, or those of `--recipe=strong`, on the
 train split of the collection that ships, and the best epoch chosen by its valid split.
+The gain with ten measured is the share of the log speed-up over the untiled kernels
+that the best of the ten first choices comes to, of the best of all.
 `test` are kernels of other families, `by_others` of other people's programs whose
 families stand nowhere else.  Behind the figures stand half their 95 % interval over
 programs and their standard deviation over seeds.  Trainings that are in --work already
@@ -35,9 +37,10 @@ _PUBLISHED = {
     'layout': ('ResModel',),
 }
 _FIGURES = {
-    'tile': ('top-1 error', 'top-5 error', 'OPA', 'tau'),
+    'tile': ('top-1 error', 'top-5 error', 'OPA', 'tau', 'gain with ten measured'),
     'layout': ('tau', 'slowdown@1', 'slowdown@10'),
 }
+_WHOLES = {'tile': judging.TILE_WHOLES, 'layout': {}}
 _JUDGES = {'tile': judging.tile_figures, 'layout': judging.layout_figures}
 
 
@@ -145,7 +148,7 @@ def table(args: argparse.Namespace) -> Iterator[str]:
                 scores, seconds = results.scores(run, part.root, part.graphs)
                 found.append(judging.figures(_JUDGES[args.task], part.graphs, scores))
                 speeds.append(sum(map(len, scores)) / seconds)
-            figures = judging.summary(found, part.graphs)
+            figures = judging.summary(found, part.graphs, _WHOLES[args.task])
             first = first or figures['mean'][0]
             cells += _cells(args.task, figures)
         cost = [f'{np.mean(costs):,.0f}', f'{np.median(speeds):,.0f}']
@@ -177,7 +180,7 @@ def _others(args: argparse.Namespace, judged: List[Part]) -> Iterator[List[str]]
                 judging.figures(_JUDGES[args.task], part.graphs, scores)
                 for scores in score(part.graphs)
             ]
-            figures = judging.summary(found, part.graphs)
+            figures = judging.summary(found, part.graphs, _WHOLES[args.task])
             if name == 'random choice':
                 figures['seeds'] = None
             cells += _cells(args.task, figures)
@@ -188,7 +191,8 @@ def _cells(task: str, figures: Dict[str, Any]) -> List[str]:
     """Returns the figures of one part, as text."""
     cells = []
     for place, name in enumerate(_FIGURES[task]):
-        form = '.1%' if 'error' in name or 'slowdown' in name else '.3f'
+        is_share = any(word in name for word in ('error', 'slowdown', 'gain'))
+        form = '.1%' if is_share else '.3f'
         cell = f'{figures["mean"][place]:{form}} ± {figures["programs"][place]:{form}}'
         if figures['seeds']:
             cell += f' ± {figures["seeds"][place]:{form}}'
