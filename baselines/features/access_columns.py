@@ -150,7 +150,8 @@ class AccessColumns:
         source, size = self._source[kernels], self._size[kernels]
         sources = np.concatenate([tile, np.full((len(tile), 1), np.inf)], axis=1)
         part = np.take_along_axis(sources, source.reshape(len(tile), -1), axis=1)
-        part = np.ceil(part.reshape(size.shape) * self._times[kernels])
+        # 7 x 75 x (1 / 75) is a little above 7.
+        part = np.ceil(part.reshape(size.shape) * self._times[kernels] - 1e-9)
         part = np.maximum(np.minimum(part + self._plus[kernels], size), 1)
         elements, is_cut = part.prod(axis=2), part < size
 

@@ -144,6 +144,15 @@ def test_dimensions_that_were_joined_take_divisions():
     )
 
 
+def test_rows_of_a_reshaped_operand_are_not_rounded_up():
+    nodes = [
+        hlo_kernels.node('parameter', [8, 75]),
+        hlo_kernels.node('reshape', [600], root=True),
+    ]
+    found = _columns(nodes, [(1, 0)], ([600], []), ([7 * 75], []))
+    _near(found, moved=np.log([1 + 4 * 600, 1 + 2 * 4 * 7 * 75]))
+
+
 def test_a_skipping_slice_jumps():
     nodes = [
         hlo_kernels.node('parameter', [16]),
