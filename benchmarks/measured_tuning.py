@@ -202,7 +202,10 @@ def _shares(
             gain, best = np.exp(np.mean(replayed, axis=0))
             part = f'{(gain - 1) / (best - 1):.0%}' if best > 1 else 'nothing to gain'
             title = 'no model' if blind and rounds > 1 else name
-            yield f'{title}, {rounds} rounds', f'{gain:.2f} of {best:.2f}: {part}'
+            yield (
+                f'{title}, {text.count(rounds, "round")}',
+                f'{gain:.2f} of {best:.2f}: {part}',
+            )
 
 
 def _replayed(

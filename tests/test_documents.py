@@ -22,7 +22,7 @@ _SKIPPED = {
     r'pip install|pre-commit|-m venv': 'needs a network',
     r'tpugraphs download': 'needs a network, and 40 GB',
     r'ruff|mypy|lint-imports|-m pytest|-m tests\.': 'checks of the code, which CI runs',
-    r'tpugraphs (collect|tune)': 'needs jaxlib and a quiet machine',
+    r'tpugraphs (collect|tune|records)': 'needs jaxlib and a quiet machine',
     r'tpugraphs sweep|best\.json': 'needs Optuna and many trainings',
     r'python benchmarks/': 'takes minutes to hours',
     r'--runner=|^dask ': 'needs a cluster, or all cores',

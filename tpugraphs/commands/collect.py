@@ -75,6 +75,8 @@ def run(args: argparse.Namespace) -> int:
     for name in ('passes', 'kernels'):
         if getattr(args, name) < 0:
             raise ValueError(f'--{name} is {getattr(args, name)}; it counts {name}')
+    if args.passes == 1:
+        raise ValueError('--passes is 1; halves of them are compared: at least 2')
     options = config.from_options(
         collection_folder.Options,
         args,

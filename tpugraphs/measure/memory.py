@@ -9,6 +9,8 @@ import secrets
 import sys
 from typing import Any, Dict, List, Sequence, Tuple
 
+import numpy as np
+
 from baselines import files
 from tpugraphs.measure import backend
 from tpugraphs.measure import fingerprints
@@ -48,6 +50,18 @@ class Timed:
         """Returns what was measured together."""
         columns = zip(measured.kept, measured.passes.T.tolist())
         return cls(dict(columns), measured.again.tolist(), measured.dropped)
+
+    @property
+    def halves(self) -> np.ndarray:
+        """Least times of every other pass, and of the others: int64 [2, timed]."""
+        rows = [self.times[number] for number in sorted(self.times)]
+        least = [[min(row[half::2]) for row in rows] for half in (0, 1)]
+        return np.array(least, np.int64)
+
+    @property
+    def tau(self) -> float:
+        """Kendall's tau between the halves."""
+        return timing.kendall_tau(*self.halves)
 
 
 class Memory:

@@ -1,7 +1,6 @@
 """JSON that may come from a stranger: strict, and of the types that are expected."""
 
 import json
-import math
 import re
 from typing import Any, Callable, Dict, List, Mapping, Tuple
 
@@ -59,9 +58,9 @@ def are_ints(value: Any, least: int = 0) -> bool:
     return isinstance(value, list) and all(is_int(n, least) for n in value)
 
 
-def is_number(value: Any, least: float = -math.inf) -> bool:
-    """Whether it is a finite number, at least `least`."""
-    return type(value) in (int, float) and least <= value and math.isfinite(value)
+def is_number(value: Any, least: float = -_MOST_NUMBER) -> bool:
+    """Whether it is a number, at least `least`, with which one can calculate."""
+    return type(value) in (int, float) and least <= value < _MOST_NUMBER
 
 
 def matches(pattern: str) -> Callable[[Any], bool]:

@@ -63,6 +63,7 @@ def test_collect_and_tune(program, tmp_path, capsys):
         (['p.pb', 'out', '--split', '1/2'], 'such as 80/10/10, not'),
         (['p.pb', 'out', '--core', '99'], '--core is 99; this process may use'),
         (['p.pb', 'out', '--passes', '-1'], '--passes is -1; it counts passes'),
+        (['p.pb', 'out', '--passes', '1'], '--passes is 1; halves of them are compar'),
         (['p.pb', 'out', '--kernels', '-2'], '--kernels is -2; it counts kernels'),
         (['p.pb', 'out', '--seconds', '0'], 'more than 0 seconds'),
     ],

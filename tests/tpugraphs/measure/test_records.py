@@ -98,6 +98,7 @@ def test_lines_of_a_newer_version_are_passed_over(path):
         ({'times_ns': []}, 'its times do not fit its status'),
         ({'again_ns': [1]}, 'its times do not fit its status'),
         ({'status': 'timeout'}, 'its times do not fit its status'),
+        ({'compile_s': 1e300}, 'compile_s is not a number of seconds'),
         ({'compile_s': -1}, 'compile_s is not a number of seconds'),
         ({'search_s': '1'}, 'search_s is not a number of seconds'),
         ({'group': 'g' * 16}, 'group is not 16 hexadecimal digits'),
