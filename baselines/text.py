@@ -13,6 +13,8 @@ _NO_LINE = re.compile(r'[^\n\t]+')
 # The folders of an absolute path, where a path may begin.
 _FOLDERS = re.compile(r"""(^|[\s='":;,(\[{])~?/(?!/)(?:[^\s'"]*/)?""")
 
+_NAMED_ERROR = re.compile(r'[\w.]*(Error|Exit|Exception): ')
+
 
 def table(
     rows: Sequence[Sequence[str]],
@@ -146,6 +148,20 @@ def one_line(error: Exception, where: str = '') -> str:
     """
     line = printable(' '.join(str(error).split())) or type(error).__name__
     return line if where in line else f'{where}: {line}'
+
+
+def cause_of(error: BaseException) -> str:
+    """Returns the line of an error that tells its cause, with its type.
+
+    Libraries put where it was raised before the cause, and what to try after it.
+    """
+    lines = [line.strip() for line in str(error).strip().splitlines()] or ['']
+    named = [line for line in lines if _NAMED_ERROR.match(line)]
+    if named:
+        return named[-1]
+    if isinstance(error, ValueError):
+        return lines[0]
+    return f'{type(error).__name__}: {lines[0]}'
 
 
 def without_folders(words: str) -> str:

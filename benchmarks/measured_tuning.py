@@ -240,7 +240,7 @@ def examples(args: argparse.Namespace, limits: session_lib.Limits) -> None:
     }
     for name, (function, signature) in made.items():
         traced = tf.function(function, input_signature=signature)
-        program = programs.from_function(name, traced, name)
+        program = programs.load(traced, name=name)
         options = tune_program.Options(
             model_dir=args.dir, online=args.online, seed=args.seed, limits=limits
         )

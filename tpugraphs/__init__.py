@@ -19,6 +19,7 @@ from tpugraphs.api import Training
 from tpugraphs.api import hlo_module
 from tpugraphs.api import load
 from tpugraphs.api import load_program
+from tpugraphs.api import read_program
 from tpugraphs.api import runs
 from tpugraphs.api import train
 from tpugraphs.api import tune
@@ -50,6 +51,7 @@ __all__ = [
     'losses',
     'models',
     'open_records',
+    'read_program',
     'runs',
     'train',
     'tune',

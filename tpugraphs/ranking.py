@@ -6,6 +6,7 @@ for ranked in rank_files(['kernels.pb'], predictor, outcome):
     print(ranked.module, ranked.config(0))
 """
 
+import collections
 import contextlib
 import dataclasses
 import difflib
@@ -44,10 +45,15 @@ from baselines.hlo import tile as hlo_tile
 from baselines.runs import prediction
 from baselines.runs import tasks
 from tpugraphs.extract import outcomes
+from tpugraphs.measure import proposals
+from tpugraphs.programs import reader
 
 # Kernels are scored together, for every group costs a second of compiling.
 # Features of so many nodes take 600 MB, of configurations 100 MB.
 _GROUP_ROWS = 1 << 20
+# Configurations of a kernel that comes without any, and the seed they are drawn with.
+_CANDIDATES = 200
+_SEED = 0
 
 _Record = Union[tile_records.TileRecord, layout_records.LayoutRecord]
 # A file and one of its modules.
@@ -65,8 +71,8 @@ def rank(
 
     Args:
         predictor: the run.
-        what: a path of raw files or several, a record or several, or an
-            HloModuleProto.
+        what: a path of raw files and programs or several, a record or several, an
+            HloModuleProto, or what `read_program` returns.
         candidates: configurations in place of those that come with it, as in
             `hlo.candidates`.
 
@@ -74,18 +80,19 @@ def rank(
         ValueError: there is nothing to rank; says why.
     """
     outcome = outcomes.Outcome()
-    if hasattr(what, 'computations'):
-        found = _rank_module(predictor, what, candidates, outcome)
+    if isinstance(what, reader.Program) or hasattr(what, 'SerializeToString'):
+        program = reader.read_program(what)
+        found = _rank_program(predictor, program, candidates, outcome)
     else:
         alone = isinstance(what, (str, os.PathLike, *prediction.RECORDS.values()))
         if not alone and not isinstance(what, Iterable):
             raise ValueError(
-                'to rank are paths of raw files, records or an HloModuleProto, not '
+                'to rank are paths of raw files, records or a program, not '
                 f'{type(what).__name__}'
             )
         items = [what] if alone else list(what)
         if items and all(isinstance(item, (str, os.PathLike)) for item in items):
-            paths = reading.find_files([os.fspath(item) for item in items])
+            paths = reader.find_sources([os.fspath(item) for item in items])
             found = list(rank_files(paths, predictor, outcome, candidates=candidates))
         else:
             found = [_rank_record(predictor, item, candidates) for item in items]
@@ -125,12 +132,13 @@ def rank_files(
     Ranked are all runs without error mark, measured or not.
 
     Args:
-        paths: the files, of the collection that the run is of.
+        paths: files of the collection that the run is of, and programs as of
+            `reader.read_program`, which are cut into kernels.
         predictor: the run.
         outcome: is told what cannot be ranked.
         module: only this one, by its name or graph id.
         candidates: configurations in place of the files' runs, as in
-            `hlo.candidates`; files may then be HloModuleProtos, too.
+            `hlo.candidates`; programs are then ranked whole.
 
     Yields:
         Modules in the order of the files.
@@ -281,44 +289,43 @@ def _about(
 
 
 def _modules(
-    paths: Sequence[str],
+    sources: Sequence[str],
     kind: str,
     wanted: Optional[str],
     outcome: outcomes.Outcome,
     bare: bool,
 ) -> Iterator[_Module]:
-    """Yields the modules of files, or the wanted one; names wrong files.
+    """Yields the modules of files and programs, or the wanted one; names wrong ones.
+
+    Args:
+        sources: as of `reader.find_sources`.
+        kind: 'tile' or 'layout'.
+        wanted: the name or graph id of the only one to yield; None for all.
+        outcome: is told what is wrong.
+        bare: whether configurations do not matter: programs are then yielded whole.
 
     Raises:
         ValueError: no module is the wanted one.
     """
-    found, names = False, []
-    for number, path in enumerate(paths, start=1):
+    there, names = False, []
+    for number, source in enumerate(sources, start=1):
         try:
-            if bare:
-                raw = reading.read_modules(path, kind)
-            else:
-                raw = reading.read_tuning(path)
-            if raw.kind != kind:
-                raise ValueError(
-                    f'is a {raw.kind} file, and the model ranks {kind} files; give a '
-                    f'model that was trained on {raw.kind}s'
-                )
+            modules = _modules_of(source, kind, outcome, bare)
         except (ValueError, OSError) as error:
-            outcome.failed.append(text.one_line(error, path))
+            outcome.failed.append(text.one_line(error, source))
             continue
-        title = f'reading {os.path.basename(path)} ({number}/{len(paths)})'
-        for tuning in tasks.with_bar(raw.modules, len(raw.modules), title, 'module'):
+        title = f'reading {os.path.basename(source)} ({number}/{len(sources)})'
+        for tuning in tasks.with_bar(modules, len(modules), title, 'module'):
             name = tuning.module.name
             if (
                 wanted in (None, name, raw_lib.safe_name(name))
                 or raw_lib.graph_id(tuning) == wanted
             ):
-                found = True
-                yield path, tuning
+                there = True
+                yield source, tuning
             else:
                 names.append(name)
-    if wanted is not None and not found and names:
+    if wanted is not None and not there and names:
         near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.3)
         raise ValueError(
             f'--module: none of {len(names)} modules is called {wanted!r}; '
@@ -326,18 +333,53 @@ def _modules(
         )
 
 
-def _rank_module(
+def _modules_of(
+    source: str, kind: str, outcome: outcomes.Outcome, bare: bool
+) -> Sequence[Any]:
+    """Returns the ModuleTuningData of a file or program.
+
+    Raises:
+        ValueError: it holds none, or one of the other kind.
+        OSError: it cannot be read.
+    """
+    if not reader.is_tuning_data(source):
+        return _kernels_of(reader.read_program(source), kind, outcome, bare)
+    raw = reading.read_tuning(source)
+    if raw.kind != kind and not bare:
+        raise ValueError(
+            f'is a {raw.kind} file, and the model ranks {kind} files; give a '
+            f'model that was trained on {raw.kind}s'
+        )
+    return raw.modules
+
+
+def _kernels_of(
+    program: reader.Program, kind: str, outcome: outcomes.Outcome, bare: bool
+) -> List[Any]:
+    """Returns a program's kernels with candidates; or, without them, itself.
+
+    Raises:
+        ValueError: see `proposals.tunings`.
+    """
+    if bare:
+        return [protos.protos().ModuleTuningData(module=program.module)]
+    skipped: collections.Counter[str] = collections.Counter()
+    made = list(proposals.tunings(program, kind, _CANDIDATES, _SEED, skipped))
+    for reason, count in skipped.items():
+        where = text.count(count, 'kernel') + f' of {program.name}'
+        outcome.skipped.setdefault(reason, []).append(where)
+    return made
+
+
+def _rank_program(
     predictor: prediction.Predictor,
-    module: Any,
+    program: reader.Program,
     candidates: Optional[Sequence[Mapping[str, Any]]],
     outcome: outcomes.Outcome,
 ) -> List[choices.Ranked]:
-    if candidates is None:
-        raise ValueError('a module has no configurations: give candidates')
-    messages = protos.protos()
-    # TensorFlow's own message of that name is another class.
-    ours = messages.HloModuleProto.FromString(module.SerializeToString())
-    modules = [(ours.name, messages.ModuleTuningData(module=ours))]
+    kind, bare = predictor.collection.task, candidates is not None
+    kernels = _kernels_of(program, kind, outcome, bare)
+    modules = [(program.source, tuning) for tuning in kernels]
     return list(rank_modules(modules, predictor, outcome, candidates))
 
 

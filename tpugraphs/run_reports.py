@@ -22,7 +22,6 @@ from baselines.evaluation import ensembles
 from baselines.evaluation import report
 from baselines.evaluation import tables
 from baselines.hlo import candidates as candidates_lib
-from baselines.hlo import reading
 from baselines.runs import ensemble
 from baselines.runs import finding
 from baselines.runs import loading
@@ -30,6 +29,7 @@ from baselines.runs import prediction
 from baselines.runs import saved
 from tpugraphs import ranking
 from tpugraphs.extract import outcomes
+from tpugraphs.programs import reader
 
 
 def evaluate_runs(args: argparse.Namespace) -> None:
@@ -189,7 +189,7 @@ def rank_modules(args: argparse.Namespace) -> int:
         OSError: --output cannot be written.
     """
     kind = choices_output.writer_of(args.output) if args.output else None
-    paths = reading.find_files(args.modules)
+    paths = reader.find_sources(args.modules)
     candidates = candidates_lib.read(args.candidates) if args.candidates else None
     data = config.from_options(prediction.DataOptions, args)
     name, task = command_line.run_of(args), ''

@@ -29,6 +29,9 @@ def module_table(ranked: choices.Ranked, top: int) -> str:
         f'{len(ranked.scores):,} configurations',
         *text.table(cells, '>' * (len(cells[0]) - 1) + '<', indent=2),
     ]
+    if ranked.default is not None and ranked.fastest is None:
+        place = f'place {ranked.default + 1:,} of {len(ranked.scores):,}'
+        lines.append(f"  XLA's own choice: {place}")
     return '\n'.join(lines + _costs(choices.figures(ranked)))
 
 

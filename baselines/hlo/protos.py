@@ -26,7 +26,10 @@ class Protos(NamedTuple):
     ModuleTuningData: Type[message.Message]
     ConfigProfile: Type[message.Message]
     NodeLayoutConfig: Type[message.Message]
+    HloProto: Type[message.Message]
+    HloSnapshot: Type[message.Message]
     HloModuleProto: Type[message.Message]
+    HloComputationProto: Type[message.Message]
     HloInstructionProto: Type[message.Message]
 
 

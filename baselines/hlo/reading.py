@@ -1,6 +1,5 @@
 """Raw files: which message a file holds, and its modules."""
 
-import contextlib
 import dataclasses
 import functools
 import glob
@@ -12,10 +11,12 @@ from google.protobuf import message
 from google.protobuf import message_factory
 
 from baselines import files
+from baselines import text
+from baselines.hlo import forms
 from baselines.hlo import protos
 
-TILE = 'tile'
-LAYOUT = 'layout'
+TILE = forms.TILE
+LAYOUT = forms.LAYOUT
 KINDS = (TILE, LAYOUT)
 _MESSAGES = {TILE: 'TuningData', LAYOUT: 'ModuleTuningData'}
 
@@ -32,12 +33,10 @@ class RawFile:
     """A raw file.
 
     Attributes:
-        path: where it was read from.
         kind: 'tile' (TuningData) or 'layout' (ModuleTuningData).
         modules: its ModuleTuningData messages; one if the kind is 'layout'.
     """
 
-    path: str
     kind: str
     modules: Tuple[Any, ...]
 
@@ -69,6 +68,35 @@ def find_files(patterns: List[str]) -> List[str]:
     return list(dict.fromkeys(found))
 
 
+def read_bytes(path: str) -> bytes:
+    """Returns what is in a file that may hold a program.
+
+    Raises:
+        ValueError: it is no regular file, or larger than protobuf allows.
+        OSError: it cannot be read.
+    """
+    with files.open_regular(path, _MAX_BYTES) as stream:
+        return stream.read()
+
+
+def module_of(data: bytes, form: str) -> Any:
+    """Returns the HloModuleProto in a message of one of `forms.PROTOS`.
+
+    Raises:
+        ValueError: it is damaged, or would take much more memory than its bytes.
+    """
+    try:
+        outline = getattr(protos.outlines(), form).FromString(data)
+        if form == forms.SNAPSHOT:
+            outline = outline.hlo
+        if form != forms.MODULE:
+            data = outline.hlo_module.SerializeToString()
+        check_memory(data, forms.MODULE)
+        return protos.protos().HloModuleProto.FromString(data)
+    except message.DecodeError as error:
+        raise ValueError(f'the {form} is damaged ({error})') from None
+
+
 def read_tuning(path: str, kind: Optional[str] = None) -> RawFile:
     """Reads a raw file of tuning data.
 
@@ -82,120 +110,49 @@ def read_tuning(path: str, kind: Optional[str] = None) -> RawFile:
             the given kind; names the file.
         OSError: it cannot be read.
     """
-    with files.open_regular(path, _MAX_BYTES) as stream:
-        data = stream.read()
+    data = read_bytes(path)
+    with text.located(path):
+        return parse_tuning(data, kind)
+
+
+def parse_tuning(data: bytes, kind: Optional[str] = None) -> RawFile:
+    """The same of bytes; errors name no file."""
     try:
-        detected = detect_kind(data)
+        detected = forms.detect_kind(data)
     except ValueError as error:
+        form = forms.form_of(data)
+        if form is not None:
+            raise ValueError(
+                f'{form}, a program without measured configurations; '
+                '`tpugraphs collect` measures them'
+            ) from None
         raise ValueError(
-            f'{path}: not a TuningData or ModuleTuningData protobuf, or cut '
-            f'short ({error})'
+            f'not a TuningData or ModuleTuningData protobuf, or cut short ({error})'
         ) from error
     if kind and detected and kind != detected:
         raise ValueError(
-            f'{path}: holds a {_MESSAGES[detected]} ({detected} collection), '
-            f'not a {_MESSAGES[kind]} ({kind})'
+            f'holds a {_MESSAGES[detected]} ({detected} collection), not a '
+            f'{_MESSAGES[kind]} ({kind})'
         )
     # A bare module can be either; as a layout file its HLO must make sense.
     known = kind or detected
     kinds = [known] if known else [LAYOUT, TILE]
     for candidate in kinds:
         try:
-            if not _fits_memory(data, _MESSAGES[candidate]):
-                raise ValueError(
-                    f'{path}: so many small messages in {len(data):,} bytes would '
-                    f'take more than {_MEMORY_PER_BYTE} times that in memory; it '
-                    'is damaged'
-                )
+            check_memory(data, _MESSAGES[candidate])
             parsed = getattr(protos.protos(), _MESSAGES[candidate]).FromString(data)
         except message.DecodeError:
             continue
         modules = parsed.modules if candidate == TILE else (parsed,)
-        return RawFile(path, candidate, tuple(modules))
+        return RawFile(candidate, tuple(modules))
     raise ValueError(
-        f'{path}: not a whole {" or ".join(_MESSAGES[k] for k in kinds)} '
-        'protobuf; it is damaged or cut short'
+        f'not a whole {" or ".join(_MESSAGES[k] for k in kinds)} protobuf; it is '
+        'damaged or cut short'
     )
 
 
-def read_modules(path: str, kind: str) -> RawFile:
-    """Reads modules whose runs do not matter: tuning data, or one HloModuleProto.
-
-    The result is of the given kind.
-
-    Raises:
-        ValueError: the file holds none of these messages; names it.
-        OSError: it cannot be read.
-    """
-    try:
-        return dataclasses.replace(read_tuning(path), kind=kind)
-    except ValueError as not_tuning:
-        with files.open_regular(path, _MAX_BYTES) as stream:
-            data = stream.read()
-        messages = protos.protos()
-        try:
-            fits = _fits_memory(data, 'HloModuleProto')
-            module = messages.HloModuleProto.FromString(data) if fits else None
-        except message.DecodeError:
-            module = None
-        if module is None or not module.computations:
-            raise ValueError(f'{not_tuning}; nor is it an HloModuleProto') from None
-        return RawFile(path, kind, (messages.ModuleTuningData(module=module),))
-
-
-def detect_kind(data: bytes) -> Optional[str]:
-    """Tells which message some bytes hold.
-
-    Both messages begin with field 1, a sub-message.  A ModuleTuningData goes on
-    with a fingerprint and runs.  If there is nothing but field 1, its first entry
-    that tells decides: a fingerprint marks it as a ModuleTuningData, so that the
-    file is a TuningData; the name of an entry computation, or fields above 4, mark
-    it as an HloModuleProto.
-
-    Returns:
-        'tile', 'layout', or None if the fields fit both.
-
-    Raises:
-        ValueError: the fields fit neither message.
-    """
-    if not data:
-        raise ValueError('it is empty')
-    outlines = protos.outlines()
-    try:
-        file = outlines.TuningData.FromString(data)
-        if not _has_unknown_fields(file):
-            return next(filter(None, map(_kind_of_entry, file.modules)), None)
-        program = outlines.ModuleTuningData.FromString(data)
-        program.ClearField('module')  # a newer XLA may have put more in there
-        if not _has_unknown_fields(program):
-            return LAYOUT
-    except message.DecodeError as error:
-        raise ValueError(str(error)) from None
-    raise ValueError('it has fields that are in neither')
-
-
-def _kind_of_entry(data: bytes) -> Optional[str]:
-    """Tells the kind of a file from an entry of its field 1, if that shows it."""
-    outlines = protos.outlines()
-    with contextlib.suppress(message.DecodeError):
-        if outlines.ModuleTuningData.FromString(data).fingerprint:
-            return TILE
-    with contextlib.suppress(message.DecodeError):
-        module = outlines.HloModuleProto.FromString(data)
-        if any(field.number in (2, *range(5, 100)) for field, _ in module.ListFields()):
-            return LAYOUT
-    return None
-
-
-def _has_unknown_fields(parsed: message.Message) -> bool:
-    """Whether a message itself has fields that its type does not; drops them all."""
-    size = parsed.ByteSize()
-    parsed.DiscardUnknownFields()
-    return parsed.ByteSize() != size
-
-
-def _fits_memory(data: bytes, name: str) -> bool:
-    """Whether parsing a message takes no more memory than files of that size need.
+def check_memory(data: bytes, name: str) -> None:
+    """Refuses a message that takes far more memory than files of its size need.
 
     Two bytes of a file can be a message, and a message hundreds of bytes of memory:
     counted in outlines, before any is unpacked.
@@ -206,17 +163,20 @@ def _fits_memory(data: bytes, name: str) -> bool:
 
     Raises:
         message.DecodeError: it is no message of that type.
+        ValueError: it takes too much.
     """
     actual = getattr(protos.protos(), name).DESCRIPTOR
     if _largest_size(actual) * len(data) // 2 <= _FREE_MEMORY:
-        return True
+        return
     left = _FREE_MEMORY + _MEMORY_PER_BYTE * len(data)
     outline = getattr(protos.outlines(), name).FromString(data)
     for size in _sizes_within(actual, outline):
         left -= size
         if left < 0:
-            return False
-    return True
+            raise ValueError(
+                f'so many small messages in {len(data):,} bytes would take more than '
+                f'{_MEMORY_PER_BYTE} times that in memory; it is damaged'
+            )
 
 
 def _sizes_within(

@@ -2,6 +2,7 @@
 
 from typing import Any, Callable
 
+from baselines import text
 from baselines.hlo import graph
 from baselines.hlo import protos
 
@@ -57,9 +58,8 @@ def module_from_tf(fn: Callable, *args: Any, stage: str = 'hlo', **kwargs: Any) 
         serialized = compiled.experimental_get_compiler_ir(*args, **kwargs)(
             stage=f'{stage}_serialized'
         )
-    except (tf.errors.OpError, TypeError, ValueError) as error:
-        lines = str(error).strip().splitlines() or ['']
-        # A traceback of the user's code ends with what went wrong.
-        said = lines[-1].strip() if lines[0] == 'in user code:' else lines[0]
-        raise ValueError(f'XLA cannot compile the function: {said}') from error
+    except (Exception, SystemExit) as error:  # of the function's own code, too
+        raise ValueError(
+            f'XLA cannot compile the function: {text.cause_of(error)}'
+        ) from error
     return protos.protos().HloModuleProto.FromString(serialized)

@@ -7,7 +7,6 @@ import pytest
 from baselines.hlo import candidates
 from baselines.hlo import config_text
 from baselines.hlo import layout
-from baselines.hlo import reading
 from tests.helpers import finished_runs
 from tests.helpers import hlo_modules
 
@@ -104,14 +103,3 @@ def test_files_of_candidates(tmp_path):
     for content, message in (('{', 'is not JSON'), ('{}', 'should be a list of')):
         path.write_text(content)
         finished_runs.assert_refused(lambda: candidates.read(str(path)), message)
-
-
-def test_a_bare_module_is_read(tmp_path):
-    path = tmp_path / 'm.pb'
-    path.write_bytes(hlo_modules.chain().SerializeToString())
-    [module] = reading.read_modules(str(path), 'tile').modules
-    assert module.module == hlo_modules.chain() and not module.runs
-    path.write_bytes(b'no protobuf')
-    finished_runs.assert_refused(
-        lambda: reading.read_modules(str(path), 'tile'), 'nor is it an HloModuleProto'
-    )

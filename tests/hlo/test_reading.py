@@ -10,6 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 import pytest
 
+from baselines.hlo import forms
 from baselines.hlo import graph
 from baselines.hlo import layout
 from baselines.hlo import protos
@@ -53,19 +54,19 @@ def test_a_bare_module_is_told_by_what_is_in_it():
     module = hlo_modules.module(hlo_modules.computation(dict(id=1)), name='some.name')
     module.entry_computation_name = 'main'
     data = protos.protos().ModuleTuningData(module=module).SerializeToString()
-    assert reading.detect_kind(data) == 'layout'
+    assert forms.detect_kind(data) == 'layout'
     inner = protos.protos().ModuleTuningData(module=module, fingerprint=1)
-    assert reading.detect_kind(hlo_modules.tile_file(inner)) == 'tile'
+    assert forms.detect_kind(hlo_modules.tile_file(inner)) == 'tile'
 
 
 def test_an_undecided_file_can_be_forced(tmp_path):
     # Nothing but a field 1 with nothing in it.
-    assert reading.detect_kind(b'\n\0') is None
+    assert forms.detect_kind(b'\n\0') is None
     assert _read(tmp_path, b'\n\0', 'tile').kind == 'tile'
     assert _read(tmp_path, b'\n\0', 'layout').kind == 'layout'
     # A module's name of 0xFF is no text, so that it cannot be a module.
     data = b'\n\x03\n\x01\xff'
-    assert reading.detect_kind(data) is None
+    assert forms.detect_kind(data) is None
     with pytest.raises(ValueError, match='not a whole ModuleTuningData or Tun'):
         _read(tmp_path, data)
 

@@ -1,6 +1,7 @@
 """Reads raw and npz files into one form: graphs with their configurations."""
 
 import dataclasses
+import os
 from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from baselines.data.tile import records
 from baselines.hlo import graph
 from baselines.hlo import reading
 from baselines.hlo import schema
+from tpugraphs.programs import reader
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -67,12 +69,21 @@ def load(path: str) -> List[Content]:
         ValueError: the file is neither, or damaged.
         OSError: it cannot be read.
     """
-    with files.open_regular(path) as stream:
-        is_zip = stream.read(2) == b'PK'
-    if is_zip or path.endswith('.npz'):
+    if is_npz(path):
         return [_npz_content(path)]
     file = reading.read_tuning(path)
     return [_module_content(file.kind, tuning) for tuning in file.modules]
+
+
+def is_npz(path: str) -> bool:
+    """Whether a file is an npz file, or should be one by its name."""
+    if path.endswith('.npz'):
+        return True
+    path = files.expand(path)
+    if not os.path.isfile(path):
+        return False
+    with files.open_regular(path) as stream:
+        return stream.read(2) == b'PK'
 
 
 def _npz_content(path: str) -> Content:
@@ -121,6 +132,17 @@ def _module_content(kind: str, tuning: Any) -> Content:
         dropped=sum(configs.dropped.values()),
         **_configurations(kind, configs),
     )
+
+
+def of_program(program: reader.Program) -> Content:
+    """Describes a program that comes without configurations.
+
+    Raises:
+        ValueError: its graph is damaged.
+    """
+    nodes = graph.extract_graph(program.module)
+    opcodes = tuple(i.opcode for i in graph.list_instructions(program.module))
+    return Content(program.name, program.form, opcodes, **_graph(nodes))
 
 
 def _graph(nodes: Any) -> Dict[str, Any]:

@@ -6,7 +6,9 @@ from typing import List, Optional
 from baselines import files
 from tpugraphs.inspect import contents
 from tpugraphs.inspect import description
+from tpugraphs.inspect import kernel_table
 from tpugraphs.inspect import plot
+from tpugraphs.programs import reader
 
 
 def show(
@@ -15,7 +17,7 @@ def show(
     """Prints the graphs and configurations of a file, and draws one on request.
 
     Args:
-        path: a .pb or .npz file.
+        path: an npz file, or a program as of `reader.read_program`.
         module: the name or number of the module to show; None for all.
         picture: where to draw it; the ending tells the format.
 
@@ -24,6 +26,8 @@ def show(
             is to be drawn.
         OSError: a file cannot be read or written.
     """
+    if not contents.is_npz(path) and not reader.is_tuning_data(path):
+        return _show_program(reader.read_program(path), picture)
     path = files.expand(path)
     graphs = contents.load(path)
     if module is not None:
@@ -42,6 +46,16 @@ def show(
         print(description.table(graphs))
     if picture:
         plot.draw(graphs[0], files.expand(picture))
+        print(f'drawn: {picture}')
+
+
+def _show_program(program: reader.Program, picture: Optional[str]) -> None:
+    content = contents.of_program(program)
+    print(description.describe(content))
+    for line in kernel_table.lines(program):
+        print(line)
+    if picture:
+        plot.draw(content, files.expand(picture))
         print(f'drawn: {picture}')
 
 

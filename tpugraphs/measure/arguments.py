@@ -4,10 +4,10 @@ import argparse
 import functools
 
 from baselines import command_line
-from tpugraphs.measure import backend
 from tpugraphs.measure import machine
 from tpugraphs.measure import memory
 from tpugraphs.measure import session
+from tpugraphs.programs import extras
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -29,5 +29,5 @@ def limits(args: argparse.Namespace) -> session.Limits:
     Raises:
         ValueError: jaxlib is not installed, or there is no such core.
     """
-    backend.require()
+    extras.require()
     return session.Limits(core=machine.chosen_core(args.core), platform=args.platform)

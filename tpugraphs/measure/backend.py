@@ -1,18 +1,17 @@
-"""The only file that calls jaxlib: compile a module, run it, read what XLA made.
+"""jaxlib: compiles a module, runs it, and reads what XLA made.
 
 backend = Backend()
 program = backend.compile(module.SerializeToString())
 outputs = program.run(program.place(arrays))
 """
 
-import importlib.metadata
 import re
 import sys
 from typing import Any, List, Sequence
 
 import numpy as np
 
-INSTALL = 'pip install -e .[measure]'
+from tpugraphs.programs import extras
 
 # What makes times comparable: one thread.
 FLAGS = '--xla_cpu_multi_thread_eigen=false'
@@ -34,22 +33,6 @@ _REWRITERS = 'tree_reduction_rewriter,onednn-matmul-rewriter,topk-rewriter'
 
 class CompileError(ValueError):
     """XLA refuses a module; the text is one line."""
-
-
-def version(package: str) -> str:
-    """Returns the version of a package, importing none of it; '' without it."""
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return ''
-
-
-def require() -> None:
-    """Raises ValueError if jaxlib is not installed; says what to do."""
-    if not version('jaxlib'):
-        raise ValueError(
-            f'measuring needs jaxlib, which is not installed; run {INSTALL}'
-        )
 
 
 class Program:
@@ -96,7 +79,7 @@ class Backend:
     """
 
     def __init__(self, platform: str = 'cpu'):
-        require()
+        extras.require()
         from jaxlib import xla_client
 
         self._xla = xla_client

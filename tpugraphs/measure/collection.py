@@ -16,15 +16,16 @@ from baselines import text
 from baselines.data import collections as collections_lib
 from baselines.data import families
 from baselines.data import shares
-from baselines.hlo import protos
 from tpugraphs.measure import collection_folder as folder_lib
 from tpugraphs.measure import history
 from tpugraphs.measure import layouts
 from tpugraphs.measure import memory as memory_lib
+from tpugraphs.measure import optimising
 from tpugraphs.measure import programs as programs_lib
 from tpugraphs.measure import session as session_lib
 from tpugraphs.measure import tiles
 from tpugraphs.measure import timing
+from tpugraphs.programs import reader
 
 
 def parse_split(text: str) -> Optional[Tuple[float, ...]]:
@@ -39,7 +40,7 @@ def parse_split(text: str) -> Optional[Tuple[float, ...]]:
 def run(
     sources: Sequence[str],
     options: folder_lib.Options,
-    load: Callable[[str], programs_lib.Program] = programs_lib.load,
+    load: Callable[[str], reader.Program] = programs_lib.load,
 ) -> int:
     """Collects, says what came of it, and returns an exit code."""
     try:
@@ -57,7 +58,7 @@ def run(
 def collect(
     sources: Sequence[str],
     options: folder_lib.Options,
-    load: Callable[[str], programs_lib.Program] = programs_lib.load,
+    load: Callable[[str], reader.Program] = programs_lib.load,
 ) -> folder_lib.Report:
     """Measures programs and writes the files.
 
@@ -110,7 +111,7 @@ def _plan(sources, load, session, folder) -> list:
             names.add(program.name)
             items = items_of(program, options.task, session, seen, report.skipped)
             found += _drawn(items, options)
-        except (ValueError, OSError, session_lib.WorkerError) as error:
+        except (ValueError, OSError) as error:
             said = str(error)
             report.failed.append(said if source in said else f'{source}: {said}')
     if not found and report.failed:
@@ -133,7 +134,7 @@ def _digest(name: str) -> int:
 
 
 def items_of(
-    program: programs_lib.Program,
+    program: reader.Program,
     task: str,
     session: session_lib.Session,
     seen: set,
@@ -142,12 +143,11 @@ def items_of(
     """Returns what of a program can be measured; see `tiles.items_of`.
 
     Raises:
-        session_lib.WorkerError: XLA cannot compile it.
+        ValueError: XLA cannot compile it.
     """
     if task == 'layout':
         return layouts.items_of(program.module, program.name, seen, skipped)
-    content = session.optimise(program.module.SerializeToString())
-    module = protos.protos().HloModuleProto.FromString(content)
+    module = optimising.optimised_by(session, program.module, program.name)
     return tiles.items_of(module, program.name, seen, skipped)
 
 

@@ -5,16 +5,18 @@ program, signature = trace(jax.jit(f), (x, y))
 
 from typing import Any, Callable, List, Sequence, Tuple
 
+from baselines import text
 from baselines.hlo import protos
 from baselines.hlo import tensorflow_functions
 from tpugraphs.measure import building
 from tpugraphs.measure import programs
 from tpugraphs.measure import signatures
+from tpugraphs.programs import reader
 
 
 def trace(
     function: Callable, args: Sequence[Any]
-) -> Tuple[programs.Program, signatures.Signature]:
+) -> Tuple[reader.Program, signatures.Signature]:
     """Returns a function as a program.
 
     Args:
@@ -42,7 +44,7 @@ def trace(
         raise ValueError(
             f'{name}: {len(leaves)} arrays go in, and its module has {there} parameters'
         )
-    program = programs.Program(name, programs.cleaned(module, name))
+    program = reader.Program(name, programs.cleaned(module, name))
     return program, signatures.Signature(inputs, outputs, bound)
 
 
@@ -54,7 +56,7 @@ def _of_jax(function: Callable, args: Sequence[Any]) -> Tuple[Any, Any, List[Any
         lowered = jax.jit(function, keep_unused=True).lower(*args)
         shapes = jax.eval_shape(function, *args)
     except Exception as error:
-        raise ValueError(f'JAX cannot trace it: {programs.cause_of(error)}') from error
+        raise ValueError(f'JAX cannot trace it: {text.cause_of(error)}') from error
     content = lowered.compiler_ir('hlo').as_serialized_hlo_module_proto()
     outputs = signatures.numbered(shapes, [])
     return protos.protos().HloModuleProto.FromString(content), outputs, []

@@ -94,25 +94,35 @@ def cut(
     """
     found: Dict[str, Kernel] = {}
     skipped: collections.Counter[str] = collections.Counter()
+    for computation, pieces in grouped(module):
+        try:
+            proto, operands = _kernel(module, computation, pieces)
+        except Unsupported as reason:
+            skipped[str(reason)] += 1
+            continue
+        entry = proto.computations[-1]
+        largest = max(building.elements(i.shape) for i in entry.instructions)
+        if largest < least_elements:
+            skipped['too small to time'] += 1
+            continue
+        content = proto.SerializeToString(deterministic=True)
+        digest = hashlib.sha256(content).hexdigest()[:16]
+        proto.name = program
+        name = f'{program}_{digest}'
+        kernel = Kernel(name, proto, pieces[-1].name)
+        found.setdefault(name, kernel).places.append(Place(pieces, operands))
+    return list(found.values()), skipped
+
+
+def grouped(module: Any) -> Iterator[Tuple[Any, List[Any]]]:
+    """Yields the instructions of each kernel, the last one its root, in order.
+
+    With them goes the computation that they are in.  Among them is what no kernel
+    can be made of.
+    """
     for computation in _running(module):
         for pieces in _groups(module, computation):
-            try:
-                proto, operands = _kernel(module, computation, pieces)
-            except Unsupported as reason:
-                skipped[str(reason)] += 1
-                continue
-            entry = proto.computations[-1]
-            largest = max(building.elements(i.shape) for i in entry.instructions)
-            if largest < least_elements:
-                skipped['too small to time'] += 1
-                continue
-            content = proto.SerializeToString(deterministic=True)
-            digest = hashlib.sha256(content).hexdigest()[:16]
-            proto.name = program
-            name = f'{program}_{digest}'
-            kernel = Kernel(name, proto, pieces[-1].name)
-            found.setdefault(name, kernel).places.append(Place(pieces, operands))
-    return list(found.values()), skipped
+            yield computation, pieces
 
 
 def entry_of(module: Any) -> Any:

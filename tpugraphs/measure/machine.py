@@ -7,6 +7,7 @@ import platform
 from typing import Any, Dict
 
 from tpugraphs.measure import backend
+from tpugraphs.programs import extras
 
 
 def describe(core: int) -> Dict[str, Any]:
@@ -35,7 +36,7 @@ def describe(core: int) -> Dict[str, Any]:
         'load': os.getloadavg()[0],
         'flags': backend.FLAGS,
         'python': platform.python_version(),
-        **{name: backend.version(name) for name in ('jaxlib', 'numpy', 'tensorflow')},
+        **{name: extras.version(name) for name in ('jaxlib', 'numpy', 'tensorflow')},
     }
 
 

@@ -12,13 +12,13 @@ from typing import Any, Dict, List, Sequence, Tuple
 import numpy as np
 
 from baselines import files
-from tpugraphs.measure import backend
 from tpugraphs.measure import fingerprints
 from tpugraphs.measure import history
 from tpugraphs.measure import machine
 from tpugraphs.measure import records
 from tpugraphs.measure import session as session_lib
 from tpugraphs.measure import timing
+from tpugraphs.programs import extras
 
 FOLDER = '~/.cache/tpugraphs/records'
 SUFFIX = '.jsonl'
@@ -87,7 +87,7 @@ class Memory:
         if path:
             self._machine = machine.identity(device)
             names = ('jaxlib', 'tpugraphs')
-            self._versions = {name: backend.version(name) for name in names}
+            self._versions = {name: extras.version(name) for name in names}
             self._path = _file_of(path, self._machine)
             open(self._path, 'ab').close()
             if not fresh:

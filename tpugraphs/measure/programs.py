@@ -1,73 +1,44 @@
-"""Programs to measure: TensorFlow functions, HLO files, the built-in set."""
+"""Programs made ready for XLA on this machine: nothing in them runs a stranger's code.
+
+program = load('my_program.py:step')
+"""
 
 import dataclasses
-import importlib.util
-import os
 import re
-import sys
 from typing import Any, List
 
-from google.protobuf import message
-
-from baselines import files
 from baselines.hlo import protos
-from baselines.hlo import tensorflow_functions
 from tpugraphs.measure import building
+from tpugraphs.programs import reader
 
-_SIGNATURE = 'input_signature'
 # Custom calls that XLA itself takes for annotations.
 CUSTOM_CALLS = frozenset(
     ('LayoutConstraint', 'Sharding', 'SPMDFullToShardShape', 'SPMDShardToFullShape')
 )
+# They exchange arrays with other devices: computed, but never tuned.
+COLLECTIVES = frozenset(
+    'all-gather all-gather-start all-gather-done all-reduce all-reduce-start '
+    'all-reduce-done all-to-all collective-broadcast collective-permute '
+    'collective-permute-start collective-permute-done reduce-scatter send send-done '
+    'recv recv-done'.split()
+)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Program:
-    """A program before XLA's passes."""
-
-    name: str  # letters, digits and `_`; the names of its kernels begin with it
-    module: Any  # its HloModuleProto
-
-
-def load(source: str) -> Program:
-    """Returns the program that `FILE.py:FUNCTION` or `FILE.pb` names.
+def load(source: Any, *args: Any, name: str = '') -> reader.Program:
+    """Returns a program that can be compiled; arguments are as of `read_program`.
 
     Raises:
-        ValueError: there is no such function, it has no input signature, or
-            XLA cannot compile it; the file holds no HloModuleProto.
-        OSError: the file cannot be read.
+        ValueError: as of `read_program` and `cleaned`.
+        OSError: a file cannot be read.
     """
-    path, _, function = source.rpartition(':')
-    if path.endswith('.py'):
-        return _from_python(files.expand(path), function)
-    if source.endswith('.py'):
-        raise ValueError(f'{source}: which function? say {source}:FUNCTION')
-    return _from_proto(files.expand(source))
+    return prepared(reader.read_program(source, *args, name=name))
 
 
-def from_function(name: str, function: Any, where: str) -> Program:
-    """Returns a tf.function as a program; errors as of `load`, about `where`."""
-    import tensorflow as tf
-
-    signature = getattr(function, _SIGNATURE, None)
-    if signature is None:
-        raise ValueError(
-            f'{where} has no input signature; write '
-            '@tf.function(input_signature=[tf.TensorSpec(...), ...])'
-        )
-    for spec in tf.nest.flatten(signature):
-        if spec.shape.rank is None or None in spec.shape.as_list():
-            raise ValueError(
-                f'{where} has the dynamic shape {spec.shape}; XLA wants every '
-                'size, so put numbers into the signature'
-            )
-    python = getattr(function, 'python_function', function)
-    try:
-        # Of the arguments nothing but shapes: none is allocated.
-        module = tensorflow_functions.module_from_tf(python, *signature)
-    except (Exception, SystemExit) as error:
-        raise ValueError(f'{where}: {cause_of(error)}') from error
-    return Program(_clean(name), cleaned(module, where))
+def prepared(program: reader.Program) -> reader.Program:
+    """Returns a program whose module is `cleaned`; it stays as it is itself."""
+    module = protos.protos().HloModuleProto()
+    module.CopyFrom(program.module)
+    return dataclasses.replace(program, module=cleaned(module, program.source))
 
 
 def cleaned(module: Any, where: str) -> Any:
@@ -77,11 +48,10 @@ def cleaned(module: Any, where: str) -> Any:
     would depend on what was traced before.
 
     Raises:
-        ValueError: a parameter is no array of fixed size and known type; an operand
-            is not there.
+        ValueError: a parameter is no array of fixed size and known type, or a
+            custom call is none of CUSTOM_CALLS.
     """
     for place, computation in enumerate(module.computations):
-        there = {instruction.id for instruction in computation.instructions}
         entry = computation.id == module.entry_computation_id
         computation.name = f'{re.sub("[0-9.]+", "", computation.name)}.{place}'
         if entry:
@@ -89,10 +59,6 @@ def cleaned(module: Any, where: str) -> Any:
         for instruction in computation.instructions:
             _check_custom_call(instruction, where)
             building.plain(instruction)
-            if not there.issuperset(instruction.operand_ids):
-                raise ValueError(
-                    f'{where}: an operand of %{instruction.name} is not there'
-                )
             given = entry and instruction.opcode == 'parameter'
             if given and not building.is_array(instruction.shape):
                 shown = building.words_of(instruction.shape)
@@ -106,6 +72,7 @@ def cleaned(module: Any, where: str) -> Any:
         _widen_products(module, computation)
     module.ClearField('input_output_alias')
     module.ClearField('id')
+    module.ClearField('schedule')
     return module
 
 
@@ -173,53 +140,3 @@ def _converted(value: Any, number: int, kind: int) -> Any:
     made.shape.CopyFrom(value.shape)
     made.shape.element_type = kind
     return made
-
-
-def _from_python(path: str, function: str) -> Program:
-    stem = os.path.splitext(os.path.basename(path))[0]
-    files.open_regular(path).close()
-    spec = importlib.util.spec_from_file_location(f'tpugraphs_user_{stem}', path)
-    found = importlib.util.module_from_spec(spec)
-    folder = os.path.dirname(path)
-    sys.path.insert(0, folder)  # the file may import its neighbours
-    try:
-        spec.loader.exec_module(found)
-    except (Exception, SystemExit) as error:
-        raise ValueError(f'{path}: {cause_of(error)}') from error
-    finally:
-        sys.path.remove(folder)
-    if not hasattr(found, function):
-        there = sorted(n for n, v in vars(found).items() if hasattr(v, _SIGNATURE))
-        raise ValueError(
-            f'{path}:{function}: no such function; there: {", ".join(there) or "none"}'
-        )
-    name = f'{stem}_{function}'
-    return from_function(name, getattr(found, function), f'{path}:{function}')
-
-
-def cause_of(error: BaseException) -> str:
-    """Returns the last line of an error, with its type; TensorFlow adds many."""
-    lines = str(error).strip().splitlines() or ['']
-    if isinstance(error, ValueError) and len(lines) == 1:
-        return lines[0]
-    last = lines[-1].strip()
-    name = type(error).__name__
-    return last if re.match(r'\w+(Error|Exit): ', last) else f'{name}: {last}'
-
-
-def _from_proto(path: str) -> Program:
-    with files.open_regular(path) as stream:
-        content = stream.read()
-    try:
-        module = protos.protos().HloModuleProto.FromString(content)
-    except message.DecodeError:
-        module = None
-    numbers = [c.id for c in module.computations] if module is not None else []
-    if not numbers or module.entry_computation_id not in numbers:
-        raise ValueError(f'{path}: not an HloModuleProto')
-    stem = os.path.splitext(os.path.basename(path))[0]
-    return Program(_clean(stem), cleaned(module, path))
-
-
-def _clean(name: str) -> str:
-    return re.sub(r'[^A-Za-z0-9_]', '_', name)

@@ -16,6 +16,7 @@ import zlib
 import numpy as np
 
 from tpugraphs.measure import programs as programs_lib
+from tpugraphs.programs import reader
 
 # Elements of an array: enough to time, and few enough for 30 configurations.
 _LEAST, _MOST = 1 << 14, 1 << 17
@@ -446,7 +447,7 @@ def _part(draw: Draw, function: Callable[[Draw], Any]) -> List[Any]:
     return [output, *(g for g in map(_dense, gradients) if g is not None)]
 
 
-def load(name: str) -> programs_lib.Program:
+def load(name: str) -> reader.Program:
     """Returns the program of a name as `names` gives them.
 
     Raises:
@@ -478,4 +479,4 @@ def load(name: str) -> programs_lib.Program:
         given = iter(arrays)
         return compute(lambda dims, kind: next(given))
 
-    return programs_lib.from_function(name, traced, name)
+    return programs_lib.load(traced, name=name)

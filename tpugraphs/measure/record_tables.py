@@ -10,12 +10,12 @@ from typing import Callable, Dict, List, Sequence
 
 from baselines import files
 from baselines import text
-from tpugraphs.measure import backend
 from tpugraphs.measure import history
 from tpugraphs.measure import machine
 from tpugraphs.measure import memory
 from tpugraphs.measure import records
 from tpugraphs.measure import t4
+from tpugraphs.programs import extras
 
 _BEST = 10
 _WIDTH = 60
@@ -179,7 +179,7 @@ def keeps(rule: str) -> Callable[[records.Measurement], bool]:
     """
     if rule == 'others':
         here = machine.identity('')
-        jaxlib = backend.version('jaxlib')
+        jaxlib = extras.version('jaxlib')
         return lambda m: (
             # A machine has more than one device.
             {**m.machine, 'device': ''} == here and m.versions['jaxlib'] == jaxlib

@@ -24,6 +24,7 @@ from tpugraphs.measure import kernels
 from tpugraphs.measure import layouts
 from tpugraphs.measure import machine
 from tpugraphs.measure import memory as memory_lib
+from tpugraphs.measure import optimising
 from tpugraphs.measure import programs as programs_lib
 from tpugraphs.measure import search
 from tpugraphs.measure import session as session_lib
@@ -33,6 +34,7 @@ from tpugraphs.measure import timing
 from tpugraphs.measure import tune_results
 from tpugraphs.measure import tuning
 from tpugraphs.measure import whole as whole_lib
+from tpugraphs.programs import reader
 
 _ROUNDS = 3
 # Passes that tell how long a kernel takes, before it is tuned.
@@ -61,9 +63,7 @@ class Options:
 
 
 def tune(
-    program: programs_lib.Program,
-    options: Options,
-    arrays: Optional[List[np.ndarray]] = None,
+    program: reader.Program, options: Options, arrays: Optional[List[np.ndarray]] = None
 ) -> tune_results.Result:
     """Tunes a program's kernels, or its layouts, and times the whole.
 
@@ -101,7 +101,7 @@ class _Work:
 
     def __init__(
         self,
-        program: programs_lib.Program,
+        program: reader.Program,
         options: Options,
         score: Optional[Callable[[Any], np.ndarray]],
         session: session_lib.Session,
@@ -135,11 +135,7 @@ class _Work:
             ends: the `time.monotonic()` when time is up.
         """
         program = self._program
-        try:
-            content = self._session.optimise(program.module.SerializeToString())
-        except session_lib.WorkerError as error:
-            raise ValueError(f'XLA cannot compile {program.name}: {error}') from error
-        optimised = _module(content)
+        optimised = optimising.optimised_by(self._session, program.module, program.name)
         rows = self._rows(tiles.items_of(optimised, program.name, set(), self._skipped))
         whole = whole_lib.Whole(
             program.name, program.module, self._session, self._options.seed, arrays
@@ -364,7 +360,7 @@ def tuned(
 
 def _finished(
     result: tune_results.Result,
-    program: programs_lib.Program,
+    program: reader.Program,
     options: Options,
     signature: signatures.Signature = signatures.Signature(),
 ) -> executable.Executable:

@@ -22,6 +22,8 @@ import numpy as np
 
 from tpugraphs.measure import backend as backend_lib
 from tpugraphs.measure import timing
+from tpugraphs.programs import conversion
+from tpugraphs.programs import extras
 
 # Relative to the largest value: rounding differs with the order of additions.
 TOLERANCE = {
@@ -33,7 +35,6 @@ TOLERANCE = {
     'complex128': 1e-9,
 }
 
-_MEMORY = 12 << 30  # bytes that may be used
 _PR_SET_PDEATHSIG = 1  # of Linux's prctl.h
 
 
@@ -58,7 +59,7 @@ class Worker:
 
         if core >= 0:
             os.sched_setaffinity(0, {core})
-        resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
+        resource.setrlimit(resource.RLIMIT_DATA, (conversion.MEMORY, conversion.MEMORY))
         self._backend = backend_lib.Backend(platform)
         return self._backend.device
 
@@ -75,15 +76,14 @@ class Worker:
         ]
         if copies[0] >= copies[1]:
             raise ValueError(
-                'the XLA of this jaxlib ignores LayoutConstraint; run '
-                f'{backend_lib.INSTALL}'
+                f'the XLA of this jaxlib ignores LayoutConstraint; run {extras.INSTALL}'
             )
         array = np.arange(48, dtype=np.float32).reshape(8, 6)
         results = [program.outputs(program.place([array])) for program in (plain, loop)]
         if not same(*results):
             raise ValueError(
                 'the XLA of this jaxlib computes a loop over tiles wrongly; run '
-                f'{backend_lib.INSTALL}'
+                f'{extras.INSTALL}'
             )
 
     def optimise(self, module: bytes) -> bytes:
@@ -198,10 +198,10 @@ def _arrays(rng: np.random.Generator, inputs: List[dict]) -> List[np.ndarray]:
         ValueError: they do not fit into memory.
     """
     needed = sum(8 * math.prod(spec['dims']) for spec in inputs)
-    if needed > _MEMORY:
+    if needed > conversion.MEMORY:
         raise ValueError(
             f'inputs of {needed / 2**30:.0f} GiB while they are drawn; '
-            f'{_MEMORY >> 30} GiB may be used'
+            f'{conversion.MEMORY >> 30} GiB may be used'
         )
     return [_array(rng, **spec) for spec in inputs]
 

@@ -20,10 +20,10 @@ from tests.helpers.measured_programs import pointwise
 from tpugraphs.measure import collection
 from tpugraphs.measure import collection_folder
 from tpugraphs.measure import memory as memory_lib
-from tpugraphs.measure import programs
 from tpugraphs.measure import session as session_lib
 from tpugraphs.measure import tiles
 from tpugraphs.measure import timing
+from tpugraphs.programs import reader
 
 pytest.importorskip('jaxlib', reason='jaxlib is not installed (the extra [measure])')
 
@@ -123,7 +123,7 @@ SIZES = {'a': (128, 64), 'b': (64, 160), 'c': (96, 96)}
 
 
 def load(name):
-    return programs.Program(name, pointwise(*SIZES[name], opcode='exponential'))
+    return reader.Program(name, pointwise(*SIZES[name], opcode='exponential'))
 
 
 def options(tmp_path, **changes):

@@ -9,7 +9,7 @@ import pytest
 from tests.helpers import measured_programs
 import tpugraphs
 from tpugraphs import commands
-from tpugraphs.measure import backend
+from tpugraphs.programs import extras
 
 
 @pytest.fixture
@@ -77,9 +77,9 @@ def test_what_collect_refuses(words, message, capsys):
 
 def test_without_the_extra_there_is_one_line(monkeypatch, capsys, program):
     def missing(name):
-        raise backend.importlib.metadata.PackageNotFoundError(name)
+        raise extras.importlib.metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(backend.importlib.metadata, 'version', missing)
+    monkeypatch.setattr(extras.importlib.metadata, 'version', missing)
     for words in (['collect', program, 'out'], ['tune', program]):
         assert commands.run(words[0], words[1:]) == 1
         told = capsys.readouterr().err

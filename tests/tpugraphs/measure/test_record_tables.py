@@ -6,9 +6,9 @@ import pytest
 
 from tests.helpers import measurements
 from tpugraphs import commands
-from tpugraphs.measure import backend
 from tpugraphs.measure import machine
 from tpugraphs.measure import records
+from tpugraphs.programs import extras
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_the_best_of_a_kernel(path, capsys):
 
 def test_old_and_strange_records_go(path, capsys):
     assert shown(capsys, '--prune', '99999', '--records', path) == ['0 lines removed']
-    versions = {'jaxlib': backend.version('jaxlib'), 'tpugraphs': ''}
+    versions = {'jaxlib': extras.version('jaxlib'), 'tpugraphs': ''}
     here = {'machine': machine.identity('cpu'), 'versions': versions}
     own = measurements.measurement(5, time=records.now(), **here)
     other = measurements.measurement(5, time=records.now())

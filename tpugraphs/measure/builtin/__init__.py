@@ -12,6 +12,7 @@ from tpugraphs.measure import programs as programs_lib
 from tpugraphs.measure.builtin import dense
 from tpugraphs.measure.builtin import images
 from tpugraphs.measure.builtin import numeric
+from tpugraphs.programs import reader
 
 
 def table() -> Dict[str, Tuple[Callable[..., Any], Dict[str, int]]]:
@@ -19,7 +20,7 @@ def table() -> Dict[str, Tuple[Callable[..., Any], Dict[str, int]]]:
     return {**images.TABLE, **dense.TABLE, **numeric.TABLE}
 
 
-def load(name: str) -> programs_lib.Program:
+def load(name: str) -> reader.Program:
     """Returns the built-in program of a name in the table."""
     import tensorflow as tf
 
@@ -39,4 +40,4 @@ def load(name: str) -> programs_lib.Program:
         given = iter(arrays)
         return function(tf, lambda *dims, integers=False: next(given), **sizes)
 
-    return programs_lib.from_function(name, traced, name)
+    return programs_lib.load(traced, name=name)

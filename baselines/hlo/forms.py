@@ -1,0 +1,211 @@
+"""Which form of a program some bytes are; the bytes tell, not a file's name.
+
+if tell(data) in PROTOS:
+    module = reading.module_of(data, tell(data))
+"""
+
+import codecs
+import contextlib
+import re
+from typing import Any, List, Optional
+
+from google.protobuf import message
+
+from baselines.hlo import protos
+
+TILE = 'tile'
+LAYOUT = 'layout'
+
+TUNING = 'tuning data'  # a TuningData or ModuleTuningData
+MODULE = 'HloModuleProto'
+DUMP = 'HloProto'
+SNAPSHOT = 'HloSnapshot'
+HLO_TEXT = 'HLO text'
+MLIR_TEXT = 'MLIR text'
+MLIR_BYTECODE = 'MLIR bytecode'
+
+PROTOS = (MODULE, DUMP, SNAPSHOT)
+ACCEPTED = (
+    'HloModuleProto, HloProto, HloSnapshot, TuningData and ModuleTuningData, HLO text, '
+    'and StableHLO or MHLO as MLIR text or bytecode'
+)
+
+_BYTECODE = b'ML\xefR'
+# Other files that are easily taken for programs, by how they begin.
+_OTHERS = {
+    b'PK\x03\x04': 'a zip archive such as .npz',
+    b'\x1f\x8b': 'compressed by gzip: unpack it first',
+    b'\x89PNG': 'a picture',
+    b'\x7fELF': 'machine code',
+}
+_COMMENT = re.compile(r'\s*(//[^\n]*(\n|$)|/\*.*?\*/)', re.DOTALL)
+_TEXTS = {
+    HLO_TEXT: re.compile(r'\s*(HloModule|ENTRY)\b'),
+    MLIR_TEXT: re.compile(
+        r'\s*("?builtin\.module\b|module\b|func\.func\b|[#!]\w+\s*=)'
+    ),
+}
+_CONTROL = re.compile(r'[\x00-\x08\x0e-\x1f\x7f]')
+_SHOWN = 40  # letters of a text that is none of them
+
+
+def tell(data: bytes) -> str:
+    """Tells the form of some bytes.
+
+    Returns:
+        TUNING, one of PROTOS, HLO_TEXT, MLIR_TEXT or MLIR_BYTECODE.
+
+    Raises:
+        ValueError: they are none of these; says what they are, and what is accepted.
+    """
+    form = form_of(data)
+    if form is not None:
+        return form
+    try:
+        detect_kind(data)
+        return TUNING
+    except ValueError as error:
+        shown = _other(data) or f'no such protobuf, or cut short ({error})'
+        raise ValueError(f'it is {shown}; accepted are {ACCEPTED}') from None
+
+
+def form_of(data: bytes) -> Optional[str]:
+    """Returns the form of bytes that hold one; None where nothing tells."""
+    if data.startswith(_BYTECODE):
+        return MLIR_BYTECODE
+    text = _text_of(data)
+    if text is None:
+        return _message_form(data)
+    while comment := _COMMENT.match(text):
+        text = text[comment.end() :]
+    matching = [form for form, start in _TEXTS.items() if start.match(text)]
+    return next(iter(matching), None)
+
+
+def _other(data: bytes) -> str:
+    """Says what bytes of another kind are; '' where they may be a message."""
+    if not data:
+        return 'empty'
+    for beginning, name in _OTHERS.items():
+        if data.startswith(beginning):
+            return name
+    first = (_text_of(data) or '').strip().partition('\n')[0]
+    return first and f'text that begins with {first[:_SHOWN]!r}'
+
+
+def _text_of(data: bytes) -> Optional[str]:
+    """Returns bytes as text; None where they are none."""
+    try:
+        text = codecs.decode(data, 'utf-8-sig')
+    except UnicodeDecodeError:
+        return None
+    return None if _CONTROL.search(text) else text
+
+
+def _message_form(data: bytes) -> Optional[str]:
+    """Returns the form of a message that has an HLO module in it; None without one.
+
+    The module of a ModuleTuningData and that of an HloProto are both field 1, and so
+    are a TuningData's modules and the HloProto of an HloSnapshot.  A fingerprint or
+    runs mark tuning data.
+    """
+    outlines = protos.outlines()
+    alone = _parsed(outlines.HloModuleProto, data)
+    if alone is not None and _is_module(alone):
+        return MODULE
+    tuning = _parsed(outlines.ModuleTuningData, data)
+    if tuning is not None and _is_module(tuning.module):
+        return TUNING if _is_tuned(tuning) else DUMP
+    snapshot = _parsed(outlines.HloSnapshot, data)
+    if snapshot is not None and _is_module(snapshot.hlo.hlo_module):
+        entries = _modules_of(data)
+        return TUNING if len(entries) > 1 or any(map(_is_tuned, entries)) else SNAPSHOT
+    return None
+
+
+def _modules_of(data: bytes) -> List[Any]:
+    """Returns outlines of the modules of bytes taken for a TuningData."""
+    outlines = protos.outlines()
+    file = _parsed(outlines.TuningData, data)
+    entries = [_parsed(outlines.ModuleTuningData, entry) for entry in file.modules]
+    return [entry for entry in entries if entry is not None]
+
+
+def _is_tuned(tuning: Any) -> bool:
+    """Whether a ModuleTuningData is more than a module."""
+    if tuning.fingerprint:
+        return True
+    runs = [_parsed(protos.protos().ConfigProfile, run) for run in tuning.runs]
+    return any(run is not None and not _has_unknown_fields(run) for run in runs)
+
+
+def _is_module(outline: Any) -> bool:
+    """Whether an outline of an HloModuleProto has an instruction."""
+    outlines = protos.outlines()
+    for content in outline.computations:
+        computation = _parsed(outlines.HloComputationProto, content)
+        if computation is None:
+            return False
+        for inside in computation.instructions:
+            instruction = _parsed(outlines.HloInstructionProto, inside)
+            return instruction is not None and bool(instruction.opcode)
+    return False
+
+
+def _parsed(kind: Any, data: bytes) -> Any:
+    """Returns a message of a class; None where the bytes are none."""
+    try:
+        return kind.FromString(data)
+    except message.DecodeError:
+        return None
+
+
+def detect_kind(data: bytes) -> Optional[str]:
+    """Tells which message some bytes hold.
+
+    Both messages begin with field 1, a sub-message.  A ModuleTuningData goes on
+    with a fingerprint and runs.  If there is nothing but field 1, its first entry
+    that tells decides: a fingerprint marks it as a ModuleTuningData, so that the
+    file is a TuningData; the name of an entry computation, or fields above 4, mark
+    it as an HloModuleProto.
+
+    Returns:
+        'tile', 'layout', or None if the fields fit both.
+
+    Raises:
+        ValueError: the fields fit neither message.
+    """
+    if not data:
+        raise ValueError('it is empty')
+    outlines = protos.outlines()
+    try:
+        file = outlines.TuningData.FromString(data)
+        if not _has_unknown_fields(file):
+            return next(filter(None, map(_kind_of_entry, file.modules)), None)
+        program = outlines.ModuleTuningData.FromString(data)
+        program.ClearField('module')  # a newer XLA may have put more in there
+        if not _has_unknown_fields(program):
+            return LAYOUT
+    except message.DecodeError as error:
+        raise ValueError(str(error)) from None
+    raise ValueError('it has fields that are in neither')
+
+
+def _kind_of_entry(data: bytes) -> Optional[str]:
+    """Tells the kind of a file from an entry of its field 1, if that shows it."""
+    outlines = protos.outlines()
+    with contextlib.suppress(message.DecodeError):
+        if outlines.ModuleTuningData.FromString(data).fingerprint:
+            return TILE
+    with contextlib.suppress(message.DecodeError):
+        module = outlines.HloModuleProto.FromString(data)
+        if any(field.number in (2, *range(5, 100)) for field, _ in module.ListFields()):
+            return LAYOUT
+    return None
+
+
+def _has_unknown_fields(parsed: message.Message) -> bool:
+    """Whether a message itself has fields that its type does not; drops them all."""
+    size = parsed.ByteSize()
+    parsed.DiscardUnknownFields()
+    return parsed.ByteSize() != size

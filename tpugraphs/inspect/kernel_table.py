@@ -1,0 +1,126 @@
+"""The kernels of a program as a table: shapes, arithmetic, and XLA's own tiles."""
+
+import collections
+from typing import Any, List, Tuple
+
+from baselines import text
+from tpugraphs.measure import building
+from tpugraphs.measure import kernels
+from tpugraphs.measure import optimising
+from tpugraphs.measure import own_tiles
+from tpugraphs.measure import programs as programs_lib
+from tpugraphs.measure import work as work_lib
+from tpugraphs.programs import extras
+from tpugraphs.programs import reader
+
+_MOST_ROWS = 20
+_HEAD = ['kernel', 'shape', 'multiply-adds', 'share', "XLA's own tiles"]
+
+
+def lines(program: reader.Program) -> List[str]:
+    """Describes the parameters and kernels of a program.
+
+    Kernels are those that XLA's CPU compiler makes, if jaxlib is installed and it can
+    compile the program; of an optimised module those that it has; else instructions
+    as they stand.
+
+    Raises:
+        ValueError: the instructions contradict each other.
+    """
+    module, how = program.module, 'as the module has them'
+    if not optimising.is_optimised(module):
+        module, how = _optimised(program)
+    try:
+        return [*_facts(program.module), *_table(module, how)]
+    except LookupError as error:
+        raise ValueError(
+            f'{program.source}: an instruction lacks what its opcode needs ({error})'
+        ) from error
+
+
+def _optimised(program: reader.Program) -> Tuple[Any, str]:
+    """Returns the module to cut, and how its kernels came to be."""
+    if not extras.version('jaxlib'):
+        how = f'instructions before fusion; for kernels run {extras.INSTALL}'
+        return program.module, how
+    try:
+        return optimising.optimised(program), "as XLA's CPU compiler makes them"
+    except ValueError as error:
+        return program.module, f'instructions before fusion, for {error}'
+
+
+def _facts(module: Any) -> List[str]:
+    """Returns lines on parameters, collectives and custom calls."""
+    entry = kernels.entry_of(module)
+    given = [i for i in entry.instructions if i.opcode == 'parameter']
+    given.sort(key=lambda i: i.parameter_number)
+    shapes = [_shape_text(i.shape) for i in given]
+    result = _shape_text(kernels.root_of(entry).shape)
+    found = [
+        f'  parameters      {len(given):,}: {text.listed(shapes)}',
+        f'  result          {result}',
+    ]
+    every = [i for c in module.computations for i in c.instructions]
+    gathered = collections.Counter(
+        i.opcode for i in every if i.opcode in programs_lib.COLLECTIVES
+    )
+    if gathered:
+        found.append(f'  collectives     {text.most_common(gathered)}; not tuned')
+    calls = collections.Counter(
+        i.custom_call_target for i in every if i.opcode == 'custom-call'
+    )
+    if calls:
+        found.append(f'  custom calls    {text.most_common(calls)}')
+    return found
+
+
+def _table(module: Any, how: str) -> List[str]:
+    work, rows = work_lib.Work(module), []
+    for computation, pieces in kernels.grouped(module):
+        rows.append((work.of(computation, pieces), pieces[-1]))
+    total = sum(count for count, _ in rows)
+    found = [
+        f'  kernels         {len(rows):,}, {how}',
+        f'                  {total:,} multiply-adds in dots and convolutions',
+    ]
+    rows.sort(key=lambda row: (-row[0], -_elements(row[1].shape)))
+    cells = [_HEAD]
+    for count, root in rows[:_MOST_ROWS]:
+        share = f'{100 * count / total:.1f} %' if total else '-'
+        shape = text.shortened(_shape_text(root.shape), 40)
+        cells.append([root.name, shape, f'{count:,}', share, _own(root)])
+    if not any(row[-1] for row in cells[1:]):
+        cells = [row[:-1] for row in cells]
+    if rows:
+        found += text.table(cells, '<<>><', indent=4)
+    if len(rows) > _MOST_ROWS:
+        found.append(f'    ... and {len(rows) - _MOST_ROWS:,} more')
+    return found
+
+
+def _own(root: Any) -> str:
+    """Returns XLA's own tiles of a kernel as text; '' if it says none."""
+    own = own_tiles.of(root)
+    if own is None:
+        return ''
+    bounds = [
+        f'{name} {"x".join(map(str, sizes))}'
+        for name, sizes in (('output', own.output), ('kernel', own.kernel))
+        if sizes
+    ]
+    if own.cycles is not None:
+        bounds.append(f'{own.cycles:,} cycles')
+    if own.microseconds is not None:
+        bounds.append(f'{own.microseconds:g} us')
+    return ', '.join(bounds)
+
+
+def _elements(shape: Any) -> int:
+    """Returns the number of elements of an array, or of all arrays of a tuple."""
+    return sum(map(_elements, shape.tuple_shapes)) or building.elements(shape)
+
+
+def _shape_text(shape: Any) -> str:
+    if shape.element_type != building.TUPLE:
+        return building.words_of(shape)
+    return f'({text.listed([_shape_text(s) for s in shape.tuple_shapes])})'

@@ -1,0 +1,50 @@
+"""A program as XLA's passes leave it: what its kernels are cut from."""
+
+import os
+import tempfile
+from typing import Any
+
+from baselines.hlo import protos
+from tpugraphs.measure import own_tiles
+from tpugraphs.measure import programs as programs_lib
+from tpugraphs.measure import session as session_lib
+from tpugraphs.programs import extras
+from tpugraphs.programs import reader
+
+
+def is_optimised(module: Any) -> bool:
+    """Whether a module is one that XLA's passes went over: it has fusions, or tiles."""
+    return any(
+        instruction.opcode == 'fusion' or own_tiles.of(instruction)
+        for computation in module.computations
+        for instruction in computation.instructions
+    )
+
+
+def optimised(program: reader.Program) -> Any:
+    """Returns a program's module after XLA's passes; one that is so, as it is.
+
+    Raises:
+        ValueError: jaxlib is needed and not installed, or XLA cannot compile it.
+    """
+    if is_optimised(program.module):
+        return program.module
+    extras.require(f'{program.source}: cutting what XLA has not optimised yet')
+    module = programs_lib.prepared(program).module
+    with tempfile.TemporaryDirectory(prefix='tpugraphs_') as scratch:
+        journal = os.path.join(scratch, 'journal.jsonl')
+        with session_lib.Session(journal) as session:
+            return optimised_by(session, module, program.name)
+
+
+def optimised_by(session: session_lib.Session, module: Any, name: str) -> Any:
+    """Returns a module after the passes of a session's XLA.
+
+    Raises:
+        ValueError: XLA cannot compile it.
+    """
+    try:
+        content = session.optimise(module.SerializeToString())
+    except session_lib.WorkerError as error:
+        raise ValueError(f'XLA cannot compile {name}: {error}') from error
+    return protos.protos().HloModuleProto.FromString(content)

@@ -1,0 +1,55 @@
+"""The tiles that XLA chose itself: what an optimised module of a TPU says of them.
+
+As in the tile collection, dimensions are in the order in which they lie in memory,
+and the last two count vector registers, of 8 and 128 elements.  The `backend_config`
+of its fusions is JSON with a `window_config`, numbers as text:
+
+    {"window_config": {"kernel_window_bounds": ["1"], "output_window_bounds": ["8"],
+                       "input_window_bounds": [], "estimated_cycles": "3874"}}
+"""
+
+import dataclasses
+import json
+from typing import Any, List, Optional
+
+_WINDOW = 'window_config'
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnTiles:
+    """XLA's own configuration of a fusion.
+
+    Attributes:
+        output: bounds of the output's tile.
+        kernel: bounds of the tile of what is reduced or contracted.
+        input: bounds of an operand's tile.
+        cycles: what XLA estimates that it takes; None if it does not say.
+        microseconds: what XLA's learned model estimates; None if it does not say.
+    """
+
+    output: List[int]
+    kernel: List[int]
+    input: List[int]
+    cycles: Optional[int] = None
+    microseconds: Optional[float] = None
+
+
+def of(instruction: Any) -> Optional[OwnTiles]:
+    """Returns the tiles that XLA chose for an instruction; None if it says none."""
+    try:
+        window = json.loads(instruction.backend_config)[_WINDOW]
+        if not window.get('output_window_bounds'):
+            return None
+        cycles = window.get('estimated_cycles')
+        microseconds = window.get('ml_estimated_microseconds')
+        return OwnTiles(
+            *(
+                [int(bound) for bound in window.get(f'{name}_window_bounds', ())]
+                for name in ('output', 'kernel', 'input')
+            ),
+            cycles=None if cycles is None else int(cycles),
+            microseconds=None if microseconds is None else float(microseconds),
+        )
+    # Other compilers, and other versions, write something else there.
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None

@@ -1,0 +1,142 @@
+"""Candidate configurations for the kernels of a program that comes without any."""
+
+import collections
+import itertools
+import math
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
+
+import numpy as np
+
+from baselines.hlo import protos
+from baselines.hlo import reading
+from tpugraphs.measure import building
+from tpugraphs.measure import kernels
+from tpugraphs.measure import layouts
+from tpugraphs.measure import optimising
+from tpugraphs.measure import own_tiles
+from tpugraphs.measure import programs as programs_lib
+from tpugraphs.measure import tiles
+from tpugraphs.programs import reader
+
+# Elements of a TPU's vector register, along the last two dimensions.
+_REGISTER = (8, 128)
+
+
+def tunings(
+    program: reader.Program,
+    kind: str,
+    count: int,
+    seed: int,
+    skipped: collections.Counter[str],
+) -> Iterator[Any]:
+    """Yields ModuleTuningData: the kernels of a program with candidates to rank.
+
+    The default, which is XLA's own choice, is the first run and marked.  Where an
+    optimised module says which tiles XLA chose, kernels are its fusions as they are,
+    and candidates are in the units of these tiles; else they are as those of
+    `tpugraphs tune`.
+
+    Args:
+        program: the program.
+        kind: 'tile', or 'layout' for layouts of the program as a whole.
+        count: candidates of a kernel, with the default, at most.
+        seed: of what is drawn.
+        skipped: counts what is left out, by reason.
+
+    Raises:
+        ValueError: jaxlib is needed and not installed, or XLA cannot compile it.
+    """
+    if kind == reading.LAYOUT:
+        module = programs_lib.prepared(program).module
+        items: Sequence[Any] = layouts.items_of(module, program.name, set(), skipped)
+    else:
+        chosen = list(_chosen(program.module))
+        for computation, instruction, own in chosen:
+            rng = np.random.default_rng(seed)
+            yield _around(program, computation, instruction, own, count, rng)
+        if chosen:
+            return
+        module = optimising.optimised(program)
+        items = tiles.items_of(module, program.name, set(), skipped)
+    for item in items:
+        batch = item.batch(np.random.default_rng(seed), count)
+        yield item.tuning(batch.described)
+
+
+def _chosen(module: Any) -> Iterator[Tuple[Any, Any, own_tiles.OwnTiles]]:
+    """Yields the instructions of which a module says XLA's own tiles.
+
+    With them go their computation and the tiles.
+    """
+    for computation in module.computations:
+        for instruction in computation.instructions:
+            own = own_tiles.of(instruction)
+            if own is not None:
+                yield computation, instruction, own
+
+
+def _around(
+    program: reader.Program,
+    computation: Any,
+    instruction: Any,
+    own: own_tiles.OwnTiles,
+    count: int,
+    rng: np.random.Generator,
+) -> Any:
+    """Returns an instruction as a module, with candidates in the units of its tiles."""
+    module = building.Module(f'{program.name}_{instruction.name}', program.module)
+    entry = module.computation('entry')
+    shapes = {i.id: i.shape for i in computation.instructions}
+    given: Dict[int, Any] = {}
+    for number in instruction.operand_ids:
+        if number not in given:
+            given[number] = entry.parameter(shapes[number])
+    operands = [given[number] for number in instruction.operand_ids]
+    entry.add(instruction.opcode, instruction.shape, operands, like=instruction)
+    tuning = protos.protos().ModuleTuningData(module=module.finish(entry))
+    highest = [*_registers(instruction.shape, own.output), *own.kernel]
+    rows = _draw([*own.output, *own.kernel], highest, count, rng)
+    for row in rows:
+        sizes = tuning.runs.add().op_config.tile_size_config
+        sizes.output_bounds.extend(row[: len(own.output)])
+        sizes.kernel_bounds.extend(row[len(own.output) :])
+        sizes.input_bounds.extend(own.input)
+    tuning.runs[0].is_default = True
+    return tuning
+
+
+def _registers(shape: Any, bounds: Sequence[int]) -> List[int]:
+    """Returns the largest bounds of an output: registers along each dimension.
+
+    A fusion of several arrays, or of another rank, keeps those that XLA chose.
+    """
+    order = kernels.major_to_minor(shape)
+    if len(order) != len(bounds):
+        return list(bounds)
+    sizes = [shape.dimensions[d] for d in order]
+    for place, size in zip((-2, -1), _REGISTER):
+        if len(sizes) >= -place:
+            sizes[place] = math.ceil(sizes[place] / size)
+    return [max(size, bound) for size, bound in zip(sizes, bounds)]
+
+
+def _draw(
+    own: Sequence[int], highest: Sequence[int], count: int, rng: np.random.Generator
+) -> List[Tuple[int, ...]]:
+    """Returns distinct bounds of 1 to the highest, XLA's own first."""
+    choices = [tiles.sizes(most) for most in highest]
+    rows = {tuple(own): None}
+    if math.prod(map(len, choices)) <= count:
+        rows.update(dict.fromkeys(itertools.product(*choices)))
+        return list(rows)[:count]
+    for _ in range(50 * count):
+        if len(rows) == count:
+            break
+        # Half of the bounds stay as XLA chose them.
+        rows[
+            tuple(
+                bound if rng.random() < 0.5 else sizes[rng.integers(len(sizes))]
+                for bound, sizes in zip(own, choices)
+            )
+        ] = None
+    return list(rows)

@@ -1,0 +1,46 @@
+"""How much arithmetic the kernels of a program are: multiply-adds."""
+
+import math
+from typing import Any, Dict, List
+
+from tpugraphs.measure import building
+
+
+class Work:
+    """Counts the multiply-adds of a module's instructions.
+
+    Those of dots and convolutions count, wherever they are called from; bodies of
+    loops count once, for how often they run is not known.
+
+    Args:
+        module: the HloModuleProto.
+    """
+
+    def __init__(self, module: Any):
+        self._bodies = {c.id: c for c in module.computations}
+        self._counted: Dict[int, int] = {}
+
+    def of(self, computation: Any, instructions: List[Any]) -> int:
+        """Returns the multiply-adds of instructions of one computation."""
+        shapes = {i.id: i.shape for i in computation.instructions}
+        return sum(self._one(instruction, shapes) for instruction in instructions)
+
+    def _one(self, instruction: Any, shapes: Dict[int, Any]) -> int:
+        if instruction.opcode not in ('dot', 'convolution'):
+            return sum(map(self._inside, instruction.called_computation_ids))
+        if instruction.opcode == 'dot':
+            left = shapes[instruction.operand_ids[0]].dimensions
+            numbers = instruction.dot_dimension_numbers
+            each = math.prod(left[d] for d in numbers.lhs_contracting_dimensions)
+        else:
+            kernel = shapes[instruction.operand_ids[1]].dimensions
+            numbers = instruction.convolution_dimension_numbers
+            each = kernel[numbers.kernel_input_feature_dimension]
+            each *= math.prod(kernel[d] for d in numbers.kernel_spatial_dimensions)
+        return each * building.elements(instruction.shape)
+
+    def _inside(self, number: int) -> int:
+        if number not in self._counted:
+            body = self._bodies[number]
+            self._counted[number] = self.of(body, list(body.instructions))
+        return self._counted[number]

@@ -1,0 +1,1 @@
+"""Programs in every form that people have them -> HloModuleProtos."""

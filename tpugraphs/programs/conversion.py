@@ -1,0 +1,85 @@
+"""HLO text and MLIR -> HloModuleProto: jaxlib parses, in a process of its own.
+
+XLA ends its process on some texts, and takes all memory for others: a constant of a
+few letters may stand for any size.
+"""
+
+import subprocess
+import sys
+from typing import Any
+
+from baselines import files
+from baselines.hlo import forms
+from baselines.hlo import protos
+from tpugraphs.programs import extras
+
+MEMORY = 12 << 30  # bytes that a process of XLA may use
+
+
+def module_of(data: bytes, form: str) -> Any:
+    """Returns the HloModuleProto of a text or bytecode.
+
+    Args:
+        data: the text, UTF-8, or the bytecode.
+        form: HLO_TEXT, MLIR_TEXT or MLIR_BYTECODE of `baselines.hlo.forms`.
+
+    Raises:
+        ValueError: jaxlib is not installed, or XLA cannot read it; has XLA's line.
+    """
+    extras.require(form)
+    done = subprocess.run(
+        [sys.executable, '-m', 'tpugraphs.programs.conversion', form],
+        input=data,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**files.environment(), 'TF_CPP_MIN_LOG_LEVEL': '3'},
+    )
+    if done.returncode:
+        said = done.stderr.decode(errors='replace').strip().splitlines()
+        line = said[-1] if said else 'XLA ended the process'
+        raise ValueError(f'the {form} cannot be read: {line}')
+    return protos.protos().HloModuleProto.FromString(done.stdout)
+
+
+def _converted(data: bytes, form: str) -> bytes:
+    """Returns the HloModuleProto of a text or bytecode, serialised."""
+    from jaxlib import xla_client
+
+    xla: Any = xla_client._xla
+    if form == forms.HLO_TEXT:
+        module = xla.hlo_module_from_text(data.decode('utf-8-sig'))
+        return module.as_serialized_hlo_module_proto()
+    text: Any = data.decode('utf-8-sig') if form == forms.MLIR_TEXT else data
+    if b'StableHLO_v' in data[:64]:  # the portable kind, of jax.export
+        text = xla.mlir.deserialize_portable_artifact(data)
+    computation = xla.mlir.mlir_module_to_xla_computation(
+        text, use_tuple_args=False, return_tuple=False
+    )
+    return computation.as_serialized_hlo_module_proto()
+
+
+def _line_of(error: Exception) -> str:
+    """Returns the line of XLA's error that tells most, and the line it is about."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    place = next((n for n, line in enumerate(lines) if 'error:' in line), 0)
+    about = lines[place + 1 :][:2]
+    marked = len(about) == 2 and about[1].strip() == '^'
+    return ': '.join([lines[place].strip()] + [about[0].strip()] * marked)
+
+
+def _main(form: str) -> int:
+    """Reads standard input, and writes the module; returns an exit code."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    try:
+        module = _converted(sys.stdin.buffer.read(), form)
+    except Exception as error:
+        print(_line_of(error), file=sys.stderr)
+        return 1
+    sys.stdout.buffer.write(module)
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(_main(sys.argv[1]))

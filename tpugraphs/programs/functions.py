@@ -1,0 +1,204 @@
+"""Functions of TensorFlow and JAX, Keras models and SavedModels -> HloModuleProtos.
+
+Nothing but shapes and types is taken of example arguments: no array is copied.
+"""
+
+import importlib.util
+import os
+import sys
+from typing import Any, Callable, Optional, Sequence
+
+from baselines import files
+from baselines import text
+from baselines.hlo import protos
+from baselines.hlo import tensorflow_functions
+
+_SIGNATURE = 'input_signature'
+_EXAMPLES = 'example_args'
+_HOW = (
+    f'write {_EXAMPLES} = (...) beside it, or '
+    '@tf.function(input_signature=[tf.TensorSpec(...), ...])'
+)
+
+
+def module_of(function: Any, args: Optional[Sequence[Any]], where: str) -> Any:
+    """Returns the HloModuleProto of a function, before XLA's passes.
+
+    Args:
+        function: a tf.function, another Python function of TensorFlow, a jax.jit
+            function, or a Keras model, which is called as it predicts.
+        args: example arguments: arrays, or shapes and types of them, in lists, tuples
+            and dicts; None for those of the function's own signature.
+        where: what errors name.
+
+    Raises:
+        ValueError: there are no arguments, or one of dynamic shape; or it cannot be
+            traced, and then has the last line of the cause.
+    """
+    if _is_jax(function, args):
+        if args is None:
+            raise ValueError(
+                f'{where} has no example arguments; write {_EXAMPLES} = ()'
+            )
+        return _of_jax(function, args, where)
+    if hasattr(function, 'call') and hasattr(function, 'inputs'):
+        function, args = _of_keras(function, args)
+    if args is None:
+        args = getattr(function, _SIGNATURE, None)
+    if args is None:
+        raise ValueError(
+            f'{where} has neither an input signature nor example arguments; {_HOW}'
+        )
+    return _of_tensorflow(function, args, where)
+
+
+def from_file(path: str, name: str) -> Any:
+    """Returns the HloModuleProto of what `FILE.py` calls `name`.
+
+    `example_args` in the file are its arguments: a tuple, or a function without
+    parameters that returns one.
+
+    Raises:
+        ValueError: the file does not run, has no such function, or see `module_of`.
+        OSError: the file cannot be read.
+    """
+    found = _run(path)
+    where = f'{path}:{name}'
+    if not hasattr(found, name):
+        there = sorted(n for n, v in vars(found).items() if _is_program(v, found))
+        raise ValueError(
+            f'{where}: no such function; there: {", ".join(there) or "none"}'
+        )
+    args = getattr(found, _EXAMPLES, None)
+    if callable(args):
+        try:
+            args = args()
+        except (Exception, SystemExit) as error:
+            raise ValueError(f'{path}:{_EXAMPLES}: {text.cause_of(error)}') from error
+    if args is not None and not isinstance(args, (list, tuple)):
+        args = (args,)
+    return module_of(getattr(found, name), args, where)
+
+
+def from_saved_model(
+    folder: str, name: str = '', args: Optional[Sequence[Any]] = None
+) -> Any:
+    """Returns the HloModuleProto of a signature of a SavedModel.
+
+    Args:
+        folder: of the SavedModel.
+        name: of the signature; '' for `serving_default`, or the only one.
+        args: in place of the signature's shapes: a dict by the names of its inputs,
+            or, where there is one input alone, an array.
+
+    Raises:
+        ValueError: there is no such signature, or see `module_of`.
+    """
+    import tensorflow as tf
+
+    try:
+        loaded = tf.saved_model.load(folder)  # owns the variables
+        signatures = dict(loaded.signatures)
+    except Exception as error:
+        raise ValueError(
+            f'{folder}: not a SavedModel that can be loaded: {text.cause_of(error)}'
+        ) from error
+    chosen = name or ('serving_default' if len(signatures) != 1 else [*signatures][0])
+    if chosen not in signatures:
+        there = ', '.join(sorted(signatures)) or 'none'
+        raise ValueError(f'{folder}: has no signature {chosen!r}; there: {there}')
+    signature = signatures[chosen]
+    specs = signature.structured_input_signature[1]
+    if args is not None:
+        [given] = args if len(args) == 1 else [args]
+        specs = given if isinstance(given, dict) else dict(zip(sorted(specs), args))
+    where = f'{folder}:{chosen}'
+    return _of_tensorflow(lambda inputs: signature(**inputs), (specs,), where)
+
+
+def _is_jax(function: Any, args: Optional[Sequence[Any]]) -> bool:
+    """Whether a function is one of jax.jit, or an argument is JAX's."""
+    if 'jax' not in sys.modules:
+        return False
+    import jax
+
+    leaves = jax.tree_util.tree_leaves(args)
+    given = any(isinstance(x, (jax.Array, jax.ShapeDtypeStruct)) for x in leaves)
+    return given or isinstance(function, type(jax.jit(bool)))
+
+
+def _of_jax(function: Any, args: Sequence[Any], where: str) -> Any:
+    import jax
+
+    jitted = function if hasattr(function, 'lower') else jax.jit(function)
+    try:
+        computation = jitted.lower(*args).compiler_ir('hlo')
+        content = computation.as_serialized_hlo_module_proto()
+    except (Exception, SystemExit) as error:
+        raise ValueError(f'{where}: {text.cause_of(error)}') from error
+    return protos.protos().HloModuleProto.FromString(content)
+
+
+def _of_keras(model: Any, args: Optional[Sequence[Any]]) -> Any:
+    """Returns a Keras model as a function, and its arguments."""
+    import tensorflow as tf
+
+    if args is None and model.inputs:
+        args = tuple(tf.TensorSpec(x.shape, x.dtype) for x in model.inputs)
+        if len(args) > 1:
+            args = ([*args],)
+    return lambda *inputs: model(*inputs, training=False), args
+
+
+def _of_tensorflow(function: Callable, args: Sequence[Any], where: str) -> Any:
+    import tensorflow as tf
+
+    def spec(leaf: Any) -> Any:
+        array = hasattr(leaf, 'shape') and hasattr(leaf, 'dtype')
+        return tf.TensorSpec(leaf.shape, leaf.dtype) if array else leaf
+
+    specs = tf.nest.map_structure(spec, tuple(args))
+    leaves = tf.nest.flatten(specs)
+    arrays = [leaf for leaf in leaves if isinstance(leaf, tf.TensorSpec)]
+    for leaf in arrays:
+        if not leaf.shape.is_fully_defined():
+            raise ValueError(
+                f'{where} has the dynamic shape {leaf.shape}; XLA wants every size, so '
+                'put numbers into the signature, or give example arguments'
+            )
+    python = getattr(function, 'python_function', function)
+
+    def flat(*given: Any) -> Any:  # TensorFlow takes no specs within dicts
+        tensors = iter(given)
+        filled = [next(tensors) if isinstance(x, tf.TensorSpec) else x for x in leaves]
+        return python(*tf.nest.pack_sequence_as(specs, filled))
+
+    with text.located(where):
+        return tensorflow_functions.module_from_tf(flat, *arrays)
+
+
+def _run(path: str) -> Any:
+    """Returns a Python file as a module that has run."""
+    stem = os.path.splitext(os.path.basename(path))[0]
+    files.open_regular(path).close()
+    spec = importlib.util.spec_from_file_location(f'tpugraphs_user_{stem}', path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f'{path}: not a Python file')
+    found = importlib.util.module_from_spec(spec)
+    folder = os.path.dirname(path)
+    sys.path.insert(0, folder)  # the file may import its neighbours
+    try:
+        spec.loader.exec_module(found)
+    except (Exception, SystemExit) as error:
+        raise ValueError(f'{path}: {text.cause_of(error)}') from error
+    finally:
+        sys.path.remove(folder)
+    return found
+
+
+def _is_program(value: Any, module: Any) -> bool:
+    """Whether a value of a file is a function that the file itself defines."""
+    if not callable(value) or isinstance(value, type):
+        return False
+    python = getattr(value, 'python_function', value)
+    return getattr(python, '__module__', '') == module.__name__

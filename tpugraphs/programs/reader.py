@@ -1,0 +1,221 @@
+"""One reader for every form that a program has.
+
+program = read_program('module.hlo')
+program.module, program.form
+"""
+
+import dataclasses
+import os
+import re
+from typing import Any, List, Optional, Sequence, Set, Tuple
+
+from baselines import files
+from baselines import text
+from baselines.hlo import forms
+from baselines.hlo import reading
+from tpugraphs.programs import conversion
+from tpugraphs.programs import functions
+
+FUNCTION = 'function'
+SAVED_MODEL = 'SavedModel'
+_SAVED_MODEL_FILES = ('saved_model.pb', 'saved_model.pbtxt')
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Program:
+    """A program.
+
+    Attributes:
+        name: letters, digits and `_`; names of its kernels begin with it.
+        module: its HloModuleProto, as it was read.
+        form: what it was read from: one of `baselines.hlo.forms`, FUNCTION or
+            SAVED_MODEL.
+        source: the file or function, for messages.
+        tuning: the ModuleTuningData with its configurations, where it was read from
+            tuning data; else None.
+    """
+
+    name: str
+    module: Any
+    form: str = forms.MODULE
+    source: str = ''
+    tuning: Any = None
+
+
+def read_program(x: Any, *args: Any, name: str = '') -> Program:
+    """Reads a program.
+
+    >>> read_program('module.hlo')                     # a file of any form
+    >>> read_program('my_program.py:step')             # example_args beside it
+    >>> read_program(jax.jit(f), np.zeros([8, 128]))   # or a function of TensorFlow
+    >>> read_program(keras_model)                      # sizes fixed, or an example
+    >>> read_program('saved_model_folder:serving_default')
+
+    HLO text and MLIR are parsed by jaxlib, of the extra [measure].  The form of a file
+    is told by its content, not by its name.
+
+    Args:
+        x: the path of a file with an HloModuleProto, HloProto, HloSnapshot, HLO text,
+            StableHLO or MHLO as text or bytecode, or tuning data of one module; or
+            the content of such a file as bytes, or one of these messages;
+            `FILE.py:NAME`; the folder of a SavedModel, or `FOLDER:SIGNATURE`; a
+            function of TensorFlow or jax.jit; or a Keras model.
+        *args: example arguments of a function, a model or a signature: arrays, or
+            shapes and types of them.
+        name: of the program; by default that of the file or function.
+
+    Raises:
+        ValueError: it is no program, holds several, is damaged, or cannot be traced;
+            jaxlib is needed and not there.
+        OSError: a file cannot be read.
+    """
+    if isinstance(x, Program):
+        return x
+    if isinstance(x, (str, os.PathLike)):
+        program = _from_path(os.fspath(x), args or None)
+    elif isinstance(x, bytes):
+        program = _from_bytes(x, 'program', 'bytes')
+    elif hasattr(x, 'SerializeToString'):
+        program = _from_bytes(x.SerializeToString(), 'program', type(x).__name__)
+    elif callable(x):
+        own = getattr(x, '__name__', '') or getattr(x, 'name', '') or type(x).__name__
+        module = functions.module_of(x, args or None, own)
+        program = Program(own, module, FUNCTION, own)
+    else:
+        raise ValueError(
+            f'a program is a path, a message, a function or a Keras model, not '
+            f'{type(x).__name__}'
+        )
+    return dataclasses.replace(program, name=_clean(name or program.name))
+
+
+def find_sources(patterns: Sequence[str]) -> List[str]:
+    """Returns what arguments name: files as of `reading.find_files`, and functions.
+
+    Args:
+        patterns: files, folders (searched for *.pb), globs, SavedModels and
+            `FILE.py:NAME`.
+
+    Raises:
+        ValueError: an argument names nothing.
+    """
+    found: List[str] = []
+    for pattern in patterns:
+        named = _function_of(pattern) or _saved_model_of(pattern)
+        found += [pattern] if named else reading.find_files([pattern])
+    return list(dict.fromkeys(found))
+
+
+def is_tuning_data(source: str) -> bool:
+    """Whether a file holds tuning data, which may be of several modules.
+
+    Raises:
+        ValueError: it holds no program.
+        OSError: it cannot be read.
+    """
+    if _function_of(source) or _saved_model_of(source):
+        return False
+    with text.located(source):
+        return forms.tell(reading.read_bytes(source)) == forms.TUNING
+
+
+def _from_path(source: str, args: Optional[Sequence[Any]]) -> Program:
+    function = _function_of(source)
+    if function:
+        path, name = function
+        stem = os.path.splitext(os.path.basename(path))[0]
+        module = functions.from_file(path, name)
+        return Program(f'{stem}_{name}', module, FUNCTION, source)
+    saved = _saved_model_of(source)
+    if saved:
+        folder, name = saved
+        module = functions.from_saved_model(folder, name, args)
+        return Program(os.path.basename(folder), module, SAVED_MODEL, source)
+    path = files.expand(source)
+    if os.path.isdir(path):
+        raise ValueError(f'{path}: a folder without a SavedModel; give a file')
+    stem = os.path.splitext(os.path.basename(path))[0]
+    return _from_bytes(reading.read_bytes(path), stem, path)
+
+
+def _from_bytes(data: bytes, name: str, source: str) -> Program:
+    with text.located(source):
+        form = forms.tell(data)
+        if form == forms.TUNING:
+            return _from_tuning(data, name, source)
+        if form in forms.PROTOS:
+            module = reading.module_of(data, form)
+        else:
+            module = conversion.module_of(data, form)
+        _check(module)
+    return Program(name, module, form, source)
+
+
+def _from_tuning(data: bytes, name: str, source: str) -> Program:
+    modules = reading.parse_tuning(data).modules
+    if len(modules) != 1:
+        raise ValueError(
+            f'holds {len(modules):,} modules, where one program is wanted; write the '
+            'one to take into a file of its own'
+        )
+    [tuning] = modules
+    _check(tuning.module)
+    return Program(name, tuning.module, forms.TUNING, source, tuning)
+
+
+def _check(module: Any) -> None:
+    """Checks that a module hangs together; a computation alone becomes its entry.
+
+    Raises:
+        ValueError: it has no entry computation, or an instruction or computation that
+            is used is not there.
+    """
+    numbers = [computation.id for computation in module.computations]
+    if len(numbers) == 1:
+        [module.entry_computation_id] = numbers
+    if module.entry_computation_id not in numbers:
+        raise ValueError(
+            f'none of its {len(numbers):,} computations is the entry computation'
+        )
+    # As XLA stores them, callees come before their callers.
+    callees: Set[int] = set()
+    for computation in module.computations:
+        inside = {instruction.id for instruction in computation.instructions}
+        for instruction in computation.instructions:
+            if not inside.issuperset(instruction.operand_ids):
+                raise ValueError(f'an operand of %{instruction.name} is not there')
+            if not callees.issuperset(instruction.called_computation_ids):
+                raise ValueError(
+                    f'%{instruction.name} calls a computation that is not there'
+                )
+        if computation.root_id not in inside:
+            raise ValueError(f'computation {computation.name!r} has no root')
+        callees.add(computation.id)
+
+
+def _function_of(source: str) -> Optional[Tuple[str, str]]:
+    """Returns the path and name of `FILE.py:NAME`; None for anything else.
+
+    Raises:
+        ValueError: it is a Python file without a name.
+    """
+    path, _, name = source.rpartition(':')
+    if path.endswith('.py'):
+        return files.expand(path), name
+    if source.endswith('.py'):
+        raise ValueError(f'{source}: which function? say {source}:FUNCTION')
+    return None
+
+
+def _saved_model_of(source: str) -> Optional[Tuple[str, str]]:
+    """Returns the folder and signature of a SavedModel; None for anything else."""
+    folder, _, name = source.rpartition(':')
+    for path, signature in ((source, ''), (folder, name)):
+        inside = (os.path.join(files.expand(path), f) for f in _SAVED_MODEL_FILES)
+        if path and any(map(os.path.isfile, inside)):
+            return files.expand(path), signature
+    return None
+
+
+def _clean(name: str) -> str:
+    return re.sub(r'[^A-Za-z0-9_]', '_', name).strip('_') or 'program'
