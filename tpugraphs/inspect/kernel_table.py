@@ -1,7 +1,7 @@
 """The kernels of a program as a table: shapes, arithmetic, and XLA's own tiles."""
 
 import collections
-from typing import Any, List, Tuple
+from typing import Any, Dict, List, Tuple
 
 from baselines import text
 from tpugraphs.measure import building
@@ -14,7 +14,8 @@ from tpugraphs.programs import extras
 from tpugraphs.programs import reader
 
 _MOST_ROWS = 20
-_HEAD = ['kernel', 'shape', 'multiply-adds', 'share', "XLA's own tiles"]
+_WIDTH = 40  # letters of a shape
+_HEAD = ['kernel', 'times', 'shape', 'multiply-adds', 'share', "XLA's own tiles"]
 
 
 def lines(program: reader.Program) -> List[str]:
@@ -75,26 +76,31 @@ def _facts(module: Any) -> List[str]:
 
 
 def _table(module: Any, how: str) -> List[str]:
-    work, rows = work_lib.Work(module), []
+    work = work_lib.Work(module)
+    # Layers repeat: kernels that look the same are one row.
+    alike: Dict[Tuple[Any, ...], List[str]] = {}
     for computation, pieces in kernels.grouped(module):
-        rows.append((work.of(computation, pieces), pieces[-1]))
-    total = sum(count for count, _ in rows)
+        root, count = pieces[-1], work.of(computation, pieces)
+        key = count, _elements(root.shape), root.opcode, _shape_text(root.shape)
+        alike.setdefault((*key, _own(root)), []).append(root.name)
+    total = sum(key[0] * len(names) for key, names in alike.items())
     found = [
-        f'  kernels         {len(rows):,}, {how}',
+        f'  kernels         {sum(map(len, alike.values())):,}, {how}',
         f'                  {total:,} multiply-adds in dots and convolutions',
     ]
-    rows.sort(key=lambda row: (-row[0], -_elements(row[1].shape)))
+    rows = sorted(alike.items(), key=lambda row: (-row[0][0] * len(row[1]), -row[0][1]))
     cells = [_HEAD]
-    for count, root in rows[:_MOST_ROWS]:
-        share = f'{100 * count / total:.1f} %' if total else '-'
-        shape = text.shortened(_shape_text(root.shape), 40)
-        cells.append([root.name, shape, f'{count:,}', share, _own(root)])
+    for (count, _, _, shape, own), names in rows[:_MOST_ROWS]:
+        share = f'{100 * count * len(names) / total:.1f} %' if total else '-'
+        shape = text.shortened(shape, _WIDTH)
+        cells.append([names[0], f'{len(names):,}', shape, f'{count:,}', share, own])
     if not any(row[-1] for row in cells[1:]):
         cells = [row[:-1] for row in cells]
     if rows:
-        found += text.table(cells, '<<>><', indent=4)
-    if len(rows) > _MOST_ROWS:
-        found.append(f'    ... and {len(rows) - _MOST_ROWS:,} more')
+        found += text.table(cells, '<><>><', indent=4)
+    rest = sum(len(names) for _, names in rows[_MOST_ROWS:])
+    if rest:
+        found.append(f'    ... and {rest:,} more')
     return found
 
 

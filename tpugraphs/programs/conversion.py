@@ -60,11 +60,11 @@ def _converted(data: bytes, form: str) -> bytes:
 
 def _line_of(error: Exception) -> str:
     """Returns the line of XLA's error that tells most, and the line it is about."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
+    lines = [line.strip() for line in str(error).strip().splitlines()]
+    lines = lines or [type(error).__name__]
     place = next((n for n, line in enumerate(lines) if 'error:' in line), 0)
-    about = lines[place + 1 :][:2]
-    marked = len(about) == 2 and about[1].strip() == '^'
-    return ': '.join([lines[place].strip()] + [about[0].strip()] * marked)
+    marked = lines[place + 2 : place + 3] == ['^']
+    return ': '.join(lines[place : place + 1 + marked])
 
 
 def _main(form: str) -> int:

@@ -140,14 +140,16 @@ def _of_jax(function: Any, args: Sequence[Any], where: str) -> Any:
 
 
 def _of_keras(model: Any, args: Optional[Sequence[Any]]) -> Any:
-    """Returns a Keras model as a function, and its arguments."""
+    """Returns a Keras model as a function of its inputs, and its arguments."""
     import tensorflow as tf
 
     if args is None and model.inputs:
         args = tuple(tf.TensorSpec(x.shape, x.dtype) for x in model.inputs)
-        if len(args) > 1:
-            args = ([*args],)
-    return lambda *inputs: model(*inputs, training=False), args
+
+    def predict(*inputs: Any) -> Any:
+        return model(inputs[0] if len(inputs) == 1 else [*inputs], training=False)
+
+    return predict, args
 
 
 def _of_tensorflow(function: Callable, args: Sequence[Any], where: str) -> Any:

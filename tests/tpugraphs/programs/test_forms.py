@@ -1,0 +1,128 @@
+"""Every form of a program x the commands that take programs."""
+
+import functools
+
+import pytest
+
+from tests.helpers import made_runs
+from tests.helpers import program_forms
+from tpugraphs import commands
+from tpugraphs.measure import collection
+from tpugraphs.measure import optimising
+from tpugraphs.measure import programs
+from tpugraphs.measure import session
+from tpugraphs.programs import conversion
+
+_NEED_JAXLIB = ('text', 'bytecode')
+# TensorFlow traces, or JAX is imported.
+_SLOW = ('function', 'tf.', 'model', 'Model')
+
+
+@pytest.fixture(scope='module')
+def model_dir(tmp_path_factory):
+    return made_runs.make_tile_run(tmp_path_factory.mktemp('run'))
+
+
+@pytest.fixture(scope='module', autouse=True)
+def _converted_once():
+    """jaxlib parses each text once for all commands; starting it takes a second."""
+    with pytest.MonkeyPatch.context() as patch:
+        converted = functools.lru_cache(conversion.module_of)
+        patch.setattr(conversion, 'module_of', converted)
+        yield
+
+
+@pytest.fixture
+def source(request, tmp_path):
+    if any(part in request.param for part in _NEED_JAXLIB):
+        pytest.importorskip('jaxlib', reason='jaxlib is not installed ([measure])')
+    return program_forms.write(request.param, tmp_path)
+
+
+every_form = pytest.mark.parametrize(
+    'source',
+    [
+        pytest.param(form, marks=[pytest.mark.slow] * any(s in form for s in _SLOW))
+        for form in program_forms.FORMS
+    ],
+    indirect=True,
+    ids=lambda form: form.replace(' ', '_'),
+)
+
+
+@pytest.fixture
+def _kernels_as_they_stand(monkeypatch):
+    """XLA does not optimise: instructions are taken for kernels."""
+
+    def optimised(program):
+        return programs.prepared(program).module
+
+    monkeypatch.setattr(optimising, 'optimised', optimised)
+    monkeypatch.setattr(optimising.extras, 'version', lambda package: 'there')
+
+
+@every_form
+def test_show(source, capsys, _kernels_as_they_stand):
+    assert commands.run('show', [source]) == 0
+    told = capsys.readouterr().out
+    if 'TuningData' in told or '(tile)' in told:
+        return  # its kernels are shown as ever
+    # 64 rows, 96 columns, and 128 products for each.
+    assert '786,432 multiply-adds' in told
+    assert 'f32[64,96]' in told and '100.0 %' in told
+    assert 'parameters      2: f32[64,128], f32[128,96]' in told
+
+
+@every_form
+def test_rank(source, model_dir, capsys, _kernels_as_they_stand):
+    assert commands.run('rank', [source, '--dir', str(model_dir), '--top', '2']) == 0
+    told = capsys.readouterr().out
+    assert (
+        'output ' in told and "XLA's own choice: place " in told or 'slowdown' in told
+    )
+
+
+@every_form
+def test_collect_and_tune(source, tmp_path, monkeypatch, capsys):
+    """Both stop when they have the program, which is ready to be compiled."""
+    pytest.importorskip('jaxlib', reason='jaxlib is not installed ([measure])')
+    read = []
+
+    def items_of(program, *rest):
+        read.append(program)
+        return []
+
+    monkeypatch.setattr(collection, 'items_of', items_of)
+    monkeypatch.setattr(session.Session, '__enter__', lambda self: self)
+    monkeypatch.setattr(session.Session, '__exit__', lambda self, *_: None)
+    out = str(tmp_path / 'out')
+    assert commands.run('collect', [source, out]) == 1
+    assert 'nothing was measured' in capsys.readouterr().err
+    assert commands.run('tune', [source, '--output', out]) == 1
+    assert 'nothing to tune' in capsys.readouterr().err
+    assert len(read) == 2 and read[0].module == read[1].module
+    opcodes = [i.opcode for c in read[0].module.computations for i in c.instructions]
+    assert 'tanh' in opcodes and 'dot' in opcodes
+    assert not any(
+        i.backend_config for c in read[0].module.computations for i in c.instructions
+    )
+
+
+@pytest.mark.slow  # starts XLA
+@pytest.mark.parametrize('source', ['HLO text'], indirect=True)
+def test_kernels_are_those_of_xla(source, model_dir, capsys):
+    assert commands.run('show', [source]) == 0
+    told = capsys.readouterr().out
+    assert "kernels         2, as XLA's CPU compiler makes them" in told
+    assert commands.run('rank', [source, '--dir', str(model_dir)]) == 0
+    # tanh and the dot, each with up to 200 candidates.
+    assert '2 modules with ' in capsys.readouterr().out
+
+
+def test_extract_says_that_a_program_has_no_configurations(tmp_path, capsys):
+    source = program_forms.write('HLO text', tmp_path)
+    assert commands.run('extract', [source, str(tmp_path / 'out')]) == 1
+    assert capsys.readouterr().err == (
+        f'error: {source}: HLO text, a program without measured configurations; '
+        '`tpugraphs collect` measures them\n'
+    )
