@@ -19,7 +19,6 @@ from tpugraphs.api import Training
 from tpugraphs.api import hlo_module
 from tpugraphs.api import load
 from tpugraphs.api import load_program
-from tpugraphs.api import read_program
 from tpugraphs.api import runs
 from tpugraphs.api import train
 from tpugraphs.api import tune
@@ -28,6 +27,7 @@ from tpugraphs.catalogue import losses
 from tpugraphs.catalogue import models
 from tpugraphs.data import Records
 from tpugraphs.data import open_records
+from tpugraphs.programs.reader import read_program
 from tpugraphs.results import Ranked
 from tpugraphs.results import Ranking
 from tpugraphs.results import Runs

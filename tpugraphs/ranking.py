@@ -116,7 +116,8 @@ def task_of(paths: Sequence[str], candidates: Optional[Sequence[Any]] = None) ->
         return reading.LAYOUT if layouts else reading.TILE
     for path in paths:
         with contextlib.suppress(ValueError, OSError):  # told of when it is ranked
-            return reading.read_tuning(path).kind
+            if reader.is_tuning_data(path):
+                return reading.read_tuning(path).kind
     return ''
 
 

@@ -5,9 +5,9 @@
     tpugraphs collect --builtin out --minutes 60
     tpugraphs collect --random 100 out --seed 1
 
-A program is a tf.function with an input signature, or a file with an
-HloModuleProto.  XLA optimises it; each piece of the result that XLA runs as one
-is a kernel, and a configuration says how a loop walks its output in tiles (or,
+A program is a function of TensorFlow or JAX, a model, or a file with HLO or MLIR
+(docs/guide/measure.md#programs).  XLA optimises it; each piece of the result that
+XLA runs as one is a kernel, and a configuration says how a loop walks its output in tiles (or,
 with --task layout, which layouts the program's arrays have).  Each is compiled,
 compared with XLA's own default, and timed, in a process of its own on one core.
 
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'programs',
         nargs='+',
         metavar='PROGRAM... OUT',
-        help='FILE.py:FUNCTION or FILE.pb, any number; and the output folder',
+        help='FILE.py:FUNCTION or files, any number; and the output folder',
     )
     command_line.switch(parser, '--builtin', 'measure the built-in programs')
     about = 'measure so many random programs, composed of what models have'

@@ -3,6 +3,7 @@
     tpugraphs rank my_kernels.pb --dir latest
     tpugraphs rank ~/raw --dir latest --output ranked.csv --top 3
     tpugraphs rank my_kernels.pb --dir estimate
+    tpugraphs rank my_program.py:step --dir latest
 
 A tile model takes tile files (TuningData), a layout model layout files.
 Every run without error mark is a candidate, measured or not.  Printed are, for
@@ -10,6 +11,10 @@ each module, the ten predicted fastest and the compiler's default: `run` is the
 place in the file, a lower score means predicted faster, and where runtimes are
 known, slowdown is over the fastest.  The closing summary compares the choice
 with random choice and with the default.
+
+A program without configurations (docs/guide/measure.md#programs has the forms) is
+cut into kernels as `tpugraphs tune` does it, with 200 candidates each, and printed
+is at which place XLA's own choice stands.
 
 --output writes all configurations: *.csv has a row for each, *.json an object,
 which --json prints.  A compiler gives its own candidates with --candidates, as
@@ -29,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'modules',
         nargs='+',
-        metavar='MODULE.pb',
-        help='raw files, folders (searched for *.pb) or globs',
+        metavar='MODULE',
+        help='raw files, folders (searched for *.pb), globs or programs',
     )
     option = functools.partial(command_line.option, parser)
     command_line.add_dir(parser)
@@ -38,8 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = 'configurations to print of each module; 0 prints the summary alone '
     option('--top', int, f'{about}(default: 10, with --json all)')
     command_line.switch(parser, '--json', 'print JSON in place of tables')
-    about = 'rank these configurations in place of the runs in the files, which may '
-    about += 'then be HloModuleProtos: [{"output_bounds": [8, 128]}, ...]'
+    about = 'rank these configurations in place of the runs in the files; a program '
+    about += 'is then one kernel: [{"output_bounds": [8, 128]}, ...]'
     option('--candidates', str, about, metavar='FILE.json')
     about = 'write everything to FILE, *.csv or *.json'
     option('--output', str, about, metavar='FILE')

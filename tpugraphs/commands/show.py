@@ -1,12 +1,16 @@
-"""Show what is in a raw (.pb) or npz file: graph, configurations, runtimes.
+"""Show a program, a raw (.pb) or npz file: graph, kernels, configurations, runtimes.
 
     tpugraphs show ~/raw/tuning_data.pb
     tpugraphs show ~/raw/tuning_data.pb --module fusion.232 --plot fusion.png
     tpugraphs show ~/data/tpugraphs/npz/tile/xla/train/some_kernel.npz
+    tpugraphs show my_program.py:step
+    tpugraphs show module_0001.before_optimizations.txt
 
 A file of many modules gets a line for each, and --module picks one.  Repeated
 configurations have the same features, so no model can tell them apart; how much
-their runtimes differ is noise that no model can explain.
+their runtimes differ is noise that no model can explain.  Of a program
+(docs/guide/measure.md#programs has the forms) its kernels are listed, with their
+share of the multiply-adds, and the tiles that XLA chose, where the module says.
 """
 
 import argparse
@@ -18,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     from tpugraphs.inspect import plot
 
-    parser.add_argument('file', metavar='FILE', help='a .pb or .npz file')
+    parser.add_argument('file', metavar='FILE', help='a .pb or .npz file, or a program')
     about = 'the module to show: its name or number (from 0)'
     command_line.option(parser, '--module', str, about)
     about = f'draw the graph (up to {plot.MAX_NODES} nodes) and the runtimes; also '

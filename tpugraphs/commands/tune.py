@@ -1,7 +1,7 @@
 """Find a faster program by other configurations of its kernels, and prove it.
 
     tpugraphs tune my_program.py:step --dir latest --output fast
-    tpugraphs tune module.pb --measure 20
+    tpugraphs tune module.hlo --measure 20
 
 XLA's optimised module is cut into kernels, as `tpugraphs collect` does it.  The
 model scores all candidate configurations.  The most promising distinct ones are
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from tpugraphs.measure import arguments
 
     option = functools.partial(command_line.option, parser)
-    about = 'FILE.py:FUNCTION or FILE.pb'
+    about = 'FILE.py:FUNCTION, or a file (docs/guide/measure.md#programs)'
     parser.add_argument('program', metavar='PROGRAM', help=about)
     command_line.add_dir(parser)
     about = 'configurations to measure of each kernel'

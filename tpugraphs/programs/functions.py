@@ -11,7 +11,6 @@ from typing import Any, Callable, Optional, Sequence
 from baselines import files
 from baselines import text
 from baselines.hlo import protos
-from baselines.hlo import tensorflow_functions
 
 _SIGNATURE = 'input_signature'
 _EXAMPLES = 'example_args'
@@ -154,6 +153,8 @@ def _of_keras(model: Any, args: Optional[Sequence[Any]]) -> Any:
 
 def _of_tensorflow(function: Callable, args: Sequence[Any], where: str) -> Any:
     import tensorflow as tf
+
+    from baselines.hlo import tensorflow_functions
 
     def spec(leaf: Any) -> Any:
         array = hasattr(leaf, 'shape') and hasattr(leaf, 'dtype')
