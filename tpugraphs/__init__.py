@@ -27,7 +27,7 @@ from tpugraphs.catalogue import losses
 from tpugraphs.catalogue import models
 from tpugraphs.data import Records
 from tpugraphs.data import open_records
-from tpugraphs.programs.reader import read_program
+from tpugraphs.data import read_program
 from tpugraphs.results import Ranked
 from tpugraphs.results import Ranking
 from tpugraphs.results import Runs

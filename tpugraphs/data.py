@@ -141,3 +141,39 @@ def _task_of(folder: str) -> str:
             return ''  # opening it says what is wrong
         return 'layout' if 'node_config_feat.npy' in names else 'tile'
     return ''
+
+
+def read_program(x: Any, *args: Any, name: str = '') -> Any:
+    """Reads a program.
+
+    >>> read_program('module.hlo')                     # a file of any form
+    >>> read_program('my_program.py:step')             # example_args beside it
+    >>> read_program(jax.jit(f), np.zeros([8, 128]))   # or a function of TensorFlow
+    >>> read_program(keras_model)                      # sizes fixed, or an example
+    >>> read_program('saved_model_folder:serving_default')
+
+    HLO text and MLIR are parsed by jaxlib, of the extra [measure].  The form of a file
+    is told by its content, not by its name.
+
+    Args:
+        x: the path of a file with an HloModuleProto, HloProto, HloSnapshot, HLO text,
+            StableHLO or MHLO as text or bytecode, or tuning data of one module; or
+            the content of such a file as bytes, or one of these messages;
+            `FILE.py:NAME`; the folder of a SavedModel, or `FOLDER:SIGNATURE`; a
+            function of TensorFlow or jax.jit; or a Keras model.
+        *args: example arguments of a function, a model or a signature: arrays, or
+            shapes and types of them.
+        name: of the program; by default that of the file or function.
+
+    Returns:
+        A `programs.reader.Program`: `name`, `module` (an HloModuleProto), `form` and
+        `source`.
+
+    Raises:
+        ValueError: it is no program, holds several, is damaged, or cannot be traced;
+            jaxlib is needed and not there.
+        OSError: a file cannot be read.
+    """
+    from tpugraphs.programs import reader
+
+    return reader.read_program(x, *args, name=name)

@@ -7,9 +7,10 @@
 
 A program is a function of TensorFlow or JAX, a model, or a file with HLO or MLIR
 (docs/guide/measure.md#programs).  XLA optimises it; each piece of the result that
-XLA runs as one is a kernel, and a configuration says how a loop walks its output in tiles (or,
-with --task layout, which layouts the program's arrays have).  Each is compiled,
-compared with XLA's own default, and timed, in a process of its own on one core.
+XLA runs as one is a kernel, and a configuration says how a loop walks its output
+in tiles (or, with --task layout, which layouts the program's arrays have).  Each is
+compiled, compared with XLA's own default, and timed, in a process of its own on one
+core.
 
 Written are npz files in the published format, divided into train, valid and
 test by families of programs (by kernel, if there are fewer than three programs),
