@@ -5,7 +5,6 @@ import dataclasses
 import json
 import math
 import os
-import sys
 import tempfile
 import time
 from typing import Any, Callable, Collection, List, Mapping, Optional, Sequence, Tuple
@@ -14,10 +13,7 @@ import numpy as np
 import tqdm
 
 from baselines import files
-from baselines import text
-from baselines.data import hardware
 from baselines.hlo import protos
-from tpugraphs.extract import outcomes
 from tpugraphs.measure import executable
 from tpugraphs.measure import functions
 from tpugraphs.measure import kernels
@@ -26,6 +22,7 @@ from tpugraphs.measure import machine
 from tpugraphs.measure import memory as memory_lib
 from tpugraphs.measure import optimising
 from tpugraphs.measure import programs as programs_lib
+from tpugraphs.measure import scorers
 from tpugraphs.measure import search
 from tpugraphs.measure import session as session_lib
 from tpugraphs.measure import signatures
@@ -77,7 +74,9 @@ def tune(
         OSError: the output cannot be written.
     """
     ends = time.monotonic() + options.minutes * 60
-    score = _scorer(options) if options.model_dir else None
+    score = None
+    if options.model_dir:
+        score = scorers.load(options.model_dir, options.task, options.limits.platform)
     with tempfile.TemporaryDirectory(prefix='tpugraphs_tune_') as scratch:
         journal = os.path.join(scratch, 'journal.jsonl')
         with session_lib.Session(journal, options.limits) as session:
@@ -275,58 +274,6 @@ def _tune(
         folder = os.path.join(options.output, _FOLDER)
         found = tuning.write_modules(found, batch, folder)
     return found, batch.module(found.config['number'])
-
-
-def _scorer(options: Options) -> Callable[[Any], np.ndarray]:
-    """Returns what gives a model's scores of the runs of a ModuleTuningData.
-
-    Raises:
-        ValueError: the model cannot be used, or is of the other task.
-    """
-    # Not before it is needed: they import TF-GNN, which takes long.
-    from baselines.runs import finding
-    from baselines.runs import loading
-    from baselines.runs import prediction
-    from baselines.runs import run_files
-    from tpugraphs import ranking
-
-    path = finding.find_one(options.model_dir, options.task)
-    predictor = loading.load_predictor(path, prediction.DataOptions(), '')
-    task = predictor.collection.task
-    if task != options.task:
-        raise ValueError(
-            f'{path}: a model of {task}s; give one of {options.task}s, or --task={task}'
-        )
-    measured_on = run_files.read(path).info.get('measured_on', '')
-    warning = _other_hardware(path, measured_on, options.limits.platform)
-    if warning:
-        print(warning, file=sys.stderr)
-
-    def score(module: Any) -> np.ndarray:
-        outcome = outcomes.Outcome()
-        named = [(module.module.name, module)]
-        ranked = list(ranking.rank_modules(named, predictor, outcome))
-        for problem in (*outcome.failed, *outcome.skipped):
-            raise ValueError(problem)
-        scores = np.zeros(len(module.runs))
-        scores[ranked[0].run_index] = ranked[0].scores
-        return scores
-
-    return score
-
-
-def _other_hardware(path: str, measured_on: str, platform: str) -> str:
-    """Returns a warning if a model's data were measured on another processor."""
-    here = hardware.GPU if platform == 'gpu' else machine.describe(-1)['cpu']
-    if measured_on == here:
-        return ''
-    told = f'were measured on {text.printable(measured_on)}'
-    if not measured_on:
-        told = 'do not say what they were measured on (the published ones: TPU v3)'
-    return (
-        f'warning: the data of {path} {told}, and this is {here}; what it proposes may '
-        'be no better than chance'
-    )
 
 
 def _origin(options: Options, rows: Sequence[tune_results.Row]) -> str:

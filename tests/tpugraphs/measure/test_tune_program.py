@@ -8,7 +8,7 @@ from tests.helpers import made_runs
 from tests.helpers import measured_programs
 from tpugraphs import commands
 from tpugraphs.measure import machine
-from tpugraphs.measure import tune_program
+from tpugraphs.measure import scorers
 
 pytest.importorskip('jaxlib', reason='jaxlib is not installed (the extra [measure])')
 
@@ -37,11 +37,11 @@ def test_a_model_proposes_and_the_clock_disposes(task, program, tmp_path, capsys
 
 def test_a_model_of_other_hardware_is_a_warning():
     here = machine.describe(-1)['cpu']
-    assert tune_program._other_hardware('m', here, 'cpu') == ''
-    assert tune_program._other_hardware('m', 'gpu', 'gpu') == ''
-    told = tune_program._other_hardware('m', 'Other CPU', 'cpu')
+    assert scorers.other_hardware('m', here, 'cpu') == ''
+    assert scorers.other_hardware('m', 'gpu', 'gpu') == ''
+    told = scorers.other_hardware('m', 'Other CPU', 'cpu')
     assert told.startswith('warning: the data of m were measured on Other CPU, and ')
-    assert 'do not say what they' in tune_program._other_hardware('m', '', 'cpu')
+    assert 'do not say what they' in scorers.other_hardware('m', '', 'cpu')
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,77 @@
+"""Models of finished runs, asked for the scores of configurations."""
+
+import sys
+from typing import Any, Callable
+
+import numpy as np
+
+from baselines import text
+from baselines.data import hardware
+from tpugraphs.extract import outcomes
+from tpugraphs.measure import machine
+
+
+def load(name: str, task: str, platform: str) -> Callable[[Any], np.ndarray]:
+    """Returns a function: a ModuleTuningData -> a model's scores of its runs.
+
+    A model whose data were measured on other hardware is a warning.
+
+    Args:
+        name: of the run, as `--dir` takes it.
+        task: 'tile' or 'layout'.
+        platform: what is measured on, 'cpu' or 'gpu'.
+
+    Raises:
+        ValueError: the model cannot be used, or is of the other task.
+    """
+    # Not before it is needed: they import TF-GNN, which takes long.
+    from baselines.runs import finding
+    from baselines.runs import loading
+    from baselines.runs import prediction
+    from baselines.runs import run_files
+    from tpugraphs import ranking
+
+    path = finding.find_one(name, task)
+    predictor = loading.load_predictor(path, prediction.DataOptions(), '')
+    trained_on = predictor.collection.task
+    if trained_on != task:
+        raise ValueError(
+            f'{path}: a model of {trained_on}s; give one of {task}s, or '
+            f'--task={trained_on}'
+        )
+    measured_on = run_files.read(path).info.get('measured_on', '')
+    warning = other_hardware(path, measured_on, platform)
+    if warning:
+        print(warning, file=sys.stderr)
+
+    def score(module: Any) -> np.ndarray:
+        outcome = outcomes.Outcome()
+        named = [(module.module.name, module)]
+        ranked = list(ranking.rank_modules(named, predictor, outcome))
+        for problem in (*outcome.failed, *outcome.skipped):
+            raise ValueError(problem)
+        scores = np.zeros(len(module.runs))
+        scores[ranked[0].run_index] = ranked[0].scores
+        return scores
+
+    return score
+
+
+def other_hardware(name: str, measured_on: str, platform: str) -> str:
+    """Returns a warning if a model's data were measured on another processor.
+
+    Args:
+        name: of the model.
+        measured_on: as of `hardware.measured_on`.
+        platform: what is measured on now, 'cpu' or 'gpu'.
+    """
+    here = hardware.GPU if platform == 'gpu' else machine.describe(-1)['cpu']
+    if measured_on == here:
+        return ''
+    told = f'were measured on {text.printable(measured_on)}'
+    if not measured_on:
+        told = 'do not say what they were measured on (the published ones: TPU v3)'
+    return (
+        f'warning: the data of {name} {told}, and this is {here}; what it proposes may '
+        'be no better than chance'
+    )
