@@ -1,4 +1,4 @@
-"""Models of finished runs, asked for the scores of configurations."""
+"""Models of finished runs, or the estimate, asked for scores of configurations."""
 
 import sys
 from typing import Any, Callable
@@ -10,6 +10,9 @@ from baselines.data import hardware
 from tpugraphs.extract import outcomes
 from tpugraphs.measure import machine
 
+# What the published data were measured on, and the estimate's formulas are of.
+_PUBLISHED = 'TPU v3'
+
 
 def load(name: str, task: str, platform: str) -> Callable[[Any], np.ndarray]:
     """Returns a function: a ModuleTuningData -> a model's scores of its runs.
@@ -17,7 +20,7 @@ def load(name: str, task: str, platform: str) -> Callable[[Any], np.ndarray]:
     A model whose data were measured on other hardware is a warning.
 
     Args:
-        name: of the run, as `--dir` takes it.
+        name: of the run, as `--dir` takes it, or 'estimate'.
         task: 'tile' or 'layout'.
         platform: what is measured on, 'cpu' or 'gpu'.
 
@@ -25,22 +28,20 @@ def load(name: str, task: str, platform: str) -> Callable[[Any], np.ndarray]:
         ValueError: the model cannot be used, or is of the other task.
     """
     # Not before it is needed: they import TF-GNN, which takes long.
-    from baselines.runs import finding
     from baselines.runs import loading
     from baselines.runs import prediction
-    from baselines.runs import run_files
     from tpugraphs import ranking
 
-    path = finding.find_one(name, task)
-    predictor = loading.load_predictor(path, prediction.DataOptions(), '')
+    predictor = loading.load_predictor(name, prediction.DataOptions(), task=task)
     trained_on = predictor.collection.task
     if trained_on != task:
         raise ValueError(
-            f'{path}: a model of {trained_on}s; give one of {task}s, or '
+            f'{name}: a model of {trained_on}s; give one of {task}s, or '
             f'--task={trained_on}'
         )
-    measured_on = run_files.read(path).info.get('measured_on', '')
-    warning = other_hardware(path, measured_on, platform)
+    run = predictor.run
+    measured_on = run.info.get('measured_on', '') if run else _PUBLISHED
+    warning = other_hardware(name, measured_on, platform)
     if warning:
         print(warning, file=sys.stderr)
 
@@ -68,10 +69,10 @@ def other_hardware(name: str, measured_on: str, platform: str) -> str:
     here = hardware.GPU if platform == 'gpu' else machine.describe(-1)['cpu']
     if measured_on == here:
         return ''
-    told = f'were measured on {text.printable(measured_on)}'
+    made_for = f'is for {text.printable(measured_on)}'
     if not measured_on:
-        told = 'do not say what they were measured on (the published ones: TPU v3)'
+        made_for = f'does not say what for (published data are of a {_PUBLISHED})'
     return (
-        f'warning: the data of {name} {told}, and this is {here}; what it proposes may '
-        'be no better than chance'
+        f'warning: {name} {made_for}, and this is {here}; what it proposes may be no '
+        'better than chance'
     )

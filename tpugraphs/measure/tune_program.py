@@ -14,6 +14,7 @@ import tqdm
 
 from baselines import files
 from baselines.hlo import protos
+from baselines.runs import finding
 from tpugraphs.measure import executable
 from tpugraphs.measure import functions
 from tpugraphs.measure import kernels
@@ -282,7 +283,10 @@ def _origin(options: Options, rows: Sequence[tune_results.Row]) -> str:
     if options.task == 'layout' and options.model_dir:
         drawn = f'{options.candidates:,} bred from random ones'
     if options.model_dir:
-        drawn += f', the most promising by the model {options.model_dir}'
+        by = 'the estimate'
+        if options.model_dir != finding.ESTIMATE:
+            by = f'the model {options.model_dir}'
+        drawn += f', the most promising by {by}'
     elif options.online:
         drawn += ', asked for in rounds'
     recorded = sum(row.tuned.recorded for row in rows if row.tuned)

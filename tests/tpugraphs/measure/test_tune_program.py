@@ -40,8 +40,8 @@ def test_a_model_of_other_hardware_is_a_warning():
     assert scorers.other_hardware('m', here, 'cpu') == ''
     assert scorers.other_hardware('m', 'gpu', 'gpu') == ''
     told = scorers.other_hardware('m', 'Other CPU', 'cpu')
-    assert told.startswith('warning: the data of m were measured on Other CPU, and ')
-    assert 'do not say what they' in scorers.other_hardware('m', '', 'cpu')
+    assert told.startswith(f'warning: m is for Other CPU, and this is {here}; what ')
+    assert 'm does not say what for' in scorers.other_hardware('m', '', 'cpu')
 
 
 @pytest.mark.parametrize(
@@ -57,5 +57,5 @@ def test_a_model_of_other_columns_is_refused(names, told, program, tmp_path, cap
     words = [program, '--dir', model_dir, '--output', output, '--candidates', '4']
     assert commands.run('tune', words) == 1
     warning, line = capsys.readouterr().err.splitlines()
-    assert warning.startswith('warning: the data of ')
+    assert warning.startswith(f'warning: {model_dir} does not say what for')
     assert line.startswith(f'error: {told}')
