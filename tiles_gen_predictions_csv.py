@@ -52,7 +52,6 @@ def main(argv: Sequence[str]) -> int:
         dirs = [*values.dir, *values.dirs]
         if not dirs:
             raise ValueError(f'--dir is missing: name a run, which is {finding.FORMS}')
-        command_line.start_tensorflow()
         from baselines.runs import loading
         from baselines.runs import prediction
 

@@ -20,32 +20,6 @@ from baselines.data import collections
 from baselines.runs import finding
 
 
-def start_tensorflow() -> None:
-    """Imports TensorFlow and sets its threads for small tensors.
-
-    On a terminal it says so at once: this takes seconds.
-
-    A model's operations are small: run side by side they use the cores better
-    than split up (benchmarks/tile_speed.py).  TensorFlow's own
-    variables TF_NUM_INTRAOP_THREADS and TF_NUM_INTEROP_THREADS go first.
-    """
-    if 'tensorflow' not in sys.modules and sys.stderr.isatty():
-        print('starting TensorFlow ...', file=sys.stderr, flush=True)
-    import tensorflow as tf
-
-    tf.get_logger().setLevel('ERROR')  # hints to authors, not to users
-    cores = (
-        len(os.sched_getaffinity(0))
-        if hasattr(os, 'sched_getaffinity')
-        else os.cpu_count() or 1
-    )
-    threading = tf.config.threading
-    if not os.environ.get('TF_NUM_INTRAOP_THREADS'):
-        threading.set_intra_op_parallelism_threads(max(1, cores // 2))
-    if not os.environ.get('TF_NUM_INTEROP_THREADS'):
-        threading.set_inter_op_parallelism_threads(cores)
-
-
 def refuse_arguments(argv: Sequence[str]) -> None:
     """Exits for words that are no flags: `--flag value` typed as `flag value`."""
     if len(argv) > 1:

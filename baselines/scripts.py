@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Type,
 from baselines import command_line
 from baselines import config
 from baselines import files
+from baselines import starting
 from baselines import text
 
 _AnyConfig = TypeVar('_AnyConfig')
@@ -158,7 +159,7 @@ def train(config_class: type, argv: Sequence[str], values: Any = None) -> int:
         from absl import flags
 
         settings = from_flags(config_class, flags.FLAGS if values is None else values)
-        command_line.start_tensorflow()
+        starting.start_tensorflow()
         from baselines.training import jobs
 
         command = command_line.this_command()

@@ -27,7 +27,7 @@ import tempfile
 import numpy as np
 import results
 
-from baselines import command_line
+from baselines import starting
 from tests.helpers import synthetic
 
 _PARTS = ('score', 'train', 'stress')
@@ -206,7 +206,7 @@ def main() -> None:
     parser.add_argument('--budget', type=int, default=1024, help='MB for scoring')
     parser.add_argument('--repeats', type=int, default=5)
     args = parser.parse_args()
-    command_line.start_tensorflow()
+    starting.start_tensorflow()
     rows = []
     for what in args.what:
         measure = {'score': score, 'train': train, 'stress': stress}[what]

@@ -26,7 +26,7 @@ import judging
 import numpy as np
 import results
 
-from baselines import command_line
+from baselines import starting
 from baselines import text
 from baselines.data.tile import records
 from tpugraphs.measure import builtin
@@ -60,7 +60,7 @@ def main() -> None:
         share(args.seed)
     if args.records:
         share_of_records(args.records, args.seed)
-    command_line.start_tensorflow()
+    starting.start_tensorflow()
     limits = session_lib.Limits(core=args.core)
     if args.null:
         false_claims(args.null, args.seed, limits)

@@ -22,7 +22,7 @@ from typing import Dict, List, Sequence
 import numpy as np
 import results
 
-from baselines import command_line
+from baselines import starting
 from baselines import text
 from tests.helpers import synthetic
 
@@ -98,7 +98,7 @@ def measure_training(
     task: str, graphs: Sequence[pathlib.Path], size: int
 ) -> Dict[str, float]:
     """Packs, trains on and scores `size` copies of graphs."""
-    command_line.start_tensorflow()
+    starting.start_tensorflow()
     from baselines import config
     from baselines.runs import opening
     from baselines.training import devices

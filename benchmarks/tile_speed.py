@@ -19,7 +19,7 @@ import tempfile
 
 import results
 
-from baselines import command_line
+from baselines import starting
 from tests.helpers import synthetic
 
 _STRONG = 'strong'
@@ -63,7 +63,7 @@ def main() -> None:
     parser.add_argument('--models', nargs='+', default=_MODELS, choices=_MODELS)
     parser.add_argument('--repeats', type=int, default=7)
     args = parser.parse_args()
-    command_line.start_tensorflow()
+    starting.start_tensorflow()
     with tempfile.TemporaryDirectory() as folder:
         make_kernels(folder)
         rows = []

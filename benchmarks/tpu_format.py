@@ -15,9 +15,9 @@ import tempfile
 
 import results
 
-from baselines import command_line
 from baselines import config
 from baselines import recipes
+from baselines import starting
 from tests.helpers import places
 
 _ROOT = places.SHARED / 'tpu_format'
@@ -54,7 +54,7 @@ def main() -> None:
     if not _ROOT.is_dir():
         print(f'skipped: {_ROOT} is not there')
         return
-    command_line.start_tensorflow()
+    starting.start_tensorflow()
     for name in args.data:
         task = name.partition('_')[0]
         results.head(name, 'commit', *_MEASURES[task])

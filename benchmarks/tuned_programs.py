@@ -23,8 +23,8 @@ from typing import Any, Dict, List, Sequence, Tuple
 import numpy as np
 import results
 
-from baselines import command_line
 from baselines import files
+from baselines import starting
 
 _MODELS = (
     'by_others/mobile_f32_infer_mobilenetv2',
@@ -53,7 +53,7 @@ def main() -> None:
     parser.add_argument('--seed', type=int, default=0)
     parser.add_argument('--json', default='', metavar='FILE')
     args = parser.parse_args()
-    command_line.start_tensorflow()
+    starting.start_tensorflow()
     results.head(
         'program',
         'ms',

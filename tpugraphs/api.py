@@ -19,10 +19,10 @@ from typing import (
     Union,
 )
 
+from baselines import starting
 from tpugraphs import data as data_lib
 from tpugraphs import messages
 from tpugraphs import results
-from tpugraphs import starting
 
 Path = results.Path
 Own = Union[str, Sequence[type]]
@@ -228,7 +228,6 @@ class Run:
         with self._lock:
             key = (data, cache_dir)
             if key not in self._predictors:
-                starting.start_tensorflow()
                 from baselines.runs import loading
                 from baselines.runs import prediction
 

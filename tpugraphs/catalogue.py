@@ -4,8 +4,8 @@ import importlib.util
 import inspect
 from typing import Dict
 
+from baselines import starting
 from tpugraphs import messages
-from tpugraphs import starting
 
 
 class Catalogue(Dict[str, str]):

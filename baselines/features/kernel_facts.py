@@ -15,6 +15,7 @@ import numpy as np
 
 from baselines.data.packed import splits
 from baselines.features import physical_shapes as shapes_lib
+from baselines.hlo import arrays
 from baselines.hlo import schema
 
 RANK = shapes_lib.RANK
@@ -141,9 +142,9 @@ def vector_operations(opcodes: np.ndarray) -> np.ndarray:
     Returns:
         float64 [n].
     """
-    is_transcendental = np.isin(opcodes, schema.opcode_numbers(_TRANSCENDENTAL))
+    is_transcendental = np.isin(opcodes, arrays.opcode_numbers(_TRANSCENDENTAL))
     cost = np.where(is_transcendental, _TRANSCENDENTAL_COST, 1.0)
-    return np.where(np.isin(opcodes, schema.opcode_numbers(_FREE)), 0.0, cost)
+    return np.where(np.isin(opcodes, arrays.opcode_numbers(_FREE)), 0.0, cost)
 
 
 class _Reader:
@@ -211,7 +212,7 @@ class _Reader:
         )
 
     def _is(self, names: Sequence[str]) -> np.ndarray:
-        return np.isin(self._opcode, schema.opcode_numbers(names))
+        return np.isin(self._opcode, arrays.opcode_numbers(names))
 
     def _last(self, nodes: np.ndarray) -> np.ndarray:
         """The last of some nodes in each kernel, or -1: int64 [G]."""

@@ -8,6 +8,8 @@ from typing import Callable, Iterable, List, Sequence
 
 import numpy as np
 
+from baselines.hlo import schema
+
 # A model that compares configurations sees lists of at most so many, and the
 # mean over this many ways of cutting all of them into lists counts.
 LIST_LENGTH = 128
@@ -134,3 +136,12 @@ def mean_scores(
         total[chosen] += scores
     times = sum(len(chosen) for chosen in cuts) / count
     return (total / times).astype(np.float32)
+
+
+def opcode_numbers(opcodes: Iterable[str]) -> np.ndarray:
+    """Returns the numbers of opcode names, uint8; `schema.UNKNOWN_OPCODE` of others.
+
+    Names are matched exactly, case included.
+    """
+    numbers = [schema.OPCODE_NUMBERS.get(o, schema.UNKNOWN_OPCODE) for o in opcodes]
+    return np.array(numbers, np.uint8)

@@ -7,6 +7,7 @@ from typing import Any, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
+from baselines.hlo import arrays
 from baselines.hlo import edges
 from baselines.hlo import gather
 from baselines.hlo import node_features
@@ -72,7 +73,7 @@ def extract_graph(module: Any, pad: int = 0, extra: bool = False) -> Graph:
         fields, is_root, found.operands, pad, extra
     )
     names_of_opcodes = [i.opcode for i in instructions]
-    node_opcode = schema.opcode_numbers(names_of_opcodes)
+    node_opcode = arrays.opcode_numbers(names_of_opcodes)
     unknown = collections.Counter(
         names_of_opcodes[row]
         for row in np.flatnonzero(node_opcode == schema.UNKNOWN_OPCODE)

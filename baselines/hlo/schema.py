@@ -8,8 +8,6 @@ tests/hlo/test_schema.py holds them against what ours writes.
 import dataclasses
 from typing import Iterable, NamedTuple, Tuple, Union
 
-import numpy as np
-
 RANK = 6  # dimensions that a list of columns has room for
 
 
@@ -222,11 +220,3 @@ OPCODES = tuple(
     """.split()
 )
 OPCODE_NUMBERS = {name: number for number, name in enumerate(OPCODES, start=1)}
-
-
-def opcode_numbers(opcodes: Iterable[str]) -> np.ndarray:
-    """Returns the numbers of opcode names, uint8; `UNKNOWN_OPCODE` of others.
-
-    Names are matched exactly, case included.
-    """
-    return np.array([OPCODE_NUMBERS.get(o, UNKNOWN_OPCODE) for o in opcodes], np.uint8)

@@ -96,6 +96,29 @@ def hash_of(model_dir: str) -> str:
     return found.group(1) if found else ''
 
 
+def weights_path(model_dir: str) -> str:
+    """Where the checkpoint of a model directory is: what its files begin with."""
+    return os.path.join(model_dir, 'variables', 'variables')
+
+
+def has_weights(model_dir: str) -> bool:
+    """Whether there is a checkpoint, or something in its place."""
+    return os.path.lexists(f'{weights_path(model_dir)}.index')
+
+
+def check_weights(model_dir: str) -> None:
+    """Makes sure that there is a checkpoint, in files that end.
+
+    Raises:
+        ValueError: there is none, or one of its files is a pipe or a device.
+    """
+    folder = os.path.dirname(weights_path(model_dir))
+    if not has_weights(model_dir):
+        raise ValueError(f'--dir: {model_dir} holds no saved model')
+    for name in os.listdir(folder):  # TensorFlow opens them itself
+        files.open_regular(os.path.join(folder, name)).close()
+
+
 def list_dirs(folder: str) -> List[str]:
     """Returns the model directories in a folder that have a run file, sorted."""
     try:

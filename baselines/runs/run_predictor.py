@@ -9,11 +9,11 @@ import sys
 from typing import Any, Dict, Iterator, List, Optional, Protocol, Tuple
 
 import numpy as np
-import tensorflow as tf
 
 from baselines import config as config_lib
 from baselines import files
 from baselines import registry
+from baselines import starting
 from baselines import text
 from baselines.data import collections
 from baselines.data import folds
@@ -25,7 +25,6 @@ from baselines.runs import prediction
 from baselines.runs import saved
 from baselines.runs import scorer as scorer_lib
 from baselines.runs import trees as trees_lib
-from baselines.runs import weights
 
 _Scaling = Tuple[normalizer_lib.Normalizer, int]  # and num_ops
 
@@ -116,7 +115,7 @@ class RunPredictor(prediction.Predictor):
     """
 
     run: saved.Run
-    model: Optional[tf.keras.Model] = None
+    model: Optional[Any] = None
     trees: Optional[trees_lib.Trees] = None
 
     def __init__(
@@ -159,8 +158,11 @@ class RunPredictor(prediction.Predictor):
         """Configurations of a graph in each step of the training."""
         return int(self.run.args.get('configs', self.task.config_class.configs))
 
-    def _read_model(self) -> tf.keras.Model:
+    def _read_model(self) -> Any:
         """Makes the graph model and reads its weights."""
+        starting.start_tensorflow()
+        from baselines.runs import weights
+
         args, model_dir = self.run.args, self.run.model_dir
         kwargs = config_lib.model_kwargs(args.get('model_kwargs_json') or '{}')
         with weights.limited(model_dir, kwargs):
@@ -228,8 +230,11 @@ class RunPredictor(prediction.Predictor):
         )
 
     def graphs(self, store: splits.PackedSplit) -> Any:
-        """Returns the graphs of a split with features scaled as in the training."""
-        return self.task.graphs(store, self.normalizer)
+        """Returns the graphs of a split with features scaled as in the training.
+
+        None where trees score alone: they look at the split itself.
+        """
+        return self.task.graphs(store, self.normalizer) if self.run.has_model else None
 
     def check(self, store: splits.PackedSplit) -> None:
         """See `Predictor`; columns and opcodes are those of the training."""
@@ -252,7 +257,7 @@ class RunPredictor(prediction.Predictor):
             yield from self._workers.scores(self, store)
 
     def _scores(self, store: splits.PackedSplit) -> Iterator[np.ndarray]:
-        return self.scorer.scores(self.graphs(store))
+        return self.scorer.scores(store, self.graphs(store))
 
     def _fitted_scaling(self) -> _Scaling:
         # Made by the published code, which keeps neither: it fits them to the

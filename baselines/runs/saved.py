@@ -4,6 +4,7 @@ The directory is a Keras SavedModel, which the course's own script loads; the
 run file is gzipped JSON with everything else that prediction needs.  We read
 the weights back as a plain checkpoint: the stored graph is never executed.
 Trees are a text file in the same directory, beside the SavedModel or alone.
+TensorFlow is imported where there is a model: trees need not wait for it.
 """
 
 import contextlib
@@ -21,14 +22,12 @@ import uuid
 import warnings
 
 from absl import logging as absl_logging
-import tensorflow as tf
 
 from baselines import files
 from baselines import text
 from baselines.runs import finding
 from baselines.runs import run_files
 from baselines.runs import trees as trees_lib
-from baselines.runs import weights
 
 # Hidden names of what is being written.
 _LEFTOVERS = re.compile(
@@ -95,8 +94,8 @@ class Run(run_files.RunFile):
         """
         model_dir = finding.find_one(name, task)
         has_trees = os.path.lexists(os.path.join(model_dir, trees_lib.FILE))
-        if not has_trees or weights.is_there(model_dir):
-            weights.check_files(model_dir)
+        if not has_trees or run_files.has_weights(model_dir):
+            run_files.check_weights(model_dir)
         return cls(model_dir, run_files.read(model_dir).info)
 
     @classmethod
@@ -105,7 +104,7 @@ class Run(run_files.RunFile):
         out_dir: str,
         run_hash: str,
         info: Dict[str, Any],
-        model: Optional[tf.keras.Model] = None,
+        model: Optional[Any] = None,
         trees: Optional[trees_lib.Trees] = None,
     ) -> 'Run':
         """Writes a run; both directory and run file appear, or neither.
@@ -122,7 +121,7 @@ class Run(run_files.RunFile):
             ValueError: `info` holds a number that JSON does not know, or more than
                 a run file may hold.
         """
-        of_model = weights.digest(model) if model else None
+        of_model = _weights_digest(model) if model else None
         of_trees = trees.digest() if trees else None
         info, content = _content(info, of_model, of_trees)
         final = os.path.join(files.expand(out_dir), f'model_{run_hash}')
@@ -166,7 +165,7 @@ class Run(run_files.RunFile):
         """
         return bool(self.info.get('programs'))
 
-    def read_weights(self, model: tf.keras.Model) -> None:
+    def read_weights(self, model: Any) -> None:
         """Copies the weights into a built model, by position.
 
         Args:
@@ -176,13 +175,15 @@ class Run(run_files.RunFile):
             ValueError: their number or shapes differ, the files are damaged, or
                 they or the settings are not those that were saved together.
         """
+        from baselines.runs import weights
+
         stored = weights.read(self.model_dir, model)
         wanted = [list(v.shape) for v in model.variables]
         if stored != wanted:
             raise ValueError(_difference(self, stored, wanted))
         _note_version(self)
         if self._digests:
-            return self._check_digest('weights', weights.digest(model))
+            return self._check_digest('weights', _weights_digest(model))
         print(
             f'note: {self.model_dir}: its run file has no digest (the published code '
             'and older versions write none), so whether it belongs to these '
@@ -280,8 +281,10 @@ def find(out_dir: str, training_key: str) -> Optional[Run]:
     return None
 
 
-def save_model(model: tf.keras.Model, path: str) -> None:
+def save_model(model: Any, path: str) -> None:
     """Writes a Keras SavedModel; raises OSError where that fails."""
+    import tensorflow as tf
+
     # TF-GNN's types are announced one by one, and Keras says that the model
     # was not compiled; both are as they should be.
     logger, verbosity = tf.get_logger(), absl_logging.get_verbosity()
@@ -299,6 +302,12 @@ def save_model(model: tf.keras.Model, path: str) -> None:
         absl_logging.set_verbosity(verbosity)
 
 
+def _weights_digest(model: Any) -> str:
+    from baselines.runs import weights
+
+    return weights.digest(model)
+
+
 def _settings_digest(info: Dict[str, Any]) -> str:
     """A digest of all that a run file says but places and itself."""
     args = {k: v for k, v in info.get('args', {}).items() if k not in _PLACES}
@@ -308,6 +317,8 @@ def _settings_digest(info: Dict[str, Any]) -> str:
 
 def _note_version(run: Run) -> None:
     """Says where a run was trained with another version of TensorFlow."""
+    import tensorflow as tf
+
     versions = run.info.get('versions')
     trained_with = versions.get('tensorflow') if isinstance(versions, dict) else None
     if (

@@ -4,6 +4,7 @@ from typing import Any, Iterator, Optional
 
 import numpy as np
 
+from baselines.data.packed import splits
 from baselines.evaluation import ensembles
 from baselines.runs import tasks
 from baselines.runs import trees as trees_lib
@@ -27,19 +28,23 @@ class Scorer:
         self._task, self._model, self._trees = task, model, trees
 
     def scores(
-        self, graphs: Any, numbers: Optional[np.ndarray] = None
+        self,
+        store: splits.PackedSplit,
+        graphs: Any = None,
+        numbers: Optional[np.ndarray] = None,
     ) -> Iterator[np.ndarray]:
         """Yields float32 [configurations] of each graph; lower is faster.
 
         Args:
-            graphs: from `Task.graphs`.
+            store: a split.
+            graphs: the same, from `Task.graphs`; None where trees do alone.
             numbers: int64, of the graphs, ascending; None for all.
         """
         parts = []
         if self._model is not None:
             parts.append(self._model.scores(graphs, numbers))
         if self._trees is not None:
-            table = self._task.table(graphs.store, self._trees.used, graphs)
+            table = self._task.table(store, self._trees.used, graphs)
             parts.append(trees_lib.scores(self._trees, table, numbers))
         if len(parts) == 1:
             return parts[0]

@@ -120,7 +120,7 @@ def score_part(part: List[int], what: _Work, folder: str) -> str:
     """
     predictor, store, graphs = _opened(what)
     with tasks.verifying(store):
-        found = list(predictor.scorer.scores(graphs, np.arange(*part)))
+        found = list(predictor.scorer.scores(store, graphs, np.arange(*part)))
     name = f'{part[0]:07d}.npy'
     with files.write_atomically(os.path.join(folder, name), 'wb') as stream:
         np.save(stream, np.concatenate(found))

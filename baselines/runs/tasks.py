@@ -21,7 +21,6 @@ from typing import (
 )
 
 import numpy as np
-import tensorflow as tf
 import tqdm
 
 from baselines import config as config_lib
@@ -34,17 +33,15 @@ from baselines.evaluation import submission
 from baselines.features import normalizer as normalizer_lib
 from baselines.runs import trees as trees_lib
 
-# A split as a task packs it, and its graphs as the task's models read them.
+# A split as a task packs it.
 Store = TypeVar('Store', bound=splits.PackedSplit)
-Graphs = TypeVar('Graphs')
-_Scored = TypeVar('_Scored', contravariant=True)
 
 
-class ModelScorer(Protocol[_Scored]):
+class ModelScorer(Protocol):
     """Scores graphs with one model."""
 
     def scores(
-        self, graphs: _Scored, numbers: Optional[np.ndarray] = None
+        self, graphs: Any, numbers: Optional[np.ndarray] = None
     ) -> Iterator[np.ndarray]:
         """Yields float32 [configurations] of each graph.
 
@@ -54,7 +51,7 @@ class ModelScorer(Protocol[_Scored]):
         """
 
     def chosen(
-        self, graphs: _Scored, configs: Sequence[np.ndarray]
+        self, graphs: Any, configs: Sequence[np.ndarray]
     ) -> Callable[[], Iterator[np.ndarray]]:
         """Returns a function that scores some configurations of the first graphs.
 
@@ -64,10 +61,11 @@ class ModelScorer(Protocol[_Scored]):
         """
 
 
-class Task(abc.ABC, Generic[Store, Graphs]):
+class Task(abc.ABC, Generic[Store]):
     """Reads, scores and judges the graphs of tiles, or of layouts.
 
-    A task holds nothing that belongs to a run or to data.
+    A task holds nothing that belongs to a run or to data.  Its methods import
+    TensorFlow where they make or read graph models: trees need not wait for it.
 
     Attributes:
         config_class: the settings of its trainings.
@@ -103,7 +101,7 @@ class Task(abc.ABC, Generic[Store, Graphs]):
         store: Store,
         normalizer: normalizer_lib.Normalizer,
         training: bool = False,
-    ) -> Graphs:
+    ) -> Any:
         """Returns the graphs of a split with scaled features."""
 
     @abc.abstractmethod
@@ -111,7 +109,7 @@ class Task(abc.ABC, Generic[Store, Graphs]):
         self,
         store: Store,
         names: Optional[Sequence[str]] = None,
-        graphs: Optional[Graphs] = None,
+        graphs: Optional[Any] = None,
     ) -> trees_lib.Table:
         """Returns the columns that trees see of a split.
 
@@ -123,8 +121,8 @@ class Task(abc.ABC, Generic[Store, Graphs]):
 
     @abc.abstractmethod
     def model_scorer(
-        self, model: tf.keras.Model, memory_budget: int = 0, once: bool = False
-    ) -> ModelScorer[Graphs]:
+        self, model: Any, memory_budget: int = 0, once: bool = False
+    ) -> ModelScorer:
         """Returns what scores graphs with a model.
 
         Args:
@@ -167,7 +165,7 @@ class Task(abc.ABC, Generic[Store, Graphs]):
         num_configs: int,
         num_ops: int,
         normalizer: normalizer_lib.Normalizer,
-    ) -> tf.keras.Model:
+    ) -> Any:
         """Makes a model and its variables, from its name.
 
         Raises:

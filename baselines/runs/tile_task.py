@@ -1,9 +1,8 @@
 """Tiles: rank the tile sizes of a kernel."""
 
-from typing import Any, Callable, Dict, Iterator, Optional, Sequence
+from typing import Any, Dict, Iterator, Optional, Sequence
 
 import numpy as np
-import tensorflow as tf
 
 from baselines import config as config_lib
 from baselines import registry
@@ -12,14 +11,9 @@ from baselines.data.tile import store as tile_store
 from baselines.features import normalizer as normalizer_lib
 from baselines.features import tile_table
 from baselines.runs import tasks
-from baselines.tiles import graphs as graphs_lib
-from baselines.tiles import scoring
-
-# Slices that are scored before compiling would have been.
-_FEW_ITEMS = 16
 
 
-class TileTask(tasks.Task[tile_store.TileStore, graphs_lib.TileGraphs]):
+class TileTask(tasks.Task[tile_store.TileStore]):
     """Kernels, each with runtimes divided by that of its default tile."""
 
     config_class = config_lib.TileConfig
@@ -34,6 +28,8 @@ class TileTask(tasks.Task[tile_store.TileStore, graphs_lib.TileGraphs]):
 
     def example_graph(self, normalizer: normalizer_lib.Normalizer) -> Any:
         """Returns a kernel of two nodes."""
+        from baselines.tiles import graphs as graphs_lib
+
         return graphs_lib.example_graph(normalizer)
 
     def program_of(self, graph_id: str) -> str:
@@ -45,25 +41,29 @@ class TileTask(tasks.Task[tile_store.TileStore, graphs_lib.TileGraphs]):
         store: tile_store.TileStore,
         normalizer: normalizer_lib.Normalizer,
         training: bool = False,
-    ) -> graphs_lib.TileGraphs:
-        """Returns the kernels of a split with scaled features."""
+    ) -> Any:
+        """Returns the `tiles.graphs.TileGraphs` of a split, with scaled features."""
+        from baselines.tiles import graphs as graphs_lib
+
         return graphs_lib.TileGraphs(store, normalizer)
 
     def table(
         self,
         store: tile_store.TileStore,
         names: Optional[Sequence[str]] = None,
-        graphs: Optional[graphs_lib.TileGraphs] = None,
+        graphs: Optional[Any] = None,
     ) -> tile_table.FlatTable:
         """Returns the columns that trees see; shares those of the graph model."""
         shared = None if graphs is None else graphs.table
         return tile_table.FlatTable(store, names, shared)
 
     def model_scorer(
-        self, model: tf.keras.Model, memory_budget: int = 0, once: bool = False
-    ) -> 'KernelScorer':
+        self, model: Any, memory_budget: int = 0, once: bool = False
+    ) -> tasks.ModelScorer:
         """Returns what scores kernels with a model, in memory that is small."""
-        return KernelScorer(model, once)
+        from baselines.tiles import scoring
+
+        return scoring.KernelScorer(model, once)
 
     def estimates(self, store: tile_store.TileStore) -> Iterator[np.ndarray]:
         """Yields logarithms of the times that `features.estimate` gives tiles."""
@@ -76,40 +76,6 @@ class TileTask(tasks.Task[tile_store.TileStore, graphs_lib.TileGraphs]):
         """Returns runtimes divided by their normalisers, float64."""
         runtimes = store.part('config_runtime', number)
         return runtimes / store.part('config_runtime_normalizers', number)
-
-
-class KernelScorer:
-    """Scores kernels with a model that is compiled once for all splits.
-
-    Args:
-        model: a built model.
-        once: see `Task.model_scorer`.
-    """
-
-    def __init__(self, model: tf.keras.Model, once: bool = False):
-        self._model, self._once = model, once
-        self._scorer: Optional[scoring.TileScorer] = None
-
-    def scores(
-        self, graphs: graphs_lib.TileGraphs, numbers: Optional[np.ndarray] = None
-    ) -> Iterator[np.ndarray]:
-        """See `ModelScorer`."""
-        return self._of(graphs).score_all(numbers)
-
-    def chosen(
-        self, graphs: graphs_lib.TileGraphs, configs: Sequence[np.ndarray]
-    ) -> Callable[[], Iterator[np.ndarray]]:
-        """See `ModelScorer`."""
-        scorer = self._of(graphs)
-        return lambda: scorer.score_chosen(np.arange(len(configs)), list(configs))
-
-    def _of(self, graphs: graphs_lib.TileGraphs) -> scoring.TileScorer:
-        if self._scorer is None:
-            cells = np.diff(graphs.store.node_offsets) @ graphs.store.config_counts
-            is_small = cells <= _FEW_ITEMS * graphs_lib.CELLS_PER_ITEM
-            is_eager = self._once and is_small and len(graphs.store) <= _FEW_ITEMS
-            self._scorer = scoring.TileScorer(self._model, graphs, not is_eager)
-        return self._scorer.of(graphs)
 
 
 TASK = TileTask()

@@ -8,7 +8,6 @@ import contextlib
 import hashlib
 import itertools
 import math
-import os
 from typing import Any, Callable, Dict, Iterator, List, Mapping
 
 from google.protobuf import message
@@ -16,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
-from baselines import files
+from baselines.runs import run_files
 
 _OBJECT_GRAPH = '_CHECKPOINTABLE_OBJECT_GRAPH'
 # What a model may have beyond its checkpoint before its making is stopped, so
@@ -26,24 +25,6 @@ _FREE_VARIABLES = 100
 # A number among a model's options is a width, a count of layers, or a setting that
 # is no larger than this; as many layers are begun in seconds.
 _FREE_NUMBER = 4096
-
-
-def is_there(model_dir: str) -> bool:
-    """Whether there is a checkpoint, or something in its place."""
-    return os.path.lexists(f'{_path(model_dir)}.index')
-
-
-def check_files(model_dir: str) -> None:
-    """Makes sure that there is a checkpoint, in files that end.
-
-    Raises:
-        ValueError: there is none, or one of its files is a pipe or a device.
-    """
-    folder = os.path.dirname(_path(model_dir))
-    if not is_there(model_dir):
-        raise ValueError(f'--dir: {model_dir} holds no saved model')
-    for name in os.listdir(folder):  # TensorFlow opens them itself
-        files.open_regular(os.path.join(folder, name)).close()
 
 
 @contextlib.contextmanager
@@ -126,12 +107,8 @@ def _integers(value: Any) -> Iterator[int]:
         yield value
 
 
-def _path(model_dir: str) -> str:
-    return os.path.join(model_dir, 'variables', 'variables')
-
-
 def _open(model_dir: str) -> Any:
-    return tf.train.load_checkpoint(_path(model_dir))
+    return tf.train.load_checkpoint(run_files.weights_path(model_dir))
 
 
 @contextlib.contextmanager

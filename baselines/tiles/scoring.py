@@ -7,7 +7,7 @@ number of configurations.
 """
 
 import copy
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -22,9 +22,46 @@ _CONFIGS_PER_GROUP = 1 << 16
 # Slices scored side by side: enough to keep 8 cores busy.
 _PARALLEL_ITEMS = 8
 
+# Slices that are scored before compiling would have been.
+_FEW_ITEMS = 16
+
 # oneDNN's kernel behind LayerNormalization keeps its state in the operation: run
 # twice at the same time, it corrupts memory (TensorFlow 2.15.1).
 _NOT_SIDE_BY_SIDE = 'FusedBatchNorm'
+
+
+class KernelScorer:
+    """Scores kernels with a model that is compiled once for all splits.
+
+    Args:
+        model: a built model.
+        once: see `runs.tasks.Task.model_scorer`.
+    """
+
+    def __init__(self, model: tf.keras.Model, once: bool = False):
+        self._model, self._once = model, once
+        self._scorer: Optional['TileScorer'] = None
+
+    def scores(
+        self, graphs: graphs_lib.TileGraphs, numbers: Optional[np.ndarray] = None
+    ) -> Iterator[np.ndarray]:
+        """See `runs.tasks.ModelScorer`."""
+        return self._of(graphs).score_all(numbers)
+
+    def chosen(
+        self, graphs: graphs_lib.TileGraphs, configs: Sequence[np.ndarray]
+    ) -> Callable[[], Iterator[np.ndarray]]:
+        """See `runs.tasks.ModelScorer`."""
+        scorer = self._of(graphs)
+        return lambda: scorer.score_chosen(np.arange(len(configs)), list(configs))
+
+    def _of(self, graphs: graphs_lib.TileGraphs) -> 'TileScorer':
+        if self._scorer is None:
+            cells = np.diff(graphs.store.node_offsets) @ graphs.store.config_counts
+            is_small = cells <= _FEW_ITEMS * graphs_lib.CELLS_PER_ITEM
+            is_eager = self._once and is_small and len(graphs.store) <= _FEW_ITEMS
+            self._scorer = TileScorer(self._model, graphs, not is_eager)
+        return self._scorer.of(graphs)
 
 
 class TileScorer:

@@ -6,10 +6,10 @@ from baselines import config as config_lib
 from baselines.data import variants
 from baselines.data.packed import splits
 from baselines.features import normalizer as normalizer_lib
+from baselines.runs import run_files
 from baselines.runs import run_predictor
 from baselines.runs import saved
 from baselines.runs import trees
-from baselines.runs import weights
 
 # What decides about the shapes of weights, or what they mean.
 _ALIKE = (
@@ -69,7 +69,7 @@ def read(config: Any, train: splits.PackedSplit, num_ops: int) -> Start:
                 raise ValueError(
                     f'{where} has --{name}={stored}, not {wanted}; pass the same'
                 )
-    if not weights.is_there(run.model_dir):
+    if not run_files.has_weights(run.model_dir):
         raise ValueError(
             f'{where} scores with {trees.NAME} alone, which have no weights'
         )

@@ -363,7 +363,7 @@ class Job:
     def _scored(
         self, scorer: scorer_lib.Scorer, split: str, title: str
     ) -> List[np.ndarray]:
-        scores = scorer.scores(self._data.graphs[split])
+        scores = scorer.scores(self._data.stores[split], self._data.graphs[split])
         count = self._data.stores[split].num_graphs
         return list(tasks.with_bar(scores, count, title, self._data.task.unit))
 

@@ -22,6 +22,7 @@ from typing import (
     Protocol,
     Tuple,
     Type,
+    TypeVar,
 )
 
 import numpy as np
@@ -55,7 +56,11 @@ class Scaling(NamedTuple):
     num_ops: int
 
 
-class TaskData(abc.ABC, Generic[tasks.Store, tasks.Graphs]):
+# What a task's graph models read.
+Graphs = TypeVar('Graphs')
+
+
+class TaskData(abc.ABC, Generic[tasks.Store, Graphs]):
     """The graphs that a training draws from, and validates on.
 
     Attributes:
@@ -79,7 +84,7 @@ class TaskData(abc.ABC, Generic[tasks.Store, tasks.Graphs]):
         scaling: what models are shown of features.
     """
 
-    task: tasks.Task[tasks.Store, tasks.Graphs]
+    task: tasks.Task[tasks.Store]
     temperature: float
     label_scale = 1.0
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from baselines.hlo import arrays
 from baselines.hlo import graph
 from baselines.hlo import schema
 from tests.helpers import hlo_modules
@@ -49,5 +50,5 @@ def test_bytes_of_element_types():
 
 def test_numbers_of_opcodes():
     assert len(schema.OPCODES) == 120 and schema.OPCODES[-1] == 'tan'
-    found = schema.opcode_numbers(['abs', 'convolution', 'Add', 'erf', 'tan'])
+    found = arrays.opcode_numbers(['abs', 'convolution', 'Add', 'erf', 'tan'])
     assert found.tolist() == [1, 26, 0, 0, 120]

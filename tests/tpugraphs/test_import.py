@@ -33,8 +33,8 @@ def test_the_import_is_quiet_and_waits_for_nothing():
 
 _RANKING = """
 import sys
-from baselines import command_line
-command_line.start_tensorflow()
+from baselines import starting
+starting.start_tensorflow()
 import baselines.runs.loading, tpugraphs.ranking
 print({'scipy.stats', 'lightgbm', 'apache_beam', 'matplotlib'} & set(sys.modules))
 import tensorflow as tf

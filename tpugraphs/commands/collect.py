@@ -26,6 +26,7 @@ import math
 from baselines import command_line
 from baselines import config
 from baselines import files
+from baselines import starting
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -94,5 +95,5 @@ def run(args: argparse.Namespace) -> int:
             args.random, args.seed, [f for f in args.families.split(',') if f]
         )
         load = random_programs.load
-    command_line.start_tensorflow()
+    starting.start_tensorflow()
     return collection.run(sources, options, load)

@@ -39,7 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Writes the ranking and prints the measurements."""
     command_line.check_beam_arguments(args)
-    command_line.start_tensorflow()
     from tpugraphs import run_reports
 
     run_reports.average_runs(args)

@@ -10,6 +10,7 @@ that serves it needs neither this package nor TF-GNN: docs/guide/python.md.
 import argparse
 
 from baselines import command_line
+from baselines import starting
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Writes it, and prints what its inputs are."""
-    command_line.start_tensorflow()
+    starting.start_tensorflow()
     from baselines.runs import export
     from baselines.runs import loading
     from baselines.runs import prediction

@@ -30,7 +30,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Writes the predictions."""
     command_line.check_beam_arguments(args)
-    command_line.start_tensorflow()
     from baselines.runs import loading
     from baselines.runs import prediction
 

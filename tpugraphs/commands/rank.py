@@ -60,7 +60,6 @@ def run(args: argparse.Namespace) -> int:
     """Ranks, prints and writes."""
     if args.top is not None and args.top < 0:
         raise ValueError(f'--top is {args.top}; it counts rows')
-    command_line.start_tensorflow()
     from tpugraphs import run_reports
 
     return run_reports.rank_modules(args)

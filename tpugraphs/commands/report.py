@@ -40,7 +40,6 @@ def run(args: argparse.Namespace) -> None:
     from tpugraphs.sweep import results
 
     names, sweeps = results.resolve_folders(command_line.runs_of(args))
-    command_line.start_tensorflow()
     # Only this command needs jinja2.
     from baselines.runs import loading
     from baselines.runs import prediction

@@ -25,6 +25,7 @@ import math
 from baselines import command_line
 from baselines import config
 from baselines import files
+from baselines import starting
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
             '--measure is at least 1, --candidates 2, and --budget-minutes above 0'
         )
     limits = arguments.limits(args)
-    command_line.start_tensorflow()
+    starting.start_tensorflow()
     from tpugraphs.measure import tune_program
 
     options = config.from_options(

@@ -11,8 +11,8 @@ import sys
 import traceback
 from typing import Any, Callable, Dict, List, Tuple
 
-from baselines import command_line
 from baselines import config as config_lib
+from baselines import starting
 from baselines import text
 from tpugraphs.sweep import storage as storage_lib
 from tpugraphs.sweep import study as study_lib
@@ -37,7 +37,7 @@ def train_model(config: Any, after_epoch: Callable[[Curve], None]) -> Tuple[str,
         ValueError: the settings or the data are unusable.
         OSError: something cannot be written.
     """
-    command_line.start_tensorflow()
+    starting.start_tensorflow()
     from baselines.runs import saved
     from baselines.training import jobs
 

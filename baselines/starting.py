@@ -1,0 +1,41 @@
+"""Imports TensorFlow for the first call that needs it."""
+
+import os
+import sys
+
+
+def start_tensorflow() -> None:
+    """Imports TensorFlow, if nobody has yet, and keeps its hints to itself.
+
+    On a terminal it says so at once: this takes seconds.
+
+    A model's operations are small: run side by side they use the cores better
+    than split up (benchmarks/tile_speed.py).  TensorFlow's own
+    variables TF_NUM_INTRAOP_THREADS and TF_NUM_INTEROP_THREADS go first.
+
+    Raises:
+        ValueError: it was imported with a Keras that TF-GNN cannot use.
+    """
+    is_ours = 'tensorflow' not in sys.modules
+    if is_ours and sys.stderr.isatty():
+        print('starting TensorFlow ...', file=sys.stderr, flush=True)
+    import tensorflow as tf
+
+    tf.get_logger().setLevel('ERROR')  # hints to authors, whoever imported it
+    if tf.keras.Model.__module__.startswith('keras.src.models'):  # of Keras 3
+        raise ValueError(
+            'TensorFlow was imported before tpugraphs, with Keras 3, and TF-GNN needs '
+            'Keras 2: import tpugraphs first'
+        )
+    if not is_ours:
+        return
+    cores = (
+        len(os.sched_getaffinity(0))
+        if hasattr(os, 'sched_getaffinity')
+        else os.cpu_count() or 1
+    )
+    threading = tf.config.threading
+    if not os.environ.get('TF_NUM_INTRAOP_THREADS'):
+        threading.set_intra_op_parallelism_threads(max(1, cores // 2))
+    if not os.environ.get('TF_NUM_INTEROP_THREADS'):
+        threading.set_inter_op_parallelism_threads(cores)
