@@ -1,14 +1,10 @@
 """From raw HLO protobufs to arrays: nodes, edges and configurations.
 
-    graph.extract_graph(module)     nodes, edges and splits of one HloModuleProto
-    tile.extract_configs(tuning)    tile configurations of one tuned kernel
-    layout.extract_configs(tuning)  layout configurations of one tuned program
-    reading.read_tuning(path)       the modules of a raw file
-    from_tf(fn, *args)              the graph of a TensorFlow function
+    graph.extract_graph(module)         nodes, edges and splits of one HloModuleProto
+    tile.extract_configs(tuning)        tile configurations of one tuned kernel
+    layout.extract_configs(tuning)      layout configurations of one tuned program
+    reading.read_tuning(path)           the modules of a raw file
+    tensorflow_functions.from_tf(fn)    the graph of a TensorFlow function
 
 Nothing here imports TensorFlow (`from_tf` does so when it is called).
 """
-
-from baselines.hlo.tensorflow_functions import from_tf
-
-__all__ = ['from_tf']

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from baselines import hlo
 from baselines.hlo import graph
 from baselines.hlo import schema
 from baselines.hlo import tensorflow_functions
@@ -126,7 +125,7 @@ def test_every_kind_gives_the_rows_of_the_rules(kind):
 def _rows(kind, opcode, **kwargs):
     """The rows of one opcode, as {column: value}."""
     fn, *args = _KINDS[kind][0]()
-    found = hlo.from_tf(fn, *args, **kwargs)
+    found = tensorflow_functions.from_tf(fn, *args, **kwargs)
     rows = found.node_feat[found.node_opcode == schema.OPCODE_NUMBERS[opcode]]
     assert len(rows)
     return [dict(zip(found.feature_names, row)) for row in rows]
@@ -208,7 +207,7 @@ def test_extra_columns_by_hand():
 
 def test_loops_end_segments():
     fn, *args = _KINDS['lstm'][0]()
-    assert len(hlo.from_tf(fn, *args).node_splits) > 2
+    assert len(tensorflow_functions.from_tf(fn, *args).node_splits) > 2
 
 
 @pytest.mark.slow
@@ -230,7 +229,7 @@ def test_arguments_by_name_and_arrays():
             x = tf.sin(x)
         return x
 
-    found = hlo.from_tf(power, np.zeros([3], np.float32), times=3)
+    found = tensorflow_functions.from_tf(power, np.zeros([3], np.float32), times=3)
     assert (found.node_opcode == schema.OPCODE_NUMBERS['sine']).sum() == 3
 
 
@@ -245,5 +244,5 @@ def test_arguments_by_name_and_arrays():
 )
 def test_what_cannot_be_compiled(fn, args, stage, message):
     with pytest.raises(ValueError, match=message) as caught:
-        hlo.from_tf(fn, *[tf.constant(a) for a in args], stage=stage)
+        tensorflow_functions.from_tf(fn, *[tf.constant(a) for a in args], stage=stage)
     assert '\n' not in str(caught.value)
