@@ -134,8 +134,9 @@ def _flag_files(words: Sequence[str]) -> List[str]:
     paths = []
     for word, following in zip(words, [*words[1:], '']):
         flag, equals, path = word.partition('=')
-        if flag in ('--flagfile', '-flagfile'):
-            paths.append(files.expand(path.strip() if equals else following))
+        path = path.strip() if equals else following
+        if flag in ('--flagfile', '-flagfile') and path:
+            paths.append(files.expand(path))
     return paths
 
 

@@ -1,8 +1,8 @@
 """A longer search for surprises:  python -m tests.fuzz --minutes 10
 
-Kills 40 real trainings at random moments (half of the time at most), then
-mutates files of every format until the time is over.  Ends with 1 at the first
-surprise, and leaves what led to it.
+Kills trainings, collections, tunings, sweeps and extractions at random moments
+(half of the time at most), then mutates files of every format until the time is
+over.  Ends with 1 at the first surprise, and leaves what led to it.
 """
 
 import argparse
@@ -25,14 +25,19 @@ def main() -> int:
     """Parses flags and searches; returns the exit code."""
     parser = argparse.ArgumentParser(prog='python -m tests.fuzz', description=__doc__)
     parser.add_argument('--minutes', type=float, default=10.0)
-    parser.add_argument('--kills', type=int, default=40)
+    parser.add_argument('--kills', type=int, default=60)
     parser.add_argument('--seed', type=int, default=0)
     args = parser.parse_args()
     root = pathlib.Path(tempfile.mkdtemp(prefix='tpugraphs_fuzz_'))
     end = time.monotonic() + 60 * args.minutes
     try:
-        done = kills.run(root, args.kills, 30 * args.minutes, args.seed)
-        print(f'{done.chains} trainings ended as if nobody had killed {done.kills}')
+        done = kills.run(
+            kills.works(root), root, args.kills, 30 * args.minutes, args.seed, print
+        )
+        print(
+            f'{done.chains} chains ended as if nobody had killed {done.kills} of their '
+            f'processes; the slowest attempt took {done.slowest:.0f} s'
+        )
         _mutate(root, end, np.random.default_rng(args.seed))
     except BaseException:
         traceback.print_exc()

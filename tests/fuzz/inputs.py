@@ -4,30 +4,52 @@ A mutated file is refused in one line (ValueError, OSError), or what was read is
 what was in the good one, wherever the format has checksums.
 """
 
+import contextlib
+import dataclasses
 import functools
 import gzip
 import io
 import json
 import os
 import tarfile
-from typing import Any, Callable, Dict, NamedTuple
+import tempfile
+from typing import Any, Callable, Dict, NamedTuple, Tuple
 
 import numpy as np
 
+from baselines import config
+from baselines import scripts
+from baselines import text
 from baselines.data import archives
 from baselines.data.layout import records as layout_records
 from baselines.data.packed import cache
 from baselines.data.tile import records
+from baselines.data.tile import store as tile_store
 from baselines.evaluation import submission
+from baselines.features import normalizer as normalizer_lib
+from baselines.hlo import candidates
 from baselines.hlo import graph
 from baselines.hlo import layout
 from baselines.hlo import reading
 from baselines.hlo import tile
+from baselines.runs import listing
 from baselines.runs import saved
+from baselines.runs import trees
+from baselines.runs import weights
 from baselines.training import checkpoints
+from tests.helpers import finished_runs
 from tests.helpers import hlo_modules
 from tests.helpers import layout_files
+from tests.helpers import measurements
 from tests.helpers import tile_records
+from tpugraphs.extract import splitting
+from tpugraphs.inspect import contents
+from tpugraphs.measure import collection_folder
+from tpugraphs.measure import executable
+from tpugraphs.measure import programs
+from tpugraphs.measure import records as tuning_records
+from tpugraphs.measure import session
+from tpugraphs.sweep import space
 
 _FOLDER = 'npz/tile/xla/train'
 
@@ -39,10 +61,26 @@ class Target(NamedTuple):
         good: bytes of a good file.
         read: reads a file of that path; returns what was in it, or None where
             the format cannot tell whether that is right.
+        readers: the functions of the house that open or parse such a file.
+        form: 'json', 'gzip' (of JSON) or 'text', which `strategies.contents` can
+            change within; '' for bytes.
     """
 
     good: bytes
     read: Callable[[str], Any]
+    readers: Tuple[str, ...]
+    form: str = ''
+
+
+# Functions that read files, or parse text, of nobody but the house and its user.
+OWN = {
+    'baselines.bulk._read': 'results of workers, in a folder made for them',
+    'baselines.config.model_kwargs': 'a flag; in run files it is part of run.jsonz',
+    'baselines.data.download._read_json': 'a note beside the archive, of this command',
+    'baselines.training.devices._cluster': 'the variable TF_CONFIG',
+    'tpugraphs.measure.memory.Memory.add': 'a copy of a value in memory',
+    'tpugraphs.measure.programs._from_python': 'code that the user asks to run',
+}
 
 
 def survives(target: Target, data: bytes, folder: str) -> bool:
@@ -60,6 +98,7 @@ def survives(target: Target, data: bytes, folder: str) -> bool:
         found = target.read(path)
     except (ValueError, OSError) as error:
         assert str(error)
+        assert '\n' not in text.one_line(error)
         return False
     assert found == expected, f'silently different: {found!r:.500}'
     return True
@@ -84,22 +123,274 @@ def targets() -> Dict[str, Target]:
         'pad': np.array(-1),
         'feature_names': np.array([f'n{i}' for i in range(140)]),
     }
+    npz_readers = (
+        'baselines.data.npz.open_archive',
+        'baselines.data.npz_stream.open_array',
+    )
+    raw_readers = ('baselines.hlo.reading.read_tuning',)
+    kernel_pb = hlo_modules.tile_file(hlo_modules.good_tile())
     return {
-        'tile.npz': Target(_npz(named), lambda p: _values(records.read_tile(p))),
+        'tile.npz': Target(
+            _npz(named), lambda p: _values(records.read_tile(p)), npz_readers
+        ),
         'layout.npz': Target(
             _npz(layout_files.arrays_of(program)),
             lambda p: _values(layout_records.read_layout(p)),
+            npz_readers,
         ),
-        'tile.pb': Target(hlo_modules.tile_file(hlo_modules.good_tile()), _extract),
-        'layout.pb': Target(hlo_modules.good_layout().SerializeToString(), _extract),
-        'run.jsonz': Target(_run_file(), _load_run),
-        'unfinished.npz': Target(_unfinished(), _read_unfinished),
-        'archive.tar': Target(_archive(), _unpack),
+        'tile.pb': Target(kernel_pb, _extract, raw_readers),
+        'layout.pb': Target(
+            hlo_modules.good_layout().SerializeToString(), _extract, raw_readers
+        ),
+        'module.pb': Target(
+            session.checked()['kernel'],
+            _modules,
+            (
+                'baselines.hlo.reading.read_modules',
+                'tpugraphs.measure.programs._from_proto',
+            ),
+        ),
+        'shown.pb': Target(kernel_pb, _show, ('tpugraphs.inspect.contents.load',)),
+        'shown.npz': Target(
+            _npz(named), _show, ('tpugraphs.inspect.contents._npz_content',)
+        ),
+        'run.jsonz': Target(
+            _run_file(), _load_run, ('baselines.runs.run_files._read',)
+        ),
+        'listed run.jsonz': Target(
+            _run_file(), _list_run, ('baselines.runs.run_files._read',), 'gzip'
+        ),
+        'normalizer': Target(
+            json.dumps(_normalizer()).encode(), _read_normalizer, (), 'json'
+        ),
+        'unfinished.npz': Target(
+            _unfinished(),
+            _read_unfinished,
+            ('baselines.training.checkpoints.Checkpoint.read',),
+        ),
+        'archive.tar': Target(_archive(), _unpack, ('baselines.data.archives.unpack',)),
         'ranking.csv': Target(
-            b'ID,TopConfigs\ntile:xla:a,4;1;0;2;3\nlayout:nlp:random:b,1;0;2\n', _rows
+            b'ID,TopConfigs\ntile:xla:a,4;1;0;2;3\nlayout:nlp:random:b,1;0;2\n',
+            _rows,
+            ('baselines.evaluation.submission.read_predictions',),
+            'text',
         ),
-        'packed column': Target(_npz(named), _packed),
+        'packed column': Target(
+            _npz(named), _packed, ('baselines.data.packed.columns.read_manifest',)
+        ),
+        'trees.txt': Target(
+            _TREES, _read_trees, ('baselines.runs.trees.Trees.read',), 'text'
+        ),
+        'weights': Target(
+            _checkpoint(), _read_weights, ('baselines.runs.weights.check_files',)
+        ),
+        'candidates.json': Target(
+            b'[{"kernel_bounds": [1, 8]}, {"kernel_bounds": [1, 2]}]',
+            _read_candidates,
+            ('baselines.hlo.candidates.read',),
+            'json',
+        ),
+        'best.json': Target(
+            b'{"collection": "tile:xla", "settings": {"lr": 0.5, "model": "MLP"}}',
+            _read_recipe,
+            ('baselines.recipes._of_file',),
+            'json',
+        ),
+        'config.toml': Target(
+            b'lr = 0.5\nbatch = 3\nmodel_kwargs_json = {a = [1, {b = 2}]}',
+            lambda p: scripts.from_toml(config.TileConfig, p) and None,
+            ('baselines.scripts.from_toml',),
+            'text',
+        ),
+        'flags': Target(
+            b'# a comment\n--lr=0.5\n--flagfile=\n--batch=3\n',
+            lambda p: scripts.check_flag_files([f'--flagfile={p}']),
+            ('baselines.scripts.check_flag_files',),
+            'text',
+        ),
+        'space.toml': Target(
+            b'epochs = 7\nlr = {low = 1e-3, high = 1, log = true}\n'
+            b'model = {choices = ["MLP", "EarlyJoinSAGE"]}\n'
+            b'batch = {low = 4, high = 10, step = 2, when = {model = "MLP"}}\n',
+            lambda p: space.read(p, config.TileConfig) and None,
+            ('tpugraphs.sweep.space.read',),
+            'text',
+        ),
+        'measured.json': Target(
+            json.dumps(_sidecar()).encode(),
+            _read_sidecar,
+            ('tpugraphs.measure.collection_folder.read_sidecar',),
+            'json',
+        ),
+        'journal': Target(
+            b'\n{"kernel": "a", "seconds": 1.5}\n{"kernel": "b"}',
+            lambda p: session.read_journal(p) and None,
+            ('tpugraphs.measure.session.read_journal',),
+            'text',
+        ),
+        'record of a split': Target(
+            b'["f.npz"]', _gather, ('tpugraphs.extract.splitting.gathered',), 'json'
+        ),
+        'tuning records': Target(
+            json.dumps(
+                {'version': 1, **dataclasses.asdict(measurements.measurement(5, 6))}
+            ).encode(),
+            lambda p: tuning_records.read(p) and None,
+            ('tpugraphs.measure.records.read', 'tpugraphs.measure.records._line'),
+            'json',
+        ),
+        'program.json': Target(
+            b'{"format": 1, "bound": 0, "inputs": null, "outputs": null}',
+            lambda p: executable._about(p) and None,
+            ('tpugraphs.measure.executable._about',),
+            'json',
+        ),
+        'bound.npz': Target(
+            _npz({'0': np.arange(3.0)}),
+            lambda p: executable._bound(p, 1) and None,
+            ('tpugraphs.measure.executable._bound',),
+        ),
     }
+
+
+def _modules(path: str) -> None:
+    for tuning in reading.read_modules(path, reading.TILE).modules:
+        graph.extract_graph(tuning.module)
+    programs._from_proto(path)
+
+
+def _show(path: str) -> None:
+    os.replace(path, f'{path[: -len(".npz")]}.file')
+    contents.load(f'{path[: -len(".npz")]}.file')
+
+
+def _list_run(path: str) -> None:
+    """What `tpugraphs runs` and `report` make of a run file."""
+    model_dir = os.path.dirname(path)
+    os.replace(path, saved.run_file(model_dir))
+    listing.rows([os.path.dirname(model_dir)])
+
+
+def _normalizer() -> Dict[str, Any]:
+    kernels = tile_records.make_records(3)
+    store = tile_store.TileStore.of_records('memory', kernels)
+    return normalizer_lib.Normalizer.fit(store).to_json()
+
+
+def _read_normalizer(path: str) -> None:
+    with open(path, encoding='utf-8') as stream:
+        try:
+            stored = json.load(stream)
+        except RecursionError as error:
+            raise ValueError(str(error)) from None
+    found = normalizer_lib.Normalizer.from_json(stored)
+    columns = np.zeros((2, len(found.node_used)), np.float32)
+    assert np.isfinite(found.nodes(columns)).all()
+
+
+_TREES = b"""tree
+num_class=1
+num_tree_per_iteration=1
+label_index=0
+max_feature_idx=1
+feature_names=a b
+
+Tree=0
+num_leaves=3
+num_cat=0
+split_feature=0 1
+threshold=0.5 1e-35
+decision_type=2 2
+left_child=1 -1
+right_child=-3 -2
+leaf_value=1.5 -2 0.25
+is_linear=0
+
+end of trees
+"""
+
+
+def _read_trees(path: str) -> None:
+    folder = os.path.dirname(path)
+    os.replace(path, os.path.join(folder, trees.FILE))
+    found = trees.Trees.read(folder)
+    rows = np.zeros((2, len(found.used)), np.float32)
+    assert np.isfinite(found.predict(rows)).all()
+
+
+def _checkpoint() -> bytes:
+    """The index of a checkpoint, which says where its variables are."""
+    return _checkpoint_files()[0]
+
+
+@functools.lru_cache(maxsize=None)
+def _checkpoint_files() -> Tuple[bytes, bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        finished_runs.save_weights(_linear(), folder)
+        start = os.path.join(folder, 'variables', 'variables.')
+        found = []
+        for name in ('index', 'data-00000-of-00001'):
+            with open(start + name, 'rb') as stream:
+                found.append(stream.read())
+    return found[0], found[1]
+
+
+def _linear() -> Any:
+    import tensorflow as tf
+
+    model = tf.keras.Sequential([tf.keras.layers.Dense(2)])
+    model(tf.zeros([1, 3]))
+    return model
+
+
+def _read_weights(path: str) -> None:
+    folder = os.path.dirname(path)
+    variables = os.path.join(folder, 'variables')
+    os.makedirs(variables, exist_ok=True)
+    os.replace(path, os.path.join(variables, 'variables.index'))
+    model = _linear()
+    data = os.path.join(variables, 'variables.data-00000-of-00001')
+    with open(data, 'wb') as stream:
+        stream.write(_checkpoint_files()[1])
+    weights.check_files(folder)
+    with weights.limited(folder, {}):
+        weights.read(folder, model)
+
+
+def _read_candidates(path: str) -> None:
+    found = candidates.read(path)
+    candidates.tuning_data(hlo_modules.good_tile(), found, reading.TILE)
+
+
+def _read_recipe(path: str) -> None:
+    os.replace(path, f'{path}.json')
+    with contextlib.redirect_stdout(io.StringIO()):
+        settings = config.TileConfig(recipe=f'{path}.json')
+        config.with_recipe(settings, {})
+
+
+def _sidecar() -> Dict[str, Any]:
+    kernel = {'file': 'k.npz', 'program': 'p', 'noisy': False}
+    return {'kernels': {'k': {**kernel, 'halves': [[5, 6], [7, 8]]}}}
+
+
+def _read_sidecar(path: str) -> None:
+    os.replace(path, os.path.join(os.path.dirname(path), 'measured.json'))
+    collection_folder.read_sidecar(os.path.dirname(path))
+
+
+def _gather(path: str) -> None:
+    folder = os.path.join(os.path.dirname(path), 'split')
+    os.makedirs(os.path.join(folder, 'train'), exist_ok=True)
+    place = os.path.join(folder, 'train', 'f.npz')
+    open(place, 'wb').close()
+    os.replace(path, os.path.join(folder, splitting._RECORD))
+    try:
+        with splitting.gathered(folder):
+            raise KeyError
+    except KeyError:
+        pass
+    assert os.path.exists(place)
 
 
 def _npz(arrays) -> bytes:
