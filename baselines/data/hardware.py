@@ -32,7 +32,14 @@ def measured_on(root: str, shipped_task: str = '') -> str:
             sidecar = json.load(stream)
         parts = sidecar.get('sources', [sidecar])
         return ', '.join(sorted({_processor(part) for part in parts} - {''}))
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ):
         return ''
 
 

@@ -160,6 +160,34 @@ def open_archive(path: str, max_bytes: int) -> Iterator[zipfile.ZipFile]:
             yield archive
 
 
+def read_all(path: str, max_bytes: int) -> Dict[str, np.ndarray]:
+    """Reads all arrays of a file of ours, of whatever shape and type.
+
+    Args:
+        path: the file.
+        max_bytes: the most that it may have, packed or not.
+
+    Raises:
+        ValueError: it is damaged or too large, or holds Python objects.
+        OSError: it cannot be read.
+    """
+    arrays = {}
+    with explain_damage(path), open_archive(path, max_bytes) as archive:
+        unpacked = sum(member.file_size for member in archive.infolist())
+        if unpacked > max_bytes:
+            raise FieldError(
+                f'{path}: unpacks to {unpacked:,} bytes, which is too many'
+            )
+        for name in archive.namelist():
+            with archive.open(name) as member:
+                try:
+                    array = np.lib.format.read_array(member, allow_pickle=False)
+                except MemoryError as error:  # that is what a header asks for
+                    raise FieldError(f'{path}: {name}: {error}') from None
+                arrays[name[: -len('.npy')]] = array
+    return arrays
+
+
 @contextlib.contextmanager
 def explain_damage(path: str) -> Iterator[None]:
     """Makes errors of unpacking a file say which file, and what may have been.

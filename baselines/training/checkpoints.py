@@ -194,13 +194,7 @@ class Checkpoint:
         if not os.path.exists(self.path):
             return None
         try:
-            with npz.open_archive(self.path, _MAX_STATE_BYTES) as archive:
-                arrays = {}
-                for name in archive.namelist():
-                    with archive.open(name) as member:
-                        arrays[name[: -len('.npy')]] = np.lib.format.read_array(
-                            member, allow_pickle=False
-                        )
+            arrays = npz.read_all(self.path, _MAX_STATE_BYTES)
             described = json.loads(arrays.pop('json').tobytes())
             missing = set(described.pop(_NAMES)) ^ set(arrays)
             if missing:

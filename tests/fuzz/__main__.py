@@ -14,11 +14,14 @@ import tempfile
 import time
 import traceback
 
+import hypothesis
 import numpy as np
 
 from tests.fuzz import inputs
 from tests.fuzz import kills
-from tests.fuzz import mutations
+from tests.fuzz import strategies
+
+_EXAMPLES = 50  # of a format at a time
 
 
 def main() -> int:
@@ -49,22 +52,40 @@ def main() -> int:
 def _mutate(root: pathlib.Path, end: float, rng: np.random.Generator) -> None:
     targets = inputs.targets()
     tried, taken = dict.fromkeys(targets, 0), dict.fromkeys(targets, 0)
-    slowest, largest = (0.0, ''), (0, '')
+    extremes = {'slowest': (0.0, ''), 'largest': (0.0, '')}
+
+    def note(kind: str, value: float, name: str) -> None:
+        extremes[kind] = max(extremes[kind], (value, name))
+
+    def search(name: str, target: inputs.Target) -> None:
+        @hypothesis.seed(int(rng.integers(2**32)))
+        @hypothesis.settings(
+            max_examples=_EXAMPLES,
+            deadline=None,
+            database=None,
+            phases=[hypothesis.Phase.generate],
+            suppress_health_check=list(hypothesis.HealthCheck),
+        )
+        @hypothesis.given(strategies.contents(target))
+        def check(data: bytes) -> None:
+            (root / 'last').write_bytes(data)
+            before, began = _peak(afresh=True), time.perf_counter()
+            taken[name] += inputs.survives(target, data, str(root / 'read' / name))
+            note('slowest', time.perf_counter() - began, name)
+            note('largest', (_peak() - before) / 1024, name)
+            tried[name] += 1
+
+        check()
+
     while time.monotonic() < end:
         for name, target in targets.items():
-            data = mutations.mutated(target.good, mutations.drawn(rng))
-            (root / 'last').write_bytes(data)
-            before = _peak(afresh=True)
-            began = time.perf_counter()
-            taken[name] += inputs.survives(target, data, str(root / 'read'))
-            slowest = max(slowest, (time.perf_counter() - began, name))
-            largest = max(largest, (_peak() - before, name))
-            tried[name] += 1
+            search(name, target)
     for name, count in tried.items():
-        print(f'{name}: {count:,} mutated, {taken[name]:,} of them read all the same')
+        print(f'{name}: {count:,} changed, {taken[name]:,} of them read all the same')
+    (seconds, slowest), (megabytes, largest) = extremes.values()
     print(
-        f'{sum(tried.values()):,} inputs; the slowest took {slowest[0]:.2f} s '
-        f'({slowest[1]}), the largest {largest[0] / 1024:.1f} MB ({largest[1]})'
+        f'{sum(tried.values()):,} inputs; the slowest took {seconds:.2f} s '
+        f'({slowest}), the largest {megabytes:.1f} MB ({largest})'
     )
 
 

@@ -5,9 +5,9 @@ what was in the good one, wherever the format has checksums.
 """
 
 import contextlib
-import dataclasses
 import functools
 import gzip
+import importlib.util
 import io
 import json
 import os
@@ -21,6 +21,7 @@ from baselines import config
 from baselines import scripts
 from baselines import text
 from baselines.data import archives
+from baselines.data import hardware
 from baselines.data.layout import records as layout_records
 from baselines.data.packed import cache
 from baselines.data.tile import records
@@ -49,7 +50,9 @@ from tpugraphs.measure import executable
 from tpugraphs.measure import programs
 from tpugraphs.measure import records as tuning_records
 from tpugraphs.measure import session
+from tpugraphs.sweep import jobs
 from tpugraphs.sweep import space
+from tpugraphs.sweep import study
 
 _FOLDER = 'npz/tile/xla/train'
 
@@ -125,11 +128,13 @@ def targets() -> Dict[str, Target]:
     }
     npz_readers = (
         'baselines.data.npz.open_archive',
+        'baselines.data.npz.read_arrays',
         'baselines.data.npz_stream.open_array',
     )
     raw_readers = ('baselines.hlo.reading.read_tuning',)
     kernel_pb = hlo_modules.tile_file(hlo_modules.good_tile())
     return {
+        **_sweeps(),
         'tile.npz': Target(
             _npz(named), lambda p: _values(records.read_tile(p)), npz_readers
         ),
@@ -166,7 +171,10 @@ def targets() -> Dict[str, Target]:
         'unfinished.npz': Target(
             _unfinished(),
             _read_unfinished,
-            ('baselines.training.checkpoints.Checkpoint.read',),
+            (
+                'baselines.data.npz.read_all',
+                'baselines.training.checkpoints.Checkpoint.read',
+            ),
         ),
         'archive.tar': Target(_archive(), _unpack, ('baselines.data.archives.unpack',)),
         'ranking.csv': Target(
@@ -198,7 +206,7 @@ def targets() -> Dict[str, Target]:
         ),
         'config.toml': Target(
             b'lr = 0.5\nbatch = 3\nmodel_kwargs_json = {a = [1, {b = 2}]}',
-            lambda p: scripts.from_toml(config.TileConfig, p) and None,
+            lambda p: _ignored(scripts.from_toml(config.TileConfig, p)),
             ('baselines.scripts.from_toml',),
             'text',
         ),
@@ -212,19 +220,23 @@ def targets() -> Dict[str, Target]:
             b'epochs = 7\nlr = {low = 1e-3, high = 1, log = true}\n'
             b'model = {choices = ["MLP", "EarlyJoinSAGE"]}\n'
             b'batch = {low = 4, high = 10, step = 2, when = {model = "MLP"}}\n',
-            lambda p: space.read(p, config.TileConfig) and None,
+            lambda p: _ignored(space.read(p, config.TileConfig)),
             ('tpugraphs.sweep.space.read',),
             'text',
         ),
         'measured.json': Target(
             json.dumps(_sidecar()).encode(),
             _read_sidecar,
-            ('tpugraphs.measure.collection_folder.read_sidecar',),
+            (
+                'baselines.data.hardware.measured_on',
+                'tpugraphs.measure.collection_folder.read_sidecar',
+                'tpugraphs.measure.untrusted.loads',
+            ),
             'json',
         ),
         'journal': Target(
             b'\n{"kernel": "a", "seconds": 1.5}\n{"kernel": "b"}',
-            lambda p: session.read_journal(p) and None,
+            lambda p: _ignored(session.read_journal(p)),
             ('tpugraphs.measure.session.read_journal',),
             'text',
         ),
@@ -232,25 +244,74 @@ def targets() -> Dict[str, Target]:
             b'["f.npz"]', _gather, ('tpugraphs.extract.splitting.gathered',), 'json'
         ),
         'tuning records': Target(
-            json.dumps(
-                {'version': 1, **dataclasses.asdict(measurements.measurement(5, 6))}
-            ).encode(),
-            lambda p: tuning_records.read(p) and None,
-            ('tpugraphs.measure.records.read', 'tpugraphs.measure.records._line'),
+            _tuning_records(),
+            lambda p: _ignored([x.measurement for x in tuning_records.read(p)]),
+            ('tpugraphs.measure.records.read',),
             'json',
         ),
         'program.json': Target(
             b'{"format": 1, "bound": 0, "inputs": null, "outputs": null}',
-            lambda p: executable._about(p) and None,
+            lambda p: _ignored(executable._about(p)),
             ('tpugraphs.measure.executable._about',),
             'json',
         ),
         'bound.npz': Target(
             _npz({'0': np.arange(3.0)}),
-            lambda p: executable._bound(p, 1) and None,
-            ('tpugraphs.measure.executable._bound',),
+            lambda p: _ignored(executable._bound(p, 1)),
+            ('baselines.data.npz.read_all',),
         ),
     }
+
+
+def _tuning_records() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'records')
+        tuning_records.append(path, [measurements.measurement(5, 6)])
+        with open(path, 'rb') as stream:
+            return stream.read()
+
+
+def _ignored(unused_content: Any) -> None:
+    """For formats that cannot tell whether what was read is right."""
+
+
+def _sweeps() -> Dict[str, Target]:
+    """The storages of sweeps, where Optuna is installed."""
+    if importlib.util.find_spec('optuna') is None:
+        return {}
+    journal, database = _storages()
+    return {
+        'sweep.journal': Target(journal, _show_sweep, (), 'text'),
+        'sweep.db': Target(database, _show_database, ()),
+    }
+
+
+@functools.lru_cache(maxsize=None)
+def _storages() -> Tuple[bytes, bytes]:
+    """A sweep of two trials as a journal file and as a database."""
+    definition = study.Definition('tile:xla', {'lr': {'low': 0.1, 'high': 1.0}}, {})
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, start in (('journal', ''), ('db', 'sqlite:///')):
+            path = os.path.join(folder, name)
+            sweep = study.Sweep(start + path, 's', definition)
+            for score in (0.5, 0.75):
+                trial = sweep.study.ask()
+                sweep.space.suggest(trial, config.TileConfig())
+                sweep.study.tell(trial, score)
+            with open(path, 'rb') as stream:
+                found.append(stream.read())
+    return found[0], found[1]
+
+
+def _show_sweep(storage: str) -> None:
+    with contextlib.redirect_stdout(io.StringIO()):
+        jobs.show(storage, '', False)
+        jobs.show(storage, '', True)
+
+
+def _show_database(path: str) -> None:
+    _show_sweep(f'sqlite:///{path}')
 
 
 def _modules(path: str) -> None:
@@ -268,7 +329,8 @@ def _list_run(path: str) -> None:
     """What `tpugraphs runs` and `report` make of a run file."""
     model_dir = os.path.dirname(path)
     os.replace(path, saved.run_file(model_dir))
-    listing.rows([os.path.dirname(model_dir)])
+    with contextlib.redirect_stderr(io.StringIO()):
+        listing.rows([os.path.dirname(model_dir)])
 
 
 def _normalizer() -> Dict[str, Any]:
@@ -335,6 +397,7 @@ def _checkpoint_files() -> Tuple[bytes, bytes]:
     return found[0], found[1]
 
 
+@functools.lru_cache(maxsize=None)
 def _linear() -> Any:
     import tensorflow as tf
 
@@ -370,12 +433,27 @@ def _read_recipe(path: str) -> None:
 
 
 def _sidecar() -> Dict[str, Any]:
-    kernel = {'file': 'k.npz', 'program': 'p', 'noisy': False}
-    return {'kernels': {'k': {**kernel, 'halves': [[5, 6], [7, 8]]}}}
+    kernel = {
+        'file': 'train/k.npz',
+        'program': 'p',
+        'origin': 'o',
+        'split': 'train',
+        'noisy': False,
+        'halves': [[5, 6], [7, 8]],
+        'passes': 4,
+        'tau': 1,
+        'drift': 1.5,
+        'again': 1.0,
+        'configs': [{}, {}],
+        'dropped': {},
+    }
+    machine = {'cpu': 'x'}
+    return {'collection': {}, 'machine': machine, 'kernels': {'k': kernel}}
 
 
 def _read_sidecar(path: str) -> None:
     os.replace(path, os.path.join(os.path.dirname(path), 'measured.json'))
+    hardware.measured_on(os.path.dirname(path))
     collection_folder.read_sidecar(os.path.dirname(path))
 
 

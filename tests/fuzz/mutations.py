@@ -1,9 +1,8 @@
-"""Changes of bytes, as Hypothesis draws them or as a generator of ours does."""
+"""Changes of bytes."""
 
 from typing import List, Tuple
 
 from hypothesis import strategies as st
-import numpy as np
 
 WAYS = ('flip', 'set', 'insert', 'delete', 'cut', 'repeat', 'zero')
 
@@ -14,14 +13,6 @@ CHANGES = st.lists(
     min_size=1,
     max_size=4,
 )
-
-
-def drawn(rng: np.random.Generator) -> List[Change]:
-    """Draws changes; most often a single one."""
-    return [
-        (int(rng.integers(10**6)), int(rng.integers(256)), str(rng.choice(WAYS)))
-        for _ in range(1 + rng.geometric(0.6))
-    ]
 
 
 def mutated(data: bytes, changes: List[Change]) -> bytes:

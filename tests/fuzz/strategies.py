@@ -39,6 +39,8 @@ _EDITS = st.lists(
     st.tuples(st.integers(0, 10**6), JSON, st.booleans()), min_size=1, max_size=3
 )
 
+_DEEP = st.sampled_from([b'[' * 100_000, b'{"a":' * 100_000])
+
 _WORDS = [
     *('', '-1', '0', '1', '1_0', '0x1', '1e999', '-1e-999', 'nan', 'inf', '9' * 5000),
     *('[' * 3000, '{a = {}}', '2020-01-01', '"', "'''", '=', '#', '\x1b[2J', '\r'),
@@ -90,7 +92,7 @@ def contents(target: Any) -> st.SearchStrategy:
     good = target.good
     in_bytes = mutations.CHANGES.map(lambda c: mutations.mutated(good, c))
     if target.form == 'json':
-        return in_bytes | _EDITS.map(lambda e: _edited(good, e))
+        return in_bytes | _DEEP | _EDITS.map(lambda e: _edited(good, e))
     if target.form == 'gzip':
         content = gzip.decompress(good)
         packed = _EDITS.map(lambda e: gzip.compress(_edited(content, e), 1, mtime=0))

@@ -5,6 +5,10 @@ import re
 import subprocess
 import sys
 
+from hypothesis import HealthCheck
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -12,6 +16,7 @@ import tensorflow as tf
 from baselines.features import expansion as expansion_lib
 from baselines.runs import loading
 from baselines.runs import prediction
+from tests.fuzz import strategies
 from tests.helpers import layout_files
 from tests.helpers import made_runs
 from tests.helpers import places
@@ -170,6 +175,20 @@ def test_inputs_of_other_sizes_are_refused_by_name(task, tmp_path):
         changed = {**tensors, name: tf.constant(change(inputs[name]))}
         with pytest.raises(tf.errors.InvalidArgumentError, match=message):
             score(**changed)
+
+    @settings(suppress_health_check=list(HealthCheck))
+    @given(st.sampled_from(sorted(inputs)), strategies.ARRAYS)
+    def check(name, array):
+        changed = dict(tensors)
+        try:
+            changed[name] = tf.constant(array)
+            scores = score(**changed)['scores']
+        except (TypeError, ValueError, tf.errors.InvalidArgumentError):
+            return
+        configs = 'config_feat' if task == 'tile' else 'node_config_feat'
+        assert scores.shape == changed[configs].shape[:1]
+
+    check()
 
 
 @pytest.mark.slow

@@ -5,9 +5,14 @@ import multiprocessing
 import pickle
 import threading
 
+from hypothesis import HealthCheck
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
 import numpy as np
 import pytest
 
+from tests.fuzz import strategies
 from tests.helpers import finished_runs
 from tests.helpers import layout_files
 from tests.helpers import made_runs
@@ -91,6 +96,24 @@ def test_a_bad_record_is_one_line_with_the_field(rankers, task, changes, message
 def test_bad_configurations(rankers, configs, message):
     with pytest.raises(ValueError, match=message):
         rankers['tile'](_RECORDS['tile'], configs)
+
+
+@pytest.mark.parametrize('task', ['tile', 'layout'])
+def test_records_of_any_content_are_scored_or_refused_in_one_line(rankers, task):
+    record, rank = _RECORDS[task], rankers[task]
+    fields = [field.name for field in dataclasses.fields(record)]
+
+    @settings(suppress_health_check=list(HealthCheck))
+    @given(st.sampled_from(fields), strategies.OBJECTS)
+    def check(field, value):
+        try:
+            scores = rank(dataclasses.replace(record, **{field: value}))
+        except ValueError as error:
+            assert str(error) and '\n' not in str(error)
+        else:
+            assert np.isfinite(scores).all()
+
+    check()
 
 
 def test_records_of_another_kind(rankers, tmp_path):

@@ -14,6 +14,7 @@ from typing import Any, Dict, List, Optional, Sequence
 import numpy as np
 
 from baselines import files
+from baselines.data import npz
 from tpugraphs.measure import backend as backend_lib
 from tpugraphs.measure import building
 from tpugraphs.measure import programs
@@ -204,9 +205,8 @@ def _bound(path: str, count: Any) -> Sequence[np.ndarray]:
         raise ValueError(f'bound is {count!r:.20}')
     if not count:
         return ()
-    with files.open_regular(path, _MOST_BOUND) as stream:
-        with np.load(stream, allow_pickle=False) as arrays:
-            return [arrays[name] for name in sorted(arrays.files)][:count]
+    arrays = npz.read_all(path, _MOST_BOUND)
+    return [arrays[name] for name in sorted(arrays)][:count]
 
 
 def _storable(array: Any) -> np.ndarray:
