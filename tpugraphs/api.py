@@ -408,22 +408,24 @@ def hlo_module(
 
 
 def tune(
-    function: Callable,
+    program: Any,
     *args: Any,
     minutes: float = 5,
     output: Path = '',
     which: Path = '',
     **settings: Any,
 ) -> Any:
-    """Finds a faster program that computes what a function does, and proves it.
+    """Finds a faster program that computes the same, and proves it.
 
     Each kernel's tiles are tuned, the faster ones are put into the program, and both
     programs are timed side by side on one processor core.
 
     Args:
-        function: a `jax.jit` function, a `tf.function` or a Keras model.
+        program: a `jax.jit` function, a `tf.function` or a Keras model; or what else
+            `read_program` takes, such as a file of HLO.
         *args: its arguments, arrays nested in tuples, lists and dicts; their shapes
-            are compiled in, and their values are what is timed.
+            are compiled in, and their values are what is timed.  Of a file they are
+            flat, or absent for random ones.
         minutes: of wall time, about.
         output: folder to write the program to, for `load_program`.
         which: the run of the model that proposes, as `load` takes it; by default
@@ -432,7 +434,7 @@ def tune(
             online, seed, records, fresh.
 
     Returns:
-        An `Executable`: call it as the function, with NumPy or JAX arrays; it returns
+        An `Executable`: call it as the program, with NumPy or JAX arrays; it returns
         NumPy arrays.  `original` is the untuned program, `about` has the figures.
 
     Raises:
@@ -452,7 +454,7 @@ def tune(
         limits=session.Limits(core=machine.chosen_core()),
         **{'records': memory.FOLDER, **settings},
     )
-    return tune_program.tuned(function, args, options)
+    return tune_program.tuned(program, args, options)
 
 
 def load_program(folder: Path) -> Any:

@@ -293,17 +293,23 @@ def _origin(options: Options, rows: Sequence[tune_results.Row]) -> str:
     return drawn + (f'; {recorded:,} from records' if recorded else '')
 
 
-def tuned(
-    function: Callable, args: Sequence[Any], options: Options
-) -> executable.Executable:
-    """Tunes a function of JAX or TensorFlow; writes it, if there is an output folder.
+def tuned(source: Any, args: Sequence[Any], options: Options) -> executable.Executable:
+    """Tunes a function, or another program; writes it, if there is an output folder.
+
+    Args:
+        source: a function with its arguments, or what `read_program` takes.
+        args: of the function; else flat arrays, or none for random ones.
+        options: how.
 
     Raises:
         ValueError: see `functions.trace` and `tune`.
         OSError: the output cannot be written.
     """
-    program, signature = functions.trace(function, args)
-    arrays = [np.asarray(leaf) for leaf in signature.flat(args)]
+    if callable(source):
+        program, signature = functions.trace(source, args)
+    else:
+        program, signature = programs_lib.load(source), signatures.Signature()
+    arrays = [np.asarray(leaf) for leaf in signature.flat(args)] or None
     result = tune(program, options, arrays)
     print(*result.lines(), sep='\n')
     return _finished(result, program, options, signature)

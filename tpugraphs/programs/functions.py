@@ -34,14 +34,14 @@ def module_of(function: Any, args: Optional[Sequence[Any]], where: str) -> Any:
         ValueError: there are no arguments, or one of dynamic shape; or it cannot be
             traced, and then has the last line of the cause.
     """
-    if _is_jax(function, args):
+    if is_jax(function, args):
         if args is None:
             raise ValueError(
                 f'{where} has no example arguments; write {_EXAMPLES} = ()'
             )
         return _of_jax(function, args, where)
     if hasattr(function, 'call') and hasattr(function, 'inputs'):
-        function, args = _of_keras(function, args)
+        function, args = of_keras(function, args)
     if args is None:
         args = getattr(function, _SIGNATURE, None)
     if args is None:
@@ -115,7 +115,7 @@ def from_saved_model(
     return _of_tensorflow(lambda inputs: signature(**inputs), (specs,), where)
 
 
-def _is_jax(function: Any, args: Optional[Sequence[Any]]) -> bool:
+def is_jax(function: Any, args: Optional[Sequence[Any]]) -> bool:
     """Whether a function is one of jax.jit, or an argument is JAX's."""
     if 'jax' not in sys.modules:
         return False
@@ -138,7 +138,7 @@ def _of_jax(function: Any, args: Sequence[Any], where: str) -> Any:
     return protos.protos().HloModuleProto.FromString(content)
 
 
-def _of_keras(model: Any, args: Optional[Sequence[Any]]) -> Any:
+def of_keras(model: Any, args: Optional[Sequence[Any]]) -> Any:
     """Returns a Keras model as a function of its inputs, and its arguments."""
     import tensorflow as tf
 

@@ -9,17 +9,6 @@ from tpugraphs.measure import functions
 pytest.importorskip('jaxlib', reason='jaxlib is not installed (the extra [measure])')
 
 
-def test_a_function_of_neither_is_refused():
-    with pytest.raises(
-        ValueError, match=r'give jax.jit\(test\) or tf.function\(test\)'
-    ):
-
-        def test(x):
-            return x
-
-        functions.trace(test, [np.ones(3)])
-
-
 @pytest.mark.slow  # imports JAX through TensorFlow's compiler
 def test_a_tensorflow_function_with_variables():
     import tensorflow as tf
@@ -43,6 +32,15 @@ def test_a_tensorflow_function_with_variables():
 
     with pytest.raises(ValueError, match='2 arrays come out in place of 1'):
         functions.trace(assigns, [x])
+    with pytest.raises(ValueError, match='2 values are given, and its module takes 1'):
+        functions.trace(lambda x, n: x + first * n, [x, 2.0])
+
+    model = tf.keras.Sequential([tf.keras.layers.Dropout(0.9, input_shape=(2,))])
+    model.add(tf.keras.layers.Dense(1))
+    x = np.array([[1, 2]], np.float32)
+    program, signature = functions.trace(model, [x])
+    found = executable.Executable(program.module, signature)(x)
+    np.testing.assert_allclose(found, model.predict(x, verbose=0), rtol=1e-6)
 
 
 @pytest.mark.slow  # imports JAX
