@@ -7,14 +7,17 @@ is a defect of ours and keeps its traceback.
 
 import argparse
 import contextlib
+import io
+import logging
 import math
 import os
 import shlex
 import shutil
 import sys
-from typing import Any, Callable, List, Optional, Sequence, TextIO, cast
+from typing import Any, Callable, Iterator, List, Optional, Sequence, TextIO, cast
 
 from baselines import config
+from baselines import phases
 from baselines import text
 from baselines.data import collections
 from baselines.runs import finding
@@ -172,6 +175,26 @@ def check_beam_arguments(args: argparse.Namespace) -> None:
         raise ValueError('--beam_options is for a Beam runner: add --runner')
 
 
+@contextlib.contextmanager
+def logged() -> Iterator[None]:
+    """Prints on stderr when the phases of long work begin and end, if that is a log.
+
+    On a terminal they have bars.
+    """
+    handler = logging.StreamHandler()
+    logger = phases.logger()
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False  # absl prints what reaches the root
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = True
+
+
 class _Printable:
     """A stream of text that passes on `text.printable_lines`."""
 
@@ -193,6 +216,8 @@ def guarded(work: Callable[[], Optional[int]]) -> int:
     What it prints may have come in a stranger's file: control characters are escaped,
     so that none reaches the terminal.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # a log is read while it grows
     try:
         with contextlib.redirect_stdout(cast(TextIO, _Printable(sys.stdout))):
             code = work() or 0
@@ -215,6 +240,8 @@ def guarded(work: Callable[[], Optional[int]]) -> int:
             raise
         message = text.one_line(error)
         print(f'error: {message}', file=sys.stderr)
+        with contextlib.suppress(OSError):
+            _flush_output()  # or drops what a full disk does not take
         return 1
 
 

@@ -8,7 +8,7 @@ import hashlib
 import inspect
 import json
 import sys
-from typing import Any, Collection, Dict, Mapping, TypeVar, Union
+from typing import Any, Collection, Dict, List, Mapping, TypeVar, Union
 
 from baselines import recipes
 from baselines import registry
@@ -41,11 +41,10 @@ def _instead(base: Any, name: str, default: Any) -> Any:
 
 def _losses() -> str:
     known = registry.declared('baselines.training.losses', 'register')
-    listed = '; '.join(f'{name}: {text.rstrip(".")}' for name, text in known.items())
     return (
         'Losses and weights, such as ListMLELoss:1,MSE:0.02, or a function of yours: '
         'my_file.py:my_loss:1, or a loss of TensorFlow Ranking: tfr.ApproxNDCGLoss:1.  '
-        f'There are {listed}.'
+        f'There are {", ".join(known)}: `tpugraphs losses` says what they are.'
     )
 
 
@@ -390,6 +389,25 @@ def model_kwargs(text: str) -> Dict[str, Any]:
 def to_json(config: Any) -> Dict[str, Any]:
     """Returns the settings as a flat JSON object."""
     return {f.name: getattr(config, f.name) for f in dataclasses.fields(config)}
+
+
+# Settings that say which data a training reads.
+DATA = (
+    *('data_root', 'cache_dir', 'source', 'search', 'sample_data', 'toy_data'),
+    'skip_bad_files',
+)
+
+
+def as_flags(config: Any, names: Collection[str]) -> List[str]:
+    """Returns the flags of some settings, of those that are not the defaults."""
+    flags = []
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if field.name in names and value != field.default:
+            flags.append(
+                f'--{field.name}' if value is True else f'--{field.name}={value}'
+            )
+    return flags
 
 
 def training_key(config: Any, *more: str) -> str:

@@ -7,6 +7,7 @@ file (--config) stands in for flags that are not given.
 import dataclasses
 import functools
 import json
+import shlex
 import sys
 import textwrap
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Type, TypeVar
@@ -50,7 +51,13 @@ flags from files:
   --flagfile=FILE      A text file with a --flag=value on each line."""
 _MAX_FLAG_BYTES = 1 << 20  # of a file of flags, in either form
 _WIDE = 20  # columns of a flag
-_HELP_WORDS = ('--help', '-help', '-h', '-?', '--helpshort')
+HELP_ALL = '--help-all'
+_HELP_WORDS = ('--help', '-help', '-h', '-?', '--helpshort', HELP_ALL)
+# What --help of a training shows; --help-all shows the rest.
+_BASIC = (
+    *('data_root', 'source', 'search', 'sample_data', 'model', 'models_file'),
+    *('epochs', 'losses', 'recipe', 'seed', 'out_dir', 'resume'),
+)
 
 
 def define_flags(
@@ -94,13 +101,15 @@ def run(main: Callable[[Sequence[str]], int], doc: Optional[str]) -> None:
     from absl import app
     from absl import flags
 
-    if any(word in _HELP_WORDS for word in sys.argv[1:]):
+    words = sys.argv[1:]
+    if any(word in _HELP_WORDS for word in words):
         own = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
-        sys.exit(command_line.guarded(lambda: print(help_text(doc or '', own))))
-    code = command_line.guarded(lambda: check_flag_files(sys.argv[1:]))
+        shown = help_text(doc or '', own, whole=HELP_ALL in words)
+        sys.exit(command_line.guarded(lambda: print(shown)))
+    code = command_line.guarded(lambda: check_flag_files(words))
     if code:
         sys.exit(code)
-    app.run(main)
+    app.run(main, [sys.argv[0], *as_absl(words, flags.FLAGS)])
 
 
 def check_flag_files(words: Sequence[str]) -> None:
@@ -164,9 +173,27 @@ def train(config_class: type, argv: Sequence[str], values: Any = None) -> int:
         from baselines.training import jobs
 
         command = command_line.this_command()
-        jobs.train(settings, jobs.Extras(settings.models_file, command=command))
+        extras = jobs.Extras(settings.models_file, command=command)
+        with command_line.logged():
+            model_dir = jobs.train(settings, extras)
+        if model_dir:  # of the chief alone
+            print(next_steps(settings))
 
     return command_line.guarded(work)
+
+
+def next_steps(settings: Any) -> str:
+    """Returns commands to try after a training, for people."""
+    task = settings.collection.task
+    which = ['--dir', 'latest']
+    if settings.out_dir != type(settings).out_dir:
+        which += ['--out_dir', settings.out_dir]
+    commands = [['evaluate', *which], ['rank', 'FILE.pb', *which]]
+    if not settings.recipe:
+        data = config.as_flags(settings, config.DATA)
+        commands.append(['train', task, *data, '--recipe=strong'])
+    lines = [shlex.join(['tpugraphs', *command]) for command in commands]
+    return 'next:    ' + '\n         '.join(lines)
 
 
 def train_command(config_class: type, name: str, doc: str, argv: Sequence[str]) -> int:
@@ -180,14 +207,26 @@ def train_command(config_class: type, name: str, doc: str, argv: Sequence[str]) 
     values = flags.FlagValues()
     define_flags(config_class, values=values)
     if any(word in _HELP_WORDS for word in argv):
-        print(help_text(doc, [values[flag] for flag in values], name))
+        own = [values[flag] for flag in values]
+        print(help_text(doc, own, name, whole=HELP_ALL in argv))
         return 0
     try:
         check_flag_files(argv)
-        rest = values([name, *argv])
+        rest = values([name, *as_absl(argv, values)])
     except flags.Error as error:
         raise ValueError(str(error)) from None
     return train(config_class, rest, values)
+
+
+def as_absl(argv: Sequence[str], values: Mapping[str, Any]) -> List[str]:
+    """Writes --no-x as --nox, which absl knows, where x is a flag."""
+    start = '--no-'
+    return [
+        f'--no{word[len(start) :]}'
+        if word.startswith(start) and word[len(start) :] in values
+        else word
+        for word in argv
+    ]
 
 
 def from_flags(config_class: Type[_AnyConfig], values: Mapping[str, Any]) -> _AnyConfig:
@@ -262,11 +301,22 @@ def to_toml(settings: Mapping[str, Any]) -> str:
     return ''.join(lines)
 
 
-def help_text(doc: str, own: Sequence[Any], name: str = '') -> str:
-    """What --help shows, of a script's docstring, its own absl flags and its name."""
+def help_text(doc: str, own: Sequence[Any], name: str = '', whole: bool = True) -> str:
+    """Returns what --help shows.
+
+    Args:
+        doc: the docstring of the script.
+        own: its own absl flags.
+        name: of the command; by default the script's.
+        whole: whether all flags of a training are shown, not the basic ones alone.
+    """
     name = name or f'python {sys.argv[0]}'
     lines = [f'usage: {name} [--flag=value ...]\n', doc.strip(), '']
     by_name = {flag.name: flag for flag in own}
+    trains = 'epochs' in by_name
+    if trains and not whole:
+        number = len(by_name)
+        by_name = {flag: by_name[flag] for flag in _BASIC if flag in by_name}
     order = {n: theme for theme, names in THEMES.items() for n in names}
     order.update({n: _REST for n in by_name if n not in order})
     by_name.pop('config', None)  # told below
@@ -274,8 +324,10 @@ def help_text(doc: str, own: Sequence[Any], name: str = '') -> str:
         inside = [n for n in order if n in by_name and order[n] == theme]
         if inside:
             lines += [f'{theme}:', *(_flag_help(by_name[n]) for n in inside), '']
-    if 'epochs' in by_name:  # of a training
+    if trains and whole:
         lines.append(_FILES.format(_beside(_CONFIG_HELP).lstrip()))
+    elif trains:
+        lines.append(f'{HELP_ALL} shows all {number} flags.')
     return '\n'.join(lines).rstrip()
 
 

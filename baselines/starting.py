@@ -3,6 +3,8 @@
 import os
 import sys
 
+from baselines import cores
+
 
 def start_tensorflow() -> None:
     """Imports TensorFlow, if nobody has yet, and keeps its hints to itself.
@@ -29,13 +31,8 @@ def start_tensorflow() -> None:
         )
     if not is_ours:
         return
-    cores = (
-        len(os.sched_getaffinity(0))
-        if hasattr(os, 'sched_getaffinity')
-        else os.cpu_count() or 1
-    )
-    threading = tf.config.threading
+    number, threading = cores.count(), tf.config.threading
     if not os.environ.get('TF_NUM_INTRAOP_THREADS'):
-        threading.set_intra_op_parallelism_threads(max(1, cores // 2))
+        threading.set_intra_op_parallelism_threads(max(1, number // 2))
     if not os.environ.get('TF_NUM_INTEROP_THREADS'):
-        threading.set_inter_op_parallelism_threads(cores)
+        threading.set_inter_op_parallelism_threads(number)

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import re
 import subprocess
 import sys
 import types
@@ -402,8 +403,8 @@ def test_a_file_is_a_recipe_for_its_collection(tmp_path, capsys):
 
 
 @pytest.mark.parametrize('kind', [config.TileConfig, config.LayoutConfig])
-def test_help_lists_every_loss_with_what_it_is(kind):
+def test_help_lists_every_loss(kind):
     text = config.help_of(kind, 'losses')
     for name in losses.names():
-        assert f'{name}: ' in text
-    assert 'SoftmaxLoss: Cross-entropy with relevance r_i = fastest / runtime;' in text
+        assert re.search(rf'\b{name}\b', text)
+    assert '`tpugraphs losses` says what they are' in text

@@ -22,7 +22,7 @@ def _parsed(*words, kind=config.TileConfig):
 
     values = flags.FlagValues()
     scripts.define_flags(kind, values=values)
-    values(['script', *words])
+    values(['script', *scripts.as_absl(words, values)])
     return scripts.from_flags(kind, values)
 
 
@@ -169,7 +169,7 @@ _PUBLISHED[config.LayoutConfig] = test_config.LAYOUT
 
 @pytest.mark.parametrize('task, kind', zip(('tile', 'layout'), _KINDS))
 def test_help_is_by_theme_with_the_published_flags_first(task, kind, capsys):
-    assert commands.run('train', [task, '--help']) == 0
+    assert commands.run('train', [task, '--help-all']) == 0
     shown, errors = capsys.readouterr()
     assert errors == '' and max(map(len, shown.splitlines())) <= 80
     themes = re.split(r'^(\w[\w ]+):\n', shown, flags=re.MULTILINE)[1:]
@@ -184,6 +184,35 @@ def test_help_is_by_theme_with_the_published_flags_first(task, kind, capsys):
     for names in inside.values():
         ours = [name not in _PUBLISHED[kind] for name in names]
         assert ours == sorted(ours), names
+
+
+@pytest.mark.parametrize('task, flags', [('tile', 10), ('layout', 12)])
+def test_help_shows_the_basic_flags(task, flags, capsys):
+    assert commands.run('train', [task, '--help']) == 0
+    shown = capsys.readouterr().out
+    assert len(re.findall(r'^  --', shown, re.MULTILINE)) == flags
+    assert re.search(r'^--help-all shows all \d+ flags\.$', shown, re.MULTILINE)
+
+
+def test_a_switch_has_two_opposites():
+    for words in (['--notrees'], ['--no-trees']):
+        assert _parsed('--trees').trees and not _parsed('--trees', *words).trees
+    parser = commands.parser('sweep')
+    for words, wanted in (
+        (['--trees'], True),
+        (['--notrees'], False),
+        (['--no-trees'], False),
+    ):
+        assert parser.parse_args(['tile', *words]).trees is wanted
+
+
+def test_help_of_a_sweep_shows_its_own_options(capsys):
+    for word, is_shown in (('--help', False), ('--help-all', True)):
+        with pytest.raises(SystemExit) as caught:
+            commands.run('sweep', [word])
+        shown = capsys.readouterr().out
+        assert caught.value.code == 0 and '--trials' in shown
+        assert ('--clip_norm' in shown) is is_shown
 
 
 def test_train_refuses_in_one_line(capsys):
@@ -213,3 +242,29 @@ def test_help_of_a_script(script):
     assert (done.returncode, done.stderr) == (0, '')
     assert done.stdout.startswith(f'usage: python {script} [--flag=value ...]\n')
     assert '\noutput:\n  --out_dir=~/out/' in done.stdout
+
+
+@pytest.mark.parametrize(
+    'settings, lines',
+    [
+        (
+            config.TileConfig(sample_data=True, toy_data=True, model='MLP'),
+            [
+                'tpugraphs evaluate --dir latest',
+                'tpugraphs rank FILE.pb --dir latest',
+                'tpugraphs train tile --sample_data --toy_data --recipe=strong',
+            ],
+        ),
+        (
+            config.LayoutConfig(source='nlp', recipe='strong', out_dir='my out'),
+            [
+                "tpugraphs evaluate --dir latest --out_dir 'my out'",
+                "tpugraphs rank FILE.pb --dir latest --out_dir 'my out'",
+            ],
+        ),
+    ],
+)
+def test_a_training_says_what_to_try_next(settings, lines):
+    found = scripts.next_steps(settings).splitlines()
+    assert found[0][:9] == 'next:    '
+    assert [line[9:] for line in found] == lines

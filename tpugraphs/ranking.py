@@ -27,6 +27,7 @@ from typing import (
 
 import numpy as np
 
+from baselines import phases
 from baselines import text
 from baselines.data import raw as raw_lib
 from baselines.data.layout import records as layout_records
@@ -43,7 +44,6 @@ from baselines.hlo import reading
 from baselines.hlo import schema
 from baselines.hlo import tile as hlo_tile
 from baselines.runs import prediction
-from baselines.runs import tasks
 from tpugraphs.extract import outcomes
 from tpugraphs.measure import proposals
 from tpugraphs.programs import reader
@@ -316,7 +316,7 @@ def _modules(
             outcome.failed.append(text.one_line(error, source))
             continue
         title = f'reading {os.path.basename(source)} ({number}/{len(sources)})'
-        for tuning in tasks.with_bar(modules, len(modules), title, 'module'):
+        for tuning in phases.each(modules, title, len(modules), 'module'):
             name = tuning.module.name
             if (
                 wanted in (None, name, raw_lib.safe_name(name))

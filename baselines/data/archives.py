@@ -10,9 +10,8 @@ import shutil
 import tarfile
 from typing import IO, BinaryIO, Dict, NamedTuple, Optional, Set, Tuple, cast
 
-import tqdm
-
 from baselines import files
+from baselines import phases
 
 # The largest published archive holds 5,709 files.
 _MAX_FILES = 100_000
@@ -73,10 +72,8 @@ def unpack(path: str, root: str, folder: str) -> Unpacked:
         }
         size = sum(info.size for info in missing.values())
         require_room(root, size, f'unpack {path}')
-        bar = tqdm.tqdm(
-            missing.items(), desc=f'unpacking {folder}', unit=' files', disable=None
-        )
-        for name, info in bar:
+        title = f'unpacking {folder}'
+        for name, info in phases.each(missing.items(), title, len(missing), 'file'):
             with files.write_atomically(os.path.join(target, name), 'wb') as out:
                 content = cast(IO[bytes], tar.extractfile(info))  # of files, never None
                 shutil.copyfileobj(content, out, _MAX_READ)

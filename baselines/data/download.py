@@ -27,9 +27,8 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-import tqdm
-
 from baselines import files
+from baselines import phases
 from baselines.data import archives
 from baselines.data import collections
 
@@ -209,17 +208,11 @@ def _receive(url: str, out: BinaryIO, note: str) -> bool:
         needed = 2 * total - out.tell()
         folder = os.path.dirname(note)
         archives.require_room(folder, needed, f'download {url} and unpack it')
-        with tqdm.tqdm(
-            desc=url.rpartition('/')[2],
-            initial=out.tell(),
-            total=total,
-            unit='B',
-            unit_scale=True,
-            disable=None,
-        ) as bar:
+        title = f'fetching {url.rpartition("/")[2]}'
+        with phases.Phase(title, total, 'B', out.tell()) as phase:
             while piece := response.read1(_READ_BYTES):
                 out.write(piece)
-                bar.update(len(piece))
+                phase.update(len(piece))
     if out.tell() < total:
         raise ConnectionError(
             f'the connection ended after {out.tell():,} of {total:,} bytes; run '

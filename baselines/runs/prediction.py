@@ -14,6 +14,7 @@ import numpy as np
 
 from baselines import config as config_lib
 from baselines import files
+from baselines import phases
 from baselines.data import collections
 from baselines.data import published
 from baselines.data import variants
@@ -222,7 +223,7 @@ class Predictor(abc.ABC):
         title = f'ranking {os.path.basename(store.source)}'
         with tasks.verifying(store):
             scored = self._scores(store)
-            yield from tasks.with_bar(scored, store.num_graphs, title, self.task.unit)
+            yield from phases.each(scored, title, store.num_graphs, self.task.unit)
 
     @abc.abstractmethod
     def check(self, store: splits.PackedSplit) -> None:

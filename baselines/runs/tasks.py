@@ -21,7 +21,6 @@ from typing import (
 )
 
 import numpy as np
-import tqdm
 
 from baselines import config as config_lib
 from baselines import registry
@@ -239,10 +238,3 @@ def verifying(*stores: splits.PackedSplit) -> Iterator[None]:
         for store in stores:
             store.verify()
         raise
-
-
-def with_bar(items: Iterable, total: int, title: str, unit: str) -> Iterable:
-    """Yields `items` under a progress bar, on a terminal."""
-    return tqdm.tqdm(
-        items, total=total, desc=title, unit=unit, leave=False, disable=None
-    )

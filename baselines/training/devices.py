@@ -18,9 +18,22 @@ from typing import Any, Callable, Dict, Iterator, List, Sequence
 import numpy as np
 import tensorflow as tf
 
+from baselines import cores
+from baselines import text
+
 # Seconds that workers wait for each other at the start.
 _DEADLINE = 300.0
 _DEADLINE_VARIABLE = 'TPUGRAPHS_WORKER_SECONDS'
+
+
+def describe_machine() -> str:
+    """Returns what TensorFlow computes on: '1 GPU: NVIDIA A100' or 'CPU, 2 cores'."""
+    gpus = tf.config.list_physical_devices('GPU')
+    if not gpus:
+        return f'CPU, {text.count(cores.count(), "core")}'
+    details = map(tf.config.experimental.get_device_details, gpus)
+    names = dict.fromkeys(one.get('device_name', 'of unknown name') for one in details)
+    return f'{text.count(len(gpus), "GPU")}: {", ".join(names)}'
 
 
 class Devices:

@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 
 import numpy as np
 
+from baselines import phases
 from baselines import registry
 from baselines.data.packed import splits
 from baselines.runs import tasks
@@ -207,31 +208,32 @@ def fit(
     callbacks = [lightgbm.record_evaluation(curve)]
     if valid is not None:
         callbacks.append(lightgbm.early_stopping(_STOPPING, verbose=False))
-    grown = lightgbm.train(
-        {
-            'objective': 'regression',
-            'metric': 'l2',
-            'learning_rate': options.learning_rate,
-            'num_leaves': options.num_leaves,
-            'min_data_in_leaf': min(
-                options.min_leaf, max(2, len(train.targets) // 100)
-            ),
-            'feature_fraction': options.column_share,
-            'bagging_fraction': options.row_share,
-            'bagging_freq': 1,
-            'bin_construct_sample_cnt': 50_000,
-            'deterministic': True,
-            'force_row_wise': True,
-            'num_threads': 0,  # as many as there are cores
-            'seed': seed,
-            'verbose': -1,
-        },
-        sets[0],
-        options.trees,
-        valid_sets=sets,
-        valid_names=['training', 'valid'][: len(sets)],
-        callbacks=callbacks,
-    )
+    with phases.Phase('growing trees', options.trees, 'tree') as phase:
+        grown = lightgbm.train(
+            {
+                'objective': 'regression',
+                'metric': 'l2',
+                'learning_rate': options.learning_rate,
+                'num_leaves': options.num_leaves,
+                'min_data_in_leaf': min(
+                    options.min_leaf, max(2, len(train.targets) // 100)
+                ),
+                'feature_fraction': options.column_share,
+                'bagging_fraction': options.row_share,
+                'bagging_freq': 1,
+                'bin_construct_sample_cnt': 50_000,
+                'deterministic': True,
+                'force_row_wise': True,
+                'num_threads': 0,  # as many as there are cores
+                'seed': seed,
+                'verbose': -1,
+            },
+            sets[0],
+            options.trees,
+            valid_sets=sets,
+            valid_names=['training', 'valid'][: len(sets)],
+            callbacks=[*callbacks, lambda done: phase.update()],
+        )
     text = grown.model_to_string(num_iteration=grown.best_iteration)
     keys = {'training': 'train_loss', 'valid': 'val_loss'}
     losses = {name: curve[key]['l2'] for key, name in keys.items() if key in curve}

@@ -16,6 +16,7 @@ import tensorflow_gnn as tfgnn
 
 from baselines import config as config_lib
 from baselines import files
+from baselines import phases
 from baselines import registry
 from baselines import text
 from baselines.data import folds
@@ -96,6 +97,8 @@ def train(
     extras = extras or Extras(models=config.models_file)
     _check(config_lib.checked(config), extras)
     devices = devices_lib.of(config.strategy)  # before TensorFlow computes
+    if devices.is_chief:
+        print(devices_lib.describe_machine())
     _check_own_code(config, extras)
     tf.keras.utils.set_random_seed(config.seed)
     data, start = task_data.open_data(config)
@@ -365,7 +368,7 @@ class Job:
     ) -> List[np.ndarray]:
         scores = scorer.scores(self._data.stores[split], self._data.graphs[split])
         count = self._data.stores[split].num_graphs
-        return list(tasks.with_bar(scores, count, title, self._data.task.unit))
+        return list(phases.each(scores, title, count, self._data.task.unit))
 
     def _final_error(self, split: str, scored: List[np.ndarray]) -> Dict[str, float]:
         results = self._data.task.results(self._data.stores[split], scored)

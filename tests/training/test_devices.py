@@ -23,6 +23,26 @@ def _devices(replicas, local, rank):
     return devices.Devices(strategy, rank)
 
 
+@pytest.mark.parametrize(
+    'names, wanted',
+    [
+        ([], 'CPU, 2 cores'),
+        (['NVIDIA A100'], '1 GPU: NVIDIA A100'),
+        (['A', 'A', 'B'], '3 GPUs: A, B'),
+        ([None], '1 GPU: of unknown name'),
+    ],
+)
+def test_what_a_training_computes_on(monkeypatch, names, wanted):
+    monkeypatch.setattr(devices.cores, 'count', lambda: 2)
+    monkeypatch.setattr(tf.config, 'list_physical_devices', lambda kind: names)
+    monkeypatch.setattr(
+        tf.config.experimental,
+        'get_device_details',
+        lambda name: {'device_name': name} if name else {},
+    )
+    assert devices.describe_machine() == wanted
+
+
 def test_a_process_takes_the_shares_of_its_replicas():
     batches = np.arange(16).reshape(2, 8)  # two steps of eight graphs
     drawn = batches[..., np.newaxis] * 10 + np.arange(3)

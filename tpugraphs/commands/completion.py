@@ -13,6 +13,7 @@ import dataclasses
 from typing import Dict, List
 
 from baselines import config
+from baselines import scripts
 from tpugraphs import commands
 
 _BASH = """\
@@ -57,7 +58,13 @@ def _words() -> Dict[str, List[str]]:
         found[f'{name}:*'] = words
     for task, kind in config.CONFIGS.items():
         settings = [f'--{field.name}' for field in dataclasses.fields(kind)]
-        found[f'train:{task}'] = ['--help', '--config', '--flagfile', *settings]
+        found[f'train:{task}'] = [
+            '--help',
+            scripts.HELP_ALL,
+            '--config',
+            '--flagfile',
+            *settings,
+        ]
     return found
 
 

@@ -46,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.switch(parser, '--keep_archives', about)
 
 
+@command_line.logged()
 def run(args: argparse.Namespace) -> None:
     """Downloads split after split."""
     from baselines.data import download

@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--json', help='write all measurements to this file')
 
 
+@command_line.logged()
 def run(args: argparse.Namespace) -> None:
     """Writes the ranking and prints the measurements."""
     command_line.check_beam_arguments(args)

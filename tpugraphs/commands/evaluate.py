@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--output', help=about)
 
 
+@command_line.logged()
 def run(args: argparse.Namespace) -> None:
     """Prints the measurements of each run."""
     command_line.check_beam_arguments(args)

@@ -56,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.add_beam_arguments(parser)
 
 
+@command_line.logged()
 def run(args: argparse.Namespace) -> int:
     """Extracts, and prints what became of it."""
     from tpugraphs.extract import extractor

@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.option(parser, '--output', output, f'{about}hash goes into the name')
 
 
+@command_line.logged()
 def run(args: argparse.Namespace) -> None:
     """Writes the predictions."""
     command_line.check_beam_arguments(args)

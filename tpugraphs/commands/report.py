@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.option(parser, '--output', output, 'the HTML file to write')
 
 
+@command_line.logged()
 def run(args: argparse.Namespace) -> None:
     """Measures the runs and writes the report.
 

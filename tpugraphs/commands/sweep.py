@@ -19,6 +19,7 @@ from typing import Any
 from baselines import command_line
 from baselines import config
 from baselines import registry
+from baselines import scripts
 from baselines.data import collections
 
 _OUT = '~/out/tpugraphs_sweep'
@@ -42,7 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             command_line.option(parser, f'--{field.name}', field.default, about)
     command_line.switch(parser, '--no_pruning', 'train every trial to its end')
     command_line.switch(parser, '--json', 'show: print JSON')
-    group = parser.add_argument_group('settings that all trials share')
+    about = 'settings that all trials share, as flags of a training'
+    group = parser.add_argument_group(about, 'shown by --help-all')
+    shared = []
     for config_class in config.CONFIGS.values():
         for field in dataclasses.fields(config_class):
             flag = f'--{field.name}'
@@ -53,7 +56,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             if kind is bool:
                 options = {'action': command_line.Negatable}
             about = config.help_of(config_class, field.name).replace('%', '%%')
-            group.add_argument(flag, default=argparse.SUPPRESS, help=about, **options)
+            action = group.add_argument(
+                flag, default=argparse.SUPPRESS, help=argparse.SUPPRESS, **options
+            )
+            shared.append((action, about))
+    about = 'show this help with the settings of trials, and exit'
+    parser.add_argument(
+        scripts.HELP_ALL, action=_HelpAll, nargs=0, const=shared, help=about
+    )
+
+
+class _HelpAll(argparse.Action):
+    """Prints the help with the actions that --help leaves out; `const` has them."""
+
+    def __call__(self, parser: Any, *unused: Any) -> None:
+        for action, about in self.const:
+            action.help = about
+        parser.print_help()
+        parser.exit()
 
 
 def run(args: argparse.Namespace) -> int:

@@ -5,7 +5,8 @@
     tpugraphs train tile --config=run.toml --seed=1
 
 `tpugraphs train tile` is tiles_train.py, `tpugraphs train layout` is
-layout_train.py: they take the same flags, which --help after the word lists.
+layout_train.py: they take the same flags.  --help after the word shows the
+basic ones, --help-all all of them.
 """
 
 import argparse
@@ -21,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'flags',
         nargs=argparse.REMAINDER,
         metavar='--flag=value',
-        help='settings; `tpugraphs train tile --help` lists them',
+        help='settings; `tpugraphs train tile --help` shows them',
     )
 
 

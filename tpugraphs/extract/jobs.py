@@ -9,10 +9,9 @@ import sys
 from typing import Any, Dict, Iterable, List, Optional
 import uuid
 
-import tqdm
-
 from baselines import bulk
 from baselines import files
+from baselines import phases
 from baselines.data import shares as shares_lib
 from baselines.hlo import reading
 from tpugraphs.extract import extractor
@@ -66,8 +65,8 @@ def extract(
         if runner or len(paths) > _MANY_FILES:
             found = _through_beam(paths, options, runner, beam_options)
         else:
-            bar = tqdm.tqdm(paths, desc='extract', unit='file', disable=None)
-            found = (extractor.extract_file(path, options) for path in bar)
+            shown = phases.each(paths, 'extracting', len(paths), 'file')
+            found = (extractor.extract_file(path, options) for path in shown)
         for outcome in found:
             total.add(outcome)
             if outcome.fatal:

@@ -1,7 +1,6 @@
 """Programs in, a measured collection out: npz files and measured.json."""
 
 import collections
-import contextlib
 import dataclasses
 import hashlib
 import os
@@ -10,8 +9,8 @@ import time
 from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
-import tqdm
 
+from baselines import phases
 from baselines import text
 from baselines.data import collections as collections_lib
 from baselines.data import families
@@ -183,8 +182,7 @@ def _measure_all(items, session, folder, memory) -> None:
     spent: List[float] = []
     program = None
     done = len(items) - len(todo)
-    bar = tqdm.tqdm(total=len(items), initial=done, unit='kernel', file=sys.stderr)
-    with contextlib.closing(bar):
+    with phases.Phase('measuring', len(items), 'kernel', done) as phase:
         for index, item in enumerate(todo):
             left = options.left
             # What does not fit any more is not begun.
@@ -198,9 +196,9 @@ def _measure_all(items, session, folder, memory) -> None:
             seconds = left / (len(todo) - index), left
             _measure(item, splits[item.name], seconds, session, folder, memory)
             spent.append(time.monotonic() - started)
-            bar.update(item.name in report.records)
             rate = (report.configs - before) / (time.monotonic() - began) * 60
-            bar.set_postfix_str(f'{rate:.0f} configurations/min')
+            phase.remark(f'{rate:.0f} configurations/min')
+            phase.update(item.name in report.records)
 
 
 def _measure(item, split, seconds, session, folder, memory) -> None:

@@ -1,23 +1,18 @@
 """The trials of a sweep, for people, for reports and for --recipe."""
 
-import dataclasses
 import json
 import os
 import re
 import shlex
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from baselines import config
 from baselines import files
 from baselines import recipes
 from baselines import text
 from tpugraphs.sweep import storage as storage_lib
 from tpugraphs.sweep import study as study_lib
 
-# The data that a training reads: whoever uses a recipe names them.
-_DATA = (
-    *('data_root', 'cache_dir', 'source', 'search', 'sample_data', 'toy_data'),
-    'skip_bad_files',
-)
 # What else a recipe leaves to its user, because it belongs to one training.
 _OF_ONE_RUN = (
     *('seed', 'run_id', 'recipe', 'test_mode', 'tensorboard', 'strategy', 'resume'),
@@ -107,7 +102,8 @@ def recipe(sweep: study_lib.Sweep) -> Dict[str, Any]:
         'settings': {
             name: value
             for name, value in settings.items()
-            if name not in _DATA + _OF_ONE_RUN and not recipes.is_local(name, value)
+            if name not in config.DATA + _OF_ONE_RUN
+            and not recipes.is_local(name, value)
         },
         'found_by': {
             'study': sweep.name,
@@ -119,7 +115,7 @@ def recipe(sweep: study_lib.Sweep) -> Dict[str, Any]:
             'data': {
                 name: value
                 for name, value in definition.settings.items()
-                if name in _DATA
+                if name in config.DATA
             },
         },
     }
@@ -132,17 +128,13 @@ def training_command(sweep: study_lib.Sweep, base: Any) -> str:
         sweep: one with a best trial.
         base: the settings of all trials.
     """
-    flags = [f'--recipe={best_file(base.out_dir)}']
-    for field in dataclasses.fields(base):
-        name, value = field.name, getattr(base, field.name)
-        is_wanted = name in _DATA or recipes.is_local(name, value)
-        if (
-            value == field.default
-            or not is_wanted
-            or name in ('out_dir', 'results_csv')
-        ):
-            continue
-        flags.append(f'--{name}' if value is True else f'--{name}={value}')
+    of_recipe = f'--recipe={best_file(base.out_dir)}'
+    names = {
+        name
+        for name, value in config.to_json(base).items()
+        if name in config.DATA or recipes.is_local(name, value)
+    }
+    flags = [of_recipe, *config.as_flags(base, names.difference(_OUTPUTS))]
     return shlex.join(['tpugraphs', 'train', sweep.definition.task, *flags])
 
 

@@ -12,6 +12,7 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple
 import numpy as np
 import tqdm
 
+from baselines import phases
 from baselines import text
 from baselines.data.packed import columns
 
@@ -76,18 +77,13 @@ class SplitPacker:
         """
         self.has_run = True
         done = 0
-        bar = tqdm.tqdm(
-            total=sum(size for _, size, _ in self._listing),
-            desc=f'packing {os.path.basename(self._split_dir)}',
-            unit='B',
-            unit_scale=True,
-            disable=None,
-        )
-        with bar:
+        title = f'packing {os.path.basename(self._split_dir)}'
+        total = sum(size for _, size, _ in self._listing)
+        with phases.Phase(title, total, 'B') as phase:
             for name, size, _ in self._listing:
 
                 def advance(share: float, start: int = done, size: int = size) -> None:
-                    bar.update(start + int(share * size) - bar.n)
+                    phase.update(start + int(share * size) - phase.done)
 
                 try:
                     path = os.path.join(self._split_dir, name)
