@@ -176,16 +176,19 @@ def check_beam_arguments(args: argparse.Namespace) -> None:
 
 
 @contextlib.contextmanager
-def logged() -> Iterator[None]:
-    """Prints on stderr when the phases of long work begin and end, if that is a log.
+def logged(short: bool = False) -> Iterator[None]:
+    """Prints on stderr how far the phases of long work are, if that is a log.
 
     On a terminal they have bars.
+
+    Args:
+        short: also when phases begin, and end before half a minute is over.
     """
     handler = logging.StreamHandler()
     logger = phases.logger()
     level = logger.level
     logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
+    logger.setLevel(logging.DEBUG if short else logging.INFO)
     logger.propagate = False  # absl prints what reaches the root
     try:
         yield

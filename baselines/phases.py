@@ -5,10 +5,10 @@
             ...
             phase.update()
 
-A log has a line when a phase begins, one every 30 seconds, and one when it has ended.
-The lines go to the logger `tpugraphs` as INFO, which is silent unless it is listened
-to: long commands do (`command_line.logged`), and Python does with
-`logging.basicConfig(level=logging.INFO)`.
+A log has a line every 30 seconds and one when a phase that long has ended, as INFO; and
+as DEBUG one when a phase begins, and when a short one has ended.  They go to the logger
+`tpugraphs`, which is silent unless it is listened to: long commands do
+(`command_line.logged`), and Python does with `logging.basicConfig(level=logging.INFO)`.
 """
 
 import logging
@@ -58,13 +58,14 @@ class Phase:
 
     def __enter__(self) -> 'Phase':
         self._began = self._said = time.monotonic()
-        self._log(self._all)
+        self._log(logging.DEBUG, self._all)
         return self
 
     def __exit__(self, error: Any, *unused: Any) -> None:
         self._bar.close()
         if error is None:
-            self._log(f'done in {time.monotonic() - self._began:.1f} s')
+            level = logging.DEBUG if self._said == self._began else logging.INFO
+            self._log(level, f'done in {time.monotonic() - self._began:.1f} s')
 
     def update(self, count: int = 1) -> None:
         """Notes that some more items are done."""
@@ -75,16 +76,17 @@ class Phase:
             self._said = now
             done = self.done / 1e6 if self._unit == 'B' else self.done
             seconds = now - self._began
-            self._log(f'{done:,.0f} of {self._all} in {seconds:.0f} s{self._remark}')
+            words = f'{done:,.0f} of {self._all} in {seconds:.0f} s{self._remark}'
+            self._log(logging.INFO, words)
 
     def remark(self, words: str) -> None:
         """Sets what stands behind the numbers."""
         self._remark = f', {words}'
         self._bar.set_postfix_str(words)
 
-    def _log(self, words: str) -> None:
+    def _log(self, level: int, words: str) -> None:
         if self._is_logged:
-            logger().info('%s: %s', self._title, words)
+            logger().log(level, '%s: %s', self._title, words)
 
 
 def each(items: Iterable[_Item], title: str, total: int, unit: str) -> Iterator[_Item]:

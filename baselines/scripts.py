@@ -174,7 +174,7 @@ def train(config_class: type, argv: Sequence[str], values: Any = None) -> int:
 
         command = command_line.this_command()
         extras = jobs.Extras(settings.models_file, command=command)
-        with command_line.logged():
+        with command_line.logged(short=True):
             model_dir = jobs.train(settings, extras)
         if model_dir:  # of the chief alone
             print(next_steps(settings))

@@ -18,7 +18,7 @@ def _clock(monkeypatch):
 
 
 def test_a_log_has_the_beginning_every_half_minute_and_the_end(clock, capsys):
-    with command_line.logged():
+    with command_line.logged(short=True):
         with phases.Phase('measuring', 2000, 'kernel', done=2) as phase:
             for seconds in (29, 1, 29, 31):
                 clock[0] += seconds
@@ -34,7 +34,10 @@ def test_a_log_has_the_beginning_every_half_minute_and_the_end(clock, capsys):
 
 
 def test_bytes_are_megabytes(clock, capsys):
-    with command_line.logged(), phases.Phase('packing', 5_000_000, 'B') as phase:
+    with (
+        command_line.logged(short=True),
+        phases.Phase('packing', 5_000_000, 'B') as phase,
+    ):
         clock[0] += 30
         phase.update(2_000_000)
     assert capsys.readouterr().err.splitlines()[:2] == [
@@ -44,14 +47,23 @@ def test_bytes_are_megabytes(clock, capsys):
 
 
 def test_what_fails_is_not_done(capsys):
-    with command_line.logged(), pytest.raises(ValueError):
+    with command_line.logged(short=True), pytest.raises(ValueError):
         with phases.Phase('reading', 1, 'file'):
             raise ValueError
     assert capsys.readouterr().err == 'reading: 1 file\n'
 
 
-def test_nobody_has_asked_for_lines(capsys):
+def test_a_short_phase_is_not_worth_a_line(clock, capsys):
     with command_line.logged():
+        for seconds in (29, 31):
+            with phases.Phase(f'{seconds}', 1, 'file') as phase:
+                clock[0] += seconds
+                phase.update()
+    assert capsys.readouterr().err == '31: 1 of 1 file in 31 s\n31: done in 31.0 s\n'
+
+
+def test_nobody_has_asked_for_lines(capsys):
+    with command_line.logged(short=True):
         pass
     assert list(phases.each([1, 2], 'reading', 2, 'file')) == [1, 2]
     assert capsys.readouterr() == ('', '')
@@ -61,7 +73,7 @@ def test_a_terminal_has_a_bar_alone(monkeypatch):
     terminal = io.StringIO()
     terminal.isatty = lambda: True
     monkeypatch.setattr(sys, 'stderr', terminal)
-    with command_line.logged():
+    with command_line.logged(short=True):
         assert list(phases.each('ab', 'reading', 2, 'file')) == ['a', 'b']
     shown = terminal.getvalue()
     assert '\rreading: ' in shown and '\n' not in shown

@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add(parser)
 
 
-@command_line.logged()
+@command_line.logged(short=True)
 def run(args: argparse.Namespace) -> int:
     """Measures and writes."""
     from tpugraphs.measure import arguments
