@@ -16,7 +16,8 @@ Written are npz files in the published format, divided into train, valid and
 test by families of programs (by kernel, if there are fewer than three programs),
 and measured.json, which says how and how well it was measured.  Kernels whose
 times do not repeat are set apart in noisy/.  Ctrl-C loses nothing: --resume goes
-on.
+on.  What is on record of a kernel (`tpugraphs records`) is not measured again,
+unless with --fresh.
 """
 
 import argparse
