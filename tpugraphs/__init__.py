@@ -12,16 +12,16 @@ needs.
 """
 
 import baselines  # noqa: F401  chooses Keras before TensorFlow is imported
-from tpugraphs.api import Callback
 from tpugraphs.api import Ranker
 from tpugraphs.api import Run
-from tpugraphs.api import Training
 from tpugraphs.api import hlo_module
 from tpugraphs.api import load
 from tpugraphs.api import load_program
 from tpugraphs.api import runs
 from tpugraphs.api import train
 from tpugraphs.api import tune
+from tpugraphs.callbacks import Callback
+from tpugraphs.callbacks import Training
 from tpugraphs.catalogue import Catalogue
 from tpugraphs.catalogue import losses
 from tpugraphs.catalogue import models

@@ -1,61 +1,20 @@
 """Runs: trained, loaded, measured, and used to rank."""
 
 import contextlib
-import io
 import json
 import os
 import sys
 import threading
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    Iterator,
-    List,
-    Mapping,
-    Optional,
-    Protocol,
-    Sequence,
-    Union,
-)
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 
 from baselines import starting
+from tpugraphs import callbacks as callbacks_lib
 from tpugraphs import data as data_lib
 from tpugraphs import messages
 from tpugraphs import results
 
 Path = results.Path
 Own = Union[str, Sequence[type]]
-
-
-class Training:
-    """A training that goes on, as callbacks see it.
-
-    Attributes:
-        settings: of the training, by the names of the scripts' flags.
-        curve: as in `Run`, of the epochs so far.
-    """
-
-    def __init__(self, settings: Dict[str, Any]):
-        self.settings = settings
-        self.curve: Dict[str, List[Any]] = {}
-
-    def __repr__(self) -> str:
-        epochs = len(self.curve.get('epoch', ()))
-        return f'<Training of {self.settings["model"]} after {epochs} epochs>'
-
-
-class Callback(Protocol):
-    """What `train` tells of its epochs."""
-
-    def on_epoch(self, run: Training, metrics: Dict[str, float]) -> None:
-        """Is called after every epoch of a graph model.
-
-        Args:
-            run: the training.
-            metrics: of the epoch, by the names of `Run.curve`: epoch (from 0),
-                train_loss, val_opa, ...; without those that were not measured.
-        """
 
 
 class Ranker:
@@ -304,7 +263,7 @@ def train(
     loss: Union[Callable, str, None] = None,
     data: Optional[Path] = None,
     verbose: bool = True,
-    callbacks: Sequence[Callback] = (),
+    callbacks: Sequence[callbacks_lib.Callback] = (),
     **settings: Any,
 ) -> Run:
     """Trains a model, as tiles_train.py and layout_train.py do.
@@ -369,9 +328,9 @@ def train(
     words = [f'{key}={value!r}' for key, value in {'task': task, **given}.items()]
     extras = jobs.Extras(models, losses, f'tpugraphs.train({", ".join(words)})')
     output = sys.stdout
-    with contextlib.nullcontext() if verbose else _silence():
+    with contextlib.nullcontext() if verbose else callbacks_lib.silence():
         chosen = config.with_recipe(kind(**config.typed(kind, given)), given)
-        training = Training(config.to_json(chosen))
+        training = callbacks_lib.Training(config.to_json(chosen))
 
         def after_epoch(state: Any) -> None:
             training.curve = state.curve
@@ -492,24 +451,6 @@ def _named_model(model: str, task: str) -> Dict[str, str]:
             f'{model} has {len(found)} models: name one, as in {model}:MyModel'
         )
     return {'models_file': model, 'model': next(iter(found))}
-
-
-class _NoTerminal(io.TextIOBase):
-    """Writes to another stream, and is no terminal: progress bars are for those."""
-
-    def __init__(self, stream: Any):
-        self._stream = stream
-
-    def write(self, words: str) -> int:
-        return self._stream.write(words)
-
-
-@contextlib.contextmanager
-def _silence() -> Iterator[None]:
-    """Drops what is printed, and progress bars; notes on stderr stay."""
-    with contextlib.redirect_stdout(io.StringIO()):
-        with contextlib.redirect_stderr(_NoTerminal(sys.stderr)):
-            yield
 
 
 def _check_process(loaded_in: int) -> None:

@@ -10,8 +10,6 @@ from typing import Dict
 
 import numpy as np
 
-_LISTS = pathlib.Path(__file__).with_name('published_lists.npz')
-
 
 def validation_lists(collection: str) -> Dict[str, np.ndarray]:
     """Returns int32 [1000], numbers of configurations, by the id of a graph.
@@ -20,7 +18,8 @@ def validation_lists(collection: str) -> Dict[str, np.ndarray]:
         collection: such as 'layout:xla:random'; of tiles there are none.
     """
     found = {}
-    with np.load(_LISTS, allow_pickle=False) as stored:
+    path = pathlib.Path(__file__).with_name('published_lists.npz')
+    with np.load(path, allow_pickle=False) as stored:
         for key in stored.files:
             name, _, graph_id = key.partition('/')
             if name == collection:

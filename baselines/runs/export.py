@@ -10,10 +10,15 @@ The normaliser is inside, and so is what keeps memory small: configurations are
 scored in slices, as `tiles.scoring` and `layout.scoring` do it.  Shapes and numbers of
 nodes are checked inside, as nothing else does: TensorFlow lets an input of other
 sizes than a signature's pass.
+
+In place of a tile model that needs more than TensorFlow, trees are exported that
+were distilled from it.  `assets.extra/metadata.json` says what it is: versions, the
+names of columns, units.
 """
 
+import json
 import os
-from typing import Any, Callable, Dict, List, Mapping
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 import tensorflow as tf
@@ -25,6 +30,8 @@ from baselines.hlo import reading
 from baselines.hlo import schema
 from baselines.layout import graphs as layout_graphs
 from baselines.runs import run_predictor
+from baselines.runs import serving
+from baselines.runs import trees as trees_lib
 from baselines.tiles import scoring
 
 _Inputs = Mapping[str, tf.Tensor]
@@ -32,50 +39,77 @@ _Inputs = Mapping[str, tf.Tensor]
 # Configurations of a program that are scored together; a number that models can
 # read, so that every one of them is exported alike.
 _LAYOUTS_AT_ONCE = 16
+# Configurations of a kernel that trees score together: 250 trees take 6 MB.
+_TILES_AT_ONCE = 1 << 10
+
+_MEANINGS = {
+    'node_feat': 'one row per node; sizes in elements, flags 0 or 1',
+    'node_opcode': 'place in `opcodes`, from 1; 0 for others',
+    'edge_index': 'rows (consumer, producer), nodes counted from 0',
+    'config_feat': 'one row per configuration; bounds as in the training data',
+    'node_config_ids': 'nodes whose layouts are configured, counted from 0',
+    'node_config_feat': 'minor_to_major by configuration and configurable node',
+}
 
 
-def export(predictor: run_predictor.RunPredictor, output: str) -> Dict[str, List[Any]]:
+def needs_more(predictor: run_predictor.RunPredictor) -> Tuple[str, ...]:
+    """Names the settings of a run for which it computes outside TensorFlow."""
+    trees = ('trees',) * (predictor.trees is not None)
+    return (*predictor.normalizer.table_parts, *trees)
+
+
+def check_output(output: str) -> None:
+    """Raises ValueError unless the folder is new, or empty."""
+    path = files.expand(output)
+    if os.path.exists(path) and (not os.path.isdir(path) or os.listdir(path)):
+        raise ValueError(f'{path} is there already: name a new folder')
+
+
+def export(
+    predictor: run_predictor.RunPredictor,
+    output: str,
+    distilled: Optional[trees_lib.Trees] = None,
+) -> Dict[str, List[Any]]:
     """Writes a run as a SavedModel.
 
     Args:
         predictor: the run.
         output: a folder that is not there yet, or is empty.
+        distilled: trees over `serving.columns`, in place of a run that `needs_more`.
 
     Returns:
         The inputs: their shapes by name, None where a size is free.
 
     Raises:
-        ValueError: the folder is in use; the run needs columns that are computed
-            outside the model, or its model cannot be traced.
+        ValueError: the folder is in use; the run computes outside TensorFlow, or its
+            model cannot be traced.
         OSError: it cannot be written.
     """
+    check_output(output)
     output = files.expand(output)
-    if os.path.exists(output) and (not os.path.isdir(output) or os.listdir(output)):
-        raise ValueError(f'{output} is there already: name a new folder')
     name = predictor.run.args['model']
-    parts = predictor.normalizer.table_parts
-    if predictor.trees is not None:
-        parts = (*parts, 'trees')
     model = predictor.model
-    if parts or model is None:
-        others = ' '.join(f'--no{part}' for part in parts)
+    if distilled is None and (needs_more(predictor) or model is None):
         raise ValueError(
-            f'{predictor.run.model_dir} was trained with --{" and --".join(parts)}, '
-            'which compute outside the model: `tpugraphs rank --json` '
-            f'serves it, or export a run that was trained with {others}'
+            f'{predictor.run.model_dir} was trained with '
+            f'--{" and --".join(needs_more(predictor))}, which compute outside '
+            'TensorFlow: `tpugraphs rank --json` serves it'
         )
-    if getattr(model, 'scores_depend_on_list', False):
+    if distilled is None and getattr(model, 'scores_depend_on_list', False):
         raise ValueError(
             f'{name} scores configurations beside one another, in random lists; '
             '`tpugraphs rank --json` serves it'
         )
     task = predictor.collection.task
     score_of = {reading.TILE: _tile_scores, reading.LAYOUT: _layout_scores}[task]
-    score = score_of(predictor, model)
     specs = _specs(predictor)
     module = tf.Module()
-    # Variables alone: of a Keras model, others would have to know the class.
-    module.weights = list(model.variables)
+    if distilled is not None:
+        score = _distilled_scores(distilled)
+    elif model is not None:
+        score = score_of(predictor, model)
+        # Variables alone: of a Keras model, others would have to know the class.
+        module.weights = list(model.variables)
     module.score = tf.function(
         lambda **inputs: {'scores': score(_checked(inputs, specs))}
     )
@@ -90,7 +124,78 @@ def export(predictor: run_predictor.RunPredictor, output: str) -> Dict[str, List
         first = str(error).strip().partition('\n')[0]
         raise ValueError(f'{name} cannot be traced for any size: {first}') from error
     tf.saved_model.save(module, output, signatures=signature)
+    extra = os.path.join(
+        output, 'assets.extra'
+    )  # TensorFlow's folder for others' files
+    os.mkdir(extra)
+    with open(os.path.join(extra, 'metadata.json'), 'w', encoding='utf-8') as stream:
+        json.dump(_metadata(predictor, specs, distilled), stream, indent=1)
     return {key: list(spec.shape) for key, spec in specs.items()}
+
+
+def _distilled_scores(trees: trees_lib.Trees) -> Callable[[_Inputs], tf.Tensor]:
+    forest = serving.forest(trees)
+
+    def score(inputs: _Inputs) -> tf.Tensor:
+        table = serving.columns(inputs)
+        count = tf.shape(table)[0]
+
+        def one(start: tf.Tensor) -> tf.Tensor:
+            # The last slice is filled up with the last configuration.
+            taken = tf.minimum(start + tf.range(_TILES_AT_ONCE), count - 1)
+            return forest(tf.gather(table, taken))
+
+        scores = tf.map_fn(
+            one,
+            tf.range(0, count, _TILES_AT_ONCE),
+            fn_output_signature=tf.float32,
+            parallel_iterations=1,
+        )
+        return tf.reshape(scores, [-1])[:count]
+
+    return score
+
+
+def _metadata(
+    predictor: run_predictor.RunPredictor,
+    specs: Mapping[str, tf.TensorSpec],
+    distilled: Optional[trees_lib.Trees],
+) -> Dict[str, Any]:
+    """What is to be known of an exported model, as JSON."""
+    run, variant = predictor.run, predictor.variant
+    names = {
+        'node_feat': schema.NODE.names,
+        'config_feat': schema.TILE.names,
+        'node_config_feat': schema.LAYOUT.names,
+    }
+    inputs = {
+        key: {
+            'dtype': spec.dtype.name,
+            'shape': list(spec.shape),
+            'meaning': _MEANINGS[key],
+            **({'columns': list(names[key])} if key in names else {}),
+        }
+        for key, spec in specs.items()
+    }
+    return {
+        'format': 1,
+        'run': run.model_dir.rpartition(os.sep)[2],
+        'model': run.args['model'],
+        'collection': predictor.collection.name,
+        'distilled_trees': None if distilled is None else distilled.count,
+        'versions': {**run.info.get('versions', {}), 'exporter': tf.__version__},
+        'inputs': inputs,
+        'absent_entries': variant.pad,
+        'opcodes': list(schema.OPCODES),
+        'outputs': {
+            'scores': {
+                'dtype': 'float32',
+                'shape': [None],
+                'meaning': 'of each configuration; lower is predicted faster. No unit: '
+                'only the order within a graph means something',
+            }
+        },
+    }
 
 
 def _specs(predictor: run_predictor.RunPredictor) -> Dict[str, tf.TensorSpec]:

@@ -62,6 +62,24 @@ def check_installed(what: str) -> None:
         raise ValueError(f'{what} needs LightGBM: pip install -e .[trees]')
 
 
+class Tree(NamedTuple):
+    """A tree with s splits, the first of which is its root.
+
+    Attributes:
+        column: int32 [s], what a split looks at.
+        threshold: float64 [s]; up to it a row goes left.
+        left: int32 [s], the next split, or -1 - the number of a leaf.
+        right: int32 [s].
+        value: float64 [s + 1], of the leaves.
+    """
+
+    column: np.ndarray
+    threshold: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    value: np.ndarray
+
+
 class Table(Protocol):
     """Columns of configurations, such as `features.tile_table.FlatTable`."""
 
@@ -136,6 +154,15 @@ class Trees:
     def count(self) -> int:
         """Number of trees."""
         return self._booster.num_trees()
+
+    def arrays(self) -> List[Tree]:
+        """Returns the trees; columns are numbered as in `names`."""
+        kinds = (np.int32, np.float64, np.int32, np.int32, np.float64)
+        keys = ('split_feature', 'threshold', 'left_child', 'right_child', 'leaf_value')
+        return [
+            Tree(*(np.array(tree[key], kind) for key, kind in zip(keys, kinds)))
+            for tree in self._text.trees
+        ]
 
     def save(self, folder: str) -> None:
         """Writes the text file.

@@ -345,7 +345,10 @@ def test_records(root):
         (lambda root: tpugraphs.train(loss=3), 'loss should be a function or text'),
         (lambda root: tpugraphs.train(callbacks=3), 'callbacks should be a list'),
         (lambda root: tpugraphs.train(callbacks=[3]), '3 has no method on_epoch(run,'),
-        (lambda root: tpugraphs.load(out_dir=root / 'data'), 'train one: python'),
+        (
+            lambda root: tpugraphs.load(out_dir=root / 'data'),
+            'train one: tpugraphs train tile --sample_data',
+        ),
     ],
 )
 def test_mistakes_are_one_line(root, call, words):

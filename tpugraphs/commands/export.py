@@ -4,13 +4,18 @@
 
 Its signature takes a graph's raw arrays by name and gives `scores`, lower for
 what is predicted faster; sizes are free, and the normaliser is inside.  A program
-that serves it needs neither this package nor TF-GNN: docs/guide/python.md.
+that serves it needs neither this package nor TF-GNN: docs/guide/serving.md.
+
+What a run of tiles with --recipe=strong computes is more than TensorFlow can hold:
+its scores are distilled into trees over raw columns, with the training data, and how
+much accuracy that costs is printed.
 """
 
 import argparse
 
 from baselines import command_line
 from baselines import starting
+from baselines import text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,10 +31,16 @@ def run(args: argparse.Namespace) -> None:
     from baselines.runs import export
     from baselines.runs import loading
     from baselines.runs import prediction
+    from baselines.training import distilling
 
     options = prediction.DataOptions()
     predictor = loading.load_run(command_line.run_of(args), options, args.models_file)
-    shapes = export.export(predictor, args.output)
+    export.check_output(args.output)
+    distilled = None
+    if predictor.collection.task == 'tile' and export.needs_more(predictor):
+        distilled = distilling.distil(predictor)
+        print(text.wrapped(distilling.describe(predictor, distilled), indent=2))
+    shapes = export.export(predictor, args.output, distilled)
     print(
         f'{args.output}: {predictor.run.args["model"]} on {predictor.collection.name}'
     )

@@ -1,0 +1,54 @@
+"""What a training tells Python of its epochs, and how it keeps silent."""
+
+import contextlib
+import io
+import sys
+from typing import Any, Dict, Iterator, List, Protocol
+
+
+class Training:
+    """A training that goes on, as callbacks see it.
+
+    Attributes:
+        settings: of the training, by the names of the scripts' flags.
+        curve: as in `Run`, of the epochs so far.
+    """
+
+    def __init__(self, settings: Dict[str, Any]):
+        self.settings = settings
+        self.curve: Dict[str, List[Any]] = {}
+
+    def __repr__(self) -> str:
+        epochs = len(self.curve.get('epoch', ()))
+        return f'<Training of {self.settings["model"]} after {epochs} epochs>'
+
+
+class Callback(Protocol):
+    """What `train` tells of its epochs."""
+
+    def on_epoch(self, run: Training, metrics: Dict[str, float]) -> None:
+        """Is called after every epoch of a graph model.
+
+        Args:
+            run: the training.
+            metrics: of the epoch, by the names of `Run.curve`: epoch (from 0),
+                train_loss, val_opa, ...; without those that were not measured.
+        """
+
+
+class _NoTerminal(io.TextIOBase):
+    """Writes to another stream, and is no terminal: progress bars are for those."""
+
+    def __init__(self, stream: Any):
+        self._stream = stream
+
+    def write(self, words: str) -> int:
+        return self._stream.write(words)
+
+
+@contextlib.contextmanager
+def silence() -> Iterator[None]:
+    """Drops what is printed, and progress bars; notes on stderr stay."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        with contextlib.redirect_stderr(_NoTerminal(sys.stderr)):
+            yield
