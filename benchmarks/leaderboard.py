@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument('--task', choices=('tile', 'layout'), default='tile')
     parser.add_argument('--epochs', type=int, default=25)
     parser.add_argument('--seeds', type=int, nargs='+', default=[0, 1, 2])
-    parser.add_argument('--models', nargs='+', help='only these')
+    parser.add_argument('--models', nargs='+', default=(), help='only these')
     parser.add_argument('--work', default='~/out/leaderboard')
     parser.add_argument('--train-only', action='store_true', help='print no table')
     args = parser.parse_args()
@@ -84,8 +84,24 @@ def main() -> None:
             print(line, flush=True)
 
 
-def rows(task: str, models: Sequence[str]) -> Iterator[Row]:
-    """Yields what is trained: every registered model of a task, and the recipe."""
+def rows(task: str, models: Sequence[str]) -> List[Row]:
+    """Returns what is trained: every registered model of a task, and the recipe.
+
+    Args:
+        task: 'tile' or 'layout'.
+        models: names of the rows to keep; none for all.
+
+    Raises:
+        ValueError: there is no row of that name.
+    """
+    everything = list(_rows(task))
+    unknown = sorted(set(models) - {row.name for row in everything})
+    if unknown:
+        raise ValueError(f'--models: there is no row {unknown[0]!r}')
+    return [row for row in everything if not models or row.name in models]
+
+
+def _rows(task: str) -> Iterator[Row]:
     tables = {'tile': registry.tile_models, 'layout': registry.layout_models}
     for name in registry.distinct(tables[task]()):
         published = name in _PUBLISHED[task]
