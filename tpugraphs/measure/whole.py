@@ -104,7 +104,8 @@ class Whole:
 
 def inputs_of(module: Any) -> List[dict]:
     """Returns what a worker has to know of each parameter of a program."""
-    return kernels.Kernel(module.name, module, '').inputs
+    inputs = kernels.Kernel(module.name, module, '').inputs
+    return [{**array, 'balanced': True} for array in inputs]
 
 
 def tolerance_of(module: Any) -> float:

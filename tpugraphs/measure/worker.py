@@ -35,6 +35,8 @@ TOLERANCE = {
     'complex128': 1e-9,
 }
 
+# Of a network's weights, the least deviation.
+_LEAST_WEIGHT = 0.02
 _PR_SET_PDEATHSIG = 1  # of Linux's prctl.h
 
 
@@ -206,14 +208,28 @@ def _arrays(rng: np.random.Generator, inputs: List[dict]) -> List[np.ndarray]:
     return [_array(rng, **spec) for spec in inputs]
 
 
-def _array(rng, type: str, dims: List[int], high: int = 2) -> np.ndarray:
-    """Returns values for which no operation is unusually fast or slow."""
+def _array(
+    rng, type: str, dims: List[int], high: int = 2, balanced: bool = False
+) -> np.ndarray:
+    """Returns values for which no operation is unusually fast or slow.
+
+    Args:
+        rng: draws them.
+        type: NumPy's name.
+        dims: of the array.
+        high: integers are below it.
+        balanced: whether matrices are of both signs, and such that values neither grow
+            nor become alike from layer to layer; positive ones blow up rounding.
+    """
     if type == 'bool':
         return rng.random(dims) < 0.5
     if type.startswith(('int', 'uint')):
         high = min(high, 100) if '8' in type else high
         return rng.integers(0, high, dims).astype(type)
     values = rng.uniform(0.1, 1.1, dims).astype(np.float32)
+    if balanced and len(dims) > 1:
+        inputs = max(1, math.prod(dims[:-1]))
+        values = rng.normal(0, max(_LEAST_WEIGHT, inputs**-0.5), dims)
     if type == 'bfloat16':
         import ml_dtypes
 
@@ -234,10 +250,14 @@ def _real(array: np.ndarray) -> np.ndarray:
 
 
 def _scaled(array: np.ndarray) -> np.ndarray:
-    """Returns floats such that products with them do not grow from layer to layer."""
+    """Returns positive floats with which sums of products do not grow.
+
+    Training steps take roots of some.
+    """
     if array.ndim < 2 or array.dtype.kind in 'biu':
         return array
-    return (array / (array.size // array.shape[-1])).astype(array.dtype)
+    inputs = math.prod(array.shape[:-1])
+    return (np.abs(array) / max(1, inputs)).astype(array.dtype)
 
 
 def same(expected: List[Any], found: List[Any], tolerance: float = 0.0) -> bool:
