@@ -62,11 +62,9 @@ def _facts(module: Any) -> List[str]:
         f'  result          {result}',
     ]
     every = [i for c in module.computations for i in c.instructions]
-    gathered = collections.Counter(
-        i.opcode for i in every if i.opcode in programs_lib.COLLECTIVES
-    )
-    if gathered:
-        found.append(f'  collectives     {text.most_common(gathered)}; not tuned')
+    exchanged = programs_lib.collectives(module)
+    if exchanged:
+        found.append(f'  collectives     {text.most_common(exchanged)}; not tuned')
     calls = collections.Counter(
         i.custom_call_target for i in every if i.opcode == 'custom-call'
     )
@@ -79,8 +77,8 @@ def _table(module: Any, how: str) -> List[str]:
     work = work_lib.Work(module)
     # Layers repeat: kernels that look the same are one row.
     alike: Dict[Tuple[Any, ...], List[str]] = {}
-    for computation, pieces in kernels.grouped(module):
-        root, count = pieces[-1], work.of(computation, pieces)
+    for values, pieces in kernels.grouped(module):
+        root, count = pieces[-1], work.of(values, pieces)
         key = count, _elements(root.shape), root.opcode, _shape_text(root.shape)
         alike.setdefault((*key, _own(root)), []).append(root.name)
     total = sum(key[0] * len(names) for key, names in alike.items())

@@ -10,6 +10,7 @@ A value is the HloInstructionProto that makes it.  Computations are stored when
 they are finished, callees before callers, as XLA wants them.
 """
 
+import functools
 import math
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
@@ -74,8 +75,13 @@ class Module:
     def __init__(self, name: str, source: Any = None):
         self.proto = protos.protos().HloModuleProto(name=name)
         self._last = 0
-        self._source = {c.id: c for c in source.computations} if source else {}
+        self._source = source
         self._copied: Dict[int, int] = {}
+
+    @functools.cached_property
+    def _callees(self) -> Dict[int, Any]:
+        # Made when it is needed: most kernels of a large program call nothing.
+        return {c.id: c for c in self._source.computations}
 
     def next_id(self) -> int:
         """Returns a number that no instruction or computation has yet."""
@@ -89,9 +95,8 @@ class Module:
     def called(self, number: int) -> int:
         """Copies a computation of the source once; returns its id here."""
         if number not in self._copied:
-            copy = type(self._source[number]).FromString(
-                self._source[number].SerializeToString()
-            )
+            callee = self._callees[number]
+            copy = type(callee).FromString(callee.SerializeToString())
             ids = {i.id: self.next_id() for i in copy.instructions}
             for i in copy.instructions:
                 plain(i)

@@ -94,9 +94,10 @@ def cut(
     """
     found: Dict[str, Kernel] = {}
     skipped: collections.Counter[str] = collections.Counter()
-    for computation, pieces in grouped(module):
+    bodies = {c.id: c for c in module.computations}
+    for values, pieces in grouped(module):
         try:
-            proto, operands = _kernel(module, computation, pieces)
+            proto, operands = _kernel(module, bodies, values, pieces)
         except Unsupported as reason:
             skipped[str(reason)] += 1
             continue
@@ -114,15 +115,17 @@ def cut(
     return list(found.values()), skipped
 
 
-def grouped(module: Any) -> Iterator[Tuple[Any, List[Any]]]:
+def grouped(module: Any) -> Iterator[Tuple[Dict[int, Any], List[Any]]]:
     """Yields the instructions of each kernel, the last one its root, in order.
 
-    With them goes the computation that they are in.  Among them is what no kernel
-    can be made of.
+    Before them go all instructions of their computation, by id.  Some are what no
+    kernel can be made of.
     """
+    bodies = {c.id: c for c in module.computations}
     for computation in _running(module):
-        for pieces in _groups(module, computation):
-            yield computation, pieces
+        values = {i.id: i for i in computation.instructions}
+        for pieces in _groups(bodies, values, computation.root_id):
+            yield values, pieces
 
 
 def entry_of(module: Any) -> Any:
@@ -150,28 +153,28 @@ def _running(module: Any) -> Iterator[Any]:
                 stack += instruction.called_computation_ids
 
 
-def _groups(module: Any, computation: Any) -> List[List[Any]]:
+def _groups(
+    bodies: Dict[int, Any], values: Dict[int, Any], root_id: int
+) -> List[List[Any]]:
     """Returns the instructions of each kernel; the last one is its root.
 
     What is added up and the operation that makes it go together, and a dot or
     convolution and what is done with its result, if nobody else uses it: XLA
     keeps them apart on CPUs, but tiles can pass from one to the other.
     """
-    by_id = {i.id: i for i in computation.instructions}
     users: Dict[int, List[Any]] = collections.defaultdict(list)
-    for instruction in computation.instructions:
+    for instruction in values.values():
         for operand in set(instruction.operand_ids):
             users[operand].append(instruction)
-    bodies = {c.id: c for c in module.computations}
     group: Dict[int, List[Any]] = {}
-    for instruction in computation.instructions:
+    for instruction in values.values():
         if instruction.opcode in _NOTHING | _DESCEND:
             continue
         group[instruction.id] = [instruction]
-        first = by_id.get(next(iter(instruction.operand_ids), None))
+        first = values.get(next(iter(instruction.operand_ids), None))
         if first is None or len(group.get(first.id, ())) != 1:
             continue
-        if first.id == computation.root_id or len(users[first.id]) > 1:
+        if first.id == root_id or len(users[first.id]) > 1:
             continue
         summed = instruction.opcode == 'reduce' and _pointwise(first, bodies)
         same = list(first.shape.dimensions) == list(instruction.shape.dimensions)
@@ -193,17 +196,24 @@ def _pointwise(instruction: Any, bodies: Dict[int, Any]) -> bool:
     )
 
 
-def _kernel(module: Any, computation: Any, pieces: List[Any]) -> Tuple[Any, List[Any]]:
-    """Returns the module of one kernel, without a name, and what goes into it."""
-    bodies = {c.id: c for c in module.computations}
-    by_id = {i.id: i for i in computation.instructions}
+def _kernel(
+    module: Any, bodies: Dict[int, Any], values: Dict[int, Any], pieces: List[Any]
+) -> Tuple[Any, List[Any]]:
+    """Returns the module of one kernel, without a name, and what goes into it.
+
+    Args:
+        module: what it is cut from.
+        bodies: its computations, by id.
+        values: the instructions of the kernel's computation, by id.
+        pieces: those of the kernel, the last one its root.
+    """
     writer = _RowMajor(module)
     for piece in pieces:
         _check(piece, inside=False)
         for number in dict.fromkeys(piece.operand_ids):
             if number not in writer.values:
-                _check(by_id[number], inside=False)
-                writer.write(by_id[number], outside=True)
+                _check(values[number], inside=False)
+                writer.write(values[number], outside=True)
         if piece.opcode == 'fusion':
             [number] = piece.called_computation_ids
             writer.inline(piece, bodies[number])

@@ -3,10 +3,12 @@
 program = load('my_program.py:step')
 """
 
+import collections
 import dataclasses
 import re
-from typing import Any, List
+from typing import Any, Dict, List
 
+from baselines import text
 from baselines.hlo import protos
 from tpugraphs.measure import building
 from tpugraphs.programs import reader
@@ -15,7 +17,7 @@ from tpugraphs.programs import reader
 CUSTOM_CALLS = frozenset(
     ('LayoutConstraint', 'Sharding', 'SPMDFullToShardShape', 'SPMDShardToFullShape')
 )
-# They exchange arrays with other devices: computed, but never tuned.
+# They exchange arrays with other devices.
 COLLECTIVES = frozenset(
     'all-gather all-gather-start all-gather-done all-reduce all-reduce-start '
     'all-reduce-done all-to-all collective-broadcast collective-permute '
@@ -49,8 +51,14 @@ def cleaned(module: Any, where: str) -> Any:
 
     Raises:
         ValueError: a parameter is no array of fixed size and known type, or a
-            custom call is none of CUSTOM_CALLS.
+            custom call is none of CUSTOM_CALLS; there are collectives.
     """
+    exchanged = collectives(module)
+    if exchanged:
+        raise ValueError(
+            f'{where}: {text.most_common(exchanged)}: collectives are not tuned, and '
+            'need several devices to run; give the program of one device'
+        )
     for place, computation in enumerate(module.computations):
         entry = computation.id == module.entry_computation_id
         computation.name = f'{re.sub("[0-9.]+", "", computation.name)}.{place}'
@@ -74,6 +82,16 @@ def cleaned(module: Any, where: str) -> Any:
     module.ClearField('id')
     module.ClearField('schedule')
     return module
+
+
+def collectives(module: Any) -> Dict[str, int]:
+    """Returns how many collectives of an opcode a module has."""
+    return collections.Counter(
+        instruction.opcode
+        for computation in module.computations
+        for instruction in computation.instructions
+        if instruction.opcode in COLLECTIVES
+    )
 
 
 def _computes_nothing(computation: Any) -> bool:

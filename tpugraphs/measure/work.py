@@ -1,7 +1,7 @@
 """How much arithmetic the kernels of a program are: multiply-adds."""
 
 import math
-from typing import Any, Dict, List
+from typing import Any, Dict, Iterable
 
 from tpugraphs.measure import building
 
@@ -20,20 +20,24 @@ class Work:
         self._bodies = {c.id: c for c in module.computations}
         self._counted: Dict[int, int] = {}
 
-    def of(self, computation: Any, instructions: List[Any]) -> int:
-        """Returns the multiply-adds of instructions of one computation."""
-        shapes = {i.id: i.shape for i in computation.instructions}
-        return sum(self._one(instruction, shapes) for instruction in instructions)
+    def of(self, values: Dict[int, Any], instructions: Iterable[Any]) -> int:
+        """Returns the multiply-adds of instructions of one computation.
 
-    def _one(self, instruction: Any, shapes: Dict[int, Any]) -> int:
+        Args:
+            values: all instructions of the computation, by id.
+            instructions: those to count.
+        """
+        return sum(self._one(instruction, values) for instruction in instructions)
+
+    def _one(self, instruction: Any, values: Dict[int, Any]) -> int:
         if instruction.opcode not in ('dot', 'convolution'):
             return sum(map(self._inside, instruction.called_computation_ids))
         if instruction.opcode == 'dot':
-            left = shapes[instruction.operand_ids[0]].dimensions
+            left = values[instruction.operand_ids[0]].shape.dimensions
             numbers = instruction.dot_dimension_numbers
             each = math.prod(left[d] for d in numbers.lhs_contracting_dimensions)
         else:
-            kernel = shapes[instruction.operand_ids[1]].dimensions
+            kernel = values[instruction.operand_ids[1]].shape.dimensions
             numbers = instruction.convolution_dimension_numbers
             each = kernel[numbers.kernel_input_feature_dimension]
             each *= math.prod(kernel[d] for d in numbers.kernel_spatial_dimensions)
@@ -41,6 +45,6 @@ class Work:
 
     def _inside(self, number: int) -> int:
         if number not in self._counted:
-            body = self._bodies[number]
-            self._counted[number] = self.of(body, list(body.instructions))
+            values = {i.id: i for i in self._bodies[number].instructions}
+            self._counted[number] = self.of(values, values.values())
         return self._counted[number]
