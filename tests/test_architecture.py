@@ -72,28 +72,10 @@ def test_two_models_of_one_name_say_how_they_differ():
 
 # TensorFlow -------------------------------------------------------------------
 
-
-def _is_tensorflow(imported: str) -> bool:
-    return imported.split('.')[0].startswith('tensorflow')
-
-
-# `tpugraphs runs` and reports read run files, and need not wait for it.
-_RUN_FILES_WITHOUT_TENSORFLOW = {
-    f'baselines/runs/{name}.py'
-    for name in ('__init__', 'differences', 'finding', 'listing', 'run_files')
+# Those of graph models; trees and the estimate need not wait for it.
+_RUNS_WITH_TENSORFLOW = {
+    f'baselines/runs/{name}.py' for name in ('export', 'layout_task', 'weights')
 }
-
-
-def _without_tensorflow(source: sources.Source) -> bool:
-    """Whether a file works on numbers alone: no graph, no model."""
-    return source.name in _RUN_FILES_WITHOUT_TENSORFLOW or source.layer in {
-        'config',
-        'files',
-        'data',
-        'features',
-        'evaluation',
-        'reporting',
-    }
 
 
 def test_the_training_loop_touches_no_file():
@@ -125,12 +107,12 @@ def test_the_training_loop_touches_no_file():
 
 def test_help_and_reports_do_not_wait_for_tensorflow():
     """Nor does an import define a flag, print, or start anything."""
-    late = {'tiles', 'layout', 'training', 'runs', 'ranking', 'run_reports'}
-    late |= {'tune_program', 'distribute'}
+    late = {'tiles', 'layout', 'training', 'tune_program', 'distribute'}
     modules = sorted(
         source.module
         for source in sources.all_sources()
-        if (source.layer not in late or source.name in _RUN_FILES_WITHOUT_TENSORFLOW)
+        if source.layer not in late
+        and source.name not in _RUNS_WITH_TENSORFLOW
         and not source.name.endswith('__main__.py')
     )
     done = subprocess.run(

@@ -31,6 +31,27 @@ def test_the_import_is_quiet_and_waits_for_nothing():
     )
 
 
+_ESTIMATE = """
+import sys
+from tpugraphs import commands
+code = commands.run('rank', ['examples/kernels.pb', '--dir', 'estimate', '--top', '0'])
+heavy = {'tensorflow', 'scipy', 'matplotlib', 'pandas', 'lightgbm'} & set(sys.modules)
+assert not heavy, heavy
+sys.exit(code)
+"""
+
+
+def test_ranking_by_the_estimate_does_not_wait_for_tensorflow():
+    done = subprocess.run(
+        [sys.executable, '-c', _ESTIMATE],
+        cwd=places.ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, '')
+    assert done.stdout.startswith('4 modules with ')
+
+
 _RANKING = """
 import sys
 from baselines import starting
