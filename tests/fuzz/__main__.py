@@ -39,7 +39,8 @@ def main() -> int:
         )
         print(
             f'{done.chains} chains ended as if nobody had killed {done.kills} of their '
-            f'processes; the slowest attempt took {done.slowest:.0f} s'
+            f'processes; the slowest attempt took {done.slowest:.0f} s, the largest '
+            f'{resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024:.0f} MB'
         )
         _mutate(root, end, np.random.default_rng(args.seed))
     except BaseException:
