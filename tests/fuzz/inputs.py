@@ -13,6 +13,7 @@ import json
 import os
 import tarfile
 import tempfile
+import types
 from typing import Any, Callable, Dict, NamedTuple, Tuple
 
 import numpy as np
@@ -34,6 +35,7 @@ from baselines.hlo import layout
 from baselines.hlo import reading
 from baselines.hlo import tile
 from baselines.runs import listing
+from baselines.runs import run_files
 from baselines.runs import saved
 from baselines.runs import trees
 from baselines.runs import weights
@@ -47,9 +49,10 @@ from tpugraphs.extract import splitting
 from tpugraphs.inspect import contents
 from tpugraphs.measure import collection_folder
 from tpugraphs.measure import executable
-from tpugraphs.measure import programs
+from tpugraphs.measure import own_tiles
 from tpugraphs.measure import records as tuning_records
 from tpugraphs.measure import session
+from tpugraphs.programs import reader
 from tpugraphs.sweep import jobs
 from tpugraphs.sweep import space
 from tpugraphs.sweep import study
@@ -82,7 +85,7 @@ OWN = {
     'baselines.data.download._read_json': 'a note beside the archive, of this command',
     'baselines.training.devices._cluster': 'the variable TF_CONFIG',
     'tpugraphs.measure.memory.Memory.add': 'a copy of a value in memory',
-    'tpugraphs.measure.programs._from_python': 'code that the user asks to run',
+    'tpugraphs.programs.functions._run': 'code that the user asks to run',
 }
 
 
@@ -131,7 +134,7 @@ def targets() -> Dict[str, Target]:
         'baselines.data.npz.read_arrays',
         'baselines.data.npz_stream.open_array',
     )
-    raw_readers = ('baselines.hlo.reading.read_tuning',)
+    raw_readers = ('baselines.hlo.reading.read_bytes',)
     kernel_pb = hlo_modules.tile_file(hlo_modules.good_tile())
     return {
         **_sweeps(),
@@ -149,15 +152,24 @@ def targets() -> Dict[str, Target]:
         ),
         'module.pb': Target(
             session.checked()['kernel'],
-            _modules,
-            (
-                'baselines.hlo.reading.read_modules',
-                'tpugraphs.measure.programs._from_proto',
-            ),
+            lambda p: _ignored(reader.read_program(p)),
+            raw_readers,
         ),
-        'shown.pb': Target(kernel_pb, _show, ('tpugraphs.inspect.contents.load',)),
+        **_texts(),
+        'backend_config': Target(
+            json.dumps({'window_config': _WINDOW}).encode(),
+            _read_tiles,
+            ('tpugraphs.measure.own_tiles.of',),
+            'json',
+        ),
+        'shown.pb': Target(kernel_pb, _show, raw_readers),
         'shown.npz': Target(
-            _npz(named), _show, ('tpugraphs.inspect.contents._npz_content',)
+            _npz(named),
+            _show,
+            (
+                'tpugraphs.inspect.contents._npz_content',
+                'tpugraphs.inspect.contents.is_npz',
+            ),
         ),
         'run.jsonz': Target(
             _run_file(), _load_run, ('baselines.runs.run_files._read',)
@@ -190,7 +202,7 @@ def targets() -> Dict[str, Target]:
             _TREES, _read_trees, ('baselines.runs.trees.Trees.read',), 'text'
         ),
         'weights': Target(
-            _checkpoint(), _read_weights, ('baselines.runs.weights.check_files',)
+            _checkpoint(), _read_weights, ('baselines.runs.run_files.check_weights',)
         ),
         'candidates.json': Target(
             b'[{"kernel_bounds": [1, 8]}, {"kernel_bounds": [1, 2]}]',
@@ -314,10 +326,32 @@ def _show_database(path: str) -> None:
     _show_sweep(f'sqlite:///{path}')
 
 
-def _modules(path: str) -> None:
-    for tuning in reading.read_modules(path, reading.TILE).modules:
-        graph.extract_graph(tuning.module)
-    programs._from_proto(path)
+def _texts() -> Dict[str, Target]:
+    """Programs as text, where jaxlib is installed, which parses them."""
+    if importlib.util.find_spec('jaxlib') is None:
+        return {}
+    return {
+        'module.hlo': Target(
+            b'HloModule m\nENTRY e {\n  p = f32[8,6] parameter(0)\n'
+            b'  ROOT r = f32[8,6] negate(p)\n}\n',
+            lambda p: _ignored(reader.read_program(p)),
+            ('baselines.hlo.reading.read_bytes',),
+            'text',
+        )
+    }
+
+
+_WINDOW = {
+    'output_window_bounds': ['8', '128'],
+    'estimated_cycles': '12',
+    'kernel_window_bounds': [],
+    'ml_estimated_microseconds': 1.5,
+}
+
+
+def _read_tiles(path: str) -> None:
+    with open(path, 'rb') as stream:
+        own_tiles.of(types.SimpleNamespace(backend_config=stream.read()))
 
 
 def _show(path: str) -> None:
@@ -415,7 +449,7 @@ def _read_weights(path: str) -> None:
     data = os.path.join(variables, 'variables.data-00000-of-00001')
     with open(data, 'wb') as stream:
         stream.write(_checkpoint_files()[1])
-    weights.check_files(folder)
+    run_files.check_weights(folder)
     with weights.limited(folder, {}):
         weights.read(folder, model)
 
