@@ -219,10 +219,14 @@ def survivors(
 
 
 def _parts(numbers: List[int]) -> List[List[int]]:
-    """Returns the first ones by themselves, and the rest together."""
-    alone = len(numbers) if len(numbers) <= _PARTS else _PARTS - 1
+    """Returns the first ones by themselves, and the rest in a few parts."""
+    alone = len(numbers) if len(numbers) <= _PARTS else _PARTS // 2
     parts = [[number] for number in numbers[:alone]]
-    return parts + ([numbers[alone:]] if numbers[alone:] else [])
+    if numbers[alone:]:
+        chunks = np.array_split(numbers[: alone - 1 : -1], _PARTS - alone)
+        # Those that save more are in the smaller parts.
+        parts += [sorted(chunk.tolist()) for chunk in reversed(chunks)]
+    return parts
 
 
 def _passes(least: int, most: int, seconds: float, pass_ns: float) -> int:
