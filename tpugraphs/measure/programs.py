@@ -78,9 +78,8 @@ def cleaned(module: Any, where: str) -> Any:
             raise ValueError(f'{where}: computes nothing; return a tensor')
     for computation in module.computations:
         _widen_products(module, computation)
-    module.ClearField('input_output_alias')
-    module.ClearField('id')
-    module.ClearField('schedule')
+    for field in ('input_output_alias', 'id', 'schedule', 'stack_frame_index'):
+        module.ClearField(field)
     return module
 
 
