@@ -15,6 +15,7 @@ import tarfile
 import tempfile
 import types
 from typing import Any, Callable, Dict, NamedTuple, Tuple
+import warnings
 
 import numpy as np
 
@@ -303,7 +304,8 @@ def _storages() -> Tuple[bytes, bytes]:
     """A sweep of two trials as a journal file and as a database."""
     definition = study.Definition('tile:xla', {'lr': {'low': 0.1, 'high': 1.0}}, {})
     found = []
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # heartbeats are for `Study.optimize`
         for name, start in (('journal', ''), ('db', 'sqlite:///')):
             path = os.path.join(folder, name)
             sweep = study.Sweep(start + path, 's', definition)
