@@ -11,7 +11,6 @@ their own: many change no product.
 """
 
 import numpy as np
-import tensorflow as tf
 
 from baselines.data.layout import store as layout_store
 from baselines.layout import flat
@@ -30,14 +29,14 @@ def estimate(store: layout_store.LayoutStore, number: int) -> np.ndarray:
     """
     part = store.part
     unscaled = arrays_lib.Unscaled(None)
-    features = tf.constant(part('node_feat', number), tf.float32)
-    arrays = arrays_lib.make_arrays(
-        tf.constant(part('node_opcode', number), tf.int32), unscaled.nodes(features)
-    )
-    edges = tf.unstack(tf.constant(part('edge_index', number), tf.int32), 2, 1)
-    chosen = tf.constant(part('node_config_ids', number), tf.int32)
-    operands = spreading.operands(arrays, edges)
-    products = products_lib.find(arrays, operands, chosen, tf.ones([len(chosen), 1]))
+    features = np.asarray(part('node_feat', number), np.float32)
+    op = np.asarray(part('node_opcode', number), np.int32)
+    arrays = arrays_lib.make_arrays(op, unscaled.nodes(features))
+    consumer, producer = np.asarray(part('edge_index', number), np.int32).T
+    chosen = np.asarray(part('node_config_ids', number), np.int32)
+    operands = spreading.operands(arrays, (consumer, producer))
+    alone = np.ones([len(chosen), 1], np.float32)
+    products = products_lib.find(arrays, operands, chosen, alone)
     codes, vectors = store.group_codes(number), store.vectors(number)
     scores = np.empty(len(codes))
     step = max(1, flat.CELLS // max(1, len(chosen)))
@@ -45,8 +44,8 @@ def estimate(store: layout_store.LayoutStore, number: int) -> np.ndarray:
         block = slice(start, start + step)
         node, code, cell = flat.cells(codes[block], len(vectors))
         of_node = products_lib.at(products, node)
-        fastest = unscaled.fastest(tf.constant(vectors[code], tf.float32))[:, 0]
+        fastest = unscaled.fastest(vectors[code].astype(np.float32))[:, 0]
         fastest = effects.or_row_major(fastest, of_node.dims)
         work = of_node.share * products_lib.padded(of_node, fastest)
-        scores[block] = np.asarray(work, np.float64)[cell, 0].sum(axis=1)
+        scores[block] = work[:, 0].astype(np.float64)[cell].sum(axis=1)
     return scores[part('config_group', number)]

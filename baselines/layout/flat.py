@@ -30,7 +30,6 @@ import itertools
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
-import tensorflow as tf
 
 from baselines.data.layout import store as layout_store
 from baselines.hlo import schema
@@ -158,14 +157,14 @@ class FlatTable:
         codes = store.group_codes(graph)[groups]
         k, vectors = codes.shape[1], store.vectors(graph)
         node, code, cell = cells(codes, len(vectors))
-        dims = tf.gather(program.instructions.dims, node)
-        fastest = self._unscaled.fastest(tf.constant(vectors[code], tf.float32))
+        dims = program.instructions.dims[node]
+        fastest = self._unscaled.fastest(vectors[code].astype(np.float32))
         fastest = effects.or_row_major(fastest, dims)
         of_cells = self._of_cells(program, node, dims, fastest)
         sums = np.zeros((len(codes), of_cells.shape[1]), np.float32)
         for i in range(k):
             sums += of_cells[cell[:, i]]
-        places = np.clip(np.rint(fastest.numpy()), 0, arrays_lib.RANK - 1)
+        places = np.clip(np.rint(fastest), 0, arrays_lib.RANK - 1)
         places = places.astype(np.int64)
         return np.concatenate(
             [
@@ -178,19 +177,17 @@ class FlatTable:
         )
 
     def _of_cells(
-        self, program: _Program, node: np.ndarray, dims: tf.Tensor, fastest: tf.Tensor
+        self, program: _Program, node: np.ndarray, dims: np.ndarray, fastest: np.ndarray
     ) -> np.ndarray:
         """Computes weighted columns of cells, to be summed over instructions."""
         places = effects.hat(fastest)
-        roles = tf.gather(program.instructions.roles, node)
-        of_arrays = effects.of_layouts(
-            fastest, places, dims, roles, _MOST_WASTE
-        ).numpy()
+        roles = program.instructions.roles[node]
+        of_arrays = effects.of_layouts(fastest, places, dims, roles, _MOST_WASTE)
         weights = program.weights[node]
         by_array = np.repeat(weights[:, :3], len(_EFFECTS), axis=1)
         padded = _padded(program, node, fastest)
-        reduced = tf.gather(program.instructions.reduced, node)[:, tf.newaxis]
-        reduced = tf.reduce_sum(places[:, 0] * reduced, -1).numpy()
+        reduced = program.instructions.reduced[node][:, np.newaxis]
+        reduced = (places[:, 0] * reduced).sum(axis=-1)
         output = of_arrays[:, _OUTPUT_EFFECTS]
         return np.concatenate(
             [
@@ -209,7 +206,7 @@ class FlatTable:
         program: _Program,
         node: np.ndarray,
         places: np.ndarray,
-        fastest: tf.Tensor,
+        fastest: np.ndarray,
         cell: np.ndarray,
     ) -> np.ndarray:
         """Computes the columns of single instructions; -1 for none."""
@@ -223,50 +220,45 @@ class FlatTable:
 
     def _program(self, graph: int) -> _Program:
         part = self._store.part
-        feats = tf.constant(part('node_feat', graph), tf.float32)
-        op = tf.constant(part('node_opcode', graph), tf.int32)
+        feats = np.asarray(part('node_feat', graph), np.float32)
+        op = np.asarray(part('node_opcode', graph), np.int32)
         arrays = arrays_lib.make_arrays(op, self._unscaled.nodes(feats))
-        edges = tf.unstack(tf.constant(part('edge_index', graph), tf.int32), 2, 1)
-        chosen = tf.constant(part('node_config_ids', graph), tf.int32)
+        consumer, producer = np.asarray(part('edge_index', graph), np.int32).T
+        edges = consumer, producer
+        chosen = np.asarray(part('node_config_ids', graph), np.int32)
         k, n = len(chosen), len(op)
         origin = spreading.spread(arrays, chosen, edges, _HOPS)
         operands = spreading.operands(arrays, edges)
         reductions = spreading.reductions(arrays, origin, edges)
-        followers = spreading.followers(arrays, origin, tf.ones([n, 1]))
-        products = products_lib.find(arrays, operands, chosen, tf.ones([k, 1]))
+        followers = spreading.followers(arrays, origin, np.ones([n, 1], np.float32))
+        products = products_lib.find(
+            arrays, operands, chosen, np.ones([k, 1], np.float32)
+        )
         described = instructions_lib.describe(
             arrays, operands, origin, reductions, chosen
         )
-        moved = (
-            instructions_lib.bytes_moved(arrays, operands, chosen)
-            .numpy()
-            .astype(np.float64)
-        )
-        others = tf.stack([followers[:, 0], reductions.elements], 1)
-        others = tf.gather(others, chosen).numpy().astype(np.float64)
-        share = products.share.numpy().astype(np.float64)
+        moved = instructions_lib.bytes_moved(arrays, operands, chosen)
+        moved = moved.astype(np.float64)
+        others = np.stack([followers[:, 0], reductions.elements], axis=1)
+        others = others[chosen].astype(np.float64)
+        share = products.share.astype(np.float64)
         share /= max(share.sum(), 1e-9)
         weights = [
             moved / max(moved.sum(), 1),
             share,
             others / np.maximum(others.sum(axis=0), 1),
         ]
-        totals = [
-            moved.sum(),
-            products.total.numpy()[0, 0] if k else 0,
-            *others.sum(axis=0),
-            k,
-        ]
+        totals = [moved.sum(), products.total[0, 0] if k else 0, *others.sum(axis=0), k]
         costs = share[:, 0] * _most_padded(products, described.dims[:, 0])
         return _Program(
             instructions=described._replace(
-                there=described.there.numpy().astype(np.int64),
+                there=described.there.astype(np.int64),
                 last=np.maximum(described.last, 0).astype(np.int64),
-                fixed=described.fixed.numpy() > 0,
+                fixed=described.fixed > 0,
             ),
             products=products,
             weights=np.concatenate(weights, axis=1).astype(np.float32),
-            source=_sources(chosen.numpy(), operands, origin, n),
+            source=_sources(chosen, operands, origin, n),
             # The others, reshapes, by what they move.
             single=np.lexsort([-moved[:, 0], -costs])[:_SINGLE],
             totals=np.log1p(np.array(totals)).astype(np.float32),
@@ -292,10 +284,10 @@ def cells(
     return node, code, cell.reshape(codes.shape)
 
 
-def _padded(program: _Program, node: np.ndarray, fastest: tf.Tensor) -> np.ndarray:
+def _padded(program: _Program, node: np.ndarray, fastest: np.ndarray) -> np.ndarray:
     """Computes how many times as much work padding makes of products: [cells, 1]."""
     of_node = products_lib.at(program.products, node)
-    return np.asarray(products_lib.padded(of_node, fastest[:, 0]))
+    return products_lib.padded(of_node, fastest[:, 0])
 
 
 def _most_padded(products: products_lib.Products, dims: Any) -> np.ndarray:
@@ -303,8 +295,8 @@ def _most_padded(products: products_lib.Products, dims: Any) -> np.ndarray:
     exists = np.asarray(dims) > 0
     worst = np.zeros(len(exists))
     for pair in itertools.permutations(range(arrays_lib.RANK), 2):
-        fastest = tf.tile(tf.constant([pair], tf.float32), [len(exists), 1])
-        more = np.asarray(products_lib.padded(products, fastest))[:, 0]
+        fastest = np.tile(np.array([pair], np.float32), [len(exists), 1])
+        more = products_lib.padded(products, fastest)[:, 0]
         worst = np.maximum(worst, np.where(exists[:, pair].all(axis=1), more, 0))
     return worst
 
@@ -320,8 +312,8 @@ def _sources(
     place[chosen] = np.arange(len(chosen))
     sources = []
     for operand in operands:
-        source = tf.gather(origin.node, tf.gather(operand.node, chosen)).numpy()
-        exists = tf.gather(operand.exists, chosen).numpy() > 0
+        source = origin.node[operand.node[chosen]]
+        exists = operand.exists[chosen] > 0
         sources.append(np.where(exists & (source >= 0), place[source], -1))
     return np.stack(sources, axis=1)
 

@@ -1,10 +1,12 @@
 """The arrays of a program's nodes, read from scaled features by column name."""
 
-from typing import Callable, Dict, Mapping, NamedTuple, Optional, Sequence
+from typing import Dict, Mapping, NamedTuple, Optional, Sequence
 
-import tensorflow as tf
+import numpy as np
 
 from baselines.hlo import schema
+from baselines.layout import operations
+from baselines.layout.operations import Array
 
 RANK = schema.RANK
 
@@ -31,50 +33,53 @@ Scaling = Optional[Mapping[str, Sequence[float]]]
 class Arrays(NamedTuple):
     """Sizes, types and roles of the arrays of n nodes."""
 
-    op: tf.Tensor  # int32 [n]
-    dims: tf.Tensor  # float32 [n, 6], 0 where there is none
-    rank: tf.Tensor  # int32 [n]
-    elements: tf.Tensor  # float32 [n]
-    bytes: tf.Tensor  # float32 [n]
-    dimensions: tf.Tensor  # int32 [n, 6]: of a transpose or reduction
-    roles: tf.Tensor  # float32 [n, 3, 2], batch and features of each array
-    window: tf.Tensor  # float32 [n], its positions
+    op: Array  # int32 [n]
+    dims: Array  # float32 [n, 6], 0 where there is none
+    rank: Array  # int32 [n]
+    elements: Array  # float32 [n]
+    bytes: Array  # float32 [n]
+    dimensions: Array  # int32 [n, 6]: of a transpose or reduction
+    roles: Array  # float32 [n, 3, 2], batch and features of each array
+    window: Array  # float32 [n], its positions
 
-    def size_of(self, node: tf.Tensor, array: int, role: int) -> tf.Tensor:
+    def size_of(self, node: Array, array: int, role: int) -> Array:
         """Returns sizes in node[i] of the dimension of node i's role: float32 [n]."""
-        place = tf.cast(self.roles[:, array, role], tf.int32)
-        return tf.reduce_sum(tf.gather(self.dims, node) * tf.one_hot(place, RANK), 1)
+        ops = operations.of(self.dims)
+        place = ops.cast(self.roles[:, array, role], ops.int32)
+        return ops.reduce_sum(ops.gather(self.dims, node) * ops.one_hot(place, RANK), 1)
 
 
-def make_arrays(op: tf.Tensor, columns: Mapping[str, tf.Tensor]) -> Arrays:
+def make_arrays(op: Array, columns: Mapping[str, Array]) -> Arrays:
     """Computes arrays from raw columns.
 
     Args:
         op: int [n], opcodes.
         columns: raw ones, as `unscaled_nodes` returns them.
     """
+    ops = operations.of(op)
     dims = columns['dims']
-    elements = tf.reduce_prod(tf.maximum(dims, 1.0), 1)
-    sizes = tf.constant([kind.bytes for kind in schema.ELEMENT_TYPES], tf.float32)
-    size = tf.reduce_sum(columns['kind'] * sizes, 1)
-    dimensions = tf.cast(columns['dimensions'], tf.int32)
+    elements = ops.reduce_prod(ops.maximum(dims, 1.0), 1)
+    sizes = ops.constant([kind.bytes for kind in schema.ELEMENT_TYPES], ops.float32)
+    size = ops.reduce_sum(columns['kind'] * sizes, 1)
+    dimensions = ops.cast(columns['dimensions'], ops.int32)
     return Arrays(
-        op=tf.cast(op, tf.int32),
+        op=ops.cast(op, ops.int32),
         dims=dims,
-        rank=tf.reduce_sum(tf.cast(dims > 0, tf.int32), 1),
+        rank=ops.reduce_sum(ops.cast(dims > 0, ops.int32), 1),
         elements=elements,
         # A tuple or a token counts, too: a byte for each element.
-        bytes=elements * tf.maximum(size, 1.0),
-        dimensions=tf.clip_by_value(dimensions, 0, RANK - 1),
-        roles=tf.reshape(columns['roles'], [-1, 3, 2]),
-        window=tf.nn.relu(columns['window'][:, 0]),
+        bytes=elements * ops.maximum(size, 1.0),
+        dimensions=ops.clip_by_value(dimensions, 0, RANK - 1),
+        roles=ops.reshape(columns['roles'], [-1, 3, 2]),
+        window=ops.nn.relu(columns['window'][:, 0]),
     )
 
 
-def has_opcode(op: tf.Tensor, *names: str) -> tf.Tensor:
+def has_opcode(op: Array, *names: str) -> Array:
     """Marks the nodes with one of the named opcodes: bool [n]."""
+    ops = operations.of(op)
     numbers = [schema.OPCODE_NUMBERS[name] for name in names]
-    return tf.reduce_any(tf.equal(op[:, tf.newaxis], tf.constant(numbers)), 1)
+    return ops.reduce_any(ops.equal(op[:, np.newaxis], ops.constant(numbers)), 1)
 
 
 class Unscaled:
@@ -92,43 +97,46 @@ class Unscaled:
             for part in ('node', 'config')
         }
 
-    def nodes(self, feats: tf.Tensor) -> Dict[str, tf.Tensor]:
+    def nodes(self, feats: Array) -> Dict[str, Array]:
         """Reads `kind`, `dims`, `dimensions`, `roles`, `window` of [n, scaled columns].
 
         A column that does not exist is 0 everywhere.
         """
-        return self._columns('node', feats, _NODE_COLUMNS, 0.0, tf.round)
+        return self._columns('node', feats, _NODE_COLUMNS, 0.0, is_whole=True)
 
-    def fastest(self, configs: tf.Tensor) -> tf.Tensor:
+    def fastest(self, configs: Array) -> Array:
         """Reads the two fastest dimensions of output, input and kernel: [cells, 3, 2].
 
         -1 where there is none.  Not rounded: what reads them is linear in between.
         """
+        ops = operations.of(configs)
         two = [column for column in _LAYOUTS if column % RANK < 2]
-        return tf.reshape(self._layout('config', configs, two), [-1, 3, 2])
+        return ops.reshape(self._layout('config', configs, two), [-1, 3, 2])
 
-    def layouts(self, configs: tf.Tensor) -> tf.Tensor:
+    def layouts(self, configs: Array) -> Array:
         """Reads the layouts of output, input, kernel: [cells, 3, 6], as `fastest`."""
-        return tf.reshape(self._layout('config', configs, _LAYOUTS), [-1, 3, RANK])
+        ops = operations.of(configs)
+        return ops.reshape(self._layout('config', configs, _LAYOUTS), [-1, 3, RANK])
 
-    def own_layout(self, feats: tf.Tensor) -> tf.Tensor:
+    def own_layout(self, feats: Array) -> Array:
         """Reads the layouts that nodes have without a configuration: [n, 6]."""
+        ops = operations.of(feats)
         layout = self._layout('node', feats, _EVERY[schema.MINOR_TO_MAJOR])
-        rank = tf.math.count_nonzero(self.nodes(feats)['dims'], 1, dtype=tf.int32)
-        return tf.where(tf.sequence_mask(rank, RANK), layout, -1.0)
+        rank = ops.math.count_nonzero(self.nodes(feats)['dims'], 1, dtype=ops.int32)
+        return ops.where(ops.sequence_mask(rank, RANK), layout, -1.0)
 
-    def _layout(self, part: str, x: tf.Tensor, columns: Sequence[int]):
-        return self._columns(part, x, {'': columns}, -1.0, tf.identity)['']
+    def _layout(self, part: str, x: Array, columns: Sequence[int]):
+        return self._columns(part, x, {'': columns}, -1.0)['']
 
     def _columns(
         self,
         part: str,
-        x: tf.Tensor,
+        x: Array,
         columns: Mapping[str, Sequence[int]],
         missing: float,
-        finish: Callable[[tf.Tensor], tf.Tensor],
+        is_whole: bool = False,
     ):
-        width = x.shape[-1]
+        ops, width = operations.of(x), x.shape[-1]
         used, low, high = self._scaling[part] or (
             [True] * width,
             [0.0] * width,
@@ -141,6 +149,8 @@ class Unscaled:
             index.append(place.get(column, 0))
             factor.append(high[column] - low[column] if kept else 0.0)
             offset.append(low[column] if exists else missing)
-        raw = finish(tf.gather(x, index, axis=1) * factor + offset)
-        parts = tf.split(raw, [len(wanted) for wanted in columns.values()], 1)
+        raw = ops.gather(x, index, axis=1) * ops.constant(factor)
+        raw += ops.constant(offset)
+        raw = ops.round(raw) if is_whole else raw
+        parts = ops.split(raw, [len(wanted) for wanted in columns.values()], 1)
         return dict(zip(columns, parts))

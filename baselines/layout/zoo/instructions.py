@@ -5,9 +5,11 @@
 
 from typing import List, NamedTuple, Sequence
 
-import tensorflow as tf
+import numpy as np
 
+from baselines.layout import operations
 from baselines.layout import sparse
+from baselines.layout.operations import Array
 from baselines.layout.zoo import arrays as arrays_lib
 from baselines.layout.zoo import effects
 from baselines.layout.zoo import spreading
@@ -29,13 +31,13 @@ class Instructions(NamedTuple):
         fixed: float32 [k, 2], 1 where they are row major.
     """
 
-    dims: tf.Tensor
-    roles: tf.Tensor
-    reduced: tf.Tensor
-    there: tf.Tensor
-    last: tf.Tensor
-    from_chosen: tf.Tensor
-    fixed: tf.Tensor
+    dims: Array
+    roles: Array
+    reduced: Array
+    there: Array
+    last: Array
+    from_chosen: Array
+    fixed: Array
 
 
 def describe(
@@ -43,41 +45,43 @@ def describe(
     operands: Sequence[spreading.Operand],
     origin: spreading.Origin,
     reductions: spreading.Reductions,
-    chosen: tf.Tensor,
+    chosen: Array,
 ) -> Instructions:
     """Gathers the arrays of configurable nodes and the origins of their operands."""
-    dims = [tf.gather(arrays.dims, chosen)]
+    ops = operations.of(chosen)
+    dims = [ops.gather(arrays.dims, chosen)]
     at_sources = []
     for operand in operands:
-        node, exists = (tf.gather(part, chosen) for part in operand)
-        dims.append(tf.gather(arrays.dims, node) * exists[:, tf.newaxis])
+        node, exists = (ops.gather(part, chosen) for part in operand)
+        dims.append(ops.gather(arrays.dims, node) * exists[:, np.newaxis])
         source = origin.of(node)
-        rank = tf.cast(tf.gather(arrays.rank, node), tf.float32)
-        fixed = tf.equal(source.node, spreading.FIXED)
+        rank = ops.cast(ops.gather(arrays.rank, node), ops.float32)
+        fixed = ops.equal(source.node, spreading.FIXED)
         at_sources.append(
             (
-                tf.cast(source.dims, tf.float32),
-                tf.stack([rank - 1.0, rank - 2.0], 1),
-                exists * tf.cast(source.node >= 0, tf.float32),
-                exists * tf.cast(fixed, tf.float32),
+                ops.cast(source.dims, ops.float32),
+                ops.stack([rank - 1.0, rank - 2.0], 1),
+                exists * ops.cast(source.node >= 0, ops.float32),
+                exists * ops.cast(fixed, ops.float32),
             )
         )
     is_convolution = arrays_lib.has_opcode(arrays.op, 'convolution')[:, None, None]
-    roles = tf.where(is_convolution, arrays.roles, effects.NO_ROLE)
+    roles = ops.where(is_convolution, arrays.roles, effects.NO_ROLE)
     return Instructions(
-        tf.stack(dims, 1),
-        tf.gather(roles, chosen),
-        tf.gather(reductions.shares, chosen),
-        *(tf.stack(parts, 1) for parts in zip(*at_sources)),
+        ops.stack(dims, 1),
+        ops.gather(roles, chosen),
+        ops.gather(reductions.shares, chosen),
+        *(ops.stack(parts, 1) for parts in zip(*at_sources)),
     )
 
 
 def bytes_moved(
-    arrays: arrays_lib.Arrays, operands: Sequence[spreading.Operand], chosen: tf.Tensor
-) -> tf.Tensor:
+    arrays: arrays_lib.Arrays, operands: Sequence[spreading.Operand], chosen: Array
+) -> Array:
     """Returns the bytes of output, input and kernel: float32 [k, 3]."""
-    sizes = [tf.gather(arrays.bytes, o.node) * o.exists for o in operands]
-    return tf.gather(tf.stack([arrays.bytes, *sizes], 1), chosen)
+    ops = operations.of(chosen)
+    sizes = [ops.gather(arrays.bytes, o.node) * o.exists for o in operands]
+    return ops.gather(ops.stack([arrays.bytes, *sizes], 1), chosen)
 
 
 def amounts(
@@ -85,31 +89,33 @@ def amounts(
     operands: Sequence[spreading.Operand],
     copies: spreading.Copies,
     reductions: spreading.Reductions,
-    work: tf.Tensor,
-    chosen: tf.Tensor,
-) -> tf.Tensor:
+    work: Array,
+    chosen: Array,
+) -> Array:
     """Returns amounts of work, in bytes: float32 [k, NUM_AMOUNTS + work kinds].
 
     Of output, input and kernel; copied; copied from or to row major; reduced; and
     4 bytes for each element of `work`, float32 [n, work kinds].
     """
-    others = tf.stack([copies.bytes, copies.row_major, 4.0 * reductions.elements], 1)
-    others = tf.gather(tf.concat([others, 4.0 * work], 1), chosen)
-    return tf.concat([bytes_moved(arrays, operands, chosen), others], 1)
+    ops = operations.of(chosen)
+    others = ops.stack([copies.bytes, copies.row_major, 4.0 * reductions.elements], 1)
+    others = ops.gather(ops.concat([others, 4.0 * work], 1), chosen)
+    return ops.concat([bytes_moved(arrays, operands, chosen), others], 1)
 
 
 def between(
-    chosen: tf.Tensor, num_nodes: tf.Tensor, matrices: Sequence[sparse.Matrix]
+    chosen: Array, num_nodes: Array, matrices: Sequence[sparse.Matrix]
 ) -> List[sparse.Matrix]:
     """Renumbers matrices between configurable nodes by their place in `chosen`."""
-    place = tf.tensor_scatter_nd_update(
-        tf.fill([num_nodes], -1), chosen[:, tf.newaxis], tf.range(tf.size(chosen))
+    ops = operations.of(chosen)
+    place = ops.tensor_scatter_nd_update(
+        ops.fill([num_nodes], -1), chosen[:, np.newaxis], ops.range(ops.size(chosen))
     )
     first, *others = [
-        sparse.Matrix(tf.gather(place, m.rows), tf.gather(place, m.cols), m.values)
+        sparse.Matrix(ops.gather(place, m.rows), ops.gather(place, m.cols), m.values)
         for m in matrices
     ]
     # What a node is depends on its own layout, too: messages of weight 0.
-    itself = tf.range(tf.size(chosen))
-    parts = zip(first, (itself, itself, tf.zeros(tf.shape(itself))))
-    return [sparse.Matrix(*[tf.concat(part, 0) for part in parts]), *others]
+    itself = ops.range(ops.size(chosen))
+    parts = zip(first, (itself, itself, ops.zeros(ops.shape(itself))))
+    return [sparse.Matrix(*[ops.concat(part, 0) for part in parts]), *others]

@@ -14,8 +14,10 @@ pixels needs other weights, and r is s alone.  Fewer than 32 rows take as long a
 
 from typing import NamedTuple, Sequence
 
-import tensorflow as tf
+import numpy as np
 
+from baselines.layout import operations
+from baselines.layout.operations import Array
 from baselines.layout.zoo import arrays as arrays_lib
 from baselines.layout.zoo import effects
 from baselines.layout.zoo import spreading
@@ -36,17 +38,17 @@ class Products(NamedTuple):
         of_window: float32 [k, 1], 1 for the gradient of a window.
     """
 
-    share: tf.Tensor
-    total: tf.Tensor
-    dims: tf.Tensor
-    of_window: tf.Tensor
+    share: Array
+    total: Array
+    dims: Array
+    of_window: Array
 
 
 def find(
     arrays: arrays_lib.Arrays,
     operands: Sequence[spreading.Operand],
-    chosen: tf.Tensor,
-    member: tf.Tensor,
+    chosen: Array,
+    member: Array,
 ) -> Products:
     """Finds the multiply-adds of configurable nodes.
 
@@ -60,30 +62,31 @@ def find(
         chosen: int32 [k], the configurable nodes.
         member: float32 [k, b], 1 for a node's program.
     """
+    ops = operations.of(arrays.op)
     elements = arrays.elements
     first, second = (operand.node for operand in operands)
 
     size = arrays.size_of
-    itself = tf.range(tf.size(elements))
-    pixels = elements / tf.maximum(size(itself, 0, 0) * size(itself, 0, 1), 1.0)
-    window = tf.maximum(arrays.window, 1.0)
+    itself = ops.range(ops.size(elements))
+    pixels = elements / ops.maximum(size(itself, 0, 0) * size(itself, 0, 1), 1.0)
+    window = ops.maximum(arrays.window, 1.0)
     is_convolution = has_opcode(arrays.op, 'convolution')
-    summed = tf.gather(elements, first) * tf.gather(elements, second) / elements
-    summed = tf.where(has_opcode(arrays.op, 'dot'), tf.sqrt(summed), 0.0)
-    of_kernel = window * tf.maximum(size(second, 2, 0), 1.0)
-    summed = tf.where(is_convolution, of_kernel, summed)
-    multiply_adds = tf.gather(elements * summed, chosen)[:, tf.newaxis]
-    total = tf.matmul(member, tf.matmul(member, multiply_adds, transpose_a=True))
-    of_window = tf.cast(is_convolution & (window > pixels), tf.float32)
+    summed = ops.gather(elements, first) * ops.gather(elements, second) / elements
+    summed = ops.where(has_opcode(arrays.op, 'dot'), ops.sqrt(summed), 0.0)
+    of_kernel = window * ops.maximum(size(second, 2, 0), 1.0)
+    summed = ops.where(is_convolution, of_kernel, summed)
+    multiply_adds = ops.gather(elements * summed, chosen)[:, np.newaxis]
+    total = ops.matmul(member, ops.matmul(member, multiply_adds, transpose_a=True))
+    of_window = ops.cast(is_convolution & (window > pixels), ops.float32)
     return Products(
         share=multiply_adds / (total + 1e-9),
         total=total,
-        dims=tf.gather(arrays.dims, chosen),
-        of_window=tf.gather(of_window, chosen)[:, tf.newaxis],
+        dims=ops.gather(arrays.dims, chosen),
+        of_window=ops.gather(of_window, chosen)[:, np.newaxis],
     )
 
 
-def beside_traffic(products: Products, moved: tf.Tensor) -> Products:
+def beside_traffic(products: Products, moved: Array) -> Products:
     """Counts traffic as the multiply-adds in its time: shares of both together.
 
     Args:
@@ -95,29 +98,33 @@ def beside_traffic(products: Products, moved: tf.Tensor) -> Products:
     return products._replace(share=share, total=total)
 
 
-def at(products: Products, node: tf.Tensor) -> Products:
+def at(products: Products, node: Array) -> Products:
     """Returns the products of nodes, int [cells], by their place among the k."""
-    return Products(*(tf.gather(part, node) for part in products))
+    ops = operations.of(products.share)
+    return Products(*(ops.gather(part, node) for part in products))
 
 
-def padded(products: Products, fastest: tf.Tensor) -> tf.Tensor:
+def padded(products: Products, fastest: Array) -> Array:
     """Computes how many times as much work padding makes of products: [cells, 1].
 
     Args:
         products: of each cell's node.
         fastest: float32 [cells, 2], the two fastest dimensions of the output.
     """
+    ops = operations.of(fastest)
     dims = products.dims
-    places = tf.round(effects.hat(fastest))
-    sizes = tf.maximum(tf.reduce_sum(places * dims[:, tf.newaxis], -1), 1.0)
-    columns, second = tf.split(sizes, 2, 1)
-    elements = tf.reduce_prod(tf.maximum(dims, 1.0), 1, keepdims=True)
-    others = tf.maximum(elements / (columns * second), 1.0)
-    others = tf.where(products.of_window > 0, 1.0, others)
+    places = ops.round(effects.hat(fastest))
+    sizes = ops.maximum(ops.reduce_sum(places * dims[:, np.newaxis], -1), 1.0)
+    columns, second = ops.split(sizes, 2, 1)
+    elements = ops.reduce_prod(ops.maximum(dims, 1.0), 1, keepdims=True)
+    others = ops.maximum(elements / (columns * second), 1.0)
+    others = ops.where(products.of_window > 0, 1.0, others)
     rows = _filled(second, _SUBLANES) * others
-    more = tf.maximum(rows, _LEAST_ROWS) / (second * others)
+    more = ops.maximum(rows, _LEAST_ROWS) / (second * others)
     return more * _filled(columns, _COLUMNS) / columns
 
 
-def _filled(x: tf.Tensor, unit: float) -> tf.Tensor:
-    return tf.math.ceil(x / unit) * unit
+def _filled(x: Array, unit: float) -> Array:
+    """Rounds up to a multiple."""
+    ops = operations.of(x)
+    return ops.math.ceil(x / unit) * unit
