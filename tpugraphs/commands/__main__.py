@@ -1,5 +1,6 @@
 """`tpugraphs` and `python -m tpugraphs`: lists and runs the commands."""
 
+import gc
 import importlib.metadata
 import sys
 
@@ -13,7 +14,9 @@ def main() -> int:
     """Runs the command named first on the command line."""
     name = sys.argv[1] if len(sys.argv) > 1 else '--help'
     if name in commands.names():
-        return commands.run(name, sys.argv[2:])
+        code = commands.run(name, sys.argv[2:])
+        gc.freeze()  # the process ends: its million objects need not be gone through
+        return code
     if name == '--version':
         return command_line.guarded(lambda: print(f'tpugraphs {_version()}'))
     code = command_line.guarded(_list)
