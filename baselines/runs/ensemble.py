@@ -117,7 +117,10 @@ def results_of(
     scored: Scored, scores: Sequence[Sequence[np.ndarray]]
 ) -> List[List[report.GraphResult]]:
     """The graphs of the split with the scores of each of several models."""
-    return [scored.first.task.results(scored.store, model) for model in scores]
+    estimates = scored.first.estimates(scored.store)
+    beside = None if estimates is None else list(estimates)
+    task = scored.first.task
+    return [task.results(scored.store, model, beside) for model in scores]
 
 
 def measure(scored: Scored, averaged: Sequence[np.ndarray], by: str) -> Dict[str, Any]:

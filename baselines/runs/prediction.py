@@ -164,19 +164,23 @@ class Predictor(abc.ABC):
         if lists:
             store = cast(layout_store.LayoutStore, store).with_configurations(lists)
             described['protocol'] = report.PUBLISHED
-        estimates = self.task.estimates(store) if self._has_estimate(store) else None
-        results = self.task.results(store, self.score(store), estimates)
+        results = self.task.results(store, self.score(store), self.estimates(store))
         if lists:  # what is listed twice was not measured twice
             results = [result._replace(configurations=None) for result in results]
         summary = report.summarise(self.collection.task, results)
         return {**described, **summary}, results
 
-    def _has_estimate(self, store: splits.PackedSplit) -> bool:
-        """Tells whether the estimate stands beside a run, of published columns."""
+    def estimates(self, store: splits.PackedSplit) -> Optional[Iterator[np.ndarray]]:
+        """Returns the untrained scores that stand beside a run's.
+
+        None beside the estimate itself, and of other columns than the published.
+        """
         published_columns = variants.Variant(
             config_features=self.collection.config_columns
         )
-        return bool(self.run) and variants.Variant.of(store) == published_columns
+        if not self.run or variants.Variant.of(store) != published_columns:
+            return None
+        return self.task.estimates(store)
 
     def _published_lists(
         self, store: splits.PackedSplit, protocol: str

@@ -235,7 +235,7 @@ def test_evaluate(task, root, run, cache, capsys):
         assert overall['configurations'] == 160
         assert overall['kendall_tau']['random'] == 0
         assert overall['slowdown_1']['random'] > overall['slowdown_10']['random'] > 1
-        same = dict.fromkeys(('mean', 'low', 'high', 'random'), 1)
+        same = dict.fromkeys(('mean', 'low', 'high', 'random', 'estimate'), 1)
         assert overall['slowdown_100'] == {**same, 'graphs': 4}
 
 
