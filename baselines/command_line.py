@@ -150,7 +150,7 @@ def add_collection(parser: argparse.ArgumentParser) -> None:
     """Declares of which collection the untrained estimate is."""
     first, *others = collections.NAMES
     about = f'of --dir {finding.ESTIMATE}, formulas of a TPU v3 that nobody trained '
-    about += '(tau .1 for tiles that were measured on a CPU): '
+    about += '(tau .07 for tiles that were measured on a CPU): '
     about += f'{first} (default), {", ".join(others)}'
     option(parser, '--collection', '', about, metavar='NAME')
 
