@@ -30,6 +30,8 @@ _SKIPPED = {
     r'sample_submission\.csv': "needs Kaggle's template",
     r'--data_root=out': 'needs what was collected',
 }
+if not importlib.util.find_spec('jax'):
+    _SKIPPED[r'jax_step'] = 'needs jax, which no extra brings'
 if not importlib.util.find_spec('jinja2'):
     _SKIPPED['tpugraphs report'] = 'needs jinja2, which an installation brings'
 

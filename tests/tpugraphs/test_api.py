@@ -241,9 +241,6 @@ def test_raw_files_and_modules(tmp_path):
     [bare] = run.rank(made_runs.FIRST.module, tiles)
     np.testing.assert_array_equal(bare.order, ranking[0].order)
     np.testing.assert_allclose(bare.scores, ranking[0].scores, atol=1e-6)
-    finished_runs.assert_refused(
-        lambda: run.rank(made_runs.FIRST.module), 'give candidates'
-    )
     finished_runs.assert_refused(lambda: run.rank(tmp_path / 'none.pb'), 'no such file')
 
 

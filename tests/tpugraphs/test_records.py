@@ -123,7 +123,7 @@ def test_records_of_another_kind(rankers, tmp_path):
     refused(lambda: rankers['layout'](None), 'LayoutRecords, not NoneType')
     refused(lambda: rankers['tile'](None, [{}]), 'record should be a TileRecord')
     run = tpugraphs.load(made_runs.make_tile_run(tmp_path))
-    refused(lambda: run.rank(None), 'records or an HloModuleProto, not NoneType')
+    refused(lambda: run.rank(None), 'raw files, records or a program, not NoneType')
     refused(lambda: run.rank([None]), 'TileRecords, not NoneType')
 
 
