@@ -101,17 +101,23 @@ def tile_figures(graph: Graph, scores: np.ndarray) -> List[float]:
         metrics.top_k_error(scores, judge, 1),
         metrics.top_k_error(scores, judge, 5),
         correct / max(total, 1),
-        metrics.kendall_tau(scores, judge),
+        _tau(scores, judge),
         float(np.log(judge[0] / judge[chosen])),
         float(np.log(judge[0] / judge[int(search.argmin())])),
     ]
+
+
+def _tau(scores: np.ndarray, judge: np.ndarray) -> float:
+    """Returns Kendall's tau; 0 where all scores are equal, which order nothing."""
+    tau = metrics.kendall_tau(scores, judge)
+    return 0.0 if np.isnan(tau) else tau
 
 
 def layout_figures(graph: Graph, scores: np.ndarray) -> List[float]:
     """Returns tau, slowdown@1 and slowdown@10 (both minus 1)."""
     judge = graph.halves[1]
     errors = [metrics.top_k_error(scores, judge, k) for k in (1, 10)]
-    return [metrics.kendall_tau(scores, judge), *errors]
+    return [_tau(scores, judge), *errors]
 
 
 def figures(
