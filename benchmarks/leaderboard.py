@@ -134,11 +134,10 @@ def place(args: argparse.Namespace, row: Row, seed: int) -> str:
 def parts(task: str) -> List[Part]:
     """Returns what is judged on."""
     archives = {'tile': ('tile', 'by_others'), 'layout': ('layout',)}[task]
-    below = {'tile': '', 'layout': 'xla/random'}[task]
     return [
         Part(
             'test' if archive == task else archive,
-            os.path.join(shipped.folder(archive), below),
+            shipped.folder(archive),
             [graph for graph in judging.load(archive) if graph.split == 'test'],
         )
         for archive in archives
