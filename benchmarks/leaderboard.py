@@ -26,11 +26,15 @@ from baselines import registry
 from baselines.data import shipped
 
 # Rows of `--recipe=strong`: the tile recipe has trees beside its graph model.
-_TILE_ROWS = (
-    ('strong, with trees', ('--recipe=strong',)),
-    ('strong, graph model alone', ('--recipe=strong', '--notrees')),
-    ('strong, Trees alone', ('--recipe=strong', '--model=Trees')),
-)
+_TREES = ('strong, Trees alone', ('--recipe=strong', '--model=Trees'))
+_RECIPES = {
+    'tile': (
+        ('strong, with trees', ('--recipe=strong',)),
+        ('strong, graph model alone', ('--recipe=strong', '--notrees')),
+        _TREES,
+    ),
+    'layout': (_TREES,),
+}
 _PUBLISHED = {
     'tile': ('MLP', 'EarlyJoinSAGE', 'LateJoinSAGE', 'EarlyJoinResGCN')
     + ('LateJoinResGCN', 'ResGCN'),
@@ -115,7 +119,7 @@ def _rows(task: str) -> Iterator[Row]:
                 else ('--recipe=strong',)
             )
             yield Row(name, 'strong', (*strong, *given))
-    for training, given in _TILE_ROWS if task == 'tile' else ():
+    for training, given in _RECIPES[task]:
         yield Row('Trees' if 'Trees' in training else 'recipe', training, given)
 
 
