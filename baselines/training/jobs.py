@@ -298,10 +298,12 @@ class Job:
                 config_lib.to_json(self._settings),
                 info['final_error'],
             )
+        now = datetime.datetime.now().astimezone()
         info.update(
             training_key=checkpoint.key,
             started=checkpoint.started,
-            finished=datetime.datetime.now().astimezone().isoformat(timespec='seconds'),
+            # Not in seconds: `latest` tells runs of one second apart.
+            finished=now.isoformat(timespec='milliseconds'),
             seconds=round(checkpoint.seconds, 1),
             command=self._command,
         )
