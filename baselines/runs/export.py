@@ -138,22 +138,36 @@ def _distilled_scores(trees: trees_lib.Trees) -> Callable[[_Inputs], tf.Tensor]:
 
     def score(inputs: _Inputs) -> tf.Tensor:
         table = serving.columns(inputs)
-        count = tf.shape(table)[0]
-
-        def one(start: tf.Tensor) -> tf.Tensor:
-            # The last slice is filled up with the last configuration.
-            taken = tf.minimum(start + tf.range(_TILES_AT_ONCE), count - 1)
-            return forest(tf.gather(table, taken))
-
-        scores = tf.map_fn(
-            one,
-            tf.range(0, count, _TILES_AT_ONCE),
-            fn_output_signature=tf.float32,
-            parallel_iterations=1,
-        )
-        return tf.reshape(scores, [-1])[:count]
+        return _by_slices(forest, table, _TILES_AT_ONCE)
 
     return score
+
+
+def _by_slices(
+    score: Callable[[tf.Tensor], tf.Tensor], rows: tf.Tensor, size: int
+) -> tf.Tensor:
+    """Scores configurations in slices of one size, which bounds the memory.
+
+    Args:
+        score: gives float32 [size] for `size` rows.
+        rows: [configurations, ...]; a last slice is filled up with the last row.
+        size: of a slice.
+
+    Returns:
+        float32 [configurations].
+    """
+    count = tf.shape(rows)[0]
+
+    def score_slice(start: tf.Tensor) -> tf.Tensor:
+        return score(tf.gather(rows, tf.minimum(start + tf.range(size), count - 1)))
+
+    scores = tf.map_fn(
+        score_slice,
+        tf.range(0, count, size),
+        fn_output_signature=tf.float32,
+        parallel_iterations=1,
+    )
+    return tf.reshape(scores, [-1])[:count]
 
 
 def _metadata(
@@ -316,15 +330,12 @@ def _layout_scores(
     def score(inputs: _Inputs) -> tf.Tensor:
         graph = _nodes(inputs, predictor)
         features = inputs['node_config_feat']
-        shape = tf.shape(features)
-        configs, configurable = shape[0], shape[1]
+        configurable = tf.shape(features)[1]
         rows = scaled(features, 'config', predictor.normalizer)
         nodes, edges = tf.shape(graph['op'])[0], tf.shape(graph['edges'])[0]
 
-        def one(start: tf.Tensor) -> tf.Tensor:
-            # The last slice is filled up with the last configuration.
-            taken = tf.minimum(start + tf.range(most), configs - 1)
-            vectors = tf.reshape(tf.gather(rows, taken), [-1, rows.shape[2]])
+        def score_slice(taken: tf.Tensor) -> tf.Tensor:
+            vectors = tf.reshape(taken, [-1, rows.shape[2]])
             codes = tf.range(most) * configurable + tf.range(configurable)[:, None]
             packed = {
                 **graph,
@@ -342,16 +353,10 @@ def _layout_scores(
                 'graph_ids': [['']],
             }
             tensors = {key: tf.convert_to_tensor(x) for key, x in packed.items()}
-            found, _ = layout_graphs.unpack(tensors, 0, 1, most)
-            return tf.reshape(forward(found, most), [most])
+            batch, _ = layout_graphs.unpack(tensors, 0, 1, most)
+            return tf.reshape(forward(batch, most), [most])
 
-        scores = tf.map_fn(
-            one,
-            tf.range(0, configs, most),
-            fn_output_signature=tf.float32,
-            parallel_iterations=1,
-        )
-        return tf.reshape(scores, [-1])[:configs]
+        return _by_slices(score_slice, rows, most)
 
     return score
 
