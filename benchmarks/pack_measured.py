@@ -25,6 +25,7 @@ import results
 from baselines import files
 from baselines.data import collections as collections_lib
 from baselines.data import families
+from baselines.data import hardware
 from baselines.data import shares
 from baselines.data import shipped
 from tpugraphs.measure import collection_folder
@@ -108,7 +109,7 @@ def pack(archive: str, sources: List[Tuple[str, str]]) -> Dict[str, Any]:
             for graph in graphs:
                 with open(graph.path, 'rb') as member:
                     _add(packed, kernels[graph.name]['file'], member.read())
-            _add(packed, collection_folder.SIDECAR, sidecar.encode())
+            _add(packed, hardware.SIDECAR, sidecar.encode())
     summary = {
         **_summary(graphs, splits),
         'megabytes': round(os.path.getsize(path) / 1e6, 2),

@@ -9,8 +9,8 @@ from baselines.data import shipped
 
 # What stands for every graphics processor: their names are not on record.
 GPU = 'gpu'
-_SIDECAR = 'measured.json'  # of `tpugraphs collect`
-_MOST = 1 << 30  # bytes
+SIDECAR = 'measured.json'  # of a folder that `tpugraphs collect` wrote
+MOST_SIDECAR = 1 << 30  # bytes
 
 
 def measured_on(root: str, shipped_task: str = '') -> str:
@@ -26,9 +26,9 @@ def measured_on(root: str, shipped_task: str = '') -> str:
     if shipped_task:
         path = f'{os.path.splitext(shipped.archive_of(shipped_task))[0]}.json'
     else:
-        path = os.path.join(files.expand(root), _SIDECAR)
+        path = os.path.join(files.expand(root), SIDECAR)
     try:
-        with files.open_regular(path, _MOST) as stream:
+        with files.open_regular(path, MOST_SIDECAR) as stream:
             sidecar = json.load(stream)
         parts = sidecar.get('sources', [sidecar])
         return ', '.join(sorted({_processor(part) for part in parts} - {''}))

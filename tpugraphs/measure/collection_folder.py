@@ -20,15 +20,14 @@ import numpy as np
 from baselines import files
 from baselines import text
 from baselines.data import collections as collections_lib
+from baselines.data import hardware
 from tpugraphs.measure import machine
 from tpugraphs.measure import session as session_lib
 from tpugraphs.measure import timing
 from tpugraphs.measure import untrusted
 
 JOURNAL = 'journal.jsonl'
-SIDECAR = 'measured.json'
 _LOCK = '.lock'
-_MOST_SIDECAR = 1 << 30  # bytes
 _WIDTH = 60  # of a name in an error
 # Where kernels go whose halves of the passes rank differently.
 NOISY = 'noisy'
@@ -266,7 +265,7 @@ class CollectionFolder:
             'recorded': report.recorded,
             'kernels': report.records,
         }
-        path = os.path.join(options.output, SIDECAR)
+        path = os.path.join(options.output, hardware.SIDECAR)
         with files.write_atomically(path, encoding='utf-8') as stream:
             json.dump(content, stream, separators=(',', ':'))
 
@@ -278,13 +277,14 @@ def read_sidecar(folder: str) -> Dict[str, Any]:
         ValueError: the folder holds none, or it was cut or edited.
         OSError: it cannot be read.
     """
-    path = os.path.join(folder, SIDECAR)
+    path = os.path.join(folder, hardware.SIDECAR)
     if not os.path.lexists(path):
         raise ValueError(
-            f'{folder}: has no {SIDECAR}; give a folder that `tpugraphs collect` made'
+            f'{folder}: has no {hardware.SIDECAR}; '
+            'give a folder that `tpugraphs collect` made'
         )
     try:
-        with files.open_regular(path, _MOST_SIDECAR) as stream:
+        with files.open_regular(path, hardware.MOST_SIDECAR) as stream:
             content = untrusted.loads(stream.read())
         untrusted.check(content, {'kernels': (_is_object, 'an object')})
         for name, kernel in content['kernels'].items():
