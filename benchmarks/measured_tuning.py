@@ -29,11 +29,11 @@ import results
 from baselines import starting
 from baselines import text
 from baselines.data.tile import records
-from tpugraphs.measure import builtin
 from tpugraphs.measure import collection
 from tpugraphs.measure import history
 from tpugraphs.measure import machine
 from tpugraphs.measure import programs
+from tpugraphs.measure import random_programs
 from tpugraphs.measure import record_tables
 from tpugraphs.measure import records as tuning_records
 from tpugraphs.measure import search
@@ -74,10 +74,12 @@ def false_claims(count: int, seed: int, limits: session_lib.Limits) -> None:
     claimed = done = 0
     with tempfile.TemporaryDirectory() as folder:
         with session_lib.Session(os.path.join(folder, 'journal'), limits) as session:
-            for name in rng.permutation(list(builtin.table())):
-                program = builtin.load(str(name))
+            for name in random_programs.names(count, seed):
+                program = random_programs.load(name)
                 skipped = collections.Counter()
                 items = collection.items_of(program, 'tile', session, set(), skipped)
+                if not items:
+                    continue
                 item = items[rng.integers(len(items))]
                 found = _of_copies(item, session, seed)
                 claimed += found.claimed
@@ -85,8 +87,6 @@ def false_claims(count: int, seed: int, limits: session_lib.Limits) -> None:
                 tried = ' '.join(f'{number:.3f}' for number in found.tried)
                 null = ' '.join(f'{number:.3f}' for number in found.null)
                 print(f'{item.name} claimed {found.claimed} best {tried} null {null}')
-                if done == count:
-                    break
     print(f'{claimed} false claims of {done}')
 
 

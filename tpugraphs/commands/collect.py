@@ -2,8 +2,7 @@
 
     tpugraphs collect my_program.py:step out
     tpugraphs collect first.py:f second.py:g module.pb out --configs 40
-    tpugraphs collect --builtin out --minutes 60
-    tpugraphs collect --random 100 out --seed 1
+    tpugraphs collect --random 100 out --minutes 60
 
 A program is a function of TensorFlow or JAX, a model, or a file with HLO or MLIR
 (docs/guide/measure.md#programs).  XLA optimises it; each piece of the result that
@@ -41,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar='PROGRAM... OUT',
         help='FILE.py:FUNCTION or files, any number; and the output folder',
     )
-    command_line.switch(parser, '--builtin', 'measure the built-in programs')
+    command_line.switch(parser, '--builtin', argparse.SUPPRESS)  # withdrawn
     about = 'measure so many random programs, composed of what models have'
     parser.add_argument('--random', type=int, metavar='N', help=about)
     about = 'configurations of a kernel or program'
@@ -64,18 +63,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Measures and writes."""
     from tpugraphs.measure import arguments
-    from tpugraphs.measure import builtin
     from tpugraphs.measure import collection
     from tpugraphs.measure import collection_folder
     from tpugraphs.measure import programs
     from tpugraphs.measure import random_programs
 
+    if args.builtin:
+        raise ValueError('--builtin: there are no built-in programs; use --random N')
     *sources, output = args.programs
-    kinds = [bool(sources), args.builtin, args.random is not None]
-    if sum(kinds) != 1:
-        raise ValueError(
-            'say --builtin, --random N, or one or more programs; and a folder'
-        )
+    if bool(sources) == (args.random is not None):
+        raise ValueError('say --random N, or one or more programs; and a folder')
     for name in ('passes', 'kernels'):
         if getattr(args, name) < 0:
             raise ValueError(f'--{name} is {getattr(args, name)}; it counts {name}')
@@ -90,8 +87,6 @@ def run(args: argparse.Namespace) -> int:
         passes=(args.passes,) * 2 if args.passes else collection_folder.Options.passes,
     )
     load = programs.load
-    if args.builtin:
-        sources, load = list(builtin.table()), builtin.load
     if args.random is not None:
         sources = random_programs.names(
             args.random, args.seed, [f for f in args.families.split(',') if f]

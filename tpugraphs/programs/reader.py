@@ -91,13 +91,13 @@ def is_tuning_data(source: str) -> bool:
     if _function_of(source) or _saved_model_of(source):
         return False
     with text.located(source):
-        return forms.tell(reading.read_bytes(source)) == forms.TUNING
+        return forms.tell(_read(source)) == forms.TUNING
 
 
 def _from_path(source: str, args: Optional[Sequence[Any]]) -> Program:
     function = _function_of(source)
     if function:
-        path, name = function
+        path, name = _existing(function[0], source), function[1]
         stem = os.path.splitext(os.path.basename(path))[0]
         module = functions.from_file(path, name)
         return Program(f'{stem}_{name}', module, FUNCTION, source)
@@ -106,11 +106,29 @@ def _from_path(source: str, args: Optional[Sequence[Any]]) -> Program:
         folder, name = saved
         module = functions.from_saved_model(folder, name, args)
         return Program(os.path.basename(folder), module, SAVED_MODEL, source)
-    path = files.expand(source)
+    stem = os.path.splitext(os.path.basename(source))[0]
+    return _from_bytes(_read(source), stem, files.expand(source))
+
+
+def _read(source: str) -> bytes:
+    """Returns the bytes of a file.
+
+    Raises:
+        ValueError: it is a folder, or no file that may hold a program.
+        OSError: it cannot be read.
+    """
+    path = _existing(source, source)
     if os.path.isdir(path):
-        raise ValueError(f'{path}: a folder without a SavedModel; give a file')
-    stem = os.path.splitext(os.path.basename(path))[0]
-    return _from_bytes(reading.read_bytes(path), stem, path)
+        raise ValueError(f'{source}: a folder without a SavedModel; give a file')
+    return reading.read_bytes(path)
+
+
+def _existing(path: str, source: str) -> str:
+    """Returns the absolute path of a source's file; raises FileNotFoundError."""
+    path = files.expand(path)
+    if not os.path.lexists(path):
+        raise FileNotFoundError(f'{source}: there is no such file')
+    return path
 
 
 def _from_bytes(data: bytes, name: str, source: str) -> Program:
@@ -176,7 +194,7 @@ def _function_of(source: str) -> Optional[Tuple[str, str]]:
     """
     path, _, name = source.rpartition(':')
     if path.endswith('.py'):
-        return files.expand(path), name
+        return path, name
     if source.endswith('.py'):
         raise ValueError(f'{source}: which function? say {source}:FUNCTION')
     return None

@@ -56,9 +56,9 @@ def test_collect_and_tune(program, tmp_path, capsys):
 @pytest.mark.parametrize(
     'words, message',
     [
-        (['out'], 'say --builtin, --random N, or one or more programs; and a folder'),
-        (['--builtin', 'p.pb', 'out'], 'say --builtin, --random N, or one or more'),
-        (['--builtin', '--random', '3', 'out'], 'say --builtin, --random N, or one'),
+        (['out'], 'say --random N, or one or more programs; and a folder'),
+        (['--random', '3', 'p.pb', 'out'], 'say --random N, or one or more programs'),
+        (['--builtin', 'out'], 'there are no built-in programs; use --random N'),
         (['--random', '0', 'out'], '--random is 0; it counts programs'),
         (['p.pb', 'out', '--split', '1/2'], 'such as 80/10/10, not'),
         (['p.pb', 'out', '--core', '99'], '--core is 99; this process may use'),
@@ -69,7 +69,7 @@ def test_collect_and_tune(program, tmp_path, capsys):
     ],
 )
 def test_what_collect_refuses(words, message, capsys):
-    if 'split' not in words and 'say' not in message:
+    if 'split' not in words and 'programs' not in message:
         pytest.importorskip('jaxlib', reason='jaxlib is not installed ([measure])')
     assert commands.run('collect', words) == 1
     assert message in capsys.readouterr().err
