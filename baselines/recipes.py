@@ -51,7 +51,7 @@ RECIPES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
             'tile_columns': True,
             'trees': True,
         },
-        'layout': {**LAYOUT_TRAINING, 'model': 'PaddedSAGE'},
+        'layout': {**LAYOUT_TRAINING, 'model': 'Trees'},
     }
 }
 
@@ -69,7 +69,7 @@ def settings(
     given: Collection[str] = (),
     say: Callable[[str], Any] = lambda line: None,
 ) -> Dict[str, Any]:
-    """Returns what a recipe sets; no trees where LightGBM is not installed.
+    """Returns what a recipe sets; a graph model alone where LightGBM is missing.
 
     Args:
         recipe: its name, or a file of `tpugraphs sweep`.
@@ -93,7 +93,11 @@ def settings(
     if 'model' in left_out:
         left_out.update(_OF_ITS_MODEL)
     found = {name: value for name, value in found.items() if name not in left_out}
-    without_trees = not has_trees() and found.pop('trees', False)
+    without_trees = False
+    if not has_trees():
+        without_trees = found.pop('trees', False)
+        if not is_file(recipe) and found.get('model') == 'Trees':
+            without_trees = bool(found.pop('model'))  # the default does instead
     words = [f'--recipe={recipe}:', *(f'--{n}={value}' for n, value in found.items())]
     say(text.wrapped(' '.join(words), 2))
     if without_trees:

@@ -39,8 +39,9 @@ REMOVED_LAYOUT_MODELS = {
     'AttentionSAGE': 'GAT',
     'ChebSAGE': 'ChebNet',
     'ConfigAttentionSAGE': 'TGraph',
-    'HybridSAGE': 'PaddedSAGE',
-    'ResSAGE': 'PaddedSAGE',
+    'HybridSAGE': 'Trees',
+    'PaddedSAGE': 'Trees',
+    'ResSAGE': 'Trees',
 }
 
 # What models, or ways like theirs, are called elsewhere.

@@ -324,6 +324,9 @@ def test_a_recipe_goes_without_trees_where_lightgbm_is_missing(
     assert not _parsed(config.TileConfig, '--recipe=strong').trees
     note = 'note: the graph model alone; with trees: pip install -e .[trees]'
     assert note in capsys.readouterr().out.splitlines()
+    # Layouts, whose recipe is trees alone, get the default model in their place.
+    assert _parsed(config.LayoutConfig, '--recipe=strong').model == 'ResModel'
+    assert note in capsys.readouterr().out.splitlines()
     # The same from Python; and nothing where there were no trees to leave out.
     config.with_recipe(config.TileConfig(recipe='strong'), {'recipe': 'strong'})
     assert note in capsys.readouterr().out.splitlines()

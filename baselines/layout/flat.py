@@ -4,16 +4,15 @@
     table.names                     # of the columns
     table.rows(graphs, configs)     # float32 [rows, columns]
 
-The effects of layouts on a configurable instruction are those that `PaddedSAGE`
-reads (`zoo.effects`, `zoo.products`).  A row is made of means over the program's
-configurable instructions, weighted by amounts of work, and of single ones:
+A row is made of means over the program's configurable instructions, weighted by
+amounts of work, and of single ones:
 
     <array>_<effect>            by the array's share of the program's bytes: its two
                                 fastest dimensions' sizes and padding, whether they
                                 are the last ones, or batch or features
     <array>_<effect>_products   the same by share of the multiply-adds
     padded_work                 share of multiply-adds x padding: the formula of
-                                `zoo.products`; log_padded_work, of the logarithm
+                                `padding`; log_padded_work, of the logarithm
     followers_<effect>          output's effects by elements of what takes its layout
     reduced_<place>             share of what is reduced along a fast dimension
     copied_<array>              share of the operands' bytes that arrive in another
@@ -27,17 +26,15 @@ Arrays that no configuration lays out are row major.
 """
 
 import itertools
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from baselines.data.layout import store as layout_store
 from baselines.hlo import schema
-from baselines.layout.zoo import arrays as arrays_lib
-from baselines.layout.zoo import effects
-from baselines.layout.zoo import instructions as instructions_lib
-from baselines.layout.zoo import products as products_lib
-from baselines.layout.zoo import spreading
+from baselines.layout import padding
+from baselines.layout import shapes
+from baselines.layout import spreading
 
 _ARRAYS = schema.LAYOUT_ARRAYS
 _EFFECTS = (
@@ -56,8 +53,7 @@ _OF_SINGLE = (
     'log_padded',
     *(f'{array}_{place}' for array in _ARRAYS for place in range(2)),
 )
-_HOPS = 16
-_MOST_WASTE = 4.0  # as in `zoo.padded`
+_NO_ROLE = -9  # no dimension, nor that of an absent one
 CELLS = 1 << 19  # pairs of configurable instruction and configuration at once
 
 NAMES: Tuple[str, ...] = (
@@ -77,22 +73,42 @@ class _Program(NamedTuple):
     """A program's k configurable instructions without their layouts.
 
     Attributes:
-        instructions: their arrays; `there` and `last` are int64, `fixed` is bool.
-        products: multiply-adds, `zoo.products.Products`.
+        dims: float32 [k, 3, 6], sizes of output, input and kernel; 0 for none.
+        roles: int64 [k, 3, 2], batch and feature dimension of each array of a
+            convolution; _NO_ROLE else.
+        reduced: float32 [k, 6], share of what is reduced that loses a dimension.
+        products: multiply-adds.
         weights: float32 [k, 6], shares of the program's: bytes of output, of
             input, of kernel, multiply-adds, followers and reduced elements.
-        source: int64 [k, 2], where input and kernel come from; -1: from no
-            configurable instruction.
+        sources: where input and kernel come from.
         single: int64 [s], those with columns of their own.
         totals: float32 [5], logarithms.
     """
 
-    instructions: instructions_lib.Instructions
-    products: products_lib.Products
+    dims: np.ndarray
+    roles: np.ndarray
+    reduced: np.ndarray
+    products: padding.Products
     weights: np.ndarray
-    source: np.ndarray
+    sources: 'List[_Source]'
     single: np.ndarray
     totals: np.ndarray
+
+
+class _Source(NamedTuple):
+    """Where an operand of k instructions comes from.
+
+    Attributes:
+        place: int64 [k], an instruction among the k; -1: none.
+        fixed: bool [k], whether it is row major.
+        dims: int64 [k, 6], which dimension each of the operand's is there.
+        last: int64 [k, 2], its last and last but one dimension.
+    """
+
+    place: np.ndarray
+    fixed: np.ndarray
+    dims: np.ndarray
+    last: np.ndarray
 
 
 class FlatTable:
@@ -121,7 +137,6 @@ class FlatTable:
                 )
         self._used = [NAMES.index(name) for name in self.names]
         self._read: Dict[int, _Program] = {}  # the last one alone
-        self._unscaled = arrays_lib.Unscaled(None)
 
     @property
     def counts(self) -> np.ndarray:
@@ -155,114 +170,98 @@ class FlatTable:
         program, store = self._read[graph], self._store
         groups = store.part('config_group', graph)[configs]
         codes = store.group_codes(graph)[groups]
-        k, vectors = codes.shape[1], store.vectors(graph)
+        vectors = store.vectors(graph)
         node, code, cell = cells(codes, len(vectors))
-        dims = program.instructions.dims[node]
-        fastest = self._unscaled.fastest(vectors[code].astype(np.float32))
-        fastest = effects.or_row_major(fastest, dims)
-        of_cells = self._of_cells(program, node, dims, fastest)
+        fastest = padding.fastest_dimensions(vectors[code], program.dims[node])
+        padded = padding.padded(program.products, node, fastest[:, 0])
+        of_cells = _of_cells(program, node, fastest, padded)
         sums = np.zeros((len(codes), of_cells.shape[1]), np.float32)
-        for i in range(k):
+        for i in range(codes.shape[1]):
             sums += of_cells[cell[:, i]]
-        places = np.clip(np.rint(fastest), 0, arrays_lib.RANK - 1)
-        places = places.astype(np.int64)
+        places = fastest.clip(0, shapes.RANK - 1)
         return np.concatenate(
             [
                 sums,
                 _copied(program, places, cell),
-                self._single(program, node, places, fastest, cell),
+                _single(program, places, padded, cell),
                 np.tile(program.totals, (len(codes), 1)),
             ],
             axis=1,
         )
 
-    def _of_cells(
-        self, program: _Program, node: np.ndarray, dims: np.ndarray, fastest: np.ndarray
-    ) -> np.ndarray:
-        """Computes weighted columns of cells, to be summed over instructions."""
-        places = effects.hat(fastest)
-        roles = program.instructions.roles[node]
-        of_arrays = effects.of_layouts(fastest, places, dims, roles, _MOST_WASTE)
-        weights = program.weights[node]
-        by_array = np.repeat(weights[:, :3], len(_EFFECTS), axis=1)
-        padded = _padded(program, node, fastest)
-        reduced = program.instructions.reduced[node][:, np.newaxis]
-        reduced = (places[:, 0] * reduced).sum(axis=-1)
-        output = of_arrays[:, _OUTPUT_EFFECTS]
-        return np.concatenate(
-            [
-                of_arrays * by_array,
-                of_arrays * weights[:, 3:4],
-                padded * weights[:, 3:4],
-                np.log(padded) * weights[:, 3:4],
-                output * weights[:, 4:5],
-                reduced * weights[:, 5:6],
-            ],
-            axis=1,
-        )
-
-    def _single(
-        self,
-        program: _Program,
-        node: np.ndarray,
-        places: np.ndarray,
-        fastest: np.ndarray,
-        cell: np.ndarray,
-    ) -> np.ndarray:
-        """Computes the columns of single instructions; -1 for none."""
-        columns = np.full((len(cell), _SINGLE, len(_OF_SINGLE)), -1, np.float32)
-        log_padded = np.log(_padded(program, node, fastest))
-        of_cells = np.concatenate([log_padded, places.reshape(len(node), -1)], axis=1)
-        for i, number in enumerate(program.single):
-            columns[:, i, 0] = program.weights[number, 3]
-            columns[:, i, 1:] = of_cells[cell[:, number]]
-        return columns.reshape(len(cell), -1)
-
     def _program(self, graph: int) -> _Program:
         part = self._store.part
-        feats = np.asarray(part('node_feat', graph), np.float32)
-        op = np.asarray(part('node_opcode', graph), np.int32)
-        arrays = arrays_lib.make_arrays(op, self._unscaled.nodes(feats))
-        consumer, producer = np.asarray(part('edge_index', graph), np.int32).T
-        edges = consumer, producer
-        chosen = np.asarray(part('node_config_ids', graph), np.int32)
-        k, n = len(chosen), len(op)
-        origin = spreading.spread(arrays, chosen, edges, _HOPS)
-        operands = spreading.operands(arrays, edges)
-        reductions = spreading.reductions(arrays, origin, edges)
-        followers = spreading.followers(arrays, origin, np.ones([n, 1], np.float32))
-        products = products_lib.find(
-            arrays, operands, chosen, np.ones([k, 1], np.float32)
+        arrays = shapes.Arrays.read(
+            part('node_opcode', graph), part('node_feat', graph)
         )
-        described = instructions_lib.describe(
-            arrays, operands, origin, reductions, chosen
-        )
-        moved = instructions_lib.bytes_moved(arrays, operands, chosen)
-        moved = moved.astype(np.float64)
-        others = np.stack([followers[:, 0], reductions.elements], axis=1)
+        edges = np.asarray(part('edge_index', graph)).T
+        chosen = np.asarray(part('node_config_ids', graph))
+        origin = spreading.spread(arrays, chosen, *edges)
+        operands = shapes.operands(arrays, *edges)
+        reductions = spreading.reductions(arrays, origin, *edges)
+        followers = spreading.followers(arrays, origin)
+        products = padding.products(arrays, operands, chosen)
+        sizes = [arrays.bytes, *(arrays.bytes[o.node] * o.exists for o in operands)]
+        moved = np.stack(sizes, axis=1)[chosen].astype(np.float64)
+        others = np.stack([followers, reductions.elements], axis=1)
         others = others[chosen].astype(np.float64)
-        share = products.share.astype(np.float64)
+        share = products.share.astype(np.float64)[:, np.newaxis]
         share /= max(share.sum(), 1e-9)
         weights = [
             moved / max(moved.sum(), 1),
             share,
             others / np.maximum(others.sum(axis=0), 1),
         ]
-        totals = [moved.sum(), products.total[0, 0] if k else 0, *others.sum(axis=0), k]
-        costs = share[:, 0] * _most_padded(products, described.dims[:, 0])
+        amounts = [moved.sum(), products.total, *others.sum(axis=0), len(chosen)]
+        dims = [arrays.dims[o.node] * o.exists[:, np.newaxis] for o in operands]
+        is_convolution = arrays.has_opcode('convolution')[:, np.newaxis, np.newaxis]
         return _Program(
-            instructions=described._replace(
-                there=described.there.astype(np.int64),
-                last=np.maximum(described.last, 0).astype(np.int64),
-                fixed=described.fixed > 0,
-            ),
+            dims=np.stack([arrays.dims, *dims], axis=1)[chosen],
+            roles=np.where(is_convolution, arrays.roles, _NO_ROLE)[chosen],
+            reduced=reductions.shares[chosen],
             products=products,
             weights=np.concatenate(weights, axis=1).astype(np.float32),
-            source=_sources(chosen, operands, origin, n),
+            sources=[_source(arrays, origin, o, chosen) for o in operands],
             # The others, reshapes, by what they move.
-            single=np.lexsort([-moved[:, 0], -costs])[:_SINGLE],
-            totals=np.log1p(np.array(totals)).astype(np.float32),
+            single=np.lexsort([-moved[:, 0], -share[:, 0] * _most_padded(products)])[
+                :_SINGLE
+            ],
+            totals=np.log1p(np.array(amounts)).astype(np.float32),
         )
+
+
+def _of_cells(
+    program: _Program, node: np.ndarray, fastest: np.ndarray, padded: np.ndarray
+) -> np.ndarray:
+    """Computes weighted columns of cells, to be summed over instructions."""
+    of_arrays = padding.effects(fastest, program.dims[node], program.roles[node])
+    weights = program.weights[node]
+    by_array = np.repeat(weights[:, :3], len(_EFFECTS), axis=1)
+    work = np.stack([padded, np.log(padded)], axis=1)
+    reduced = program.reduced[node][:, np.newaxis]
+    reduced = (shapes.one_hot(fastest[:, 0]) * reduced).sum(axis=-1)
+    return np.concatenate(
+        [
+            of_arrays * by_array,
+            of_arrays * weights[:, 3:4],
+            work * weights[:, 3:4],
+            of_arrays[:, : len(_EFFECTS)] * weights[:, 4:5],
+            reduced * weights[:, 5:6],
+        ],
+        axis=1,
+    )
+
+
+def _single(
+    program: _Program, places: np.ndarray, padded: np.ndarray, cell: np.ndarray
+) -> np.ndarray:
+    """Computes the columns of single instructions; -1 for none."""
+    columns = np.full((len(cell), _SINGLE, len(_OF_SINGLE)), -1, np.float32)
+    of_cells = np.column_stack([np.log(padded), places.reshape(len(places), -1)])
+    for i, number in enumerate(program.single):
+        columns[:, i, 0] = program.weights[number, 3]
+        columns[:, i, 1:] = of_cells[cell[:, number]]
+    return columns.reshape(len(cell), -1)
 
 
 def cells(
@@ -284,38 +283,35 @@ def cells(
     return node, code, cell.reshape(codes.shape)
 
 
-def _padded(program: _Program, node: np.ndarray, fastest: np.ndarray) -> np.ndarray:
-    """Computes how many times as much work padding makes of products: [cells, 1]."""
-    of_node = products_lib.at(program.products, node)
-    return products_lib.padded(of_node, fastest[:, 0])
-
-
-def _most_padded(products: products_lib.Products, dims: Any) -> np.ndarray:
-    """Computes the padded work of products in their worst layout: [k]."""
-    exists = np.asarray(dims) > 0
-    worst = np.zeros(len(exists))
-    for pair in itertools.permutations(range(arrays_lib.RANK), 2):
-        fastest = np.tile(np.array([pair], np.float32), [len(exists), 1])
-        more = products_lib.padded(products, fastest)[:, 0]
-        worst = np.maximum(worst, np.where(exists[:, pair].all(axis=1), more, 0))
+def _most_padded(products: padding.Products) -> np.ndarray:
+    """Computes how much more work products are in their worst layout: [k]."""
+    every = np.arange(len(products.dims))
+    worst = np.zeros(len(every))
+    for pair in itertools.permutations(range(shapes.RANK), 2):
+        more = padding.padded(products, every, np.tile(pair, (len(every), 1)))
+        exists = (products.dims[:, pair] > 0).all(axis=1)
+        worst = np.maximum(worst, np.where(exists, more, 0))
     return worst
 
 
-def _sources(
-    chosen: np.ndarray,
-    operands: Sequence[spreading.Operand],
+def _source(
+    arrays: shapes.Arrays,
     origin: spreading.Origin,
-    n: int,
-) -> np.ndarray:
-    """Finds the place in `chosen` of the origin of operands, -1 for none: [k, 2]."""
-    place = np.full(n, -1)
+    operand: shapes.Operand,
+    chosen: np.ndarray,
+) -> _Source:
+    """Looks up where an operand of the instructions `chosen` comes from."""
+    place = np.full(len(arrays.op), -1)
     place[chosen] = np.arange(len(chosen))
-    sources = []
-    for operand in operands:
-        source = origin.node[operand.node[chosen]]
-        exists = operand.exists[chosen] > 0
-        sources.append(np.where(exists & (source >= 0), place[source], -1))
-    return np.stack(sources, axis=1)
+    node, exists = operand.node[chosen], operand.exists[chosen]
+    source = origin.node[node]
+    last = arrays.rank[node][:, np.newaxis] - np.array([1, 2])
+    return _Source(
+        place=np.where(exists & (source >= 0), place[source], -1),
+        fixed=exists & (source == spreading.FIXED),
+        dims=origin.dims[node],
+        last=np.maximum(last, 0),
+    )
 
 
 def _copied(program: _Program, places: np.ndarray, cell: np.ndarray) -> np.ndarray:
@@ -327,18 +323,14 @@ def _copied(program: _Program, places: np.ndarray, cell: np.ndarray) -> np.ndarr
         cell: int64 [c, k], the cell of each instruction in each configuration.
     """
     copied = np.zeros((len(cell), 2), np.float32)
-    for operand in range(2):
+    for operand, source in enumerate(program.sources):
         weights = program.weights[:, 1 + operand]
-        comparable = (program.source[:, operand] >= 0) | program.instructions.fixed[
-            :, operand
-        ]
+        comparable = (source.place >= 0) | source.fixed
         for i in np.flatnonzero(comparable & (weights > 0)):
-            there = program.instructions.there[i, operand]
-            wanted = there[places[cell[:, i], 1 + operand]]  # [c, 2]
-            source = program.source[i, operand]
-            if source >= 0:
-                arrives = places[cell[:, source], 0]
+            wanted = source.dims[i][places[cell[:, i], 1 + operand]]  # [c, 2]
+            if source.place[i] >= 0:
+                arrives = places[cell[:, source.place[i]], 0]
             else:
-                arrives = program.instructions.last[i, operand]
+                arrives = source.last[i]
             copied[:, operand] += weights[i] * (wanted != arrives).any(axis=1)
     return copied

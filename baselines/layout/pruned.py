@@ -26,9 +26,6 @@ class _Cells:
         self._layers = layers
         self._pool = pool
 
-    def at_nodes(self, layer: int, base: tf.Tensor):
-        return tf.gather(base, self._layers[layer]['node'])
-
     def add_base(self, layer: int, y: tf.Tensor, base: tf.Tensor):
         return y + tf.gather(base, self._layers[layer]['node'])
 
@@ -38,16 +35,15 @@ class _Cells:
     def add_previous(self, layer: int, y: tf.Tensor, x: tf.Tensor):
         return _add_to_first(y, x, self._layers[layer]['previous'])
 
-    def lift(self, layer: int, x: tf.Tensor):
-        return tf.gather(x, self._layers[layer]['previous'])
-
-    def send(self, layer: int, along: int, x: tf.Tensor):
+    def aggregate(self, layer: int, messages: Sequence[tf.Tensor]):
         arrays = self._layers[layer]
         count = tf.shape(arrays['node'])[0]
-        return sparse.multiply(sparse.Matrix(*arrays['messages'][along]), x, count)
-
-    def aggregate(self, layer: int, messages: Sequence[tf.Tensor]):
-        return tf.add_n([self.send(layer, i, x) for i, x in enumerate(messages)])
+        return tf.add_n(
+            [
+                sparse.multiply(sparse.Matrix(*matrix), x, count)
+                for matrix, x in zip(arrays['messages'], messages)
+            ]
+        )
 
     def pool(self, x: tf.Tensor):
         first = self._pool['first_cells']
@@ -81,13 +77,13 @@ class _Plan(NamedTuple):
     """A program prepared for scoring: all that its configurations do not change."""
 
     structure: pruning.Structure
-    bases: Any  # a structure of float32 [a_L, ..]
+    bases: List[tf.Tensor]  # per layer float32 [a_L, h]
     pooled: tf.Tensor  # float32 [1, h]
     size: tf.Tensor  # float32, nodes
 
 
 class PrunedScorer:
-    """Scores configurations with a `ResModel`, or a model that has its methods.
+    """Scores configurations with a `ResModel`, or a model that shows its parts.
 
     Args:
         model: with `node_inputs`, `prepare`, `variable_sums`, `read_out` and
@@ -140,7 +136,7 @@ class PrunedScorer:
         return (
             [tuple(m) for m in prepared.matrices],
             prepared.affected,
-            tf.nest.map_structure(lambda base: base[:vary], prepared.bases),
+            [base[:vary] for base in prepared.bases],
             prepared.pooled,
         )
 
@@ -168,7 +164,7 @@ class PrunedScorer:
 
     def _score_cells(
         self,
-        bases: Any,
+        bases: List[tf.Tensor],
         pooled: tf.Tensor,
         size: tf.Tensor,
         configs: tf.Tensor,

@@ -200,8 +200,7 @@ def make_graph_model(
             replica.set_weights(model.get_weights())
     scorer = data.model_scorer(model)
     trainer = loop.Trainer(model, loss, config, devices, replica, scorer)
-    is_known = start is not None or getattr(model, 'ranks_untrained', False)
-    return GraphModel(model, scorer, trainer, is_known)
+    return GraphModel(model, scorer, trainer, start is not None)
 
 
 class Job:

@@ -38,7 +38,6 @@ def _predictor(task, model, tmp_path):
     [
         ('tile', 'LateJoinResSAGE'),
         ('tile', 'ConfigAttentionSAGE'),
-        ('layout', 'PaddedSAGE'),
         ('layout', 'TGraph'),
     ],
 )
@@ -64,9 +63,9 @@ def test_scores_are_those_of_the_version_that_trained(tmp_path, task, model):
         ),
         (
             'layout',
-            'HybridSAGE',
-            'the layout model HybridSAGE was removed after 0.1.0; train it again '
-            'with --model=PaddedSAGE',
+            'PaddedSAGE',
+            'the layout model PaddedSAGE was removed after 0.1.0; train it again '
+            'with --model=Trees',
         ),
     ],
 )

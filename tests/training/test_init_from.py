@@ -61,10 +61,7 @@ def test_weights_and_scaling_are_those_of_the_source(source, root):
     'changes, words',
     [
         ({'init_from': '/none/model_0'}, '--init_from: there is no directory /none'),
-        (
-            {'model': 'PaddedSAGE'},
-            'has --model=ResModel, not PaddedSAGE; pass the same',
-        ),
+        ({'model': 'GCN'}, 'has --model=ResModel, not GCN; pass the same'),
         (
             {'model_kwargs_json': '{"num_gnns": 2}'},
             f'has --model_kwargs_json={layout_runs.SMALL}, not {{"num_gnns": 2}}; pass',

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from baselines import config
-from baselines.layout.zoo import options
+from baselines.layout.zoo import neighbourhood
 from baselines.training import loop
 from baselines.training import losses
 from baselines.training import optimisation
@@ -409,7 +409,7 @@ class _Ranker(tf.keras.Model):
     def __init__(self, dropout=0.0):
         super().__init__()
         self.hidden = tf.keras.layers.Dense(8, 'relu', kernel_regularizer='l2')
-        self.dropped = options.Dropout(dropout)
+        self.dropped = neighbourhood.Dropout(dropout)
         self.head = tf.keras.layers.Dense(1)
         self(tf.zeros([1, 1, 3]))
 

@@ -199,7 +199,6 @@ def test_trees_of_training_programs_alone_are_no_longer_used(tmp_path, capsys):
 def test_layouts_have_no_trees_beside_a_graph_model():
     with pytest.raises(TypeError, match='trees'):
         config.LayoutConfig(trees=True)
-    assert 'trees' not in recipes.settings('strong', 'layout:xla:random')
 
 
 class _Table:

@@ -1,14 +1,15 @@
 """Models of the configurable nodes of a program and of their neighbours alone."""
 
-from typing import Any, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import tensorflow as tf
 import tensorflow_gnn as tfgnn
 
+from baselines.hlo import schema
 from baselines.layout import sparse
-from baselines.layout.zoo import arrays as arrays_lib
-from baselines.layout.zoo import effects
-from baselines.layout.zoo import options
+
+RANK = schema.RANK
+_NODE = range(len(schema.NODE))
 
 
 class Neighbourhood(NamedTuple):
@@ -44,12 +45,12 @@ def cut_out(graph: tfgnn.GraphTensor, chosen: tf.Tensor) -> Neighbourhood:
     ops, feed = graph.node_sets['op'], graph.edge_sets['feed'].adjacency
     ends = [tf.cast(feed[end], tf.int32) for end in (tfgnn.SOURCE, tfgnn.TARGET)]
     total = tf.shape(ops['op'])[0]
-    is_chosen = sparse.marked(chosen, total)
+    is_chosen = _marked(chosen, total)
     kept = is_chosen
     for end, other in (ends, ends[::-1]):
         reached = tf.boolean_mask(other, tf.gather(is_chosen, end))
-        kept |= sparse.marked(reached, total)
-    nodes = sparse.where(kept)
+        kept |= _marked(reached, total)
+    nodes = tf.cast(tf.where(kept)[:, 0], tf.int32)
     inside = tf.gather(kept, ends[0]) & tf.gather(kept, ends[1])
     consumer, producer = (
         tf.searchsorted(nodes, tf.boolean_mask(end, inside)) for end in ends
@@ -76,7 +77,8 @@ class NeighbourhoodModel(tf.keras.Model):
     Args:
         num_configs: configurations per program in `call`.
         num_ops: size of the opcode embedding, 1 + the largest opcode.
-        scaling: see `PaddedSAGE`; None: nothing is scaled.
+        scaling: `node_used`, `node_min`, `node_max` and the same for `config`:
+            lists with an entry for each raw column; None: nothing is scaled.
         op_embed_dim: width of the opcode embedding.
         layout_embed_dim: width of the embedding of a place of a layout.
         hidden_dim: width of all hidden layers.
@@ -94,7 +96,7 @@ class NeighbourhoodModel(tf.keras.Model):
         self,
         num_configs: int,
         num_ops: int,
-        scaling: arrays_lib.Scaling = None,
+        scaling: Optional[Mapping[str, Sequence[float]]] = None,
         op_embed_dim: int = 16,
         layout_embed_dim: int = 4,
         hidden_dim: int = 64,
@@ -103,16 +105,18 @@ class NeighbourhoodModel(tf.keras.Model):
         feature_dropout: float = 0.0,
     ):
         super().__init__()
-        options.at_least_1(
-            op_embed_dim=op_embed_dim,
-            layout_embed_dim=layout_embed_dim,
-            hidden_dim=hidden_dim,
-            num_gnns=num_gnns,
-        )
+        for option, value in (
+            ('op_embed_dim', op_embed_dim),
+            ('layout_embed_dim', layout_embed_dim),
+            ('hidden_dim', hidden_dim),
+            ('num_gnns', num_gnns),
+        ):
+            if value < 1:
+                raise ValueError(f'{option} is at least 1, not {value}')
         # Weights are saved in the order in which their layers are set here.
         dense = tf.keras.layers.Dense
         self._num_configs, self._width = num_configs, hidden_dim
-        self._unscaled = arrays_lib.Unscaled(scaling)
+        self._unscaled = _Unscaled(scaling)
         self._activation = tf.keras.activations.get(hidden_activation)
         self._op_embedding = tf.keras.layers.Embedding(num_ops, op_embed_dim)
         self._layout_embedding = dense(layout_embed_dim)
@@ -120,7 +124,7 @@ class NeighbourhoodModel(tf.keras.Model):
         self._of_config = dense(hidden_dim, use_bias=False)
         self._input = dense(hidden_dim)
         self._layers = [self._make_layer() for _ in range(num_gnns)]
-        self._dropout = options.Dropout(feature_dropout)
+        self._dropout = Dropout(feature_dropout)
         self._head = dense(1, use_bias=False)
 
     def _make_layer(self) -> Any:
@@ -150,7 +154,7 @@ class NeighbourhoodModel(tf.keras.Model):
         part = cut_out(graph, chosen)
         configs = tf.gather(graph.node_sets['nconfig']['feats'], config[tfgnn.SOURCE])
         layouts = self._unscaled.layouts(tf.reshape(configs, [-1, configs.shape[-1]]))
-        layouts = self._of_config(self._embedded(tf.reshape(layouts, [-1, 18])))
+        layouts = self._of_config(self._embedded(layouts))
         place = tf.searchsorted(part.nodes, chosen)[:, tf.newaxis]
         of_node = self._of_node(tf.concat(self._node_inputs(graph, part), 1))
         x = tf.tensor_scatter_nd_add(
@@ -175,13 +179,97 @@ class NeighbourhoodModel(tf.keras.Model):
             feats,
             tf.sign(feats) * tf.math.log1p(1e4 * tf.abs(feats)) / 10.0,
             self._op_embedding(opcodes),
-            self._embedded(self._unscaled.own_layout(feats)),
+            self._embedded(self._unscaled.own_layouts(feats)),
         ]
 
     def _embedded(self, layouts: tf.Tensor) -> tf.Tensor:
         """Embeds each place: [rows, places] -> [rows, places * layout_embed_dim]."""
-        embedded = self._layout_embedding(effects.hat(layouts))
+        embedded = self._layout_embedding(hat(layouts))
         return tf.reshape(embedded, [-1, layouts.shape[-1] * embedded.shape[-1]])
+
+
+class _Unscaled:
+    """Undoes the scaling of the columns that hold layouts.
+
+    Args:
+        scaling: see `NeighbourhoodModel`.
+    """
+
+    def __init__(self, scaling: Optional[Mapping[str, Sequence[float]]]):
+        self._scaling = scaling
+
+    def layouts(self, configs: tf.Tensor) -> tf.Tensor:
+        """Reads the layouts of output, input, kernel: [rows, 18]; -1 where none is."""
+        return self._columns('config', configs, range(len(schema.LAYOUT)), -1.0)
+
+    def own_layouts(self, feats: tf.Tensor) -> tf.Tensor:
+        """Reads the layouts that nodes have without a configuration: [n, 6]."""
+        layouts = self._columns('node', feats, _NODE[schema.MINOR_TO_MAJOR], -1.0)
+        dims = tf.round(self._columns('node', feats, _NODE[schema.DIMENSIONS], 0.0))
+        rank = tf.math.count_nonzero(dims, 1, dtype=tf.int32)
+        return tf.where(tf.sequence_mask(rank, RANK), layouts, -1.0)
+
+    def _columns(
+        self, part: str, x: tf.Tensor, columns: Sequence[int], missing: float
+    ) -> tf.Tensor:
+        """Reads raw columns, not rounded; `missing` where there is no such column."""
+        if self._scaling is None:
+            width = x.shape[-1]
+            used, low, high = [1.0] * width, [0.0] * width, [1.0] * width
+        else:
+            used, low, high = (
+                list(self._scaling[f'{part}_{name}']) for name in ('used', 'min', 'max')
+            )
+        place = {c: i for i, c in enumerate(c for c, u in enumerate(used) if u)}
+        index = [place.get(c, 0) for c in columns]
+        factor = [high[c] - low[c] if c in place else 0.0 for c in columns]
+        offset = [low[c] if c < len(used) else missing for c in columns]
+        return tf.gather(x, index, axis=1) * tf.constant(factor) + tf.constant(offset)
+
+
+class Dropout(tf.keras.layers.Layer):
+    """Leaves out a share of values in a training step, and scales up the others.
+
+    The seed is taken from the values: a generator would have a state, which a resumed
+    training had lost.
+
+    Args:
+        share: of the values, at least 0 and below 1.
+
+    Call arguments:
+        x: float32, of any shape.
+        training: whether a training step asks.
+
+    Raises:
+        ValueError: the share is out of range.
+    """
+
+    def __init__(self, share: float):
+        super().__init__()
+        if not 0 <= share < 1:
+            raise ValueError(f'feature_dropout is at least 0 and below 1, not {share}')
+        self._share = share
+
+    def call(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
+        if not (training and self._share):
+            return x
+        seed = tf.stack([tf.bitcast(tf.reduce_sum(x), tf.int32), 0])
+        return tf.nn.experimental.stateless_dropout(x, self._share, seed)
+
+
+def hat(x: tf.Tensor) -> tf.Tensor:
+    """Encodes numbers 0 to 5 as one-hot, linear in between: [..] -> [.., 6].
+
+    A dimension beyond the sixth, whose size is not among the columns, is no place,
+    as is one that is absent: all 0.
+    """
+    distance = tf.abs(x[..., tf.newaxis] - tf.range(RANK, dtype=tf.float32))
+    return tf.nn.relu(1.0 - distance)
+
+
+def _marked(numbers: tf.Tensor, size: Union[int, tf.Tensor]) -> tf.Tensor:
+    """Makes a mask, bool [size], that is true at `numbers`, int32."""
+    return tf.math.unsorted_segment_sum(tf.ones_like(numbers), numbers, size) > 0
 
 
 def degrees(receiver: tf.Tensor, num_nodes: Union[int, tf.Tensor]) -> tf.Tensor:

@@ -2,24 +2,15 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from baselines import registry
 from baselines.data.layout import store as store_lib
 from baselines.features import normalizer as normalizer_lib
 from baselines.layout import graphs
-from baselines.layout.zoo import effects
 from baselines.runs import layout_task
 from tests.helpers import conformance
 from tests.helpers import layout_files
 from tests.helpers import layout_programs
-
-
-def test_a_dimension_beyond_the_sixth_is_no_place():
-    found = effects.hat(tf.constant([5.0, 6.0, 127.0, -1.0]))
-    np.testing.assert_array_equal(
-        found, [[0, 0, 0, 0, 0, 1], [0] * 6, [0] * 6, [0] * 6]
-    )
 
 
 @pytest.fixture(name='scaled', scope='module')

@@ -1,15 +1,19 @@
-"""The part of a program that `NeighbourhoodModel` reads, and layouts by number."""
+"""The part of a program that `NeighbourhoodModel` reads, layouts, and options."""
 
 import dataclasses
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
+from baselines import registry
+from baselines.features import expansion
+from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import schema
 from baselines.layout import graphs
-from baselines.layout.zoo import arrays
 from baselines.layout.zoo import neighbourhood
 from baselines.layout.zoo import tgraph
+from baselines.runs import layout_task
 from tests.helpers import layout_programs
 
 
@@ -48,13 +52,72 @@ def test_places_beyond_the_rank_hold_no_layout():
     feats = np.zeros([1, len(schema.NODE)], np.float32)
     feats[0, schema.DIMENSIONS] = [7, 5, 0, 0, 0, 0]
     feats[0, schema.MINOR_TO_MAJOR] = [1, 0, 0, 0, 0, 0]
-    found = arrays.Unscaled(None).own_layout(tf.constant(feats))
-    assert found.numpy().tolist() == [[1, 0, -1, -1, -1, -1]]
+    layouts = neighbourhood._Unscaled(None).own_layouts(tf.constant(feats))
+    assert layouts.numpy().tolist() == [[1, 0, -1, -1, -1, -1]]
 
 
-def test_all_of_a_configuration_is_read():
+def test_columns_are_unscaled():
+    """Column 0 of configurations is kept, 1 is constant, and there is no other."""
+    scaling = {
+        'config_used': [True, False],
+        'config_min': [-1, 4],
+        'config_max': [3, 4],
+    }
+    [layouts] = neighbourhood._Unscaled(scaling).layouts(tf.constant([[0.5]])).numpy()
+    assert layouts.tolist() == [1, 4, *[-1] * 16]
     values = np.arange(18, dtype=np.float32)[np.newaxis]
-    found = arrays.Unscaled(None).layouts(tf.constant(values))
-    assert found.numpy().ravel().tolist() == list(range(18))
-    fastest = arrays.Unscaled(None).fastest(tf.constant(values))
-    assert fastest.numpy().tolist() == [[[0, 1], [6, 7], [12, 13]]]
+    [layouts] = neighbourhood._Unscaled(None).layouts(tf.constant(values)).numpy()
+    assert layouts.tolist() == list(range(18))
+
+
+def test_a_dimension_beyond_the_sixth_is_no_place():
+    places = neighbourhood.hat(tf.constant([5.0, 6.0, 127.0, -1.0, 0.25]))
+    assert places.numpy().tolist() == [
+        [0, 0, 0, 0, 0, 1],
+        *[[0] * 6] * 3,
+        [0.75, 0.25, 0, 0, 0, 0],
+    ]
+
+
+def test_raw_columns_that_were_expanded_are_refused():
+    columns = {
+        f'{part}_{name}': np.array([value])
+        for part in ('node', 'config')
+        for name, value in (('used', True), ('min', 0.0), ('max', 1.0))
+    }
+    normalizer = normalizer_lib.Normalizer(**columns)
+    layout_task.TASK.make_model('GCN', {}, '', 2, 10, normalizer)
+    expanded = dataclasses.replace(
+        normalizer, expansion=expansion.Expansion(node_signlog=True)
+    )
+    with pytest.raises(
+        ValueError, match='GCN undoes .* without --features and --mod128'
+    ):
+        layout_task.TASK.make_model('GCN', {}, '', 2, 10, expanded)
+
+
+@pytest.mark.parametrize(
+    'name, options, message',
+    [
+        ('GCN', {'num_gnns': 0}, 'num_gnns is at least 1, not 0'),
+        ('ChebNet', {'order': 0}, 'order is at least 1, not 0'),
+        ('TGraph', {'feature_dropout': 1}, 'feature_dropout is .* below 1, not 1'),
+        ('TGraph', {'feature_dropout': -1}, 'feature_dropout is .* below 1, not -1'),
+        ('GAT', {'heads': 5}, 'heads divide hidden_dim=64, and 5 do not'),
+    ],
+)
+def test_options(name, options, message):
+    with pytest.raises(ValueError, match=message):
+        registry.layout_models()[name](4, 10, **options)
+
+
+def test_dropout_draws_anew_for_other_values_and_again_for_the_same():
+    dropout, x = neighbourhood.Dropout(0.25), tf.ones([1000])
+    assert dropout(x) is x
+    first, again, other = (dropout(y, training=True) for y in (x, x, x + 1))
+    np.testing.assert_array_equal(first, again)
+    assert ((first == 0) != (other == 0)).numpy().any()
+    # Kept values are divided by 3/4; of 1000, 750 are kept, with a deviation of 14.
+    kept = first.numpy()[first != 0]
+    np.testing.assert_allclose(kept, 4 / 3, rtol=1e-6)
+    assert 680 < len(kept) < 820

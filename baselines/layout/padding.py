@@ -1,0 +1,158 @@
+"""What padding to registers costs arrays, and products: dots and convolutions.
+
+A matrix unit multiplies rows that stream past with 128 columns at once.  The
+output's fastest dimension (c elements) lies in the columns and is filled up to a
+multiple of 128, the second fastest (s elements) to one of 8:
+
+    work = multiply-adds * ceil(c / 128) * 128 / c * max(r', 32) / r
+    r    = all other elements of the output; r' the same, with s filled up
+
+In the gradient of a window, which sums over more pixels than it has, each of its
+pixels needs other weights, and r is s alone.  Fewer than 32 rows take as long as
+32: so it is where this was measured, on two programs; the rest is public.
+
+A cell is a configurable instruction with one of its layouts.
+"""
+
+from typing import NamedTuple, Sequence, Union
+
+import numpy as np
+
+from baselines.hlo import schema
+from baselines.layout import shapes
+
+_COLUMNS, _SUBLANES, _LEAST_ROWS = 128, 8, 32
+_REGISTER = np.array([_COLUMNS, _SUBLANES], np.float32)
+_MOST_WASTE = 4.0  # padding by more than that counts as that
+# Of output, input and kernel, in a configuration.
+_FASTEST = [schema.LAYOUT.block(array).start for array in schema.LAYOUT_ARRAYS]
+
+
+class Products(NamedTuple):
+    """The multiply-adds of k configurable nodes.
+
+    Attributes:
+        share: float32 [k], of the program's.
+        total: the program's.
+        dims: float32 [k, 6], sizes of the output.
+        of_window: bool [k], whether it is the gradient of a window.
+    """
+
+    share: np.ndarray
+    total: float
+    dims: np.ndarray
+    of_window: np.ndarray
+
+
+def products(
+    arrays: shapes.Arrays, operands: Sequence[shapes.Operand], chosen: np.ndarray
+) -> Products:
+    """Counts the multiply-adds of configurable nodes.
+
+    What a dot sums over is not among the features.  For [b, m, k] and [b, k, n]
+    it follows from the sizes of the arrays, if b = 1; else it is taken for
+    sqrt(b) times as many.
+
+    Args:
+        arrays: of n nodes.
+        operands: their inputs and kernels.
+        chosen: int [k], the configurable nodes.
+    """
+    elements = arrays.elements
+    first, second = (operand.node for operand in operands)
+    itself = np.arange(len(elements))
+    outputs = arrays.size_of(itself, 0, 0) * arrays.size_of(itself, 0, 1)
+    pixels = elements / np.maximum(outputs, 1)
+    window = np.maximum(arrays.window, 1)
+    is_convolution = arrays.has_opcode('convolution')
+    summed = np.sqrt(elements[first] * elements[second] / elements)
+    summed = np.where(arrays.has_opcode('dot'), summed, 0)
+    of_kernel = window * np.maximum(arrays.size_of(second, 2, 0), 1)
+    summed = np.where(is_convolution, of_kernel, summed)
+    multiply_adds = (elements * summed)[chosen]
+    total = multiply_adds.sum()
+    of_window = is_convolution & (window > pixels)
+    share = multiply_adds / (total + 1e-9)
+    return Products(share, total, arrays.dims[chosen], of_window[chosen])
+
+
+def fastest_dimensions(vectors: np.ndarray, dims: np.ndarray) -> np.ndarray:
+    """Reads the two fastest dimensions of arrays; row major where none is listed.
+
+    Args:
+        vectors: int [cells, 18], layouts of output, input and kernel; -1: none.
+        dims: float32 [cells, 3, 6], their sizes; 0: none.
+
+    Returns:
+        int64 [cells, 3, 2].
+    """
+    listed = np.stack([vectors[:, start : start + 2] for start in _FASTEST], axis=1)
+    return np.where(listed < 0, _row_major(dims), listed)
+
+
+def padded(products: Products, node: np.ndarray, fastest: np.ndarray) -> np.ndarray:
+    """Computes how many times as much work padding makes of products.
+
+    Args:
+        products: of k nodes.
+        node: int [cells], which of them.
+        fastest: int [cells, 2], the two fastest dimensions of the output.
+
+    Returns:
+        float32 [cells].
+    """
+    dims = products.dims[node]
+    columns, second = _sizes(fastest, dims).T
+    elements = np.maximum(dims, 1).prod(axis=1)
+    others = np.maximum(elements / (columns * second), 1)
+    others = np.where(products.of_window[node], 1, others).astype(np.float32)
+    rows = _filled(second, _SUBLANES) * others
+    more = np.maximum(rows, _LEAST_ROWS) / (second * others)
+    return more * _filled(columns, _COLUMNS) / columns
+
+
+def effects(fastest: np.ndarray, dims: np.ndarray, roles: np.ndarray) -> np.ndarray:
+    """Computes effects of layouts on output, input and kernel.
+
+    Args:
+        fastest: int [cells, 3, 2], the two fastest dimensions of each.
+        dims: float32 [cells, 3, 6], sizes.
+        roles: int [cells, 3, 2], batch and feature dimension, or none of them.
+
+    Returns:
+        float32 [cells, 3 * effects]: logarithms of both sizes and of their padding,
+        that of both together, and itself, whether they are the last dimensions,
+        and whether they are batch or features.
+    """
+    size = _sizes(fastest, dims)
+    waste = np.log(np.minimum(_filled(size, _REGISTER) / size, _MOST_WASTE))
+    both = waste.sum(axis=-1, keepdims=True)
+    in_roles = fastest[:, :, :, np.newaxis] == roles[:, :, np.newaxis]
+    columns = np.concatenate(
+        [
+            np.log(size) / 8,
+            waste,
+            both,
+            np.exp(both) / 4,
+            fastest == _row_major(dims),
+            in_roles.reshape(-1, 3, 4),
+        ],
+        axis=-1,
+    )
+    return columns.astype(np.float32).reshape(len(fastest), -1)
+
+
+def _row_major(dims: np.ndarray) -> np.ndarray:
+    """Returns the last two dimensions of arrays, the last one first: [..., 2]."""
+    return np.count_nonzero(dims, axis=-1)[..., np.newaxis] - np.array([1, 2])
+
+
+def _sizes(fastest: np.ndarray, dims: np.ndarray) -> np.ndarray:
+    """Returns the sizes of the two fastest dimensions, at least 1: [..., 2]."""
+    sizes = shapes.one_hot(fastest) * dims[..., np.newaxis, :]
+    return np.maximum(sizes.sum(axis=-1), 1)
+
+
+def _filled(x: np.ndarray, unit: Union[int, np.ndarray]) -> np.ndarray:
+    """Rounds up to a multiple."""
+    return np.ceil(x / unit) * unit

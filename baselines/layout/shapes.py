@@ -1,0 +1,115 @@
+"""The arrays that a program's nodes make, and their operands, off raw columns."""
+
+from typing import List, NamedTuple
+
+import numpy as np
+
+from baselines.hlo import schema
+
+RANK = schema.RANK
+
+# Columns of a convolution's batch and features in its output, input and kernel.
+_ROLES = (
+    (schema.OUTPUT_BATCH, schema.OUTPUT_FEATURE),
+    (schema.INPUT_BATCH, schema.INPUT_FEATURE),
+    (schema.KERNEL_INPUT, schema.KERNEL_OUTPUT),
+)
+_WINDOW = schema.NODE.at('window_size_product')
+
+
+class Arrays(NamedTuple):
+    """Sizes, types and roles of the arrays of n nodes."""
+
+    op: np.ndarray  # int32 [n], opcodes
+    dims: np.ndarray  # float32 [n, 6], 0 where there is none
+    rank: np.ndarray  # int64 [n]
+    elements: np.ndarray  # float32 [n]
+    bytes: np.ndarray  # float32 [n]
+    dimensions: np.ndarray  # int64 [n, 6], of a transpose or reduction
+    roles: np.ndarray  # int64 [n, 3, 2], batch and features of each array
+    window: np.ndarray  # float32 [n], number of positions
+
+    @classmethod
+    def read(cls, op: np.ndarray, feats: np.ndarray) -> 'Arrays':
+        """Reads arrays from raw columns.
+
+        Args:
+            op: int [n], opcodes.
+            feats: [n, columns], those of `schema.NODE`; missing ones count as 0.
+        """
+        missing = max(0, len(schema.NODE) - feats.shape[1])
+        feats = np.rint(np.pad(np.asarray(feats, np.float32), [(0, 0), (0, missing)]))
+        dims = feats[:, schema.DIMENSIONS]
+        sizes = np.array([kind.bytes for kind in schema.ELEMENT_TYPES], np.float32)
+        elements = np.maximum(dims, 1).prod(axis=1)
+        dimensions = feats[:, schema.NODE.block('dimensions')]
+        return cls(
+            op=np.asarray(op, np.int32),
+            dims=dims,
+            rank=(dims > 0).sum(axis=1),
+            elements=elements,
+            # A tuple or a token counts, too: a byte for each element.
+            bytes=elements * np.maximum(feats[:, schema.TYPES] @ sizes, 1),
+            dimensions=dimensions.clip(0, RANK - 1).astype(np.int64),
+            roles=feats[:, _ROLES].astype(np.int64),
+            window=np.maximum(feats[:, _WINDOW], 0),
+        )
+
+    def has_opcode(self, *names: str) -> np.ndarray:
+        """Marks the nodes with one of the named opcodes: bool [n]."""
+        return np.isin(self.op, [schema.OPCODE_NUMBERS[name] for name in names])
+
+    def size_of(self, node: np.ndarray, array: int, role: int) -> np.ndarray:
+        """Returns sizes in node[i] of the dimension of node i's role: float32 [n]."""
+        return (self.dims[node] * one_hot(self.roles[:, array, role])).sum(axis=1)
+
+
+class Operand(NamedTuple):
+    """The input, or the kernel, of every node."""
+
+    node: np.ndarray  # int [n], its number
+    exists: np.ndarray  # bool [n]
+
+
+def operands(
+    arrays: Arrays, consumer: np.ndarray, producer: np.ndarray
+) -> List[Operand]:
+    """Returns the input and the kernel of every node: its first two operands.
+
+    Edges have no order that says which is which; the input of a convolution is
+    that with the output's batch.
+
+    Args:
+        arrays: of n nodes.
+        consumer: int [m], where each edge begins.
+        producer: int [m], where it ends.
+    """
+    n, m = len(arrays.op), len(consumer)
+    number = np.arange(m)
+    first, second = np.full(n, m), np.full(n, m)
+    np.minimum.at(first, consumer, number)
+    is_other = number != first[consumer]
+    np.minimum.at(second, consumer[is_other], number[is_other])
+    ends = np.append(producer, 0)
+    nodes, exists = (ends[first], ends[second]), (first < m, second < m)
+    batch = arrays.size_of(np.arange(n), 0, 0)
+    fits = [arrays.size_of(node, 1, 0) == batch for node in nodes]
+    swap = arrays.has_opcode('convolution') & exists[1] & fits[1] & ~fits[0]
+    return [
+        Operand(
+            np.where(swap, nodes[1 - i], nodes[i]),
+            np.where(swap, exists[1 - i], exists[i]),
+        )
+        for i in (0, 1)
+    ]
+
+
+def one_hot(dimension: np.ndarray) -> np.ndarray:
+    """Encodes dimensions 0 to 5: [..] -> float32 [.., 6].
+
+    One beyond the sixth, whose size is not among the columns, is no place, as is
+    one that is absent (-1): all 0.
+    """
+    return (np.asarray(dimension)[..., np.newaxis] == np.arange(RANK)).astype(
+        np.float32
+    )
