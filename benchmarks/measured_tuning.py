@@ -18,8 +18,6 @@ kernels of a file of tuning records, or a folder of such, without a model.
 import argparse
 import collections
 import dataclasses
-import os
-import tempfile
 from typing import Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 import judging
@@ -72,21 +70,20 @@ def false_claims(count: int, seed: int, limits: session_lib.Limits) -> None:
     """Tunes kernels among copies of their default and counts what is claimed."""
     rng = np.random.default_rng(seed)
     claimed = done = 0
-    with tempfile.TemporaryDirectory() as folder:
-        with session_lib.Session(os.path.join(folder, 'journal'), limits) as session:
-            for name in random_programs.names(count, seed):
-                program = random_programs.load(name)
-                skipped = collections.Counter()
-                items = collection.items_of(program, 'tile', session, set(), skipped)
-                if not items:
-                    continue
-                item = items[rng.integers(len(items))]
-                found = _of_copies(item, session, seed)
-                claimed += found.claimed
-                done += 1
-                tried = ' '.join(f'{number:.3f}' for number in found.tried)
-                null = ' '.join(f'{number:.3f}' for number in found.null)
-                print(f'{item.name} claimed {found.claimed} best {tried} null {null}')
+    with session_lib.Session(limits) as session:
+        for name in random_programs.names(count, seed):
+            program = random_programs.load(name)
+            skipped = collections.Counter()
+            items = collection.items_of(program, 'tile', session, set(), skipped)
+            if not items:
+                continue
+            item = items[rng.integers(len(items))]
+            found = _of_copies(item, session, seed)
+            claimed += found.claimed
+            done += 1
+            tried = ' '.join(f'{number:.3f}' for number in found.tried)
+            null = ' '.join(f'{number:.3f}' for number in found.null)
+            print(f'{item.name} claimed {found.claimed} best {tried} null {null}')
     print(f'{claimed} false claims of {done}')
 
 

@@ -44,6 +44,7 @@ from baselines.training import checkpoints
 from tests.helpers import finished_runs
 from tests.helpers import hlo_modules
 from tests.helpers import layout_files
+from tests.helpers import measured_programs
 from tests.helpers import measurements
 from tests.helpers import tile_records
 from tpugraphs.extract import splitting
@@ -52,7 +53,6 @@ from tpugraphs.measure import collection_folder
 from tpugraphs.measure import executable
 from tpugraphs.measure import own_tiles
 from tpugraphs.measure import records as tuning_records
-from tpugraphs.measure import session
 from tpugraphs.programs import reader
 from tpugraphs.sweep import jobs
 from tpugraphs.sweep import space
@@ -152,7 +152,7 @@ def targets() -> Dict[str, Target]:
             hlo_modules.good_layout().SerializeToString(), _extract, raw_readers
         ),
         'module.pb': Target(
-            session.checked()['kernel'],
+            measured_programs.pointwise(8, 6).SerializeToString(),
             lambda p: _ignored(reader.read_program(p)),
             raw_readers,
         ),
@@ -246,12 +246,6 @@ def targets() -> Dict[str, Target]:
                 'tpugraphs.measure.untrusted.loads',
             ),
             'json',
-        ),
-        'journal': Target(
-            b'\n{"kernel": "a", "seconds": 1.5}\n{"kernel": "b"}',
-            lambda p: _ignored(session.read_journal(p)),
-            ('tpugraphs.measure.session.read_journal',),
-            'text',
         ),
         'record of a split': Target(
             b'["f.npz"]', _gather, ('tpugraphs.extract.splitting.gathered',), 'json'

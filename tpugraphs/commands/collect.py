@@ -62,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @command_line.logged(short=True)
 def run(args: argparse.Namespace) -> int:
     """Measures and writes."""
+    from baselines.data import shares
     from tpugraphs.measure import arguments
     from tpugraphs.measure import collection
     from tpugraphs.measure import collection_folder
@@ -82,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
         collection_folder.Options,
         args,
         output=files.expand(output),
-        split=collection.parse_split(args.split),
+        split=None if args.split == 'none' else shares.parse(args.split),
         limits=arguments.limits(args),
         passes=(args.passes,) * 2 if args.passes else collection_folder.Options.passes,
     )

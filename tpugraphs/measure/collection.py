@@ -6,7 +6,7 @@ import hashlib
 import os
 import sys
 import time
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Collection, Dict, List, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -25,15 +25,6 @@ from tpugraphs.measure import session as session_lib
 from tpugraphs.measure import tiles
 from tpugraphs.measure import timing
 from tpugraphs.programs import reader
-
-
-def parse_split(text: str) -> Optional[Tuple[float, ...]]:
-    """Reads `80/10/10`; 'none' means one folder.
-
-    Raises:
-        ValueError: these are not three shares.
-    """
-    return None if text == 'none' else shares.parse(text)
 
 
 def run(
@@ -77,13 +68,12 @@ def collect(
         )
     ends = options.began + options.minutes * 60
     with (
-        folder_lib.locked(options.output),
-        folder_lib.CollectionFolder(sources, options) as folder,
+        folder_lib.opened(sources, options) as folder,
+        session_lib.Session(options.limits, ends) as session,
     ):
-        with session_lib.Session(folder.journal, options.limits, ends) as session:
-            memory = memory_lib.Memory(options.records, session.device, options.fresh)
-            items = _plan(sources, load, session, folder)
-            _measure_all(items, session, folder, memory)
+        memory = memory_lib.Memory(options.records, session.device, options.fresh)
+        collector = _Collector(folder, session, memory)
+        collector.measure(collector.plan(sources, load))
     report = folder.report
     if not report.records:
         reasons = [*report.failed, *report.skipped]
@@ -93,33 +83,154 @@ def collect(
     return report
 
 
-def _plan(sources, load, session, folder) -> list:
-    """Returns what is to be measured."""
-    options, report = folder.options, folder.report
-    found, seen, names = [], set(), set()
-    for number, source in enumerate(sources):
-        if options.left < 0:
-            raise ValueError(
-                f'--minutes is spent on compiling {number} of {len(sources)} '
-                'programs; give it more, or fewer programs'
-            )
+class _Collector:
+    """Measures programs into a folder.
+
+    Args:
+        folder: where files and the report go.
+        session: measures.
+        memory: what is on record.
+    """
+
+    def __init__(
+        self,
+        folder: folder_lib.CollectionFolder,
+        session: session_lib.Session,
+        memory: memory_lib.Memory,
+    ):
+        self._folder, self._session, self._memory = folder, session, memory
+        self._options, self._report = folder.options, folder.report
+
+    def plan(
+        self, sources: Sequence[str], load: Callable[[str], reader.Program]
+    ) -> List[Any]:
+        """Returns the kernels or programs to measure.
+
+        Raises:
+            ValueError: there are none, or no time is left to compile programs.
+        """
+        options, report = self._options, self._report
+        items: List[Any] = []
+        digests: Set[str] = set()
+        names: Set[str] = set()
+        for number, source in enumerate(sources):
+            if options.left < 0:
+                raise ValueError(
+                    f'--minutes is spent on compiling {number} of {len(sources)} '
+                    'programs; give it more, or fewer programs'
+                )
+            try:
+                program = load(source)
+                if program.name in names:
+                    raise ValueError(f'two programs are called {program.name!r}')
+                names.add(program.name)
+                items += draw_items(
+                    items_of(
+                        program, options.task, self._session, digests, report.skipped
+                    ),
+                    options,
+                )
+            except (ValueError, OSError) as error:
+                report.failed.append(text.one_line(error, source))
+        if not items and report.failed:
+            raise ValueError(report.failed[0])
+        return items
+
+    def measure(self, items: Sequence[Any]) -> None:
+        """Measures what is not in the folder yet, until time is up."""
+        options, report = self._options, self._report
+        programs = [(item.name, item.program) for item in items]
+        splits = assign_splits(programs, options.split)
+        todo = [item for item in items if item.name not in report.records]
+        # What was there before is no work of this call.
+        before, began = report.configs, time.monotonic()
+        spent: List[float] = []
+        program = None
+        done = len(items) - len(todo)
+        with phases.Phase('measuring', len(items), 'kernel', done) as phase:
+            for index, item in enumerate(todo):
+                left = options.left
+                # What does not fit any more is not begun.
+                if left < (np.median(spent[-9:]) * 0.7 if spent else 0):
+                    report.left += len(todo) - index
+                    break
+                if item.program != program:
+                    self._session.restart()
+                    program = item.program
+                started = time.monotonic()
+                fair = min(left / (len(todo) - index), options.seconds)
+                self._measure_item(item, splits[item.name], fair, left)
+                spent.append(time.monotonic() - started)
+                rate = (report.configs - before) / (time.monotonic() - began) * 60
+                phase.remark(f'{rate:.0f} configurations/min')
+                phase.update(item.name in report.records)
+
+    def _measure_item(self, item: Any, split: str, fair: float, left: float) -> None:
+        """Measures a kernel or program, and writes its file.
+
+        Args:
+            item: the kernel or program.
+            split: where it goes.
+            fair: seconds after which the least number of passes has to do.
+            left: seconds after which nothing is measured.
+        """
+        options, report = self._options, self._report
+        rng = np.random.default_rng([options.seed, _digest(item.name)])
+        batch = item.batch(rng, options.configs)
+        protocol = timing.Protocol(
+            *options.passes, seconds=fair, compiling=fair / 2, deadline=left
+        )
         try:
-            program = load(source)
-            if program.name in names:
-                raise ValueError(f'two programs are called {program.name!r}')
-            names.add(program.name)
-            items = items_of(program, options.task, session, seen, report.skipped)
-            found += _drawn(items, options)
-        except (ValueError, OSError) as error:
-            said = str(error)
-            report.failed.append(said if source in said else f'{source}: {said}')
-    if not found and report.failed:
-        raise ValueError(report.failed[0])
-    return found
+            timed = times_of(
+                item, batch, protocol, options.seed, self._session, self._memory
+            )
+        except session_lib.WorkerError as error:
+            report.skipped[str(error)] += 1
+            return
+        if timed is None:
+            report.left += 1
+        elif len(timed.times) < 2:
+            report.skipped['a single configuration'] += 1
+        else:
+            self._write(item, split, batch.described, timed)
+
+    def _write(
+        self,
+        item: Any,
+        split: str,
+        described: Sequence[Dict[str, Any]],
+        timed: memory_lib.Timed,
+    ) -> None:
+        options = self._options
+        kept = sorted(timed.times)
+        halves, default = timed.halves, timed.times[0]
+        noisy = timed.tau < folder_lib.LEAST_TAU
+        parts = folder_lib.FOLDERS[options.task], split
+        if noisy:
+            parts = folder_lib.NOISY, ''
+        file = os.path.join(*filter(None, parts), f'{item.name}.npz')
+        configs = [described[i] for i in kept]
+        item.write(os.path.join(options.output, file), configs, halves.min(0))
+        self._report.records[item.name] = {
+            'file': file,
+            'program': item.program,
+            'split': split,
+            'origin': item.origin,
+            'tau': round(timed.tau, 4),
+            'noisy': noisy,
+            'drift': round(max(default) / min(default), 4),
+            'again': round(min(timed.again) / min(default), 4),
+            'configs': configs,
+            'dropped': {str(i): why for i, why in timed.dropped.items()},
+            'halves': halves.tolist(),
+            'passes': min(len(timed.times[i]) for i in kept),
+            'recorded': timed.recorded,
+        }
+        self._folder.write_sidecar()
 
 
-def _drawn(items: list, options: folder_lib.Options) -> list:
-    """Returns a program's items, or as many as are wanted, in their order."""
+def draw_items(items: List[Any], options: folder_lib.Options) -> List[Any]:
+    """Returns a program's kernels, or as many as are wanted, in their order."""
     if not options.kernels or len(items) <= options.kernels:
         return items
     rng = np.random.default_rng([options.seed, _digest(items[0].program)])
@@ -136,18 +247,18 @@ def items_of(
     program: reader.Program,
     task: str,
     session: session_lib.Session,
-    seen: set,
+    digests: Set[str],
     skipped: collections.Counter[str],
-) -> list:
-    """Returns what of a program can be measured; see `tiles.items_of`.
+) -> List[Any]:
+    """Returns the kernels of a program, or for layouts itself; see `tiles.items_of`.
 
     Raises:
         ValueError: XLA cannot compile it.
     """
     if task == 'layout':
-        return layouts.items_of(program.module, program.name, seen, skipped)
+        return layouts.items_of(program.module, program.name, digests, skipped)
     module = optimising.optimised_by(session, program.module, program.name)
-    return tiles.items_of(module, program.name, seen, skipped)
+    return tiles.items_of(module, program.name, digests, skipped)
 
 
 def assign_splits(
@@ -173,119 +284,58 @@ def assign_splits(
     return {name: collections_lib.SPLITS[0] for name, _ in items}
 
 
-def _measure_all(items, session, folder, memory) -> None:
-    options, report = folder.options, folder.report
-    splits = assign_splits([(item.name, item.program) for item in items], options.split)
-    todo = [item for item in items if item.name not in report.records]
-    # What was there before is no work of this call.
-    before, began = report.configs, time.monotonic()
-    spent: List[float] = []
-    program = None
-    done = len(items) - len(todo)
-    with phases.Phase('measuring', len(items), 'kernel', done) as phase:
-        for index, item in enumerate(todo):
-            left = options.left
-            # What does not fit any more is not begun.
-            if left < (np.median(spent[-9:]) * 0.7 if spent else 0):
-                report.left += len(todo) - index
-                break
-            if item.program != program:
-                session.restart()
-                program = item.program
-            started = time.monotonic()
-            seconds = left / (len(todo) - index), left
-            _measure(item, splits[item.name], seconds, session, folder, memory)
-            spent.append(time.monotonic() - started)
-            rate = (report.configs - before) / (time.monotonic() - began) * 60
-            phase.remark(f'{rate:.0f} configurations/min')
-            phase.update(item.name in report.records)
-
-
-def _measure(item, split, seconds, session, folder, memory) -> None:
-    """Measures one, in its fair share of the seconds that are left, and all of them."""
-    options, report = folder.options, folder.report
-    rng = np.random.default_rng([options.seed, _digest(item.name)])
-    batch = item.batch(rng, options.configs)
-    share, left = seconds
-    budget = min(share, options.seconds)
-    protocol = timing.Protocol(
-        *options.passes, seconds=budget, compiling=budget / 2, deadline=left
-    )
-    crashed = folder.crashed.get(item.name, ())
-    recorded = memory.times(item, batch.described, options.passes)
-    try:
-        timed = _timed(
-            item, batch, crashed, protocol, options.seed, session, memory, recorded
-        )
-    except session_lib.WorkerError as error:
-        report.skipped[str(error)] += 1
-        return
-    if timed is None:
-        report.left += 1
-        return
-    if len(timed.times) < 2:
-        report.skipped['a single configuration'] += 1
-        return
-    kept = sorted(timed.times)
-    halves, tau, default = timed.halves, timed.tau, timed.times[0]
-    noisy = tau < folder_lib.LEAST_TAU
-    parts = (folder_lib.NOISY,) if noisy else (folder_lib.FOLDERS[options.task], split)
-    file = os.path.join(*parts, f'{item.name}.npz')
-    described = [batch.described[i] for i in kept]
-    item.write(os.path.join(options.output, file), described, halves.min(0))
-    record = {
-        'file': file,
-        'program': item.program,
-        'split': split,
-        'origin': item.origin,
-        'tau': round(tau, 4),
-        'noisy': noisy,
-        'drift': round(max(default) / min(default), 4),
-        'again': round(min(timed.again) / min(default), 4),
-        'configs': described,
-        'dropped': {str(i): why for i, why in timed.dropped.items()},
-        'halves': halves.tolist(),
-        'passes': min(len(timed.times[i]) for i in kept),
-        'recorded': timed.recorded,
-    }
-    session_lib.note(folder.journal, {'kernel': item.name, 'done': record})
-    report.records[item.name] = record
-    folder.write_sidecar()
-
-
-def _timed(
-    item, batch, crashed, protocol, seed, session, memory, recorded
+def times_of(
+    item: Any,
+    batch: tiles.Batch,
+    protocol: timing.Protocol,
+    seed: int,
+    session: session_lib.Session,
+    memory: memory_lib.Memory,
 ) -> Optional[memory_lib.Timed]:
     """Returns the times of configurations, those on record and those measured now.
 
-    None, if time did not suffice for the least number of passes.
+    Args:
+        item: the kernel or program.
+        batch: its configurations.
+        protocol: how long to measure.
+        seed: of inputs and order.
+        session: measures.
+        memory: what is on record; what is measured goes there.
+
+    Returns:
+        None, if time did not suffice for the least number of passes.
+
+    Raises:
+        session_lib.WorkerError: the default cannot be measured.
     """
+
+    def measured(skip: Collection[int]) -> Optional[memory_lib.Timed]:
+        modules = [batch.module(i) for i in range(len(batch.described))]
+        found = session.measure(
+            item.name, modules, item.inputs, seed, protocol, sorted(skip)
+        )
+        dropped = {i: why for i, why in found.dropped.items() if i not in skip}
+        found = dataclasses.replace(found, dropped=dropped)
+        memory.add(item, batch.described, found)
+        enough = len(found.passes) >= protocol.least
+        return memory_lib.Timed.of(found) if enough else None
+
+    passes = protocol.least, protocol.most
+    recorded = memory.times(item, batch.described, passes)
     if recorded.tau < folder_lib.LEAST_TAU:  # noise; they may be better today
         recorded = memory_lib.Timed(dropped=recorded.dropped)
-    numbers = range(len(batch.described))
     there = {*recorded.times, *recorded.dropped}
-    if there.issuperset(numbers):
+    if there.issuperset(range(len(batch.described))):
         return recorded
-    measured = session.measure(
-        item.name,
-        [batch.module(i) for i in numbers],
-        item.inputs,
-        seed,
-        protocol,
-        sorted({*there, *crashed} - {0}),
-    )
-    dropped = {i: why for i, why in measured.dropped.items() if i not in there}
-    measured = dataclasses.replace(measured, dropped=dropped)
-    memory.add(item, batch.described, measured)
-    if len(measured.passes) < protocol.least:
+    timed = measured(there - {0})
+    if timed and recorded.times:
+        if history.drifted(timed.times[0], recorded.times[0]):
+            recorded, timed = memory_lib.Timed(), measured(())
+    if timed is None:
         return None
-    timed = memory_lib.Timed.of(measured)
-    if recorded.times and history.drifted(timed.times[0], recorded.times[0]):
-        anew = memory_lib.Timed()
-        return _timed(item, batch, crashed, protocol, seed, session, memory, anew)
     return dataclasses.replace(
         recorded,
         times={**timed.times, **recorded.times},
         again=recorded.again or timed.again,
-        dropped=dict(sorted({**recorded.dropped, **dropped}.items())),
+        dropped=dict(sorted({**recorded.dropped, **timed.dropped}.items())),
     )

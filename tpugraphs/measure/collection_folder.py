@@ -1,8 +1,7 @@
-"""The folder of a measured collection: its journal, its sidecar, and who writes it.
+"""The folder of a measured collection: its options, its files, and its report.
 
-Files appear one by one; `journal.jsonl` says what is done and what XLA died of,
-so that an interrupted collection goes on where it stopped; `measured.json` tells how
-and how well everything was measured, and is whole after every kernel.
+Files appear one by one.  `measured.json` tells how and how well everything was
+measured; it is whole after every kernel, and an interrupted collection goes on with it.
 """
 
 import collections
@@ -26,7 +25,6 @@ from tpugraphs.measure import session as session_lib
 from tpugraphs.measure import timing
 from tpugraphs.measure import untrusted
 
-JOURNAL = 'journal.jsonl'
 _LOCK = '.lock'
 _WIDTH = 60  # of a name in an error
 # Where kernels go whose halves of the passes rank differently.
@@ -80,7 +78,7 @@ class Report:
     @property
     def configs(self) -> int:
         """Configurations that were measured."""
-        return sum(len(record['configs']) for record in self.records.values())
+        return sum(len(record['halves'][0]) for record in self.records.values())
 
     @property
     def recorded(self) -> int:
@@ -95,8 +93,9 @@ class Report:
     @property
     def dropped(self) -> _Reasons:
         """Configurations that were not measured, by reason."""
-        reasons = (record['dropped'].values() for record in self.records.values())
-        return _Reasons(why.partition(':')[0] for each in reasons for why in each)
+        dropped = (record.get('dropped', {}) for record in self.records.values())
+        reasons = (str(why) for kernel in dropped for why in kernel.values())
+        return _Reasons(why.partition(':')[0] for why in reasons)
 
     def lines(self, output: str) -> Iterator[str]:
         """Yields what a collection in the folder `output` ends with."""
@@ -122,41 +121,47 @@ class Report:
 
 
 @contextlib.contextmanager
-def locked(folder: str) -> Iterator[None]:
+def opened(sources: Sequence[str], options: Options) -> Iterator['CollectionFolder']:
     """Keeps a folder to this process; one that is left empty is removed.
 
     Raises:
-        ValueError: another process measures into it.
+        ValueError: another process measures into it, or it holds something else.
         OSError: it cannot be written.
     """
-    os.makedirs(folder, exist_ok=True)
+    output = options.output
+    os.makedirs(output, exist_ok=True)
     try:
-        refusal = f'{folder}: another collect measures into it; wait for it to end'
-        with files.locked(os.path.join(folder, _LOCK), refusal):
-            yield
+        refusal = f'{output}: another collect measures into it; wait for it to end'
+        with files.locked(os.path.join(output, _LOCK), refusal):
+            folder = CollectionFolder(sources, options)
+            try:
+                yield folder
+            finally:
+                if folder.report.records:
+                    folder.write_sidecar()
     finally:
         with contextlib.suppress(OSError):
-            os.rmdir(folder)
+            os.rmdir(output)
 
 
 class CollectionFolder:
-    """The folder, its journal, and what the journal says.
+    """The folder of a collection, and what its measured.json says.
+
+    Args:
+        sources: of programs.
+        options: how they are collected.
 
     Attributes:
         options: as it was made.
         report: what came of it so far.
-        journal: its path.
-        crashed: name -> configurations on which a process ended.
 
     Raises:
         ValueError: it holds something else.
-        OSError: it cannot be written.
+        OSError: it cannot be read.
     """
 
     def __init__(self, sources: Sequence[str], options: Options):
         self.options, self.report = options, Report()
-        self.journal = os.path.join(options.output, JOURNAL)
-        self.crashed: Dict[str, List[int]] = collections.defaultdict(list)
         self._about = {
             'task': options.task,
             'seed': options.seed,
@@ -166,84 +171,47 @@ class CollectionFolder:
             'sources': list(sources),
             'platform': options.limits.platform,
         }
-        lines = session_lib.read_journal(self.journal)
-        self._check(lines)
-        self._before: List[Dict[str, float]] = []
-        with text.located(f'{self.journal}: damaged'):
-            for line in lines:
-                self._take(line)
-        self._new = not lines
         self._machine = machine.describe(options.limits.core)
-
-    def _check(self, lines: List[dict]) -> None:
-        folder = self.options.output
-        there = sorted(set(os.listdir(folder)) - {_LOCK})
-        if not lines and there:
+        # Minutes of the calls before this one.
+        self._before = dict.fromkeys(_MINUTES, 0.0)
+        there = sorted(set(os.listdir(options.output)) - {_LOCK})
+        if hardware.SIDECAR in there:
+            self._resume()
+        elif there:
             raise ValueError(
-                f'{folder}: holds {there[0]!r}, not a collection of this command; '
-                'use an empty folder'
+                f'{options.output}: holds {there[0]!r}, not a collection of this '
+                'command; use an empty folder'
             )
-        if lines and not self.options.resume:
+
+    def _resume(self) -> None:
+        """Takes over what an earlier call has measured."""
+        output = self.options.output
+        if not self.options.resume:
             raise ValueError(
-                f'{folder}: holds a collection already; add --resume to go on with '
+                f'{output}: holds a collection already; add --resume to go on with '
                 'it, or use another folder'
             )
-        before = lines[0].get('collection') if lines else self._about
-        before = before if isinstance(before, dict) else {}
+        content = read_sidecar(output)
+        with text.located(os.path.join(output, hardware.SIDECAR)):
+            untrusted.check(content, {'collection': untrusted.OBJECT, **_MINUTES})
+        before = content['collection']
         other = [key for key in self._about if before.get(key) != self._about[key]]
         if other:
             raise ValueError(
-                f'{folder}: was begun with other {", ".join(other)}; use the same, '
+                f'{output}: was begun with other {", ".join(other)}; use the same, '
                 'or another folder'
             )
+        self._before = {name: content[name] for name in _MINUTES}
+        for name, kernel in content['kernels'].items():
+            if os.path.exists(os.path.join(output, kernel['file'])):
+                self.report.records[name] = kernel
 
-    def _take(self, line: Dict[str, Any]) -> None:
-        """Takes over what a line of the journal says.
-
-        Raises:
-            ValueError: it was edited.
-        """
-        if 'crashed' in line:
-            untrusted.check(line, _CRASHED)
-            self.crashed[line['kernel']].append(line['crashed'])
-        elif 'done' in line:
-            _check_kernel(line.get('kernel'), line['done'])
-            if os.path.exists(os.path.join(self.options.output, line['done']['file'])):
-                self.report.records[line['kernel']] = line['done']
-        elif 'minutes' in line:
-            untrusted.check(line['minutes'], _MINUTES)
-            self._before.append(line['minutes'])
-
-    def __enter__(self) -> 'CollectionFolder':
-        if self._new:
-            session_lib.note(self.journal, {'collection': self._about})
-        return self
-
-    def __exit__(self, _: Any, error: Optional[BaseException], *__: Any) -> None:
-        """Writes measured.json; a folder without a kernel is left as it was."""
-        if self._new and not self.report.records and not text.is_interrupt(error):
-            os.unlink(self.journal)
-            return
-        session_lib.note(self.journal, {'minutes': self._spent()})
-        self._before = [*self._before, self._spent()]
-        self.write_sidecar(ended=True)
-
-    def _spent(self) -> Dict[str, float]:
-        """Returns the minutes of wall and worker's CPU time of this call."""
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return {
-            'wall': (time.monotonic() - self.options.began) / 60,
-            'worker': (used.ru_utime + used.ru_stime) / 60,
-        }
-
-    def write_sidecar(self, ended: bool = False) -> None:
-        """Writes measured.json.
-
-        Args:
-            ended: whether this call has noted its minutes.
-        """
+    def write_sidecar(self) -> None:
+        """Writes measured.json."""
         options, report = self.options, self.report
-        spent = self._before if ended else [*self._before, self._spent()]
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        wall = time.monotonic() - options.began
+        spent = zip(_MINUTES, (wall, used.ru_utime + used.ru_stime))
         content = {
             'collection': self._about,
             'machine': self._machine,
@@ -257,9 +225,8 @@ class CollectionFolder:
                 'seconds': options.seconds,
             },
             # Of every call that went on with it.
-            'minutes': round(sum(call['wall'] for call in spent), 2),
-            'worker_cpu_minutes': round(sum(call['worker'] for call in spent), 2),
-            'median_tau': round(report.median_tau, 4) if report.records else None,
+            **{name: round(self._before[name] + s / 60, 2) for name, s in spent},
+            'median_tau': round(report.median_tau, 4),
             'skipped': dict(report.skipped),
             'failed': report.failed,
             'recorded': report.recorded,
@@ -267,7 +234,8 @@ class CollectionFolder:
         }
         path = os.path.join(options.output, hardware.SIDECAR)
         with files.write_atomically(path, encoding='utf-8') as stream:
-            json.dump(content, stream, separators=(',', ':'))
+            # `json.dump` takes four times as long, after every kernel.
+            stream.write(json.dumps(content, separators=(',', ':')))
 
 
 def read_sidecar(folder: str) -> Dict[str, Any]:
@@ -286,17 +254,13 @@ def read_sidecar(folder: str) -> Dict[str, Any]:
     try:
         with files.open_regular(path, hardware.MOST_SIDECAR) as stream:
             content = untrusted.loads(stream.read())
-        untrusted.check(content, {'kernels': (_is_object, 'an object')})
+        untrusted.check(content, {'kernels': untrusted.OBJECT})
         for name, kernel in content['kernels'].items():
             with text.located(text.shortened(name, _WIDTH)):
                 _check_kernel(name, kernel)
     except ValueError as error:
         raise ValueError(f'{path}: damaged ({error}); collect again') from None
     return content
-
-
-def _is_object(value: Any) -> bool:
-    return isinstance(value, dict)
 
 
 def _is_inside(file: Any) -> bool:
@@ -331,9 +295,10 @@ _RULES: Dict[str, untrusted.Rule] = {
 }
 
 
-# What the journal says of a crash, and of the minutes of a call.
-_CRASHED = {'kernel': untrusted.NAME, 'crashed': (untrusted.is_int, 'a number')}
-_MINUTES = dict.fromkeys(('wall', 'worker'), (untrusted.is_number, 'a number'))
+# Of all calls together.
+_MINUTES = dict.fromkeys(
+    ('minutes', 'worker_cpu_minutes'), (untrusted.is_number, 'a number')
+)
 
 
 def _check_kernel(name: Any, kernel: Any) -> None:
@@ -346,5 +311,4 @@ def _check_kernel(name: Any, kernel: Any) -> None:
         isinstance(configs, list) and len(configs) == count
     ):
         raise ValueError(f'configs are not {count} as the times are')
-    if not isinstance(kernel.get('dropped', {}), dict):
-        raise ValueError('dropped is not an object')
+    untrusted.check({'dropped': {}, **kernel}, {'dropped': untrusted.OBJECT})

@@ -1,7 +1,5 @@
 """A program as XLA's passes leave it: what its kernels are cut from."""
 
-import os
-import tempfile
 from typing import Any
 
 from baselines.hlo import protos
@@ -31,10 +29,8 @@ def optimised(program: reader.Program) -> Any:
         return program.module
     extras.require(f'{program.source}: cutting what XLA has not optimised yet')
     module = programs_lib.prepared(program).module
-    with tempfile.TemporaryDirectory(prefix='tpugraphs_') as scratch:
-        journal = os.path.join(scratch, 'journal.jsonl')
-        with session_lib.Session(journal) as session:
-            return optimised_by(session, module, program.name)
+    with session_lib.Session() as session:
+        return optimised_by(session, module, program.name)
 
 
 def optimised_by(session: session_lib.Session, module: Any, name: str) -> Any:

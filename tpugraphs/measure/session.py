@@ -1,16 +1,13 @@
 """The other side of a worker: starts it, asks it, survives it.
 
-with Session(journal) as session:
+with Session() as session:
     optimised = session.optimise(module)
     measured = session.measure('kernel', modules, inputs, seed, protocol)
 """
 
-import contextlib
 import dataclasses
-import json
 import math
 import multiprocessing
-import os
 import subprocess
 import sys
 import tempfile
@@ -20,12 +17,10 @@ from typing import Any, Dict, List, Optional, Sequence
 import numpy as np
 
 from baselines import files
+from baselines.hlo import protos
 from tpugraphs.measure import backend
-from tpugraphs.measure import building
-from tpugraphs.measure import layouts
-from tpugraphs.measure import tiling
 from tpugraphs.measure import timing
-from tpugraphs.measure import untrusted
+from tpugraphs.programs import conversion
 
 # A kernel on which the process ended so often is given up.
 _MOST_CRASHES = 5
@@ -76,7 +71,6 @@ class Session:
     """A worker process, started again when XLA has ended it.
 
     Args:
-        journal: file that says what is being compiled.
         limits: what it may use.
         ends: the `time.monotonic()` soon after which a request is given up.
 
@@ -84,27 +78,21 @@ class Session:
         device: XLA's name of what is measured on, once a worker has started.
     """
 
-    def __init__(self, journal: str, limits: Limits = Limits(), ends: float = math.inf):
-        self._journal = journal
-        self._ends = ends
-        self._limits = limits
+    def __init__(self, limits: Limits = Limits(), ends: float = math.inf):
+        self._limits, self._ends = limits, ends
+        self._log = tempfile.TemporaryFile()
         self._process: Optional[subprocess.Popen] = None
+        # The number of the configuration that the worker says it compiles.
         self._compiling: Optional[int] = None
         self.device = ''
 
     def __enter__(self) -> 'Session':
-        """Starts the first worker and lets it test XLA.
+        """Starts the first worker.
 
         Raises:
-            ValueError: the worker does not start, or fails the test.
+            ValueError: it does not start.
         """
-        self._log = tempfile.TemporaryFile()
-        try:
-            self._start()
-            self._exchange('check', checked())
-        except (WorkerError, ValueError) as error:
-            self.restart()
-            raise ValueError(str(error)) from error
+        self._start()
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -144,9 +132,10 @@ class Session:
         are compiled again in a new one.
 
         Raises:
-            WorkerError: the default cannot be compiled, or the process ended
-                too often.
+            WorkerError: the default cannot be compiled, its arrays do not fit into
+                memory, or the process ended too often.
         """
+        _check_memory(modules[0], inputs)
         protocol = dataclasses.replace(protocol, clock=self._limits.clock)
         dropped = dict.fromkeys(skip, timing.DIED)
         for _ in range(_MOST_CRASHES):
@@ -163,14 +152,12 @@ class Session:
                     **options,
                 )
             except _Died as how:
-                culprit = self._compiling
-                if culprit is not None:
-                    note(self._journal, {'kernel': kernel, 'crashed': culprit})
-                    dropped[culprit] = str(how)
-                if culprit == 0:
+                if self._compiling == 0:
                     raise WorkerError(f'{how} on the untiled kernel') from how
                 if time.monotonic() > self._ends:
-                    raise WorkerError(str(how)) from how
+                    raise
+                if self._compiling is not None:
+                    dropped[self._compiling] = str(how)
                 continue
             dropped = dict(sorted({**dropped, **more}.items()))
             return Measured(
@@ -197,7 +184,6 @@ class Session:
                 if kind == 'error':
                     raise WorkerError(content)
                 self._compiling = content
-                note(self._journal, {'kernel': arguments['kernel'], kind: content})
         except (EOFError, ConnectionError):
             died = timing.DIED
         self.restart()
@@ -220,52 +206,29 @@ class Session:
             self.device = self._exchange('start', {'core': core, 'platform': platform})
         except _Died as how:
             self._log.seek(0)
-            said = self._log.read().decode(errors='replace').strip().splitlines()
+            printed = self._log.read().decode(errors='replace').strip().splitlines()
             raise ValueError(
-                f'the worker does not start: {said[-1] if said else how}'
+                f'the worker does not start: {printed[-1] if printed else how}'
             ) from how
         except WorkerError as error:
+            self.restart()
             raise ValueError(str(error)) from error
 
 
-def checked() -> Dict[str, bytes]:
-    """Returns the arguments of `Worker.check`: serialised HloModuleProtos.
+def _check_memory(module: bytes, inputs: List[dict]) -> None:
+    """Raises WorkerError if a module's parameters and results are too large.
 
-    `kernel` negates a float32 [8, 6], `constrained` does it in a layout that is not
-    row-major, and `tiled` as a loop over four tiles.
+    Args:
+        module: serialised HloModuleProto.
+        inputs: of each parameter: its `dims`.
     """
-    module = building.Module('negate')
-    entry = module.computation('entry')
-    x = entry.parameter(building.shape_of('f32', [8, 6]))
-    entry.add('negate', x.shape, [x])
-    kernel = module.finish(entry)
-    found = {
-        'kernel': kernel,
-        'constrained': layouts.constrained(kernel, [1], [((0, 1), (0, 1))]),
-        'tiled': tiling.tile(tiling.Plan(kernel), tiling.Tiles((4, 3), ())).module,
-    }
-    return {name: module.SerializeToString() for name, module in found.items()}
-
-
-def note(path: str, line: dict) -> None:
-    """Appends a line to a journal; one that was cut short stays by itself.
-
-    Raises:
-        OSError: it cannot be written; names `path`.
-    """
-    try:
-        with open(path, 'a', encoding='utf-8') as stream:
-            stream.write(f'\n{json.dumps(line)}')
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, path) from error
-
-
-def read_journal(path: str) -> List[dict]:
-    """Returns the lines of a journal; those that were cut short are left out."""
-    found = []
-    if os.path.lexists(path):
-        with files.open_regular(path) as stream:
-            for line in stream:
-                with contextlib.suppress(ValueError):
-                    found.append(untrusted.loads(line))
-    return [line for line in found if isinstance(line, dict)]
+    result = protos.protos().HloModuleProto.FromString(module).host_program_shape.result
+    results = [shape.dimensions for shape in (*result.tuple_shapes, result)]
+    # Drawn and compared as float64.
+    arrays = (*(array['dims'] for array in inputs), *results)
+    needed = sum(8 * math.prod(dims) for dims in arrays)
+    if needed > conversion.MEMORY:
+        raise WorkerError(
+            f'arrays of {needed / 2**30:,.0f} GiB while they are checked; '
+            f'{conversion.MEMORY >> 30} GiB may be used'
+        )

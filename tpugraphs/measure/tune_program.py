@@ -5,7 +5,6 @@ import dataclasses
 import json
 import math
 import os
-import tempfile
 import time
 from typing import Any, Callable, Collection, List, Mapping, Optional, Sequence, Tuple
 
@@ -78,14 +77,12 @@ def tune(
     score = None
     if options.model_dir:
         score = scorers.load(options.model_dir, options.task, options.limits.platform)
-    with tempfile.TemporaryDirectory(prefix='tpugraphs_tune_') as scratch:
-        journal = os.path.join(scratch, 'journal.jsonl')
-        with session_lib.Session(journal, options.limits) as session:
-            memory = memory_lib.Memory(options.records, session.device, options.fresh)
-            work = _Work(program, options, score, session, memory)
-            if options.task == 'layout':
-                return work.layouts()
-            return work.tiles(arrays, ends)
+    with session_lib.Session(options.limits) as session:
+        memory = memory_lib.Memory(options.records, session.device, options.fresh)
+        work = _Work(program, options, score, session, memory)
+        if options.task == 'layout':
+            return work.layouts()
+        return work.tiles(arrays, ends)
 
 
 class _Work:

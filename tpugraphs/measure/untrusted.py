@@ -69,3 +69,4 @@ def matches(pattern: str) -> Callable[[Any], bool]:
 
 
 NAME = matches(r'\w[\w.-]{0,199}'), 'a name of letters, digits, ".", "_" and "-"'
+OBJECT = (lambda value: isinstance(value, dict)), 'an object'

@@ -6,13 +6,13 @@ other end of a pipe: (method of `Worker`, arguments) -> ('done', result) or
 it says ('compile', number), and the last one is the culprit.
 """
 
+import collections
 import contextlib
 import ctypes
 import functools
 import math
 from multiprocessing import connection
 import os
-import re
 import signal
 import sys
 import time
@@ -23,7 +23,6 @@ import numpy as np
 from tpugraphs.measure import backend as backend_lib
 from tpugraphs.measure import timing
 from tpugraphs.programs import conversion
-from tpugraphs.programs import extras
 
 # Relative to the largest value: rounding differs with the order of additions.
 TOLERANCE = {
@@ -49,7 +48,8 @@ class Worker:
 
     def __init__(self, say: Callable[[Tuple[str, Any]], None]):
         self._say = say
-        self._seen: Dict[str, Set[str]] = {}
+        # The programs that XLA made of a kernel's configurations, as text.
+        self._seen: Dict[str, Set[str]] = collections.defaultdict(set)
 
     def start(self, core: int, platform: str) -> str:
         """Pins this process to a core, limits its memory, and finds the platform.
@@ -64,29 +64,6 @@ class Worker:
         resource.setrlimit(resource.RLIMIT_DATA, (conversion.MEMORY, conversion.MEMORY))
         self._backend = backend_lib.Backend(platform)
         return self._backend.device
-
-    def check(self, kernel: bytes, constrained: bytes, tiled: bytes) -> None:
-        """Tests XLA; see `session.checked`.
-
-        Raises:
-            ValueError: it ignores layouts, or tiles change a result.
-        """
-        plain, moved, loop = map(self._backend.compile, (kernel, constrained, tiled))
-        copies = [
-            len(re.findall(r' (?:copy|transpose)\(', program.text()))
-            for program in (plain, moved)
-        ]
-        if copies[0] >= copies[1]:
-            raise ValueError(
-                f'the XLA of this jaxlib ignores LayoutConstraint; run {extras.INSTALL}'
-            )
-        array = np.arange(48, dtype=np.float32).reshape(8, 6)
-        results = [program.outputs(program.place([array])) for program in (plain, loop)]
-        if not same(*results):
-            raise ValueError(
-                'the XLA of this jaxlib computes a loop over tiles wrongly; run '
-                f'{extras.INSTALL}'
-            )
 
     def optimise(self, module: bytes) -> bytes:
         """Returns what XLA makes of a module."""
@@ -124,17 +101,18 @@ class Worker:
         Returns:
             Numbers of what was timed; int64 [passes, timed + 1], nanoseconds, the
             last column the default compiled again; number -> why it was dropped;
-            number -> seconds that it took to compile.
+            number -> seconds that it took to compile, if it did.
         """
         began = time.monotonic()
         rng = np.random.default_rng(seed)
         drawn = arrays is None
-        if drawn:
-            arrays = _arrays(rng, inputs)
-        runs: Dict[int, Callable[[], None]] = {}
+        if arrays is None:
+            arrays = [_array(rng, **spec) for spec in inputs]
+        checked = _Checked(self._backend, arrays, drawn, tolerance)
+        runs: Dict[int, Callable[[], Any]] = {}
         dropped: Dict[int, str] = {}
         compiling: Dict[int, float] = {}
-        expected = slow = buffers = None
+        # The default is compiled again as the last.
         for place, index in enumerate([*range(len(modules)), 0]):
             again = place == len(modules)
             if (index in skip or len(runs) > most) and not again:
@@ -147,43 +125,14 @@ class Worker:
             started = time.monotonic()
             try:
                 program = self._backend.compile(modules[index])
-            except backend_lib.CompileError as error:
-                if not index:
-                    raise
-                dropped[index] = f'{timing.REFUSED}: {error}'
-                continue
-            finally:
                 compiling.setdefault(index, time.monotonic() - started)
-            if distinct:
-                seen = self._seen.setdefault(kernel, set())
-                body = program.text().partition('\n')[2]  # without its name
-                if index and body in seen:
-                    dropped[index] = 'the same program as another'
-                    continue
-                seen.add(body)
-            buffers = buffers or program.place(arrays)
-            run = functools.partial(program.run, buffers)
-            try:
-                outputs = program.outputs(buffers)
-                if drawn and expected is None and not _finite(outputs):
-                    buffers = program.place([_scaled(array) for array in arrays])
-                    run = functools.partial(program.run, buffers)
-                    outputs = program.outputs(buffers)
-            except RuntimeError as error:  # XLA's own, such as too little memory
+                if distinct:
+                    self._note_distinct(kernel, program, index)
+                runs[place] = checked.run_of(program)
+            except (backend_lib.CompileError, RuntimeError, _Dropped) as error:
                 if not index:
                     raise
-                dropped[index] = f'{timing.FAILED}: {error}'
-                continue
-            taken = timing.once(run)
-            if expected is None:
-                expected, slow = outputs, timing.LIMIT * taken
-            elif not same(expected, outputs, tolerance):
-                dropped[index] = timing.WRONG
-                continue
-            elif taken > slow and min(timing.once(run) for _ in range(3)) > slow:
-                dropped[index] = timing.TOO_SLOW
-                continue
-            runs[place] = run
+                dropped[index] = _reason(error)
         self._say(('compile', None))
         parent = os.getppid()
         passes = timing.measure(
@@ -192,20 +141,79 @@ class Worker:
         kept = [place for place in runs if place < len(modules)]
         return kept, passes, dropped, compiling
 
+    def _note_distinct(
+        self, kernel: str, program: backend_lib.Program, index: int
+    ) -> None:
+        """Raises _Dropped if XLA made the same program of an earlier configuration."""
+        body = program.text().partition('\n')[2]  # without its name
+        if index and body in self._seen[kernel]:
+            raise _Dropped('the same program as another')
+        self._seen[kernel].add(body)
 
-def _arrays(rng: np.random.Generator, inputs: List[dict]) -> List[np.ndarray]:
-    """Draws inputs.
 
-    Raises:
-        ValueError: they do not fit into memory.
+class _Dropped(Exception):
+    """A configuration that is not timed; the text says why."""
+
+
+def _reason(error: Exception) -> str:
+    """Returns why a configuration is dropped, by the error that it led to."""
+    if isinstance(error, backend_lib.CompileError):
+        return f'{timing.REFUSED}: {error}'
+    if isinstance(error, RuntimeError):  # XLA's own, such as too little memory
+        return f'{timing.FAILED}: {error}'
+    return str(error)
+
+
+class _Checked:
+    """Compares the results of configurations with those of the first, the default.
+
+    Args:
+        backend: XLA.
+        arrays: inputs.
+        drawn: whether the inputs are random, and may be scaled to finite results.
+        tolerance: as of `same`.
     """
-    needed = sum(8 * math.prod(spec['dims']) for spec in inputs)
-    if needed > conversion.MEMORY:
-        raise ValueError(
-            f'inputs of {needed / 2**30:.0f} GiB while they are drawn; '
-            f'{conversion.MEMORY >> 30} GiB may be used'
-        )
-    return [_array(rng, **spec) for spec in inputs]
+
+    def __init__(
+        self,
+        backend: backend_lib.Backend,
+        arrays: List[np.ndarray],
+        drawn: bool,
+        tolerance: float,
+    ):
+        self._arrays, self._drawn, self._tolerance = arrays, drawn, tolerance
+        self._buffers: List[Any] = []
+        self._expected: Optional[List[np.ndarray]] = None
+        self._slow_ns = 0
+
+    def run_of(self, program: backend_lib.Program) -> Callable[[], Any]:
+        """Returns what runs a compiled configuration once.
+
+        Raises:
+            _Dropped: its results are others, or it is too slow.
+            RuntimeError: XLA cannot run it.
+        """
+        if self._expected is None:
+            return self._default(program)
+        run = functools.partial(program.run, self._buffers)
+        outputs = program.outputs(self._buffers)
+        taken = timing.once(run)
+        if not same(self._expected, outputs, self._tolerance):
+            raise _Dropped(timing.WRONG)
+        slow = self._slow_ns
+        if taken > slow and min(timing.once(run) for _ in range(3)) > slow:
+            raise _Dropped(timing.TOO_SLOW)
+        return run
+
+    def _default(self, program: backend_lib.Program) -> Callable[[], Any]:
+        self._buffers = program.place(self._arrays)
+        self._expected = program.outputs(self._buffers)
+        if self._drawn and not _finite(self._expected):
+            self._buffers = program.place([_scaled(array) for array in self._arrays])
+            self._expected = program.outputs(self._buffers)
+        run = functools.partial(program.run, self._buffers)
+        self._slow_ns = timing.LIMIT * timing.once(run)
+        return run
 
 
 def _array(

@@ -72,7 +72,7 @@ def test_a_kernel_is_tuned(tmp_path):
         asked.append(list(known))
         return [i for i in range(12) if i not in known and i not in excluded]
 
-    with session_lib.Session(str(tmp_path / 'journal')) as session:
+    with session_lib.Session() as session:
         found = tuning.tune(item, batch, propose, session, 4, 0, rounds=2)
     assert found.measured == 4 and found.candidates == 12
     assert asked == [[0], [0, 1, 2]]
