@@ -107,7 +107,7 @@ class Worker:
         rng = np.random.default_rng(seed)
         drawn = arrays is None
         if arrays is None:
-            arrays = [_array(rng, **spec) for spec in inputs]
+            arrays = [draw_array(rng, **spec) for spec in inputs]
         checked = _Checked(self._backend, arrays, drawn, tolerance)
         runs: Dict[int, Callable[[], Any]] = {}
         dropped: Dict[int, str] = {}
@@ -209,14 +209,14 @@ class _Checked:
         self._buffers = program.place(self._arrays)
         self._expected = program.outputs(self._buffers)
         if self._drawn and not _finite(self._expected):
-            self._buffers = program.place([_scaled(array) for array in self._arrays])
+            self._buffers = program.place([scaled(array) for array in self._arrays])
             self._expected = program.outputs(self._buffers)
         run = functools.partial(program.run, self._buffers)
         self._slow_ns = timing.LIMIT * timing.once(run)
         return run
 
 
-def _array(
+def draw_array(
     rng, type: str, dims: List[int], high: int = 2, balanced: bool = False
 ) -> np.ndarray:
     """Returns values for which no operation is unusually fast or slow.
@@ -257,7 +257,7 @@ def _real(array: np.ndarray) -> np.ndarray:
     return array.astype(np.float64)
 
 
-def _scaled(array: np.ndarray) -> np.ndarray:
+def scaled(array: np.ndarray) -> np.ndarray:
     """Returns positive floats with which sums of products do not grow.
 
     Training steps take roots of some.

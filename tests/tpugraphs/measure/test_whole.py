@@ -77,11 +77,11 @@ def test_complex_results_are_compared_in_both_parts():
 def test_inputs_of_a_program_keep_their_scale():
     module = measured_programs.pointwise(400, 300)
     [spec] = whole.inputs_of(module)
-    [drawn] = worker._arrays(np.random.default_rng(0), [spec])
+    drawn = worker.draw_array(np.random.default_rng(0), **spec)
     # As weights of 400 inputs each: a deviation of 1 / 20.
     assert drawn.std() == pytest.approx(0.05, rel=0.02)
     assert abs(drawn.mean()) < 0.001
-    positive = worker._scaled(drawn)
+    positive = worker.scaled(drawn)
     assert positive.min() >= 0 and positive.sum(0).max() < 0.1
 
 
