@@ -320,8 +320,7 @@ def times_of(
         enough = len(found.passes) >= protocol.least
         return memory_lib.Timed.of(found) if enough else None
 
-    passes = protocol.least, protocol.most
-    recorded = memory.times(item, batch.described, passes)
+    recorded = memory.times(item, batch.described, protocol.least)
     if recorded.tau < folder_lib.LEAST_TAU:  # noise; they may be better today
         recorded = memory_lib.Timed(dropped=recorded.dropped)
     there = {*recorded.times, *recorded.dropped}

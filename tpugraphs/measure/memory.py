@@ -1,7 +1,7 @@
-"""What was measured of a kernel before, on this machine and with its compiler."""
+"""The tuning records of this machine: what `tune` and `collect` start from."""
 
-import collections
 import dataclasses
+import hashlib
 import json
 import os
 import re
@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 import numpy as np
 
 from baselines import files
-from tpugraphs.measure import fingerprints
+from tpugraphs.measure import building
 from tpugraphs.measure import history
 from tpugraphs.measure import machine
 from tpugraphs.measure import records
@@ -22,7 +22,7 @@ from tpugraphs.programs import extras
 
 FOLDER = '~/.cache/tpugraphs/records'
 SUFFIX = '.jsonl'
-# What a configuration was dropped for begins with the text.
+# How the reason begins for which a configuration was dropped, and its status.
 _STATUSES = {
     timing.DIED: 'runtime error',
     timing.REFUSED: 'compile error',
@@ -47,7 +47,7 @@ class Timed:
 
     @classmethod
     def of(cls, measured: session_lib.Measured) -> 'Timed':
-        """Returns what was measured together."""
+        """Returns the times of configurations that were measured together."""
         columns = zip(measured.kept, measured.passes.T.tolist())
         return cls(dict(columns), measured.again.tolist(), measured.dropped)
 
@@ -70,7 +70,7 @@ class Memory:
     Args:
         path: a file, or a folder with a file for each machine; '' for no records.
         device: XLA's name of what is measured on.
-        fresh: whether what is on record is not used.
+        fresh: whether the records there are left unused.
 
     Raises:
         ValueError: the file is none of records; see `records.read`.
@@ -78,49 +78,35 @@ class Memory:
     """
 
     def __init__(self, path: str = '', device: str = '', fresh: bool = False):
-        # Of a kernel: lines that nobody has asked for yet.
-        self._lines: Dict[str, List[records.Line]] = collections.defaultdict(list)
-        self._histories: Dict[Tuple[str, str], history.History] = (
-            collections.defaultdict(history.History)
-        )
+        self._histories: Dict[Tuple[str, str, str], history.History] = {}
         self._path = path
         if path:
             self._machine = machine.identity(device)
             names = ('jaxlib', 'tpugraphs')
             self._versions = {name: extras.version(name) for name in names}
+            self._place = records.place_of(self._machine, self._versions['jaxlib'])
             self._path = _file_of(path, self._machine)
             open(self._path, 'ab').close()
             if not fresh:
                 self._read()
 
     def _read(self) -> None:
-        """Takes what is of this machine, and says what is not used."""
-        lines = records.read(self._path)
-        unused = records.unused(lines)
-        place = records.place_of(self._machine, self._versions['jaxlib'])
-        others = 0
-        for line in lines:
-            if line.place == place:
-                self._lines[line.kernel].append(line)
-            elif line.kernel:
-                others += 1
-        if others:
-            unused['of another machine or jaxlib'] = others
+        """Keeps the records of this machine; prints how many others there are."""
+        measurements, unused = records.read(self._path)
+        own = [m for m in measurements if m.place == self._place]
+        self._histories = history.by_kernel(own)
+        if len(own) < len(measurements):
+            unused['of another machine or jaxlib'] = len(measurements) - len(own)
         if unused:
             parts = ', '.join(f'{count:,} {why}' for why, count in unused.items())
             print(f'note: {self._path}: not used: {parts}', file=sys.stderr)
 
     def _of(self, item: Any) -> history.History:
-        """Returns what is on record of a kernel or program."""
+        """Returns the records of a kernel or program; new ones may be added."""
         if not self._path:
             return history.History()
-        kernel = fingerprints.fingerprint(item.module)
-        for line in self._lines.pop(kernel, ()):
-            self._remember(line.measurement)
-        return self._histories[item.task, kernel]
-
-    def _remember(self, measurement: records.Measurement) -> None:
-        self._histories[measurement.task, measurement.kernel].add(measurement)
+        place = fingerprint(item.module), item.task, self._place
+        return self._histories.setdefault(place, history.History())
 
     def configurations(self, item: Any) -> List[Dict[str, Any]]:
         """Returns the configurations of a kernel that are on record with times."""
@@ -130,7 +116,7 @@ class Memory:
     def ratios(
         self, item: Any, described: Sequence[Dict[str, Any]]
     ) -> Tuple[Dict[int, float], Dict[int, str]]:
-        """Returns what is on record of configurations beside the default.
+        """Returns the recorded times of configurations, relative to the default's.
 
         Args:
             item: the kernel or program.
@@ -141,31 +127,37 @@ class Memory:
             passes; number -> why a configuration cannot be timed.
         """
         kernel = self._of(item)
-        found = _numbered(kernel.results(), described)
-        found.pop(0, None)
-        ratios = {n: kernel.log_ratio(m) for n, m in found.items() if m.times_ns}
-        return ratios, {n: m.reason for n, m in found.items() if not m.times_ns}
+        results = _numbered(kernel.results(), described)
+        results.pop(0, None)
+        ratios = {n: kernel.log_ratio(m) for n, m in results.items() if m.times_ns}
+        return ratios, {n: m.reason for n, m in results.items() if not m.times_ns}
 
     def times(
-        self, item: Any, described: Sequence[Dict[str, Any]], passes: Tuple[int, int]
+        self, item: Any, described: Sequence[Dict[str, Any]], passes: int
     ) -> Timed:
-        """Returns the times of configurations that are on record.
+        """Returns recorded times of configurations that can be put beside each other.
 
-        There are none without times of the default.
+        Those are times whose default took about as long as it did last.  There are
+        none without times of the default.
 
         Args:
             item: the kernel or program.
             described: its configurations, the default first.
-            passes: the least and most passes of what is used.
+            passes: the least number of passes of a time.
         """
         kernel = self._of(item)
-        results = _numbered(kernel.results(), described)
+        results = _numbered(kernel.results(passes), described)
         dropped = {n: m.reason for n, m in results.items() if not m.times_ns}
-        latest = _numbered(kernel.latest(*passes), described)
-        if 0 not in latest:
+        if 0 not in results or 0 in dropped:
             return Timed(dropped=dropped)
-        times = {number: m.times_ns for number, m in latest.items()}
-        return Timed(times, latest[0].again_ns, dropped, len(times))
+        default = results[0]
+        times = {
+            number: m.times_ns
+            for number, m in results.items()
+            if m.times_ns
+            and not history.drifted(default.times_ns, kernel.defaults[m.group].times_ns)
+        }
+        return Timed(times, default.again_ns, dropped, len(times))
 
     def add(
         self,
@@ -174,12 +166,12 @@ class Memory:
         measured: session_lib.Measured,
         search_s: float = 0.0,
     ) -> None:
-        """Puts on record what came of configurations that were timed together.
+        """Puts configurations on record that were timed together.
 
         Args:
             item: the kernel or program.
             described: the configurations as they were numbered, the default first.
-            measured: what came of them.
+            measured: their times, and why others have none.
             search_s: seconds that choosing them took.
 
         Raises:
@@ -190,17 +182,23 @@ class Memory:
         timed = Timed.of(measured)
         results = [(n, records.OK, '', t) for n, t in timed.times.items() if t]
         for number, why in measured.dropped.items():
-            starts = (start for start in _STATUSES if why.startswith(start))
-            status = _STATUSES.get(next(starts, ''))
-            if status:  # not what compiles to the same program as another
-                results.append((number, status, why[: records.MOST_REASON], []))
-        group, time = secrets.token_hex(8), records.now()
-        kernel = fingerprints.fingerprint(item.module)
+            for start, status in _STATUSES.items():
+                if why.startswith(start):
+                    results.append((number, status, why[: records.MOST_REASON], []))
+                    break
+            # Else it compiles to the same program as another, which is no failure.
+        shared: Dict[str, Any] = dict(
+            kernel=fingerprint(item.module),
+            name=item.name,
+            task=item.task,
+            search_s=round(search_s / len(described), 6),
+            group=secrets.token_hex(8),
+            time=records.now(),
+            versions=self._versions,
+            machine=self._machine,
+        )
         made = [
             records.Measurement(
-                kernel=kernel,
-                name=item.name,
-                task=item.task,
                 configuration=json.loads(json.dumps(described[number])),
                 default=number == 0,
                 status=status,
@@ -208,18 +206,45 @@ class Memory:
                 times_ns=times,
                 again_ns=timed.again if times and not number else [],
                 compile_s=round(measured.compiling.get(number, 0.0), 4),
-                search_s=round(search_s / len(described), 6),
-                group=group,
-                time=time,
-                versions=self._versions,
-                machine=self._machine,
+                **shared,
             )
             for number, status, reason, times in results
         ]
-        self._of(item)  # what was there before is older
         records.append(self._path, made)
+        kernel = self._of(item)
         for measurement in made:
-            self._remember(measurement)
+            kernel.add(measurement)
+
+
+def fingerprint(module: Any) -> str:
+    """Returns 32 hexadecimal digits that name the function that a module computes.
+
+    Modules that differ in names, ids and metadata alone have the same one.
+
+    Args:
+        module: an HloModuleProto.
+    """
+    copy = type(module)(host_program_shape=module.host_program_shape)
+    copy.computations.extend(module.computations)
+    copy.host_program_shape.ClearField('parameter_names')
+    places = {c.id: place for place, c in enumerate(copy.computations)}
+    copy.entry_computation_id = places.get(module.entry_computation_id, -1)
+    for number, computation in enumerate(copy.computations):
+        inside = {i.id: place for place, i in enumerate(computation.instructions)}
+        computation.root_id = inside.get(computation.root_id, -1)
+        computation.id = number
+        computation.ClearField('name')
+        computation.program_shape.ClearField('parameter_names')
+        for place, instruction in enumerate(computation.instructions):
+            building.plain(instruction)
+            operands = instruction.operand_ids
+            operands[:] = [inside.get(o, -1) for o in operands]
+            called = instruction.called_computation_ids
+            called[:] = [places.get(c, -1) for c in called]
+            instruction.id = place
+            instruction.ClearField('name')
+    content = copy.SerializeToString(deterministic=True)
+    return hashlib.sha256(content).hexdigest()[:32]
 
 
 def _numbered(

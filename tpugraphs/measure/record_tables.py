@@ -6,7 +6,7 @@ import math
 import os
 import re
 import sys
-from typing import Callable, Dict, List, Sequence
+from typing import Callable, List, Sequence
 
 from baselines import files
 from baselines import text
@@ -42,7 +42,7 @@ def paths_of(path: str) -> List[str]:
 
 
 def load(paths: Sequence[str]) -> List[records.Measurement]:
-    """Returns all measurements of files; says which lines cannot be used.
+    """Returns all measurements of files; prints how many lines cannot be used.
 
     Raises:
         ValueError: a file is none of records.
@@ -50,67 +50,11 @@ def load(paths: Sequence[str]) -> List[records.Measurement]:
     """
     measurements = []
     for path in paths:
-        lines = records.read(path)
-        measurements += [line.measurement for line in lines if line.kernel]
-        for why, count in records.unused(lines).items():
+        new, unused = records.read(path)
+        measurements += new
+        for why, count in unused.items():
             print(f'note: {path}: {text.count(count, "line")} {why}', file=sys.stderr)
     return measurements
-
-
-def kernels(measurements: Sequence[records.Measurement]) -> List[str]:
-    """Returns a table of kernels, and one of machines."""
-    rows = [
-        ['kernel', 'task', 'machine', 'configurations', 'failed', 'best', 'speed-up']
-    ]
-    for kernel in history.by_kernel(measurements).values():
-        last, timed, failed = _parts(kernel)
-        best = timed[0] if timed else None
-        rows.append(
-            [
-                last.name,
-                last.task,
-                last.place,
-                f'{len(timed) + len(failed):,}',
-                f'{len(failed):,}',
-                text.duration(best.least_ns) if best else '-',
-                f'{math.exp(-kernel.log_ratio(best)):.2f}' if best else '-',
-            ]
-        )
-    lines = text.table(rows, '<<<>', rules=[1])
-    return [*lines, '', *_machines(measurements)]
-
-
-def _parts(kernel: history.History):
-    """Returns the last measurement, those timed, the best first, and the failures."""
-    results = list(kernel.results().values())
-    timed = sorted((m for m in results if m.times_ns), key=kernel.log_ratio)
-    failed = [m for m in results if not m.times_ns]
-    return kernel.measurements[-1], timed, failed
-
-
-def _machines(measurements: Sequence[records.Measurement]) -> List[str]:
-    places: Dict[str, List[records.Measurement]] = collections.defaultdict(list)
-    for measurement in measurements:
-        places[measurement.place].append(measurement)
-    rows = [['machine', 'processor', 'device', 'jaxlib', 'measurements', 'last']]
-    for place, there in places.items():
-        last = max(there, key=lambda m: m.when)
-        about = last.machine
-        rows.append(
-            [
-                place,
-                text.printable(f'{about["cpu"]}, {text.count(about["cores"], "core")}'),
-                text.printable(about['device']),
-                text.printable(last.versions['jaxlib']),
-                f'{len(there):,}',
-                _day(last),
-            ]
-        )
-    return text.table(rows, '<<<<><', rules=[1])
-
-
-def _day(measurement: records.Measurement) -> str:
-    return measurement.when.date().isoformat()
 
 
 def of_kernel(
@@ -129,46 +73,14 @@ def of_kernel(
         m for m in measurements if m.name.startswith(name) or m.kernel.startswith(name)
     ]
     if len({m.kernel for m in chosen}) != 1:
-        there = sorted({m.name for m in chosen or measurements})
+        names = sorted({m.name for m in chosen or measurements})
         many = 'several kernels' if chosen else 'no kernel'
-        raise ValueError(f'{name}: {many} on record; there are {text.listed(there)}')
+        raise ValueError(f'{name}: {many} on record; there are {text.listed(names)}')
     return chosen
 
 
-def best(measurements: Sequence[records.Measurement]) -> List[str]:
-    """Returns a table of the best configurations of a kernel, on each machine."""
-    lines: List[str] = []
-    for kernel in history.by_kernel(measurements).values():
-        last, timed, failed = _parts(kernel)
-        counts = collections.Counter(m.status for m in [*timed, *failed])
-        said = ', '.join(f'{count:,} {status}' for status, count in counts.items())
-        lines += [f'{last.name} on {last.place}, fingerprint {last.kernel}: {said}', '']
-        rows = [['configuration', 'speed-up', 'time', 'passes', 'measured']]
-        rows += [
-            [
-                _described(m),
-                f'{math.exp(-kernel.log_ratio(m)):.2f}',
-                text.duration(m.least_ns),
-                f'{len(m.times_ns)}',
-                _day(m),
-            ]
-            for m in timed[:_BEST]
-        ]
-        lines += [*text.table(rows, '<>', rules=[1]), '']
-    return lines[:-1]
-
-
-def _described(measurement: records.Measurement) -> str:
-    """Returns a configuration in few letters."""
-    if measurement.default:
-        return 'default'
-    parameters = t4.parameters(measurement.configuration).items()
-    said = ' '.join(f'{name}={value}' for name, value in parameters if value != '')
-    return text.shortened(said, _WIDTH)
-
-
 def keeps(rule: str) -> Callable[[records.Measurement], bool]:
-    """Returns which measurements stay.
+    """Returns a function that says which measurements stay.
 
     Args:
         rule: 'others' removes those of other machines than this one and of other
@@ -189,3 +101,71 @@ def keeps(rule: str) -> Callable[[records.Measurement], bool]:
     since = datetime.datetime.now(datetime.timezone.utc)
     since -= datetime.timedelta(days=int(rule))
     return lambda m: m.when > since
+
+
+def kernels(measurements: Sequence[records.Measurement]) -> List[str]:
+    """Returns a table of kernels, and one of machines."""
+    rows = [
+        ['kernel', 'task', 'machine', 'configurations', 'failed', 'best', 'speed-up']
+    ]
+    for kernel in history.by_kernel(measurements).values():
+        last, timed = kernel.measurements[-1], kernel.timed()
+        count = len(kernel.results())
+        rows.append(
+            [
+                last.name,
+                last.task,
+                last.place,
+                f'{count:,}',
+                f'{count - len(timed):,}',
+                *(_speed(kernel, timed[0]) if timed else '--'),
+            ]
+        )
+    lines = text.table(rows, '<<<>', rules=[1])
+    rows = [['machine', 'processor', 'device', 'jaxlib', 'measurements', 'last']]
+    counts = collections.Counter(m.place for m in measurements)
+    latest = {m.place: m for m in sorted(measurements, key=lambda m: m.when)}
+    for place, count in counts.items():
+        last = latest[place]
+        cpu, cores = last.machine['cpu'], text.count(last.machine['cores'], 'core')
+        rows.append(
+            [
+                place,
+                text.printable(f'{cpu}, {cores}'),
+                text.printable(last.machine['device']),
+                text.printable(last.versions['jaxlib']),
+                f'{count:,}',
+                f'{last.when.date()}',
+            ]
+        )
+    return [*lines, '', *text.table(rows, '<<<<><', rules=[1])]
+
+
+def best(measurements: Sequence[records.Measurement]) -> List[str]:
+    """Returns a table of the best configurations of a kernel, on each machine."""
+    lines: List[str] = []
+    for kernel in history.by_kernel(measurements).values():
+        last = kernel.measurements[-1]
+        counts = collections.Counter(m.status for m in kernel.results().values())
+        told = ', '.join(f'{counts[s]:,} {s}' for s in records.STATUSES if counts[s])
+        lines += [f'{last.name} on {last.place}, fingerprint {last.kernel}: {told}', '']
+        rows = [['configuration', 'time', 'speed-up', 'passes', 'measured']]
+        for m in kernel.timed()[:_BEST]:
+            parameters = t4.parameters(m.configuration).items()
+            told = ' '.join(f'{name}={value}' for name, value in parameters if value)
+            rows.append(
+                [
+                    'default' if m.default else text.shortened(told, _WIDTH),
+                    *_speed(kernel, m),
+                    f'{len(m.times_ns)}',
+                    f'{m.when.date()}',
+                ]
+            )
+        lines += [*text.table(rows, '<>', rules=[1]), '']
+    return lines[:-1]
+
+
+def _speed(kernel: history.History, measurement: records.Measurement) -> List[str]:
+    """Returns a time, and the default's in the same passes over it."""
+    speedup = math.exp(-kernel.log_ratio(measurement))
+    return [text.duration(measurement.least_ns), f'{speedup:.2f}']

@@ -1,7 +1,8 @@
 """Tuning records: one JSON line for each measurement of a configuration.
 
 Lines are only ever appended, by any number of processes; `prune` writes a file anew.
-A line is strict JSON: the version of the format, and the fields of `Measurement`.
+A line is strict JSON: the version of the format, the place, and the fields of
+`Measurement`.
 """
 
 import collections
@@ -10,18 +11,7 @@ import datetime
 import functools
 import hashlib
 import json
-import re
-from typing import (
-    Any,
-    BinaryIO,
-    Callable,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
-    NamedTuple,
-    Optional,
-)
+from typing import Any, BinaryIO, Callable, Dict, Iterable, Iterator, List, Tuple, Union
 
 from baselines import files
 from baselines import text
@@ -37,18 +27,14 @@ STATUSES = (
 MOST_REASON = 400  # letters
 _MOST_FILE = 1 << 30  # bytes
 _MOST_LINE = 1 << 20
-# How a line begins and ends that `append` wrote.
-_START = re.compile(
-    rb'\{"version":%d,"place":"([0-9a-f]{8})","kernel":"([0-9a-f]{32})",' % VERSION
-)
-_END = b'}}'
-_MACHINE = {'cpu': str, 'cores': int, 'caches': dict, 'device': str, 'flags': str}
-_VERSIONS = {'jaxlib': str, 'tpugraphs': str}
+# Lines that are no measurements of this version.
+_NEWER = 'of a newer version'
+_CUT = 'cut short'
 
 
 @dataclasses.dataclass(frozen=True)
 class Measurement:
-    """What came of one configuration of a kernel, measured once."""
+    """The outcome of one configuration of a kernel, measured once."""
 
     kernel: str  # fingerprint
     name: str  # graph id
@@ -56,7 +42,7 @@ class Measurement:
     configuration: Dict[str, Any]  # as a `tiles.Batch` describes it
     default: bool  # whether it is what the others are compared with
     status: str  # of `STATUSES`
-    reason: str  # of a status other than 'ok', in words
+    reason: str  # of a status other than 'ok', as text
     # of one execution in each pass, the least of its runs; empty unless 'ok'
     times_ns: List[int]
     again_ns: List[int]  # of the default under its second name; of others empty
@@ -83,36 +69,6 @@ class Measurement:
         return datetime.datetime.fromisoformat(self.time)
 
 
-class Line(NamedTuple):
-    """A line of a file of records.
-
-    Attributes:
-        where: its file and number.
-        content: its bytes, without the end of the line.
-        place: the machine and its compiler; '' if it is no whole record.
-        kernel: the fingerprint; '' if it is no whole record.
-        newer: whether it is of a newer version.
-    """
-
-    where: str
-    content: bytes
-    place: str = ''
-    kernel: str = ''
-    newer: bool = False
-
-    @property
-    def measurement(self) -> Optional[Measurement]:
-        """What it says; None if it is no whole record.
-
-        Raises:
-            ValueError: it was edited.
-        """
-        if not self.kernel:
-            return None
-        with text.located(self.where):
-            return _measurement(untrusted.loads(self.content))
-
-
 def place_of(machine: Dict[str, Any], jaxlib: str) -> str:
     """Returns eight hexadecimal digits that name a machine and its compiler."""
     content = json.dumps([machine, jaxlib], sort_keys=True)
@@ -124,45 +80,24 @@ def now() -> str:
     return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec='seconds')
 
 
-def read(path: str) -> List[Line]:
+def read(path: str) -> Tuple[List[Measurement], Dict[str, int]]:
     """Reads a file of records, which may come from a stranger.
 
-    Lines as `append` writes them are looked into only for what `Line` says of them.
+    Returns:
+        Its measurements; and the number of lines that hold none of this version, by
+        the reason.
 
     Raises:
         ValueError: it is too large or holds no records, or a line is none; names it.
         OSError: it cannot be read.
     """
-    with files.open_regular(path, _MOST_FILE) as stream:
-        lines = list(_lines(stream, path))
-    if lines and not any(line.kernel or line.newer for line in lines):
-        raise ValueError(
-            f'{path}: holds no tuning records; give a file that `tpugraphs tune` or '
-            '`tpugraphs collect` wrote'
-        )
-    return lines
-
-
-def unused(lines: Iterable[Line]) -> Dict[str, int]:
-    """Counts the lines that are no whole records of this version, by what they are."""
-    counts = collections.Counter(
-        'of a newer version' if line.newer else 'cut short'
-        for line in lines
-        if not line.kernel
-    )
-    return dict(counts)
-
-
-def _lines(stream: BinaryIO, path: str) -> Iterator[Line]:
-    number = 0
-    while content := stream.readline(_MOST_LINE + 1):
-        number += 1
-        where = f'{path}: line {number}'
-        with text.located(where):
-            if len(content) > _MOST_LINE:
-                raise ValueError(f'has more than {_MOST_LINE:,} bytes; remove it')
-            if content.strip():
-                yield _line(where, content.rstrip(b'\n'))
+    measurements, unused = [], collections.Counter[str]()
+    for _, line in _lines(path):
+        if isinstance(line, Measurement):
+            measurements.append(line)
+        else:
+            unused[line] += 1
+    return measurements, dict(unused)
 
 
 def append(path: str, measurements: Iterable[Measurement]) -> None:
@@ -173,7 +108,13 @@ def append(path: str, measurements: Iterable[Measurement]) -> None:
     Raises:
         OSError: it cannot be written; names `path`.
     """
-    lines = [_written(m) for m in measurements]
+    lines = [
+        json.dumps(
+            {'version': VERSION, 'place': m.place, **dataclasses.asdict(m)},
+            separators=(',', ':'),
+        )
+        for m in measurements
+    ]
     try:
         with _held(path) as stream:
             if stream.seek(0, 2):
@@ -191,30 +132,23 @@ def prune(path: str, keeps: Callable[[Measurement], bool]) -> int:
     Lines of a newer version stay.
 
     Returns:
-        How many were removed.
+        The number of lines removed.
 
     Raises:
         ValueError: see `read`.
         OSError: it cannot be read or written.
     """
     with _held(path):
-        lines = read(path)
+        lines = list(_lines(path))
         kept = [
-            line.content
-            for line in lines
-            if line.newer or line.kernel and keeps(line.measurement)
+            content
+            for content, line in lines
+            if line == _NEWER or isinstance(line, Measurement) and keeps(line)
         ]
         if len(kept) < len(lines):
             with files.write_atomically(path, 'wb') as stream:
                 stream.writelines(content + b'\n' for content in kept)
     return len(lines) - len(kept)
-
-
-def _written(measurement: Measurement) -> str:
-    """Returns a measurement as a line; `_START` and `_END` are how it looks."""
-    about = {'version': VERSION, 'place': measurement.place}
-    content = {**about, **dataclasses.asdict(measurement)}
-    return json.dumps(content, separators=(',', ':'))
 
 
 def _held(path: str) -> BinaryIO:
@@ -226,57 +160,55 @@ def _held(path: str) -> BinaryIO:
         stream.close()  # another process has pruned it meanwhile
 
 
-# What a line may say ----------------------------------------------------------
+def _lines(path: str) -> Iterator[Tuple[bytes, Union[Measurement, str]]]:
+    """Yields each line, and its measurement or why it has none; see `read`."""
+    number, useful = 0, False
+    with files.open_regular(path, _MOST_FILE) as stream:
+        while content := stream.readline(_MOST_LINE + 1):
+            number += 1
+            with text.located(f'{path}: line {number}'):
+                if len(content) > _MOST_LINE:
+                    raise ValueError(f'has more than {_MOST_LINE:,} bytes; remove it')
+                if content := content.strip():
+                    line = _measurement(content)
+                    useful |= line != _CUT
+                    yield content, line
+    if number and not useful:
+        raise ValueError(
+            f'{path}: holds no tuning records; give a file that `tpugraphs tune` or '
+            '`tpugraphs collect` wrote'
+        )
 
 
-def _line(where: str, content: bytes) -> Line:
-    """Reads a line as far as is needed to tell what it is.
+# A line of a stranger ---------------------------------------------------------
+
+
+def _measurement(content: bytes) -> Union[Measurement, str]:
+    """Returns the measurement of a line, or why it has none.
 
     Raises:
         ValueError: it is JSON, but no record.
     """
-    start = _START.match(content)
-    if start and content.endswith(_END):
-        place, kernel = (group.decode() for group in start.groups())
-        return Line(where, content, place, kernel)
     try:
         fields = untrusted.loads(content)
     except ValueError:
-        return Line(where, content)
+        return _CUT
     version = fields.get('version') if isinstance(fields, dict) else None
     if untrusted.is_int(version, VERSION + 1):
-        return Line(where, content, newer=True)
-    measurement = _measurement(fields)
-    return Line(where, content, measurement.place, measurement.kernel)
-
-
-def _measurement(fields: Any) -> Measurement:
-    """Returns what a line says.
-
-    Raises:
-        ValueError: it is no record.
-    """
-    if not isinstance(fields, dict) or fields.get('version') != VERSION:
+        return _NEWER
+    if version != VERSION:
         raise ValueError('is not a tuning record; remove it')
     try:
         untrusted.check(fields, _RULES)
         measurement = Measurement(**{name: fields[name] for name in _RULES})
-        _check(measurement)
-        if fields.get('place') != measurement.place:
-            raise ValueError('place is not that of its machine')
+        passes, again = len(measurement.times_ns), len(measurement.again_ns)
+        if bool(passes) != (measurement.status == OK) or again not in (0, passes):
+            raise ValueError('its times do not fit its status')
+        if not _configures(measurement.task, measurement.configuration):
+            raise ValueError('has no configuration of its task')
     except ValueError as error:
         raise ValueError(f'{error}; remove the line') from None
     return measurement
-
-
-def _check(measurement: Measurement) -> None:
-    """Raises ValueError for fields that do not fit each other."""
-    passes = len(measurement.times_ns)
-    again = len(measurement.again_ns)
-    if bool(passes) != (measurement.status == OK) or again not in (0, passes):
-        raise ValueError('its times do not fit its status')
-    if not _configures(measurement.task, measurement.configuration):
-        raise ValueError('has no configuration of its task')
 
 
 def _configures(task: str, configuration: Dict[str, Any]) -> bool:
@@ -308,18 +240,23 @@ def _is_time(value: Any) -> bool:
         return False
 
 
-def _has(kinds: Dict[str, type]) -> Callable[[Any], bool]:
-    """Returns whether a value is an object of these keys and types."""
+def _are_versions(value: Any) -> bool:
+    return _has(value, jaxlib=str, tpugraphs=str)
 
-    def holds(value: Any) -> bool:
-        return (
-            isinstance(value, dict)
-            and value.keys() == kinds.keys()
-            and all(type(value[name]) is kind for name, kind in kinds.items())
-            and all(isinstance(size, str) for size in value.get('caches', {}).values())
-        )
 
-    return holds
+def _is_machine(value: Any) -> bool:
+    return _has(value, cpu=str, cores=int, caches=dict, device=str, flags=str) and all(
+        isinstance(size, str) for size in value['caches'].values()
+    )
+
+
+def _has(value: Any, **kinds: type) -> bool:
+    """Whether a value is an object of these keys and types."""
+    return (
+        isinstance(value, dict)
+        and value.keys() == kinds.keys()
+        and all(type(value[name]) is kind for name, kind in kinds.items())
+    )
 
 
 _RULES: Dict[str, untrusted.Rule] = {
@@ -339,6 +276,6 @@ _RULES: Dict[str, untrusted.Rule] = {
     'search_s': (_is_duration, 'a number of seconds'),
     'group': (untrusted.matches('[0-9a-f]{16}'), '16 hexadecimal digits'),
     'time': (_is_time, 'a time with an offset from UTC'),
-    'versions': (_has(_VERSIONS), f'of {", ".join(_VERSIONS)}'),
-    'machine': (_has(_MACHINE), f'of {", ".join(_MACHINE)}'),
+    'versions': (_are_versions, 'of jaxlib and tpugraphs'),
+    'machine': (_is_machine, 'of cpu, cores, caches, device and flags'),
 }

@@ -42,7 +42,7 @@ def export(measurements: List[records.Measurement], folder: str) -> List[str]:
 
 
 def content(kernel: history.History) -> Dict[str, Any]:
-    """Returns what a file says of a kernel; times are milliseconds."""
+    """Returns the content of a kernel's file; times are milliseconds."""
     last = kernel.measurements[-1]
     return {
         'schema_version': SCHEMA_VERSION,
@@ -58,7 +58,7 @@ def content(kernel: history.History) -> Dict[str, Any]:
 
 
 def _result(measurement: records.Measurement) -> Dict[str, Any]:
-    """Returns what T4 says of a configuration."""
+    """Returns a configuration's entry in T4."""
     runtimes = [nanoseconds / 1e6 for nanoseconds in measurement.times_ns]
     invalidity, time, unit = 'correct', min(runtimes, default=0.0), 'ms'
     if measurement.status != records.OK:

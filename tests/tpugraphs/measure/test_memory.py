@@ -56,7 +56,7 @@ def test_times_are_found_by_what_a_kernel_computes(path):
     assert memory.configurations(other) == [
         {'output': list(size), 'kernel': [], 'input': list(size)} for size in SIZES[:2]
     ]
-    timed = memory.times(other, described, (2, 2))
+    timed = memory.times(other, described, 2)
     assert timed == memory_lib.Timed(
         {0: [10, 12], 3: [5, 6]}, [10, 12], {2: 'wrong result'}, 2
     )
@@ -82,48 +82,47 @@ def test_times_are_found_by_what_a_kernel_computes(path):
 )
 def test_why_a_configuration_was_not_timed(why, status, path):
     memory = remembered(path, (0, [10, 12]), dropped={3: why})
-    _, line = records.read(path)
-    assert (line.measurement.status, line.measurement.reason) == (status, why)
+    [_, failure], _ = records.read(path)
+    assert (failure.status, failure.reason) == (status, why)
     assert memory.ratios(ITEM, DESCRIBED) == ({}, {3: why})
 
 
 def test_the_same_program_as_another_is_no_measurement(path):
     remembered(path, (0, [10, 12]), dropped={3: 'the same program as another'})
-    assert len(records.read(path)) == 1
+    assert len(records.read(path)[0]) == 1
 
 
 def test_what_was_timed_later_is_no_failure_any_more(path):
     remembered(path, (0, [10, 12]), dropped={1: 'over 10 times'})
     memory = remembered(path, (0, [10, 12]), (1, [5, 6]))
     assert memory.ratios(ITEM, DESCRIBED) == ({1: math.log(0.5)}, {})
-    assert memory.times(ITEM, DESCRIBED, (2, 2)).dropped == {}
+    assert memory.times(ITEM, DESCRIBED, 2).dropped == {}
 
 
-def test_a_search_takes_the_longest_measurement_beside_its_own_default(path):
+def test_a_search_takes_the_latest_time_beside_its_own_default(path):
     remembered(path, (0, [100] * 3), (1, [50] * 3), again=[100] * 3)
     memory = remembered(path, (0, [10] * 2), (1, [9] * 2))
-    assert memory.ratios(ITEM, DESCRIBED)[0] == {1: math.log(0.5)}
+    assert memory.ratios(ITEM, DESCRIBED)[0] == {1: math.log(0.9)}
 
 
 def test_a_collection_takes_the_latest_times_of_one_state_of_the_machine(path):
     remembered(path, (0, [100, 110]), (1, [50, 60]), (2, [70, 80]))
     memory = remembered(path, (0, [105, 110]), (1, [51, 61]))
     wanted = {0: [105, 110], 1: [51, 61], 2: [70, 80]}
-    assert memory.times(ITEM, DESCRIBED, (2, 2)).times == wanted
+    assert memory.times(ITEM, DESCRIBED, 2).times == wanted
     # The default takes a fifth longer: the machine is another today.
     memory = remembered(path, (0, [126, 130]), (3, [60, 60]))
     wanted = {0: [126, 130], 3: [60, 60]}
-    assert memory.times(ITEM, DESCRIBED, (2, 2)).times == wanted
-    # Of other numbers of passes nothing is used.
-    assert memory.times(ITEM, DESCRIBED, (3, 30)) == memory_lib.Timed()
-    assert memory.times(ITEM, DESCRIBED, (1, 1)) == memory_lib.Timed()
+    assert memory.times(ITEM, DESCRIBED, 2).times == wanted
+    # Of fewer passes nothing is used.
+    assert memory.times(ITEM, DESCRIBED, 3) == memory_lib.Timed()
 
 
 def test_fresh_uses_nothing_and_adds(path):
     remembered(path, (0, [10, 12]), (1, [5, 6]))
     memory = remembered(path, (0, [20, 22]), (2, [5, 6]), fresh=True)
     assert set(memory.ratios(ITEM, DESCRIBED)[0]) == {2}
-    assert len(records.read(path)) == 4
+    assert len(records.read(path)[0]) == 4
 
 
 def test_what_is_not_used_is_said_once(path, capsys):

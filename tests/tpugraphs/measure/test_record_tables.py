@@ -64,9 +64,9 @@ def test_the_best_of_a_kernel(path, capsys):
     place = records.place_of(measurements.MACHINE, '0.4')
     start = f'p_00 on {place}, fingerprint {"0" * 32}: 3 ok, 1 wrong result'
     assert lines[lines.index(start) + 4 :][:3] == [
-        'output_0=8 output_1=2      2.00  1 us       2  2026-01-02',
-        'default                    1.00  2 us       2  2026-01-02',
-        'output_0=8 output_1=1      0.50  4 us       2  2026-01-02',
+        'output_0=8 output_1=2  1 us      2.00       2  2026-01-02',
+        'default                2 us      1.00       2  2026-01-02',
+        'output_0=8 output_1=1  4 us      0.50       2  2026-01-02',
     ]
 
 
@@ -79,7 +79,7 @@ def test_old_and_strange_records_go(path, capsys):
     records.append(path, [own, other])
     assert shown(capsys, '--prune', '30', '--records', path) == ['6 lines removed']
     assert shown(capsys, '--prune', 'others', '--records', path) == ['1 line removed']
-    assert [line.measurement for line in records.read(path)] == [own]
+    assert records.read(path) == ([own], {})
 
 
 def test_files_of_a_folder_are_exported(path, tmp_path, capsys):

@@ -4,8 +4,6 @@ import dataclasses
 import json
 import multiprocessing
 
-from hypothesis import given
-from hypothesis import strategies as st
 import pytest
 
 from tests.helpers import measurements
@@ -30,7 +28,7 @@ def test_what_is_appended_is_read(path):
     ]
     records.append(path, made[:1])
     records.append(path, made[1:])
-    assert [line.measurement for line in records.read(path)] == made
+    assert records.read(path) == (made, {})
     assert json.loads(lines(path)[1]) == {
         'version': 1,
         'place': made[0].place,
@@ -59,29 +57,19 @@ def test_half_a_line_is_kept_and_continued_on_a_new_line(path):
         stream.write('{"version":1,"ker')
     records.append(path, [made])
     assert lines(path)[1] == '{"version":1,"ker'
-    found = records.read(path)
-    assert [line.measurement for line in found] == [made, None, made]
-    assert not found[1].newer
+    assert records.read(path) == ([made, made], {'cut short': 1})
     # A whole line whose end was lost is none the worse.
     whole = lines(path)[0]
     with open(path, 'w') as stream:
         stream.write(whole)
     records.append(path, [made])
-    assert [line.measurement for line in records.read(path)] == [made, made]
-
-
-def test_lines_of_a_newer_version_are_passed_over(path):
-    with open(path, 'w') as stream:
-        stream.write('{"version": 2, "kernel": {}}\n')
-    [line] = records.read(path)
-    assert line.newer and line.measurement is None
+    assert records.read(path) == ([made, made], {})
 
 
 @pytest.mark.parametrize(
     'changes, message',
     [
         ({'version': '1'}, 'line 1: is not a tuning record; remove it'),
-        ({'place': '0' * 8}, 'line 1: place is not that of its machine; remove'),
         ({'kernel': 7}, 'line 1: kernel is not 32 hexadecimal digits'),
         ({'name': '../p'}, 'name is not a name of letters, digits'),
         ({'task': 'tiles'}, 'task is not tile or layout'),
@@ -103,7 +91,7 @@ def test_lines_of_a_newer_version_are_passed_over(path):
         ({'search_s': '1'}, 'search_s is not a number of seconds'),
         ({'group': 'g' * 16}, 'group is not 16 hexadecimal digits'),
         ({'time': '2026-01-02T03:04:05'}, 'time is not a time with an offset from UTC'),
-        ({'versions': {}}, 'versions is not of jaxlib, tpugraphs'),
+        ({'versions': {}}, 'versions is not of jaxlib and tpugraphs'),
         ({'machine': {**measurements.MACHINE, 'caches': {'L1': 3}}}, 'machine is not'),
     ],
 )
@@ -142,40 +130,6 @@ def test_a_file_of_something_else_is_refused(path, monkeypatch):
         records.read(path)
 
 
-TEXTS = ['', 'ok', 'timeout', 'layout', 'nodes', 'output', 'caches', '0' * 32, '\n']
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(TEXTS),
-    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(TEXTS), inner),
-    max_leaves=5,
-)
-
-
-@given(st.sampled_from(sorted(records._RULES)), JSON)
-def test_any_value_of_a_field_is_read_or_refused(name, value):
-    made = measurements.measurement(5, 6)
-    fields = {'version': 1, 'place': made.place, **dataclasses.asdict(made)}
-    try:
-        found = records._measurement({**fields, name: value})
-    except ValueError as error:
-        fitting = ('place is not', 'its times do', 'has no configuration')
-        assert str(error).startswith((f'{name} is not', *fitting))
-    else:
-        assert getattr(found, name) == value
-        assert found.least_ns >= 1 if found.status == 'ok' else not found.times_ns
-
-
-def test_a_line_as_we_write_it_is_checked_when_it_is_asked_for(path):
-    records.append(path, [measurements.measurement(5, 6)] * 2)
-    with open(path, 'r+') as stream:
-        content = stream.read().replace('[5,6]', '[5,0]', 1)
-        stream.seek(0)
-        stream.write(content)
-    edited, line = records.read(path)
-    assert line.measurement.times_ns == [5, 6]
-    with pytest.raises(ValueError, match=f'^{path}: line 1: times_ns is not a list'):
-        _ = edited.measurement
-
-
 def _append(path, name):
     for number in range(50):
         records.append(path, [measurements.measurement(number + 1, name=name)] * 3)
@@ -193,7 +147,7 @@ def test_several_processes_append_while_one_prunes(path):
         process.join()
         assert process.exitcode == 0
     removed += records.prune(path, lambda m: m.times_ns[0] % 2 == 0)
-    found = [line.measurement for line in records.read(path)]
+    found, _ = records.read(path)
     # Each wrote 3 lines of every number, whole and in order.
     for name in 'ab':
         times = [m.times_ns[0] for m in found if m.name == name]
@@ -206,5 +160,5 @@ def test_pruning_keeps_newer_lines_and_drops_halves(path):
     with open(path, 'a') as stream:
         stream.write('{"version": 2}\n{"version": 1, "ke')
     assert records.prune(path, lambda m: m.times_ns == [2]) == 2
-    kept, newer = records.read(path)
-    assert kept.measurement.times_ns == [2] and newer.newer
+    [kept], unused = records.read(path)
+    assert kept.times_ns == [2] and unused == {'of a newer version': 1}
