@@ -7,8 +7,7 @@
 
 For --null every candidate is the default compiled once more, so each claim is
 false.  The examples are a sum of squares over the major axis and a transposed
-product; --dir names a model that proposes, without it candidates are random
-(with --online, rounds without a model).
+product; --dir names a model that proposes.
 
 --share replays tuning on shipped kernels of families that the trees were not trained
 on: every other pass is what is measured, and the rest judge.  --records replays it on
@@ -30,6 +29,7 @@ from baselines.data.tile import records
 from tpugraphs.measure import collection
 from tpugraphs.measure import history
 from tpugraphs.measure import machine
+from tpugraphs.measure import memory
 from tpugraphs.measure import programs
 from tpugraphs.measure import random_programs
 from tpugraphs.measure import record_tables
@@ -49,7 +49,6 @@ def main() -> None:
     parser.add_argument('--examples', action='store_true')
     parser.add_argument('--dir', default='')
     parser.add_argument('--seed', type=int, default=0)
-    parser.add_argument('--online', action=argparse.BooleanOptionalAction)
     parser.add_argument('--share', action='store_true')
     parser.add_argument('--records', default='', metavar='FILE')
     parser.add_argument('--core', type=int, default=machine.chosen_core())
@@ -96,10 +95,11 @@ def _of_copies(item, session, seed: int) -> tuning.Tuned:
     return tuning.tune(
         item,
         copies,
-        lambda known, excluded, count: range(1, 1 + _CANDIDATES),
+        lambda known, *_: [i for i in range(1, 1 + _CANDIDATES) if i not in known],
         session,
         _CANDIDATES,
         seed,
+        memory.Memory(),
         distinct=False,
     )
 
@@ -215,7 +215,7 @@ def _replayed(
     if rounds > 1:
         surrogate = search.Surrogate(kernel.columns, None if blind else scores)
         measured = {0: 0.0}
-        for count in tuning.rounds_of(_CANDIDATES, rounds):
+        for count in tuning.rounds_of(_CANDIDATES):
             proposed = surrogate.propose(measured, [], count)
             measured.update((i, search_times[i]) for i in proposed)
     return -judge[min(measured, key=measured.get)], -judge[int(search_times.argmin())]
@@ -239,7 +239,7 @@ def examples(args: argparse.Namespace, limits: session_lib.Limits) -> None:
         traced = tf.function(function, input_signature=signature)
         program = programs.load(traced, name=name)
         options = tune_program.Options(
-            model_dir=args.dir, online=args.online, seed=args.seed, limits=limits
+            model_dir=args.dir, seed=args.seed, limits=limits
         )
         print(*tune_program.tune(program, options).lines(), sep='\n')
 

@@ -90,7 +90,6 @@ def _tuned(path: str, args: argparse.Namespace) -> Dict[str, Any]:
 
     options = tune_program.Options(
         model_dir=args.dir,
-        online=True,
         measure=args.measure,
         candidates=args.candidates,
         minutes=args.budget_minutes,

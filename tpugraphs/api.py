@@ -390,7 +390,7 @@ def tune(
         which: the run of the model that proposes, as `load` takes it; by default
             configurations are drawn at random.
         **settings: fields of `measure.tune_program.Options`: measure, candidates,
-            online, seed, records, fresh.
+            seed, records, fresh.
 
     Returns:
         An `Executable`: call it as the program, with NumPy or JAX arrays; it returns

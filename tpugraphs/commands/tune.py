@@ -21,6 +21,7 @@ each kernel with equal parameters and results, so that anyone can time them.
 
 import argparse
 import functools
+import json
 import math
 
 from baselines import command_line
@@ -43,18 +44,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option('--candidates', 1000, about, metavar='N')
     about = 'wall time for kernels and the whole program, about'
     option('--budget-minutes', math.inf, about, metavar='M')
-    parser.add_argument(
-        '--online',
-        action=command_line.Negatable,
-        help='learn in rounds from what was measured (default: with --dir)',
-    )
     option('--json', '', 'write results', metavar='FILE')
     about = 'where the tuned program and the kernels go (default: nothing is kept)'
     option('--output', '', about, metavar='FOLDER')
     arguments.add(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+@command_line.logged()
+def run(args: argparse.Namespace) -> None:
     """Tunes, prints and writes."""
     from tpugraphs.measure import arguments
 
@@ -74,4 +71,10 @@ def run(args: argparse.Namespace) -> int:
         minutes=args.budget_minutes,
         limits=limits,
     )
-    return tune_program.report(args.program, options, args.json)
+    program = tune_program.tuned(args.program, (), options)
+    if args.json:
+        with files.write_atomically(args.json, encoding='utf-8') as stream:
+            json.dump(program.about, stream, indent=1)
+        print(f'written: {files.expand(args.json)}')
+    if not args.output:
+        print('nothing written: --output FOLDER keeps the program')

@@ -71,7 +71,10 @@ def by_kernel(
         place = measurement.kernel, measurement.task, measurement.place
         histories[place].add(measurement)
     names = {place: one.measurements[-1].name for place, one in histories.items()}
-    return {place: histories[place] for place in sorted(histories, key=names.get)}
+    return {
+        place: histories[place]
+        for place in sorted(histories, key=lambda place: names[place])
+    }
 
 
 def drifted(one_ns: Sequence[int], other_ns: Sequence[int]) -> bool:

@@ -12,8 +12,6 @@ import dataclasses
 import json
 from typing import Any, List, Optional
 
-_WINDOW = 'window_config'
-
 
 @dataclasses.dataclass(frozen=True)
 class OwnTiles:
@@ -37,18 +35,21 @@ class OwnTiles:
 def of(instruction: Any) -> Optional[OwnTiles]:
     """Returns the tiles that XLA chose for an instruction; None if it says none."""
     try:
-        window = json.loads(instruction.backend_config)[_WINDOW]
+        window = json.loads(instruction.backend_config)['window_config']
         if not window.get('output_window_bounds'):
             return None
+        output, kernel, size = (
+            [int(bound) for bound in window.get(f'{name}_window_bounds', ())]
+            for name in ('output', 'kernel', 'input')
+        )
         cycles = window.get('estimated_cycles')
         microseconds = window.get('ml_estimated_microseconds')
         return OwnTiles(
-            *(
-                [int(bound) for bound in window.get(f'{name}_window_bounds', ())]
-                for name in ('output', 'kernel', 'input')
-            ),
-            cycles=None if cycles is None else int(cycles),
-            microseconds=None if microseconds is None else float(microseconds),
+            output,
+            kernel,
+            size,
+            None if cycles is None else int(cycles),
+            None if microseconds is None else float(microseconds),
         )
     # Other compilers, and other versions, write something else there.
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):

@@ -60,9 +60,12 @@ def content(kernel: history.History) -> Dict[str, Any]:
 def _result(measurement: records.Measurement) -> Dict[str, Any]:
     """Returns a configuration's entry in T4."""
     runtimes = [nanoseconds / 1e6 for nanoseconds in measurement.times_ns]
-    invalidity, time, unit = 'correct', min(runtimes, default=0.0), 'ms'
-    if measurement.status != records.OK:
-        invalidity, time, unit = *_INVALID[measurement.status], ''
+    objective: Dict[str, Any] = {'name': 'time', 'unit': 'ms'}
+    if measurement.status == records.OK:
+        invalidity, objective['value'] = 'correct', min(runtimes)
+    else:
+        invalidity, objective['value'] = _INVALID[measurement.status]
+        objective['unit'] = ''
     compiling = measurement.compile_s * 1e3
     return {
         'timestamp': measurement.time,
@@ -79,7 +82,7 @@ def _result(measurement: records.Measurement) -> Dict[str, Any]:
         },
         'invalidity': invalidity,
         'correctness': float(measurement.status != 'wrong result'),
-        'measurements': [{'name': 'time', 'value': time, 'unit': unit}],
+        'measurements': [objective],
     }
 
 

@@ -1,17 +1,29 @@
-"""Programs in, faster programs out: a model proposes, the clock disposes."""
+"""Programs in, faster programs out: a model proposes, the clock disposes.
+
+What `tpugraphs tune` passes through, in this order:
+
+* `optimising.optimised_by` and `tiles.items_of`: XLA's optimised module, cut into
+  kernels; each is timed as XLA makes it, and the longest come first.
+* `tuning.tune`, for each kernel until time is up: its candidates (`item.batch`) with
+  those on record (`memory`), scored (`scorers`), proposed in rounds
+  (`search.Surrogate`), measured by a worker (`session`); a verdict on the best.
+* `whole.prove`: the faster kernels are put into the program, those that do not help
+  are taken out, and the program is timed beside the original.
+* `tune_results.Result`: the table and the figures; `executable.Executable`: what is
+  called, and written to a folder.
+"""
 
 import collections
 import dataclasses
-import json
 import math
 import os
 import time
-from typing import Any, Callable, Collection, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, List, Optional, Sequence
 
 import numpy as np
-import tqdm
 
 from baselines import files
+from baselines import phases
 from baselines.hlo import protos
 from baselines.runs import finding
 from tpugraphs.measure import executable
@@ -33,7 +45,6 @@ from tpugraphs.measure import tuning
 from tpugraphs.measure import whole as whole_lib
 from tpugraphs.programs import reader
 
-_ROUNDS = 3
 # Passes that tell how long a kernel takes, before it is tuned.
 _PASSES = 3
 # The share of the minutes that kernels may take, if the proof needs the rest.
@@ -46,17 +57,62 @@ class Options:
     """How to tune."""
 
     output: str = ''  # folder of the tuned program; '' to write nothing
-    model_dir: str = ''  # of the model that proposes; '' for random search
+    model_dir: str = ''  # of the model that proposes; '' for none
     task: str = 'tile'  # 'tile' or 'layout'
     measure: int = 10  # configurations to measure of each kernel
     candidates: int = 1000  # configurations to choose from
     minutes: float = math.inf  # of wall time, about
-    # whether to learn, in rounds, from what was measured; None: with a model
-    online: Optional[bool] = None
     seed: int = 0  # of candidates and inputs
     records: str = ''  # file or folder of tuning records; '' for none
     fresh: bool = False  # whether to use none of those that are there
     limits: session_lib.Limits = session_lib.Limits()  # of the worker
+
+
+def tuned(source: Any, args: Sequence[Any], options: Options) -> executable.Executable:
+    """Tunes a program and prints the outcome; writes it, if there is an output folder.
+
+    Args:
+        source: a function with its arguments, or what `read_program` takes.
+        args: of the function; else flat arrays, or none for random ones.
+        options: how.
+
+    Raises:
+        ValueError: see `functions.trace` and `tune`.
+        OSError: the output cannot be written.
+    """
+    if callable(source):
+        program, signature = functions.trace(source, args)
+    else:
+        program, signature = programs_lib.load(source), signatures.Signature()
+    arrays = [np.asarray(leaf) for leaf in signature.flat(args)] or None
+    result = tune(program, options, arrays)
+    print(*result.lines(), sep='\n')
+    about = {
+        'name': program.name,
+        **result.to_json(),
+        'machine': machine.describe(options.limits.core),
+    }
+    module = program.module
+    if result.proof is not None:
+        module = protos.protos().HloModuleProto.FromString(result.proof.module)
+    made = executable.Executable(module, signature, program.module, about)
+    if options.output:
+        made.save(options.output)
+        _write_kernels(result.rows, os.path.join(options.output, _FOLDER))
+        print(
+            f'written: {options.output}, for tpugraphs.load_program({options.output!r})'
+        )
+    return made
+
+
+def _write_kernels(rows: Sequence[tuning.Row], folder: str) -> None:
+    """Writes each tuned kernel as XLA makes it, and as the chosen configuration."""
+    for row in rows:
+        if row.tuned is not None:
+            for kind, module in (('default', row.default), ('best', row.best)):
+                path = os.path.join(folder, f'{row.item.name}.{kind}.pb')
+                with files.write_atomically(path, 'wb') as stream:
+                    stream.write(module)
 
 
 def tune(
@@ -79,278 +135,167 @@ def tune(
         score = scorers.load(options.model_dir, options.task, options.limits.platform)
     with session_lib.Session(options.limits) as session:
         memory = memory_lib.Memory(options.records, session.device, options.fresh)
-        work = _Work(program, options, score, session, memory)
+        tuner = _Tuner(options, score, session, memory)
         if options.task == 'layout':
-            return work.layouts()
-        return work.tiles(arrays, ends)
+            return _tune_layouts(program, tuner)
+        return _tune_tiles(program, tuner, arrays, ends)
 
 
-class _Work:
-    """The tuning of a program in a session.
+def _tune_layouts(program: reader.Program, tuner: '_Tuner') -> tune_results.Result:
+    """Tunes the layouts of a program, which is measured whole."""
+    skipped: collections.Counter[str] = collections.Counter()
+    items = layouts.items_of(program.module, program.name, set(), skipped)
+    rows = _rows(items, program, skipped)
+    tuner.tune(rows, math.inf)
+    [(row, found)] = [(row, row.tuned) for row in rows if row.tuned]
+    changed = [program.name] if found.claimed else []
+    proof = whole_lib.Proof(found, changed, row.best)
+    origin = _origin(tuner.options, rows)
+    return tune_results.Result(rows, proof, '', origin, skipped, row.default_ns)
+
+
+def _tune_tiles(
+    program: reader.Program,
+    tuner: '_Tuner',
+    arrays: Optional[List[np.ndarray]],
+    ends: float,
+) -> tune_results.Result:
+    """Tunes the kernels of a program, and puts the faster ones into it.
 
     Args:
         program: the program.
+        tuner: tunes a kernel.
+        arrays: the program's arguments; None for random ones.
+        ends: the `time.monotonic()` when time is up.
+    """
+    session, seed = tuner.session, tuner.options.seed
+    skipped: collections.Counter[str] = collections.Counter()
+    optimised = optimising.optimised_by(session, program.module, program.name)
+    items = tiles.items_of(optimised, program.name, set(), skipped)
+    rows = _rows(items, program, skipped)
+    whole = whole_lib.Whole(program.name, program.module, session, seed, arrays)
+    began, once_ns, problem = time.monotonic(), 0, ''
+    try:
+        once_ns = int(whole.measure(passes=_PASSES).times[0])
+    except session_lib.WorkerError as error:
+        problem = str(error)
+    needed = (time.monotonic() - began) * whole_lib.COMPILED / 2
+    tuner.time(rows)
+    left = ends - began
+    tuner.tune(rows, ends - min(needed, left * (1 - _KERNELS_SHARE)))
+    proof = None
+    if once_ns:
+        faster = [row for row in rows if row.saving_ns]
+        try:
+            proof = whole_lib.prove(whole, optimised, faster, once_ns, ends)
+        except (session_lib.WorkerError, kernels.Unsupported) as error:
+            problem = str(error)
+    return tune_results.Result(
+        rows,
+        proof,
+        problem,
+        _origin(tuner.options, rows),
+        skipped,
+        proof.verdict.default_ns if proof else once_ns,
+    )
+
+
+def _rows(
+    items: Sequence[Any], program: reader.Program, skipped: collections.Counter[str]
+) -> List[tuning.Row]:
+    """Returns kernels to tune; raises ValueError if there are none."""
+    if not items:
+        why = ', '.join(f'{n} {reason}' for reason, n in skipped.items())
+        raise ValueError(f'{program.name}: nothing to tune ({why or "no kernels"})')
+    return [tuning.Row(item) for item in items]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Tuner:
+    """Tunes kernels in a session.
+
+    Attributes:
         options: how.
-        score: what a model says; None without one.
+        score: ModuleTuningData -> a model's scores; None without one.
         session: measures.
-        memory: remembers.
+        memory: has the tuning records.
     """
 
-    def __init__(
-        self,
-        program: reader.Program,
-        options: Options,
-        score: Optional[Callable[[Any], np.ndarray]],
-        session: session_lib.Session,
-        memory: memory_lib.Memory,
-    ):
-        self._program, self._options = program, options
-        self._score, self._session, self._memory = score, session, memory
-        self._skipped: collections.Counter[str] = collections.Counter()
+    options: Options
+    score: Optional[Callable[[Any], np.ndarray]]
+    session: session_lib.Session
+    memory: memory_lib.Memory
 
-    def layouts(self) -> tune_results.Result:
-        """Tunes the layouts of a program, which is measured whole."""
-        program = self._program
-        items = layouts.items_of(program.module, program.name, set(), self._skipped)
-        [row] = self._rows(items)
-        self._tune([row], math.inf)
-        if row.tuned is None:
-            raise ValueError(f'{program.name}: cannot be measured')
-        # The whole program is the only kernel.
-        config = {**row.tuned.config, 'kernels': [program.name]}
-        tuned = dataclasses.replace(row.tuned, config=config)
-        proof = whole_lib.Proof(tuned, row.module, None)
-        return self._result([row], proof, '', row.default_ns)
-
-    def tiles(
-        self, arrays: Optional[List[np.ndarray]], ends: float
-    ) -> tune_results.Result:
-        """Tunes the kernels of a program, and puts the faster ones into it.
-
-        Args:
-            arrays: the program's arguments; None for random ones.
-            ends: the `time.monotonic()` when time is up.
-        """
-        program = self._program
-        optimised = optimising.optimised_by(self._session, program.module, program.name)
-        rows = self._rows(tiles.items_of(optimised, program.name, set(), self._skipped))
-        whole = whole_lib.Whole(
-            program.name, program.module, self._session, self._options.seed, arrays
-        )
-        began, once_ns, problem = time.monotonic(), 0, ''
-        try:
-            once_ns = int(whole.measure(passes=_PASSES).times[0])
-        except session_lib.WorkerError as error:
-            problem = str(error)
-        needed = (time.monotonic() - began) * whole_lib.COMPILED / 2
-        left = ends - began
-        self._time(rows)
-        self._tune(rows, ends - min(needed, left * (1 - _KERNELS_SHARE)))
-        proof = None
-        if once_ns:
-            try:
-                proof = whole_lib.prove(whole, optimised, _winners(rows), once_ns, ends)
-            except (session_lib.WorkerError, kernels.Unsupported) as error:
-                problem = str(error)
-        return self._result(rows, proof, problem, once_ns)
-
-    def _rows(self, items: Sequence[Any]) -> List[tune_results.Row]:
-        """Returns rows without times.
-
-        Raises:
-            ValueError: there is none.
-        """
-        if not items:
-            why = ', '.join(f'{n} {reason}' for reason, n in self._skipped.items())
-            raise ValueError(
-                f'{self._program.name}: nothing to tune ({why or "no kernels"})'
-            )
-        return [tune_results.Row(item) for item in items]
-
-    def _time(self, rows: List[tune_results.Row]) -> None:
+    def time(self, rows: List[tuning.Row]) -> None:
         """Times each kernel as XLA makes it, and sorts them, the longest first."""
         protocol = timing.Protocol(_PASSES, _PASSES)
-        for row in rows:
-            item = row.item
+        for row in phases.each(rows, 'timing', len(rows), 'kernel'):
+            item, seed = row.item, self.options.seed
             try:
-                measured = self._session.measure(
+                measured = self.session.measure(
                     item.name,
                     [item.module.SerializeToString()],
                     item.inputs,
-                    self._options.seed,
+                    seed,
                     protocol,
                 )
                 row.default_ns = int(measured.times[0])
             except session_lib.WorkerError as error:
-                tqdm.tqdm.write(f'{item.name}: skipped: {error}')
+                row.problem = str(error)
         rows.sort(key=lambda row: -row.total_ns)
 
-    def _tune(self, rows: List[tune_results.Row], ends: float) -> None:
-        """Tunes each, until time is up."""
-        for row in tqdm.tqdm(rows, unit='kernel', disable=None):
-            if time.monotonic() > ends:
-                break
-            try:
-                row.tuned, row.module = _tune(
-                    row.item, self._score, self._options, self._session, self._memory
-                )
-            except session_lib.WorkerError as error:
-                row.default_ns = 0
-                tqdm.tqdm.write(f'{row.item.name}: skipped: {error}')
-                continue
-            row.default_ns = row.tuned.default_ns
-            words = f'{row.item.name} ({row.item.origin}): {row.tuned.line()}'
-            tqdm.tqdm.write(words)
+    def tune(self, rows: List[tuning.Row], ends: float) -> None:
+        """Tunes one kernel after the other, until time is up.
+
+        Raises:
+            ValueError: none could be measured.
+        """
+        with phases.Phase('tuning', len(rows), 'kernel') as phase:
+            for row in rows:
+                if time.monotonic() > ends:
+                    break
+                try:
+                    self._tune(row)
+                except session_lib.WorkerError as error:
+                    row.default_ns, row.problem = 0, str(error)
+                phase.update()
+                faster = sum(row.saving_ns > 0 for row in rows)
+                phase.remark(f'{faster} faster')
         if not any(row.tuned for row in rows):
-            raise ValueError('no kernel could be measured')
+            raise ValueError(f'no kernel could be measured: {rows[0].problem}')
 
-    def _result(
-        self,
-        rows: List[tune_results.Row],
-        proof: Optional[whole_lib.Proof],
-        problem: str,
-        program_ns: int,
-    ) -> tune_results.Result:
-        module = self._program.module if proof is None else _module(proof.module)
-        return tune_results.Result(
-            rows,
-            proof,
-            problem,
-            module,
-            _origin(self._options, rows),
-            self._skipped,
-            proof.tuned.default_ns if proof else program_ns,
+    def _tune(self, row: tuning.Row) -> None:
+        """Tunes a kernel; raises WorkerError if it cannot be measured."""
+        item, options = row.item, self.options
+        batch = item.batch(
+            np.random.default_rng(options.seed),
+            options.candidates,
+            self.score,
+            self.memory.configurations(item),
         )
+        scores = self.score and self.score(item.tuning(batch.described))
+        row.tuned = tuning.tune(
+            item,
+            batch,
+            search.Surrogate(batch.columns, scores).propose,
+            self.session,
+            options.measure,
+            options.seed,
+            self.memory,
+        )
+        row.default_ns = row.tuned.default_ns
+        row.default = batch.module(0)
+        row.best = batch.module(row.tuned.config['number'])
 
 
-def _module(content: bytes) -> Any:
-    return protos.protos().HloModuleProto.FromString(content)
-
-
-def _winners(rows: Sequence[tune_results.Row]) -> List[whole_lib.Winner]:
-    return [
-        whole_lib.Winner(row.item, _module(row.module), row.saving_ns)
-        for row in rows
-        if row.saving_ns
-    ]
-
-
-def _tune(
-    item: Any,
-    score: Optional[Callable[[Any], np.ndarray]],
-    options: Options,
-    session: session_lib.Session,
-    memory: memory_lib.Memory,
-) -> Tuple[tuning.Tuned, bytes]:
-    """Returns what tuning a kernel came to, and its best module."""
-    rng = np.random.default_rng(options.seed)
-    recorded = memory.configurations(item)
-    batch = item.batch(rng, options.candidates, score, recorded)
-    online = score is not None if options.online is None else options.online
-    scores = np.random.default_rng(options.seed + 1).random(len(batch.described))
-    if score is not None:
-        scores = score(item.tuning(batch.described))
-    surrogate = search.Surrogate(batch.columns, scores if score is not None else None)
-
-    def first(
-        known: Mapping[int, float], excluded: Collection[int], count: int
-    ) -> Sequence[int]:
-        order = np.argsort(scores, kind='stable').tolist()
-        return [i for i in order if i not in known and i not in excluded][:count]
-
-    found = tuning.tune(
-        item,
-        batch,
-        surrogate.propose if online else first,
-        session,
-        options.measure,
-        options.seed,
-        rounds=_ROUNDS if online else 1,
-        memory=memory,
-    )
-    if options.output:
-        folder = os.path.join(options.output, _FOLDER)
-        found = tuning.write_modules(found, batch, folder)
-    return found, batch.module(found.config['number'])
-
-
-def _origin(options: Options, rows: Sequence[tune_results.Row]) -> str:
-    """Returns where configurations come from, in words."""
-    drawn = f'up to {options.candidates:,} drawn at random for each kernel'
+def _origin(options: Options, rows: Sequence[tuning.Row]) -> str:
+    """Returns the text that says where configurations come from."""
+    origin = f'up to {options.candidates:,} drawn at random for each kernel'
     if options.task == 'layout' and options.model_dir:
-        drawn = f'{options.candidates:,} bred from random ones'
-    if options.model_dir:
-        by = 'the estimate'
-        if options.model_dir != finding.ESTIMATE:
-            by = f'the model {options.model_dir}'
-        drawn += f', the most promising by {by}'
-    elif options.online:
-        drawn += ', asked for in rounds'
+        origin = f'{options.candidates:,} bred from random ones'
+    if options.model_dir == finding.ESTIMATE:
+        origin += ', chosen by the estimate and times'
+    elif options.model_dir:
+        origin += f', chosen by the model {options.model_dir} and times'
     recorded = sum(row.tuned.recorded for row in rows if row.tuned)
-    return drawn + (f'; {recorded:,} from records' if recorded else '')
-
-
-def tuned(source: Any, args: Sequence[Any], options: Options) -> executable.Executable:
-    """Tunes a function, or another program; writes it, if there is an output folder.
-
-    Args:
-        source: a function with its arguments, or what `read_program` takes.
-        args: of the function; else flat arrays, or none for random ones.
-        options: how.
-
-    Raises:
-        ValueError: see `functions.trace` and `tune`.
-        OSError: the output cannot be written.
-    """
-    if callable(source):
-        program, signature = functions.trace(source, args)
-    else:
-        program, signature = programs_lib.load(source), signatures.Signature()
-    arrays = [np.asarray(leaf) for leaf in signature.flat(args)] or None
-    result = tune(program, options, arrays)
-    print(*result.lines(), sep='\n')
-    return _finished(result, program, options, signature)
-
-
-def _finished(
-    result: tune_results.Result,
-    program: reader.Program,
-    options: Options,
-    signature: signatures.Signature = signatures.Signature(),
-) -> executable.Executable:
-    """Returns a tuned program to call; writes it, if there is an output folder."""
-    about = {
-        'name': program.name,
-        **result.to_json(),
-        'machine': machine.describe(options.limits.core),
-    }
-    made = executable.Executable(result.module, signature, program.module, about)
-    if options.output:
-        made.save(options.output)
-    return made
-
-
-def report(source: str, options: Options, path: str) -> int:
-    """Tunes a program, prints what came of it and writes it; returns an exit code.
-
-    Args:
-        source: of the program.
-        options: how.
-        path: where figures go as JSON; '' for nowhere.
-    """
-    program = programs_lib.load(source)
-    result = tune(program, options)
-    for line in result.lines():
-        print(line)
-    _finished(result, program, options)
-    if path:
-        with files.write_atomically(path, encoding='utf-8') as stream:
-            json.dump(result.to_json(), stream, indent=1)
-        print(f'written: {files.expand(path)}')
-    if options.output:
-        print(
-            f'written: {options.output}, for tpugraphs.load_program({options.output!r})'
-        )
-    else:
-        print('nothing written: --output FOLDER keeps the program')
-    return 0
+    return origin + (f'; {recorded:,} from records' if recorded else '')

@@ -14,11 +14,11 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
+from baselines.hlo import protos
 from tpugraphs.measure import assembly
 from tpugraphs.measure import building
 from tpugraphs.measure import kernels
 from tpugraphs.measure import session as session_lib
-from tpugraphs.measure import tiles
 from tpugraphs.measure import timing
 from tpugraphs.measure import tuning
 from tpugraphs.measure import worker
@@ -26,33 +26,26 @@ from tpugraphs.measure import worker
 # Parts of the winners that are left out in turn, and how often that is repeated.
 _PARTS = 6
 _ROUNDS = 3
-# Passes that choose and that judge, and seconds they may take for a slow program.
-_CHOOSING = (5, 15, 20)
-_JUDGING = (9, 40, 60)
+# The least and most passes that choose and that judge, and their seconds, about.
+_CHOOSING = (5, 15, 20.0)
+_JUDGING = (9, 40, 60.0)
 # Programs that are compiled at most: the original twice, in each of two processes,
 # beside the whole, the parts, and the program without any winner.
 COMPILED = _PARTS + 8
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Winner:
-    """A kernel that is faster alone."""
-
-    kernel: kernels.Kernel
-    module: Any  # HloModuleProto of its best configuration
-    saving: float  # nanoseconds in a run of the program, by the times of the kernel
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
 class Proof:
-    """What came of a program."""
+    """The verdict on a whole program."""
 
-    # `config['kernels']` has the names of the kernels that are others in it
-    tuned: tuning.Tuned
+    verdict: tuning.Verdict
+    kernels: List[str]  # names of those that are others in the program
     module: bytes  # its HloModuleProto: the original, if no gain is claimed
+    # reason -> programs that could not be used
+    dropped: Dict[str, int] = dataclasses.field(default_factory=dict)
     # of the optimised module with its own kernels, which XLA compiles in another way
-    # now and then: speed-up, low, high; None where it cannot be used
-    unchanged: Optional[List[float]]
+    # now and then; None where it cannot be used
+    unchanged: Optional[timing.Ratio] = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -119,16 +112,16 @@ def tolerance_of(module: Any) -> float:
 def prove(
     program: Whole,
     optimised: Any,
-    winners: Sequence[Winner],
+    faster: Sequence[tuning.Row],
     once_ns: float,
     ends: float = math.inf,
 ) -> Proof:
-    """Puts winners into a program, takes out what does not help, and times the rest.
+    """Puts kernels into a program, takes out what does not help, and times the rest.
 
     Args:
         program: the program.
         optimised: the HloModuleProto that the kernels were cut from.
-        winners: kernels that are faster alone.
+        faster: kernels that are faster alone.
         once_ns: the time of one run, about.
         ends: the `time.monotonic()` soon after which it has to end.
 
@@ -136,49 +129,58 @@ def prove(
         session_lib.WorkerError: the original cannot be measured.
         kernels.Unsupported: the program cannot be put together again.
     """
-    winners = sorted(winners, key=lambda winner: -winner.saving)
-
-    def assembled(numbers: Sequence[int]) -> bytes:
-        chosen = [(winners[i].kernel, winners[i].module) for i in numbers]
-        return assembly.assemble(optimised, chosen).SerializeToString()
-
+    faster = sorted(faster, key=lambda row: -row.saving_ns)
     dropped: Dict[Tuple[int, ...], str] = {}
 
-    def gains(sets: Sequence[Sequence[int]]) -> List[float]:
+    def assembled(numbers: Sequence[int]) -> bytes:
+        """Returns the program with some of the faster kernels."""
+        modules = [
+            (faster[i].item, protos.protos().HloModuleProto.FromString(faster[i].best))
+            for i in numbers
+        ]
+        return assembly.assemble(optimised, modules).SerializeToString()
+
+    def timed(
+        sets: Sequence[Sequence[int]],
+        limits: Tuple[int, int, float],
+        seed: int,
+        compiling: float = math.inf,
+    ) -> session_lib.Measured:
+        """Times the original beside the program with each set of faster kernels."""
+        least, most, seconds = limits
+        passes = np.clip(seconds * 1e9 / (once_ns * (len(sets) + 2)), least, most)
         modules = [assembled(numbers) for numbers in sets]
-        passes = _passes(*_CHOOSING, once_ns * (len(sets) + 2))
-        left = max(0.0, ends - time.monotonic()) / 2
-        measured = program.measure(modules, 0, passes, left)
-        found = [-math.inf] * len(sets)
-        logs = np.log(measured.passes)
-        for place, number in enumerate(measured.kept[1:], 1):
-            found[number - 1] = float(np.median(logs[:, 0] - logs[:, place]))
+        measured = program.measure(modules, seed, int(passes), compiling)
         for number, why in measured.dropped.items():
             dropped[tuple(sets[number - 1])] = why
-        return found
+        return measured
 
-    kept = survivors(len(winners), gains, lambda: time.monotonic() < ends)
+    def gains(sets: Sequence[Sequence[int]]) -> List[float]:
+        left = max(0.0, ends - time.monotonic()) / 2
+        measured = timed(sets, _CHOOSING, 0, left)
+        logs = np.log(measured.passes)
+        speedups = [-math.inf] * len(sets)
+        for place, number in enumerate(measured.kept[1:], 1):
+            speedups[number - 1] = float(np.median(logs[:, 0] - logs[:, place]))
+        return speedups
+
+    kept = survivors(len(faster), gains, lambda: time.monotonic() < ends)
     sets = [kept, []] if kept else [[]]
-    modules = [program.original.SerializeToString(), *map(assembled, sets)]
-    described: List[Dict[str, Any]] = [
-        {'kernels': [winners[i].kernel.name for i in numbers]}
-        for numbers in ([], *sets)
-    ]
     program.session.restart()
-    passes = _passes(*_JUDGING, once_ns * (len(modules) + 1))
-    measured = program.measure(modules[1:], 1, passes)
-    dropped.update(
-        (tuple(sets[number - 1]), why) for number, why in measured.dropped.items()
-    )
-    reasons = collections.Counter(why.partition(':')[0] for why in dropped.values())
-    batch = tiles.Batch(described, np.zeros((len(modules), 0)), modules.__getitem__)
-    numbers, others = list(range(len(modules))), len(modules) - 1
-    tuned = tuning.judged(program.name, batch, measured, numbers, others, dict(reasons))
+    measured = timed(sets, _JUDGING, 1)
+    number, verdict = tuning.judged(measured)
     unchanged = None
-    if others in measured.kept:
-        times = measured.passes[:, measured.kept.index(others)]
-        unchanged = list(timing.compare(measured.passes[:, 0], times))
-    return Proof(tuned, modules[tuned.config['number']], unchanged)
+    if len(sets) in measured.kept:
+        times = measured.passes[:, measured.kept.index(len(sets))]
+        unchanged = timing.compare(measured.passes[:, 0], times)
+    chosen = sets[number - 1] if number else []
+    return Proof(
+        verdict,
+        [faster[i].item.name for i in chosen],
+        assembled(chosen) if number else program.original.SerializeToString(),
+        dict(collections.Counter(why.partition(':')[0] for why in dropped.values())),
+        unchanged,
+    )
 
 
 def survivors(
@@ -227,8 +229,3 @@ def _parts(numbers: List[int]) -> List[List[int]]:
         # Those that save more are in the smaller parts.
         parts += [sorted(chunk.tolist()) for chunk in reversed(chunks)]
     return parts
-
-
-def _passes(least: int, most: int, seconds: float, pass_ns: float) -> int:
-    """Returns how many passes take so many seconds."""
-    return int(np.clip(seconds * 1e9 / max(1.0, pass_ns), least, most))

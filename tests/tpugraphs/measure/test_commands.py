@@ -35,7 +35,7 @@ def test_collect_and_tune(program, tmp_path, capsys):
     assert commands.run('tune', [program, '--output', out + '2', *words]) == 0
     [kernel] = json.load(open(found))['kernels']
     wanted = 'name claimed speedup low high default_ns best_ns measured candidates '
-    wanted += 'config default_hlo best_hlo'
+    wanted += 'config null tried recorded dropped places share in_program'
     assert set(wanted.split()) <= set(kernel)
     # What was collected is not measured again.
     with open(os.path.join(out, 'measured.json')) as stream:
@@ -43,7 +43,8 @@ def test_collect_and_tune(program, tmp_path, capsys):
     recorded = len(collected['configs']) - 1
     assert kernel['recorded'] == recorded
     assert kernel['measured'] == max(2, recorded) and kernel['candidates'] >= 8
-    assert os.path.exists(kernel['default_hlo']) and os.path.exists(kernel['best_hlo'])
+    for kind in ('default', 'best'):
+        assert os.path.exists(f'{out}2/kernels/{kernel["name"]}.{kind}.pb')
     assert kernel['claimed'] or kernel['speedup'] == 1
     told = capsys.readouterr().out
     assert 'configurations: up to 8 drawn at random' in told

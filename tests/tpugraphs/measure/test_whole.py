@@ -1,6 +1,7 @@
 """Which kernels stay in a program, and what is claimed of it."""
 
 import math
+import types
 
 import numpy as np
 import pytest
@@ -116,18 +117,20 @@ def proof(monkeypatch, milliseconds, wrong=()):
         lambda _, chosen: Assembled('+'.join(kernel.name for kernel, _ in chosen)),
     )
     original = measured_programs.pointwise(4, 4)
-    winners = [
-        whole.Winner(kernels.Kernel(name, original, ''), None, saving)
+    faster = [
+        types.SimpleNamespace(
+            item=kernels.Kernel(name, original, ''), saving_ns=saving, best=b''
+        )
         for name, saving in (('a', 2.0), ('b', 3.0))
     ]
     program = whole.Whole('p', original, Clock(milliseconds, wrong), 0)
-    return whole.prove(program, None, winners, 1e7), original.SerializeToString()
+    return whole.prove(program, None, faster, 1e7), original.SerializeToString()
 
 
 def test_a_gain_of_the_whole_is_claimed(monkeypatch):
     found, _ = proof(monkeypatch, {'b+a': 8, 'b': 7, 'a': 11})
-    assert found.tuned.claimed and found.tuned.config['kernels'] == ['b']
-    assert found.tuned.low < 10 / 7 < found.tuned.high
+    assert found.verdict.claimed and found.kernels == ['b']
+    assert found.verdict.low < 10 / 7 < found.verdict.high
     assert found.module == b'b'
     assert found.unchanged[1] < 1 < found.unchanged[2]
 
@@ -141,11 +144,11 @@ def test_a_gain_of_the_whole_is_claimed(monkeypatch):
 )
 def test_else_the_original_is_kept(monkeypatch, milliseconds, wrong):
     found, original = proof(monkeypatch, milliseconds, wrong)
-    assert not found.tuned.claimed and found.module == original
-    assert found.tuned.dropped == ({'wrong result': 3} if wrong else {})
+    assert not found.verdict.claimed and found.module == original
+    assert found.dropped == ({'wrong result': 3} if wrong else {})
 
 
 def test_what_compiling_again_gains_is_told(monkeypatch):
     found, _ = proof(monkeypatch, {'': 5})
-    assert found.tuned.claimed and found.tuned.config['kernels'] == []
+    assert found.verdict.claimed and found.kernels == []
     assert found.unchanged[0] == pytest.approx(2, rel=0.05)
