@@ -11,7 +11,6 @@ import dataclasses
 import errno
 import io
 import math
-import os
 import struct
 import tokenize
 import typing
@@ -45,11 +44,10 @@ _DAMAGE = (
     ValueError,
     tokenize.TokenError,
 )
-# Smaller files are read at once, which is faster than seeking in them.
-_AT_ONCE = 64 << 20
+_BLOCK_BYTES = 1 << 20  # of rows that are read at a time: they stay in the cache
 _KIND_NAMES = {'f': 'floats', 'i': 'integers', 'u': 'integers', 'U': 'text'}
-_Shape = Optional[Tuple[Union[str, int], ...]]  # see `Field`
-_Lengths = Dict[str, Tuple[int, str]]  # of a letter, and the key that has it
+Shape = Tuple[Union[str, int], ...]  # see `Field`
+Lengths = Dict[str, Tuple[int, str]]  # of a letter, and the key that has it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +67,7 @@ class Field:
     """
 
     kinds: str
-    shape: _Shape
+    shape: Optional[Shape]
     dtype: Optional[type] = None
     low: Optional[int] = None
     high: Union[int, str, None] = None
@@ -121,43 +119,19 @@ def read_arrays(
         ValueError: the file is damaged, too large, or not what `schema` says.
         OSError: the file cannot be read at all.
     """
-    with explain_damage(path):
-        with open_archive(path, max_file_bytes or max_bytes) as archive:
-            names = archive.namelist()
-            arrays = _read_members(path, archive, schema, max_bytes)
-    # What is missing says more than what is there besides.
+    with open_archive(path, max_file_bytes or max_bytes) as archive:
+        names = archive.namelist()
+        arrays = _read_members(path, archive, schema, max_bytes)
+    # A key that is missing says more than one that is not expected.
     checked = check_arrays(path, arrays, schema)
-    known = sorted({*schema, *(others or ())})
+    expected = sorted({*schema, *(others or ())})
     for name in names if others is not None else ():
-        if name[: -len('.npy')] not in known or not name.endswith('.npy'):
+        if name not in [f'{key}.npy' for key in expected]:
             raise FieldError(
                 f'{path}: holds {name!r}, which such a file does not have (known: '
-                f'{", ".join(known)})'
+                f'{", ".join(expected)})'
             )
     return checked
-
-
-@contextlib.contextmanager
-def open_archive(path: str, max_bytes: int) -> Iterator[zipfile.ZipFile]:
-    """Opens an npz file of so many bytes at most; to be used in `explain_damage`.
-
-    Raises:
-        ValueError: no regular file, or too large a one.
-        Whatever `explain_damage` explains.
-    """
-    try:
-        opened = files.open_regular(path, max_bytes)
-    except ValueError as error:
-        raise FieldError(str(error)) from None
-    with opened as stream:
-        size = os.fstat(stream.fileno()).st_size
-        content = io.BytesIO(stream.read()) if size <= _AT_ONCE else stream
-        with zipfile.ZipFile(content) as archive:
-            names = archive.namelist()
-            twice = [name for name in names if names.count(name) > 1]
-            if twice:
-                raise FieldError(f'{path}: holds {twice[0]!r} twice')
-            yield archive
 
 
 def read_all(path: str, max_bytes: int) -> Dict[str, np.ndarray]:
@@ -171,43 +145,84 @@ def read_all(path: str, max_bytes: int) -> Dict[str, np.ndarray]:
         ValueError: it is damaged or too large, or holds Python objects.
         OSError: it cannot be read.
     """
-    arrays = {}
-    with explain_damage(path), open_archive(path, max_bytes) as archive:
-        unpacked = sum(member.file_size for member in archive.infolist())
-        if unpacked > max_bytes:
-            raise FieldError(
-                f'{path}: unpacks to {unpacked:,} bytes, which is too many'
-            )
-        for name in archive.namelist():
-            with archive.open(name) as member:
-                try:
-                    array = np.lib.format.read_array(member, allow_pickle=False)
-                except MemoryError as error:  # that is what a header asks for
-                    raise FieldError(f'{path}: {name}: {error}') from None
-                arrays[name[: -len('.npy')]] = array
-    return arrays
+    with open_archive(path, max_bytes) as archive:
+        keys = [name[: -len('.npy')] for name in archive.namelist()]
+        return _read_members(path, archive, keys, max_bytes)
+
+
+def read_blocks(
+    path: str, key: str, field: Field, lengths: Lengths, max_bytes: int
+) -> Iterator[np.ndarray]:
+    """Reads one array block by block, for arrays larger than memory.
+
+    Args:
+        path: the npz file.
+        key: the array's name.
+        field: its kinds and shape, at least one row of at least one byte.
+        lengths: of the letters in that shape, and the keys that have them.
+        max_bytes: the most that the file, and the array unpacked, may take.
+
+    Yields:
+        All rows in order, [rows, *shape[1:]], about a megabyte each, read-only.
+
+    Raises:
+        ValueError: the file is damaged, too large, or has no such array; now or
+            while blocks are read.
+        OSError: the file cannot be read.
+    """
+    with open_archive(path, max_bytes) as archive:
+        if f'{key}.npy' not in archive.namelist():
+            raise _missing(path, key, archive.namelist())
+        info = archive.getinfo(f'{key}.npy')
+        _check_total(path, [info], max_bytes)
+        with archive.open(info) as member:
+            shape, fortran, dtype = _read_header(path, key, member, info.file_size)
+            _check_kind(path, key, dtype, field)
+            _check_shape(path, key, shape, field.shape, lengths)
+            if fortran:
+                raise FieldError(
+                    f'{path}: {key} is in Fortran order and cannot be read row by '
+                    'row; save it again with numpy.ascontiguousarray'
+                )
+            row_bytes = math.prod(shape[1:]) * dtype.itemsize
+            most = max(1, _BLOCK_BYTES // row_bytes)
+            for start in range(0, shape[0], most):
+                rows = min(most, shape[0] - start)
+                content = _read_whole(member, rows * row_bytes)
+                yield np.frombuffer(content, dtype).reshape(rows, *shape[1:])
 
 
 @contextlib.contextmanager
-def explain_damage(path: str) -> Iterator[None]:
-    """Makes errors of unpacking a file say which file, and what may have been.
+def open_archive(path: str, max_bytes: int) -> Iterator[zipfile.ZipFile]:
+    """Opens an npz file; errors in the block are taken for those of unpacking it.
+
+    Args:
+        path: the file.
+        max_bytes: the most that it may have.
 
     Raises:
-        ValueError: the file is damaged; a `FieldError` goes through as it is.
+        ValueError: it is no regular file, too large or damaged, or has a member
+            twice; a `FieldError` of the block goes through as it is.
         OSError: it cannot be read.
     """
-    try:
-        yield
-    except FieldError:
-        raise
-    except _DAMAGE as error:
-        # A failing disk names no file.  EINVAL is a seek to nowhere: damage.
-        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
-            raise OSError(error.errno, error.strerror, path) from error
-        raise ValueError(
-            f'{path}: not a complete npz file ({error}); it is damaged, or its '
-            'download broke off'
-        ) from error
+    with files.open_regular(path, max_bytes) as stream:
+        try:
+            with zipfile.ZipFile(stream) as archive:
+                names = archive.namelist()
+                for name in names:
+                    if names.count(name) > 1:
+                        raise FieldError(f'{path}: holds {name!r} twice')
+                yield archive
+        except FieldError:
+            raise
+        except _DAMAGE as error:
+            # A failing disk names no file.  EINVAL is a seek to nowhere: damage.
+            if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+                raise OSError(error.errno, error.strerror, path) from error
+            raise ValueError(
+                f'{path}: not a complete npz file ({error}); it is damaged, or its '
+                'download broke off'
+            ) from error
 
 
 def check_arrays(
@@ -218,28 +233,18 @@ def check_arrays(
     `path` is where they come from or go to, for messages.  See `read_arrays`.
     """
     checked: Dict[str, np.ndarray] = {}
-    lengths: _Lengths = {}
+    lengths: Lengths = {}
     for key, field in schema.items():
         if key not in arrays:
             if field.optional:
                 continue
-            raise missing(path, key, arrays)
+            raise _missing(path, key, arrays)
         array = arrays[key]
-        if array.dtype.kind not in field.kinds:
-            raise FieldError(
-                f'{path}: {key} holds {array.dtype}, expected '
-                f'{_KIND_NAMES[field.kinds[0]]}'
-            )
+        _check_kind(path, key, array.dtype, field)
         _check_shape(path, key, array.shape, field.shape, lengths)
         _check_range(path, key, array, field, lengths)
         checked[key] = _converted(path, key, array, field.dtype)
     return checked
-
-
-def missing(path: str, key: str, there: Iterable[str]) -> FieldError:
-    """The error of a file without an array; `there` are those that it has."""
-    names = ', '.join(sorted(there)) or 'nothing'
-    return FieldError(f'{path}: the array {key} is missing (there: {names})')
 
 
 def write_arrays(
@@ -273,16 +278,37 @@ def write_arrays(
         stream.write(content.getbuffer())
 
 
-def read_header(
-    path: str, key: str, stream: IO[bytes], size: int
-) -> Tuple[Tuple[int, ...], bool, np.dtype]:
-    """Reads the header of one npy member and leaves `stream` at its data.
+def _read_members(
+    path: str, archive: zipfile.ZipFile, keys: Iterable[str], max_bytes: int
+) -> Dict[str, np.ndarray]:
+    """Reads the arrays of these keys that are there, after adding up their sizes."""
+    there = {info.filename: info for info in archive.infolist()}
+    members = {key: there[f'{key}.npy'] for key in keys if f'{key}.npy' in there}
+    _check_total(path, members.values(), max_bytes)
+    arrays = {}
+    for key, info in members.items():
+        with archive.open(info) as member:
+            shape, fortran, dtype = _read_header(path, key, member, info.file_size)
+            content = _read_whole(member, math.prod(shape) * dtype.itemsize)
+        flat = np.frombuffer(content, dtype) if content else np.zeros(0, dtype)
+        arrays[key] = flat.reshape(shape, order='F' if fortran else 'C')
+    return arrays
 
-    Args:
-        path: the npz file, for messages.
-        key: the array's name.
-        stream: at the start of the member.
-        size: how many bytes the member has with its header.
+
+def _check_total(path: str, infos: Iterable[zipfile.ZipInfo], max_bytes: int) -> None:
+    """Refuses members that unpack to more than `max_bytes`."""
+    total = sum(info.file_size for info in infos)
+    if total > max_bytes:
+        raise FieldError(
+            f'{path}: its arrays claim {total:,} bytes, more than the '
+            f'{max_bytes:,} that such a file may have'
+        )
+
+
+def _read_header(
+    path: str, key: str, member: IO[bytes], size: int
+) -> Tuple[Tuple[int, ...], bool, np.dtype]:
+    """Reads the header of a member of `size` bytes, and leaves it at its data.
 
     Returns:
         Shape, whether the data is in Fortran order, dtype.
@@ -290,17 +316,17 @@ def read_header(
     Raises:
         ValueError: no header, pickled objects, or a shape of another size.
     """
-    version = np.lib.format.read_magic(stream)
+    version = np.lib.format.read_magic(member)
     if version not in ((1, 0), (2, 0)):
         raise ValueError(f'npy version {version} is not known')
     read = getattr(np.lib.format, f'read_array_header_{version[0]}_0')
-    shape, fortran, dtype = read(stream)
+    shape, fortran, dtype = read(member)
     if dtype.hasobject:
         raise FieldError(
             f'{path}: {key} holds pickled Python objects, which are never '
             'loaded; save it as a plain array'
         )
-    held = size - stream.tell()
+    held = size - member.tell()
     if math.prod(shape) * dtype.itemsize != held:
         raise FieldError(
             f'{path}: {key} claims shape {shape} of {dtype}, but holds {held:,} bytes'
@@ -308,60 +334,55 @@ def read_header(
     return shape, fortran, dtype
 
 
-def _read_members(
-    path: str, archive: zipfile.ZipFile, schema: Mapping[str, Field], max_bytes: int
-) -> Dict[str, np.ndarray]:
-    """Reads the members of `schema` that are there, after adding up sizes."""
-    wanted = {f'{key}.npy': key for key in schema}
-    members = {
-        wanted[info.filename]: info
-        for info in archive.infolist()
-        if info.filename in wanted
-    }
-    total = sum(info.file_size for info in members.values())
-    if total > max_bytes:
+def _read_whole(member: IO[bytes], size: int) -> bytes:
+    """Reads so many bytes; at the end of a member its checksum is compared, too."""
+    content = member.read(size)
+    if len(content) != size:
+        raise EOFError(f'{size:,} bytes should follow, and {len(content):,} do')
+    return content
+
+
+def _missing(path: str, key: str, there: Iterable[str]) -> FieldError:
+    names = ', '.join(sorted(name.removesuffix('.npy') for name in there))
+    return FieldError(f'{path}: the array {key} is missing (there: {names or "none"})')
+
+
+def _check_kind(path: str, key: str, dtype: np.dtype, field: Field) -> None:
+    if dtype.kind not in field.kinds:
         raise FieldError(
-            f'{path}: its arrays claim {total:,} bytes, more than the '
-            f'{max_bytes:,} that such a file may have'
+            f'{path}: {key} holds {dtype}, expected {_KIND_NAMES[field.kinds[0]]}'
         )
-    arrays = {}
-    for key, info in members.items():
-        with archive.open(info) as member:
-            shape, fortran, dtype = read_header(path, key, member, info.file_size)
-            # A size bounds what is unpacked, whatever the compressed data holds;
-            # the end of the member also checks its CRC.
-            content = member.read(info.file_size - member.tell())
-        flat = np.frombuffer(content, dtype) if content else np.zeros(0, dtype)
-        arrays[key] = flat.reshape(shape, order='F' if fortran else 'C')
-    return arrays
 
 
 def _check_shape(
-    path: str, key: str, shape: Tuple[int, ...], wanted: _Shape, lengths: _Lengths
+    path: str,
+    key: str,
+    shape: Tuple[int, ...],
+    expected: Optional[Shape],
+    lengths: Lengths,
 ) -> None:
     """Compares a shape with a field's; binds letters to (length, key)."""
-    if wanted is None:
+    if expected is None:
         return
-    if len(shape) != len(wanted):
-        text = ', '.join(str(axis) for axis in wanted)
+    if len(shape) != len(expected):
+        text = ', '.join(map(str, expected))
         raise FieldError(
-            f'{path}: {key} has shape {shape}, expected {len(wanted)} axes [{text}]'
+            f'{path}: {key} has shape {shape}, expected {len(expected)} axes [{text}]'
         )
-    for axis, (length, name) in enumerate(zip(shape, wanted)):
+    for axis, (length, name) in enumerate(zip(shape, expected)):
         if isinstance(name, int):
-            expected, owner = name, None
+            wanted, owner = name, ''
         else:
-            expected, owner = lengths.setdefault(name, (length, key))
-        if length != expected:
-            source = f' as {owner} has' if owner else ''
+            wanted, owner = lengths.setdefault(name, (length, key))
+        if length != wanted:
             raise FieldError(
                 f'{path}: {key} has shape {shape}, but axis {axis} should have '
-                f'{expected} entries{source}'
+                f'{wanted} entries{owner and f" as {owner} has"}'
             )
 
 
 def _check_range(
-    path: str, key: str, array: np.ndarray, field: Field, lengths: _Lengths
+    path: str, key: str, array: np.ndarray, field: Field, lengths: Lengths
 ) -> None:
     """Compares values with a field's limits, before any narrowing."""
     low, high = field.low, field.high

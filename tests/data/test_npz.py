@@ -1,91 +1,217 @@
-"""npz files of strangers: their lists of contents, and what is no file."""
+"""npz files of strangers: what is read, and each message for what is not."""
 
+import errno
 import io
 import os
+import pathlib
 import zipfile
 
+from hypothesis import given
+from hypothesis import strategies as st
 import numpy as np
 import pytest
 
 from baselines.data import npz
-from baselines.data.layout import store as layout_store
-from baselines.data.tile import records
-from baselines.data.tile import store as tile_store
-from tests.helpers import layout_files
-from tests.helpers import tile_records
 
 _SCHEMA = {
-    'a': npz.Field('iu', ('n',)),
+    'a': npz.Field('fiu', ('n', 'm'), np.float32),
+    'b': npz.Field('iu', ('n', 2), np.int64, 0, 'm', 'not a column'),
     'pad': npz.Field('iu', (), np.int64, -1, 0, optional=True),
+    'names': npz.Field('U', ('m',), optional=True),
 }
+_MOST = 10_000
+_A = np.arange(12, dtype=np.float32).reshape(3, 4)
+_B = np.array([[0, 3], [1, 2], [2, 0]], np.int64)
 
 
-def _zipped(save=np.savez, **arrays):
-    content = io.BytesIO()
-    save(content, **arrays)
-    return content.getvalue()
+def _written(folder, save=np.savez_compressed, **changes):
+    path = str(folder / 'f.npz')
+    arrays = {'a': _A, 'b': _B, **changes}
+    save(path, **{key: value for key, value in arrays.items() if value is not None})
+    return path
 
 
-def _read(folder, data):
-    path = folder / 'f.npz'
-    path.write_bytes(data)
-    return npz.read_arrays(str(path), _SCHEMA, 10_000)
+def _read(path):
+    return npz.read_arrays(path, _SCHEMA, _MOST)
 
 
-_GOOD = _zipped(a=np.arange(3), pad=np.array(-1))
+def _blocks(path, key='a', lengths=()):
+    return list(npz.read_blocks(path, key, _SCHEMA[key], dict(lengths), _MOST))
 
 
-@pytest.mark.parametrize('save', [np.savez, np.savez_compressed])
-def test_a_good_file(tmp_path, save):
-    found = _read(tmp_path, _zipped(save, a=np.arange(3), pad=np.array(-1)))
-    assert found['a'].tolist() == [0, 1, 2] and found['pad'] == -1
-
-
-def test_a_name_that_only_the_directory_has(tmp_path):
-    # One bit; pad would be taken as absent, and so as 0.
-    at = _GOOD.rindex(b'pad.npy')
-    data = _GOOD[:at] + b'q' + _GOOD[at + 1 :]
-    with pytest.raises(ValueError, match="holds 'qad.npy', which such a file does not"):
-        _read(tmp_path, data)
-
-
-def test_a_member_that_is_there_twice(tmp_path):
-    content = io.BytesIO(_GOOD)
-    with pytest.warns(UserWarning), zipfile.ZipFile(content, 'a') as archive:
-        archive.writestr('pad.npy', _zipped(x=np.array(0)))
-    with pytest.raises(ValueError, match="f.npz: holds 'pad.npy' twice"):
-        _read(tmp_path, content.getvalue())
+def _message(path, read=_read):
+    """The one line with which reading `path` fails, after the path."""
+    with pytest.raises(ValueError) as caught:
+        read(path)
+    message = str(caught.value)
+    assert message.startswith(f'{path}: ') and '\n' not in message
+    return message[len(path) + 2 :]
 
 
 @pytest.mark.parametrize('save', [np.savez, np.savez_compressed])
-def test_a_member_that_unpacks_to_more_than_it_declares(tmp_path, save):
-    data = bytearray(_zipped(save, a=np.zeros(1000, np.int8)))
-    size = (1128).to_bytes(4, 'little')  # with 128 bytes of header
-    assert data.count(size) >= 1
-    data = bytes(data).replace(size, (128).to_bytes(4, 'little'))
-    with pytest.raises(ValueError, match='f.npz: '):
-        _read(tmp_path, data)
+@pytest.mark.parametrize('integer', ['u1', 'i2', '<i4', '>i4', 'u8'])
+def test_integers_of_any_width_and_arrays_in_any_order(tmp_path, save, integer):
+    path = _written(
+        tmp_path, save, a=np.asfortranarray(_A, np.float64), b=_B.astype(integer)
+    )
+    arrays = _read(path)
+    assert set(arrays) == {'a', 'b'}
+    assert arrays['a'].dtype == np.float32 and arrays['a'].flags.c_contiguous
+    assert arrays['b'].dtype == np.int64
+    np.testing.assert_array_equal(arrays['a'], _A)
+    np.testing.assert_array_equal(arrays['b'], _B)
+    for key, array in npz.read_all(path, _MOST).items():
+        np.testing.assert_array_equal(array, {'a': _A, 'b': _B}[key])
 
 
-def test_members_that_nobody_knows(tmp_path):
-    data = _zipped(a=np.arange(3), pda=np.array(-1))
-    with pytest.raises(ValueError, match="holds 'pda.npy', which such a .*: a, pad"):
-        _read(tmp_path, data)
+@pytest.mark.parametrize(
+    'changes, message',
+    [
+        ({'b': None}, 'the array b is missing (there: a)'),
+        ({'a': np.zeros(4)}, 'a has shape (4,), expected 2 axes [n, m]'),
+        ({'b': np.zeros((3, 3), int)}, 'b has shape (3, 3), but axis 1 should have 2'),
+        (
+            {'b': _B[:2]},
+            'b has shape (2, 2), but axis 0 should have 3 entries as a has',
+        ),
+        ({'a': np.full((3, 4), 'x')}, 'a holds <U1, expected floats'),
+        ({'b': _B.astype(float)}, 'b holds float64, expected integers'),
+        ({'b': _B + 1}, 'b has 4 in row 0, allowed is 0 to 3: not a column'),
+        ({'b': _B - 1}, 'b has -1 in row 0, allowed is 0 to 3: not a column'),
+        ({'b': np.full((3, 2), 2**64 - 1, np.uint64)}, 'b has 18446744073709551615'),
+        ({'pad': np.int64(1)}, 'pad has 1 in row 0, allowed is -1 to 0'),
+        (
+            {'a': np.where(_A == 5, np.nan, _A)},
+            'a has 1 NaN or infinite values, the first in row 1, column 1',
+        ),
+        ({'a': np.where(_A == 2, 1e300, _A.astype(float))}, 'a has 1 NaN or infinite'),
+        ({'a': np.full((3, 4), None)}, 'a holds pickled Python objects, which are'),
+        ({'c': _A}, "holds 'c.npy', which such a file does not have (known: a, b, n"),
+        ({'a': np.zeros((2000, 4))}, 'its arrays claim 64,304 bytes, more than the 10'),
+    ],
+)
+def test_one_thing_wrong(tmp_path, changes, message):
+    assert _message(_written(tmp_path, **changes)).startswith(message)
 
 
 @pytest.mark.parametrize('code', [0x110000, 0xFFFFFFFF, 0xD800, 0xDFFF])
 @pytest.mark.parametrize('order', '<>')
 def test_names_with_characters_that_do_not_exist(tmp_path, code, order):
-    record = tile_records.make_record(np.random.default_rng(0), 'k')
-    arrays = {k: v for k, v in vars(record).items() if isinstance(v, np.ndarray)}
-    names = np.full(140, 'name', f'{order}U4')
-    arrays['feature_names'] = names
-    np.savez(tmp_path / 'k.npz', **arrays)
-    assert records.read_tile(str(tmp_path / 'k.npz')).feature_names[1] == 'name'
+    names = np.full(4, 'näme', f'{order}U4')
+    assert _read(_written(tmp_path, names=names))['names'].tolist() == ['näme'] * 4
     names.view(f'{order}u4')[5] = code
-    np.savez(tmp_path / 'k.npz', **arrays)
-    with pytest.raises(ValueError, match='feature_names holds characters that do not'):
-        records.read_tile(str(tmp_path / 'k.npz'))
+    message = _message(_written(tmp_path, names=names))
+    assert message == 'names holds characters that do not exist'
+
+
+def test_a_name_that_only_the_directory_has(tmp_path):
+    # One bit; pad would be taken as absent, and so as 0.
+    path = pathlib.Path(_written(tmp_path, pad=np.array(-1)))
+    data = path.read_bytes()
+    at = data.rindex(b'pad.npy')
+    path.write_bytes(data[:at] + b'q' + data[at + 1 :])
+    assert _message(str(path)).startswith("holds 'qad.npy', which such a file does not")
+
+
+def test_a_member_that_is_there_twice(tmp_path):
+    path = _written(tmp_path)
+    with pytest.warns(UserWarning), zipfile.ZipFile(path, 'a') as archive:
+        archive.writestr('a.npy', b'')
+    assert _message(path) == "holds 'a.npy' twice"
+
+
+@pytest.mark.parametrize('read', [_read, _blocks])
+def test_truncated_anywhere_or_no_npz(tmp_path, read):
+    path = pathlib.Path(_written(tmp_path))
+    whole = path.read_bytes()
+    parts = [whole[:size] for size in range(0, len(whole), len(whole) // 20)]
+    for content in (*parts, b'ID,TopConfigs\n', b'\x93NUMPY\x01\x00'):
+        path.write_bytes(content)
+        assert 'not a complete npz file' in _message(str(path), read)
+
+
+@given(data=st.data())
+def test_a_changed_byte_never_escapes_as_another_error(tmp_path_factory, data):
+    path = pathlib.Path(_written(tmp_path_factory.mktemp('flip')))
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        content[at] = data.draw(st.integers(0, 255))
+    path.write_bytes(bytes(content))
+    try:
+        arrays = _read(str(path))
+    except ValueError as error:
+        assert str(error).startswith(f'{path}: ') and '\n' not in str(error)
+    else:
+        # Bytes that carry no data, such as times, may be anything.
+        np.testing.assert_array_equal(arrays['a'], _A)
+        np.testing.assert_array_equal(arrays['b'], _B)
+
+
+@pytest.mark.parametrize('read', [_read, _blocks])
+def test_a_changed_value_is_noticed_by_its_checksum(tmp_path, read):
+    path = pathlib.Path(_written(tmp_path, np.savez))
+    data = path.read_bytes()
+    changed = np.where(_A == 1, 2, _A).astype(np.float32)
+    path.write_bytes(data.replace(_A.tobytes(), changed.tobytes()))
+    assert 'Bad CRC-32' in _message(str(path), read)
+
+
+def _with_member(folder, content, claimed=None):
+    """A good file, in which a.npy is `content`; perhaps of another claimed size."""
+    path = folder / 'f.npz'
+    stream = io.BytesIO()
+    np.save(stream, _B)
+    with zipfile.ZipFile(path, 'w', zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr('a.npy', content)
+        archive.writestr('b.npy', stream.getvalue())
+    if claimed is not None:
+        size = len(content).to_bytes(4, 'little')
+        data = path.read_bytes()
+        assert data.count(size) == 2
+        path.write_bytes(data.replace(size, claimed.to_bytes(4, 'little')))
+    return str(path)
+
+
+def _header(shape, descr='<f4'):
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        stream, {'descr': descr, 'fortran_order': False, 'shape': shape}
+    )
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize('read', [_read, _blocks])
+def test_sizes_are_compared_before_memory_is_taken(tmp_path, read):
+    path = _with_member(tmp_path, _header((10**12, 4)) + b'1234')
+    assert _message(path, read) == (
+        'a claims shape (1000000000000, 4) of float32, but holds 4 bytes'
+    )
+    array = _header((1000, 2)) + bytes(8000)
+    path = _with_member(tmp_path, array, claimed=1 << 31)
+    assert 'its arrays claim 2,147,48' in _message(path, read)
+    # No more is unpacked than the directory says.
+    path = _with_member(tmp_path, array, claimed=1000)
+    assert 'not a complete npz file' in _message(path, read)
+    with open(path, 'wb') as stream:
+        stream.truncate(_MOST + 1)
+    assert _message(path, read).startswith('10,001 bytes are more than the 10,000')
+
+
+@pytest.mark.parametrize(
+    'header',
+    [
+        _header((-4, -24)),
+        _header((10**30, 24)),
+        _header(('a', 24)),
+        _header((4, 24), 'x'),
+        b'no header',
+        b'\x93NUMPY\x03\x00',
+    ],
+)
+def test_a_header_that_makes_no_sense(tmp_path, header):
+    message = _message(_with_member(tmp_path, header + bytes(384)))
+    assert message.startswith(('a claims shape', 'not a complete npz file'))
 
 
 _ODD = {
@@ -93,23 +219,65 @@ _ODD = {
     'device': lambda path: path.symlink_to('/dev/zero'),
     'link to nothing': lambda path: path.symlink_to('/nowhere/at/all'),
     'link to itself': lambda path: path.symlink_to(path.name),
+    'folder': os.mkdir,
 }
 
 
 @pytest.mark.parametrize('kind', sorted(_ODD))
-@pytest.mark.parametrize('is_tile', [True, False])
-def test_what_is_no_file_is_named_or_skipped(tmp_path, capsys, kind, is_tile):
-    split = tmp_path / 'train'
-    if is_tile:
-        tile_records.write_split(split, tile_records.make_records(3))
-        store = tile_store.TileStore
-    else:
-        layout_files.write_split(split, layout_files.make_programs(3))
-        store = layout_store.LayoutStore
-    _ODD[kind](split / 'a_stranger.npz')
-    with pytest.raises(ValueError, match='a_stranger.npz: .*--skip_bad_files'):
-        store.open(str(split), str(tmp_path / 'cache'))
-    found = store.open(str(split), str(tmp_path / 'cache'), skip_bad_files=True)
-    assert found.num_graphs == 3
-    assert [name for name, _ in found.skipped] == ['a_stranger.npz']
-    assert 'warning: left out: ' in capsys.readouterr().err
+def test_what_is_no_file(tmp_path, kind):
+    _ODD[kind](tmp_path / 'odd.npz')
+    expected = 'a link to a file' if kind.startswith('link') else 'not a regular file'
+    assert _message(str(tmp_path / 'odd.npz')).startswith(expected)
+
+
+def test_a_missing_file_is_an_os_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match='gone.npz'):
+        _read(str(tmp_path / 'gone.npz'))
+
+
+def test_a_failing_disk_is_not_a_damaged_file(tmp_path, monkeypatch):
+    def failing(self, size=-1):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    path = _written(tmp_path)
+    monkeypatch.setattr(zipfile.ZipExtFile, 'read', failing)
+    with pytest.raises(OSError, match=r'Errno 5.*f\.npz'):
+        _read(path)
+
+
+@pytest.mark.parametrize('save', [np.savez, np.savez_compressed])
+def test_blocks_of_rows(tmp_path, monkeypatch, save):
+    monkeypatch.setattr(npz, '_BLOCK_BYTES', 40)  # of 16 bytes to a row
+    blocks = _blocks(_written(tmp_path, save, a=_A.astype('>f4')))
+    assert [len(block) for block in blocks] == [2, 1]
+    np.testing.assert_array_equal(np.concatenate(blocks), _A)
+
+
+@pytest.mark.parametrize(
+    'array, message',
+    [
+        (None, 'the array a is missing (there: b)'),
+        (np.full((3, 4), 'x'), 'a holds <U1, expected floats'),
+        (_A[:2], 'a has shape (2, 4), but axis 0 should have 3 entries as k has'),
+        (np.asfortranarray(_A), 'a is in Fortran order and cannot be read row by row'),
+    ],
+)
+def test_blocks_of_another_array(tmp_path, array, message):
+    path = _written(tmp_path, a=array)
+    read = lambda path: _blocks(path, lengths={'n': (3, 'k')})
+    assert _message(path, read).startswith(message)
+
+
+def test_arrays_are_written_whole_or_not_at_all(tmp_path):
+    def blocks():
+        yield _A[:2]
+        raise KeyError
+
+    path = str(tmp_path / 'f.npz')
+    rows = npz.StreamedField('a', (3, 4), np.dtype(np.float32), [_A[:2], _A[2:]])
+    npz.write_arrays(path, {'b': _B}, rows)
+    np.testing.assert_array_equal(_read(path)['a'], _A)
+    with pytest.raises(KeyError):
+        npz.write_arrays(path, {'b': _B + 1}, rows._replace(blocks=blocks()))
+    np.testing.assert_array_equal(_read(path)['b'], _B)
+    assert os.listdir(tmp_path) == ['f.npz']

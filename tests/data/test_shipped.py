@@ -10,8 +10,8 @@ import pytest
 from baselines.data import collections
 from baselines.data import families
 from baselines.data import shipped
-from baselines.data.layout import records as layout_records
 from baselines.data.tile import records
+from tests.helpers import layout_files
 from tests.helpers import measured_programs
 from tests.helpers import places
 from tpugraphs.measure import collection_folder
@@ -63,7 +63,7 @@ def test_the_layout_collection_ships_too(tmp_path):
     )
     counts = []
     for program in programs.values():
-        record = layout_records.read_layout(os.path.join(root, program['file']))
+        record = layout_files.read(os.path.join(root, program['file']))
         counts.append(len(record.config_runtime))
         assert counts[-1] == len(program['halves'][0])
     assert np.median(counts) >= 40

@@ -24,7 +24,6 @@ from baselines import scripts
 from baselines import text
 from baselines.data import archives
 from baselines.data import hardware
-from baselines.data.layout import records as layout_records
 from baselines.data.packed import cache
 from baselines.data.tile import records
 from baselines.data.tile import store as tile_store
@@ -133,7 +132,7 @@ def targets() -> Dict[str, Target]:
     npz_readers = (
         'baselines.data.npz.open_archive',
         'baselines.data.npz.read_arrays',
-        'baselines.data.npz_stream.open_array',
+        'baselines.data.npz.read_blocks',
     )
     raw_readers = ('baselines.hlo.reading.read_bytes',)
     kernel_pb = hlo_modules.tile_file(hlo_modules.good_tile())
@@ -144,7 +143,7 @@ def targets() -> Dict[str, Target]:
         ),
         'layout.npz': Target(
             _npz(layout_files.arrays_of(program)),
-            lambda p: _values(layout_records.read_layout(p)),
+            lambda p: _values(layout_files.read(p)),
             npz_readers,
         ),
         'tile.pb': Target(kernel_pb, _extract, raw_readers),

@@ -1,5 +1,6 @@
 """Small valid layout records and splits of them, for any test that needs data."""
 
+import dataclasses
 import os
 from typing import List, Sequence
 
@@ -136,3 +137,11 @@ def write_split(
     for program in programs:
         program.write(os.path.join(str(folder), f'{program.graph_id}.npz'))
     return list(programs)
+
+
+def read(path) -> layout_records.LayoutRecord:
+    """Reads `<graph id>.npz` with the features of all its configurations."""
+    program = layout_records.read_program(str(path))
+    blocks = [block for _, block in layout_records.read_configs(str(path), program)]
+    features = np.concatenate(blocks).astype(np.float32)
+    return dataclasses.replace(program, node_config_feat=features)

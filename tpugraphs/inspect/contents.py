@@ -88,9 +88,8 @@ def is_npz(path: str) -> bool:
 
 def _npz_content(path: str) -> Content:
     """Reads the graph of an npz file; see `load` for the errors."""
-    with npz.explain_damage(path):
-        with npz.open_archive(path, layout_records.MAX_FILE_BYTES) as archive:
-            is_layout = 'node_config_feat.npy' in archive.namelist()
+    with npz.open_archive(path, layout_records.MAX_FILE_BYTES) as archive:
+        is_layout = 'node_config_feat.npy' in archive.namelist()
     kind, default = reading.LAYOUT if is_layout else reading.TILE, None
     if is_layout:
         record: Any = layout_store.LayoutStore.read(path)

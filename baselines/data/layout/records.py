@@ -1,6 +1,5 @@
 """One program of the layout collection: its arrays, read, checked and written."""
 
-import contextlib
 import dataclasses
 from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Tuple
 
@@ -8,7 +7,6 @@ import numpy as np
 
 from baselines.data import graph_files
 from baselines.data import npz
-from baselines.data import npz_stream
 from baselines.hlo import schema
 
 # What one file may take, and what is in it beside the configurations.
@@ -66,24 +64,6 @@ class LayoutRecord(graph_files.GraphRecord):
         check_config_values(path, arrays['node_config_feat'])
 
 
-def read_layout(path: str) -> LayoutRecord:
-    """Reads and checks `<graph id>.npz`, all its configurations in memory.
-
-    `layout_store` needs no such memory; this is for small files.
-
-    Raises:
-        ValueError: what is wrong with the file, in one line.
-        OSError: the file cannot be read.
-    """
-    program = read_program(path)
-    with open_configs(path, program) as blocks:
-        shape = program.num_configs, *program.node_config_feat.shape[1:]
-        features = np.empty(shape, np.float32)
-        for first, block in blocks:
-            features[first : first + len(block)] = block
-    return dataclasses.replace(program, node_config_feat=features)
-
-
 def write_program(
     path: str, program: LayoutRecord, configs: Iterable[np.ndarray]
 ) -> None:
@@ -122,36 +102,25 @@ def read_program(path: str) -> LayoutRecord:
     )
 
 
-@contextlib.contextmanager
-def open_configs(
-    path: str, program: LayoutRecord
-) -> Iterator[Iterator[Tuple[int, np.ndarray]]]:
-    """Opens the features of a file's configurations, whose shape is right.
+def read_configs(path: str, program: LayoutRecord) -> Iterator[Tuple[int, np.ndarray]]:
+    """Reads the features of a file's configurations block by block.
 
     Args:
         path: the file.
         program: what `read_program` returned for it.  Raises as that.
 
     Yields:
-        An iterator over all configurations in order: the number of the first
-        one of a block, and the checked block [configurations, k, 18], of any
-        number type and read-only.
+        For all configurations in order: the number of the first one of a block,
+        and the checked block [configurations, k, 18], of any number type and
+        read-only.
     """
-    nodes, columns = len(program.node_config_ids), len(schema.LAYOUT)
-    expected = program.num_configs, nodes, columns
-    with npz_stream.open_array(path, 'node_config_feat', MAX_FILE_BYTES) as array:
-        if array.dtype.kind not in 'fiu':
-            raise ValueError(
-                f'{path}: node_config_feat holds {array.dtype}, expected numbers'
-            )
-        if array.shape != expected:
-            raise ValueError(
-                f'{path}: node_config_feat has shape {array.shape}, expected '
-                f'{expected}: config_runtime has {expected[0]} entries, '
-                f'node_config_ids {nodes}, and a layout {columns} columns'
-            )
-
-        yield _checked_blocks(path, array.blocks)
+    lengths = {
+        'c': (program.num_configs, 'config_runtime'),
+        'k': (len(program.node_config_ids), 'node_config_ids'),
+    }
+    key = 'node_config_feat'
+    blocks = npz.read_blocks(path, key, LAYOUT_SCHEMA[key], lengths, MAX_FILE_BYTES)
+    return _checked_blocks(path, blocks)
 
 
 def _checked_blocks(

@@ -126,11 +126,10 @@ class LayoutStore(splits.PackedSplit):
         """Reads and checks `<graph id>.npz` in little memory; see the base class."""
         record = records.read_program(path)
         nodes = len(record.node_config_ids)
-        with records.open_configs(path, record) as blocks:
-            encoder = encoding.ConfigEncoder(record.num_configs, nodes)
-            for first, block in blocks:
-                encoder.add(block)
-                advance((first + len(block)) / record.num_configs)
+        encoder = encoding.ConfigEncoder(record.num_configs, nodes)
+        for first, block in records.read_configs(path, record):
+            encoder.add(block)
+            advance((first + len(block)) / record.num_configs)
         return EncodedProgram(**vars(record), configs=encoder.finish())
 
     @staticmethod

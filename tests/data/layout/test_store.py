@@ -8,7 +8,6 @@ import sys
 import numpy as np
 import pytest
 
-from baselines.data.layout import records as layout_records
 from baselines.data.layout import store as layout_store
 from tests.helpers import layout_files
 from tests.helpers import places
@@ -270,7 +269,7 @@ def test_fingerprint_is_of_the_content(tmp_path):
 
 def test_a_bad_value_stops_or_is_skipped_whole(split, capsys):
     bad = split / 'program_001.npz'
-    record = layout_records.read_layout(str(bad))
+    record = layout_files.read(str(bad))
     features = np.array(record.node_config_feat)
     features[-1, 0, 0] = 200
     np.savez(bad, **layout_files.arrays_of(record, node_config_feat=features))
@@ -284,9 +283,7 @@ def test_a_bad_value_stops_or_is_skipped_whole(split, capsys):
     store = _open(split, skip_bad_files=True)
     assert store.graph_ids == ['program_000', 'program_002', 'program_003']
     for i, graph_id in enumerate(store.graph_ids):
-        _assert_same(
-            store.record(i), layout_records.read_layout(str(split / f'{graph_id}.npz'))
-        )
+        _assert_same(store.record(i), layout_files.read(str(split / f'{graph_id}.npz')))
     assert f'warning: left out: {bad}: ' in capsys.readouterr().err
     assert f'{bad}: ' in _message(split)
 
@@ -365,7 +362,7 @@ def test_real_program(tmp_path, split, configs, groups, vectors):
     with np.load(path) as arrays:
         features, runtimes = arrays['node_config_feat'], arrays['config_runtime']
     np.testing.assert_array_equal(store.record(0).node_config_feat, features)
-    _assert_same(store.record(0), layout_records.read_layout(path))
+    _assert_same(store.record(0), layout_files.read(path))
     # Counted with numpy.unique over the file's rows.
     assert (store.config_counts[0], store.group_counts[0], len(store.vectors(0))) == (
         configs,

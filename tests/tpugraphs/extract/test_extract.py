@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from baselines.data import raw as raw_lib
-from baselines.data.layout import records as layout_records
 from baselines.data.tile import records
 from baselines.hlo import layout
 from baselines.hlo import reading
 from tests.helpers import hlo_modules
+from tests.helpers import layout_files
 from tests.helpers.hlo_modules import good_layout
 from tests.helpers.hlo_modules import good_tile
 from tests.helpers.hlo_modules import tile_file
@@ -84,9 +84,7 @@ def test_a_layout_file(tmp_path, capsys):
     path = _write(tmp_path / 'a.pb', good_layout().SerializeToString())
     assert _extract(path, tmp_path / 'out') == 0
     assert _names(tmp_path / 'out') == ['main_1_00000000000000cd.npz']
-    record = layout_records.read_layout(
-        str(tmp_path / 'out/main_1_00000000000000cd.npz')
-    )
+    record = layout_files.read(str(tmp_path / 'out/main_1_00000000000000cd.npz'))
     assert record.node_config_ids.tolist() == [2]
     assert record.node_config_feat.tolist() == [
         [[1, 0] + [-1] * 4 + [i] + [-1] * 11] for i in (0, 1)
@@ -121,7 +119,7 @@ def test_layouts_are_never_unpacked_all_at_once(tmp_path, monkeypatch, capsys):
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 8e6
-    record = layout_records.read_layout(str(tmp_path / 'out/m_1_0000000000000001.npz'))
+    record = layout_files.read(str(tmp_path / 'out/m_1_0000000000000001.npz'))
     assert record.node_config_feat[:, 7, 0].tolist() == [i % 5 for i in range(100)]
 
 
@@ -133,7 +131,7 @@ def test_layouts_of_rank_seven_and_more_are_kept_as_they_are(tmp_path):
     path = _write(tmp_path / 'a.pb', tuning.SerializeToString())
     assert _extract(path, tmp_path / 'out') == 0
     [written] = (tmp_path / 'out').iterdir()
-    record = layout_records.read_layout(str(written))
+    record = layout_files.read(str(written))
     assert record.node_config_feat[:, 0, :6].tolist() == [
         [6, 0, -1, -1, -1, -1],
         [7, 6, 5, 4, 3, 2],
@@ -500,7 +498,7 @@ def test_damaged_files_leave_whole_outputs_or_none(
         path = str(folder / 'out' / name)
         with np.load(path) as arrays:
             is_tile = 'config_feat' in arrays.files
-        (records.read_tile if is_tile else layout_records.read_layout)(path)
+        (records.read_tile if is_tile else layout_files.read)(path)
 
 
 @_needs_shared

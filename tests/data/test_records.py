@@ -1,0 +1,286 @@
+"""Records of both collections: what comes out, and what npz files may not say."""
+
+import dataclasses
+import os
+import re
+
+import numpy as np
+import pytest
+
+from baselines.data import npz
+from baselines.data.layout import records as layout_records
+from baselines.data.layout import store as layout_store
+from baselines.data.tile import records as tile_records_lib
+from tests.helpers import layout_files
+from tests.helpers import places
+from tests.helpers import tile_records
+
+_REAL = places.SHARED / 'npz'
+_TASKS = ('tile', 'layout')
+
+
+def _record(task, **changes):
+    """9 nodes and 7 configurations, of 3 nodes if they are layouts."""
+    rng = np.random.default_rng(0)
+    if task == 'tile':
+        return tile_records.make_record(rng, 'graph', nodes=9, configs=7, **changes)
+    return layout_files.make_program(
+        rng, 'graph', nodes=9, configurable=3, configs=7, **changes
+    )
+
+
+def _arrays(task, **changes):
+    """The arrays of a file; None leaves one out."""
+    values = {**vars(_record(task)), **changes}
+    return {k: v for k, v in values.items() if isinstance(v, (np.ndarray, np.number))}
+
+
+def _written(folder, task, **changes):
+    path = str(folder / 'graph.npz')
+    np.savez_compressed(path, **_arrays(task, **changes))
+    return path
+
+
+def _read(task, path):
+    return (tile_records_lib.read_tile if task == 'tile' else layout_files.read)(path)
+
+
+def _assert_same(record, expected):
+    for field in dataclasses.fields(expected):
+        value, wanted = getattr(record, field.name), getattr(expected, field.name)
+        if isinstance(wanted, np.ndarray):
+            assert value.dtype == wanted.dtype, field.name
+            np.testing.assert_array_equal(value, wanted, field.name)
+        else:
+            assert value == wanted
+
+
+@pytest.mark.parametrize('task', _TASKS)
+@pytest.mark.parametrize(
+    'changes',
+    [
+        {},
+        {'pad': -1},
+        {'config_runtime': np.zeros(7, np.int64)},
+        {'edge_index': np.zeros((0, 2), np.int32)},
+        {'node_opcode': np.array([1, 300, 2, 2, 5, 5, 5, 5, 65535], np.int32)},
+        {'feature_names': tuple(f'größe {i}' for i in range(140))},
+    ],
+)
+def test_round_trip(tmp_path, task, changes):
+    record = _record(task, **changes)
+    path = str(tmp_path / 'new' / 'graph.npz')
+    record.write(path)
+    _assert_same(_read(task, path), record)
+    assert (record.num_nodes, record.num_configs) == (9, 7)
+
+
+_PUBLISHED = {
+    'node_feat': '<f4',
+    'node_opcode': '|u1',
+    'edge_index': '<i8',
+    'config_runtime': '<i8',
+}
+
+
+@pytest.mark.parametrize(
+    'task, others',
+    [
+        ('tile', {'config_feat': '<f4', 'config_runtime_normalizers': '<i8'}),
+        (
+            'layout',
+            {'node_config_ids': '<i8', 'node_config_feat': '<f4', 'node_splits': '<i8'},
+        ),
+    ],
+)
+def test_written_files_have_the_published_schema(tmp_path, task, others):
+    _record(task).write(str(tmp_path / 'graph.npz'))
+    with np.load(tmp_path / 'graph.npz') as arrays:
+        types = {key: arrays[key].dtype.str for key in arrays.files}
+    assert types == {**_PUBLISHED, **others}
+
+
+@pytest.mark.parametrize('task', _TASKS)
+def test_an_invalid_record_is_not_written(tmp_path, task):
+    path = tmp_path / 'graph.npz'
+    record = _record(task, edge_index=np.array([[9, 0]], np.int32))
+    with pytest.raises(ValueError, match=re.escape(f'{path}: edge_index has 9')):
+        record.write(str(path))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    'dtype', [np.int8, np.int64, np.float16, np.float64, '>f4', '>i4']
+)
+def test_layouts_of_any_number_type(tmp_path, dtype):
+    program = _record('layout')
+    path = _written(
+        tmp_path,
+        'layout',
+        node_config_feat=program.node_config_feat.astype(dtype),
+        node_splits=program.node_splits[0].astype(np.int32),
+        node_config_ids=program.node_config_ids.astype(np.uint16),
+        config_runtime_normalizers=np.ones(7, np.int64),
+    )
+    _assert_same(_read('layout', path), program)
+
+
+def _changed(key, place, value, task='layout'):
+    array = np.array(getattr(_record(task), key))
+    array[place] = value
+    return {key: array}
+
+
+_NO_NODES = {
+    'node_feat': np.zeros((0, 140), np.float32),
+    'node_opcode': np.zeros(0, np.uint8),
+    'edge_index': np.zeros((0, 2), np.int64),
+    'node_config_ids': np.zeros(0, np.int64),
+}
+_BAD = {
+    'both': [
+        ({'edge_index': None}, 'the array edge_index is missing (there: config_'),
+        (
+            {'edge_index': np.array([[1, 9]])},
+            'edge_index has 9 in row 0, allowed is 0 to 8: an edge outside the graph',
+        ),
+        (
+            {'node_opcode': np.full(9, 65536)},
+            'node_opcode has 65536 in row 0, allowed is 0 to 65535: not an opcode',
+        ),
+        ({'node_opcode': np.zeros(8, np.uint8)}, 'node_opcode has shape (8,), but'),
+        ({'config_runtime': np.full(7, -5)}, 'config_runtime has -5 in row 0'),
+        (
+            {'config_runtime': np.array([1, 0, 1, 1, 0, 1, 1])},
+            'config_runtime is 0 for 2 of 7 configurations; either all are (not pu',
+        ),
+        ({'pad': np.int64(1)}, 'pad has 1 in row 0, allowed is -1 to 0: absent list'),
+        ({'feature_names': np.array(['a'])}, 'feature_names has shape (1,), but axis'),
+        (_NO_NODES, 'node_feat has no rows: the graph is empty'),
+        ({'node_feat': np.zeros((9, 0), np.float32)}, 'node_feat has no columns'),
+    ],
+    'tile': [
+        (
+            {'config_runtime_normalizers': np.zeros(7, int)},
+            'config_runtime_normalizers has 0 in row 0, allowed is 1 to ',
+        ),
+        ({'config_feat': np.zeros((7, 0))}, 'config_feat has no columns: there is no'),
+        *(
+            (
+                {
+                    'config_feat': np.zeros((count, 24)),
+                    'config_runtime': np.ones(count, int),
+                    'config_runtime_normalizers': np.ones(count, int),
+                },
+                f'config_feat has {number}: there is nothing to rank',
+            )
+            for count, number in ((0, 'no configuration'), (1, 'only 1 configuration'))
+        ),
+    ],
+    'layout': [
+        (
+            _changed('node_config_ids', 1, 9),
+            'node_config_ids has 9 in row 1, allowed is 0 to 8: a node outside',
+        ),
+        (
+            {'node_config_ids': np.array([4, 1, 4])},
+            'node_config_ids has node 4 2 times; a node is configured once',
+        ),
+        (
+            {
+                'node_config_ids': np.zeros(0, np.int64),
+                'node_config_feat': np.zeros((7, 0, 18)),
+            },
+            'node_config_ids is empty: without a configurable node there is nothing',
+        ),
+        (
+            {'node_config_ids': np.array([4, 1])},
+            'node_config_feat has shape (7, 3, 18), but axis 1 should have 2 entries '
+            'as node_config_ids has',
+        ),
+        ({'node_config_feat': None}, 'the array node_config_feat is missing (there'),
+        *(
+            (
+                _changed('node_config_feat', (5, 2, 17), value),
+                f'node_config_feat has {value} in configuration 5, configurable node '
+                '2, column 17; allowed are whole numbers from -1 to 127',
+            )
+            for value in (200.0, -2.0, 2.5, np.nan, np.inf)
+        ),
+        (
+            {'node_config_feat': np.full((7, 3, 18), 2**63, np.uint64)},
+            'node_config_feat has 9223372036854775808 in configuration 0',
+        ),
+        ({'config_runtime': np.array([5])}, 'config_runtime has only 1 configuration'),
+        (
+            {'node_splits': np.array([[0, 5, 3, 9]])},
+            'node_splits is [0, 5, 3, 9], expected ascending numbers from 0 to 9',
+        ),
+        ({'node_splits': np.array([0, 5, 12])}, 'node_splits is [0, 5, 12], exp'),
+        ({'node_splits': np.array([[-1, 9]])}, 'node_splits is [-1, 9], expected'),
+        ({'node_splits': np.zeros((1, 0), int)}, 'node_splits is [], expected'),
+        (
+            {'node_splits': np.array([0, *range(5, -6, -1), 9])},
+            'node_splits is [0, 5, 4, 3, 2, 1, 0, -1, -2, -3, ...], expected',
+        ),
+        (
+            {'node_splits': np.array([[0, 9], [0, 9]])},
+            'node_splits has shape (2, 2), expected [s] or [1, s]',
+        ),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    'task, changes, message',
+    [(task, *bad) for task in _TASKS for part in ('both', task) for bad in _BAD[part]],
+)
+def test_one_thing_wrong(tmp_path, task, changes, message):
+    if task == 'tile':
+        changes = {k: v for k, v in changes.items() if k != 'node_config_ids'}
+    path = _written(tmp_path, task, **changes)
+    with pytest.raises(ValueError) as caught:
+        _read(task, path)
+    assert str(caught.value).startswith(f'{path}: {message}')
+    assert '\n' not in str(caught.value)
+
+
+def test_the_configuration_is_named_in_later_blocks_too(tmp_path, monkeypatch):
+    # 3 * 18 * 4 bytes per configuration: two of them per block.
+    monkeypatch.setattr(npz, '_BLOCK_BYTES', 500)
+    path = _written(tmp_path, 'layout', **_changed('node_config_feat', (5, 0, 2), 200))
+    with pytest.raises(ValueError, match='has 200.0 in configuration 5, configurable'):
+        layout_store.LayoutStore.read(path)
+
+
+def test_an_array_that_is_too_large_is_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(layout_records, 'MAX_FILE_BYTES', 100_000)
+    path = _written(tmp_path, 'layout', node_config_feat=np.zeros((700, 3, 18)))
+    with pytest.raises(ValueError, match='claim 302,528 bytes, more than the 100,000'):
+        _read('layout', path)
+
+
+def test_every_field_of_a_record_has_a_schema():
+    for task in _TASKS:
+        record = _record(task)
+        fields = {field.name for field in dataclasses.fields(record)}
+        assert fields == {'graph_id', *record.schema}
+
+
+@pytest.mark.skipif(not _REAL.is_dir(), reason=f'{_REAL} is not there')
+@pytest.mark.parametrize(
+    'task, pattern, count',
+    [('tile', 'tile/xla/*/*.npz', 20), ('layout', 'layout/xla/random/*/*.npz', 3)],
+)
+def test_real_files_come_back(tmp_path, task, pattern, count):
+    paths = sorted(_REAL.glob(pattern))
+    assert len(paths) >= count
+    for path in paths:
+        copy = str(tmp_path / os.path.basename(path))
+        _read(task, str(path)).write(copy)
+        with np.load(path) as original, np.load(copy) as written:
+            assert {*written.files} <= {*original.files}
+            for key in written.files:
+                np.testing.assert_array_equal(original[key], written[key], key)
+                if task == 'tile':
+                    assert original[key].dtype == written[key].dtype
