@@ -1,25 +1,29 @@
 """Cross-validation: train and valid, joined and cut anew by program.
 
-    stores = with_fold('2/5', stores, families.program_of_kernel)
+    stores = with_fold('2/5', stores, families.program_of_kernel, '~/cache')
 
 Of `k` folds one validates and the others train.  A program with all its batch
 sizes is in one fold, so validation is on programs that were not trained on, as
-in the published splits.  The test split is not touched.
+in the published splits.  The test split is not touched.  The graphs of a fold are
+packed into the cache once more, so each takes as much of the disk as both splits.
 """
 
 import hashlib
 import json
 import os
 import re
-from typing import Callable, Dict, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
 
+from baselines import files
 from baselines.data import families
 from baselines.data import shares
 from baselines.data import variants
+from baselines.data.packed import cache
+from baselines.data.packed import columns
+from baselines.data.packed import packer
 from baselines.data.packed import splits
-from baselines.data.packed import views
 
 _JOINED = ('train', 'valid')
 
@@ -86,15 +90,18 @@ def with_fold(
     fold: str,
     stores: Mapping[str, splits.PackedSplit],
     program_of: Callable[[str], str],
+    cache_dir: str,
 ) -> Dict[str, splits.PackedSplit]:
-    """Replaces the splits train and valid by those of a fold, as views.
+    """Replaces the splits train and valid by those of a fold, packed on first use.
 
     Args:
         fold: as `parse` takes it; '' changes nothing.
         stores: packed splits by name, train and valid among them.
         program_of: the program of a graph id.
+        cache_dir: where packed splits are kept.
 
     Raises:
+        OSError: the cache cannot be written.
         ValueError: `fold` is malformed; train and valid do not fit together,
             share a graph, or one has no runtimes; there are more folds than
             programs.
@@ -120,17 +127,47 @@ def with_fold(
     groups = [families.without_batch(program_of(graph_id)) for graph_id in ids]
     configs = np.concatenate([store.config_counts for store in joined])
     validates = assign(groups, configs, parsed.folds) == parsed.number - 1
-    made = {}
-    for name, wanted in zip(_JOINED, (~validates, validates)):
-        parts = np.split(wanted, [joined[0].num_graphs])
-        made[name] = views.view(
-            joined,
-            [np.flatnonzero(part) for part in parts],
-            f'{os.path.dirname(joined[0].source)}/{{train,valid}}, {name} of '
-            f'fold {fold}',
-            fingerprint(fold, stores, name),
-        )
-    return {**stores, **made}
+    return {
+        **stores,
+        'train': _packed(fold, 'train', stores, ~validates, cache_dir),
+        'valid': _packed(fold, 'valid', stores, validates, cache_dir),
+    }
+
+
+def _packed(
+    fold: str,
+    name: str,
+    stores: Mapping[str, splits.PackedSplit],
+    chosen: np.ndarray,
+    cache_dir: str,
+) -> splits.PackedSplit:
+    """Packs a fold's split: `chosen`, bool [graphs], of those of train and valid."""
+    joined = [stores[part] for part in _JOINED]
+    kind, stamp = type(joined[0]), fingerprint(fold, stores, name)
+    graphs = [(store, graph) for store in joined for graph in range(len(store))]
+
+    def pack(writer: columns.Writer) -> Dict[str, Any]:
+        packing = packer.Packer(writer, kind)
+        for number in np.flatnonzero(chosen):
+            packing.copy(*graphs[number])
+        return {
+            **joined[0].manifest,
+            **packing.finish(),
+            'skipped': joined[0].skipped + joined[1].skipped,
+            'fingerprint': stamp,
+        }
+
+    manifest, arrays = cache.open_or_build(
+        files.expand(cache_dir),
+        label=f'{kind.collection}-fold-{fold.replace("/", "-of-")}-{name}',
+        source=[store.source for store in joined],
+        listing=[(stamp, 0, 0)],
+        version=kind.version,
+        build=pack,
+    )
+    parent = os.path.dirname(joined[0].source)
+    source = f'{parent}/{{train,valid}}, {name} of fold {fold}'
+    return kind(source, manifest, arrays)
 
 
 def fingerprint(fold: str, stores: Mapping[str, splits.PackedSplit], name: str) -> str:

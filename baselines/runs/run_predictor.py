@@ -207,7 +207,9 @@ class RunPredictor(prediction.Predictor):
             for name in ('train', 'valid')
         }
         if known.get(split) == folds.fingerprint(str(fold), stores, split):
-            return folds.with_fold(str(fold), stores, self.task.program_of)[split]
+            cache_dir = self.options.cache_dir
+            made = folds.with_fold(str(fold), stores, self.task.program_of, cache_dir)
+            return made[split]
         print(
             f'note: {self.run.model_dir} is of fold '
             f'{text.printable(str(fold))} of other data; {stores[split].source} '

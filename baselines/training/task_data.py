@@ -275,7 +275,8 @@ def _open_splits(settings: config_lib.AnyConfig) -> Dict[str, splits.PackedSplit
         split: opening.open_split(collection, settings, split)
         for split in collections.SPLITS
     }
-    stores = folds.with_fold(settings.fold, whole, tasks.of(collection).program_of)
+    program_of = tasks.of(collection).program_of
+    stores = folds.with_fold(settings.fold, whole, program_of, settings.cache_dir)
     train, test = stores['train'], stores['test']
     variant = variants.Variant.of(train)
     for store in stores.values():

@@ -1,4 +1,4 @@
-"""Folds of a split by program, and the views that they are."""
+"""Folds of a split by program."""
 
 import dataclasses
 
@@ -8,145 +8,54 @@ import pytest
 from baselines.data import families
 from baselines.data import folds
 from baselines.data.layout import store as layout_store
-from baselines.data.packed import views
-from baselines.data.tile import store as store_lib
 from baselines.data.tile import store as tile_store
 from tests.helpers import finished_runs
 from tests.helpers import layout_files
 from tests.helpers import tile_records
 
-# Rows -------------------------------------------------------------------------
 
-
-def _rows():
-    """20 21 22 | 0 1 | 2 (its neighbour in the first) | 23 24, as rows of two."""
-    bases = [np.arange(10), np.arange(20, 30)]
-    bases = [np.stack([base, -base], axis=1) for base in bases]
-    return views.GatheredRows(
-        bases, [1, 0, 0, 1, 0, 1], [0, 5, 0, 7, 2, 3], [3, 0, 2, 0, 1, 2]
-    )
-
-
-_WHOLE = np.array([20, 21, 22, 0, 1, 2, 23, 24])
-
-
-def test_rows_in_one_array():
-    rows = _rows()
-    assert rows.shape == (8, 2) and len(rows) == 8 and rows.dtype == np.int64
-    np.testing.assert_array_equal(rows, np.stack([_WHOLE, -_WHOLE], axis=1))
-    assert np.asarray(rows, np.float32).dtype == np.float32
-
-
-@pytest.mark.parametrize('start', range(9))
-@pytest.mark.parametrize('stop', range(9))
-def test_slices(start, stop):
-    np.testing.assert_array_equal(_rows()[start:stop][:, 0], _WHOLE[start:stop])
-
-
-def test_other_slices_and_rows_by_number():
-    rows = _rows()
-    for some in (slice(None), slice(-3, None), slice(1, 7, 2), slice(6, 1, -2)):
-        np.testing.assert_array_equal(rows[some][:, 0], _WHOLE[some])
-    some = np.array([[7, 0], [3, 3], [5, 2]])
-    np.testing.assert_array_equal(rows[some][..., 0], _WHOLE[some])
-    assert rows[4].tolist() == [1, -1]
-    assert rows[np.zeros(0, int)].shape == (0, 2)
-
-
-def test_a_slice_of_one_piece_is_a_view():
-    bases = [np.arange(10)]
-    rows = views.GatheredRows(bases, [0, 0], [2, 6], [3, 2])
-    assert np.shares_memory(rows[0:3], bases[0])
-    assert rows[1:4].tolist() == [3, 4, 6]
-
-
-def test_rows_that_are_not_there():
-    for bad in (8, -1, [0, 8]):
-        with pytest.raises(IndexError):
-            _rows()[np.array(bad)]
-    with pytest.raises(TypeError, match='not by bool'):
-        _rows()[np.full(8, True)]
-
-
-# Views ------------------------------------------------------------------------
-
-
-def _assert_same(found, expected):
+def _assert_same(record, expected):
     for field in dataclasses.fields(expected):
         np.testing.assert_array_equal(
-            getattr(found, field.name), getattr(expected, field.name), field.name
+            getattr(record, field.name), getattr(expected, field.name), field.name
         )
 
 
-def test_a_view_of_tile_splits(tmp_path):
-    stores = []
+@pytest.mark.parametrize('task', ['tile', 'layout'])
+def test_a_fold_holds_its_graphs_as_they_were(tmp_path, task):
+    kind, files, make = {
+        'tile': (tile_store.TileStore, tile_records, tile_records.make_records),
+        'layout': (layout_store.LayoutStore, layout_files, layout_files.make_programs),
+    }[task]
+    cache_dir = str(tmp_path / 'cache')
+    stores = {}
     for seed, name in enumerate(('train', 'valid')):
-        tile_records.write_split(
-            tmp_path / name, tile_records.make_records(5, seed=seed)
+        graphs = [
+            dataclasses.replace(graph, graph_id=f'{name}{number}_0')
+            for number, graph in enumerate(make(4, seed=seed))
+        ]
+        files.write_split(tmp_path / name, graphs)
+        stores[name] = kind.open(str(tmp_path / name), cache_dir)
+    for _ in range(2):
+        made = folds.with_fold('1/2', stores, families.program_of_kernel, cache_dir)
+        origin = {
+            graph_id: (store, graph)
+            for store in stores.values()
+            for graph, graph_id in enumerate(store.graph_ids)
+        }
+        assert sorted(made['train'].graph_ids + made['valid'].graph_ids) == (
+            sorted(origin)
         )
-        stores.append(
-            store_lib.TileStore.open(str(tmp_path / name), str(tmp_path / 'cache'))
-        )
-    view = views.view(stores, [[4, 0, 1], [2]], 'some', 'print')
-    picked = [stores[0].record(i) for i in (4, 0, 1)] + [stores[1].record(2)]
-    assert isinstance(view, store_lib.TileStore)
-    assert (view.source, view.fingerprint, view.num_graphs) == ('some', 'print', 4)
-    assert view.graph_ids == [record.graph_id for record in picked]
-    for number, record in enumerate(picked):
-        _assert_same(view.record(number), record)
-        assert view.config_counts[number] == len(record.config_runtime)
-        np.testing.assert_array_equal(
-            view.node_max[number], record.node_feat.max(axis=0)
-        )
-        assert view.max_opcode[number] == record.node_opcode.max()
-    # Nothing was copied.
-    begin, end = view.config_offsets[3:5]
-    assert np.shares_memory(view.config_feat[begin:end], stores[1].config_feat)
-    assert view.has_runtimes and view.skipped == []
-    # A view of a view.
-    again = views.view([view], [[3, 1]], 'fewer', '')
-    _assert_same(again.record(0), picked[3])
-    _assert_same(again.record(1), picked[1])
-
-
-def _layout_stores(root):
-    stores = []
-    for seed, name in enumerate(('train', 'valid')):
-        layout_files.write_split(root / name, layout_files.make_programs(4, seed=seed))
-        stores.append(
-            layout_store.LayoutStore.open(str(root / name), str(root / 'cache'))
-        )
-    return stores
-
-
-def test_a_view_of_layout_splits(tmp_path):
-    stores = _layout_stores(tmp_path)
-    view = views.view(stores, [[3, 1], [0, 2]], 'some', 'print')
-    picked = [(stores[0], 3), (stores[0], 1), (stores[1], 0), (stores[1], 2)]
-    assert isinstance(view, layout_store.LayoutStore)
-    for number, (store, graph) in enumerate(picked):
-        _assert_same(view.record(number), store.record(graph))
-        np.testing.assert_array_equal(
-            view.group_codes(number), store.group_codes(graph)
-        )
-        assert np.shares_memory(view.vectors(number), store.arrays['config_vectors'])
-        assert view.relative_noise([number]) == pytest.approx(
-            store.relative_noise([graph]), nan_ok=True
-        )
-        for name in ('group_runtime', 'group_first', 'group_size'):
-            np.testing.assert_array_equal(
-                getattr(view, name)[view.rows('group', number)],
-                getattr(store, name)[store.rows('group', graph)],
-            )
-
-
-def test_every_column_of_a_store_is_in_its_views(tmp_path):
-    for store in (
-        _layout_stores(tmp_path)[0],
-        tile_store.TileStore.of_records('here', tile_records.make_records(2)),
-    ):
-        offsets = {f'{what}_offsets' for what in store.columns.values()}
-        assert set(store.arrays) == {*store.columns, *offsets} - {'graph_offsets'}
+        for part in (made['train'], made['valid']):
+            assert isinstance(part, kind) and part.has_runtimes
+            assert set(part.arrays) == set(stores['train'].arrays)
+            for number, graph_id in enumerate(part.graph_ids):
+                store, graph = origin[graph_id]
+                _assert_same(part.record(number), store.record(graph))
+                for name in kind.columns:
+                    np.testing.assert_array_equal(
+                        part.part(name, number), store.part(name, graph)
+                    )
 
 
 # Folds ------------------------------------------------------------------------
@@ -192,18 +101,18 @@ _TRAIN = ['p_batch_1_aa', 'p_batch_1_bb', 'p_batch_8_cc', 'q_batch_2_dd', 'r_ee'
 _VALID = ['q_batch_4_ff', 'q_batch_2_gg', 's_hh']
 
 
-def _folded(fold, **stores):
+def _folded(fold, cache_dir='', **stores):
     stores = {
         'train': _split(_TRAIN),
         'valid': _split(_VALID, 1),
         'test': 'test',
         **stores,
     }
-    return folds.with_fold(fold, stores, families.program_of_kernel)
+    return folds.with_fold(fold, stores, families.program_of_kernel, str(cache_dir))
 
 
-def test_folds_of_a_split():
-    found = [_folded(f'{number}/3') for number in (1, 2, 3)]
+def test_folds_of_a_split(tmp_path):
+    found = [_folded(f'{number}/3', tmp_path) for number in (1, 2, 3)]
     # p and q (3 kernels each) alone, r and s (1 each) together.
     assert [part['valid'].graph_ids for part in found] == [
         ['p_batch_1_aa', 'p_batch_1_bb', 'p_batch_8_cc'],
@@ -226,7 +135,7 @@ def test_folds_of_a_split():
 
 def test_no_fold_changes_nothing():
     stores = {'train': 1, 'valid': 2, 'test': 3}
-    assert folds.with_fold('', stores, str) == stores
+    assert folds.with_fold('', stores, str, '') == stores
 
 
 def test_splits_that_cannot_be_folded():

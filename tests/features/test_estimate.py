@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from baselines.data.packed import views
 from baselines.features import estimate
 from baselines.features import kernel_facts
 from baselines.features import normalizer as normalizer_lib
@@ -457,14 +456,3 @@ def test_ranges_that_are_no_ranges(change, words):
     described = normalizer_lib.Normalizer.fit(_kernels(), estimate=True).to_json()
     with pytest.raises(ValueError, match=words):
         normalizer_lib.Normalizer.from_json({**described, **change})
-
-
-def test_a_view_of_splits_is_estimated_as_they_are():
-    store = _kernels()
-    joined = views.view([store, store], [[1], [2, 0]], 'some of both', '')
-    fitted = normalizer_lib.Normalizer.fit(store, estimate=True)
-    every = graphs.TileGraphs(store, fitted).scoring_items(np.array([1, 2, 0]))
-    found = graphs.TileGraphs(joined, fitted).scoring_items(np.arange(3))
-    np.testing.assert_array_equal(found['config_feats'], every['config_feats'])
-    for one, other in zip(_value_range(joined), _value_range(store)):
-        np.testing.assert_array_equal(one, other)

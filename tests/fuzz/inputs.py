@@ -196,7 +196,7 @@ def targets() -> Dict[str, Target]:
             'text',
         ),
         'packed column': Target(
-            _npz(named), _packed, ('baselines.data.packed.columns.read_manifest',)
+            _npz(named), _packed, ('baselines.data.packed.columns.open_folder',)
         ),
         'trees.txt': Target(
             _TREES, _read_trees, ('baselines.runs.trees.Trees.read',), 'text'
@@ -613,7 +613,7 @@ def _packed(path: str) -> Any:
     name = arrays['rows'].filename
     del arrays
     with open(name, 'r+b') as stream:
-        stream.seek(int(data.sum()) % (128 + 300 * 8 - 8))
+        stream.seek(int(data.sum()) % (300 * 8 - 8))
         stream.write(data[:8].tobytes())
     manifest, arrays = opened()
     return manifest['meaning'], arrays['rows'].tolist()

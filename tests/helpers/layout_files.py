@@ -142,6 +142,6 @@ def write_split(
 def read(path) -> layout_records.LayoutRecord:
     """Reads `<graph id>.npz` with the features of all its configurations."""
     program = layout_records.read_program(str(path))
-    blocks = [block for _, block in layout_records.read_configs(str(path), program)]
-    features = np.concatenate(blocks).astype(np.float32)
+    blocks = layout_records.read_configs(str(path), program)
+    features = np.concatenate(list(blocks)).astype(np.float32)
     return dataclasses.replace(program, node_config_feat=features)

@@ -79,9 +79,8 @@ def write_program(
     arrays = npz.check_arrays(path, arrays, _PROGRAM_SCHEMA)
     _check_program(path, arrays)
     shape = program.num_configs, len(program.node_config_ids), len(schema.LAYOUT)
-    blocks = (block for _, block in _checked_blocks(path, configs))
     features = npz.StreamedField(
-        'node_config_feat', shape, np.dtype(np.float32), blocks
+        'node_config_feat', shape, np.dtype(np.float32), _checked(path, configs)
     )
     npz.write_arrays(path, graph_files.published(arrays), features)
 
@@ -102,7 +101,7 @@ def read_program(path: str) -> LayoutRecord:
     )
 
 
-def read_configs(path: str, program: LayoutRecord) -> Iterator[Tuple[int, np.ndarray]]:
+def read_configs(path: str, program: LayoutRecord) -> Iterator[np.ndarray]:
     """Reads the features of a file's configurations block by block.
 
     Args:
@@ -110,9 +109,8 @@ def read_configs(path: str, program: LayoutRecord) -> Iterator[Tuple[int, np.nda
         program: what `read_program` returned for it.  Raises as that.
 
     Yields:
-        For all configurations in order: the number of the first one of a block,
-        and the checked block [configurations, k, 18], of any number type and
-        read-only.
+        Of all configurations in order [configurations, k, 18], checked, of any
+        number type and read-only.
     """
     lengths = {
         'c': (program.num_configs, 'config_runtime'),
@@ -120,17 +118,15 @@ def read_configs(path: str, program: LayoutRecord) -> Iterator[Tuple[int, np.nda
     }
     key = 'node_config_feat'
     blocks = npz.read_blocks(path, key, LAYOUT_SCHEMA[key], lengths, MAX_FILE_BYTES)
-    return _checked_blocks(path, blocks)
+    return _checked(path, blocks)
 
 
-def _checked_blocks(
-    path: str, blocks: Iterable[np.ndarray]
-) -> Iterator[Tuple[int, np.ndarray]]:
-    """Yields blocks of features, checked, and the number of their first row."""
+def _checked(path: str, blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+    """Yields blocks of features, checked."""
     first = 0
     for block in blocks:
         check_config_values(path, block, first)
-        yield first, block
+        yield block
         first += len(block)
 
 

@@ -12,7 +12,7 @@ are codes, one or two bytes per configuration and configurable node.
 """
 
 import dataclasses
-from typing import Any, Callable, Dict, Iterable, Sequence, Union
+from typing import Dict, Iterable, Sequence, Union
 
 import numpy as np
 
@@ -103,7 +103,7 @@ class LayoutStore(splits.PackedSplit):
 
     collection = 'layout'
     noun = 'program'
-    version = 1
+    version = 2
     columns = {
         **splits.PackedSplit.columns,
         'node_config_ids': 'config_node',
@@ -120,16 +120,13 @@ class LayoutStore(splits.PackedSplit):
     }
 
     @staticmethod
-    def read(
-        path: str, advance: Callable[[float], Any] = lambda share: None
-    ) -> EncodedProgram:
+    def read(path: str) -> EncodedProgram:
         """Reads and checks `<graph id>.npz` in little memory; see the base class."""
         record = records.read_program(path)
         nodes = len(record.node_config_ids)
         encoder = encoding.ConfigEncoder(record.num_configs, nodes)
-        for first, block in records.read_configs(path, record):
+        for block in records.read_configs(path, record):
             encoder.add(block)
-            advance((first + len(block)) / record.num_configs)
         return EncodedProgram(**vars(record), configs=encoder.finish())
 
     @staticmethod

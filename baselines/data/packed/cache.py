@@ -64,7 +64,7 @@ def open_or_build(
     source: Sequence[str],
     listing: Listing,
     version: int,
-    build: Callable[[columns.PackedWriter], Dict[str, Any]],
+    build: Callable[[columns.Writer], Dict[str, Any]],
 ) -> Packed:
     """Opens the packed folder of a source, building it where there is none.
 
@@ -93,10 +93,8 @@ def open_or_build(
     packed = _open(final, stamp)
     if packed:
         return packed
-    with _explain_errors(cache_dir, ''):
+    with _explain_errors(cache_dir):
         os.makedirs(cache_dir, exist_ok=True)
-    ours = [os.path.join(cache_dir, f'{start}{key}.') for start in ('', '.')]
-    with _explain_errors(cache_dir, *ours):
         with _lock(os.path.join(cache_dir, f'{key}.lock'), label):
             packed = _open(final, stamp)
             if packed:
@@ -104,7 +102,7 @@ def open_or_build(
             files.remove_leftovers(cache_dir, re.compile(rf'\.{re.escape(key)}\..*'))
             # Where there is one, it is damaged, or it would have been opened.
             with files.folder_atomically(final, replace=True) as folder:
-                with columns.PackedWriter(folder) as writer:
+                with columns.Writer(folder) as writer:
                     writer.finish({**build(writer), **stamp})
             _remove_others(cache_dir, key, keep=final)
             packed = _open(final, stamp)
@@ -129,13 +127,12 @@ def verify(cache_dir: str) -> Iterator[Tuple[str, int, str]]:
 def _open(folder: str, stamp: Dict[str, Any]) -> Optional[Packed]:
     """Maps a finished folder; None if it is not there, damaged or another's."""
     try:
-        manifest = columns.read_manifest(folder)
-        if any(manifest.get(key) != value for key, value in stamp.items()):
-            return None
-        arrays = columns.map_columns(folder, manifest)
-        return {**manifest, 'folders': [folder]}, arrays
+        manifest, arrays = columns.open_folder(folder)
     except (OSError, ValueError, KeyError, TypeError):
         return None
+    if any(manifest.get(key) != value for key, value in stamp.items()):
+        return None
+    return {**manifest, 'folder': folder}, arrays
 
 
 def _remove_others(cache_dir: str, key: str, keep: str) -> None:
@@ -166,20 +163,18 @@ def _lock(path: str, label: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _explain_errors(cache_dir: str, *ours: str) -> Iterator[None]:
+def _explain_errors(cache_dir: str) -> Iterator[None]:
     """Makes errors of writing say where to, and what to do.
 
-    Errors about files that do not start with `ours` are those of the source;
-    one without a file is from a write, on a full disk for example.
+    Errors about files elsewhere are those of the source; one without a file is from
+    a write, on a full disk for example.
     """
     try:
         yield
     except OSError as error:
-        if (
-            error.errno is None
-            or error.filename is not None
-            and not str(error.filename).startswith(ours)
-        ):
+        place = str(error.filename or cache_dir)
+        ours = place.startswith(cache_dir) or cache_dir.startswith(place)
+        if error.errno is None or not ours:
             raise
         raise OSError(
             error.errno,

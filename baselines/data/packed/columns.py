@@ -1,4 +1,4 @@
-"""A folder of plain `.npy` columns and a manifest: grown row by row, then mapped.
+"""A folder of plain binary columns and a manifest: grown row by row, then mapped.
 
 Records of different lengths are packed end to end into a few long arrays; which
 rows belong to which record is a column of offsets like any other.  Building
@@ -11,10 +11,11 @@ rows and for itself.  Opening compares its own, and those of columns of up to
 """
 
 import contextlib
+import io
 import json
+import math
 import os
-import tokenize
-from typing import Any, Dict, List, Mapping, Tuple, Union
+from typing import Any, Dict, Mapping, Tuple
 import zlib
 
 import numpy as np
@@ -25,28 +26,52 @@ MANIFEST = 'manifest.json'
 
 _READ_ON_OPENING = 16 << 20
 
-# Every header is padded to this, so that the number of rows, known last, fits.
-_HEADER_BYTES = 128
+
+class _Column:
+    """A column that grows: its stream, its rows so far and their checksum."""
+
+    def __init__(self, stream: Any, like: np.ndarray):
+        self.stream = stream
+        self.dtype, self.row_shape = like.dtype, like.shape[1:]
+        self.rows, self._crc32 = 0, 0
+
+    def append(self, rows: np.ndarray) -> None:
+        if rows.dtype != self.dtype or rows.shape[1:] != self.row_shape:
+            raise ValueError(
+                f'rows of {rows.dtype}{rows.shape[1:]} do not fit a column of '
+                f'{self.dtype}{self.row_shape}'
+            )
+        content = _bytes(rows)
+        self._crc32 = zlib.crc32(content, self._crc32)
+        self.stream.write(content)
+        self.rows += len(rows)
+
+    def described(self) -> Dict[str, Any]:
+        """Returns the column's entry in the manifest."""
+        shape = [self.rows, *self.row_shape]
+        return {'dtype': self.dtype.str, 'shape': shape, 'crc32': self._crc32}
 
 
-class PackedWriter:
-    """Writes a packed folder; columns come into being when first appended to.
+class Writer:
+    """Grows columns, which come into being when they are first appended to.
 
-    Nothing is usable before `finish`: the manifest is written last.  Leaving
-    the `with` block closes the files either way.
+    With a folder they are its files, of which nothing is usable before `finish`: the
+    manifest is written last.  Without one they are in memory.  Leaving the `with`
+    block closes the files either way.
     """
 
-    def __init__(self, folder: str):
-        """Starts packing into `folder`, which exists and is empty."""
+    def __init__(self, folder: str = ''):
+        """Starts packing into `folder`, which is empty, or with '' into memory."""
         self._folder = folder
         self._columns: Dict[str, _Column] = {}
 
-    def __enter__(self) -> 'PackedWriter':
+    def __enter__(self) -> 'Writer':
         return self
 
     def __exit__(self, *unused_error: Any) -> None:
         for column in self._columns.values():
-            column.abandon()
+            with contextlib.suppress(OSError):  # on a full disk even that may fail
+                column.stream.close()
 
     def append(self, **rows: np.ndarray) -> None:
         """Appends rows to the named columns.
@@ -61,171 +86,99 @@ class PackedWriter:
         """
         for name, array in rows.items():
             if name not in self._columns:
-                path = os.path.join(self._folder, f'{name}.npy')
-                self._columns[name] = _Column(path, array.dtype, array.shape[1:])
+                path = self._folder and _path(self._folder, name)
+                stream = open(path, 'wb') if path else io.BytesIO()
+                self._columns[name] = _Column(stream, array)
             self._columns[name].append(array)
 
     def num_rows(self, name: str) -> int:
-        """How many rows a column has so far."""
+        """Returns how many rows a column has so far."""
         return self._columns[name].rows
 
     def finish(self, manifest: Mapping[str, Any]) -> None:
-        """Closes all columns and writes the manifest, all of it on the disk.
+        """Closes the files and writes the manifest, all of it on the disk.
 
         Args:
             manifest: what JSON can hold; 'columns' is ours.
         """
-        described = {name: column.finish() for name, column in self._columns.items()}
+        for column in self._columns.values():
+            column.stream.flush()
+            os.fsync(column.stream.fileno())
+            column.stream.close()
+        described = {name: column.described() for name, column in self._columns.items()}
         manifest = {**manifest, 'columns': described}
         path = os.path.join(self._folder, MANIFEST)
         with open(path, 'w', encoding='utf-8') as stream:
-            json.dump({**manifest, 'crc32': _manifest_checksum(manifest)}, stream)
+            json.dump({**manifest, 'crc32': _crc32(manifest)}, stream)
             stream.flush()
             os.fsync(stream.fileno())
 
-
-class MemoryWriter:
-    """Takes rows as a `PackedWriter` does, and keeps them in memory."""
-
-    def __init__(self):
-        self._parts: Dict[str, List[np.ndarray]] = {}
-        self._rows: Dict[str, int] = {}
-
-    def append(self, **rows: np.ndarray) -> None:
-        """Appends rows to the named columns, arrays [rows, ...]."""
-        for name, array in rows.items():
-            self._parts.setdefault(name, []).append(array)
-            self._rows[name] = self.num_rows(name) + len(array)
-
-    def num_rows(self, name: str) -> int:
-        """How many rows a column has so far."""
-        return self._rows.get(name, 0)
-
-    def columns(self) -> Dict[str, np.ndarray]:
-        """Returns all columns."""
-        return {name: np.concatenate(parts) for name, parts in self._parts.items()}
+    def arrays(self) -> Dict[str, np.ndarray]:
+        """Returns the columns in memory, read-only."""
+        return {
+            name: np.frombuffer(column.stream.getvalue(), column.dtype).reshape(
+                -1, *column.row_shape
+            )
+            for name, column in self._columns.items()
+        }
 
 
-Writer = Union[PackedWriter, MemoryWriter]
+def open_folder(
+    folder: str, read_all: bool = False
+) -> Tuple[Dict[str, Any], Dict[str, np.ndarray]]:
+    """Maps the columns of a packed folder.
 
+    Args:
+        folder: one that a `Writer` has finished.
+        read_all: compare all columns with their checksums, not only small ones.
 
-def read_manifest(folder: str) -> Dict[str, Any]:
-    """Reads a packed folder's manifest and compares its files with it.
+    Returns:
+        The manifest, and the columns by name, read-only.
 
     Raises:
-        ValueError: something is missing, cut off or not ours.
+        ValueError: something is cut off, damaged or not ours; says which file.
         OSError: the manifest, or a column's file, is not there.
     """
     path = os.path.join(folder, MANIFEST)
     with files.open_regular(path) as stream:
         manifest = json.load(stream)
-    columns = manifest.get('columns') if isinstance(manifest, dict) else None
-    if not isinstance(columns, dict):
-        raise ValueError(f'{path}: lists no columns')
-    if manifest.pop('crc32', None) != _manifest_checksum(manifest):
+    if not isinstance(manifest, dict) or manifest.pop('crc32', 0) != _crc32(manifest):
         raise ValueError(f'{path}: its checksum is wrong')
-    for name, described in columns.items():
-        column = os.path.join(folder, f'{name}.npy')
-        if os.path.getsize(column) != described['bytes']:
-            raise ValueError(f'{column}: its size is not what {path} says')
-    return manifest
-
-
-def map_columns(folder: str, manifest: Mapping[str, Any]) -> Dict[str, np.ndarray]:
-    """Maps all columns of a packed folder, read-only; raises as `read_manifest`."""
-    mapped = {}
+    arrays = {}
     for name, described in manifest['columns'].items():
-        path = os.path.join(folder, f'{name}.npy')
-        try:
-            # Not np.load, which takes other formats, too, by their first bytes.
-            array = np.lib.format.open_memmap(path, mode='r')
-        except (ValueError, tokenize.TokenError) as error:  # as NumPy reads it
-            raise ValueError(f'{path}: its header is damaged') from error
-        found = {'dtype': array.dtype.str, 'shape': list(array.shape)}
-        if any(described[key] != value for key, value in found.items()):
-            raise ValueError(f'{path}: its header is not what the manifest says')
-        if array.nbytes <= _READ_ON_OPENING:
-            _verify_column(path, array, described)
-        mapped[name] = array
-    return mapped
+        path = _path(folder, name)
+        dtype, shape = np.dtype(described['dtype']), tuple(described['shape'])
+        size = math.prod(shape) * dtype.itemsize
+        if os.path.getsize(path) != size:
+            raise ValueError(f'{path}: its size is not what the manifest says')
+        # An empty file cannot be mapped.
+        array: np.ndarray = (
+            np.memmap(path, dtype, 'r', shape=shape) if size else np.empty(shape, dtype)
+        )
+        if read_all or size <= _READ_ON_OPENING:
+            if zlib.crc32(_bytes(array)) != described['crc32']:
+                raise ValueError(
+                    f'{path}: its checksum is wrong, so the disk or memory is at '
+                    f'fault; remove {folder}, it is made anew'
+                )
+        arrays[name] = array
+    return manifest, arrays
 
 
 def verify(folder: str) -> int:
-    """Reads all of a packed folder; returns the number of bytes.
-
-    Raises:
-        ValueError: a column is not what was written; says which.
-        OSError: a file cannot be read.
-    """
-    manifest = read_manifest(folder)
-    for name, array in map_columns(folder, manifest).items():
-        path = os.path.join(folder, f'{name}.npy')
-        _verify_column(path, array, manifest['columns'][name])
-    return sum(described['bytes'] for described in manifest['columns'].values())
+    """Reads all of a packed folder; returns the bytes.  Raises as `open_folder`."""
+    _, arrays = open_folder(folder, read_all=True)
+    return sum(array.nbytes for array in arrays.values())
 
 
-def _verify_column(path: str, array: np.ndarray, described: Mapping) -> None:
-    found = zlib.crc32(array.reshape(-1).view(np.uint8).data) if array.size else 0
-    if found != described['crc32']:
-        raise ValueError(
-            f'{path}: its checksum is wrong, so the disk or memory is at fault; '
-            f'remove {os.path.dirname(path)}, it is made anew'
-        )
+def _path(folder: str, name: str) -> str:
+    return os.path.join(folder, f'{name}.bin')
 
 
-def _manifest_checksum(manifest: Mapping[str, Any]) -> int:
+def _bytes(rows: np.ndarray) -> memoryview:
+    """Returns the bytes of rows, in C order."""
+    return np.ascontiguousarray(rows).reshape(-1).view(np.uint8).data
+
+
+def _crc32(manifest: Mapping[str, Any]) -> int:
     return zlib.crc32(json.dumps(manifest, sort_keys=True).encode())
-
-
-class _Column:
-    """One growing `.npy` file, of so many `rows` now."""
-
-    def __init__(self, path: str, dtype: np.dtype, row_shape: Tuple[int, ...]):
-        self._path = path
-        self._dtype = np.dtype(dtype)
-        self._row_shape = tuple(row_shape)
-        self.rows = 0
-        self._crc32 = 0
-        self._stream = open(path, 'wb')
-        self._stream.write(self._header())
-
-    def append(self, rows: np.ndarray) -> None:
-        if rows.dtype != self._dtype or rows.shape[1:] != self._row_shape:
-            raise ValueError(
-                f'{self._path}: rows of {rows.dtype}{rows.shape[1:]} do not fit '
-                f'a column of {self._dtype}{self._row_shape}'
-            )
-        content = np.ascontiguousarray(rows)
-        if content.size:
-            self._crc32 = zlib.crc32(
-                content.reshape(-1).view(np.uint8).data, self._crc32
-            )
-        self._stream.write(content.data)
-        self.rows += len(rows)
-
-    def finish(self) -> Dict[str, Any]:
-        """Completes the file; returns its entry in the manifest."""
-        self._stream.seek(0)
-        self._stream.write(self._header())
-        self._stream.flush()
-        os.fsync(self._stream.fileno())
-        self._stream.close()
-        return {
-            'dtype': self._dtype.str,
-            'shape': [self.rows, *self._row_shape],
-            'bytes': os.path.getsize(self._path),
-            'crc32': self._crc32,
-        }
-
-    def abandon(self) -> None:
-        """Closes the file if it is open; on a full disk even that may fail."""
-        with contextlib.suppress(OSError):
-            self._stream.close()
-
-    def _header(self) -> bytes:
-        # The npy format, version 1.0: magic, length, a dict, spaces, newline.
-        shape = (self.rows, *self._row_shape)
-        described = {'descr': self._dtype.str, 'fortran_order': False, 'shape': shape}
-        text = repr(described).encode('ascii')
-        start = b'\x93NUMPY\x01\x00' + (_HEADER_BYTES - 10).to_bytes(2, 'little')
-        return start + text.ljust(_HEADER_BYTES - 11) + b'\n'

@@ -2,18 +2,7 @@
 
 import os
 import sys
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    Iterable,
-    List,
-    Mapping,
-    Optional,
-    Tuple,
-    Type,
-    TypeVar,
-)
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Type, TypeVar
 
 import numpy as np
 
@@ -21,7 +10,7 @@ from baselines import files
 from baselines.data import collections
 from baselines.data.packed import cache
 from baselines.data.packed import columns as columns_lib
-from baselines.data.packed import packer as split_packing
+from baselines.data.packed import packer
 
 SplitType = TypeVar('SplitType', bound='PackedSplit')
 
@@ -136,14 +125,21 @@ class PackedSplit:
         """
         split_dir = files.expand(split_dir)
         listing = _list_split(split_dir, cls, limit)
-        packer = split_packing.SplitPacker(cls, split_dir, listing, skip_bad_files)
+        names = [name for name, _, _ in listing]
+        packed_now = False
+
+        def pack(writer: columns_lib.Writer) -> Dict[str, Any]:
+            nonlocal packed_now
+            packed_now = True
+            return packer.pack_files(writer, cls, split_dir, names, skip_bad_files)
+
         manifest, arrays = cache.open_or_build(
             files.expand(cache_dir),
             label=f'{cls.collection}-{os.path.basename(split_dir)[:40]}',
             source=[split_dir, 'all' if limit is None else str(limit)],
             listing=listing,
             version=cls.version,
-            build=packer.build,
+            build=pack,
         )
         store = cls(split_dir, manifest, arrays)
         if store.skipped and not skip_bad_files:
@@ -153,7 +149,7 @@ class PackedSplit:
                 f'{", ".join(names[:3])}{" ..." if names[3:] else ""} ({len(names)} '
                 f'of {len(listing)}); replace them, or pass --skip_bad_files'
             )
-        if store.skipped and not packer.has_run:
+        if store.skipped and not packed_now:
             print(
                 f'warning: {len(store.skipped)} of {len(listing)} files of '
                 f'{split_dir} stay left out: damaged',
@@ -171,15 +167,15 @@ class PackedSplit:
             source: where they come from, for messages.
             records: at least one, all of one width, padding and column names.
         """
-        packer, writer = split_packing.SplitPacker(cls), columns_lib.MemoryWriter()
+        writer = columns_lib.Writer()
+        packing = packer.Packer(writer, cls)
         for record in records:
-            packer.add(writer, record)
-        manifest = {**packer.finish(writer), 'fingerprint': ''}
-        return cls(source, manifest, writer.columns())
+            packing.add(record)
+        return cls(source, packing.finish(), writer.arrays())
 
     @staticmethod
-    def read(path: str, advance: Callable[[float], Any]) -> Any:
-        """Reads and checks one file; may tell `advance` which share has been read.
+    def read(path: str) -> Any:
+        """Reads and checks one file.
 
         Raises:
             ValueError: what is wrong with the file, in one line.
@@ -198,8 +194,8 @@ class PackedSplit:
         Raises:
             ValueError: something changed since it was packed; says which file.
         """
-        for folder in self.manifest.get('folders', ()):
-            columns_lib.verify(folder)
+        if 'folder' in self.manifest:
+            columns_lib.verify(self.manifest['folder'])
 
     def __len__(self) -> int:
         return len(self.graph_ids)
@@ -213,7 +209,7 @@ class PackedSplit:
         """Returns where a graph's rows are in the packed arrays.
 
         Args:
-            what: as in `columns`: 'node', 'edge', 'config', ...
+            what: as in `columns`: 'graph', 'node', 'edge', 'config', ...
             graph: the graph's index.
 
         Raises:
@@ -221,6 +217,8 @@ class PackedSplit:
         """
         if not 0 <= graph < self.num_graphs:
             raise IndexError(f'graph {graph} of {self.num_graphs}')
+        if what == 'graph':
+            return slice(graph, graph + 1)
         offsets = getattr(self, f'{what}_offsets')
         return slice(int(offsets[graph]), int(offsets[graph + 1]))
 

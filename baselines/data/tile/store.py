@@ -8,7 +8,7 @@ All kernels lie end to end in a few long arrays, so a batch is built from ranges
 in a few vectorised operations, and a step touches only the rows it draws.
 """
 
-from typing import Any, Callable, Dict
+from typing import Dict
 
 import numpy as np
 
@@ -32,7 +32,7 @@ class TileStore(splits.PackedSplit):
 
     collection = 'tile'
     noun = 'kernel'
-    version = 1
+    version = 2
     columns = {
         **splits.PackedSplit.columns,
         'config_feat': 'config',
@@ -41,7 +41,7 @@ class TileStore(splits.PackedSplit):
     }
 
     @staticmethod
-    def read(path: str, advance: Callable[[float], Any]) -> records.TileRecord:
+    def read(path: str) -> records.TileRecord:
         """See the base class."""
         return records.read_tile(path)
 

@@ -20,7 +20,7 @@ _ROOT = str(places.ROOT)
 
 def _pack(folder, *blocks, **manifest):
     folder.mkdir()
-    with columns.PackedWriter(str(folder)) as writer:
+    with columns.Writer(str(folder)) as writer:
         for block in blocks:
             writer.append(**block)
         writer.finish(manifest)
@@ -35,8 +35,7 @@ def test_columns_of_any_shape_come_back_mapped(tmp_path):
         {'codes': np.full((2, 2, 3), 9, np.uint8)},
         note='text',
     )
-    manifest = columns.read_manifest(folder)
-    mapped = columns.map_columns(folder, manifest)
+    manifest, mapped = columns.open_folder(folder)
     assert manifest['note'] == 'text'
     assert mapped['codes'].shape == (3, 2, 3)
     assert mapped['codes'][0].tolist() == [[0, 1, 2], [3, 4, 5]]
@@ -47,15 +46,9 @@ def test_columns_of_any_shape_come_back_mapped(tmp_path):
         mapped['codes'][0] = 1
 
 
-def test_columns_are_plain_npy_files(tmp_path):
-    folder = _pack(tmp_path / 'packed', {'x': np.arange(3, dtype='<i8')})
-    loaded = np.load(os.path.join(folder, 'x.npy'), allow_pickle=False)
-    np.testing.assert_array_equal(loaded, [0, 1, 2])
-
-
 def test_a_slice_that_is_not_contiguous_is_packed_in_order(tmp_path):
     folder = _pack(tmp_path / 'packed', {'x': np.arange(12).reshape(3, 4)[:, ::2].T})
-    mapped = columns.map_columns(folder, columns.read_manifest(folder))
+    _, mapped = columns.open_folder(folder)
     assert mapped['x'].tolist() == [[0, 4, 8], [2, 6, 10]]
 
 
@@ -69,35 +62,20 @@ def _packed_numbers(folder):
     return _pack(folder, {'x': np.arange(9000), 'y': np.zeros((3, 2))}, note='text')
 
 
-@pytest.mark.parametrize('name', ['x.npy', 'y.npy'])
+@pytest.mark.parametrize('name', ['x.bin', 'y.bin'])
 @pytest.mark.parametrize('large', [True, False])
 def test_a_flipped_bit_in_a_column(tmp_path, monkeypatch, name, large):
     folder = _packed_numbers(tmp_path / 'packed')
-    assert columns.verify(folder) == 2 * 128 + 8 * 9000 + 8 * 6
+    assert columns.verify(folder) == 8 * 9000 + 8 * 6
     _flip(tmp_path / 'packed' / name, -5)
     if large:
         monkeypatch.setattr(columns, '_READ_ON_OPENING', 0)
-        columns.map_columns(folder, columns.read_manifest(folder))
+        columns.open_folder(folder)
     else:
         with pytest.raises(ValueError, match=f'{name}: its checksum is wrong'):
-            columns.map_columns(folder, columns.read_manifest(folder))
+            columns.open_folder(folder)
     with pytest.raises(ValueError, match=f'{name}: .*; remove {folder}, it is made'):
         columns.verify(folder)
-
-
-@pytest.mark.parametrize('place', range(0, 128, 3))
-def test_a_damaged_header(tmp_path, place):
-    folder = _packed_numbers(tmp_path / 'packed')
-    before = (tmp_path / 'packed' / 'x.npy').read_bytes()
-    # `(` opens what never closes, PK begins a zip file, NUL is no text.
-    for damage in (b'(', b'PK\x03\x04', b'\0'):
-        content = bytearray(before)
-        content[place : place + len(damage)] = damage
-        (tmp_path / 'packed' / 'x.npy').write_bytes(content)
-        if content == before:
-            continue
-        with pytest.raises(ValueError, match=r'x\.npy: its header is'):
-            columns.map_columns(folder, columns.read_manifest(folder))
 
 
 def test_a_flipped_bit_in_the_manifest(tmp_path):
@@ -114,7 +92,7 @@ def test_damaged_folders_are_found_and_small_ones_packed_anew(tmp_path):
     _, arrays = _open(tmp_path)
     path = pathlib.Path(arrays['x'].filename)
     ((folder, size, wrong),) = cache.verify(str(tmp_path))
-    assert (folder, size, wrong) == (str(path.parent), 128 + 4 * 8, '')
+    assert (folder, size, wrong) == (str(path.parent), 4 * 8, '')
     _flip(path, -1)
     ((folder, _, wrong),) = cache.verify(str(tmp_path))
     assert folder == str(path.parent) and 'its checksum is wrong' in wrong
@@ -124,15 +102,15 @@ def test_damaged_folders_are_found_and_small_ones_packed_anew(tmp_path):
 
 @pytest.mark.parametrize('rows', [np.zeros((1, 3)), np.zeros(2, np.float32)])
 def test_rows_that_do_not_fit(tmp_path, rows):
-    with pytest.raises(ValueError, match='x.npy: rows of float.* do not fit'):
+    with pytest.raises(ValueError, match='rows of float.* do not fit'):
         _pack(tmp_path / 'packed', {'x': np.zeros(2)}, {'x': rows})
 
 
 def test_without_finish_there_is_no_manifest(tmp_path):
-    with columns.PackedWriter(str(tmp_path)) as writer:
+    with columns.Writer(str(tmp_path)) as writer:
         writer.append(x=np.zeros(3))
     with pytest.raises(FileNotFoundError):
-        columns.read_manifest(str(tmp_path))
+        columns.open_folder(str(tmp_path))
 
 
 def _build(writer):
@@ -233,26 +211,6 @@ def test_without_locks_it_packs_and_says_so(tmp_path, monkeypatch, capsys):
     _, arrays = cache.open_or_build(str(tmp_path), 'test', ['x'], [], 1, build)
     assert arrays['x'].tolist() == [0, 1, 2]
     assert 'this file system has no locks; let no other' in capsys.readouterr().err
-
-
-def test_killed_midway(tmp_path):
-    child = _child(
-        tmp_path,
-        """
-        writer.append(x=np.arange(3))
-        print('building', flush=True)
-        time.sleep(60)
-    """,
-    )
-    assert child.stdout.readline() == 'building\n'
-    child.kill()
-    child.communicate()
-    left = [path for path in tmp_path.iterdir() if path.name.startswith('.')]
-    assert len(left) == 1
-    manifest, arrays = _open(tmp_path)
-    assert manifest['by'] == 'parent' and arrays['x'].tolist() == [0, 1, 2, 3]
-    assert not left[0].exists()
-    assert len([path for path in tmp_path.iterdir() if path.is_dir()]) == 1
 
 
 def test_a_write_that_fails_for_real(tmp_path):

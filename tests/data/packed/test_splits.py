@@ -1,0 +1,467 @@
+"""Packed splits of both collections: what they hold, and when things go wrong."""
+
+import dataclasses
+import errno
+import io
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+from typing import Any, Callable, NamedTuple
+
+import numpy as np
+import pytest
+
+from baselines.data.layout import store as layout_store
+from baselines.data.packed import columns
+from baselines.data.tile import records
+from baselines.data.tile import store as tile_store
+from tests.helpers import layout_files
+from tests.helpers import places
+from tests.helpers import tile_records
+
+_REAL = places.SHARED / 'npz'
+
+
+class _Task(NamedTuple):
+    """How records of a collection are made and packed."""
+
+    kind: Any
+    files: Any  # of tests.helpers
+    make: Callable[..., Any]
+    make_one: Callable[..., Any]
+    configs: str
+
+
+_TASKS = {
+    'tile': _Task(
+        tile_store.TileStore,
+        tile_records,
+        tile_records.make_records,
+        tile_records.make_record,
+        'config_feat',
+    ),
+    'layout': _Task(
+        layout_store.LayoutStore,
+        layout_files,
+        layout_files.make_programs,
+        layout_files.make_program,
+        'node_config_feat',
+    ),
+}
+
+
+@pytest.fixture(name='task', params=list(_TASKS))
+def _task(request):
+    return _TASKS[request.param]
+
+
+@pytest.fixture(name='split')
+def _split(tmp_path):
+    """Five kernels, for what is the same of programs."""
+    tile_records.write_split(tmp_path / 'train', tile_records.make_records(5))
+    return tmp_path / 'train'
+
+
+def _open(split, kind=tile_store.TileStore, **kwargs):
+    return kind.open(str(split), str(split.parent / 'cache'), **kwargs)
+
+
+def _folders(split):
+    """Names of all folders in the cache, finished or not."""
+    cache_dir = split.parent / 'cache'
+    return sorted(entry.name for entry in cache_dir.iterdir() if entry.is_dir())
+
+
+def _message(error_type, split, **kwargs):
+    with pytest.raises(error_type) as caught:
+        _open(split, **kwargs)
+    assert '\n' not in str(caught.value)
+    return str(caught.value)
+
+
+def _assert_same(record, expected):
+    for field in dataclasses.fields(expected):
+        value, wanted = getattr(record, field.name), getattr(expected, field.name)
+        if isinstance(wanted, np.ndarray):
+            assert value.dtype == wanted.dtype, field.name
+            np.testing.assert_array_equal(value, wanted, field.name)
+        else:
+            assert value == wanted
+
+
+def _touch(path):
+    state = path.stat()
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns + 1))
+
+
+def _replace(path):
+    tile_records.write_split(
+        path.parent,
+        [tile_records.make_record(np.random.default_rng(9), path.stem, configs=50)],
+    )
+
+
+# What a split holds -----------------------------------------------------------
+
+
+def test_every_graph_comes_back(tmp_path, task):
+    graphs = task.files.write_split(tmp_path / 'train', task.make(20))
+    for _ in range(2):
+        store = _open(tmp_path / 'train', task.kind)
+        assert store.num_graphs == len(store) == 20
+        assert store.graph_ids == [graph.graph_id for graph in graphs]
+        for i, graph in enumerate(graphs):
+            _assert_same(store.record(i), graph)
+            assert store.config_counts[i] == graph.num_configs
+            configs = getattr(graph, task.configs)
+            for low, high, rows in (
+                (store.node_min, store.node_max, graph.node_feat),
+                (
+                    store.config_min,
+                    store.config_max,
+                    configs.reshape(-1, configs.shape[-1]),
+                ),
+            ):
+                assert low.dtype == high.dtype == np.float32
+                np.testing.assert_array_equal(low[i], rows.min(axis=0))
+                np.testing.assert_array_equal(high[i], rows.max(axis=0))
+            assert store.max_opcode[i] == graph.node_opcode.max()
+    assert store.has_runtimes and store.pad == 0 and store.skipped == []
+    assert store.feature_names is None
+
+
+def test_columns_are_mapped_and_counted_within_graphs(tmp_path, task):
+    rng = np.random.default_rng(0)
+    graphs = [
+        task.make_one(rng, name, nodes=nodes, configs=configs)
+        for name, nodes, configs in (('a', 5, 5), ('b', 4, 2), ('c', 6, 9))
+    ]
+    task.files.write_split(tmp_path / 'train', graphs)
+    store = _open(tmp_path / 'train', task.kind)
+    assert store.node_offsets.tolist() == [0, 5, 9, 15]
+    assert store.edge_offsets.tolist() == [0, 4, 7, 12]
+    assert store.config_offsets.tolist() == [0, 5, 7, 16]
+    assert store.with_at_least(5).tolist() == [0, 2]
+    for key in ('node_feat', 'node_opcode', 'edge_index', 'config_runtime'):
+        array = getattr(store, key)
+        assert isinstance(array, np.memmap), 'copied into memory'
+        assert not array.flags.writeable
+        whole = np.concatenate([getattr(graph, key) for graph in graphs])
+        np.testing.assert_array_equal(array, whole)
+    for index in (3, -1):
+        with pytest.raises(IndexError, match=f'graph {index} of 3'):
+            store.record(index)
+    offsets = {f'{owner}_offsets' for owner in store.columns.values()}
+    assert set(store.arrays) == {*store.columns, *offsets} - {'graph_offsets'}
+
+
+def test_graphs_in_memory_are_packed_as_their_files_are(tmp_path, task):
+    graphs = task.files.write_split(tmp_path / 'train', task.make(5))
+    opened = _open(tmp_path / 'train', task.kind)
+    made = task.kind.of_records('here', graphs)
+    for name, column in opened.arrays.items():
+        assert made.arrays[name].dtype == column.dtype
+        np.testing.assert_array_equal(made.arrays[name], column, name)
+    assert (made.source, made.graph_ids) == ('here', opened.graph_ids)
+    assert made.has_runtimes and not made.fingerprint
+
+
+def test_unpublished_runtimes_padding_and_names(tmp_path, task):
+    names = tuple('abc')
+    graphs = task.make(3, is_test=True, node_features=3, pad=-1, feature_names=names)
+    task.files.write_split(tmp_path / 'test', graphs)
+    for _ in range(2):
+        store = _open(tmp_path / 'test', task.kind)
+        assert not store.has_runtimes
+        assert store.pad == -1 and store.feature_names == names
+        assert store.record(1).feature_names == names
+
+
+def test_single_nodes_only_leave_an_empty_column(tmp_path):
+    kernel = tile_records.make_record(np.random.default_rng(0), nodes=1)
+    tile_records.write_split(tmp_path / 'train', [kernel])
+    assert _open(tmp_path / 'train').record(0).edge_index.shape == (0, 2)
+
+
+def test_limit_takes_the_first_by_name(split):
+    assert _open(split, limit=2).graph_ids == _open(split).graph_ids[:2]
+    assert _open(split, limit=99).num_graphs == 5
+    # Toy data and all of it do not push each other out of the cache.
+    assert len(_folders(split)) == 3
+
+
+def test_other_entries_of_the_folder_do_not_count(split):
+    (split / 'README.txt').write_text('text')
+    (split / '.hidden.npz').write_text('text')
+    (split / 'folder.npz').mkdir()
+    assert _open(split).num_graphs == 5
+
+
+def test_home_folder_and_trailing_slash(split, monkeypatch):
+    monkeypatch.setenv('HOME', str(split.parent))
+    first = tile_store.TileStore.open('~/train/', '~/cache/')
+    monkeypatch.setattr(records, 'read_tile', None)
+    assert _open(split).source == first.source == str(split)
+
+
+def test_no_bar_without_a_terminal(split, capsys):
+    _open(split)
+    captured = capsys.readouterr()
+    assert captured.out == captured.err == ''
+
+
+# When it is packed anew -------------------------------------------------------
+
+
+def _add(path):
+    shutil.copy(path, path.with_name('another.npz'))
+
+
+@pytest.mark.parametrize(
+    'change, graphs', [(_touch, 5), (_replace, 5), (_add, 6), (pathlib.Path.unlink, 4)]
+)
+def test_a_changed_split_is_packed_anew(split, change, graphs):
+    before = _open(split)
+    old_folders, old_values = _folders(split), np.array(before.config_feat)
+    change(sorted(split.glob('*.npz'))[1])
+    after = _open(split)
+    assert after.num_graphs == graphs
+    for i, path in enumerate(sorted(split.glob('*.npz'))):
+        _assert_same(after.record(i), records.read_tile(str(path)))
+    # The old version has gone, but who has it mapped can go on.
+    assert len(_folders(split)) == 1 and _folders(split) != old_folders
+    np.testing.assert_array_equal(before.config_feat, old_values)
+
+
+@pytest.mark.parametrize(
+    'damage',
+    [
+        lambda folder: os.truncate(folder / 'config_feat.bin', 1000),
+        lambda folder: (folder / 'node_min.bin').unlink(),
+        lambda folder: (folder / 'manifest.json').unlink(),
+        lambda folder: os.truncate(folder / 'manifest.json', 100),
+        lambda folder: (folder / 'manifest.json').write_text('[]'),
+        lambda folder: (folder / 'manifest.json').write_text('{"columns": {}}'),
+        lambda folder: (folder / 'node_feat.bin').write_bytes(
+            bytes((folder / 'node_feat.bin').stat().st_size)
+        ),
+    ],
+)
+def test_a_damaged_cache_is_rebuilt(split, damage):
+    _open(split)
+    folders = _folders(split)
+    damage(split.parent / 'cache' / folders[0])
+    store = _open(split)
+    for i, path in enumerate(sorted(split.glob('*.npz'))):
+        _assert_same(store.record(i), records.read_tile(str(path)))
+    assert _folders(split) == folders
+
+
+def test_fingerprint_is_of_the_content(tmp_path, task):
+    graphs = task.files.write_split(tmp_path / 'first', task.make(4))
+    changed = graphs[3].config_runtime.copy()
+    changed[0] += 1
+    prints = {}
+    for name, contents in (
+        ('first', graphs),
+        ('same', graphs),
+        (
+            'changed',
+            [*graphs[:3], dataclasses.replace(graphs[3], config_runtime=changed)],
+        ),
+        ('renamed', [*graphs[:3], dataclasses.replace(graphs[3], graph_id='zzz')]),
+        ('fewer', graphs[:3]),
+    ):
+        task.files.write_split(tmp_path / name, contents)
+        # Same content, though other times, places and compression.
+        if name == 'same':
+            path = next((tmp_path / name).iterdir())
+            with np.load(path) as arrays:
+                np.savez(path, **arrays)
+        prints[name] = _open(tmp_path / name, task.kind).fingerprint
+    assert prints['first'] == prints['same']
+    assert len(set(prints.values())) == 4
+    assert all(int(text, 16) and len(text) == 32 for text in prints.values())
+
+
+# When things go wrong ---------------------------------------------------------
+
+
+def test_missing_and_empty_splits(tmp_path, task):
+    (tmp_path / 'empty').mkdir()
+    for name, reason in (('gone', 'there is no such folder'), ('empty', 'no .npz')):
+        message = _message(ValueError, tmp_path / name, kind=task.kind)
+        assert message.startswith(f'{tmp_path / name}: ') and reason in message
+        assert f'one .npz file per {task.kind.noun}' in message
+        assert '--data_root' in message and '--sample_data' in message
+    assert not (tmp_path / 'cache').exists()
+
+
+def test_damaged_files_stop_or_are_left_out(tmp_path, task, capsys):
+    split = tmp_path / 'train'
+    ids = [graph.graph_id for graph in task.files.write_split(split, task.make(5))]
+    bad = split / f'{ids.pop(2)}.npz'
+    whole = bad.read_bytes()
+    os.truncate(bad, 100)
+    message = _message(ValueError, split, kind=task.kind)
+    assert message.startswith(f'{bad}: not a complete npz file')
+    assert message.endswith('(--skip_bad_files leaves such files out)')
+    assert _folders(split) == []
+    store = _open(split, task.kind, skip_bad_files=True)
+    assert store.graph_ids == ids
+    assert [name for name, _ in store.skipped] == [bad.name]
+    assert capsys.readouterr().err == f'warning: left out: {store.skipped[0][1]}\n'
+    # From the cache it is said again, and only with leave.
+    assert _open(split, task.kind, skip_bad_files=True).graph_ids == ids
+    assert capsys.readouterr().err == (
+        f'warning: 1 of 5 files of {split} stay left out: damaged\n'
+    )
+    message = _message(ValueError, split, kind=task.kind)
+    assert message.startswith(f'{bad}: not a complete npz file')
+    assert f'{bad.name} (1 of 5)' in message and '--skip_bad_files' in message
+    # Repaired, it is back.
+    bad.write_bytes(whole)
+    assert _open(split, task.kind).num_graphs == 5
+
+
+def test_nothing_but_damaged_files(split):
+    for path in split.glob('*.npz'):
+        os.truncate(path, 10)
+    message = _message(ValueError, split, skip_bad_files=True)
+    assert message.startswith(f'{split}: all 5 files are damaged, such as: ')
+    assert _folders(split) == []
+
+
+@pytest.mark.parametrize(
+    'change, difference',
+    [
+        ({'node_features': 139}, 'columns of node_feat: 139, but 140 in '),
+        ({'config_features': 12}, 'columns of config_feat: 12, but 24 in '),
+        ({'pad': -1}, 'pad: -1, but 0 in '),
+        (
+            {'feature_names': tuple(f'n{i}' for i in range(140))},
+            'feature_names: different, but others in ',
+        ),
+    ],
+)
+def test_files_that_do_not_agree(split, change, difference):
+    odd = tile_records.make_record(np.random.default_rng(0), 'q', **change)
+    tile_records.write_split(split, [odd])
+    message = _message(ValueError, split)
+    assert message.startswith(f'{split}/q.npz: {difference}program_0_0000.npz')
+    assert _open(split, skip_bad_files=True).num_graphs == 5
+
+
+def test_the_cache_is_in_the_way_of_a_file(split):
+    (split.parent / 'cache').write_text('text')
+    message = _message(OSError, split)
+    assert str(split.parent / 'cache') in message and '--cache_dir' in message
+
+
+class _FullDisk(io.BytesIO):
+    """A file on a disk with room for so many bytes in all."""
+
+    room = 0
+
+    def write(self, data):
+        _FullDisk.room -= memoryview(data).nbytes
+        if _FullDisk.room < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return super().write(data)
+
+
+@pytest.mark.parametrize('room', [0, 5_000])
+def test_a_full_disk_leaves_nothing(split, monkeypatch, room):
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            columns, 'open', lambda path, mode, **_: _FullDisk(), raising=False
+        )
+        _FullDisk.room = room
+        message = _message(OSError, split)
+    assert message.startswith('[Errno 28] No space left on device: the cache')
+    assert '--cache_dir' in message and str(split.parent / 'cache') in message
+    assert _folders(split) == []
+    assert _open(split).num_graphs == 5
+
+
+def test_ctrl_c_leaves_nothing_and_keeps_the_old_version(split, monkeypatch):
+    _open(split)
+    folders = _folders(split)
+    _touch(next(split.glob('*.npz')))
+    read = records.read_tile
+
+    def interrupted(path):
+        if path.endswith('4.npz'):
+            raise KeyboardInterrupt
+        return read(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(records, 'read_tile', interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            _open(split)
+    assert _folders(split) == folders
+    assert _open(split).num_graphs == 5
+
+
+def test_killed_in_the_middle_of_packing(split):
+    program = """
+import sys, time
+from baselines.data.tile import records
+from baselines.data.tile import store
+read = records.read_tile
+def read_three(path):
+    if path.endswith('3.npz'):
+        print('midway', flush=True)
+        time.sleep(60)
+    return read(path)
+records.read_tile = read_three
+store.TileStore.open(sys.argv[1], sys.argv[2])
+"""
+    child = subprocess.Popen(
+        [sys.executable, '-c', program, str(split), str(split.parent / 'cache')],
+        cwd=places.ROOT,
+        text=True,
+        stdout=subprocess.PIPE,
+    )
+    assert child.stdout.readline() == 'midway\n'
+    child.kill()
+    child.communicate()
+    assert len(_folders(split)) == 1 and _folders(split)[0].startswith('.')
+    assert _open(split).num_graphs == 5
+    assert len(_folders(split)) == 1 and not _folders(split)[0].startswith('.')
+
+
+def test_a_file_that_cannot_be_read_is_named(split, monkeypatch):
+    def failing(path):
+        raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+    monkeypatch.setattr(records, 'read_tile', failing)
+    message = _message(OSError, split, skip_bad_files=True)
+    assert str(split / 'program_0_0000.npz') in message and 'cache' not in message
+    assert _folders(split) == []
+
+
+# Real data --------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not _REAL.is_dir(), reason=f'{_REAL} is not there')
+@pytest.mark.parametrize(
+    'name, sizes',
+    # Sums of the columns nodes and configs in the data's README.
+    [
+        ('tile/xla/train', (10, 195, 696, True)),
+        ('tile/xla/valid', (5, 99, 56, True)),
+        ('tile/xla/test', (5, 155, 5124, False)),
+        ('layout/xla/random/train', (1, 3163, 72, True)),
+    ],
+)
+def test_real_splits(tmp_path, name, sizes):
+    task = _TASKS[name.partition('/')[0]]
+    store = task.kind.open(str(_REAL / name), str(tmp_path))
+    nodes, configs = store.node_offsets[-1], store.config_offsets[-1]
+    assert (len(store), nodes, configs, store.has_runtimes) == sizes
+    read = records.read_tile if task is _TASKS['tile'] else layout_files.read
+    for i, graph_id in enumerate(store.graph_ids):
+        _assert_same(store.record(i), read(str(_REAL / name / f'{graph_id}.npz')))
