@@ -88,7 +88,7 @@ def commands(root: pathlib.Path) -> Dict[str, Work]:
         module = hlo_modules.good_tile(f'fusion.{number}')
         (raw / f'{number}.pb').write_bytes(hlo_modules.tile_file(module))
     program = f'{places.ROOT}/examples/my_program.py:step'
-    few = ['--seed=1', f'--records={root / "records"}', '--fresh']
+    few = ['--seed=1', f'--records={root / "records"}']
     tile_records.write_splits(root / 'data', 12)
     space = root / 'space.toml'
     space.write_text('lr = {low = 1e-4, high = 1e-2, log = true}\n')
@@ -116,7 +116,7 @@ def commands(root: pathlib.Path) -> Dict[str, Work]:
         ),
         'tune': Work(
             command(
-                *('tune', program, '--measure=3', '--candidates=20', *few),
+                *('tune', program, '--measure=3', '--candidates=20', '--fresh', *few),
                 *('--output', OUT, '--budget-minutes=1'),
             ),
             _tuned,

@@ -15,8 +15,7 @@ Written are npz files in the published format, divided into train, valid and
 test by families of programs (by kernel, if there are fewer than three programs),
 and measured.json, which says how and how well it was measured.  Kernels whose
 times do not repeat are set apart in noisy/.  Ctrl-C loses nothing: --resume goes
-on.  What is on record of a kernel (`tpugraphs records`) is not measured again,
-unless with --fresh.
+on.  `tpugraphs tune` starts from what was measured (`tpugraphs records`).
 """
 
 import argparse
@@ -51,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option('--minutes', math.inf, 'stop after', metavar='M')
     about = 'of a kernel or program at most, compiling included'
     option('--seconds', 20.0, about, metavar='S')
+    option('--task', 'tile', 'what is configured', choices=('tile', 'layout'))
     about = 'shares of train/valid/test, or none'
     option('--split', '80/10/10', about)
     command_line.switch(parser, '--resume', 'go on with what is in the folder')

@@ -48,6 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = 'where the tuned program and the kernels go (default: nothing is kept)'
     option('--output', '', about, metavar='FOLDER')
     arguments.add(parser)
+    about = 'measure anew what is on record, and add to it'
+    command_line.switch(parser, '--fresh', about)
 
 
 @command_line.logged()

@@ -13,14 +13,11 @@ from tpugraphs.programs import extras
 def add(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     option = functools.partial(command_line.option, parser)
-    option('--task', 'tile', 'what is configured', choices=('tile', 'layout'))
     option('--seed', 0, '')
     option('--platform', 'cpu', 'what to measure on', choices=('cpu', 'gpu'))
     option('--core', -1, 'the core to measure on (default: the last)')
-    about = 'tuning records, a file or folder: what is on record is not measured again'
+    about = 'tuning records, a file or folder'
     option('--records', memory.FOLDER, about, metavar='FILE')
-    about = 'measure anew what is on record, and add to it'
-    command_line.switch(parser, '--fresh', about)
 
 
 def limits(args: argparse.Namespace) -> session.Limits:

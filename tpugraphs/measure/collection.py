@@ -1,12 +1,11 @@
 """Programs in, a measured collection out: npz files and measured.json."""
 
 import collections
-import dataclasses
 import hashlib
 import os
 import sys
 import time
-from typing import Any, Callable, Collection, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -16,7 +15,6 @@ from baselines.data import collections as collections_lib
 from baselines.data import families
 from baselines.data import shares
 from tpugraphs.measure import collection_folder as folder_lib
-from tpugraphs.measure import history
 from tpugraphs.measure import layouts
 from tpugraphs.measure import memory as memory_lib
 from tpugraphs.measure import optimising
@@ -71,7 +69,7 @@ def collect(
         folder_lib.opened(sources, options) as folder,
         session_lib.Session(options.limits, ends) as session,
     ):
-        memory = memory_lib.Memory(options.records, session.device, options.fresh)
+        memory = memory_lib.Memory(options.records, session.device, fresh=True)
         collector = _Collector(folder, session, memory)
         collector.measure(collector.plan(sources, load))
     report = folder.report
@@ -89,7 +87,7 @@ class _Collector:
     Args:
         folder: where files and the report go.
         session: measures.
-        memory: what is on record.
+        memory: puts measurements on record.
     """
 
     def __init__(
@@ -181,50 +179,52 @@ class _Collector:
             *options.passes, seconds=fair, compiling=fair / 2, deadline=left
         )
         try:
-            timed = times_of(
-                item, batch, protocol, options.seed, self._session, self._memory
+            modules = [batch.module(i) for i in range(len(batch.described))]
+            measured = self._session.measure(
+                item.name, modules, item.inputs, options.seed, protocol
             )
         except session_lib.WorkerError as error:
             report.skipped[str(error)] += 1
             return
-        if timed is None:
+        self._memory.add(item, batch.described, measured)
+        if len(measured.passes) < protocol.least:
             report.left += 1
-        elif len(timed.times) < 2:
+        elif len(measured.kept) < 2:
             report.skipped['a single configuration'] += 1
         else:
-            self._write(item, split, batch.described, timed)
+            self._write(item, split, batch.described, measured)
 
     def _write(
         self,
         item: Any,
         split: str,
         described: Sequence[Dict[str, Any]],
-        timed: memory_lib.Timed,
+        measured: session_lib.Measured,
     ) -> None:
         options = self._options
-        kept = sorted(timed.times)
-        halves, default = timed.halves, timed.times[0]
-        noisy = timed.tau < folder_lib.LEAST_TAU
+        passes = measured.passes
+        halves = np.array([passes[half::2].min(0) for half in (0, 1)])
+        default, tau = passes[:, 0], timing.kendall_tau(*halves)
+        noisy = tau < folder_lib.LEAST_TAU
         parts = folder_lib.FOLDERS[options.task], split
         if noisy:
             parts = folder_lib.NOISY, ''
         file = os.path.join(*filter(None, parts), f'{item.name}.npz')
-        configs = [described[i] for i in kept]
+        configs = [described[i] for i in measured.kept]
         item.write(os.path.join(options.output, file), configs, halves.min(0))
         self._report.records[item.name] = {
             'file': file,
             'program': item.program,
             'split': split,
             'origin': item.origin,
-            'tau': round(timed.tau, 4),
+            'tau': round(tau, 4),
             'noisy': noisy,
-            'drift': round(max(default) / min(default), 4),
-            'again': round(min(timed.again) / min(default), 4),
+            'drift': round(float(default.max() / default.min()), 4),
+            'again': round(float(measured.again.min() / default.min()), 4),
             'configs': configs,
-            'dropped': {str(i): why for i, why in timed.dropped.items()},
+            'dropped': {str(i): why for i, why in measured.dropped.items()},
             'halves': halves.tolist(),
-            'passes': min(len(timed.times[i]) for i in kept),
-            'recorded': timed.recorded,
+            'passes': len(passes),
         }
         self._folder.write_sidecar()
 
@@ -282,59 +282,3 @@ def assign_splits(
             parts = shares.share_out(sizes, [share / sum(split) for share in split])
             return {n: collections_lib.SPLITS[parts[unit_of(n, p)]] for n, p in items}
     return {name: collections_lib.SPLITS[0] for name, _ in items}
-
-
-def times_of(
-    item: Any,
-    batch: tiles.Batch,
-    protocol: timing.Protocol,
-    seed: int,
-    session: session_lib.Session,
-    memory: memory_lib.Memory,
-) -> Optional[memory_lib.Timed]:
-    """Returns the times of configurations, those on record and those measured now.
-
-    Args:
-        item: the kernel or program.
-        batch: its configurations.
-        protocol: how long to measure.
-        seed: of inputs and order.
-        session: measures.
-        memory: what is on record; what is measured goes there.
-
-    Returns:
-        None, if time did not suffice for the least number of passes.
-
-    Raises:
-        session_lib.WorkerError: the default cannot be measured.
-    """
-
-    def measured(skip: Collection[int]) -> Optional[memory_lib.Timed]:
-        modules = [batch.module(i) for i in range(len(batch.described))]
-        found = session.measure(
-            item.name, modules, item.inputs, seed, protocol, sorted(skip)
-        )
-        dropped = {i: why for i, why in found.dropped.items() if i not in skip}
-        found = dataclasses.replace(found, dropped=dropped)
-        memory.add(item, batch.described, found)
-        enough = len(found.passes) >= protocol.least
-        return memory_lib.Timed.of(found) if enough else None
-
-    recorded = memory.times(item, batch.described, protocol.least)
-    if recorded.tau < folder_lib.LEAST_TAU:  # noise; they may be better today
-        recorded = memory_lib.Timed(dropped=recorded.dropped)
-    there = {*recorded.times, *recorded.dropped}
-    if there.issuperset(range(len(batch.described))):
-        return recorded
-    timed = measured(there - {0})
-    if timed and recorded.times:
-        if history.drifted(timed.times[0], recorded.times[0]):
-            recorded, timed = memory_lib.Timed(), measured(())
-    if timed is None:
-        return None
-    return dataclasses.replace(
-        recorded,
-        times={**timed.times, **recorded.times},
-        again=recorded.again or timed.again,
-        dropped=dict(sorted({**recorded.dropped, **timed.dropped}.items())),
-    )

@@ -51,7 +51,6 @@ class Options:
     split: Optional[Tuple[float, ...]] = (80, 10, 10)
     resume: bool = False  # whether to go on with what is there
     records: str = ''  # file or folder of tuning records; '' for none
-    fresh: bool = False  # whether to use none of those that are there
     limits: session_lib.Limits = session_lib.Limits()  # of the worker
     # least and most passes
     passes: Tuple[int, int] = (timing.LEAST_PASSES, timing.MOST_PASSES)
@@ -81,11 +80,6 @@ class Report:
         return sum(len(record['halves'][0]) for record in self.records.values())
 
     @property
-    def recorded(self) -> int:
-        """Configurations whose times were on record."""
-        return sum(record.get('recorded', 0) for record in self.records.values())
-
-    @property
     def median_tau(self) -> float:
         """Of Kendall's tau between halves of the passes, of each kernel."""
         return float(np.median([record['tau'] for record in self.records.values()]))
@@ -108,8 +102,6 @@ class Report:
             f"Kendall's tau between halves of the passes: median "
             f'{self.median_tau:.2f}; {noisy} noisy ones set apart'
         )
-        if self.recorded:
-            yield f'{self.recorded:,} of them on record; --fresh measures them anew'
         if self.left:
             yield f'{self.left} left for lack of time; --resume goes on'
         for title, counts in (('skipped', self.skipped), ('dropped', self.dropped)):
@@ -229,7 +221,6 @@ class CollectionFolder:
             'median_tau': round(report.median_tau, 4),
             'skipped': dict(report.skipped),
             'failed': report.failed,
-            'recorded': report.recorded,
             'kernels': report.records,
         }
         path = os.path.join(options.output, hardware.SIDECAR)

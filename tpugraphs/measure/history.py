@@ -3,13 +3,9 @@
 import collections
 import json
 import math
-from typing import Any, Dict, Iterable, List, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Tuple
 
 from tpugraphs.measure import records
-
-# Times of two groups are put beside each other if the default's least times differ
-# by no more: then the machine was in the same state.
-_MOST_DRIFT = 1.1
 
 
 class History:
@@ -38,13 +34,10 @@ class History:
         default = self.defaults[measurement.group]
         return math.log(measurement.least_ns / default.least_ns)
 
-    def results(self, passes: int = 1) -> Dict[str, records.Measurement]:
+    def results(self) -> Dict[str, records.Measurement]:
         """Returns the measurement to believe of each configuration, by `key`.
 
         That is the latest time, or the latest failure of one that has no time.
-
-        Args:
-            passes: the least number of passes of a time.
         """
         times, failures = {}, {}
         for measurement in self.measurements:
@@ -52,8 +45,7 @@ class History:
             if measurement.status != records.OK:
                 failures[configuration] = measurement
             elif measurement.group in self.defaults:
-                if len(measurement.times_ns) >= passes:
-                    times[configuration] = measurement
+                times[configuration] = measurement
         return {**failures, **times}
 
     def timed(self) -> List[records.Measurement]:
@@ -75,17 +67,6 @@ def by_kernel(
         place: histories[place]
         for place in sorted(histories, key=lambda place: names[place])
     }
-
-
-def drifted(one_ns: Sequence[int], other_ns: Sequence[int]) -> bool:
-    """Whether the default took another time in some passes than in others.
-
-    Args:
-        one_ns: its times in some passes, nanoseconds.
-        other_ns: its times in others.
-    """
-    least = sorted((min(one_ns), min(other_ns)))
-    return least[1] > _MOST_DRIFT * least[0]
 
 
 def key(configuration: Dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ written into the program as a LayoutConstraint, which XLA keeps to by copying.
 
 import collections
 import dataclasses
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -23,7 +23,6 @@ CONFIGURABLE = ('convolution', 'dot', 'reshape')
 _LEAST_ELEMENTS = 4096
 # A configuration near the default changes at most so many nodes.
 _FEW = 3
-_GENERATIONS = 4
 
 # Of a node's output, input and kernel: dimensions minor to major, or None.
 Orders = Tuple[Optional[Tuple[int, ...]], ...]
@@ -44,39 +43,21 @@ class LayoutItem(kernels.Kernel):
         """What it is cut from: itself."""
         return self.name
 
-    def batch(
-        self,
-        rng: np.random.Generator,
-        count: int,
-        score: Optional[Callable[[Any], np.ndarray]] = None,
-        recorded: Sequence[Dict[str, Any]] = (),
-    ) -> tiles.Batch:
+    def batch(self, rng: np.random.Generator, count: int) -> tiles.Batch:
         """Draws configurations, half of them near the default, which is first.
 
         Args:
             rng: draws.
             count: how many at most, with the default.
-            score: ModuleTuningData -> scores of its runs, lower = faster.  With
-                it all but the first generation descend from the best before.
-            recorded: of a file of records; added are those that the program can have.
         """
         ranks = [
             [len(shape.dimensions) for shape in shapes]
             for number, (_, shapes) in enumerate(_arrays(self.module))
             if number in self.nodes
         ]
-        most = count if score is None else max(2, count // _GENERATIONS)
-        drawn = draw(ranks, rng, most)
-        if score is not None:
-
-            def scored(configs):
-                return score(self.tuning([{'nodes': config} for config in configs]))
-
-            drawn = evolve(ranks, rng, count, drawn, scored)
-        drawn = list(dict.fromkeys([*drawn, *_recorded(ranks, recorded)]))
+        drawn = draw(ranks, rng, count)
         return tiles.Batch(
             [{'nodes': config} for config in drawn],
-            np.array([_columns(config, ranks) for config in drawn]),
             lambda i: constrained(
                 self.module, self.nodes, drawn[i]
             ).SerializeToString(),
@@ -148,97 +129,24 @@ def draw(
         rng: draws.
         count: how many at most, with the default.
     """
-    default = tuple(tuple(None for _ in node) for node in ranks)
-    found = {default: None}
+    default: Config = tuple(tuple(None for _ in node) for node in ranks)
+    drawn = {default: None}
     for attempt in range(20 * count):
-        if len(found) == count:
+        if len(drawn) == count:
             break
         chosen = rng.permutation(len(ranks))
         if attempt % 2:  # near the default
             chosen = chosen[: rng.integers(1, min(_FEW, len(ranks)) + 1)]
-        found[_redrawn(default, chosen, ranks, rng)] = None
-    return list(found)
-
-
-def _redrawn(config: Config, chosen, ranks, rng: np.random.Generator) -> Config:
-    """Returns a configuration with the orders of some nodes drawn anew."""
-    changed = list(config)
-    for node in chosen:
-        changed[node] = tuple(
-            tuple(int(d) for d in rng.permutation(rank))
-            if rank > 1 and rng.random() < 0.5
-            else None
-            for rank in ranks[node]
-        )
-    return tuple(changed)
-
-
-def evolve(
-    ranks: Sequence[Sequence[int]],
-    rng: np.random.Generator,
-    count: int,
-    drawn: List[Config],
-    score: Callable[[List[Config]], np.ndarray],
-) -> List[Config]:
-    """Breeds configurations: a genetic search.
-
-    A child takes each node from one of two parents of the best quarter; then one
-    of its nodes is drawn anew.
-
-    Args:
-        ranks: of each node's output and operands.
-        rng: draws.
-        count: how many to come to at most.
-        drawn: the first generation, the default first.
-        score: lower is better; it is shown a generation, and the default first.
-
-    Returns:
-        All generations, the default first.
-    """
-    known: Dict[Config, float] = dict(zip(drawn, score(drawn)))
-    size = len(drawn)
-    while len(known) < count:
-        best = sorted(known, key=known.get)[: max(2, len(known) // 4)]
-        children: Dict[Config, None] = {}
-        for _ in range(20 * size):
-            if len(children) == min(size, count - len(known)):
-                break
-            a, b = (best[i] for i in rng.integers(len(best), size=2))
-            mixed = tuple(x if rng.random() < 0.5 else y for x, y in zip(a, b))
-            child = _redrawn(mixed, [rng.integers(len(ranks))], ranks, rng)
-            if child not in known:
-                children[child] = None
-        if not children:
-            break
-        known.update(zip(children, score([drawn[0], *children])[1:]))
-    return list(known)
-
-
-def _recorded(
-    ranks: Sequence[Sequence[int]], recorded: Sequence[Dict[str, Any]]
-) -> Iterator[Config]:
-    """Yields the configurations of a file of records that a program can have."""
-    for each in recorded:
-        nodes = each['nodes']
-        if [len(orders) for orders in nodes] == [len(node) for node in ranks] and all(
-            order is None or sorted(order) == list(range(rank))
-            for orders, node in zip(nodes, ranks)
-            for order, rank in zip(orders, node)
-        ):
-            yield tuple(
-                tuple(None if order is None else tuple(order) for order in orders)
-                for orders in nodes
+        changed = list(default)
+        for node in chosen:
+            changed[node] = tuple(
+                tuple(int(d) for d in rng.permutation(rank))
+                if rank > 1 and rng.random() < 0.5
+                else None
+                for rank in ranks[node]
             )
-
-
-def _columns(config: Config, ranks: Sequence[Sequence[int]]) -> List[float]:
-    """Returns how far each dimension is from its place in row-major order."""
-    found: List[float] = []
-    for orders, node in zip(config, ranks):
-        for order, rank in zip(orders, node):
-            order = order or range(rank - 1, -1, -1)
-            found += [abs(rank - 1 - d - at) for at, d in enumerate(order)]
-    return found
+        drawn[tuple(changed)] = None
+    return list(drawn)
 
 
 def constrained(module: Any, nodes: Sequence[int], config: Sequence[Orders]) -> Any:

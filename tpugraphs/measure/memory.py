@@ -1,6 +1,5 @@
-"""The tuning records of this machine: what `tune` and `collect` start from."""
+"""The tuning records of this machine: `collect` and `tune` write them, `tune` reads."""
 
-import dataclasses
 import hashlib
 import json
 import os
@@ -8,8 +7,6 @@ import re
 import secrets
 import sys
 from typing import Any, Dict, List, Sequence, Tuple
-
-import numpy as np
 
 from baselines import files
 from tpugraphs.measure import building
@@ -31,37 +28,6 @@ _STATUSES = {
     timing.TOO_SLOW: 'over the limit',
     timing.TOO_LONG: 'timeout',
 }
-
-
-@dataclasses.dataclass(frozen=True)
-class Timed:
-    """Times of a kernel's configurations, by their numbers."""
-
-    # nanoseconds of each pass
-    times: Dict[int, List[int]] = dataclasses.field(default_factory=dict)
-    # of the default under its second name
-    again: List[int] = dataclasses.field(default_factory=list)
-    # why a configuration was not timed
-    dropped: Dict[int, str] = dataclasses.field(default_factory=dict)
-    recorded: int = 0  # how many of the times were on record
-
-    @classmethod
-    def of(cls, measured: session_lib.Measured) -> 'Timed':
-        """Returns the times of configurations that were measured together."""
-        columns = zip(measured.kept, measured.passes.T.tolist())
-        return cls(dict(columns), measured.again.tolist(), measured.dropped)
-
-    @property
-    def halves(self) -> np.ndarray:
-        """Least times of every other pass, and of the others: int64 [2, timed]."""
-        rows = [self.times[number] for number in sorted(self.times)]
-        least = [[min(row[half::2]) for row in rows] for half in (0, 1)]
-        return np.array(least, np.int64)
-
-    @property
-    def tau(self) -> float:
-        """Kendall's tau between the halves."""
-        return timing.kendall_tau(*self.halves)
 
 
 class Memory:
@@ -132,33 +98,6 @@ class Memory:
         ratios = {n: kernel.log_ratio(m) for n, m in results.items() if m.times_ns}
         return ratios, {n: m.reason for n, m in results.items() if not m.times_ns}
 
-    def times(
-        self, item: Any, described: Sequence[Dict[str, Any]], passes: int
-    ) -> Timed:
-        """Returns recorded times of configurations that can be put beside each other.
-
-        Those are times whose default took about as long as it did last.  There are
-        none without times of the default.
-
-        Args:
-            item: the kernel or program.
-            described: its configurations, the default first.
-            passes: the least number of passes of a time.
-        """
-        kernel = self._of(item)
-        results = _numbered(kernel.results(passes), described)
-        dropped = {n: m.reason for n, m in results.items() if not m.times_ns}
-        if 0 not in results or 0 in dropped:
-            return Timed(dropped=dropped)
-        default = results[0]
-        times = {
-            number: m.times_ns
-            for number, m in results.items()
-            if m.times_ns
-            and not history.drifted(default.times_ns, kernel.defaults[m.group].times_ns)
-        }
-        return Timed(times, default.again_ns, dropped, len(times))
-
     def add(
         self,
         item: Any,
@@ -179,8 +118,8 @@ class Memory:
         """
         if not self._path:
             return
-        timed = Timed.of(measured)
-        results = [(n, records.OK, '', t) for n, t in timed.times.items() if t]
+        columns = zip(measured.kept, measured.passes.T.tolist())
+        results = [(n, records.OK, '', times) for n, times in columns if times]
         for number, why in measured.dropped.items():
             for start, status in _STATUSES.items():
                 if why.startswith(start):
@@ -204,7 +143,7 @@ class Memory:
                 status=status,
                 reason=reason,
                 times_ns=times,
-                again_ns=timed.again if times and not number else [],
+                again_ns=measured.again.tolist() if times and not number else [],
                 compile_s=round(measured.compiling.get(number, 0.0), 4),
                 **shared,
             )

@@ -7,6 +7,7 @@ import numpy as np
 
 from baselines import text
 from baselines.data import hardware
+from baselines.hlo import reading
 from tpugraphs.extract import outcomes
 from tpugraphs.measure import machine
 
@@ -14,31 +15,27 @@ from tpugraphs.measure import machine
 _PUBLISHED = 'TPU v3'
 
 
-def load(name: str, task: str, platform: str) -> Callable[[Any], np.ndarray]:
+def load(name: str, platform: str) -> Callable[[Any], np.ndarray]:
     """Returns a function: a ModuleTuningData -> a model's scores of its runs.
 
     A model whose data were measured on other hardware is a warning.
 
     Args:
         name: of the run, as `--dir` takes it, or 'estimate'.
-        task: 'tile' or 'layout'.
         platform: what is measured on, 'cpu' or 'gpu'.
 
     Raises:
-        ValueError: the model cannot be used, or is of the other task.
+        ValueError: the model cannot be used, or is none of tiles.
     """
     # Not before it is needed: they import TF-GNN, which takes long.
     from baselines.runs import loading
     from baselines.runs import prediction
     from tpugraphs import ranking
 
-    predictor = loading.load_predictor(name, prediction.DataOptions(), task=task)
-    trained_on = predictor.collection.task
-    if trained_on != task:
-        raise ValueError(
-            f'{name}: a model of {trained_on}s; give one of {task}s, or '
-            f'--task={trained_on}'
-        )
+    options = prediction.DataOptions()
+    predictor = loading.load_predictor(name, options, task=reading.TILE)
+    if predictor.collection.task != reading.TILE:
+        raise ValueError(f'{name}: a model of layouts; give one of tiles')
     run = predictor.run
     measured_on = run.info.get('measured_on', '') if run else _PUBLISHED
     warning = other_hardware(name, measured_on, platform)

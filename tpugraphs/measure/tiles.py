@@ -32,7 +32,6 @@ class Batch:
 
     # each configuration in plain numbers; the default first
     described: List[Dict[str, Any]]
-    columns: np.ndarray  # float [c, d], by which one is told to be like another
     # number of a configuration -> its serialised HloModuleProto
     module: Callable[[int], bytes]
 
@@ -51,7 +50,6 @@ class TileItem(kernels.Kernel):
         self,
         rng: np.random.Generator,
         count: int,
-        score: Any = None,
         recorded: Sequence[Dict[str, Any]] = (),
     ) -> Batch:
         """Draws configurations, the untiled kernel first, and adds recorded ones."""
@@ -64,9 +62,7 @@ class TileItem(kernels.Kernel):
             {'output': tiles.output, 'kernel': tiles.kernel, 'input': t.input}
             for tiles, t in zip(drawn, tiled)
         ]
-        return Batch(
-            described, columns(described), lambda i: tiled[i].module.SerializeToString()
-        )
+        return Batch(described, lambda i: tiled[i].module.SerializeToString())
 
     def tuning(self, described: Sequence[Dict[str, Any]], times: Any = ()) -> Any:
         """Returns it with configurations as the raw files hold them.

@@ -29,7 +29,6 @@ from baselines.runs import finding
 from tpugraphs.measure import executable
 from tpugraphs.measure import functions
 from tpugraphs.measure import kernels
-from tpugraphs.measure import layouts
 from tpugraphs.measure import machine
 from tpugraphs.measure import memory as memory_lib
 from tpugraphs.measure import optimising
@@ -58,7 +57,6 @@ class Options:
 
     output: str = ''  # folder of the tuned program; '' to write nothing
     model_dir: str = ''  # of the model that proposes; '' for none
-    task: str = 'tile'  # 'tile' or 'layout'
     measure: int = 10  # configurations to measure of each kernel
     candidates: int = 1000  # configurations to choose from
     minutes: float = math.inf  # of wall time, about
@@ -118,12 +116,12 @@ def _write_kernels(rows: Sequence[tuning.Row], folder: str) -> None:
 def tune(
     program: reader.Program, options: Options, arrays: Optional[List[np.ndarray]] = None
 ) -> tune_results.Result:
-    """Tunes a program's kernels, or its layouts, and times the whole.
+    """Tunes a program's kernels, puts the faster ones into it, and times the whole.
 
     Args:
         program: the program.
         options: how.
-        arrays: its arguments, for tiles; None for random ones.
+        arrays: its arguments; None for random ones.
 
     Raises:
         ValueError: there is nothing to tune, or the model cannot be used.
@@ -132,47 +130,26 @@ def tune(
     ends = time.monotonic() + options.minutes * 60
     score = None
     if options.model_dir:
-        score = scorers.load(options.model_dir, options.task, options.limits.platform)
+        score = scorers.load(options.model_dir, options.limits.platform)
     with session_lib.Session(options.limits) as session:
         memory = memory_lib.Memory(options.records, session.device, options.fresh)
-        tuner = _Tuner(options, score, session, memory)
-        if options.task == 'layout':
-            return _tune_layouts(program, tuner)
-        return _tune_tiles(program, tuner, arrays, ends)
+        return _tune(program, _Tuner(options, score, session, memory), arrays, ends)
 
 
-def _tune_layouts(program: reader.Program, tuner: '_Tuner') -> tune_results.Result:
-    """Tunes the layouts of a program, which is measured whole."""
-    skipped: collections.Counter[str] = collections.Counter()
-    items = layouts.items_of(program.module, program.name, set(), skipped)
-    rows = _rows(items, program, skipped)
-    tuner.tune(rows, math.inf)
-    [(row, found)] = [(row, row.tuned) for row in rows if row.tuned]
-    changed = [program.name] if found.claimed else []
-    proof = whole_lib.Proof(found, changed, row.best)
-    origin = _origin(tuner.options, rows)
-    return tune_results.Result(rows, proof, '', origin, skipped, row.default_ns)
-
-
-def _tune_tiles(
+def _tune(
     program: reader.Program,
     tuner: '_Tuner',
     arrays: Optional[List[np.ndarray]],
     ends: float,
 ) -> tune_results.Result:
-    """Tunes the kernels of a program, and puts the faster ones into it.
-
-    Args:
-        program: the program.
-        tuner: tunes a kernel.
-        arrays: the program's arguments; None for random ones.
-        ends: the `time.monotonic()` when time is up.
-    """
     session, seed = tuner.session, tuner.options.seed
     skipped: collections.Counter[str] = collections.Counter()
     optimised = optimising.optimised_by(session, program.module, program.name)
     items = tiles.items_of(optimised, program.name, set(), skipped)
-    rows = _rows(items, program, skipped)
+    if not items:
+        why = ', '.join(f'{n} {reason}' for reason, n in skipped.items())
+        raise ValueError(f'{program.name}: nothing to tune ({why or "no kernels"})')
+    rows = [tuning.Row(item) for item in items]
     whole = whole_lib.Whole(program.name, program.module, session, seed, arrays)
     began, once_ns, problem = time.monotonic(), 0, ''
     try:
@@ -198,16 +175,6 @@ def _tune_tiles(
         skipped,
         proof.verdict.default_ns if proof else once_ns,
     )
-
-
-def _rows(
-    items: Sequence[Any], program: reader.Program, skipped: collections.Counter[str]
-) -> List[tuning.Row]:
-    """Returns kernels to tune; raises ValueError if there are none."""
-    if not items:
-        why = ', '.join(f'{n} {reason}' for reason, n in skipped.items())
-        raise ValueError(f'{program.name}: nothing to tune ({why or "no kernels"})')
-    return [tuning.Row(item) for item in items]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -270,14 +237,13 @@ class _Tuner:
         batch = item.batch(
             np.random.default_rng(options.seed),
             options.candidates,
-            self.score,
             self.memory.configurations(item),
         )
         scores = self.score and self.score(item.tuning(batch.described))
         row.tuned = tuning.tune(
             item,
             batch,
-            search.Surrogate(batch.columns, scores).propose,
+            search.Surrogate(tiles.columns(batch.described), scores).propose,
             self.session,
             options.measure,
             options.seed,
@@ -291,8 +257,6 @@ class _Tuner:
 def _origin(options: Options, rows: Sequence[tuning.Row]) -> str:
     """Returns the text that says where configurations come from."""
     origin = f'up to {options.candidates:,} drawn at random for each kernel'
-    if options.task == 'layout' and options.model_dir:
-        origin = f'{options.candidates:,} bred from random ones'
     if options.model_dir == finding.ESTIMATE:
         origin += ', chosen by the estimate and times'
     elif options.model_dir:

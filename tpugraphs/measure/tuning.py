@@ -63,9 +63,9 @@ class Tuned(Verdict):
 
 @dataclasses.dataclass
 class Row:
-    """A kernel of a program, or with layouts the whole program, and its tuning."""
+    """A kernel of a program, and its tuning."""
 
-    item: Any  # `tiles.TileItem` or `layouts.LayoutItem`
+    item: tiles.TileItem
     default_ns: int = 0  # of one run as XLA makes it; 0 where it could not be measured
     problem: str = 'no time left'  # why it is not tuned
     tuned: Optional[Tuned] = None
@@ -91,7 +91,7 @@ class Row:
 
 
 def tune(
-    item: Any,
+    item: tiles.TileItem,
     batch: tiles.Batch,
     propose: Propose,
     session: session_lib.Session,
@@ -103,7 +103,7 @@ def tune(
     """Measures the most promising configurations of a kernel, in rounds.
 
     Args:
-        item: the kernel or program.
+        item: the kernel.
         batch: its configurations, the default first.
         propose: is asked before each round.
         session: measures.

@@ -1,6 +1,5 @@
 """A miniature of collecting: workers, crashes, files, going on."""
 
-import dataclasses
 import json
 import os
 import signal
@@ -18,7 +17,7 @@ from tests.helpers import places
 from tests.helpers.measured_programs import pointwise
 from tpugraphs.measure import collection
 from tpugraphs.measure import collection_folder
-from tpugraphs.measure import memory as memory_lib
+from tpugraphs.measure import records as tuning_records
 from tpugraphs.measure import session as session_lib
 from tpugraphs.measure import tiles
 from tpugraphs.measure import timing
@@ -153,24 +152,10 @@ def test_three_kernels_and_four_configurations_of_each(tmp_path, monkeypatch):
     assert list(out.glob(f'*/{found[1].name}'))  # among the noisy ones, perhaps
     assert found[0].stat().st_mtime_ns == times[found[0]]
 
-    # What is on record is not measured again, but for noise; the times are those.
-    measure, names = session_lib.Session.measure, []
-    monkeypatch.setattr(
-        session_lib.Session,
-        'measure',
-        lambda *args: names.append(args[1]) or measure(*args),
-    )
-    report = collect(tmp_path, output=str(tmp_path / 'again'), records=memory)
-    kernels = sidecar['kernels']
-    assert set(names) == {name for name in kernels if kernels[name]['noisy']}
-    again = collection_folder.read_sidecar(str(tmp_path / 'again'))
-    whole = {n: {**k, 'recorded': len(k['configs'])} for n, k in kernels.items()}
-    assert {n: k for n, k in again['kernels'].items() if n not in names} == {
-        n: k for n, k in whole.items() if n not in names
-    }
-    assert sidecar['recorded'] == 0 and again['recorded'] == report.recorded
-    said = f'{report.recorded} of them on record; --fresh measures them anew'
-    assert not report.recorded or said in list(report.lines(''))
+    # Every time is on record, for `tune`.
+    measurements, _ = tuning_records.read(memory)
+    timed = [m for m in measurements if m.status == 'ok']
+    assert len(timed) >= report.configs and {len(m.times_ns) for m in timed} == {2}
 
 
 def test_bad_programs_and_folders_lose_nothing(tmp_path):
@@ -310,62 +295,6 @@ def test_a_collection_goes_on_with_what_its_sidecar_says(tmp_path):
         path.write_text(json.dumps({**content, **edit}))
         with pytest.raises(ValueError, match=f'^{path}: {[*edit][0]} is not a'):
             collection_folder.CollectionFolder(['a'], settings)
-
-
-class Scripted:
-    """A session whose times are written down: two passes of each request."""
-
-    def __init__(self, default, dropped):
-        self.default, self.dropped, self.skips = default, dropped, []
-
-    def measure(self, name, modules, inputs, seed, protocol, skip):
-        self.skips.append(skip)
-        dropped = {**dict.fromkeys(skip, 'XLA ended the process'), **self.dropped}
-        kept = [i for i in range(len(modules)) if i not in dropped]
-        row = [self.default + i for i in kept]
-        passes, again = np.array([row, row]), np.array([1, 2])
-        return session_lib.Measured(kept, passes, again, dropped)
-
-
-@pytest.mark.parametrize('default, state', [(105, 'the same'), (200, 'another')])
-def test_what_is_not_on_record_is_measured_beside_it(default, state, tmp_path):
-    item = tiles.TileItem('p_00', pointwise(8, 4), 'negate')
-    described = [{'output': (8, n), 'kernel': (), 'input': ()} for n in range(1, 7)]
-    batch = tiles.Batch(described, np.zeros((6, 1)), lambda i: b'')
-
-    def timed(session, count):
-        memory = memory_lib.Memory(str(tmp_path / 'r.jsonl'), 'cpu')
-        some = dataclasses.replace(batch, described=described[:count])
-        return collection.times_of(item, some, QUICK, 0, session, memory)
-
-    first = timed(Scripted(100, {2: 'wrong result'}), 4)
-    assert first == memory_lib.Timed(
-        {0: [100, 100], 1: [101, 101], 3: [103, 103]}, [1, 2], {2: 'wrong result'}
-    )
-    session = Scripted(default, {})
-    found = timed(session, 6)
-    assert session.skips[0] == [1, 2, 3]
-    if state == 'the same':
-        assert found.times == {**first.times, 4: [109] * 2, 5: [110] * 2}
-        assert found.recorded == 3 and found.dropped == {2: 'wrong result'}
-    else:  # the default takes twice as long: all is measured anew
-        assert session.skips[1:] == [[]] and found.recorded == 0
-        assert found.times == {n: [200 + n] * 2 for n in range(6)}
-
-
-def test_noise_on_record_is_measured_anew(monkeypatch):
-    item = tiles.TileItem('p_00', pointwise(8, 4), 'negate')
-    described = [{'output': (8, n), 'kernel': (), 'input': ()} for n in range(1, 4)]
-    batch = tiles.Batch(described, np.zeros((3, 1)), lambda i: b'')
-    # The other passes rank them the other way round.
-    times = {0: [100, 102], 1: [101, 101], 2: [102, 100]}
-    recorded = memory_lib.Timed(times, [1, 2], {}, 3)
-    assert recorded.halves.tolist() == [[100, 101, 102], [102, 101, 100]]
-    memory, session = memory_lib.Memory(), Scripted(100, {})
-    monkeypatch.setattr(memory, 'times', lambda *_: recorded)
-    found = collection.times_of(item, batch, QUICK, 0, session, memory)
-    assert found.times == {n: [100 + n] * 2 for n in range(3)}
-    assert session.skips == [[]]
 
 
 @pytest.mark.slow

@@ -35,19 +35,3 @@ def test_constraints_make_copies_and_change_no_result():
         copies.append(compiled.text().count(' copy('))
     np.testing.assert_allclose(results[0], results[1], rtol=1e-5)
     assert copies[0] == 0 < copies[1]
-
-
-def test_generations_descend_from_the_best():
-    """What is scored: how many dimensions are not where the best has them."""
-    ranks = [[3, 3]] * 4
-    wanted = ((0, 1, 2), (1, 0, 2))
-
-    def score(configs):
-        return np.array([sum(node != wanted for node in c) for c in configs], float)
-
-    rng = np.random.default_rng(0)
-    drawn = layouts.draw(ranks, rng, 100)
-    found = layouts.evolve(ranks, rng, 800, drawn, score)
-    assert len(set(found)) == len(found) == 800 and found[:100] == drawn
-    at_random = layouts.draw(ranks, rng, 800)
-    assert score(found).min() < score(at_random).min()

@@ -56,10 +56,6 @@ def test_times_are_found_by_what_a_kernel_computes(path):
     assert memory.configurations(other) == [
         {'output': list(size), 'kernel': [], 'input': list(size)} for size in SIZES[:2]
     ]
-    timed = memory.times(other, described, 2)
-    assert timed == memory_lib.Timed(
-        {0: [10, 12], 3: [5, 6]}, [10, 12], {2: 'wrong result'}, 2
-    )
     # Another operation, sizes or the task are another kernel.
     for module in (
         measured_programs.pointwise(8, 4, opcode='abs'),
@@ -96,26 +92,12 @@ def test_what_was_timed_later_is_no_failure_any_more(path):
     remembered(path, (0, [10, 12]), dropped={1: 'over 10 times'})
     memory = remembered(path, (0, [10, 12]), (1, [5, 6]))
     assert memory.ratios(ITEM, DESCRIBED) == ({1: math.log(0.5)}, {})
-    assert memory.times(ITEM, DESCRIBED, 2).dropped == {}
 
 
 def test_a_search_takes_the_latest_time_beside_its_own_default(path):
     remembered(path, (0, [100] * 3), (1, [50] * 3), again=[100] * 3)
     memory = remembered(path, (0, [10] * 2), (1, [9] * 2))
     assert memory.ratios(ITEM, DESCRIBED)[0] == {1: math.log(0.9)}
-
-
-def test_a_collection_takes_the_latest_times_of_one_state_of_the_machine(path):
-    remembered(path, (0, [100, 110]), (1, [50, 60]), (2, [70, 80]))
-    memory = remembered(path, (0, [105, 110]), (1, [51, 61]))
-    wanted = {0: [105, 110], 1: [51, 61], 2: [70, 80]}
-    assert memory.times(ITEM, DESCRIBED, 2).times == wanted
-    # The default takes a fifth longer: the machine is another today.
-    memory = remembered(path, (0, [126, 130]), (3, [60, 60]))
-    wanted = {0: [126, 130], 3: [60, 60]}
-    assert memory.times(ITEM, DESCRIBED, 2).times == wanted
-    # Of fewer passes nothing is used.
-    assert memory.times(ITEM, DESCRIBED, 3) == memory_lib.Timed()
 
 
 def test_fresh_uses_nothing_and_adds(path):
@@ -164,13 +146,4 @@ def test_recorded_configurations_join_those_that_are_drawn():
     batch = item.batch(rng(0), 4, recorded=[*others, own, drawn[1]])
     assert batch.described[:4] == drawn
     assert batch.described[4:] == [{'output': (48, 7), 'kernel': (), 'input': (48, 7)}]
-    assert len(batch.columns) == 5 and batch.module(4)
-
-    module = measured_programs.product()
-    item = layouts.LayoutItem('p', module, '', nodes=layouts.configurable(module))
-    drawn = item.batch(rng(0), 4).described
-    own = {'nodes': [[[1, 0], None, [0, 1]], [None, [0, 1]]]}
-    wrong = {'nodes': [[[1, 1], None, [0, 1]], [None, [0, 1]]]}
-    batch = item.batch(rng(0), 4, recorded=[wrong, {'nodes': []}, own])
-    assert batch.described[:4] == drawn
-    assert batch.described[4:] == [{'nodes': (((1, 0), None, (0, 1)), (None, (0, 1)))}]
+    assert batch.module(4)

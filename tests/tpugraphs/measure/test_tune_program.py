@@ -19,20 +19,20 @@ def program(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('task', ['tile', 'layout'])
-def test_a_model_proposes_and_the_clock_disposes(task, program, tmp_path, capsys):
-    make = {'tile': made_runs.make_tile_run, 'layout': made_runs.make_layout_run}
-    model_dir, found = str(make[task](tmp_path)), tmp_path / 'found.json'
-    words = [program, '--dir', model_dir, '--json', str(found), '--task', task]
-    words += ['--output', str(tmp_path / 'tuned'), '--measure', '4']
+def test_a_model_proposes_and_the_clock_disposes(program, tmp_path, capsys):
+    model_dir, found = str(made_runs.make_tile_run(tmp_path)), tmp_path / 'found.json'
+    words = [program, '--dir', model_dir, '--json', str(found), '--measure', '4']
     assert commands.run('tune', [*words, '--candidates', '16']) == 0
     [kernel] = json.loads(found.read_text())['kernels']
-    # Layouts are bred: four generations of four, of which the default is one.
     assert kernel['candidates'] == 16 and kernel['measured'] == 4
-    other = 'layout' if task == 'tile' else 'tile'
-    words[words.index(task)] = other
+    lines = capsys.readouterr().out.splitlines()
+    origin = f'chosen by the model {model_dir} and times'
+    assert (
+        f'configurations: up to 16 drawn at random for each kernel, {origin}' in lines
+    )
+    words[2] = str(made_runs.make_layout_run(tmp_path))
     assert commands.run('tune', words) == 1
-    assert f'a model of {task}s; give one of {other}s' in capsys.readouterr().err
+    assert f'{words[2]}: a model of layouts; give one' in capsys.readouterr().err
 
 
 def test_a_model_of_other_hardware_is_a_warning():
