@@ -96,9 +96,6 @@ class _Config(Optimisation):
     """Where packed splits are kept."""
     out_dir: str = _setting('', shapes=False)
     """Where model_<hash>, run_<hash>.jsonz and the results CSV go."""
-    tensorboard: bool = _setting(False, shapes=False)
-    """Also write curves and settings for TensorBoard, to
-    <out_dir>/tensorboard/<hash>."""
     test_mode: str = _setting(
         'predictions', choices=('predictions', 'metrics'), shapes=False
     )
@@ -229,9 +226,6 @@ class LayoutConfig(_Config):
     runtime."""
     keep_nodes: int = _setting(5000, low=1, also=-1)
     """Nodes of a program that a step passes gradients through; -1: all of them."""
-    segments: str = _setting('equal', choices=('equal', 'splits'))
-    """How programs are cut into segments of --keep_nodes: equal, as published, or
-    splits, between computations."""
     batch: int = _setting(8, low=1)
     """Programs per step."""
     validate_batches: int = 10

@@ -130,21 +130,22 @@ def time_steps(rng, args, programs, mode, keep_nodes):
     from baselines import config
     from baselines.layout import graphs as graphs_lib
     from baselines.layout import models
-    from baselines.layout import segments
     from baselines.training import losses
     from baselines.training import optimisation
     from baselines.training import steps as steps_lib
 
     batch, configs, steps = len(programs), 16, 3
     graphs = graphs_lib.LayoutGraphs(programs)
-    choices = [segments.split_segments([0, p.num_nodes], keep_nodes) for p in programs]
+    sizes = np.array([program.num_nodes for program in programs])
     numbers = np.tile(np.arange(batch), (steps, 1))
 
     def draw():
         return graphs.items(
             numbers,
             rng.integers(0, programs[0].num_configs, (steps, batch, configs)),
-            np.stack([segments.draw_segments(rng, choices) for _ in numbers]),
+            np.stack(
+                [graphs_lib.draw_segments(rng, sizes, keep_nodes) for _ in numbers]
+            ),
         )
 
     def unpack(packed, step):

@@ -6,7 +6,6 @@ A graph is a pair of 1-D arrays of one length c, its number of configurations:
 divided by their normalizers first).  Nothing here knows of models or files.
 """
 
-import math
 from typing import Callable, Dict, List, NamedTuple, Tuple, Union
 
 import numpy as np
@@ -126,16 +125,6 @@ def kendall_tau(scores: ArrayLike, runtimes: ArrayLike) -> float:
     from scipy import stats  # late: a ranking by itself need not wait for it
 
     return float(stats.kendalltau(scores, runtimes)[0])
-
-
-def tau_error(count: int) -> float:
-    """Standard error of the tau of an order by chance (Kendall, 1938).
-
-    Args:
-        count: of different configurations; 1 is as good as 2.
-    """
-    count = max(count, 2)
-    return math.sqrt(2 * (2 * count + 5) / (9 * count * (count - 1)))
 
 
 def random_top_k_error(runtimes: ArrayLike, k: int) -> float:

@@ -317,6 +317,26 @@ class LayoutGraphs:
         }
 
 
+def draw_segments(
+    rng: np.random.Generator, sizes: np.ndarray, keep_nodes: int
+) -> np.ndarray:
+    """Draws the segment of each program that a step passes gradients through.
+
+    A program is cut every `keep_nodes` nodes; all its segments are equally likely.
+
+    Args:
+        rng: the source of randomness.
+        sizes: int [programs], nodes of each, at least 1.
+        keep_nodes: most nodes of a segment; negative for no limit.
+
+    Returns:
+        int64 [programs, 2], first node and end.
+    """
+    most = sizes if keep_nodes < 0 else keep_nodes
+    first = rng.integers(0, -(-sizes // most)) * most
+    return np.stack([first, np.minimum(first + most, sizes)], axis=1)
+
+
 def _sizes(parts: Sequence[Program], attribute: str, numbers: np.ndarray) -> np.ndarray:
     sizes = [len(getattr(part, attribute)) for part in parts]
     return np.array(sizes, np.int32).reshape(numbers.shape)

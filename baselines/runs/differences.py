@@ -21,8 +21,8 @@ _NO_SETTINGS = (
     'memory_budget skip_bad_files test_mode eval_every model_kwargs_json '
     'tensorboard'
 ).split()
-# Settings that were removed, at the values that changed nothing.
-_REMOVED = {'trees': False}  # of layouts
+# Settings of layouts that were removed, at the values that changed nothing.
+_REMOVED = {'trees': False, 'segments': 'equal'}
 # What every label or table says in a place of its own.
 _SAID = ('model', 'source', 'search', *REPEATS)
 

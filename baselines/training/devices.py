@@ -5,7 +5,6 @@ added up before they are clipped, so steps are those of one device up to roundin
 """
 
 import contextlib
-import hashlib
 import json
 import math
 import os
@@ -213,24 +212,15 @@ def _cluster(text: str) -> Any:
 
 
 def _meet(addresses: List[str], rank: int) -> None:
-    """Waits until all workers have greeted each other.
+    """Waits until all workers listen at their addresses.
 
-    TensorFlow would wait for ever, and deaf to Ctrl-C, for one that is not there, or in
-    whose place another program listens.
+    TensorFlow would wait for ever, and deaf to Ctrl-C, for one that is not there.
 
     Raises:
         ValueError: some have not come in time, or the own port is taken.
     """
-    text = os.environ.get(_DEADLINE_VARIABLE, '') or str(_DEADLINE)
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 0 < seconds < math.inf:
-        raise ValueError(f'{_DEADLINE_VARIABLE} should be a number above 0, not {text}')
+    seconds = _seconds_to_wait()
     deadline = time.monotonic() + seconds
-    greetings = {_greeting(addresses, n): n for n in range(len(addresses)) if n != rank}
-    ungreeted, unheard = set(greetings.values()), set(greetings.values())
     with socket.socket() as door:
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -241,12 +231,10 @@ def _meet(addresses: List[str], rank: int) -> None:
                 f'{error.strerror}'
             ) from None
         door.listen(len(addresses))
-        door.settimeout(0.1)
-        own = _greeting(addresses, rank)
-        while (ungreeted or unheard) and time.monotonic() < deadline:
-            ungreeted -= {n for n in ungreeted if _greets(addresses[n], own)}
-            unheard.discard(greetings.get(_heard(door), -1))
-    missing = sorted(ungreeted | unheard)
+        missing = [number for number in range(len(addresses)) if number != rank]
+        while missing and time.monotonic() < deadline:
+            missing = [number for number in missing if not _listens(addresses[number])]
+            time.sleep(0.1 * bool(missing))
     if missing:
         names = ', '.join(f'{number} ({addresses[number]})' for number in missing)
         raise ValueError(
@@ -255,28 +243,25 @@ def _meet(addresses: List[str], rank: int) -> None:
         )
 
 
-def _greeting(addresses: List[str], rank: int) -> bytes:
-    """What a worker says to the others of its training, and nobody else does."""
-    return hashlib.sha256(json.dumps([addresses, rank]).encode()).digest()
+def _seconds_to_wait() -> float:
+    """Reads how long workers wait for each other; raises ValueError."""
+    given = os.environ.get(_DEADLINE_VARIABLE, '') or str(_DEADLINE)
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise ValueError(
+            f'{_DEADLINE_VARIABLE} should be a number above 0, not {given}'
+        )
+    return seconds
 
 
-def _greets(address: str, greeting: bytes) -> bool:
-    """Says a greeting to whoever listens; whether somebody does."""
+def _listens(address: str) -> bool:
+    """Tells whether somebody listens at an address."""
     host, _, port = address.rpartition(':')
     try:
-        with socket.create_connection((host, int(port)), timeout=1) as visit:
-            visit.sendall(greeting)
-            return True
+        socket.create_connection((host, int(port)), timeout=1).close()
+        return True
     except OSError:
         return False
-
-
-def _heard(door: socket.socket) -> bytes:
-    """Listens for a moment; returns what a visitor has said, b'' if nobody came."""
-    try:
-        visitor = door.accept()[0]
-        with visitor:
-            visitor.settimeout(1)
-            return visitor.recv(32, socket.MSG_WAITALL)
-    except OSError:
-        return b''

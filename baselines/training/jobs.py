@@ -31,7 +31,6 @@ from baselines.runs import tasks
 from baselines.runs import trees as trees_lib
 from baselines.training import checkpoints
 from baselines.training import devices as devices_lib
-from baselines.training import events as events_lib
 from baselines.training import growing
 from baselines.training import init_from
 from baselines.training import loop
@@ -148,9 +147,7 @@ def _check_own_code(config: config_lib.AnyConfig, extras: Extras) -> None:
             config.model, kwargs, extras.models, config.configs, num_ops, normalizer
         )
 
-    own_code.check_model(
-        config.collection.task, model_class, make, config.batch, config.configs, loss
-    )
+    own_code.check_model(config, model_class, make, loss)
 
 
 def _tree_options(config: config_lib.AnyConfig) -> Optional[growing.Options]:
@@ -262,16 +259,10 @@ class Job:
     def _fit(self, after_epoch: loop.AfterEpoch) -> Optional[saved.Run]:
         """Trains; the chief measures, ranks and saves the run."""
         checkpoint, chief = self._checkpoint, self._devices.is_chief
-        events = None
-        if self._settings.tensorboard and chief:
-            folder = os.path.join(self._settings.out_dir, 'tensorboard')
-            events = events_lib.Events(os.path.join(folder, checkpoint.run_hash))
 
         def ended(state: loop.State) -> None:
             if chief:
                 checkpoint.keep(state)
-            if events:
-                events.after_epoch(state)
             after_epoch(state)
 
         trees, curve, best_epoch = None, None, -1
@@ -291,12 +282,6 @@ class Job:
                 'best_epoch': best_epoch,
                 **self._measured(trees),
             }
-        if events:
-            events.finish(
-                checkpoint.run_hash,
-                config_lib.to_json(self._settings),
-                info['final_error'],
-            )
         now = datetime.datetime.now().astimezone()
         info.update(
             training_key=checkpoint.key,

@@ -12,7 +12,6 @@ from baselines.data.layout import store as layout_store
 from baselines.features import expansion as expansion_lib
 from baselines.layout import graphs as graphs_lib
 from baselines.layout import programs as programs_lib
-from baselines.layout import segments as segments_lib
 from baselines.runs import tasks
 from baselines.training import task_data
 
@@ -58,27 +57,17 @@ class LayoutData(
         return -(-len(self.chosen) // self.batch)
 
     @functools.cached_property
-    def _cuts(self) -> Dict[int, np.ndarray]:
-        """The segments of each program of the split: int [segments, 2]."""
-        settings, store = self.settings, self.stores['train']
-        if settings.segments == 'splits':
-            ends = [store.part('node_splits', n) for n in self.chosen]
-        else:
-            sizes = np.diff(store.node_offsets)[self.chosen]
-            ends = [np.array([0, size]) for size in sizes]
-        cuts = [segments_lib.split_segments(s, settings.keep_nodes) for s in ends]
-        return dict(zip(self.chosen, cuts))
-
-    @functools.cached_property
     def _packer(self) -> graphs_lib.LayoutGraphs:
         return graphs_lib.LayoutGraphs(self.graphs['train'])
 
     def draws(self, epoch: int) -> Iterator[Tuple[np.ndarray, ...]]:
         """Draws `configs` configurations and a segment of each program."""
         rng = self.epoch_rng(epoch)
+        sizes = np.diff(self.stores['train'].node_offsets)
         for programs in self.order(rng):
             drawn = self.sampler.draw(rng, programs, self.settings.configs)
-            kept = segments_lib.draw_segments(rng, [self._cuts[n] for n in programs])
+            keep = self.settings.keep_nodes
+            kept = graphs_lib.draw_segments(rng, sizes[programs], keep)
             yield tuple(x[np.newaxis] for x in (programs, drawn.configs, kept))
 
     def pack(self, *drawn: np.ndarray) -> Mapping[str, np.ndarray]:

@@ -216,7 +216,7 @@ def fit(
         patience_steps: fewest steps without a better score before it stops; an
             epoch of few graphs is short.
         is_known: the first weights mean something: they are measured, too, and kept
-            if no epoch is better by more than the error of a score.
+            if no epoch is better.
 
     Returns:
         The state; the model has the weights of the best epoch.
@@ -246,8 +246,7 @@ def fit(
                 measured = validate()
                 # Without a validation score every epoch counts as better than the
                 # last.
-                beaten = state.best_score + measured.error * (state.best_epoch < 0)
-                is_better = measured.score is None or measured.score > beaten
+                is_better = measured.score is None or measured.score > state.best_score
                 if is_better:
                     state.best_weights = steps.model.get_weights()
             ended = time.monotonic()

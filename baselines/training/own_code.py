@@ -4,22 +4,22 @@ What a training would show after minutes, or never, is said in one line: scores 
 another shape, a variable without a gradient, a loss that ignores the scores.
 """
 
-from typing import Any, Callable, Dict, NamedTuple, Tuple
+import contextlib
+import dataclasses
+from typing import Any, Callable, Dict, Iterator, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_gnn as tfgnn
 
+from baselines import config as config_lib
 from baselines.data.layout import records as layout_records
-from baselines.data.layout import store as layout_store
 from baselines.data.tile import records as tile_records
-from baselines.data.tile import store as tile_store
 from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import reading
 from baselines.hlo import schema
-from baselines.layout import graphs as layout_graphs
-from baselines.layout import programs as layout_programs
-from baselines.tiles import graphs as tile_graphs
+from baselines.runs import opening
+from baselines.training import task_data
 
 # (labels, scores), float32 [lists, n] each -> a number, or one of each list
 Loss = Callable[[tf.Tensor, tf.Tensor], Any]
@@ -76,16 +76,14 @@ def check_loss(name: str, loss: Loss) -> None:
 
 
 def check_model(
-    task: str, model_class: type, make: MakeModel, batch: int, configs: int, loss: Loss
+    settings: config_lib.AnyConfig, model_class: type, make: MakeModel, loss: Loss
 ) -> None:
-    """Tries a model on a batch of made-up graphs.
+    """Tries a model on a batch of made-up graphs, of ten at most.
 
     Args:
-        task: 'tile' or 'layout'.
+        settings: of the training.
         model_class: the model's class.
         make: makes a model of it, for so many opcodes and a normaliser.
-        batch: graphs of a training step; of more than ten, ten are tried.
-        configs: configurations of each, as the model was told.
         loss: of the training.
 
     Raises:
@@ -95,18 +93,18 @@ def check_model(
     name = model_class.__name__
     if not callable(getattr(model_class, 'forward', None)):
         raise ValueError(f'{name} has no method forward(graph, num_configs)')
-    make_batch = {reading.TILE: _tile_batch, reading.LAYOUT: _layout_batch}[task]
-    several = make_batch(min(batch, _MOST_GRAPHS), configs)
-    alone = make_batch(1, configs + 1)
-    with _Explained(f'{name} raised'):
+    configs = settings.configs
+    several = _make_batch(settings, min(settings.batch, _MOST_GRAPHS), configs)
+    alone = _make_batch(settings, 1, configs + 1)
+    with _explained(f'{name} raised'):
         model = make(_OPCODES, several.normalizer)
     with tf.GradientTape() as tape:
-        with _Explained(f'{name}.call raised'):
+        with _explained(f'{name}.call raised'):
             scores = model(several.graph, training=True)
         # `call` mostly hands on what `forward` returns.
         _check_scores(f'{name}.forward', scores, several.labels)
         total = tf.add_n([loss(several.labels, scores), *model.losses])
-    with _Explained(f'{name}.forward raised'):
+    with _explained(f'{name}.forward raised'):
         of_one = model.forward(alone.graph, configs + 1)
     _check_scores(f'{name}.forward', of_one, alone.labels)
     variables = model.trainable_variables
@@ -135,20 +133,15 @@ def _check_scores(method: str, scores: Any, labels: tf.Tensor) -> None:
         raise ValueError(f'{method} returned scores that are not finite numbers')
 
 
-class _Explained:
+@contextlib.contextmanager
+def _explained(beginning: str) -> Iterator[None]:
     """Turns what a user's code raises within a context into a ValueError of a line."""
-
-    def __init__(self, beginning: str):
-        self._beginning = beginning
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, Exception):
-            if str(error).startswith('--model'):
-                raise ValueError(str(error).partition('\n')[0]) from error
-            raise ValueError(f'{self._beginning} {_one_line(error)}') from error
+    try:
+        yield
+    except Exception as error:
+        if str(error).startswith('--model'):
+            raise ValueError(str(error).partition('\n')[0]) from error
+        raise ValueError(f'{beginning} {_one_line(error)}') from error
 
 
 def _one_line(error: BaseException) -> str:
@@ -160,64 +153,55 @@ def _one_line(error: BaseException) -> str:
     return f'{type(error).__name__}: {said.strip().partition(chr(10))[0][:300]}'
 
 
-def _tile_batch(graphs: int, configs: int) -> _Batch:
+def _make_batch(settings: config_lib.AnyConfig, graphs: int, configs: int) -> _Batch:
+    """Makes up graphs with so many configurations, packed as for a step."""
+    task = settings.collection.task
     rng = np.random.default_rng(0)
-    records = [
-        tile_records.TileRecord(
-            config_feat=rng.integers(0, 9, (configs, len(schema.TILE))).astype('f4'),
-            config_runtime_normalizers=np.full(configs, 100),
-            **_graph_fields(rng, f'kernel_{number}', configs),
-        )
-        for number in range(graphs)
-    ]
-    store = tile_store.TileStore.of_records('made up', records)
+    make = {reading.TILE: _tile_record, reading.LAYOUT: _layout_record}[task]
+    records = [make(rng, configs) for _ in range(graphs)]
+    store = opening.STORES[task].of_records('made up', records)
     normalizer = normalizer_lib.Normalizer.fit(store)
-    packed = tile_graphs.TileGraphs(store, normalizer).training_items(
-        *_all_of(graphs, configs)
+    kind, numbers = task_data.class_of(settings), np.arange(graphs)
+    data = kind(
+        dataclasses.replace(settings, batch=graphs, configs=configs),
+        {'train': store},
+        kind.make_sampler(settings, store),
+        numbers,
+        task_data.Scaling(normalizer, _OPCODES),
     )
-    graph, labels = tile_graphs.unpack(_tensors(packed), 0, graphs, configs)
+    packed = data.pack(numbers[np.newaxis], np.tile(np.arange(configs), (1, graphs, 1)))
+    tensors = {key: tf.convert_to_tensor(array) for key, array in packed.items()}
+    graph, labels = data.unpack(tensors, 0, graphs)
     return _Batch(graph, labels, normalizer)
 
 
-def _layout_batch(graphs: int, configs: int) -> _Batch:
-    rng = np.random.default_rng(0)
+def _tile_record(rng: np.random.Generator, configs: int) -> tile_records.TileRecord:
+    return tile_records.TileRecord(
+        config_feat=rng.integers(0, 9, (configs, len(schema.TILE))).astype('f4'),
+        config_runtime_normalizers=np.full(configs, 100),
+        **_graph_fields(rng, configs),
+    )
+
+
+def _layout_record(
+    rng: np.random.Generator, configs: int
+) -> layout_records.LayoutRecord:
     features = (configs, 2, len(schema.LAYOUT))
-    records = [
-        layout_records.LayoutRecord(
-            node_config_ids=np.array([1, 3]),
-            node_config_feat=rng.integers(-1, 6, features).astype('f4'),
-            node_splits=np.array([[0, _NODES]]),
-            **_graph_fields(rng, f'program_{number}', configs),
-        )
-        for number in range(graphs)
-    ]
-    store = layout_store.LayoutStore.of_records('made up', records)
-    normalizer = normalizer_lib.Normalizer.fit(store)
-    programs = layout_programs.StoredPrograms(store, normalizer)
-    packed = layout_graphs.LayoutGraphs(programs).items(*_all_of(graphs, configs))
-    graph, labels = layout_graphs.unpack(_tensors(packed), 0, graphs, configs)
-    return _Batch(graph, labels, normalizer)
+    return layout_records.LayoutRecord(
+        node_config_ids=np.array([1, 3]),
+        node_config_feat=rng.integers(-1, 6, features).astype('f4'),
+        node_splits=np.array([[0, _NODES]]),
+        **_graph_fields(rng, configs),
+    )
 
 
-def _graph_fields(
-    rng: np.random.Generator, graph_id: str, configs: int
-) -> Dict[str, Any]:
+def _graph_fields(rng: np.random.Generator, configs: int) -> Dict[str, Any]:
     """Fields of a record: a chain of nodes with random features."""
     ends = np.arange(_NODES - 1)
     return {
-        'graph_id': graph_id,
+        'graph_id': 'made up',
         'node_feat': rng.integers(0, 9, (_NODES, len(schema.NODE))).astype('f4'),
         'node_opcode': rng.integers(1, _OPCODES, _NODES),
         'edge_index': np.stack([ends + 1, ends], 1),
         'config_runtime': rng.integers(100, 1000, configs),
     }
-
-
-def _all_of(graphs: int, configs: int) -> Tuple[np.ndarray, np.ndarray]:
-    """Numbers of one item's graphs, [1, graphs], and all their configurations."""
-    numbers = np.arange(graphs)[np.newaxis]
-    return numbers, np.tile(np.arange(configs), (1, graphs, 1))
-
-
-def _tensors(packed: Dict[str, np.ndarray]) -> Dict[str, tf.Tensor]:
-    return {key: tf.convert_to_tensor(array) for key, array in packed.items()}

@@ -34,7 +34,6 @@ from baselines.data import families
 from baselines.data import folds
 from baselines.data import variants
 from baselines.data.packed import splits
-from baselines.evaluation import metrics
 from baselines.features import normalizer as normalizer_lib
 from baselines.runs import opening
 from baselines.runs import tasks
@@ -196,18 +195,6 @@ class TaskData(abc.ABC, Generic[tasks.Store, Graphs]):
             rng.permutation(configs)[: settings.validation_configs]
             for configs in store.config_counts[:count]
         ]
-
-    @functools.cached_property
-    def validation_error(self) -> float:
-        """Standard error by chance of the mean tau of `validated`; 0: of no tau."""
-        if not self.task.judged_by_tau or not self.validated:
-            return 0.0
-        errors = []
-        for graph, configs in enumerate(self.validated):
-            kinds = self.task.configurations(self.stores['valid'], graph)
-            different = configs if kinds is None else np.unique(kinds[configs])
-            errors.append(metrics.tau_error(len(different)))
-        return float(np.linalg.norm(errors) / len(errors))
 
 
 def open_data(

@@ -22,13 +22,11 @@ class Validation:
         opa: ordered-pair accuracy.
         tau: Kendall's tau; where it is given it chooses the best epoch, and
             otherwise OPA does.
-        error: the standard error of that score by chance.
     """
 
     loss: Optional[float]
     opa: Optional[float]
     tau: Optional[float] = None
-    error: float = 0.0
 
     @property
     def score(self) -> Optional[float]:
@@ -40,9 +38,8 @@ class Validation:
         if not devices.is_distributed:
             return self
         values = [math.nan if x is None else x for x in dataclasses.astuple(self)]
-        *scores, error = devices.agree(values)
-        loss, opa, tau = (None if math.isnan(x) else x for x in scores)
-        return Validation(loss, opa, tau, 0.0 if math.isnan(error) else error)
+        scores = devices.agree(values)
+        return Validation(*(None if math.isnan(x) else x for x in scores))
 
 
 NOTHING = Validation(None, None)
@@ -87,10 +84,7 @@ class Validator:
             taus = np.nan_to_num([metrics.kendall_tau(*pair) for pair in pairs])
             tau = float(np.mean(taus))
         return Validation(
-            self._loss_of(pairs),
-            float(correct / total) if total else None,
-            tau,
-            self._data.validation_error,
+            self._loss_of(pairs), float(correct / total) if total else None, tau
         )
 
     def _loss_of(

@@ -161,13 +161,6 @@ def test_kendall_tau_is_its_definition(graph):
     assert tau == pytest.approx(expected, rel=1e-12, abs=1e-12, nan_ok=True)
 
 
-@pytest.mark.parametrize('count, variance', [(2, 1), (5, 1 / 6), (10, 5 / 81)])
-def test_the_error_of_tau_by_chance(count, variance):
-    # 2 (2n + 5) / (9 n (n - 1)); of two one pair decides: -1 or 1.
-    assert metrics.tau_error(count) == pytest.approx(variance**0.5)
-    assert metrics.tau_error(1) == 1
-
-
 def test_kendall_tau_is_undefined_for_constants():
     for scores, runtimes in [([1, 1], [1, 2]), ([1, 2], [3, 3]), ([1], [1])]:
         assert math.isnan(metrics.kendall_tau(scores, runtimes))

@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from baselines.layout import graphs
 from baselines.layout import models
-from baselines.layout import segments
 from tests.helpers import layout_programs
 
 _MODES = ('fullgraph', 'dropout', 'backpropdropout')
@@ -192,31 +191,21 @@ def test_file_works_in_the_published_tree(tmp_path, monkeypatch):
     assert theirs.ResModel(3, 10).num_gnns == 2
 
 
-def test_segments_without_splits_are_the_published_ones():
-    np.testing.assert_array_equal(
-        segments.split_segments([0, 10], 4), [[0, 4], [4, 8], [8, 10]]
-    )
-    np.testing.assert_array_equal(segments.split_segments([0, 8], 4), [[0, 4], [4, 8]])
-    np.testing.assert_array_equal(segments.split_segments([0, 3], 5000), [[0, 3]])
-    np.testing.assert_array_equal(segments.split_segments([0, 10], -1), [[0, 10]])
-
-
-def test_split_segments_end_at_splits_where_they_can():
-    splits = [[0, 2, 4, 4, 13]]
-    np.testing.assert_array_equal(
-        segments.split_segments(splits, 4), [[0, 4], [4, 8], [8, 12], [12, 13]]
-    )
-    np.testing.assert_array_equal(segments.split_segments(splits, 9), [[0, 4], [4, 13]])
-    np.testing.assert_array_equal(segments.split_segments(splits, -1), [[0, 13]])
-
-
 def test_segments_are_drawn_evenly_and_repeatably():
-    choices = [segments.split_segments([0, 10], 4), segments.split_segments([0, 5], 5)]
+    def draw(rng):
+        return graphs.draw_segments(rng, np.array([10, 5, 8, 3]), 4).tolist()
+
     rng = np.random.default_rng(0)
-    drawn = np.array([segments.draw_segments(rng, choices) for _ in range(900)])
-    np.testing.assert_array_equal(drawn[:, 1], [[0, 5]] * 900)
-    first, counts = np.unique(drawn[:, 0, 0], return_counts=True)
-    np.testing.assert_array_equal(first, [0, 4, 8])
-    assert counts.min() > 240
-    again = segments.draw_segments(np.random.default_rng(0), choices)
-    np.testing.assert_array_equal(again, drawn[0])
+    drawn = [draw(rng) for _ in range(900)]
+    wanted = [
+        [[0, 4], [4, 8], [8, 10]],  # as published
+        [[0, 4], [4, 5]],
+        [[0, 4], [4, 8]],
+        [[0, 3]],
+    ]
+    for segments, counted in zip(wanted, zip(*drawn)):
+        counts = [counted.count(segment) for segment in segments]
+        assert sum(counts) == 900 and min(counts) > 0.8 * 900 / len(segments)
+    assert draw(np.random.default_rng(0)) == drawn[0]
+    whole = graphs.draw_segments(rng, np.array([10, 5]), -1)
+    assert whole.tolist() == [[0, 10], [0, 5]]

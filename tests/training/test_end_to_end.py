@@ -105,7 +105,7 @@ _TASKS = {
         prefix='layout:nlp:default:program_',
         toy=dict(batch=5, source='nlp', search='default'),
         toy_folder='data/nlp/default',
-        ours=_OURS + ('sampling', 'segments', 'memory_budget', 'losses', 'test_mode'),
+        ours=_OURS + ('sampling', 'memory_budget', 'losses', 'test_mode'),
     ),
 }
 

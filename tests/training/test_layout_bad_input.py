@@ -174,7 +174,6 @@ def test_runtimes_that_are_not_published(refused, data):
         ({'source': 'tpu'}, ["--source should be one of xla, nlp, not 'tpu'"]),
         ({'search': 'genetic'}, ['--search should be one of random, default']),
         ({'sampling': 'fast'}, ['--sampling should be one of skewed, uniform']),
-        ({'segments': 'halves'}, ['--segments should be one of equal, splits']),
         ({'memory_budget': 1}, ['--memory_budget should be at least 16, not 1']),
         ({'keep_nodes': 0}, ['--keep_nodes should be at least 1, or -1, not 0']),
         ({'max_configs': 1}, ['--max_configs should be at least 2, or -1, not 1']),

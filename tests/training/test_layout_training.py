@@ -1,8 +1,6 @@
 """What a layout training draws, measures, keeps, and goes on with."""
 
 import collections
-import os
-import re
 
 import numpy as np
 import pytest
@@ -11,7 +9,6 @@ from baselines.training import task_data
 from tests.helpers import finished_runs
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
-from tests.helpers import tensorboard
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
 
@@ -70,6 +67,11 @@ def test_an_epoch_is_every_program_with_different_configurations(root, tmp_path)
         assert sorted(counts) == list(range(6))
         assert sorted(counts.values()) == [1, 1, 1, 1, 2, 2]
     assert seen.steps[:2] != seen.steps[2:4]
+    # The same again, as a resumed training wants them.
+    again = _Seen(root, batch=4, out_dir=str(tmp_path))
+    assert again.steps == seen.steps
+    for one, other in zip(again.draws(), seen.draws()):
+        np.testing.assert_array_equal(one[1], other[1])
     for number, configs, labels in seen.draws():
         means, group = _means(number)
         assert len(set(group[configs])) == len(configs) == 16
@@ -126,8 +128,6 @@ def test_sampling(root, tmp_path):
     'changes, expected',
     [
         ({'keep_nodes': 7}, {(0, 7), (7, 12)}),
-        ({'keep_nodes': 7, 'segments': 'splits'}, {(0, 6), (6, 12)}),
-        ({'keep_nodes': 4, 'segments': 'splits'}, {(0, 4), (4, 6), (6, 10), (10, 12)}),
         ({'keep_nodes': -1}, {(0, 12)}),
         ({}, {(0, 12)}),
     ],
@@ -167,19 +167,9 @@ def test_validation_chooses_by_tau(tmp_path):
         lr=0.8,
         model_kwargs_json='{"start": 1.0}',
         test_mode='metrics',
-        tensorboard=True,
         **layout_runs.TINY,
     )
     info = finished_runs.info_of(model_dir)
-    scalars, hparams = tensorboard.read(
-        tmp_path / 'out' / 'tensorboard' / model_dir.name[len('model_') :]
-    )
-    assert scalars['tau/valid'] == [
-        (epoch, pytest.approx(tau, rel=1e-6))
-        for epoch, tau in ((1, -1 / 3), (2, 1 / 3))
-    ]
-    assert scalars['final/test/kendall_tau'] == [(2, -1)]
-    assert hparams['search'] == 'random'
     # Of 15 + 1 + 1 pairs 15 are right, then 2.
     np.testing.assert_allclose(
         info['train_curve']['val_opa'], [15 / 17, 2 / 17], rtol=1e-6
@@ -218,39 +208,3 @@ def test_validation_keeps_its_configurations(root, tmp_path):
     info = finished_runs.info_of(layout_runs.train(root, **changes)[0])
     assert info['train_curve']['val_opa'] == [None] * 3
     assert 'val_tau' not in info['train_curve'] and info['best_epoch'] == 2
-
-
-def test_same_seed_and_resumed_runs_are_the_same(root, tmp_path, monkeypatch):
-    changes = dict(
-        layout_runs.TINY,
-        epochs=4,
-        batch=2,
-        lr=0.1,
-        clip_norm=1.0,
-        keep_nodes=7,
-        out_dir=str(tmp_path),
-    )
-
-    def stop(epochs):
-        finished_runs.stop_after(
-            monkeypatch, epochs, lambda: layout_runs.train(root, **changes)
-        )
-
-    stop(2)
-    kept = os.listdir(tmp_path)
-    assert len(kept) == 1 and re.fullmatch(r'unfinished_[0-9a-f]{16}\.npz', kept[0])
-    resumed, printed = layout_runs.train(root, **changes, resume=True, memory_budget=16)
-    assert 'resuming after epoch 2\n' in printed
-    assert '  3/4 ' in printed and '  2/4 ' not in printed
-    assert not list(tmp_path.glob('unfinished_*'))
-    stop(1)
-    whole, printed = layout_runs.train(root, **changes)
-    assert 'note: a run of these settings was interrupted' in printed
-    curve = finished_runs.curve_of(whole)
-    assert finished_runs.curve_of(resumed) == curve
-    assert len(curve['epoch']) == 4
-    weights = finished_runs.weights_of(whole)
-    assert finished_runs.weights_of(resumed) == weights and len(weights) == 1
-    # Two runs in one folder: each has its pair, and its own CSV.
-    for kind in ('model_*', 'run_*.jsonz', 'results_*_xla_random.csv'):
-        assert len(list(tmp_path.glob(kind))) == 2

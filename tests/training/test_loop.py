@@ -288,14 +288,6 @@ def test_known_weights_are_kept_unless_an_epoch_is_better():
     assert trainer.weights == [2]
 
 
-@pytest.mark.parametrize('best, opas', [(-1, [0.5, 0.59]), (2, [0.5, 0.59, 0.7, 0.75])])
-def test_known_weights_are_kept_unless_an_epoch_is_better_than_by_chance(best, opas):
-    found = (validation.Validation(0.25, opa, error=0.1) for opa in opas)
-    epochs = len(opas) - 1
-    _, state = _fit([], epochs=epochs, is_known=True, validate=lambda: next(found))
-    assert (state.best_epoch, state.best_score) == (best, 0.75 if best > 0 else 0.5)
-
-
 def test_without_validation_the_last_epoch_is_the_best():
     trainer, state = _fit([None] * 4, epochs=4, early_stop=1)
     assert trainer.weights == [4]

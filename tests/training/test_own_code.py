@@ -138,16 +138,17 @@ def test_losses_that_do_not_work(loss, message):
 
 
 @pytest.mark.parametrize(
-    'task, module', [('tile', tiny_models), ('layout', tiny_layout_models)]
+    'kind, module',
+    [(config.TileConfig, tiny_models), (config.LayoutConfig, tiny_layout_models)],
 )
-def test_what_works_is_let_through(task, module):
+def test_what_works_is_let_through(kind, module):
     own_code.check_loss('_squares', _squares)
 
     def make(num_ops, normalizer):
         return module.Tiny(7, num_ops)
 
     loss = losses.CombinedLoss('MSE')
-    own_code.check_model(task, module.Tiny, make, 64, 7, loss)
+    own_code.check_model(kind(batch=64, configs=7), module.Tiny, make, loss)
 
 
 def test_losses_of_ours_are_not_the_users():

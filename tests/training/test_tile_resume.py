@@ -15,7 +15,6 @@ from baselines.evaluation import submission
 from baselines.runs import saved
 from baselines.training import checkpoints
 from tests.helpers import finished_runs
-from tests.helpers import tensorboard
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
 
@@ -53,17 +52,8 @@ def test_same_seed_and_resumed_runs_are_the_same(root, tmp_path, monkeypatch):
     curve = finished_runs.curve_of(other)
     assert curve['val_loss'] == curve['val_opa'] == [None] * 4
     assert finished_runs.info_of(other)['best_epoch'] == 3
-    resumed, printed = tile_runs.train(root, **changes, resume=True, tensorboard=True)
+    resumed, printed = tile_runs.train(root, **changes, resume=True)
     assert 'resuming after epoch 2\n' in printed
-    scalars, hparams = tensorboard.read(
-        tmp_path / 'tensorboard' / resumed.name[len('model_') :]
-    )
-    curve = finished_runs.curve_of(resumed)
-    assert [step for step, _ in scalars['opa/valid']] == [1, 2, 3, 4]
-    assert [value for _, value in scalars['opa/valid']] == pytest.approx(
-        curve['val_opa']
-    )
-    assert hparams['lr'] == pytest.approx(0.1) and hparams['model'] == 'Tiny'
     assert '  3/4 ' in printed and '  2/4 ' not in printed
     assert not list(tmp_path.glob('unfinished_*'))
     _stopped(monkeypatch, root, 1, **changes)

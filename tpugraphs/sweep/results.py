@@ -15,7 +15,7 @@ from tpugraphs.sweep import study as study_lib
 
 # What else a recipe leaves to its user, because it belongs to one training.
 _OF_ONE_RUN = (
-    *('seed', 'run_id', 'recipe', 'test_mode', 'tensorboard', 'strategy', 'resume'),
+    *('seed', 'run_id', 'recipe', 'test_mode', 'strategy', 'resume'),
     'memory_budget',
 )
 # What the command of the next training leaves at its default.
