@@ -12,6 +12,7 @@ from typing import Any, Collection, Dict, List, Mapping, TypeVar, Union
 
 from baselines import recipes
 from baselines import registry
+from baselines import untrusted
 from baselines.data import collections
 
 _AnyConfig = TypeVar('_AnyConfig', bound='_Config')
@@ -315,7 +316,7 @@ def typed(
         if name == 'model_kwargs_json' and isinstance(value, dict):
             try:
                 value = json.dumps(value)
-            except (TypeError, ValueError, RecursionError) as error:  # a date, say
+            except untrusted.DAMAGE as error:  # a date, say
                 raise ValueError(f'{name} cannot be written as JSON: {error}') from None
         if kind is float and type(value) is int and abs(value) <= sys.float_info.max:
             value = float(value)
@@ -367,8 +368,8 @@ def model_kwargs(text: str) -> Dict[str, Any]:
         ValueError: it is not a JSON object.
     """
     try:
-        kwargs = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        kwargs = untrusted.loads(text)
+    except ValueError as error:
         raise ValueError(
             f'--model_kwargs_json is not JSON: {text[:200]!r} ({error})'
         ) from None

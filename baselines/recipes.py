@@ -6,13 +6,13 @@ docs/findings/leaderboard.md how good they are.
 """
 
 import importlib.util
-import json
 import os
 from typing import Any, Callable, Collection, Dict, Mapping
 
 from baselines import files
 from baselines import registry
 from baselines import text
+from baselines import untrusted
 
 # How the models that are not published are trained.
 TILE_TRAINING: Mapping[str, Any] = {
@@ -129,9 +129,9 @@ def _of_file(path: str, collection: str) -> Dict[str, Any]:
     """
     with files.open_regular(files.expand(path), 1 << 20) as stream:
         try:
-            content = json.loads(stream.read())
+            content = untrusted.loads(stream.read())
             made_for, changes = content['collection'], dict(content['settings'].items())
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        except untrusted.DAMAGE:
             raise ValueError(
                 f'--recipe {path}: is no file of `tpugraphs sweep`, which has a '
                 'collection and settings'

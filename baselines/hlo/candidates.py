@@ -12,12 +12,12 @@ the compiler's own choice.  What else `tpugraphs rank --json` writes is passed o
 any other key is refused.
 """
 
-import json
 from typing import Any, Dict, List, Mapping, Sequence
 
 from baselines import files
 from baselines import registry
 from baselines import text
+from baselines import untrusted
 from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.hlo import schema
@@ -41,8 +41,8 @@ def read(path: str) -> List[Any]:
     """
     with files.open_regular(files.expand(path), _MAX_BYTES) as stream:
         try:
-            found = json.load(stream)
-        except (ValueError, RecursionError) as error:
+            found = untrusted.loads(stream.read())
+        except ValueError as error:
             raise ValueError(f'--candidates: {path} is not JSON: {error}') from None
     if not isinstance(found, list):
         raise ValueError(

@@ -242,7 +242,7 @@ def targets() -> Dict[str, Target]:
             (
                 'baselines.data.hardware.measured_on',
                 'tpugraphs.measure.collection_folder.read_sidecar',
-                'tpugraphs.measure.untrusted.loads',
+                'baselines.untrusted.loads',
             ),
             'json',
         ),
@@ -252,7 +252,10 @@ def targets() -> Dict[str, Target]:
         'tuning records': Target(
             _tuning_records(),
             lambda p: _ignored(tuning_records.read(p)),
-            ('tpugraphs.measure.records._lines',),
+            (
+                'tpugraphs.measure.records._lines',
+                'tpugraphs.measure.records._measurement',
+            ),
             'json',
         ),
         'program.json': Target(

@@ -12,6 +12,7 @@ from typing import Dict, Iterator, List, Mapping, Sequence
 import numpy as np
 
 from baselines import files
+from baselines import untrusted
 from baselines.data import collections
 from baselines.data import families
 from baselines.data import shares as shares_lib
@@ -38,8 +39,8 @@ def gathered(folder: str) -> Iterator[List[str]]:
     places = {}
     try:
         with files.open_regular(os.path.join(folder, _RECORD)) as stream:
-            recorded = json.load(stream)
-    except (OSError, ValueError, RecursionError):
+            recorded = untrusted.loads(stream.read())
+    except (OSError, ValueError):
         recorded = []
     listed = recorded if isinstance(recorded, list) else []
     ours = {name for name in listed if isinstance(name, str)}

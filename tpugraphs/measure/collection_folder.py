@@ -18,12 +18,12 @@ import numpy as np
 
 from baselines import files
 from baselines import text
+from baselines import untrusted
 from baselines.data import collections as collections_lib
 from baselines.data import hardware
 from tpugraphs.measure import machine
 from tpugraphs.measure import session as session_lib
 from tpugraphs.measure import timing
-from tpugraphs.measure import untrusted
 
 _LOCK = '.lock'
 _WIDTH = 60  # of a name in an error

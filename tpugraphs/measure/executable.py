@@ -14,6 +14,7 @@ from typing import Any, Dict, List, Optional, Sequence
 import numpy as np
 
 from baselines import files
+from baselines import untrusted
 from baselines.data import npz
 from tpugraphs.measure import backend as backend_lib
 from tpugraphs.measure import building
@@ -189,9 +190,9 @@ def _check_memory(module: Any, where: str) -> None:
 def _about(path: str) -> Dict[str, Any]:
     with files.open_regular(path, _MOST_ABOUT) as stream:
         try:
-            about = json.load(stream)
+            about = untrusted.loads(stream.read())
             number = about.pop('format')
-        except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+        except untrusted.DAMAGE:
             raise ValueError(f'{path}: not what `tpugraphs tune` writes') from None
     if number != _FORMAT:
         raise ValueError(

@@ -9,8 +9,9 @@ of its fusions is JSON with a `window_config`, numbers as text:
 """
 
 import dataclasses
-import json
 from typing import Any, List, Optional
+
+from baselines import untrusted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +36,7 @@ class OwnTiles:
 def of(instruction: Any) -> Optional[OwnTiles]:
     """Returns the tiles that XLA chose for an instruction; None if it says none."""
     try:
-        window = json.loads(instruction.backend_config)['window_config']
+        window = untrusted.loads(instruction.backend_config)['window_config']
         if not window.get('output_window_bounds'):
             return None
         output, kernel, size = (
@@ -52,5 +53,5 @@ def of(instruction: Any) -> Optional[OwnTiles]:
             None if microseconds is None else float(microseconds),
         )
     # Other compilers, and other versions, write something else there.
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except untrusted.DAMAGE:
         return None

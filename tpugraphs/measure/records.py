@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Callable, Dict, Iterable, Iterator, List, Tupl
 
 from baselines import files
 from baselines import text
-from tpugraphs.measure import untrusted
+from baselines import untrusted
 
 # Of the format, and of what a configuration means.
 VERSION = 1

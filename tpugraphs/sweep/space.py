@@ -31,6 +31,7 @@ from baselines import files
 from baselines import recipes
 from baselines import registry
 from baselines import text
+from baselines import untrusted
 
 _KWARGS = 'model_kwargs'
 _KEYS = ('low', 'high', 'log', 'step', 'choices', 'when')
@@ -184,7 +185,7 @@ def read(path: str, config_class: type) -> Space:
     with files.open_regular(files.expand(path), _MAX_FILE_BYTES) as stream:
         try:
             content = toml.load(stream)
-        except (ValueError, RecursionError) as error:
+        except untrusted.DAMAGE as error:
             raise ValueError(f'--space {path} is not TOML: {error}') from None
     with text.located(f'--space {path}'):
         return parse(content, config_class)

@@ -2,15 +2,18 @@
 
 import json
 import re
-from typing import Any, Callable, Dict, List, Mapping, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Tuple, Union
 
 _MOST_NUMBER = 1 << 53  # where JSON's readers begin to round
+
+# What reading JSON, and taking out of it what may not be there, raises.
+DAMAGE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 # Whether a value is what it should be, and what that is.
 Rule = Tuple[Callable[[Any], bool], str]
 
 
-def loads(content: bytes) -> Any:
+def loads(content: Union[bytes, str]) -> Any:
     """Returns what JSON says.
 
     Raises:
