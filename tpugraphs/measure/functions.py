@@ -5,7 +5,8 @@ program, signature = trace(jax.jit(f), (x, y))
 
 from typing import Any, Callable, List, Sequence, Tuple
 
-from baselines import text
+import numpy as np
+
 from tpugraphs.measure import building
 from tpugraphs.measure import programs
 from tpugraphs.measure import signatures
@@ -29,19 +30,18 @@ def trace(
     name = getattr(function, '__name__', '') or getattr(function, 'name', 'program')
     leaves: List[Any] = []
     inputs = [signatures.numbered(arg, leaves) for arg in args]
+    bound: List[np.ndarray] = []
     if functions.is_jax(function, args):
         import jax
 
         # Arguments that are not used stay parameters.
         function = jax.jit(function, keep_unused=True)
         program = programs.load(function, *args, name=name)
-        results, bound = jax.eval_shape(function, *args), []
+        results = jax.eval_shape(function, *args)
     else:
-        program = programs.load(function, *args, name=name)
-        try:
-            results, bound = _of_tensorflow(function, args)
-        except Exception as error:
-            raise ValueError(f'{name}: {text.cause_of(error)}') from error
+        traced = _Traced(function, args, name)
+        program = programs.load(traced, *args, name=name)
+        results, bound = traced.results, traced.variables()
     made: List[Any] = []
     outputs = signatures.numbered(results, made)
     shapes = program.module.host_program_shape
@@ -61,21 +61,29 @@ def trace(
     return program, signatures.Signature(inputs, outputs, bound)
 
 
-def _of_tensorflow(function: Callable, args: Sequence[Any]) -> Tuple[Any, List[Any]]:
-    """Returns a function's nested results, and the values of its variables."""
-    import tensorflow as tf
+class _Traced:
+    """A function of TensorFlow that keeps what it returned when it was traced.
 
-    if hasattr(function, 'call') and hasattr(function, 'inputs'):
-        function, _ = functions.of_keras(function, args)
+    Attributes:
+        results: symbolic tensors, nested as the function nests them.
+    """
 
-    def tensor(leaf: Any) -> Any:
-        return tf.convert_to_tensor(leaf) if hasattr(leaf, 'shape') else leaf
+    def __init__(self, function: Callable, args: Sequence[Any], name: str):
+        if hasattr(function, 'call') and hasattr(function, 'inputs'):
+            function, _ = functions.of_keras(function, args)
+        self._python = getattr(function, 'python_function', function)
+        self.__name__ = name
+        self.results: Any = None
 
-    tensors = tf.nest.map_structure(tensor, tuple(args))
-    concrete = tf.function(function).get_concrete_function(*tensors)
-    bound = []
-    for captured in concrete.captured_inputs:
-        if captured.dtype == tf.resource:
-            [captured] = [v for v in concrete.variables if v.handle is captured]
-        bound.append(captured.numpy())
-    return concrete.structured_outputs, bound
+    def __call__(self, *args: Any) -> Any:
+        import tensorflow as tf
+
+        self._graph = tf.compat.v1.get_default_graph()
+        self.results = self._python(*args)
+        return self.results
+
+    def variables(self) -> List[np.ndarray]:
+        """Returns what was captured, variables by their values, in XLA's order."""
+        values = {id(v.handle): v for v in self._graph.variables}
+        captured = self._graph.external_captures
+        return [values.get(id(tensor), tensor).numpy() for tensor in captured]
