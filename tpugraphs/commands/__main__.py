@@ -37,7 +37,7 @@ def _version() -> str:
 def _list() -> None:
     print('usage: tpugraphs COMMAND [--help] ...\n       tpugraphs --version')
     print('\ncommands:')
-    lines = {name: commands.load(name).__doc__ for name in commands.names()}
+    lines = {name: commands.load(name).__doc__ or '' for name in commands.names()}
     rows = [[name, help_text.split('\n')[0]] for name, help_text in lines.items()]
     print('\n'.join(text.table(rows, '<<', indent=2)))
 

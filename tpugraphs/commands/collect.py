@@ -87,11 +87,9 @@ def run(args: argparse.Namespace) -> int:
         limits=arguments.limits(args),
         passes=(args.passes,) * 2 if args.passes else collection_folder.Options.passes,
     )
-    load = programs.load
+    families = [family for family in args.families.split(',') if family]
     if args.random is not None:
-        sources = random_programs.names(
-            args.random, args.seed, [f for f in args.families.split(',') if f]
-        )
-        load = random_programs.load
+        sources = random_programs.names(args.random, args.seed, families)
     starting.start_tensorflow()
+    load = programs.load if args.random is None else random_programs.load
     return collection.run(sources, options, load)

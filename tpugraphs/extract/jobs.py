@@ -59,8 +59,7 @@ def extract(
     options = dataclasses.replace(
         options, output=output, kind=options.kind or _first_kind(paths)
     )
-    at_first = splitting.gathered(output) if parts else contextlib.nullcontext([])
-    with at_first as earlier:
+    with splitting.gathered(output) if parts else contextlib.nullcontext() as earlier:
         total = outcomes.Outcome()
         if runner or len(paths) > _MANY_FILES:
             found = _through_beam(paths, options, runner, beam_options)
@@ -78,7 +77,7 @@ def extract(
             raise ValueError(total.fatal)
         print(outcomes.summary(total))
         if parts and os.path.isdir(output):
-            print(splitting.split(output, parts, by, total.by_file, earlier))
+            print(splitting.split(output, parts, by, total.by_file, earlier or ()))
         return 1 if total.failed else 0
 
 

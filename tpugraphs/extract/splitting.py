@@ -90,14 +90,11 @@ def split(
     """
     file_of = {name: path for path, names in modules.items() for name in names}
     ids = sorted({*file_of, *(name[: -len('.npz')] for name in earlier)})
-    group_of = {
-        'program': families.program_of_kernel,
-        'file': lambda name: file_of.get(name, ''),
-        'module': str,
-    }[by]
     groups: Dict[str, List[str]] = {}
     for name in ids:
-        groups.setdefault(group_of(name), []).append(name)
+        program = families.program_of_kernel(name)
+        group = {'program': program, 'file': file_of.get(name, ''), 'module': name}[by]
+        groups.setdefault(group, []).append(name)
     parts = np.count_nonzero(shares)
     if len(groups) < parts:
         finer = BY[BY.index(by) + 1 :]
@@ -107,7 +104,7 @@ def split(
         )
     sizes = {group: len(names) for group, names in groups.items()}
     chosen = shares_lib.share_out(sizes, [share / sum(shares) for share in shares])
-    words = []
+    counts = []
     # Before the first is moved, so that all are known after a crash, too.
     with files.write_atomically(os.path.join(folder, _RECORD)) as stream:
         json.dump([f'{name}.npz' for name in ids], stream)
@@ -118,5 +115,5 @@ def split(
         for member in members:
             path = f'{member}.npz'
             os.replace(os.path.join(folder, path), os.path.join(folder, name, path))
-        words.append(f'{name} {len(members)} of {len(mine)} {by}s')
-    return 'split    ' + ', '.join(words)
+        counts.append(f'{name} {len(members)} of {len(mine)} {by}s')
+    return 'split    ' + ', '.join(counts)

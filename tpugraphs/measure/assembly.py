@@ -10,7 +10,7 @@ and gives arrays their layouts again.  A kernel works on arrays as their bytes l
 it is called between transposes where a layout is not row-major.
 """
 
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Set, Tuple
 
 from tpugraphs.measure import building
 from tpugraphs.measure import kernels
@@ -43,7 +43,7 @@ class _Assembly:
         numbers += [i.id for c in self.module.computations for i in c.instructions]
         self._last = max(numbers)
         self._calls: Dict[int, Tuple[kernels.Place, int]] = {}
-        self._gone = set()
+        self._gone: Set[int] = set()
         copied: List[Any] = []
         for kernel, module in replaced:
             entry = self._import(module, copied)

@@ -83,9 +83,10 @@ class Backend:
         from jaxlib import xla_client
 
         self._xla = xla_client
+        self._extension: Any = xla_client._xla
         if 'jax' not in sys.modules:
             # What jax would set; without it newer versions end the process.
-            settings = xla_client._xla.jax_jit
+            settings = self._extension.jax_jit
             settings.set_thread_local_state_initialization_callback(lambda: None)
             settings.global_state().enable_x64 = True
             settings.global_state().enable_memories = False
@@ -116,7 +117,7 @@ class Backend:
         Raises:
             CompileError: XLA refuses it.  On some modules XLA ends the process.
         """
-        convert = self._xla._xla.mlir.xla_computation_to_mlir_module
+        convert = self._extension.mlir.xla_computation_to_mlir_module
         try:
             text = convert(self._xla.XlaComputation(module))
             options = self._xla.CompileOptions()

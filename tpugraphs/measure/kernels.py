@@ -171,8 +171,10 @@ def _groups(
         if instruction.opcode in _NOTHING | _DESCEND:
             continue
         group[instruction.id] = [instruction]
-        first = values.get(next(iter(instruction.operand_ids), None))
-        if first is None or len(group.get(first.id, ())) != 1:
+        if not instruction.operand_ids:
+            continue
+        first = values[instruction.operand_ids[0]]
+        if len(group.get(first.id, ())) != 1:
             continue
         if first.id == root_id or len(users[first.id]) > 1:
             continue
@@ -319,7 +321,9 @@ class _RowMajor:
             return self._reduce(value, shape, operands, before[0])
         return self._logical(value, shape, operands, before)
 
-    def _reduce(self, value, shape, operands, before) -> Any:
+    def _reduce(
+        self, value: Any, shape: Any, operands: Sequence[Any], before: Any
+    ) -> Any:
         order = major_to_minor(before)
         place = inverse(order)
         dims = sorted(place[d] for d in value.dimensions)
@@ -336,7 +340,9 @@ class _RowMajor:
         wanted = [result.index(d) for d in major_to_minor(value.shape)]
         return self._transposed(reduced, wanted)
 
-    def _logical(self, value, shape, operands, before) -> Any:
+    def _logical(
+        self, value: Any, shape: Any, operands: Sequence[Any], before: Sequence[Any]
+    ) -> Any:
         """Adds an operation between transposes, where layouts are not row-major.
 
         Elementwise operations of one layout need none.

@@ -130,7 +130,7 @@ def draw(
         count: how many at most, with the default.
     """
     default: Config = tuple(tuple(None for _ in node) for node in ranks)
-    drawn = {default: None}
+    drawn: Dict[Config, None] = {default: None}
     for attempt in range(20 * count):
         if len(drawn) == count:
             break

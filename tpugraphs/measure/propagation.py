@@ -6,7 +6,7 @@ of its result, and says what to compute instead: the same operation on parts.
 
 import dataclasses
 import math
-from typing import Any, Callable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 from tpugraphs.measure import building
 from tpugraphs.measure import extents
@@ -14,11 +14,21 @@ from tpugraphs.measure import kernels
 
 _Region = extents.Region
 # Padding of a dimension: low, high, interior.
-_Edge = Tuple[int, int, int]
+Edge = Tuple[int, int, int]
 
 
 class Whole(Exception):
     """The operation has to be computed whole; the text says why."""
+
+
+class _Part(NamedTuple):
+    """The region of an instruction's result that is wanted."""
+
+    scope: building.Computation  # where arithmetic on starts goes
+    value: Any  # the instruction
+    shapes: Sequence[Any]  # its operands' shapes
+    region: _Region  # of its result
+    reduced: _Region  # of what is reduced or contracted, as `reduced_sizes` orders it
 
 
 @dataclasses.dataclass
@@ -33,7 +43,7 @@ class Step:
     edit: Callable[[Any], None] = lambda copy: None
     # of each dimension of the first operand, which is padded whole before its region
     # is taken
-    edges: Sequence[_Edge] = ()
+    edges: Sequence[Edge] = ()
 
 
 def step_of(
@@ -61,7 +71,7 @@ def step_of(
         raise Whole(f'{value.opcode} is computed whole')
     if reduced is None:
         reduced = extents.whole(reduced_sizes(value, shapes))
-    return rule(scope, value, shapes, region, reduced)
+    return rule(_Part(scope, value, shapes, region, reduced))
 
 
 def reduced_sizes(value: Any, shapes: Sequence[Any]) -> List[int]:
@@ -87,53 +97,55 @@ def reducible(value: Any, place: int) -> bool:
     return value.opcode == 'dot' or len(value.operand_ids) == 2
 
 
-def _elementwise(scope, value, shapes, region, reduced) -> Step:
-    dims = list(value.shape.dimensions)
-    if any(list(shape.dimensions) not in (dims, []) for shape in shapes):
-        raise Whole(f'{value.opcode} of different shapes')
-    return Step([region if shape.dimensions else () for shape in shapes])
+def _elementwise(part: _Part) -> Step:
+    dims = list(part.value.shape.dimensions)
+    if any(list(shape.dimensions) not in (dims, []) for shape in part.shapes):
+        raise Whole(f'{part.value.opcode} of different shapes')
+    return Step([part.region if shape.dimensions else () for shape in part.shapes])
 
 
-def _broadcast(scope, value, shapes, region, reduced) -> Step:
-    return Step([tuple(region[d] for d in value.dimensions)])
+def _broadcast(part: _Part) -> Step:
+    return Step([tuple(part.region[d] for d in part.value.dimensions)])
 
 
-def _transpose(scope, value, shapes, region, reduced) -> Step:
-    places = list(value.dimensions)
-    return Step([tuple(region[places.index(d)] for d in range(len(places)))])
+def _transpose(part: _Part) -> Step:
+    places = list(part.value.dimensions)
+    return Step([tuple(part.region[places.index(d)] for d in range(len(places)))])
 
 
-def _reverse(scope, value, shapes, region, reduced) -> Step:
+def _reverse(part: _Part) -> Step:
     operand = tuple(
-        extents.reversed_extent(scope, extent, size)
-        if dim in value.dimensions and extent.size != size
+        extents.reversed_extent(part.scope, extent, size)
+        if dim in part.value.dimensions and extent.size != size
         else extent
-        for dim, (extent, size) in enumerate(zip(region, shapes[0].dimensions))
+        for dim, (extent, size) in enumerate(
+            zip(part.region, part.shapes[0].dimensions)
+        )
     )
     return Step([operand])
 
 
-def _slice(scope, value, shapes, region, reduced) -> Step:
+def _slice(part: _Part) -> Step:
     operand, spans = [], []
-    for extent, cut in zip(region, value.slice_dimensions):
+    for extent, cut in zip(part.region, part.value.slice_dimensions):
         spans.append((extent.size - 1) * cut.stride + 1)
-        scaled = extent.moved(scope, 'multiply', cut.stride, spans[-1])
-        operand.append(scaled.moved(scope, 'add', cut.start, spans[-1]))
+        scaled = extent.moved(part.scope, 'multiply', cut.stride, spans[-1])
+        operand.append(scaled.moved(part.scope, 'add', cut.start, spans[-1]))
 
-    def edit(copy):
+    def edit(copy: Any) -> None:
         for cut, span in zip(copy.slice_dimensions, spans):
             cut.start, cut.limit = 0, span
 
     return Step([tuple(operand)], edit=edit)
 
 
-def _pad(scope, value, shapes, region, reduced) -> Step:
+def _pad(part: _Part) -> Step:
     operand = []
     for extent, size, result, edge in zip(
-        region,
-        shapes[0].dimensions,
-        value.shape.dimensions,
-        value.padding_config.dimensions,
+        part.region,
+        part.shapes[0].dimensions,
+        part.value.shape.dimensions,
+        part.value.padding_config.dimensions,
     ):
         padded = edge.edge_padding_low or edge.edge_padding_high
         if not (padded or edge.interior_padding):
@@ -145,12 +157,12 @@ def _pad(scope, value, shapes, region, reduced) -> Step:
     return Step([tuple(operand), ()])
 
 
-def _concatenate(scope, value, shapes, region, reduced) -> Step:
-    [joined] = value.dimensions
-    sizes = [shape.dimensions[joined] for shape in shapes]
-    regions = [_with(region, joined, extents.Extent(0, size)) for size in sizes]
-    made = extents.sizes_of(_with(region, joined, extents.Extent(0, sum(sizes))))
-    rest = _with(extents.whole(made), joined, region[joined])
+def _concatenate(part: _Part) -> Step:
+    [joined] = part.value.dimensions
+    sizes = [shape.dimensions[joined] for shape in part.shapes]
+    regions = [_with(part.region, joined, extents.Extent(0, size)) for size in sizes]
+    made = extents.sizes_of(_with(part.region, joined, extents.Extent(0, sum(sizes))))
+    rest = _with(extents.whole(made), joined, part.region[joined])
     return Step(regions, made, rest)
 
 
@@ -158,12 +170,12 @@ def _with(region: _Region, dim: int, extent: extents.Extent) -> _Region:
     return (*region[:dim], extent, *region[dim + 1 :])
 
 
-def _reshape(scope, value, shapes, region, reduced) -> Step:
+def _reshape(part: _Part) -> Step:
     operand: List[extents.Extent] = []
-    for inner, outer in groups(shapes[0].dimensions, value.shape.dimensions):
-        sizes = [shapes[0].dimensions[d] for d in inner]
-        wanted = [(region[d], value.shape.dimensions[d]) for d in outer]
-        operand += _reshaped(scope, sizes, wanted)
+    for inner, outer in groups(part.shapes[0].dimensions, part.value.shape.dimensions):
+        sizes = [part.shapes[0].dimensions[d] for d in inner]
+        wanted = [(part.region[d], part.value.shape.dimensions[d]) for d in outer]
+        operand += _reshaped(part.scope, sizes, wanted)
     return Step([tuple(operand)])
 
 
@@ -191,7 +203,11 @@ def groups(
     return found
 
 
-def _reshaped(scope, sizes, wanted) -> _Region:
+def _reshaped(
+    scope: building.Computation,
+    sizes: Sequence[int],
+    wanted: Sequence[Tuple[extents.Extent, int]],
+) -> _Region:
     """Returns the extents of a group's operand dimensions.
 
     Of the result nothing but its first dimension may be cut; either it or the
@@ -214,53 +230,56 @@ def _reshaped(scope, sizes, wanted) -> _Region:
     return _with(extents.whole(sizes), long[0], part)
 
 
-def _reduce(scope, value, shapes, region, reduced) -> Step:
-    if len(shapes) != 2:
+def _reduce(part: _Part) -> Step:
+    if len(part.shapes) != 2:
         raise Whole('reduce of several arrays')
-    kept, parts = iter(region), dict(zip(value.dimensions, reduced))
+    kept, parts = iter(part.region), dict(zip(part.value.dimensions, part.reduced))
     operand = tuple(
         parts[dim] if dim in parts else next(kept)
-        for dim in range(len(shapes[0].dimensions))
+        for dim in range(len(part.shapes[0].dimensions))
     )
     return Step([operand, ()])
 
 
-def _dot(scope, value, shapes, region, reduced) -> Step:
-    numbers = value.dot_dimension_numbers
+def _dot(part: _Part) -> Step:
+    numbers = part.value.dot_dimension_numbers
     sides = (
         (numbers.lhs_contracting_dimensions, numbers.lhs_batch_dimensions),
         (numbers.rhs_contracting_dimensions, numbers.rhs_batch_dimensions),
     )
     regions, place = [], len(numbers.lhs_batch_dimensions)
-    for shape, (contracting, batch) in zip(shapes, sides):
-        parts = {**dict(zip(batch, region)), **dict(zip(contracting, reduced))}
+    for shape, (contracting, batch) in zip(part.shapes, sides):
+        parts = {
+            **dict(zip(batch, part.region)),
+            **dict(zip(contracting, part.reduced)),
+        }
         for dim in range(len(shape.dimensions)):
             if dim not in parts:
-                parts[dim] = region[place]
+                parts[dim] = part.region[place]
                 place += 1
         regions.append(tuple(parts[dim] for dim in sorted(parts)))
     return Step(regions)
 
 
-def _gather(scope, value, shapes, region, reduced) -> Step:
-    numbers = value.gather_dimension_numbers
-    operand = list(extents.whole(shapes[0].dimensions))
-    slices = list(value.gather_slice_sizes)
+def _gather(part: _Part) -> Step:
+    numbers = part.value.gather_dimension_numbers
+    operand = list(extents.whole(part.shapes[0].dimensions))
+    slices = list(part.value.gather_slice_sizes)
     kept = [d for d in range(len(slices)) if d not in numbers.collapsed_slice_dims]
     for dim, place in zip(kept, numbers.offset_dims):
-        if region[place].size == slices[dim]:
+        if part.region[place].size == slices[dim]:
             continue
         if dim in numbers.start_index_map or slices[dim] != operand[dim].size:
             raise Whole('gather along a tiled dimension')
-        operand[dim] = region[place]
-        slices[dim] = region[place].size
-    batch = iter(e for d, e in enumerate(region) if d not in numbers.offset_dims)
+        operand[dim] = part.region[place]
+        slices[dim] = part.region[place].size
+    batch = iter(e for d, e in enumerate(part.region) if d not in numbers.offset_dims)
     indices = tuple(
         extents.Extent(0, size) if dim == numbers.index_vector_dim else next(batch)
-        for dim, size in enumerate(shapes[1].dimensions)
+        for dim, size in enumerate(part.shapes[1].dimensions)
     )
 
-    def edit(copy):
+    def edit(copy: Any) -> None:
         copy.gather_slice_sizes[:] = slices
 
     return Step([tuple(operand), indices], edit=edit)
@@ -272,7 +291,7 @@ def _windowed(
     extent: extents.Extent,
     result: int,
     size: int,
-) -> Tuple[extents.Extent, _Edge]:
+) -> Tuple[extents.Extent, Edge]:
     """Returns what a window needs for an extent of one result dimension.
 
     Args:
@@ -293,7 +312,7 @@ def _windowed(
     return part, (window.padding_low, window.padding_high, interior)
 
 
-def _unpad(copy: Any, edges: Sequence[_Edge]) -> None:
+def _unpad(copy: Any, edges: Sequence[Edge]) -> None:
     """Takes padding that the operand has already from an instruction's window."""
     for window, edge in zip(copy.window.dimensions, edges):
         if any(edge):
@@ -301,28 +320,28 @@ def _unpad(copy: Any, edges: Sequence[_Edge]) -> None:
             window.base_dilation = 1
 
 
-def _reduce_window(scope, value, shapes, region, reduced) -> Step:
-    if len(shapes) != 2:
+def _reduce_window(part: _Part) -> Step:
+    if len(part.shapes) != 2:
         raise Whole('reduce-window of several arrays')
-    dims = value.shape.dimensions, shapes[0].dimensions
-    found = zip(value.window.dimensions, region, *dims)
-    operand, edges = zip(*(_windowed(scope, *each) for each in found))
+    dims = part.value.shape.dimensions, part.shapes[0].dimensions
+    found = zip(part.value.window.dimensions, part.region, *dims)
+    operand, edges = zip(*(_windowed(part.scope, *each) for each in found))
     edit = lambda copy: _unpad(copy, edges)
     return Step([operand, ()], edit=edit, edges=edges)
 
 
-def _convolution(scope, value, shapes, region, reduced) -> Step:
-    numbers = value.convolution_dimension_numbers
-    image = list(extents.whole(shapes[0].dimensions))
-    taps = list(extents.whole(shapes[1].dimensions))
+def _convolution(part: _Part) -> Step:
+    numbers = part.value.convolution_dimension_numbers
+    image = list(extents.whole(part.shapes[0].dimensions))
+    taps = list(extents.whole(part.shapes[1].dimensions))
     edges = [(0, 0, 0)] * len(image)
-    dims = list(value.shape.dimensions)
-    batch = region[numbers.output_batch_dimension]
-    feature = region[numbers.output_feature_dimension]
+    dims = list(part.value.shape.dimensions)
+    batch = part.region[numbers.output_batch_dimension]
+    feature = part.region[numbers.output_feature_dimension]
     many = feature.size != dims[numbers.output_feature_dimension]
-    groups_ = max(value.feature_group_count, 1)
+    groups_ = max(part.value.feature_group_count, 1)
     inner = taps[numbers.kernel_input_feature_dimension].size
-    if value.batch_group_count > 1:
+    if part.value.batch_group_count > 1:
         if many or batch.size != dims[numbers.output_batch_dimension]:
             raise Whole('convolution of batch groups')
     else:
@@ -334,21 +353,25 @@ def _convolution(scope, value, shapes, region, reduced) -> Step:
             if not feature.divides(each):
                 raise Whole('convolution across feature groups')
             groups_ = feature.size // each
-            first = feature.moved(scope, 'divide', each, groups_)
-            first = first.moved(scope, 'multiply', inner, groups_ * inner)
+            first = feature.moved(part.scope, 'divide', each, groups_)
+            first = first.moved(part.scope, 'multiply', inner, groups_ * inner)
             image[numbers.input_feature_dimension] = first
     spatial = list(numbers.input_spatial_dimensions)
     for window, source, result in zip(
-        value.window.dimensions, spatial, numbers.output_spatial_dimensions
+        part.value.window.dimensions, spatial, numbers.output_spatial_dimensions
     ):
         image[source], edges[source] = _windowed(
-            scope, window, region[result], dims[result], shapes[0].dimensions[source]
+            part.scope,
+            window,
+            part.region[result],
+            dims[result],
+            part.shapes[0].dimensions[source],
         )
-    if reduced[-1].size != inner:
-        image[numbers.input_feature_dimension] = reduced[-1]
-        taps[numbers.kernel_input_feature_dimension] = reduced[-1]
+    if part.reduced[-1].size != inner:
+        image[numbers.input_feature_dimension] = part.reduced[-1]
+        taps[numbers.kernel_input_feature_dimension] = part.reduced[-1]
 
-    def edit(copy):
+    def edit(copy: Any) -> None:
         copy.feature_group_count = groups_
         _unpad(copy, [edges[source] for source in spatial])
 

@@ -455,7 +455,7 @@ def load(name: str) -> reader.Program:
     """
     import tensorflow as tf
 
-    family = re.fullmatch(r'random_(\w+)_seed\d+_\d+', name).group(1)
+    family = name[len('random_') :].rpartition('_seed')[0]
     signature: List[Any] = []
 
     def compute(new_input: Callable[..., Any]) -> List[Any]:

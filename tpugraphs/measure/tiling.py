@@ -9,7 +9,7 @@ the tile; inside it, a second one adds up partial results of the reduction.
 
 import dataclasses
 import math
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from tpugraphs.measure import building
 from tpugraphs.measure import extents
@@ -57,7 +57,7 @@ class Plan:
     Attributes:
         output: the dimensions of its output.
         reduced: the sizes of what its largest reduction reduces.
-        largest: the id of its largest parameter; None if it has none.
+        largest: the id of its largest parameter; -1 if it has none.
         input: the dimensions of that one.
         untiled: the configuration that is the kernel itself.
     """
@@ -82,7 +82,7 @@ class Plan:
         largest = max(
             parameters, key=lambda i: building.num_bytes(i.shape), default=None
         )
-        self.largest = largest.id if largest else None
+        self.largest: int = largest.id if largest else -1
         self.input = tuple(largest.shape.dimensions) if largest else ()
         # Whether a parameter is behind an instruction, by id.
         self.computed: Dict[int, bool] = {}
@@ -172,7 +172,7 @@ class _Tiler:
             zero = self._entry.constant(shape.element_type, 0)
             empty = self._entry.add('broadcast', shape, [zero])
 
-            def body(scope, counter, carried):
+            def body(scope: building.Computation, counter: Any, carried: Any) -> Any:
                 region = extents.tile_of(scope, counter, plan.output, tiles.output)
                 made = self._emit(scope, plan.root, region)
                 operands = [carried, made, *extents.starts(scope, region)]
@@ -183,14 +183,18 @@ class _Tiler:
         taken = self._taken.get(plan.largest, plan.input)
         return Tiled(module, taken, tuple(self._whole))
 
-    def _emit(self, scope, value, region) -> Any:
+    def _emit(
+        self, scope: building.Computation, value: Any, region: extents.Region
+    ) -> Any:
         """Returns a region of a value of the kernel, computed in `scope`."""
         key = (value.id, tuple(extent.key() for extent in region))
         if key not in scope.cache:
             scope.cache[key] = self._compute(scope, value, region)
         return scope.cache[key]
 
-    def _compute(self, scope, value, region) -> Any:
+    def _compute(
+        self, scope: building.Computation, value: Any, region: extents.Region
+    ) -> Any:
         dims = value.shape.dimensions
         if value.opcode == 'parameter':
             self._note(value, region)
@@ -209,16 +213,27 @@ class _Tiler:
             return self._accumulate(scope, value, region)
         return self._step(scope, value, region)
 
-    def _note(self, operand, region) -> None:
+    def _note(self, operand: Any, region: extents.Region) -> None:
         """Remembers the largest tile of a parameter."""
         sizes = tuple(extents.sizes_of(region))
         before = self._taken.get(operand.id, sizes)
         self._taken[operand.id] = max(before, sizes, key=math.prod)
 
-    def _step(self, scope, value, region, reduced=None, start=None) -> Any:
+    def _step(
+        self,
+        scope: building.Computation,
+        value: Any,
+        region: extents.Region,
+        reduced: Optional[extents.Region] = None,
+        start: Any = None,
+    ) -> Any:
         """Adds an operation on parts of its operands.
 
         Args:
+            scope: where it goes.
+            value: the operation.
+            region: of its result.
+            reduced: the part of what it reduces; None for all.
             start: what a reduction starts with in place of its own value.
         """
         plan = self._plan
@@ -246,7 +261,9 @@ class _Tiler:
         step.edit(made)
         return extents.take(scope, made, step.rest)
 
-    def _take_whole(self, scope, value, region) -> Any:
+    def _take_whole(
+        self, scope: building.Computation, value: Any, region: extents.Region
+    ) -> Any:
         whole = extents.whole(value.shape.dimensions)
         made = self._emit(self._entry, value, whole)
         # A reshape of a parameter only gives it another shape.
@@ -256,7 +273,9 @@ class _Tiler:
             self._whole.append(value.opcode)
         return extents.take(scope, scope.use(made), region)
 
-    def _padded(self, value, operand, edges) -> Any:
+    def _padded(
+        self, value: Any, operand: Any, edges: Sequence[propagation.Edge]
+    ) -> Any:
         """Returns an operand with the edges that a window reaches over."""
         key = ('padded', operand.id, tuple(edges))
         entry = self._entry
@@ -285,7 +304,9 @@ class _Tiler:
                 )
         return entry.cache[key]
 
-    def _iota(self, scope, value, region) -> Any:
+    def _iota(
+        self, scope: building.Computation, value: Any, region: extents.Region
+    ) -> Any:
         [dim] = value.dimensions
         kind = value.shape.element_type
         shape = building.shape_of(kind, extents.sizes_of(region))
@@ -299,10 +320,13 @@ class _Tiler:
         moved = scope.add('broadcast', shape, [start])
         return scope.add('add', shape, [made, moved])
 
-    def _accumulate(self, scope, value, region) -> Any:
+    def _accumulate(
+        self, scope: building.Computation, value: Any, region: extents.Region
+    ) -> Any:
         """Adds a loop over tiles of what `value` reduces."""
         plan, tiles = self._plan, self._tiles.kernel
-        opcode, neutral = plan.combiner()
+        # Reductions without one are not tiled.
+        opcode, neutral = plan.combiner() or ('', 0)
         kind = value.shape.element_type
         shape = building.shape_of(kind, extents.sizes_of(region))
         own = value.opcode == 'reduce'
@@ -312,7 +336,7 @@ class _Tiler:
             first = scope.constant(kind, 0)
         initial = scope.add('broadcast', shape, [first])
 
-        def body(inside, counter, carried):
+        def body(inside: building.Computation, counter: Any, carried: Any) -> Any:
             part = extents.tile_of(inside, counter, plan.reduced, tiles)
             seen = extents.seen(inside, region)
             start = inside.constant(kind, neutral) if own else None

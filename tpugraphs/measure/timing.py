@@ -9,7 +9,7 @@ its runtime.  Halves of the passes that rank alike say that it is not noise.
 import dataclasses
 import math
 import time
-from typing import Callable, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -55,7 +55,7 @@ class Protocol:
 
 
 def measure(
-    programs: Sequence[Callable[[], None]],
+    programs: Sequence[Callable[[], Any]],
     protocol: Protocol,
     rng: np.random.Generator,
     stop: Callable[[], bool] = lambda: False,
@@ -100,14 +100,14 @@ def measure(
     return np.array(rows, np.int64).reshape(len(rows), len(programs))
 
 
-def once(program: Callable[[], None]) -> int:
+def once(program: Callable[[], Any]) -> int:
     """Returns the CPU time of one execution, nanoseconds."""
     before = time.process_time_ns()
     program()
     return max(1, time.process_time_ns() - before)
 
 
-def _time(program: Callable[[], None], clock: Callable[[], int], repeats: int) -> int:
+def _time(program: Callable[[], Any], clock: Callable[[], int], repeats: int) -> int:
     """Returns the time of so many executions in a row, nanoseconds."""
     before = clock()
     for _ in range(repeats):
@@ -115,7 +115,7 @@ def _time(program: Callable[[], None], clock: Callable[[], int], repeats: int) -
     return clock() - before
 
 
-def _long_time(program: Callable[[], None], clock: Callable[[], int]) -> int:
+def _long_time(program: Callable[[], Any], clock: Callable[[], int]) -> int:
     """Returns the time of one run of a long program, nanoseconds.
 
     Clocks of virtual machines step back at times: such a run is made again.
@@ -129,7 +129,7 @@ def _long_time(program: Callable[[], None], clock: Callable[[], int]) -> int:
 
 
 def _least_time(
-    program: Callable[[], None], clock: Callable[[], int], repeats: int
+    program: Callable[[], Any], clock: Callable[[], int], repeats: int
 ) -> int:
     """Returns the least time of one execution among `RUNS` warm runs, nanoseconds."""
     program()

@@ -217,7 +217,11 @@ class _Checked:
 
 
 def draw_array(
-    rng, type: str, dims: List[int], high: int = 2, balanced: bool = False
+    rng: np.random.Generator,
+    type: str,
+    dims: List[int],
+    high: int = 2,
+    balanced: bool = False,
 ) -> np.ndarray:
     """Returns values for which no operation is unusually fast or slow.
 
@@ -234,7 +238,7 @@ def draw_array(
     if type.startswith(('int', 'uint')):
         high = min(high, 100) if '8' in type else high
         return rng.integers(0, high, dims).astype(type)
-    values = rng.uniform(0.1, 1.1, dims).astype(np.float32)
+    values: np.ndarray = rng.uniform(0.1, 1.1, dims).astype(np.float32)
     if balanced and len(dims) > 1:
         inputs = max(1, math.prod(dims[:-1]))
         values = rng.normal(0, max(_LEAST_WEIGHT, inputs**-0.5), dims)
