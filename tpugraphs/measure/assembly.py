@@ -10,14 +10,11 @@ and gives arrays their layouts again.  A kernel works on arrays as their bytes l
 it is called between transposes where a layout is not row-major.
 """
 
-from typing import Any, Dict, List, Sequence, Set, Tuple
+from typing import Any, Dict, Sequence, Set, Tuple
 
 from tpugraphs.measure import building
 from tpugraphs.measure import kernels
 from tpugraphs.measure import programs
-
-# Fields of a module that tell of the compilation it came from.
-_COMPILED = ('schedule', 'input_output_alias', 'buffer_donor', 'id', 'is_dynamic')
 
 
 def assemble(optimised: Any, replaced: Sequence[Tuple[kernels.Kernel, Any]]) -> Any:
@@ -30,187 +27,132 @@ def assemble(optimised: Any, replaced: Sequence[Tuple[kernels.Kernel, Any]]) -> 
 
     Returns:
         An HloModuleProto with row-major arrays and calls in place of fusions.
+
+    Raises:
+        kernels.Unsupported: XLA made something of it that depends on layouts.
     """
-    return _Assembly(optimised, replaced).module
+    module = _Assembly(optimised)
+    for kernel, other in replaced:
+        module.replace(kernel, other)
+    entry, root = module.rewritten(kernels.entry_of(optimised))
+    return module.finish(entry, root)
 
 
-class _Assembly:
-    """Copies a module, computation by computation."""
+class _Assembly(building.Module):
+    """Writes the computations of a module anew, all arrays row-major."""
 
-    def __init__(self, optimised: Any, replaced: Sequence[Tuple[kernels.Kernel, Any]]):
-        self.module = type(optimised).FromString(optimised.SerializeToString())
-        numbers = [c.id for c in self.module.computations]
-        numbers += [i.id for c in self.module.computations for i in c.instructions]
-        self._last = max(numbers)
-        self._calls: Dict[int, Tuple[kernels.Place, int]] = {}
+    def __init__(self, optimised: Any):
+        super().__init__(optimised.name, optimised)
+        # Of an instruction that a call takes the place of: what goes into the call,
+        # and the id of the computation that it calls.
+        self._calls: Dict[int, Tuple[Sequence[Any], int]] = {}
         self._gone: Set[int] = set()
-        copied: List[Any] = []
-        for kernel, module in replaced:
-            entry = self._import(module, copied)
-            for place in kernel.places:
-                self._calls[place.pieces[-1].id] = place, entry
-                self._gone.update(piece.id for piece in place.pieces[:-1])
-        own = [self._rewritten(computation) for computation in optimised.computations]
-        del self.module.computations[:]
-        self.module.computations.extend([*copied, *own])  # callees before callers
-        _drop_layouts_of_program(self.module.host_program_shape)
-        for field in _COMPILED:
-            if field in self.module.DESCRIPTOR.fields_by_name:
-                self.module.ClearField(field)
 
-    def _import(self, module: Any, copied: List[Any]) -> int:
-        """Adds copies of a module's computations; returns the id of its entry's."""
-        offset = self._last
-        for computation in module.computations:
-            copy = type(computation).FromString(computation.SerializeToString())
-            copy.id += offset
-            copy.root_id += offset
-            copy.name = f'kernel.{copy.id}'
-            for i in copy.instructions:
-                i.id += offset
-                i.name = f'{i.opcode}.{i.id}'
-                i.operand_ids[:] = [number + offset for number in i.operand_ids]
-                called = [number + offset for number in i.called_computation_ids]
-                i.called_computation_ids[:] = called
-                self._last = max(self._last, i.id, copy.id)
-            copied.append(copy)
-        return module.entry_computation_id + offset
+    def replace(self, kernel: kernels.Kernel, other: Any) -> None:
+        """Puts calls of a module in the places of a kernel."""
+        entry = self.imported(other)
+        for place in kernel.places:
+            self._calls[place.pieces[-1].id] = place.operands, entry
+            self._gone.update(piece.id for piece in place.pieces[:-1])
 
-    def _rewritten(self, computation: Any) -> Any:
-        """Returns a computation with what was replaced, and without layouts."""
-        copy = type(computation).FromString(computation.SerializeToString())
-        del copy.instructions[:]
-        values = {i.id: i for i in computation.instructions}
-        for value in computation.instructions:
-            if value.id in self._calls:
-                place, entry = self._calls[value.id]
-                self._call(copy, value, place, entry, values)
-            elif value.opcode == 'bitcast':
-                self._bitcast(copy, value, values[value.operand_ids[0]])
-            elif value.opcode == 'constant':
-                self._constant(copy, value, value.id)
-            elif value.opcode == 'custom-call' and (
-                value.custom_call_target not in programs.CUSTOM_CALLS
-            ):
-                # What it takes may hang on layouts, or on its backend_config.
-                raise kernels.Unsupported(
-                    f'XLA puts a call of {value.custom_call_target} into it'
-                )
-            elif value.id not in self._gone:
-                written = copy.instructions.add()
-                written.CopyFrom(value)
-                building.plain(written)
-                _drop_layouts(written.shape)
-                if value.opcode == 'fusion':
-                    written.opcode = 'call'
-                    written.name = f'call.{value.id}'
-                    written.ClearField('fusion_kind')
-        _drop_layouts_of_program(copy.program_shape)
-        return copy
+    def called(self, number: int) -> int:
+        """Rewrites a computation of the source once; returns its id here."""
+        if number not in self._copied:
+            computation, root = self.rewritten(self._callees[number])
+            self._copied[number] = computation.finish(root)
+        return self._copied[number]
 
-    def _call(
+    def rewritten(self, source: Any) -> Tuple[building.Computation, Any]:
+        """Returns a computation and its root, to be finished."""
+        computation = self.computation(source.name)
+        values: Dict[int, Any] = {}
+        parameters = [i for i in source.instructions if i.opcode == 'parameter']
+        for value in sorted(parameters, key=lambda i: i.parameter_number):
+            values[value.id] = computation.parameter(_row_major(value.shape))
+        shapes = {i.id: i.shape for i in source.instructions}
+        for value in source.instructions:
+            if value.id not in values and value.id not in self._gone:
+                values[value.id] = self._write(computation, value, values, shapes)
+        return computation, values[source.root_id]
+
+    def _write(
         self,
-        computation: Any,
+        computation: building.Computation,
         value: Any,
-        place: kernels.Place,
-        entry: int,
         values: Dict[int, Any],
-    ) -> None:
-        """Writes a call of a kernel in place of an instruction."""
-        operands = []
-        for operand in place.operands:
-            number = operand.id
-            if number not in values:  # a large constant inside of the fusion
-                number = self._next()
-                self._constant(computation, operand, number)
-            operands.append(self._physical(computation, number, operand.shape))
-        dims = [value.shape.dimensions[d] for d in kernels.major_to_minor(value.shape)]
-        made = self._add(computation, 'call', value.shape, dims, operands)
-        made.called_computation_ids.append(entry)
-        self._logical(computation, made, value)
-
-    def _bitcast(self, computation: Any, value: Any, operand: Any) -> None:
-        """Writes what a bitcast does to an array: the same bytes, other dimensions.
-
-        Raises:
-            kernels.Unsupported: it changes the type.
-        """
-        if operand.shape.element_type != value.shape.element_type:
-            raise kernels.Unsupported('bitcast of types')
-        source = self._physical(computation, operand.id, operand.shape)
-        dims = [value.shape.dimensions[d] for d in kernels.major_to_minor(value.shape)]
-        made = self._add(computation, 'reshape', value.shape, dims, [source])
-        self._logical(computation, made, value)
-
-    def _constant(self, computation: Any, value: Any, number: int) -> None:
-        """Writes a constant under an id; its literal's bytes lie as its layout says."""
-        if not building.is_array(value.shape):
-            computation.instructions.add().CopyFrom(value)
-            return
-        order = kernels.major_to_minor(value.literal.shape)
-        dims = [value.shape.dimensions[d] for d in order]
-        made = self._add(computation, 'constant', value.shape, dims, [])
-        made.literal.CopyFrom(value.literal)
-        made.literal.shape.CopyFrom(made.shape)
-        self._turned(computation, made, kernels.inverse(order), number)
-
-    def _physical(self, computation: Any, number: int, shape: Any) -> int:
-        """Returns the id of an array with its dimensions in the order of its bytes."""
-        order = kernels.major_to_minor(shape)
-        if order == sorted(order):
-            return number
-        dims = [shape.dimensions[d] for d in order]
-        made = self._add(computation, 'transpose', shape, dims, [number])
-        made.dimensions.extend(order)
-        return made.id
-
-    def _logical(self, computation: Any, made: Any, value: Any) -> None:
-        """Gives the last instruction, an array as its bytes lie, a value's id."""
-        order = kernels.inverse(kernels.major_to_minor(value.shape))
-        self._turned(computation, made, order, value.id)
-
-    def _turned(
-        self, computation: Any, made: Any, order: Sequence[int], number: int
-    ) -> None:
-        """Gives an instruction, transposed if need be, an id."""
-        if order != sorted(order):
-            dims = [made.shape.dimensions[d] for d in order]
-            source = made.id
-            made = self._add(computation, 'transpose', made.shape, dims, [source])
-            made.dimensions.extend(order)
-        made.id, made.name = number, f'{made.opcode}.{number}'
-
-    def _add(
-        self,
-        computation: Any,
-        opcode: str,
-        like: Any,
-        dims: Sequence[int],
-        operands: Sequence[int],
+        shapes: Dict[int, Any],
     ) -> Any:
-        """Adds an instruction of the element type of a shape."""
-        number = self._next()
-        made = computation.instructions.add(
-            id=number, name=f'{opcode}.{number}', opcode=opcode, operand_ids=operands
-        )
-        made.shape.CopyFrom(building.shape_of(like.element_type, dims))
+        """Adds an instruction.
+
+        Args:
+            computation: where it goes.
+            value: the instruction as XLA wrote it.
+            values: those that were added before it, by the ids that XLA gave them.
+            shapes: of all instructions as XLA wrote them.
+        """
+        if value.id in self._calls:
+            sources, entry = self._calls[value.id]
+            operands = []
+            for source in sources:
+                if source.id not in values:  # a large constant inside of the fusion
+                    values[source.id] = _constant(computation, source)
+                operands.append(_physical(computation, values[source.id], source.shape))
+            shape = _physical_shape(value.shape)
+            made = computation.add('call', shape, operands, calls=[entry])
+            return _logical(computation, made, value.shape)
+        if value.opcode == 'constant':
+            return _constant(computation, value)
+        operands = [values[number] for number in value.operand_ids]
+        if value.opcode == 'bitcast':
+            before = shapes[value.operand_ids[0]]
+            if before.element_type != value.shape.element_type:
+                raise kernels.Unsupported('bitcast of types')
+            source = _physical(computation, operands[0], before)
+            made = computation.add('reshape', _physical_shape(value.shape), [source])
+            return _logical(computation, made, value.shape)
+        target = value.custom_call_target
+        if value.opcode == 'custom-call' and target not in programs.CUSTOM_CALLS:
+            # What it takes may hang on layouts, or on its backend_config.
+            raise kernels.Unsupported(f'XLA puts a call of {target} into it')
+        opcode = 'call' if value.opcode == 'fusion' else value.opcode
+        made = computation.add(opcode, _row_major(value.shape), operands, like=value)
+        made.ClearField('fusion_kind')
         return made
 
-    def _next(self) -> int:
-        self._last += 1
-        return self._last
+
+def _constant(computation: building.Computation, value: Any) -> Any:
+    """Adds a constant; the bytes of its literal lie as the literal's layout says."""
+    if not building.is_array(value.shape):
+        return computation.add('constant', value.shape, like=value)
+    shape = _physical_shape(value.literal.shape)
+    made = computation.add('constant', shape, like=value)
+    made.literal.shape.CopyFrom(shape)
+    return _logical(computation, made, value.literal.shape)
 
 
-def _drop_layouts(shape: Any) -> None:
-    """Makes an array, or those of a tuple, row-major."""
-    for part in shape.tuple_shapes:
-        _drop_layouts(part)
-    if shape.HasField('layout'):
-        dims = list(reversed(range(len(shape.dimensions))))
-        shape.layout.Clear()
-        shape.layout.minor_to_major.extend(dims)
+def _physical_shape(shape: Any) -> Any:
+    """Returns a row-major shape, the dimensions in the order of an array's bytes."""
+    dims = [shape.dimensions[d] for d in kernels.major_to_minor(shape)]
+    return building.shape_of(shape.element_type, dims)
 
 
-def _drop_layouts_of_program(shape: Any) -> None:
-    for part in (*shape.parameters, shape.result):
-        _drop_layouts(part)
+def _physical(computation: building.Computation, value: Any, shape: Any) -> Any:
+    """Adds the transpose to an array as its bytes lie in a shape."""
+    return computation.transposed(value, kernels.major_to_minor(shape))
+
+
+def _logical(computation: building.Computation, value: Any, shape: Any) -> Any:
+    """Adds the transpose from an array as its bytes lie in a shape."""
+    order = kernels.major_to_minor(shape)
+    return computation.transposed(value, kernels.inverse(order))
+
+
+def _row_major(shape: Any) -> Any:
+    """Returns a shape whose array, or arrays of a tuple, are row-major."""
+    copy = type(shape).FromString(shape.SerializeToString())
+    del copy.tuple_shapes[:]
+    copy.tuple_shapes.extend(map(_row_major, shape.tuple_shapes))
+    if copy.HasField('layout'):
+        copy.layout.Clear()
+        copy.layout.minor_to_major.extend(reversed(range(len(copy.dimensions))))
+    return copy

@@ -12,7 +12,7 @@ they are finished, callees before callers, as XLA wants them.
 
 import functools
 import math
-from typing import Any, Callable, Dict, List, Optional, Sequence, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 
 from baselines.hlo import protos
 from baselines.hlo import schema
@@ -94,25 +94,37 @@ class Module:
 
     def called(self, number: int) -> int:
         """Copies a computation of the source once; returns its id here."""
-        if number not in self._copied:
-            callee = self._callees[number]
+        return self._copy(number, self._callees, self._copied)
+
+    def imported(self, module: Any) -> int:
+        """Copies another module's computations; returns the id of its entry here."""
+        computations = {c.id: c for c in module.computations}
+        return self._copy(module.entry_computation_id, computations, {})
+
+    def _copy(
+        self, number: int, computations: Mapping[int, Any], copied: Dict[int, int]
+    ) -> int:
+        """Copies a computation and those that it calls, unless they are copied."""
+        if number not in copied:
+            callee = computations[number]
             copy = type(callee).FromString(callee.SerializeToString())
             ids = {i.id: self.next_id() for i in copy.instructions}
             for i in copy.instructions:
                 plain(i)
                 i.id = ids[i.id]
                 i.operand_ids[:] = [ids[o] for o in i.operand_ids]
-                inner = [self.called(c) for c in i.called_computation_ids]
-                i.called_computation_ids[:] = inner
+                i.called_computation_ids[:] = [
+                    self._copy(c, computations, copied)
+                    for c in i.called_computation_ids
+                ]
                 i.name = f'{i.opcode}.{i.id}'
             copy.root_id = ids[copy.root_id]
-            copy.id = self.next_id()
+            copy.id = copied[number] = self.next_id()
             copy.name = f'called.{copy.id}'
             names = copy.program_shape.parameter_names
             names[:] = [f'parameter.{place}' for place in range(len(names))]
             self.proto.computations.append(copy)
-            self._copied[number] = copy.id
-        return self._copied[number]
+        return copied[number]
 
     def finish(self, entry: 'Computation', root: Any = None) -> Any:
         """Stores the entry computation and returns the HloModuleProto."""
@@ -207,6 +219,14 @@ class Computation:
                 value = self.add('convert', shape, [value])
             self.cache[key] = value
         return self.cache[key]
+
+    def transposed(self, value: Any, order: Sequence[int]) -> Any:
+        """Adds a transpose to an order of dimensions, unless it changes nothing."""
+        if list(order) == sorted(order):
+            return value
+        sizes = [value.shape.dimensions[d] for d in order]
+        shape = shape_of(value.shape.element_type, sizes)
+        return self.add('transpose', shape, [value], dimensions=list(order))
 
     def use(self, value: Any) -> Any:
         """Returns a value of this computation or of one around it, as seen here."""

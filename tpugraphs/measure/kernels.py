@@ -311,7 +311,7 @@ class _RowMajor:
             moved = list(value.dimensions) or list(range(len(shape.dimensions)))
             place = inverse(major_to_minor(before[0]))
             order = [place[moved[d]] for d in major_to_minor(value.shape)]
-            return self._transposed(operands[0], order)
+            return self._entry.transposed(operands[0], order)
         if opcode == 'broadcast':
             place = inverse(major_to_minor(value.shape))
             source = major_to_minor(before[0])
@@ -338,7 +338,7 @@ class _RowMajor:
             dimensions=dims,
         )
         wanted = [result.index(d) for d in major_to_minor(value.shape)]
-        return self._transposed(reduced, wanted)
+        return self._entry.transposed(reduced, wanted)
 
     def _logical(
         self, value: Any, shape: Any, operands: Sequence[Any], before: Sequence[Any]
@@ -352,19 +352,12 @@ class _RowMajor:
         if same and is_elementwise(value):
             return self._entry.add(value.opcode, shape, operands, like=value)
         logical = [
-            self._transposed(o, inverse(major_to_minor(s)))
+            self._entry.transposed(o, inverse(major_to_minor(s)))
             for o, s in zip(operands, before)
         ]
         result = building.shape_of(shape.element_type, value.shape.dimensions)
         written = self._entry.add(value.opcode, result, logical, like=value)
-        return self._transposed(written, major_to_minor(value.shape))
-
-    def _transposed(self, operand: Any, order: Sequence[int]) -> Any:
-        if list(order) == sorted(order):
-            return operand
-        sizes = [operand.shape.dimensions[d] for d in order]
-        shape = building.shape_of(operand.shape.element_type, sizes)
-        return self._entry.add('transpose', shape, [operand], dimensions=list(order))
+        return self._entry.transposed(written, major_to_minor(value.shape))
 
 
 def _is_row_major(shape: Any) -> bool:
