@@ -213,6 +213,10 @@ _BAD = {
         ),
         ({'config_runtime': np.array([5])}, 'config_runtime has only 1 configuration'),
         (
+            {'config_runtime': np.array([0, 5, 5, 5, 5, 5, 5])},
+            'config_runtime is 0 for 1 of 7 configurations',
+        ),
+        (
             {'node_splits': np.array([[0, 5, 3, 9]])},
             'node_splits is [0, 5, 3, 9], expected ascending numbers from 0 to 9',
         ),

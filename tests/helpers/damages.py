@@ -1,7 +1,5 @@
 """Damaged npz files, and what a training makes of them: one line, no output."""
 
-import os
-
 import numpy as np
 
 
@@ -46,51 +44,3 @@ def changed(key, change):
         save(path, **{key: change(array)})
 
     return damage
-
-
-def entry(key, index, value):
-    """Makes a damage of a file: one entry of an array is another."""
-
-    def change(array):
-        array[index] = value
-        return array
-
-    return changed(key, change)
-
-
-# Those that files of both collections can have, and what names them.
-COMMON = {
-    'truncated': (
-        lambda path: os.truncate(path, path.stat().st_size // 2),
-        'not a complete npz file',
-    ),
-    'empty': (lambda path: os.truncate(path, 0), 'not a complete npz file'),
-    'text': (lambda path: path.write_text('text'), 'not a complete npz file'),
-    'pickled': (
-        changed('node_feat', lambda array: array.astype(object)),
-        'node_feat holds pickled Python objects',
-    ),
-    'missing key': (
-        lambda path: save(path, edge_index=None),
-        'the array edge_index is missing',
-    ),
-    'too short': (
-        changed('node_opcode', lambda array: array[1:]),
-        'node_opcode has shape',
-    ),
-    'wrong width': (
-        changed('node_feat', lambda array: array[:, 1:]),
-        'columns of node_feat: 139, but 140',
-    ),
-    'wrong type': (
-        changed('node_opcode', lambda array: array.astype(np.float32)),
-        'node_opcode holds float32',
-    ),
-    'NaN': (entry('node_feat', (1, 3), np.nan), 'node_feat has 1 NaN or infinite'),
-    'edge outside': (entry('edge_index', (0, 0), 99), 'edge_index has 99 in row 0'),
-    'negative edge': (entry('edge_index', (0, 1), -1), 'edge_index has -1 in row 0'),
-    'negative runtime': (
-        entry('config_runtime', 0, -5),
-        'config_runtime has -5 in row 0',
-    ),
-}

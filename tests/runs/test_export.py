@@ -23,48 +23,32 @@ from tests.helpers import places
 from tests.helpers import processes
 from tests.helpers import tile_records
 
-_CLIENT = """
-import sys
-import numpy as np
-import tensorflow as tf
-model = tf.saved_model.load(sys.argv[1]).signatures['serving_default']
-arrays = dict(np.load(sys.argv[2]))
-scores = model(**{name: tf.constant(array) for name, array in arrays.items()})
-np.save(sys.argv[3], scores['scores'])
-for name in ('tensorflow_gnn', 'baselines', 'tpugraphs'):
-    assert name not in sys.modules, name
-"""
 
-
-def _served(folder, tmp_path, inputs):
-    """Scores of a process that imports TensorFlow and nothing of ours."""
-    np.savez(tmp_path / 'inputs.npz', **inputs)
-    paths = [str(tmp_path / name) for name in ('inputs.npz', 'scores.npy')]
-    subprocess.run(
-        [sys.executable, '-c', _CLIENT, str(folder), *paths], cwd=tmp_path, check=True
-    )
-    return np.load(paths[1])
+@pytest.fixture(name='exported', scope='module', params=['tile', 'layout'])
+def _exported(request, tmp_path_factory):
+    """(task, model directory, folder of what was exported)."""
+    folder = tmp_path_factory.mktemp('exported')
+    make = {'tile': made_runs.make_tile_run, 'layout': made_runs.make_layout_run}
+    model_dir = make[request.param](folder)
+    assert processes.command('export', model_dir, folder / 'served') == 0
+    return request.param, model_dir, folder / 'served'
 
 
 @pytest.mark.slow
-def test_the_client_of_the_documents(tmp_path):
+@pytest.mark.parametrize('exported', ['tile'], indirect=True, scope='module')
+def test_the_client_of_the_documents(exported, tmp_path):
     """docs/guide/serving.md: fifteen lines, with TensorFlow and NumPy alone."""
     text = (places.ROOT / 'docs/guide/serving.md').read_text(encoding='utf-8')
     [client] = [
         b for b in re.findall(r'```python\n(.*?)```', text, re.S) if 'argv' in b
     ]
     assert len([line for line in client.splitlines() if line.strip()]) <= 15
-    model_dir = made_runs.make_tile_run(tmp_path)
-    assert processes.command('export', model_dir, tmp_path / 'served') == 0
+    _, model_dir, served = exported
+    # TensorFlow reads it alone: of ours nothing is imported.
+    client += "assert not {'tensorflow_gnn', 'baselines', 'tpugraphs'} & {*sys.modules}"
     record = tile_records.make_record(np.random.default_rng(0), 'k', configs=30)
     tile_records.write_split(tmp_path, [record])
-    words = [
-        sys.executable,
-        '-c',
-        client,
-        str(tmp_path / 'served'),
-        str(tmp_path / 'k.npz'),
-    ]
+    words = [sys.executable, '-c', client, str(served), str(tmp_path / 'k.npz')]
     done = subprocess.run(
         words, cwd=tmp_path, check=True, capture_output=True, text=True
     )
@@ -114,15 +98,18 @@ def test_tiles_with_expanded_features(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_layouts(tmp_path):
-    model_dir = made_runs.make_layout_run(tmp_path)
-    assert processes.command('export', model_dir, tmp_path / 'served') == 0
+@pytest.mark.parametrize('exported', ['layout'], indirect=True, scope='module')
+def test_layouts(exported):
+    _, model_dir, served = exported
     # 37 configurations are two slices of 16 and one that is filled up.
     program = layout_files.make_program(
         np.random.default_rng(0), 'p', nodes=9, configs=37
     )
     more = ('node_config_ids', 'node_config_feat')
-    found = _served(tmp_path / 'served', tmp_path, _inputs(program, *more))
+    inputs = _inputs(program, *more)
+    found = tf.saved_model.load(str(served)).signatures['serving_default'](
+        **{name: tf.constant(array) for name, array in inputs.items()}
+    )['scores']
     expected = _predictor(model_dir).score_record(program)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.ptp(expected))
 
@@ -156,18 +143,15 @@ _REFUSED = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('task', ['tile', 'layout'])
-def test_inputs_of_other_sizes_are_refused_by_name(task, tmp_path):
+def test_inputs_of_other_sizes_are_refused_by_name(exported):
+    task, _, served = exported
     rng = np.random.default_rng(0)
     if task == 'tile':
-        model_dir = made_runs.make_tile_run(tmp_path)
         inputs = _inputs(tile_records.make_record(rng, nodes=6), 'config_feat')
     else:
-        model_dir = made_runs.make_layout_run(tmp_path)
         program = layout_files.make_program(rng, nodes=6)
         inputs = _inputs(program, 'node_config_ids', 'node_config_feat')
-    assert processes.command('export', model_dir, tmp_path / 'served') == 0
-    model = tf.saved_model.load(str(tmp_path / 'served'))
+    model = tf.saved_model.load(str(served))
     score = model.signatures['serving_default']
     tensors = {name: tf.constant(array) for name, array in inputs.items()}
     assert np.isfinite(score(**tensors)['scores']).all()

@@ -8,7 +8,6 @@ import pytest
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
 from tests.helpers import tile_records
-from tests.helpers.bad_input import refused  # noqa: F401
 
 
 @pytest.fixture

@@ -1,0 +1,319 @@
+"""Bad input to a training: one line that names it, and nothing half-written.
+
+What is wrong within a file is told by `tests/data/test_records.py`.
+"""
+
+import json
+import os
+import shutil
+from typing import Any, Callable, Dict, NamedTuple
+
+import numpy as np
+import pytest
+
+from baselines import command_line
+from baselines import config
+from tests.helpers import damages
+from tests.helpers import disks
+from tests.helpers import layout_runs
+from tests.helpers import tile_records
+from tests.helpers import tile_runs
+
+pytestmark = pytest.mark.slow
+
+
+class Kind(NamedTuple):
+    """What differs between the trainings of the two tasks.
+
+    Attributes:
+        runs: the helper that has their settings.
+        write: writes train, valid and test.
+        splits: their folder, below the root.
+        bad: a file that every split has.
+        kept: what training says of the other files.
+        ranked: number of the other test files.
+        overflow: a learning rate at which losses are not finite.
+    """
+
+    runs: Any
+    write: Callable[..., Any]
+    splits: str
+    bad: str
+    kept: str
+    ranked: int
+    overflow: float
+
+
+_KINDS: Dict[str, Kind] = {
+    'tile': Kind(
+        runs=tile_runs,
+        write=tile_records.write_splits,
+        splits='data',
+        bad='program_1_0001.npz',
+        kept='training on 3 kernels',
+        ranked=3,
+        overflow=1e30,
+    ),
+    'layout': Kind(
+        runs=layout_runs,
+        write=layout_runs.write_splits,
+        splits='data/xla/random',
+        bad='program_1.npz',
+        kept='training on 5 programs',
+        ranked=1,
+        overflow=1e38,
+    ),
+}
+_of_tiles = pytest.mark.parametrize('kind', ['tile'], indirect=True, scope='module')
+_of_layouts = pytest.mark.parametrize('kind', ['layout'], indirect=True, scope='module')
+
+
+@pytest.fixture(name='kind', scope='module', params=_KINDS)
+def _kind(request):
+    return _KINDS[request.param]
+
+
+@pytest.fixture(name='splits', scope='module')
+def _splits(kind, tmp_path_factory):
+    folder = tmp_path_factory.mktemp('splits')
+    kind.write(folder)
+    return folder
+
+
+@pytest.fixture(name='data')
+def _data(kind, splits, tmp_path):
+    """A copy of the splits that may be damaged."""
+    shutil.copytree(splits, tmp_path / kind.splits)
+    return tmp_path / kind.splits
+
+
+@pytest.fixture(name='train')
+def _train(kind, tmp_path):
+    """Runs a training as the script does; returns its exit code."""
+
+    def train(**changes):
+        def work():
+            fields = {**kind.runs.TINY, 'epochs': 1, **changes}
+            settings = kind.runs.settings(tmp_path, **fields)
+            from baselines.training import jobs
+
+            jobs.train(config.checked(settings))
+
+        return command_line.guarded(work)
+
+    return train
+
+
+@pytest.fixture(name='refused')
+def _refused(train, tmp_path, capsys):
+    """Trains; checks for one line with all the words, and for no output."""
+
+    def call(*words, **changes):
+        damages.assert_refused(train(**changes), capsys.readouterr(), *words)
+        assert damages.outputs(tmp_path) == []
+
+    return call
+
+
+def test_damaged_files_are_named_and_left_out_where_that_is_wanted(
+    kind, train, refused, data, tmp_path, capsys
+):
+    for split in ('train', 'test'):
+        os.truncate(data / split / kind.bad, 100)
+    damaged = f'{data}/train/{kind.bad}: not a complete npz file'
+    refused(damaged, '--skip_bad_files')
+    assert train(skip_bad_files=True) == 0
+    printed = capsys.readouterr()
+    assert [line.partition(': not ')[0] for line in printed.err.splitlines()] == [
+        f'warning: left out: {data}/{split}/{kind.bad}' for split in ('train', 'test')
+    ]
+    assert kind.kept in printed.out
+    ranking = next((tmp_path / 'out').glob('results_*.csv')).read_text()
+    assert ranking.count('\n') == 1 + kind.ranked
+    assert kind.bad[: -len('.npz')] not in ranking
+
+
+@pytest.mark.parametrize('split', ['train', 'valid', 'test'])
+def test_missing_and_empty_splits(refused, data, split):
+    for path in (data / split).iterdir():
+        path.unlink()
+    refused(f'{data}/{split}: there is no .npz file', '--data_root')
+    (data / split).rmdir()
+    what_to_do = ('--data_root', 'tpugraphs download --collection', '--sample_data')
+    refused(f'{data}/{split}: there is no such folder', *what_to_do)
+
+
+@_of_layouts
+def test_no_data_of_this_collection(refused, data, tmp_path):
+    assert data.exists()
+    there = f'{tmp_path}/data/nlp/random/train: there is no such'
+    refused(there, '--sample_data', source='nlp')
+    there = f'{tmp_path}/data/xla/default/train: there is no such'
+    refused(there, search='default')
+
+
+@_of_layouts
+def test_splits_of_different_width(refused, data):
+    shutil.rmtree(data)
+    layout_runs.write_splits(data, node_features=141)
+    refused(
+        f'{data}/valid: node_feat has 141 columns, but 140 in what is in {data}/train'
+    )
+
+
+def test_unusable_runtimes(kind, refused, data):
+    most, wanted = (28, 31) if kind.runs is tile_runs else (39, 41)
+    few = f'{data}/train: nothing has --configs={wanted} configurations'
+    refused(few, str(most) if kind.runs is tile_runs else '', configs=wanted)
+    if kind.runs is layout_runs:
+        damages.changed('config_runtime', np.zeros_like)(data / 'train' / kind.bad)
+        refused('program_1: skewed sampling needs runtimes')
+    for path in (data / 'train').iterdir():
+        damages.changed('config_runtime', np.zeros_like)(path)
+    refused(f'{data}/train: all runtimes are 0')
+
+
+def test_a_loss_that_overflows(kind, refused, data):
+    assert data.exists()
+    refused('the loss is not finite: lower --lr', lr=kind.overflow, batch=1)
+
+
+@_of_tiles
+@pytest.mark.parametrize(
+    'flag, below',
+    [
+        ('out_dir', 'file/out'),
+        ('results_csv', 'file/x.csv'),
+        ('results_csv', 'folder'),
+        ('cache_dir', 'file/cache'),
+    ],
+)
+def test_a_place_that_cannot_be_written(refused, data, flag, below):
+    (data / 'file').write_text('text')
+    (data / 'folder').mkdir()
+    place = str(data / below.partition('/')[0])
+    refused(f'--{flag}', place, **{flag: str(data / below)})
+    assert (data / 'file').read_text() == 'text'
+
+
+_SETTINGS = [
+    (
+        'tile',
+        {'model': 'EarlyJoinSage', 'models_file': ''},
+        ["there is no model 'EarlyJoinSage'; did you mean 'EarlyJoinSAGE'?"],
+    ),
+    (
+        'tile',
+        {'model': 'ML'},
+        ["there is no model 'ML'; did you mean 'MLP'?", ', Tiny'],
+    ),
+    ('tile', {'models_file': '/none.py'}, ['--models_file: there is no file /none.py']),
+    ('tile', {'losses': 'ListMLE:1'}, ["there is no loss 'ListMLE'; did you mean"]),
+    ('tile', {'losses': 'MSE:x'}, ['--losses', "'x'"]),
+    ('tile', {'model_kwargs_json': '{"start": 1'}, ['--model_kwargs_json is not JSON']),
+    ('tile', {'model_kwargs_json': '[]'}, ['--model_kwargs_json should be an object']),
+    (
+        'tile',
+        {'model_kwargs_json': '{"strat": 1}'},
+        ["--model_kwargs_json: Tiny has no option 'strat'; did you mean 'start'?"],
+    ),
+    (
+        'tile',
+        {'model': 'HybridSAGE', 'models_file': ''},
+        ['the model HybridSAGE was removed', 'with --model=LateJoinResSAGE'],
+    ),
+    ('tile', {'averaging': 'ema'}, ['--averaging should be empty, ema:<decay>']),
+    ('tile', {'test_mode': 'both'}, ['--test_mode should be one of']),
+    ('tile', {'test_mode': 'metrics'}, ['--test_mode=metrics', 'data/test']),
+    (
+        'layout',
+        {'model': 'EarlyJoinSAGE', 'models_file': ''},
+        ["there is no layout model 'EarlyJoinSAGE'", 'There are: ChebNet, GAT, GCN'],
+    ),
+    ('layout', {'model': 'Resm'}, ["there is no layout model 'Resm'", ', Tiny']),
+    ('layout', {'source': 'tpu'}, ["--source should be one of xla, nlp, not 'tpu'"]),
+    ('layout', {'search': 'genetic'}, ['--search should be one of random, default']),
+    ('layout', {'sampling': 'fast'}, ['--sampling should be one of skewed, uniform']),
+    ('layout', {'memory_budget': 1}, ['--memory_budget should be at least 16, not 1']),
+    ('layout', {'keep_nodes': 0}, ['--keep_nodes should be at least 1, or -1, not 0']),
+    (
+        'layout',
+        {'max_configs': 1},
+        ['--max_configs should be at least 2, or -1, not 1'],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    'kind, changes, words', _SETTINGS, indirect=['kind'], scope='module'
+)
+def test_bad_settings(refused, data, changes, words):
+    assert data.exists()
+    refused(*words, **changes)
+
+
+@pytest.mark.parametrize(
+    'kind, model, kwargs',
+    [
+        ('tile', 'MLP', {'hidden_dim': 'x'}),
+        ('tile', 'MLP', {'hidden_activation': 'loud'}),
+        ('tile', 'MLP', {'reduction': 'max'}),
+        ('tile', 'EarlyJoinSAGE', {'op_embed_dim': None}),
+        ('tile', 'EarlyJoinResGCN', {'mlp_layers': -2.5}),
+        ('tile', 'ChebSAGE', {'order': 0}),
+        ('tile', 'AttentionSAGE', {'heads': 5}),
+        ('tile', 'ConfigAttentionSAGE', {'log_scales': [0.1, 0]}),
+        ('layout', 'ResModel', {'hidden_dim': 'x'}),
+        ('layout', 'ResModel', {'mlp_layers': 1.5}),
+        ('layout', 'ResModel', {'num_gnns': -1}),
+    ],
+    indirect=['kind'],
+    scope='module',
+)
+def test_keywords_of_the_wrong_kind(refused, data, model, kwargs):
+    assert data.exists()
+    words = ('--model_kwargs_json', model, next(iter(kwargs)))
+    refused(*words, model=model, models_file='', model_kwargs_json=json.dumps(kwargs))
+
+
+@_of_tiles
+def test_a_full_disk(train, data, tmp_path, capsys):
+    assert data.exists()
+    with disks.room(10_000):
+        code = train()
+    damages.assert_refused(
+        code, capsys.readouterr(), f'{tmp_path}/cache', '--cache_dir'
+    )
+    assert damages.outputs(tmp_path) == []
+    with disks.room(100):
+        code = train()
+    damages.assert_refused(
+        code, capsys.readouterr(), f'--out_dir {tmp_path}/out cannot'
+    )
+    assert damages.outputs(tmp_path) == []
+    # Data packed, but no room for the state after an epoch.
+    assert train(configs=1_000) == 1
+    capsys.readouterr()
+    with disks.room(5_000):
+        code = train()
+    damages.assert_refused(code, capsys.readouterr(), f'{tmp_path}/out/unfinished_')
+    assert damages.outputs(tmp_path) == []
+    # Room for that, but not for the model: when there is, --resume goes on.
+    with disks.room(25_000):
+        code = train()
+    damages.assert_refused(code, capsys.readouterr(), f'{tmp_path}/out/')
+    assert [name[:15] for name in damages.outputs(tmp_path)] == ['out/unfinished_']
+    assert train(resume=True) == 0
+    assert 'resuming after epoch 1' in capsys.readouterr().out
+
+
+def test_a_record_that_finds_no_room(tmp_path, capsys):
+    # pytest turns what a garbage collector complains about into a failure.
+    record = tile_records.make_record(
+        np.random.default_rng(0), 'k', nodes=60, configs=300
+    )
+    path = tmp_path / 'k.npz'
+    with disks.room(3_000):
+        code = command_line.guarded(lambda: record.write(str(path)))
+    damages.assert_refused(code, capsys.readouterr(), str(path))
+    assert damages.outputs(tmp_path) == []
