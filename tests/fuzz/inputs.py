@@ -46,7 +46,6 @@ from tests.helpers import layout_files
 from tests.helpers import measured_programs
 from tests.helpers import measurements
 from tests.helpers import tile_records
-from tpugraphs.extract import splitting
 from tpugraphs.inspect import contents
 from tpugraphs.measure import collection_folder
 from tpugraphs.measure import executable
@@ -245,9 +244,6 @@ def targets() -> Dict[str, Target]:
                 'baselines.untrusted.loads',
             ),
             'json',
-        ),
-        'record of a split': Target(
-            b'["f.npz"]', _gather, ('tpugraphs.extract.splitting.gathered',), 'json'
         ),
         'tuning records': Target(
             _tuning_records(),
@@ -487,20 +483,6 @@ def _read_sidecar(path: str) -> None:
     os.replace(path, os.path.join(os.path.dirname(path), 'measured.json'))
     hardware.measured_on(os.path.dirname(path))
     collection_folder.read_sidecar(os.path.dirname(path))
-
-
-def _gather(path: str) -> None:
-    folder = os.path.join(os.path.dirname(path), 'split')
-    os.makedirs(os.path.join(folder, 'train'), exist_ok=True)
-    place = os.path.join(folder, 'train', 'f.npz')
-    open(place, 'wb').close()
-    os.replace(path, os.path.join(folder, splitting._RECORD))
-    try:
-        with splitting.gathered(folder):
-            raise KeyError
-    except KeyError:
-        pass
-    assert os.path.exists(place)
 
 
 def _npz(arrays) -> bytes:

@@ -11,6 +11,7 @@ from baselines.hlo import graph
 from baselines.hlo import reading
 from baselines.hlo import tile
 from tpugraphs.extract import outcomes
+from tpugraphs.extract import splitting
 
 # What tells the variants of one module's file apart.
 _VARIANT = {
@@ -74,7 +75,7 @@ def _extract_module(
         if reason:
             raise outcomes.Skip(reason)
     stem = raw_lib.graph_id(tuning)
-    target = os.path.join(options.output, f'{stem}.npz')
+    target = splitting.path_of(options.output, stem)
     if stem in outcome.written:
         raise outcomes.Skip('name and fingerprint of an earlier module')
     if not options.overwrite and os.path.lexists(target):

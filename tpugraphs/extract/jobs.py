@@ -1,6 +1,5 @@
 """The job of `tpugraphs extract`: raw files in, npz files out, a summary."""
 
-import contextlib
 import dataclasses
 import functools
 import os
@@ -59,26 +58,25 @@ def extract(
     options = dataclasses.replace(
         options, output=output, kind=options.kind or _first_kind(paths)
     )
-    with splitting.gathered(output) if parts else contextlib.nullcontext() as earlier:
-        total = outcomes.Outcome()
-        if runner or len(paths) > _MANY_FILES:
-            found = _through_beam(paths, options, runner, beam_options)
-        else:
-            shown = phases.each(paths, 'extracting', len(paths), 'file')
-            found = (extractor.extract_file(path, options) for path in shown)
-        for outcome in found:
-            total.add(outcome)
-            if outcome.fatal:
-                break
-        files.remove_leftovers(output, _LEFTOVERS)  # of workers that were killed
-        for message in sorted(total.failed):
-            print(f'error: {message}', file=sys.stderr)
-        if total.fatal:
-            raise ValueError(total.fatal)
-        print(outcomes.summary(total))
-        if parts and os.path.isdir(output):
-            print(splitting.split(output, parts, by, total.by_file, earlier or ()))
-        return 1 if total.failed else 0
+    total = outcomes.Outcome()
+    if runner or len(paths) > _MANY_FILES:
+        extracted = _through_beam(paths, options, runner, beam_options)
+    else:
+        shown = phases.each(paths, 'extracting', len(paths), 'file')
+        extracted = (extractor.extract_file(path, options) for path in shown)
+    for outcome in extracted:
+        total.add(outcome)
+        if outcome.fatal:
+            break
+    files.remove_leftovers(output, _LEFTOVERS)  # of workers that were killed
+    for message in sorted(total.failed):
+        print(f'error: {message}', file=sys.stderr)
+    if total.fatal:
+        raise ValueError(total.fatal)
+    print(outcomes.summary(total))
+    if parts and os.path.isdir(output):
+        print(splitting.split(output, parts, by, total.by_file))
+    return 1 if total.failed else 0
 
 
 def _through_beam(
@@ -86,8 +84,8 @@ def _through_beam(
 ) -> Iterable[outcomes.Outcome]:
     folder = os.path.join(options.output, f'.outcomes_{uuid.uuid4().hex}')
     work = functools.partial(_extract_file, options=dataclasses.asdict(options))
-    found = bulk.each(work, paths, folder, runner, beam_options, 'extract')
-    return [outcomes.Outcome(**outcome) for outcome in found]
+    results = bulk.each(work, paths, folder, runner, beam_options, 'extract')
+    return [outcomes.Outcome(**outcome) for outcome in results]
 
 
 def _extract_file(path: str, options: Dict[str, Any]) -> Dict[str, Any]:
