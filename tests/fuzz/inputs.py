@@ -52,9 +52,6 @@ from tpugraphs.measure import executable
 from tpugraphs.measure import own_tiles
 from tpugraphs.measure import records as tuning_records
 from tpugraphs.programs import reader
-from tpugraphs.sweep import jobs
-from tpugraphs.sweep import space
-from tpugraphs.sweep import study
 
 _FOLDER = 'npz/tile/xla/train'
 
@@ -227,14 +224,6 @@ def targets() -> Dict[str, Target]:
             ('baselines.scripts.check_flag_files',),
             'text',
         ),
-        'space.toml': Target(
-            b'epochs = 7\nlr = {low = 1e-3, high = 1, log = true}\n'
-            b'model = {choices = ["MLP", "EarlyJoinSAGE"]}\n'
-            b'batch = {low = 4, high = 10, step = 2, when = {model = "MLP"}}\n',
-            lambda p: _ignored(space.read(p, config.TileConfig)),
-            ('tpugraphs.sweep.space.read',),
-            'text',
-        ),
         'measured.json': Target(
             json.dumps(_sidecar()).encode(),
             _read_sidecar,
@@ -281,39 +270,55 @@ def _ignored(unused_content: Any) -> None:
 
 
 def _sweeps() -> Dict[str, Target]:
-    """The storages of sweeps, where Optuna is installed."""
+    """The storages and spaces of sweeps, where Optuna is installed."""
     if importlib.util.find_spec('optuna') is None:
         return {}
     journal, database = _storages()
     return {
         'sweep.journal': Target(journal, _show_sweep, (), 'text'),
         'sweep.db': Target(database, _show_database, ()),
+        'space.toml': Target(
+            b'epochs = 7\nlr = {low = 1e-3, high = 1, log = true}\n'
+            b'model = {choices = ["MLP", "EarlyJoinSAGE"]}\n'
+            b'batch = {low = 4, high = 10, step = 2, when = {model = "MLP"}}\n',
+            _read_space,
+            ('tpugraphs.sweep.space.read',),
+            'text',
+        ),
     }
 
 
 @functools.lru_cache(maxsize=None)
 def _storages() -> Tuple[bytes, bytes]:
     """A sweep of two trials as a journal file and as a database."""
-    definition = study.Definition('tile:xla', {'lr': {'low': 0.1, 'high': 1.0}}, {})
+    from tpugraphs.sweep import study as study_lib
+
     found = []
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter('ignore')  # heartbeats are for `Study.optimize`
         for name, start in (('journal', ''), ('db', 'sqlite:///')):
             path = os.path.join(folder, name)
-            sweep = study.Sweep(start + path, 's', definition)
+            study = study_lib.create(start + path, 's', {'folds': 0}, 0, 9)
             for score in (0.5, 0.75):
-                trial = sweep.study.ask()
-                sweep.space.suggest(trial, config.TileConfig())
-                sweep.study.tell(trial, score)
+                trial = study.ask()
+                trial.suggest_float('lr', 0.1, 1.0)
+                study.tell(trial, score)
             with open(path, 'rb') as stream:
                 found.append(stream.read())
     return found[0], found[1]
 
 
 def _show_sweep(storage: str) -> None:
+    from tpugraphs.sweep import search
+
     with contextlib.redirect_stdout(io.StringIO()):
-        jobs.show(storage, '', False)
-        jobs.show(storage, '', True)
+        search.show(storage, '')
+
+
+def _read_space(path: str) -> None:
+    from tpugraphs.sweep import space
+
+    space.read(path, config.TileConfig)
 
 
 def _show_database(path: str) -> None:

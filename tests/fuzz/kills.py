@@ -253,17 +253,10 @@ def _tuned(folder: pathlib.Path) -> List[str]:
     return sorted(path.name for path in folder.glob('program*'))
 
 
-def _swept(folder: pathlib.Path) -> Any:
-    """How many trials are complete, and that their runs are whole."""
-    done = subprocess.run(
-        [sys.executable, '-m', 'tpugraphs', 'sweep', 'show', '--json']
-        + [f'--out_dir={folder}'],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    trials = json.loads(done.stdout)['trials']
-    complete = [trial for trial in trials if trial['state'] == 'complete']
+def _swept(folder: pathlib.Path) -> int:
+    """How many trials are complete."""
+    from tpugraphs.sweep import study as study_lib
+
+    study = study_lib.load(study_lib.default_storage(str(folder)), '')
     assert json.loads((folder / 'best.json').read_text())['settings']
-    assert not list(folder.rglob('unfinished_*'))
-    return len(complete)
+    return len(study_lib.trials_of(study, 'COMPLETE'))

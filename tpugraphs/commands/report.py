@@ -2,16 +2,12 @@
 
   tpugraphs report --dir latest --output=report.html
   tpugraphs report --dir 'wide*' latest
-  tpugraphs report --dir ~/out/tpugraphs_sweep/tile_xla
 
 Models of one collection stand side by side, the best first; runs that differ in seed
-or fold alone are one model, with mean and standard deviation.  Shown are learning
-curves; errors program by program, with intervals and beside random choice; the
-slowdown of trying k configurations, for layouts tau against the noise ceiling; score
-differences against runtime ratios; the best, median and worst graph; and the
-settings.  The --out_dir of a sweep stands for the runs of its best trial, and adds its
-best trials, scores in their order, how much each setting matters, and trials that
-were ended early or failed.  The file needs no network, names no folders of this
+or fold alone are one model, with mean and standard deviation.  Shown are a table of
+errors, learning curves, errors program by program with intervals and beside random
+choice, the slowdown of trying k configurations, for layouts tau against the noise
+ceiling, and the settings.  The file needs no network, names no folders of this
 machine, and reads on a phone, in print, light and dark.
 """
 
@@ -38,10 +34,6 @@ def run(args: argparse.Namespace) -> None:
     """
     from baselines import config
     from baselines import files
-    from tpugraphs.sweep import results
-
-    names, sweeps = results.resolve_folders(command_line.runs_of(args))
-    # Only this command needs jinja2.
     from baselines.runs import loading
     from baselines.runs import prediction
     from baselines.runs import run_predictor
@@ -50,7 +42,7 @@ def run(args: argparse.Namespace) -> None:
     from tpugraphs.report import page
 
     saved.check_file_writable(args.output, 'output')
-    found = loading.find_runs(names)
+    found = loading.find_runs(command_line.runs_of(args))
     collections = {run_predictor.collection_of(run).name for run in found.values()}
     if len(collections) > 1:
         raise ValueError(
@@ -64,5 +56,5 @@ def run(args: argparse.Namespace) -> None:
         summary, graphs = predictor.measure(args.split)
         name, model = labels[model_dir]
         drawn.append(measured.Run(name, model, predictor.run, summary, graphs))
-    page.write(args.output, drawn, sweeps)
+    page.write(args.output, drawn)
     print(f'report: {files.expand(args.output)}')

@@ -2,8 +2,9 @@
 
 import json
 import os
-import types
-from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
+from typing import Any, Dict, List, NamedTuple, Sequence
+
+import jinja2
 
 from baselines import files
 from baselines import text
@@ -13,30 +14,25 @@ from baselines.runs import differences
 from tpugraphs.report import figures
 from tpugraphs.report import measured
 from tpugraphs.report import pictures
-from tpugraphs.report import search
 
 _LONGEST = 300  # letters of a setting
 
 
 class Section(NamedTuple):
-    """Pictures and tables under a title.
+    """Pictures under a title.
 
     Attributes:
         title: of the section.
         introduction: what its pictures show, plain text.
-        pictures: at least one, but where there are tables.
-        tables: by title, rows of equal length, of which the first is the head.
+        pictures: of the section.
     """
 
     title: str
     introduction: str
     pictures: List[pictures.Picture]
-    tables: Mapping[str, List[List[str]]] = types.MappingProxyType({})
 
 
-def write(
-    path: str, runs: Sequence[measured.Run], sweeps: Sequence[Dict[str, Any]] = ()
-) -> None:
+def write(path: str, runs: Sequence[measured.Run]) -> None:
     """Writes a report of runs of one collection.
 
     All that comes from run files and data is escaped and stripped of the folders of
@@ -45,18 +41,10 @@ def write(
     Args:
         path: the HTML file.
         runs: measured.
-        sweeps: what `tpugraphs sweep show --json` says of each.
 
     Raises:
-        ValueError: jinja2 is not installed.
         OSError: the file cannot be written.
     """
-    try:
-        # Only reports need it.
-        import jinja2
-    except ImportError:
-        raise ValueError('reports need jinja2: pip install jinja2') from None
-
     environment = jinja2.Environment(
         autoescape=True,
         loader=jinja2.FileSystemLoader(os.path.dirname(__file__)),
@@ -74,7 +62,7 @@ def write(
         data=text.printable(measured_on),
         notes=_notes(models),
         results=_results(models),
-        sections=[*map(_sweep_section, sweeps), *_sections(models)],
+        sections=_sections(models),
         settings=_settings([run for model in models for run in model.runs]),
         names=[model.name for model in models],
         run_names=[run.name for model in models for run in model.runs],
@@ -105,15 +93,6 @@ def _notes(models: Sequence[measured.Model]) -> List[str]:
     return notes
 
 
-def _sweep_section(sweep: Dict[str, Any]) -> Section:
-    return Section(
-        f'Sweep: {text.printable(sweep["study"])}',
-        search.sentences(sweep),
-        search.pictures(sweep),
-        search.tables(sweep),
-    )
-
-
 def _sections(models: Sequence[measured.Model]) -> List[Section]:
     is_layout = models[0].runs[0].summary['task'] == 'layout'
     noun = 'program' if is_layout else 'kernel'
@@ -139,22 +118,7 @@ def _sections(models: Sequence[measured.Model]) -> List[Section]:
             f'An autotuner measures the k favourites of a {noun}.',
             [figures.slowdowns(models)],
         ),
-        Section(
-            'Calibration',
-            'Whether a larger difference of scores means a larger ratio of runtimes. '
-            'Pairs are drawn at random, as many of each graph.',
-            [p for p in map(figures.calibration, range(len(models)), models) if p],
-        ),
     ]
-    for number, model in enumerate(models):
-        run = model.runs[0]
-        sections.append(
-            Section(
-                f'Single {noun}s: {run.name}',
-                f'Predicted rank against measured runtime; {noun}s are ordered by tau.',
-                figures.rankings(number, run),
-            )
-        )
     return [section for section in sections if section.pictures]
 
 

@@ -21,10 +21,11 @@ high = 4
 
 import dataclasses
 import json
-import math
 import os
 import sys
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
+
+from optuna import distributions
 
 from baselines import config as config_lib
 from baselines import files
@@ -53,22 +54,14 @@ class Parameter(NamedTuple):
 
     Attributes:
         name: of the setting, or `model_kwargs.<argument>`.
-        choices: its values; empty for a range.
-        low: the lower end of the range.
-        high: the upper end, included.
-        log: whether values are drawn evenly by their logarithm.
-        step: the distance of neighbouring values; None for any.
+        distribution: Optuna's, of its values.
         when: by name, the values of earlier settings with which this one is drawn;
             with others it keeps its default.
     """
 
     name: str
-    choices: Tuple[Any, ...] = ()
-    low: float = 0
-    high: float = 0
-    log: bool = False
-    step: Optional[float] = None
-    when: Mapping[str, Tuple[Any, ...]] = {}
+    distribution: Any
+    when: Mapping[str, Tuple[Any, ...]]
 
     def is_active(self, settings: Mapping[str, Any]) -> bool:
         """Tells whether its conditions hold among `settings`."""
@@ -78,21 +71,20 @@ class Parameter(NamedTuple):
         )
 
     def contains(self, value: Any) -> bool:
-        """Tells whether a value can be drawn."""
-        if self.choices:
-            return value in self.choices
-        if type(value) not in (int, float) or not self.low <= value <= self.high:
-            return False
-        steps = (value - self.low) / self.step if self.step else 0.0
-        return math.isclose(steps, round(steps), abs_tol=1e-9)
+        """Tells whether a value is a choice, or within the range."""
+        drawn = self.distribution
+        if hasattr(drawn, 'choices'):
+            return value in drawn.choices
+        return type(value) in (int, float) and drawn.low <= value <= drawn.high
 
     def suggest(self, trial: Any) -> Any:
         """Draws a value for an Optuna trial."""
-        if self.choices:
-            return trial.suggest_categorical(self.name, self.choices)
-        is_whole = isinstance(self.low, int)
+        drawn = self.distribution
+        if hasattr(drawn, 'choices'):
+            return trial.suggest_categorical(self.name, drawn.choices)
+        is_whole = isinstance(drawn.low, int)
         suggest = trial.suggest_int if is_whole else trial.suggest_float
-        return suggest(self.name, self.low, self.high, step=self.step, log=self.log)
+        return suggest(self.name, drawn.low, drawn.high, step=drawn.step, log=drawn.log)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,7 +129,8 @@ class Space:
         """Returns the most epochs that a training may have."""
         for parameter in self.parameters:
             if parameter.name == 'epochs':
-                return int(max(parameter.choices or [parameter.high]))
+                drawn = parameter.distribution
+                return int(max(getattr(drawn, 'choices', None) or [drawn.high]))
         return self.fixed.get('epochs', base.epochs)
 
     def defaults(self, base: Any) -> Dict[str, Any]:
@@ -154,16 +147,9 @@ class Space:
         }
 
 
-def shipped(collection: str) -> str:
-    """Returns the file of the space that ships for a collection.
-
-    Of several the most special one: `layout_nlp.toml` goes before `layout.toml`.
-    """
-    folder = os.path.join(os.path.dirname(__file__), 'spaces')
-    parts = collection.split(':')
-    names = ['_'.join(parts[:count]) for count in range(len(parts), 0, -1)]
-    paths = [os.path.join(folder, f'{name}.toml') for name in names]
-    return next(path for path in paths if os.path.exists(path))
+def shipped(task: str) -> str:
+    """Returns the file of the space that ships for 'tile' or 'layout'."""
+    return os.path.join(os.path.dirname(__file__), 'spaces', f'{task}.toml')
 
 
 def read(path: str, config_class: type) -> Space:
@@ -206,7 +192,7 @@ def parse(content: Mapping[str, Any], config_class: type) -> Space:
         if isinstance(table, dict):
             with text.located(f'[{name}]'):
                 parameter = _parse_parameter(name, table, config_class)
-                _check_conditions(parameter, parameters, fixed, config_class)
+                _check_conditions(parameter, parameters, config_class)
             parameters.append(parameter)
     if not parameters:
         raise ValueError('it has no range and no choices: nothing to search')
@@ -241,6 +227,7 @@ def _flatten(content: Mapping[str, Any], config_class: type) -> Dict[str, Any]:
 def _parse_parameter(
     name: str, table: Mapping[str, Any], config_class: type
 ) -> Parameter:
+    """Makes a parameter of the table of a setting."""
     for key in table:
         if key not in _KEYS:
             raise ValueError(f'has no {key!r}{registry.suggest(key, _KEYS)}')
@@ -253,48 +240,39 @@ def _parse_parameter(
         other: tuple(values) if isinstance(values, list) else (values,)
         for other, values in conditions.items()
     }
-    if 'choices' in table:
-        if set(table) - {'choices', 'when'}:
-            raise ValueError('has choices: it takes no range beside them')
-        choices = _parse_choices(name, table['choices'], config_class)
-        return Parameter(name, choices, when=when)
-    return _parse_range(name, table, config_class)._replace(when=when)
-
-
-def _parse_choices(name: str, choices: Any, config_class: type) -> Tuple[Any, ...]:
+    if 'choices' not in table:
+        return Parameter(name, _parse_range(name, table, config_class), when)
+    if set(table) - {'choices', 'when'}:
+        raise ValueError('has choices: it takes no range beside them')
+    choices = table['choices']
     if not isinstance(choices, list) or not choices:
         raise ValueError(f'choices should be a list of values, not {choices!r}')
     for value in choices:
         _check_value(name, value, config_class)
     if len(set(choices)) < len(choices):
         raise ValueError(f'choices has a value twice: {choices}')
-    return tuple(choices)
+    return Parameter(name, distributions.CategoricalDistribution(choices), when)
 
 
-def _parse_range(name: str, table: Mapping[str, Any], config_class: type) -> Parameter:
+def _parse_range(name: str, table: Mapping[str, Any], config_class: type) -> Any:
+    """Makes Optuna's distribution of a range, which checks that it is not empty."""
     if not {'low', 'high'} <= set(table):
         raise ValueError('needs low and high, or choices')
-    low, high, step = table['low'], table['high'], table.get('step', 0)
-    for key, value in (('low', low), ('high', high), ('step', step)):
-        if type(value) not in (int, float) or not abs(value) <= _LARGEST:
-            raise ValueError(f'{key} should be a number, not {value!r}')
+    low, high = table['low'], table['high']
     for value in (low, high):
         _check_value(name, value, config_class)
-    if float in (type(low), type(high), _type_of(name, config_class)):
-        low, high = float(low), float(high)
-    log = table.get('log', False)
+        if type(value) not in (int, float):
+            raise ValueError(f'low and high should be numbers, not {value!r}')
+    log, step = table.get('log', False), table.get('step')
     if not isinstance(log, bool):
         raise ValueError(f'log should be true or false, not {log!r}')
-    if not low < high:
-        raise ValueError(f'the range from {low} to {high} is empty')
-    if log and low <= 0:
-        raise ValueError(f'log = true needs low above 0, not {low}')
-    if log and step or step < 0 or step and low + step > high:
-        raise ValueError(f'step = {step} does not fit the range, or log')
-    if isinstance(low, int) and not isinstance(step, int):
-        raise ValueError(f'step should be a whole number, not {step}')
-    least_step = 1 if isinstance(low, int) else None
-    return Parameter(name, (), low, high, log, step or least_step)
+    is_float = float in (type(low), type(high), _type_of(name, config_class))
+    if type(step) not in ((int, float, type(None)) if is_float else (int, type(None))):
+        raise ValueError(f'step should be a number as low and high are, not {step!r}')
+    if is_float:
+        return distributions.FloatDistribution(low, high, log=log, step=step)
+    least_step = 1 if step is None else step
+    return distributions.IntDistribution(low, high, log=log, step=least_step)
 
 
 def _type_of(name: str, config_class: type) -> Any:
@@ -321,36 +299,24 @@ def _check_value(name: str, value: Any, config_class: type) -> None:
 
 
 def _check_conditions(
-    parameter: Parameter,
-    earlier: Sequence[Parameter],
-    fixed: Mapping[str, Any],
-    config_class: type,
+    parameter: Parameter, earlier: Sequence[Parameter], config_class: type
 ) -> None:
-    """Checks that the conditions of a parameter can hold.
+    """Raises ValueError for a condition that cannot hold.
 
     Args:
         parameter: whose conditions.
         earlier: the parameters above it.
-        fixed: the settings that are the same in every trial.
         config_class: whose settings they are.
-
-    Raises:
-        ValueError: a condition names what is not above it, or a value that it
-            cannot have.
     """
     above = {other.name: other for other in earlier}
     for name, values in parameter.when.items():
-        is_setting = _type_of(name, config_class) is not None or name in fixed
-        if name not in above and not is_setting:
-            others = [*above, *fixed]
-            raise ValueError(
-                f'when names {name!r}, which is not above it'
-                f'{registry.suggest(name, others)}'
-            )
+        if name not in above and _type_of(name, config_class) is None:
+            others = registry.suggest(name, above)
+            raise ValueError(f'when names {name!r}, which is not above it{others}')
         for value in values:
+            with text.located('when'):
+                _check_value(name, value, config_class)
             if name in above and not above[name].contains(value):
                 raise ValueError(
                     f'when wants {name} = {value!r}, which [{name}] cannot be'
                 )
-            with text.located('when'):
-                _check_value(name, value, config_class)

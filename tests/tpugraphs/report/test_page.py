@@ -134,7 +134,7 @@ def _layouts(tmp_path_factory):
 
 
 def test_every_picture_is_in_the_page_and_has_a_text(tiles, layouts):
-    for path, count in ((tiles, 2 + 2 + 1 + 2 + 2 * 3), (layouts, 2 + 1 + 1 + 1 + 2)):
+    for path, count in ((tiles, 2 + 2 + 1), (layouts, 2 + 1 + 1)):
         found = _Page(path)
         assert found.tags['img'] == found.tags['figure'] == count
         assert found.tags['figcaption'] == count
@@ -163,7 +163,7 @@ def test_it_says_what_a_report_says(tiles):
     found = _Page(tiles)
     alts = dict(zip('scores losses errors opa slowdown'.split(), found.alts))
     assert 'MLP lr=.01: 4 epochs, best 0.900 at epoch 3' in alts['scores']
-    assert 'training 4.000 to 1.500, validation 4.000 to 3.000' in alts['losses']
+    assert alts['losses'].startswith('Line chart of losses by epoch')
     assert alts['errors'].startswith('Dot plot of top-5 error by program. MLP ')
     assert '; MLP lr=.01: all 0.' in alts['errors']
     assert ', random 0.' in alts['errors'] and ' to 0.' in alts['errors']
@@ -175,13 +175,6 @@ def test_it_says_what_a_report_says(tiles):
     ]
     assert all(values == sorted(values, reverse=True) for values in tried)
     assert min(map(min, tried)) >= 1
-    calibration = [alt for alt in found.alts if 'median runtime ratio' in alt]
-    assert len(calibration) == 2
-    # Program 0 is predicted without an error.
-    best = next(alt for alt in found.alts if alt.startswith('Scatter plot of net_0'))
-    assert "Kendall's tau 1.00; rank 1 takes 1.00 times the fastest" in best
-    worst = [alt for alt in found.alts if "Kendall's tau -1.00" in alt]
-    assert len(worst) == 2 and all('the fastest is at rank 20;' in alt for alt in worst)
     for words in ('What differs', 'at random', 'in the first row over programs'):
         assert words in found.text
     assert '0.01' in found.text and '0.1' in found.text  # lr of both
@@ -194,52 +187,6 @@ def test_layouts_have_a_ceiling(layouts):
     assert f'agree at {noisy["tau_twice"]:.2f}' in alt
     assert f'a perfect model would reach about {noisy["tau_ceiling"]:.2f}' in alt
     assert 'perfect model' in found.text and 'What differs' not in found.text
-
-
-def test_a_sweep_stands_before_its_runs(tmp_path):
-    def trial(number, state, score, **settings):
-        told = {'number': number, 'state': state, 'score': score, 'seconds': 90}
-        return {**told, 'settings': settings}
-
-    sweep = {
-        'study': _EVIL,
-        'collection': 'tile:xla',
-        'seeds': 1,
-        'folds': 3,
-        'importances': {'lr': 0.75, _EVIL: 0.25},
-        'endings': {'pruned after step 3': [1], f'failed: {_EVIL}': [2]},
-        'trials': [
-            trial(0, 'complete', 0.5, lr=0.25, model=''),
-            trial(1, 'pruned', 0.125, lr=0.5),
-            trial(2, 'failed', None, lr=0.5),
-            trial(3, 'complete', 0.75, lr=0.125, model=_EVIL),
-            trial(4, 'running', None, lr=0.5),
-        ],
-    }
-    path = tmp_path / 'sweep.html'
-    runs = [_run(name, 'tile', _kernels(0)) for name in ('MLP', 'GCN')]
-    runs[1].summary['data'] = '/home/me/data, valid of fold 2/valid'
-    page.write(str(path), runs, [sweep])
-    found = _Page(path)
-    assert found.tags['img'] == 2 + 2 + 2 + 1 + 2 + 2 * 3
-    assert (
-        'Measured on valid of tile:xla (.../data; .../data, valid of fold 2).'
-        in found.text
-    )
-    history, importance = found.alts[:2]
-    assert history.startswith('Scatter plot of OPA by trial of the sweep: the first')
-    assert ', 0, reached 0.5000, the best, 3, 0.7500; ended early: 1.' in history
-    assert 'matters: lr 0.75, ' in importance
-    for words in (
-        '5 trials on tile:xla, each trained with 1 seed on each of 3 folds: 2 complete',
-        'Best trials trial score minutes lr model 3 0.7500 1.5 0.125 ',
-        ' 0 0.5000 1.5 0.25 - ',
-        'Ended early, or failed how trials pruned after step 3 1 failed: ',
-    ):
-        assert words in found.text
-    only = {**sweep, 'trials': sweep['trials'][:1], 'importances': {}, 'endings': {}}
-    page.write(str(path), [_run('MLP', 'tile', _kernels(0))], [only])
-    assert _Page(path).tags['img'] == 1 + 9 and 'failed' not in _Page(path).text
 
 
 def test_seeds_of_a_model_are_one_model(tmp_path):
@@ -290,13 +237,8 @@ def test_strange_curves_are_no_error(tmp_path):
     [scores] = figures.curves([_model(odd), _model(none)])
     assert 'odd: 4 epochs, best 0.500 at epoch 3.' in scores.alt
     assert figures.curves([_model(none)]) == []
-    small = [report.GraphResult('a_1', np.ones(2), np.array([1.0, 2.0]))]
-    tiny = _run('tiny', 'tile', small, train_curve={})
-    assert (
-        figures.rankings(0, tiny) == [] and figures.calibration(0, _model(tiny)) is None
-    )
-    page.write(str(tmp_path / 'tiny.html'), [tiny])
-    assert _Page(tmp_path / 'tiny.html').tags['img'] == 3
+    page.write(str(tmp_path / 'none.html'), [none])
+    assert _Page(tmp_path / 'none.html').tags['img'] == 3
 
 
 def test_many_programs_are_cut_to_the_worst(monkeypatch):

@@ -1,0 +1,292 @@
+"""Sweeps: trials that go well, the ways in which they do not, and their storages."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+
+from baselines import config
+from tests.helpers import places
+from tests.helpers import stub_trial
+from tests.helpers import tile_records
+from tests.helpers import tile_runs
+from tpugraphs import commands
+
+optuna = pytest.importorskip('optuna')
+
+from tpugraphs.sweep import search  # noqa: E402
+from tpugraphs.sweep import study as study_lib  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings('ignore')  # Optuna calls much experimental
+
+_SPACE = 'epochs = 9\n[lr]\nlow = 0.2\nhigh = 0.4\n'
+
+
+def _run(folder, space=_SPACE, settings=(), **options):
+    """Runs a sweep of one trial by default; returns its trials."""
+    file = folder / 'space.toml'
+    file.write_text(space)
+    base = config.TileConfig(out_dir=str(folder / 'out'), **dict(settings))
+    options = search.Options(**{'space': str(file), 'trials': 1, **options})
+    search.run(base, options, stub_trial.train)
+    return _trials(folder)
+
+
+def _trials(folder):
+    return study_lib.trials_of(_study(folder))
+
+
+def _study(folder):
+    return study_lib.load(study_lib.default_storage(str(folder / 'out')), '')
+
+
+@pytest.mark.slow
+def test_a_trial_is_the_mean_over_seeds_and_folds(tmp_path, capsys):
+    own = {'losses': 'my.py:loss:1', 'models_file': 'my.py', 'toy_data': True}
+    settings = {'seed': 1, 'model': 'MLP', 'data_root': '~/my data', **own}
+    [trial] = _run(tmp_path, settings=settings, seeds=2, folds=2)
+    # The stub reaches lr + seed / 10, with the seeds 1 and 2.
+    assert trial.values[0] == pytest.approx(trial.params['lr'] + 0.15)
+    # Steps 1 to 9 are the first run's, 28 to 36 the last one's.
+    assert set(trial.intermediate_values) == set(range(1, 37))
+    assert trial.intermediate_values[36] == pytest.approx(trial.values[0])
+    out = tmp_path / 'out'
+    assert 'seed 2, fold 2/2' in (out / 'trial_0000/log.txt').read_text()
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith('trial 0  0.') and '  complete  lr=' in lines[0]
+    assert lines[1] == 'tile:xla: 1 trial: 1 complete'
+    assert lines[-1] == (
+        f'next: tpugraphs train tile --recipe={out}/best.json --models_file=my.py '
+        "--losses=my.py:loss:1 '--data_root=~/my data' --toy_data"
+    )
+    # Neither data nor files: whoever uses the recipe names them.
+    best = json.loads((out / 'best.json').read_text())
+    assert best['collection'] == 'tile:xla'
+    assert best['settings'] == {'model': 'MLP', 'epochs': 9, **trial.params}
+
+
+@pytest.mark.slow
+def test_trials_that_fall_behind_are_ended_early(tmp_path):
+    # At 9 epochs, the first rung is 1; the default, 0.9, is tried first.
+    space = 'epochs = 9\n[lr]\nchoices = [0.9, 0.3]\n'
+    trials = _run(tmp_path, space, settings={'lr': 0.9}, trials=4)
+    for trial in trials:
+        steps = {0.9: 9, 0.3: 1}[trial.params['lr']]
+        assert (trial.last_step, trial.state.name == 'PRUNED') == (steps, steps == 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    'way, reason',
+    [
+        ('crash', 'its process ended with exit code 3; see log.txt in its folder'),
+        ('killed', 'its process ended with signal 9 (out of memory?); see log.txt'),
+        ('memory', 'out of memory'),
+        ('hang', 'out of time: more than 0.05 minutes'),
+    ],
+)
+def test_a_trial_that_goes_wrong_is_recorded(tmp_path, capsys, way, reason):
+    [trial] = _run(tmp_path, f'averaging = "{way}"\n{_SPACE}', minutes=0.05)
+    assert trial.state.name == 'FAIL'
+    assert trial.user_attrs[study_lib.REASON].startswith(reason)
+    assert f'\nfailed: {reason}' in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_sweep_of_failures_ends_with_their_reason(tmp_path):
+    with pytest.raises(
+        ValueError, match='all of the first .* failed: there is no such'
+    ):
+        _run(tmp_path, f'averaging = "error"\n{_SPACE}', trials=9)
+    assert len(_trials(tmp_path)) == 3
+
+
+def _sweep(storage, seed=0):
+    return study_lib.create(storage, 's', {'collection': 'tile:xla'}, seed, 9)
+
+
+@pytest.fixture
+def storage(tmp_path):
+    return study_lib.default_storage(str(tmp_path))
+
+
+def test_who_joins_brings_the_same_sweep(storage):
+    _sweep(storage)
+    with pytest.raises(ValueError, match='another sweep s: its folds is None, not 5'):
+        study_lib.create(storage, 's', {'folds': 5}, 0, 9)
+    optuna.create_study(storage=storage, study_name='other').enqueue_trial({})
+    with pytest.raises(ValueError, match='--study other is no sweep of ours'):
+        study_lib.create(storage, 'other', {'folds': 5}, 0, 9)
+
+
+def test_seeds_draw_different_settings(storage):
+    drawn = [
+        _sweep(storage, seed).ask().suggest_float('lr', 0, 1) for seed in (0, 0, 7)
+    ]
+    assert len(set(drawn)) == 3  # the second goes on after a trial
+
+
+def test_a_sweep_is_opened_by_its_name(tmp_path, storage):
+    with pytest.raises(ValueError, match='--storage: there is no file .*sweep.db'):
+        study_lib.load(storage, '')
+    assert not list(tmp_path.iterdir())
+    _sweep(storage)
+    assert study_lib.load(storage, '').study_name == 's'
+    with pytest.raises(ValueError, match="there is no --study 'x'; there are: s"):
+        study_lib.load(storage, 'x')
+
+
+def test_storages_that_cannot_be_used_are_one_line(tmp_path):
+    (tmp_path / 'bad.journal').write_text('no journal\n')
+    with sqlite3.connect(tmp_path / 'old.db') as database:
+        database.execute('create table version_info (x int)')
+    for storage, cause in [
+        (str(tmp_path / 'bad.journal'), 'Expecting value'),
+        (f'sqlite:///{tmp_path}/nowhere/a.db', 'unable to open'),
+        (f'sqlite:///{tmp_path}/old.db', 'version_info'),
+        ('nosuchdb://me:secret@host/x', 'nosuchdb'),
+    ]:
+        with pytest.raises(ValueError, match='^--storage .* cannot be used: ') as bad:
+            _sweep(storage)
+        assert cause in str(bad.value) and '\n' not in str(bad.value)
+        assert 'secret' not in str(bad.value)
+
+
+def test_folders_may_have_any_name(tmp_path):
+    folder = tmp_path / 'a?b%20{c} d'
+    folder.mkdir()
+    _sweep(study_lib.default_storage(str(folder)))
+    assert [path.name for path in folder.iterdir()] == ['sweep.db']
+
+
+def test_a_journal_is_continued_after_half_a_line(tmp_path):
+    path = tmp_path / 'a.journal'
+    study = _sweep(str(path))
+    study.tell(study.ask().number, 0.5)
+    whole = path.read_bytes()
+    path.write_bytes(whole + b'{"op_code": 4, "work')
+    study = _sweep(str(path))
+    study.tell(study.ask().number, 0.75)
+    assert path.read_bytes().startswith(whole + b'{"op_code":')
+    trials = study_lib.ended_trials(study_lib.load(str(path), ''))
+    assert [trial.values[0] for trial in trials] == [0.5, 0.75]
+
+
+@pytest.mark.slow
+def test_a_trial_without_signs_of_life_is_tried_again(storage, monkeypatch):
+    monkeypatch.setattr(study_lib, 'HEARTBEAT', 1)
+    monkeypatch.setattr(study_lib, 'GRACE', 1)
+    study = _sweep(storage)
+    lost = study.ask()
+    drawn = lost.suggest_float('lr', 0, 1)
+    study._storage.record_heartbeat(lost._trial_id)
+    time.sleep(2.1)
+    study.optimize(lambda trial: trial.suggest_float('lr', 0, 1), n_trials=1)
+    [trial] = study_lib.trials_of(study)
+    assert (trial.number, trial.params) == (1, {'lr': drawn})
+    assert study_lib.folder_of(trial) == 'trial_0000'  # of the first attempt
+
+
+def test_cores_are_divided(monkeypatch):
+    monkeypatch.setattr(os, 'sched_getaffinity', lambda pid: {4, 5, 6}, raising=False)
+    assert search.shared_cores(2) == [[4, 6], [5]]
+    assert search.shared_cores(4) == [[4], [5], [6], [4]]
+
+
+def _command(*words):
+    return commands.run('sweep', [str(word) for word in words])
+
+
+@pytest.mark.parametrize(
+    'flag, message',
+    [
+        ('--folds=1', '--folds should be 2 or more, or 0, not 1'),
+        ('--trials=0', '--trials should be at least 1, not 0'),
+        ('--minutes=nan', '--minutes should be at least 0, not nan'),
+        ('--sampling=uniform', '--sampling is not for tile:xla'),
+        ('--lr=0', '--lr should be more than 0'),
+        ('--recipe=weak', "there is no --recipe 'weak'"),
+        ('--space=nowhere.toml', 'nowhere.toml'),
+    ],
+)
+def test_wrong_options_are_one_line(tmp_path, capsys, flag, message):
+    assert _command('tile', f'--out_dir={tmp_path}', flag) == 1
+    error = capsys.readouterr().err
+    assert error.startswith('error: ') and message in error
+    assert error.count('\n') == 1 and not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_a_sweep_of_real_trainings_ends_with_a_command(tmp_path, capfd):
+    tile_records.write_splits(tmp_path / 'data')
+    tiny = tile_runs.settings(tmp_path, **tile_runs.TINY)
+    names = [n for n in config.to_json(tiny) if n not in ('out_dir', 'epochs')]
+    out_dir = tmp_path / 'sweep'
+    # No kernel of the data has so many configurations.
+    space = tmp_path / 'space.toml'
+    space.write_text('epochs = 2\n[configs]\nchoices = [60]\n')
+    words = ['--space', space, f'--out_dir={out_dir}', '--trials=1']
+    words += config.as_flags(tiny, names)
+    assert _command('tile', *words) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[0].startswith('trial 0  0.')
+    assert lines[-1].startswith(f'next: tpugraphs train tile --recipe={out_dir}/best')
+    assert f'--data_root={tiny.data_root}' in lines[-1]
+    assert len(list((out_dir / 'trial_0000').glob('model_*'))) == 1
+    # The same command has nothing left to do.
+    assert _command('tile', *words) == 0
+    assert 'tile:xla: 1 of 1 trials are there' in capfd.readouterr().out
+    assert _command('show', f'--out_dir={out_dir}') == 0
+    assert capfd.readouterr().out.startswith('tile:xla: 1 trial: 1 complete')
+
+
+_SCRIPT = """
+import pathlib
+import sys
+
+from baselines import command_line
+from tests.tpugraphs.sweep import test_search
+
+if __name__ == '__main__':
+    folder = pathlib.Path(sys.argv[1])
+    options = dict(trials=2, workers=2, pruning=False)
+    run = lambda: test_search._run(folder, **options) and None
+    sys.exit(command_line.guarded(run))
+"""
+
+
+@pytest.mark.slow
+def test_a_sweep_goes_on_after_ctrl_c(tmp_path, monkeypatch):
+    """Also where only the sweep is told: its children end with it."""
+    psutil = pytest.importorskip('psutil')
+    monkeypatch.setenv('STUB_SECONDS', '0.5')
+    monkeypatch.setenv('PYTHONPATH', str(places.ROOT))
+    (tmp_path / 'sweep.py').write_text(_SCRIPT)
+    process = subprocess.Popen(
+        [sys.executable, str(tmp_path / 'sweep.py'), str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while len(list((tmp_path / 'out').glob('trial_*/log.txt'))) < 2:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.2)
+    descendants = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=30)
+    assert (process.returncode, error) == (130, '\ninterrupted\n')
+    _, alive = psutil.wait_procs(descendants, timeout=10)
+    assert not alive
+    waiting = _trials(tmp_path)
+    assert [trial.state.name for trial in waiting] == ['WAITING'] * 2
+    monkeypatch.setenv('STUB_SECONDS', '0')
+    trials = _run(tmp_path, trials=2, pruning=False)
+    assert [trial.params for trial in trials] == [trial.params for trial in waiting]
+    assert {trial.state.name for trial in trials} == {'COMPLETE'}
+    folders = [path.name for path in (tmp_path / 'out').glob('trial_*')]
+    assert sorted(folders) == ['trial_0000', 'trial_0001']

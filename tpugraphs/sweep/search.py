@@ -1,0 +1,223 @@
+"""The jobs of `tpugraphs sweep`: search, and show the trials."""
+
+import dataclasses
+import os
+import signal
+from typing import Any, Dict, List, Mapping
+import warnings
+
+import optuna
+
+from baselines import config
+from baselines import files
+from baselines import registry
+from baselines.data import collections
+from tpugraphs.sweep import results
+from tpugraphs.sweep import space as space_lib
+from tpugraphs.sweep import study as study_lib
+from tpugraphs.sweep import training
+from tpugraphs.sweep import trials as trials_lib
+
+# What may differ between machines that share a sweep.
+_PLACES = ('data_root', 'cache_dir', 'out_dir', 'results_csv', 'memory_budget')
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How to search.
+
+    Attributes:
+        space: a TOML file; '' for the one that ships for the collection.
+        storage: see `study.open_storage`; '' for a SQLite file in --out_dir.
+        study: its name there; '' for the collection's.
+        trials: that the sweep is to have, of all who join.
+        seeds: trainings of each trial with different seeds, averaged.
+        folds: of cross-validation, averaged; 0 for the splits as they are.
+        workers: trials at a time; they divide the cores of this machine.
+        minutes: the most that a trial may take; 0 for any.
+        pruning: whether bad trials are ended early.
+    """
+
+    space: str = ''
+    storage: str = ''
+    study: str = ''
+    trials: int = 40
+    seeds: int = 1
+    folds: int = 0
+    workers: int = 1
+    minutes: float = 0.0
+    pruning: bool = True
+
+
+def settings_of(name: str, given: Mapping[str, Any]) -> Any:
+    """Returns the settings that all trials on a collection share, with their recipe.
+
+    Args:
+        name: of the collection.
+        given: by the user, by name.
+
+    Raises:
+        ValueError: one is not for the collection, or the recipe does not fit.
+        OSError: the file of the recipe cannot be read.
+    """
+    [collection] = [c for c in collections.COLLECTIONS if c.name == name]
+    config_class = config.CONFIGS[collection.task]
+    names = {field.name for field in dataclasses.fields(config_class)}
+    for flag, value in given.items():
+        if flag not in names:
+            meant = registry.suggest(flag, names)
+            raise ValueError(f'--{flag} is not for {name}{meant}')
+        if collection.flags.get(flag, value) != value:
+            raise ValueError(f'--{flag}={value} is not {name}')
+    given = {**collection.flags, **given}
+    settings = config.with_recipe(config_class(**given), given)
+    return dataclasses.replace(settings, recipe='')
+
+
+def run(
+    base: Any, options: Options, train: training.Train = training.train_model
+) -> None:
+    """Runs a sweep, or joins one; prints its trials and the command to train next.
+
+    Args:
+        base: a `TileConfig` or `LayoutConfig`; holds where nothing is drawn.
+        options: how to search.
+        train: see `training.train_model`.
+
+    Raises:
+        ValueError: the options, the space or the storage cannot be used, or no
+            trial can be trained.
+        OSError: the runs cannot be written.
+        KeyboardInterrupt: Ctrl-C was pressed; the same call goes on.
+    """
+    _check(options)
+    collection = base.collection.name
+    space_file = options.space or space_lib.shipped(base.collection.task)
+    space = space_lib.read(space_file, type(base))
+    name = options.study or collection
+    os.makedirs(files.expand(base.out_dir), exist_ok=True)
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # what is experimental, and odd defaults
+        study = study_lib.create(
+            options.storage or study_lib.default_storage(base.out_dir),
+            name,
+            {
+                'collection': collection,
+                'space': space.source,
+                'settings': _shared_settings(base),
+                'seeds': options.seeds,
+                'folds': options.folds,
+                'pruning': options.pruning,
+            },
+            base.seed,
+            space.most_epochs(base) if options.pruning else 0,
+        )
+        ended = len(study_lib.ended_trials(study))
+        if ended:
+            print(f'{name}: {ended} of {options.trials} trials are there; going on')
+        elif not study.trials:
+            study.enqueue_trial(space.defaults(base))
+        if ended < options.trials:
+            _optimize(study, space, base, options, train)
+    failure = study_lib.common_failure(study)
+    if failure:
+        raise ValueError(
+            f'all of the first trials failed: {failure}; begin again with another '
+            '--study or --out_dir'
+        )
+    print('\n'.join(results.table(study)))
+    if study_lib.best_trial(study):
+        print(f'next: {results.training_command(base)}')
+
+
+def _optimize(
+    study: optuna.Study,
+    space: space_lib.Space,
+    base: Any,
+    options: Options,
+    train: training.Train,
+) -> None:
+    """Tries settings until the sweep has its trials; the arguments are of `run`.
+
+    Ends also where the first trials all failed for one reason.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C was pressed; trials that ran are in the queue.
+    """
+    missing = options.trials - len(study_lib.ended_trials(study))
+    workers = min(options.workers, missing)
+    seeds, folds = options.seeds, options.folds
+    objective = trials_lib.Objective(
+        space, base, seeds, folds, options.minutes, shared_cores(workers), train
+    )
+
+    def is_enough(study: optuna.Study) -> bool:
+        ended = len(study_lib.ended_trials(study))
+        return ended >= options.trials or bool(study_lib.common_failure(study))
+
+    def after_trial(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+        print(results.line(trial), flush=True)
+        results.write_best(study, base, space, seeds, folds)
+        if is_enough(study):
+            study.stop()
+
+    # Threads of Optuna, which wait for the processes that train, do not see Ctrl-C.
+    before = signal.signal(signal.SIGINT, lambda *_: objective.interrupted.set())
+    try:
+        study.optimize(
+            objective,
+            n_trials=missing,
+            n_jobs=workers,
+            catch=(trials_lib.Failed,),
+            callbacks=[after_trial],
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if objective.interrupted.is_set():
+        raise KeyboardInterrupt
+    if not is_enough(study):  # Optuna keeps errors of its last threads to itself
+        raise ValueError('a worker has ended early; the same command goes on')
+
+
+def show(storage: str, name: str) -> None:
+    """Prints the trials of a sweep.
+
+    Args:
+        storage: see `study.open_storage`.
+        name: of the study; '' for the only one there is.
+
+    Raises:
+        ValueError: there is no such sweep.
+    """
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # what is experimental
+        print('\n'.join(results.table(study_lib.load(storage, name))))
+
+
+def shared_cores(workers: int) -> List[List[int]]:
+    """Divides the cores of this machine; with too few, several workers share one."""
+    if not hasattr(os, 'sched_getaffinity'):
+        return [[] for _ in range(workers)]
+    cores = sorted(os.sched_getaffinity(0))
+    return [cores[i::workers] or [cores[i % len(cores)]] for i in range(workers)]
+
+
+def _check(options: Options) -> None:
+    """Raises ValueError for a number that is too small; names the flag."""
+    for name, least in dict(trials=1, seeds=1, workers=1, minutes=0).items():
+        value = getattr(options, name)
+        if not value >= least:
+            raise ValueError(f'--{name} should be at least {least}, not {value}')
+    if options.folds < 0 or options.folds == 1:
+        raise ValueError(f'--folds should be 2 or more, or 0, not {options.folds}')
+
+
+def _shared_settings(base: Any) -> Dict[str, Any]:
+    """Returns the settings that differ from the defaults, but for places."""
+    return {
+        field.name: getattr(base, field.name)
+        for field in dataclasses.fields(base)
+        if field.name not in _PLACES and getattr(base, field.name) != field.default
+    }

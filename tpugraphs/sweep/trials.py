@@ -1,0 +1,215 @@
+"""Trials of a sweep: Optuna draws their settings, child processes train them."""
+
+import dataclasses
+import math
+import multiprocessing
+import os
+import queue
+import signal
+import threading
+import time
+from typing import Any, List, Sequence, Set
+
+import optuna
+
+from baselines import config as config_lib
+from baselines import files
+from baselines import text
+from tpugraphs.sweep import results
+from tpugraphs.sweep import space as space_lib
+from tpugraphs.sweep import study as study_lib
+from tpugraphs.sweep import training
+
+# Seconds between two looks at the clock and at whether Ctrl-C was pressed.
+_PAUSE = 0.5
+
+
+class Failed(Exception):
+    """A trial went wrong; the text says how."""
+
+
+class Objective:
+    """Trains the models of an Optuna trial and returns their mean score.
+
+    Args:
+        space: what is drawn.
+        base: a `TileConfig` or `LayoutConfig`; holds where nothing is drawn.
+        seeds: trainings with different seeds that are averaged.
+        folds: of cross-validation, averaged; 0 for the splits as they are.
+        minutes: the most that a trial may take; 0 for any.
+        cores: of each worker; empty for all.
+        train: see `training.train_model`.
+
+    Attributes:
+        interrupted: when set, trials end, and their settings go into the queue.
+    """
+
+    def __init__(
+        self,
+        space: space_lib.Space,
+        base: Any,
+        seeds: int,
+        folds: int,
+        minutes: float,
+        cores: Sequence[Sequence[int]],
+        train: training.Train = training.train_model,
+    ):
+        self._space = space
+        self._base = base
+        self._seeds = range(base.seed, base.seed + seeds)
+        self._folds = [f'{i + 1}/{folds}' for i in range(folds)] or ['']
+        self._minutes = minutes
+        self._cores: queue.Queue = queue.Queue()
+        for worker in cores:
+            self._cores.put(worker)
+        self._train_model = train
+        self.interrupted = threading.Event()
+
+    def __call__(self, trial: optuna.Trial) -> float:
+        """Trains an Optuna trial.
+
+        Raises:
+            optuna.TrialPruned: it falls behind.
+            Failed: it went wrong; its attribute REASON says how.
+            KeyboardInterrupt: `interrupted` is set.
+        """
+        cores = self._cores.get()
+        try:
+            return self._mean_score(trial, cores)
+        except (Failed, ValueError, OSError) as error:
+            reason = text.one_line(error)[:2000]
+            trial.set_user_attr(study_lib.REASON, reason)
+            raise Failed(reason) from None
+        except KeyboardInterrupt:
+            queue_again = optuna.storages.RetryHeartbeatStaleTrialCallback()
+            queue_again(trial.study, trial.study.trials[trial.number])
+            raise
+        finally:
+            self._cores.put(cores)
+
+    def _mean_score(self, trial: optuna.Trial, cores: Sequence[int]) -> float:
+        """Trains all models of a trial; reports the best score so far of each epoch.
+
+        What is compared between trials is the mean over the finished trainings and
+        the best score of this one so far; the same step is the same epoch of the
+        same training in every trial.
+        """
+        configs = self._configs(trial)
+        most_epochs = self._space.most_epochs(self._base)
+        deadline = time.monotonic() + (60 * self._minutes or math.inf)
+        finished: List[float] = []
+
+        def report(curve: training.Curve) -> None:
+            for epoch, score in enumerate(best_so_far(curve), 1):
+                step = len(finished) * most_epochs + epoch
+                if step not in reported:
+                    reported.add(step)
+                    trial.report((sum(finished) + score) / (len(finished) + 1), step)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+
+        reported: Set[int] = set()
+        for config in configs:
+            curve = self._train(config, cores, deadline, report)
+            finished.append(best_so_far(curve)[-1])
+        return sum(finished) / len(finished)
+
+    def _configs(self, trial: optuna.Trial) -> List[Any]:
+        """Draws the settings of a trial; returns those of each of its trainings.
+
+        Raises:
+            ValueError: some do not go together.
+        """
+        drawn = self._space.suggest(trial, self._base)
+        name = study_lib.folder_of(trial.study.trials[trial.number])
+        folder = os.path.join(files.expand(self._base.out_dir), name)
+        os.makedirs(folder, exist_ok=True)
+        config = dataclasses.replace(
+            self._base,
+            **drawn,
+            out_dir=folder,
+            run_id=f'{trial.study.study_name} {name}',
+            # As the best settings will be: --configs is what the data have.
+            recipe=results.best_file(self._base),
+            resume=True,
+        )
+        return [
+            config_lib.checked(dataclasses.replace(config, seed=seed, fold=fold))
+            for seed in self._seeds
+            for fold in self._folds
+        ]
+
+    def _train(
+        self,
+        config: Any,
+        cores: Sequence[int],
+        deadline: float,
+        report: training.AfterEpoch,
+    ) -> training.Curve:
+        """Trains a model in a child process, and returns its curve.
+
+        Args:
+            config: the settings.
+            cores: that the child may use; empty for all.
+            deadline: of `time.monotonic`, when the child is killed.
+            report: called with the curve after each epoch; may raise.
+
+        Raises:
+            Failed: the child went wrong, or `deadline` has passed.
+            KeyboardInterrupt: `interrupted` is set.
+        """
+        # A forked child would share open databases and locks.
+        context = multiprocessing.get_context('spawn')
+        receiver, sender = context.Pipe(duplex=False)
+        log = os.path.join(config.out_dir, 'log.txt')
+        arguments = (self._train_model, config, cores, log, sender)
+        child = context.Process(target=training.work, args=arguments)
+        child.start()
+        sender.close()  # so that the pipe ends when the child does
+        curve: training.Curve = {}
+        try:
+            while True:
+                while not receiver.poll(_PAUSE):
+                    self._check_time(deadline)
+                message = receiver.recv()
+                if isinstance(message, str):
+                    raise Failed(message)
+                curve = message
+                report(curve)
+        except EOFError:
+            child.join()
+            self._check_time(deadline)
+            if child.exitcode:
+                raise Failed(_ending(child.exitcode)) from None
+            return curve
+        finally:
+            child.kill()
+            child.join()
+
+    def _check_time(self, deadline: float) -> None:
+        if self.interrupted.is_set():
+            raise KeyboardInterrupt
+        if time.monotonic() > deadline:
+            raise Failed(f'out of time: more than {self._minutes:g} minutes')
+
+
+def best_so_far(curve: training.Curve) -> List[float]:
+    """Returns the best validation score so far, after each epoch of a curve.
+
+    Raises:
+        ValueError: nothing was validated.
+    """
+    scores = curve.get('val_tau') or curve['val_opa']
+    if None in scores:
+        raise ValueError(
+            'a sweep compares validation scores, and the validation split gives none: '
+            'its runtimes are 0, or --validate_batches is'
+        )
+    return [max(scores[: count + 1]) for count in range(len(scores))]
+
+
+def _ending(exit_code: int) -> str:
+    """Says how a process ended that gave no reason; a signal's code is negative."""
+    how = f'exit code {exit_code}' if exit_code > 0 else f'signal {-exit_code}'
+    killed = ' (out of memory?)' if exit_code == -signal.SIGKILL else ''
+    return f'its process ended with {how}{killed}; see log.txt in its folder'
