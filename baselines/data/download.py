@@ -13,7 +13,6 @@ In `<data_dir>/archives/` there are, for one archive:
 """
 
 import base64
-import fcntl
 import glob
 import hashlib
 import http.client
@@ -36,9 +35,6 @@ BASE_URL = 'https://download.tensorflow.org/data/tpu_graphs/v0/'
 
 _READ_BYTES = 1 << 18
 _TIMEOUT_S = 60  # in which a server has to send something
-# A connection that brings less than this is a poor one; so many end the attempt.
-_POOR_BYTES = 1 << 20
-_POOR_CONNECTIONS = 20
 _DROPPED = (
     http.client.HTTPException,
     urllib.error.URLError,
@@ -69,22 +65,20 @@ def splits_of(names: Sequence[str]) -> List[Split]:
     Raises:
         ValueError: no collection, or an unknown one.
     """
-    known = ', '.join(collections.NAMES)
+    choices = f'choose from all, {", ".join(collections.NAMES)}'
     wanted: List[str] = []
     for name in names:
         if name != 'all' and name not in collections.NAMES:
-            raise ValueError(
-                f'collection {name!r} is unknown: choose from all, {known}'
-            )
+            raise ValueError(f'collection {name!r} is unknown: {choices}')
         wanted += collections.NAMES if name == 'all' else (name,)
     if not wanted:
-        raise ValueError(f'no collection given: choose from {known}')
-    found = []
+        raise ValueError(f'no collection given: {choices}')
+    archives_of = []
     for name in dict.fromkeys(wanted):
         for split in collections.SPLITS:
             parts = ['npz', *name.split(':'), split]
-            found.append(Split('_'.join(parts), '/'.join(parts)))
-    return found
+            archives_of.append(Split('_'.join(parts), '/'.join(parts)))
+    return archives_of
 
 
 def download(
@@ -114,7 +108,8 @@ def download(
         return split
     archive = f'{beside}.tar'
     if not os.path.exists(archive):
-        fetch(_address(base_url, split.name), archive)
+        _require_safe(base_url)
+        fetch(f'{base_url.rstrip("/")}/{split.name}.tar', archive)
     try:
         counts = archives.unpack(archive, root, split.folder)
     except ValueError:
@@ -131,29 +126,25 @@ def download(
 def fetch(url: str, path: str) -> None:
     """Downloads a file; goes on where an earlier call was interrupted.
 
-    Dropped connections are taken up again as long as each brings some bytes, and
-    not too many bring only a few.
+    Dropped connections are taken up again as long as each brings some bytes.
 
     Args:
         url: https, or http on this machine; the server has to tell the length.
         path: where the file goes, once it is complete.
 
     Raises:
-        ValueError: the answer makes no sense, or the file has another checksum
-            than the server says; it is removed then.
-        OSError: no answer, an error of the server, no room on the disk for the
-            file and as much again for its contents, or another process is
-            downloading the same file.
+        ValueError: the answer makes no sense, the file has another checksum than
+            the server says and is removed, or another process is downloading it.
+        OSError: no answer, an error of the server, or no room on the disk for the
+            file and as much again for its contents.
     """
     part, note = pathlib.Path(f'{path}.part'), f'{path}.part.json'
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(part, 'ab') as out:
-        _lock(out, part, path)
-        complete, poor = False, 0
+    refusal = f'{path} is being downloaded by another process'
+    with files.locked(f'{path}.lock', refusal), open(part, 'ab') as out:
+        complete = False
         while not complete:
             before = out.tell()
-            if poor > _POOR_CONNECTIONS:
-                raise OSError(f'{url}: the server gets nowhere; try again later')
             try:
                 complete = _receive(url, out, note)
             except urllib.error.HTTPError as error:
@@ -162,12 +153,11 @@ def fetch(url: str, path: str) -> None:
                 if out.tell() <= before:
                     reason = getattr(error, 'reason', None) or error
                     raise OSError(f'{url}: {reason}') from None
-            poor += out.tell() - before < _POOR_BYTES
         out.flush()
         os.fsync(out.fileno())
         _check_md5(url, part, _read_json(note).get('md5'))
         os.replace(part, path)
-    pathlib.Path(note).unlink(missing_ok=True)
+        pathlib.Path(note).unlink(missing_ok=True)
 
 
 def _receive(url: str, out: BinaryIO, note: str) -> bool:
@@ -185,29 +175,20 @@ def _receive(url: str, out: BinaryIO, note: str) -> bool:
         request.add_header('If-Range', version['validator'])
     with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as response:
         _require_safe(response.url)
-        headers = response.headers
         if response.status == http.client.PARTIAL_CONTENT:
             total = int(version.get('total', 0))
-            extent = headers.get('Content-Range')
+            extent = response.headers.get('Content-Range')
             if extent != f'bytes {offset}-{total - 1}/{total}':
                 raise ValueError(f'{url}: the server answers with {extent!r}')
         else:
             out.truncate(0)
             out.seek(0)  # Appending knows where to write anyway; `tell` does not.
-            length = headers.get('Content-Length') or ''
-            if not re.fullmatch(r'\d{1,18}', length):
-                raise ValueError(
-                    f'{url}: the server does not tell the length of the file'
-                )
-            total = int(length)
-            md5 = _MD5.search(','.join(headers.get_all('x-goog-hash', [])))
-            validator = headers.get('ETag') or headers.get('Last-Modified')
+            version = _version(url, response.headers)
             with files.write_atomically(note) as stream:
-                version = {'total': total, 'validator': validator}
-                json.dump({**version, 'md5': md5 and md5[1]}, stream)
-        needed = 2 * total - out.tell()
-        folder = os.path.dirname(note)
-        archives.require_room(folder, needed, f'download {url} and unpack it')
+                json.dump(version, stream)
+            total = version['total']
+        purpose = f'download {url} and unpack it'
+        archives.require_room(os.path.dirname(note), 2 * total - out.tell(), purpose)
         title = f'fetching {url.rpartition("/")[2]}'
         with phases.Phase(title, total, 'B', out.tell()) as phase:
             while piece := response.read1(_READ_BYTES):
@@ -221,17 +202,14 @@ def _receive(url: str, out: BinaryIO, note: str) -> bool:
     return True
 
 
-def _lock(out: BinaryIO, part: pathlib.Path, path: str) -> None:
-    """Makes sure that no other process downloads the same file."""
-    try:
-        fcntl.flock(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise OSError(f'{path} is being downloaded by another process') from None
-    except OSError:
-        files.say_without_locks(path)
-    if not part.exists() or not os.path.samestat(os.fstat(out.fileno()), part.stat()):
-        # Another process finished it between our opening and locking.
-        raise OSError(f'{path} was downloaded by another process; run again')
+def _version(url: str, headers: Any) -> Dict[str, Any]:
+    """Reads from an answer's headers which file is coming: its size and checksum."""
+    length = headers.get('Content-Length') or ''
+    if not re.fullmatch(r'\d{1,18}', length):
+        raise ValueError(f'{url}: the server does not tell the length of the file')
+    md5 = _MD5.search(','.join(headers.get_all('x-goog-hash', [])))
+    validator = headers.get('ETag') or headers.get('Last-Modified')
+    return {'total': int(length), 'validator': validator, 'md5': md5 and md5[1]}
 
 
 def _check_md5(url: str, part: pathlib.Path, expected: Optional[str]) -> None:
@@ -243,11 +221,6 @@ def _check_md5(url: str, part: pathlib.Path, expected: Optional[str]) -> None:
     if expected and base64.b64encode(digest.digest()).decode() != expected:
         part.unlink()
         raise ValueError(f'{url}: what arrived is damaged (MD5); run the command again')
-
-
-def _address(base_url: str, name: str) -> str:
-    _require_safe(base_url)
-    return f'{base_url.rstrip("/")}/{name}.tar'
 
 
 def _require_safe(url: str) -> None:
@@ -262,7 +235,7 @@ def _read_json(path: str) -> Dict[str, Any]:
     """Reads one of our notes; {} if there is none that makes sense."""
     try:
         with open(path, encoding='utf-8') as stream:
-            found = json.load(stream)
+            note = json.load(stream)
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return note if isinstance(note, dict) else {}
