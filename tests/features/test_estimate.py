@@ -338,16 +338,6 @@ def test_any_columns_give_finite_estimates(seed, pad):
     )
 
 
-def test_many_rows_are_the_same_as_few():
-    record = _product()
-    facts = kernel_facts.KernelFacts.of(hlo_kernels.store(record))
-    few = estimate.estimate(facts, np.zeros(2, int), record.config_feat)
-    many = estimate.estimate(
-        facts, np.zeros(6000, int), np.tile(record.config_feat, (3000, 1))
-    )
-    np.testing.assert_array_equal(many, np.tile(few, (3000, 1)))
-
-
 def test_other_columns_are_refused():
     store = hlo_kernels.store(*tile_records.make_records(1, node_features=113))
     with pytest.raises(
@@ -387,26 +377,6 @@ def _kernels():
     )
 
 
-def test_scaled_columns_come_last_and_all_of_them():
-    store = _kernels()
-    fitted = normalizer_lib.Normalizer.fit(store, estimate=True)
-    plain = normalizer_lib.Normalizer.fit(store)
-    assert fitted.num_config_features == plain.num_config_features + 7
-    packed = graphs.TileGraphs(store, fitted).scoring_items(np.arange(3))
-    features = packed['config_feats']
-    np.testing.assert_array_equal(
-        features[:, :-7],
-        graphs.TileGraphs(store, plain).scoring_items(np.arange(3))['config_feats'],
-    )
-    # All configurations were looked at: 0 is the fastest, 1 the slowest.
-    assert features[:, -7:].min() == 0 and features[:, -7:].max() == 1
-    times = [_columns(store.record(i))['log_time'] for i in range(3)]
-    logs = np.log(np.concatenate(times))
-    np.testing.assert_allclose(
-        features[:, -1], (logs - logs.min()) / (logs.max() - logs.min()), atol=1e-5
-    )
-
-
 def test_rows_that_are_drawn_are_those_that_are_scored():
     store = _kernels()
     fitted = normalizer_lib.Normalizer.fit(store, estimate=True)
@@ -429,30 +399,3 @@ def test_a_constant_column_is_kept():
     ][:, -7:]
     assert columns[:, 3].tolist() == [0, 0]
     assert columns[:, 0].tolist() == [0, 1]
-
-
-def test_json_keeps_the_range():
-    fitted = normalizer_lib.Normalizer.fit(_kernels(), estimate=True)
-    described = fitted.to_json()
-    again = normalizer_lib.Normalizer.from_json(described)
-    np.testing.assert_array_equal(
-        again.table_ranges['estimate'], fitted.table_ranges['estimate']
-    )
-    assert again.table_parts == ('estimate',)
-    plain = normalizer_lib.Normalizer.fit(_kernels()).to_json()
-    assert set(described) - set(plain) == {'estimate_min', 'estimate_max'}
-    assert normalizer_lib.Normalizer.from_json(plain).table_parts == ()
-
-
-@pytest.mark.parametrize(
-    'change, words',
-    [
-        ({'estimate_min': None}, 'estimate_min should be a list of numbers'),
-        ({'estimate_max': [1.0]}, 'estimate_max has 1 entries, but --estimate has 7'),
-        ({'estimate_min': [9e9] * 7}, 'estimate_min is above estimate_max'),
-    ],
-)
-def test_ranges_that_are_no_ranges(change, words):
-    described = normalizer_lib.Normalizer.fit(_kernels(), estimate=True).to_json()
-    with pytest.raises(ValueError, match=words):
-        normalizer_lib.Normalizer.from_json({**described, **change})

@@ -34,14 +34,8 @@ def main() -> int:
     root = pathlib.Path(tempfile.mkdtemp(prefix='tpugraphs_fuzz_'))
     end = time.monotonic() + 60 * args.minutes
     try:
-        done = kills.run(
-            kills.works(root), root, args.kills, 30 * args.minutes, args.seed, print
-        )
-        print(
-            f'{done.chains} chains ended as if nobody had killed {done.kills} of their '
-            f'processes; the slowest attempt took {done.slowest:.0f} s, the largest '
-            f'{resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024:.0f} MB'
-        )
+        work = kills.works(root)
+        kills.run(work, root, args.kills, 30 * args.minutes, args.seed)
         _mutate(root, end, np.random.default_rng(args.seed))
     except BaseException:
         traceback.print_exc()

@@ -15,7 +15,6 @@ import tarfile
 import tempfile
 import types
 from typing import Any, Callable, Dict, NamedTuple, Tuple
-import warnings
 
 import numpy as np
 
@@ -133,7 +132,6 @@ def targets() -> Dict[str, Target]:
     raw_readers = ('baselines.hlo.reading.read_bytes',)
     kernel_pb = hlo_modules.tile_file(hlo_modules.good_tile())
     return {
-        **_sweeps(),
         'tile.npz': Target(
             _npz(named), lambda p: _values(records.read_tile(p)), npz_readers
         ),
@@ -152,13 +150,13 @@ def targets() -> Dict[str, Target]:
             raw_readers,
         ),
         **_texts(),
+        **_spaces(),
         'backend_config': Target(
             json.dumps({'window_config': _WINDOW}).encode(),
             _read_tiles,
             ('tpugraphs.measure.own_tiles.of',),
             'json',
         ),
-        'shown.pb': Target(kernel_pb, _show, raw_readers),
         'shown.npz': Target(
             _npz(named),
             _show,
@@ -168,10 +166,7 @@ def targets() -> Dict[str, Target]:
             ),
         ),
         'run.jsonz': Target(
-            _run_file(), _load_run, ('baselines.runs.run_files._read',)
-        ),
-        'listed run.jsonz': Target(
-            _run_file(), _list_run, ('baselines.runs.run_files._read',), 'gzip'
+            _run_file(), _load_run, ('baselines.runs.run_files._read',), 'gzip'
         ),
         'normalizer': Target(
             json.dumps(_normalizer()).encode(), _read_normalizer, (), 'json'
@@ -269,60 +264,22 @@ def _ignored(unused_content: Any) -> None:
     """For formats that cannot tell whether what was read is right."""
 
 
-def _sweeps() -> Dict[str, Target]:
-    """The storages and spaces of sweeps, where Optuna is installed."""
+def _spaces() -> Dict[str, Target]:
+    """Spaces of sweeps, where Optuna is installed."""
     if importlib.util.find_spec('optuna') is None:
         return {}
-    journal, database = _storages()
+    from tpugraphs.sweep import space
+
     return {
-        'sweep.journal': Target(journal, _show_sweep, (), 'text'),
-        'sweep.db': Target(database, _show_database, ()),
         'space.toml': Target(
             b'epochs = 7\nlr = {low = 1e-3, high = 1, log = true}\n'
             b'model = {choices = ["MLP", "EarlyJoinSAGE"]}\n'
             b'batch = {low = 4, high = 10, step = 2, when = {model = "MLP"}}\n',
-            _read_space,
+            lambda p: _ignored(space.read(p, config.TileConfig)),
             ('tpugraphs.sweep.space.read',),
             'text',
-        ),
+        )
     }
-
-
-@functools.lru_cache(maxsize=None)
-def _storages() -> Tuple[bytes, bytes]:
-    """A sweep of two trials as a journal file and as a database."""
-    from tpugraphs.sweep import study as study_lib
-
-    found = []
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter('ignore')  # heartbeats are for `Study.optimize`
-        for name, start in (('journal', ''), ('db', 'sqlite:///')):
-            path = os.path.join(folder, name)
-            study = study_lib.create(start + path, 's', {'folds': 0}, 0, 9)
-            for score in (0.5, 0.75):
-                trial = study.ask()
-                trial.suggest_float('lr', 0.1, 1.0)
-                study.tell(trial, score)
-            with open(path, 'rb') as stream:
-                found.append(stream.read())
-    return found[0], found[1]
-
-
-def _show_sweep(storage: str) -> None:
-    from tpugraphs.sweep import search
-
-    with contextlib.redirect_stdout(io.StringIO()):
-        search.show(storage, '')
-
-
-def _read_space(path: str) -> None:
-    from tpugraphs.sweep import space
-
-    space.read(path, config.TileConfig)
-
-
-def _show_database(path: str) -> None:
-    _show_sweep(f'sqlite:///{path}')
 
 
 def _texts() -> Dict[str, Target]:
@@ -356,14 +313,6 @@ def _read_tiles(path: str) -> None:
 def _show(path: str) -> None:
     os.replace(path, f'{path[: -len(".npz")]}.file')
     contents.load(f'{path[: -len(".npz")]}.file')
-
-
-def _list_run(path: str) -> None:
-    """What `tpugraphs runs` and `report` make of a run file."""
-    model_dir = os.path.dirname(path)
-    os.replace(path, saved.run_file(model_dir))
-    with contextlib.redirect_stderr(io.StringIO()):
-        listing.rows([os.path.dirname(model_dir)])
 
 
 def _normalizer() -> Dict[str, Any]:
@@ -522,14 +471,17 @@ def _run_file() -> bytes:
     return gzip.compress(json.dumps(info).encode(), mtime=0)
 
 
-def _load_run(path: str) -> Dict[str, Any]:
+def _load_run(path: str) -> None:
+    """What `tpugraphs runs`, `report` and prediction make of a run file."""
     # In place of model_0's run file; its checkpoint has its own tests.
     model_dir = os.path.dirname(path)
     variables = os.path.join(model_dir, 'variables')
     os.makedirs(variables, exist_ok=True)
     open(os.path.join(variables, 'variables.index'), 'wb').close()
     os.replace(path, saved.run_file(model_dir))
-    return saved.Run.load(model_dir).info
+    with contextlib.redirect_stderr(io.StringIO()):
+        listing.rows([os.path.dirname(model_dir)])
+    saved.Run.load(model_dir)
 
 
 def _unfinished() -> bytes:

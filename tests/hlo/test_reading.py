@@ -224,47 +224,6 @@ def _survives(folder, data):
         assert str(error)
 
 
-_changes = st.lists(
-    st.tuples(
-        st.integers(0, 10**6),
-        st.integers(0, 255),
-        st.sampled_from(['set', 'insert', 'delete', 'cut', 'repeat']),
-    ),
-    min_size=1,
-    max_size=6,
-)
-
-
-def _mutated(data, changes):
-    data = bytearray(data)
-    for place, value, how in changes:
-        at = place % (len(data) + 1)
-        if how == 'set' and at < len(data):
-            data[at] = value
-        elif how == 'insert':
-            data.insert(at, value)
-        elif how == 'delete':
-            del data[at : at + 1 + value % 4]
-        elif how == 'cut':
-            del data[at:]
-        elif how == 'repeat':
-            data[at:at] = data[at : at + value]
-    return bytes(data)
-
-
-@pytest.mark.slow
-@settings(max_examples=100)
-@given(base=st.sampled_from([_TILE, _LAYOUT]), changes=_changes)
-def test_mutated_bytes_never_surprise(tmp_path_factory, base, changes):
-    folder = tmp_path_factory.getbasetemp()
-    _survives(folder, _mutated(base, changes))
-
-
-@given(st.binary(max_size=200))
-def test_any_bytes_never_surprise(tmp_path_factory, data):
-    _survives(tmp_path_factory.getbasetemp(), data)
-
-
 _int64 = st.one_of(st.integers(-2, 5), st.integers(-(2**63), 2**63 - 1))
 
 
