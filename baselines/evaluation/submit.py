@@ -3,12 +3,14 @@
 combine(['tile.csv', 'xla_random.csv'], 'all.csv', 'sample_submission.csv')
 """
 
+import collections
 import os
 import sys
-from typing import List, Optional, Sequence
+from typing import Dict, List, NamedTuple, Optional, Sequence
 
 from baselines import files
-from baselines.evaluation import merging
+from baselines import text
+from baselines.data import collections as collections_lib
 from baselines.evaluation import submission
 
 TEMPLATE_NAME = 'sample_submission.csv'
@@ -34,33 +36,133 @@ def combine(
             together, or an output that is one of the inputs.
         OSError: a file cannot be read or written.
     """
-    _check_files(paths, given_as)
+    for path in paths:
+        if not os.path.isfile(files.expand(path)):
+            raise ValueError(
+                f'{f"{given_as} {path}".strip()}: there is no such file; `tpugraphs '
+                'predict` makes one from a model directory'
+            )
+    if template == '':
+        template = _find_template()
+    inputs = [*paths, template] if template else paths
+    real = [os.path.realpath(files.expand(path)) for path in inputs]
+    if os.path.realpath(files.expand(output)) in real:
+        raise ValueError(f'--output {output} would replace its own input')
+    predicted = _joined(paths)
     if template is None:
-        _check_output(output, paths)
-        merged = merging.in_order_of_collections(_read(paths))
-        told = 'all from predictions'
+        merged = in_order_of_collections(predicted)
     else:
-        template = template or _find_template()
-        _check_output(output, [template, *paths])
         rows = submission.read_predictions(template, padded=True)
-        merged = merging.merge_into_template(rows, _read(paths))
-        kept = len(merged.rows) - merged.predicted
-        told = f'{merged.predicted} from predictions, {kept} from the template'
+        merged = merge_into_template(rows, predicted)
     submission.write_predictions(output, merged.rows, padded=True)
     for warning in merged.warnings:
         print(f'warning: {warning}', file=sys.stderr)
     for note in merged.notes:
         print(note)
-    print(f'{output}: {len(merged.rows)} rows written, {told}')
+    kept = len(merged.rows) - len(predicted)
+    origin = f'{len(predicted)} from predictions, {kept} from the template'
+    if template is None:
+        origin = 'all from predictions'
+    print(f'{output}: {len(merged.rows)} rows written, {origin}')
 
 
-def _check_files(paths: Sequence[str], given_as: str) -> None:
-    for path in paths:
-        if not os.path.isfile(files.expand(path)):
-            raise ValueError(
-                f'{given_as}{" " if given_as else ""}{path}: there is no such '
-                'file; `tpugraphs predict` makes one from a model directory'
+class Merged(NamedTuple):
+    """Rows to submit, in order, and what there is to say about them.
+
+    Attributes:
+        rows: in the order of the file.
+        notes: what happened per collection, one line each.
+        warnings: what is probably a mistake, one line each, with IDs.
+    """
+
+    rows: List[submission.Row]
+    notes: List[str]
+    warnings: List[str]
+
+
+def merge_into_template(
+    template: Sequence[submission.Row], predicted: Sequence[submission.Row]
+) -> Merged:
+    """Fills the predictions into a template, by ID and never by position.
+
+    IDs without a prediction keep the template's row.  For a collection without
+    any prediction that is what a submission for some collections means, and is
+    noted; where only some IDs of a collection are missing, it is a warning.
+
+    Args:
+        template: Kaggle's sample_submission.csv, or an earlier submission.
+        predicted: rows of different IDs; those of kernels get five indices.
+
+    Raises:
+        ValueError: predictions for IDs that the template lacks, or a layout row
+            that ranks fewer configurations than the template.
+    """
+    lengths = {row.id: len(row.configs) for row in template}
+    predictions = {row.id: row for row in predicted}
+    unknown = [i for i in predictions if i not in lengths]
+    if unknown:
+        raise ValueError(
+            f'{len(unknown)} of {len(predictions)} predicted IDs are not in the '
+            f'template: {text.listed(unknown, 3)}: they belong to another data set '
+            'or split'
+        )
+    warnings = []
+    for row in predicted:
+        ranked, expected = len(row.configs), lengths[row.id]
+        if row.is_tile or ranked == expected:
+            continue
+        mismatch = (
+            f'{row.id} ranks {ranked} configurations, the template has {expected}'
+        )
+        if ranked < expected:
+            raise ValueError(f'{mismatch}: predict all configurations of the graph')
+        warnings.append(mismatch)
+    notes = []
+    ids_of: Dict[str, List[str]] = collections.defaultdict(list)
+    for row in template:
+        ids_of[row.collection].append(row.id)
+    for name, ids in ids_of.items():
+        missing = [i for i in ids if i not in predictions]
+        count = len(ids) - len(missing)
+        notes.append(f'{name}: {count} predicted, {len(missing)} from the template')
+        if count and missing:
+            warnings.append(
+                f'{name}: {len(missing)} of {len(ids)} IDs have no prediction and '
+                f"keep the template's row: {text.listed(missing, 3)}"
             )
+    five = {row.id: _five(row) for row in predicted}
+    return Merged([five.get(row.id, row) for row in template], notes, warnings)
+
+
+def in_order_of_collections(predicted: Sequence[submission.Row]) -> Merged:
+    """Puts predictions into the form of a submission, without a template.
+
+    For data whose IDs are not Kaggle's: by collection in the order of Kaggle's
+    template, and within one as they are.
+    """
+    rows: List[submission.Row] = []
+    notes = []
+    for name in collections_lib.in_kaggle_order():
+        of_collection = [row for row in predicted if row.collection == name]
+        rows += map(_five, of_collection)
+        notes.append(f'{name}: {len(of_collection)} predicted')
+    return Merged(rows, notes, [])
+
+
+def _joined(paths: Sequence[str]) -> List[submission.Row]:
+    """Reads the rows of all files; raises ValueError for an ID in two of them."""
+    rows: List[submission.Row] = []
+    origin: Dict[str, str] = {}
+    for path in paths:
+        for row in submission.read_predictions(path):
+            if row.id in origin:
+                raise ValueError(
+                    f'{row.id} is predicted in both {origin[row.id]} and {path}: '
+                    'give one file per collection'
+                )
+            origin[row.id] = path
+            rows.append(row)
+    return rows
 
 
 def _find_template() -> str:
@@ -75,13 +177,15 @@ def _find_template() -> str:
     )
 
 
-def _check_output(output: str, inputs: Sequence[str]) -> None:
-    real = os.path.realpath(files.expand(output))
-    if real in [os.path.realpath(files.expand(path)) for path in inputs]:
-        raise ValueError(f'--output {output} would replace its own input')
+def _five(row: submission.Row) -> submission.Row:
+    """Gives a kernel the five indices that Kaggle wants.
 
-
-def _read(paths: Sequence[str]) -> List[submission.Row]:
-    return merging.join_predictions(
-        (path, submission.read_predictions(path)) for path in paths
-    )
+    More are cut to the best five.  Fewer (the kernel has fewer configurations) are
+    filled up by repeating the best one: the score takes the fastest of the five, so a
+    repeat changes nothing, and unlike a made-up index it names a configuration that
+    exists.
+    """
+    if not row.is_tile:
+        return row
+    padding = (row.configs[0],) * (submission.TILE_CHOICES - len(row.configs))
+    return row._replace(configs=row.configs[: submission.TILE_CHOICES] + padding)
