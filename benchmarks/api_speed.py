@@ -69,8 +69,8 @@ def main():
         from baselines.tiles import scoring
 
         store = tile_store.TileStore.of_records(record.graph_id, [record])
-        scorer = scoring.TileScorer(predictor.model, predictor.graphs(store))
-        return next(scorer.score_all())
+        scorer = scoring.TileScorer(predictor.model)
+        return next(scorer.scores(predictor.graphs(store)))
 
     np.testing.assert_array_equal(plain(), resident)
     cold = results.timed(plain, args.repeats)

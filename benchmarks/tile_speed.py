@@ -119,10 +119,10 @@ def measure(name: str, folder: str, args):
             ]
         )
 
-    scorer = scoring.TileScorer(model, graphs)
+    scorer = scoring.TileScorer(model)
 
     def our_scores():
-        return np.concatenate(list(scorer.score_all()))
+        return np.concatenate(list(scorer.scores(graphs)))
 
     expected, found = plain_scores(), our_scores()
     difference = float(np.abs(found - expected).max() / np.abs(expected).max())

@@ -22,44 +22,6 @@ _MOST_CONFIGS = 64
 _FIRST = np.zeros([1, 1], np.int64)  # the only program that is packed
 
 
-class ProgramScorer:
-    """Scores programs with a model, one after the other.
-
-    Args:
-        model: a built model.
-        memory_budget: bytes that a slice of configurations may take.
-    """
-
-    def __init__(self, model: tf.keras.Model, memory_budget: int):
-        self._scorer = LayoutScorer(model, memory_budget)
-
-    def scores(
-        self, graphs: Sequence[graphs_lib.Program], numbers: Optional[np.ndarray] = None
-    ) -> Iterator[np.ndarray]:
-        """See `runs.tasks.ModelScorer`."""
-        if numbers is None:
-            numbers = np.arange(len(graphs))
-        return (self._scorer.score(graphs[number]) for number in numbers)
-
-    def chosen(
-        self, graphs: Sequence[graphs_lib.Program], configs: Sequence[np.ndarray]
-    ) -> Callable[[], Iterator[np.ndarray]]:
-        """See `runs.tasks.ModelScorer`."""
-        programs = [_subset(graphs[n], some) for n, some in enumerate(configs)]
-        return lambda: self.scores(programs)
-
-
-def _subset(program: graphs_lib.Program, configs: np.ndarray) -> graphs_lib.Program:
-    """Returns a program with only some of its configurations, int [s]."""
-    groups, group = np.unique(program.group[configs], return_inverse=True)
-    return dataclasses.replace(
-        program,
-        codes=program.codes[groups],
-        group=group,
-        runtimes=program.runtimes[configs],
-    )
-
-
 class LayoutScorer:
     """Scores all configurations of programs with one model.
 
@@ -82,6 +44,21 @@ class LayoutScorer:
         else:
             self._score = SlicedScorer(model, memory_budget).score
 
+    def scores(
+        self, graphs: Sequence[graphs_lib.Program], numbers: Optional[np.ndarray] = None
+    ) -> Iterator[np.ndarray]:
+        """See `runs.tasks.ModelScorer`."""
+        if numbers is None:
+            numbers = np.arange(len(graphs))
+        return (self.score(graphs[number]) for number in numbers)
+
+    def chosen(
+        self, graphs: Sequence[graphs_lib.Program], configs: Sequence[np.ndarray]
+    ) -> Callable[[], Iterator[np.ndarray]]:
+        """See `runs.tasks.ModelScorer`."""
+        programs = [_subset(graphs[n], some) for n, some in enumerate(configs)]
+        return lambda: self.scores(programs)
+
     def score(self, program: graphs_lib.Program) -> np.ndarray:
         """Scores the configurations of a program.
 
@@ -99,6 +76,17 @@ class LayoutScorer:
                 'unusable'
             )
         return scores[program.group]
+
+
+def _subset(program: graphs_lib.Program, configs: np.ndarray) -> graphs_lib.Program:
+    """Returns a program with only some of its configurations, int [s]."""
+    groups, group = np.unique(program.group[configs], return_inverse=True)
+    return dataclasses.replace(
+        program,
+        codes=program.codes[groups],
+        group=group,
+        runtimes=program.runtimes[configs],
+    )
 
 
 def shows_parts(model: tf.keras.Model) -> bool:

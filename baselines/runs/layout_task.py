@@ -82,7 +82,7 @@ class LayoutTask(tasks.Task[layout_store.LayoutStore]):
         """Returns what scores programs with a model, in bounded memory."""
         from baselines.layout import scoring
 
-        return scoring.ProgramScorer(
+        return scoring.LayoutScorer(
             model, (memory_budget << 20) or scoring.DEFAULT_MEMORY
         )
 

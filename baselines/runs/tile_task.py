@@ -63,7 +63,7 @@ class TileTask(tasks.Task[tile_store.TileStore]):
         """Returns what scores kernels with a model, in memory that is small."""
         from baselines.tiles import scoring
 
-        return scoring.KernelScorer(model, once)
+        return scoring.TileScorer(model, once)
 
     def estimates(self, store: tile_store.TileStore) -> Iterator[np.ndarray]:
         """Yields logarithms of the times that `features.estimate` gives tiles."""

@@ -6,14 +6,15 @@ per node and configuration to stay in cache, so memory does not grow with the
 number of configurations.
 """
 
-import copy
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, Optional, Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from baselines.hlo import arrays
 from baselines.tiles import graphs as graphs_lib
+
+_Score = Callable[[graphs_lib.Packed], tf.Tensor]
 
 # Configurations handed to TensorFlow at once; 64 scaled columns of so many
 # take 16 MB.
@@ -30,42 +31,8 @@ _FEW_ITEMS = 16
 _NOT_SIDE_BY_SIDE = 'FusedBatchNorm'
 
 
-class KernelScorer:
-    """Scores kernels with a model that is compiled once for all splits.
-
-    Args:
-        model: a built model.
-        once: see `runs.tasks.Task.model_scorer`.
-    """
-
-    def __init__(self, model: tf.keras.Model, once: bool = False):
-        self._model, self._once = model, once
-        self._scorer: Optional['TileScorer'] = None
-
-    def scores(
-        self, graphs: graphs_lib.TileGraphs, numbers: Optional[np.ndarray] = None
-    ) -> Iterator[np.ndarray]:
-        """See `runs.tasks.ModelScorer`."""
-        return self._of(graphs).score_all(numbers)
-
-    def chosen(
-        self, graphs: graphs_lib.TileGraphs, configs: Sequence[np.ndarray]
-    ) -> Callable[[], Iterator[np.ndarray]]:
-        """See `runs.tasks.ModelScorer`."""
-        scorer = self._of(graphs)
-        return lambda: scorer.score_chosen(np.arange(len(configs)), list(configs))
-
-    def _of(self, graphs: graphs_lib.TileGraphs) -> 'TileScorer':
-        if self._scorer is None:
-            cells = np.diff(graphs.store.node_offsets) @ graphs.store.config_counts
-            is_small = cells <= _FEW_ITEMS * graphs_lib.CELLS_PER_ITEM
-            is_eager = self._once and is_small and len(graphs.store) <= _FEW_ITEMS
-            self._scorer = TileScorer(self._model, graphs, not is_eager)
-        return self._scorer.of(graphs)
-
-
 class TileScorer:
-    """Scores configurations with one model; compiled once for all shapes.
+    """Scores configurations of kernels with one model; compiled once for all splits.
 
     Args:
         model: has `forward(graph, num_configs)`.  A model without the
@@ -76,99 +43,115 @@ class TileScorer:
             With `scores_depend_on_list = True` configurations are cut into
             lists at random, several times, and scores averaged; the same
             lists every time.
-        graphs: the kernels to score.
-        compiled: whether to compile, which takes two seconds, and pays from some
-            dozens of slices on.
+        once: whether the process ends when it has scored: a few small kernels are
+            scored before compiling, which takes two seconds, would have been done.
     """
 
-    def __init__(
-        self,
-        model: tf.keras.Model,
-        graphs: graphs_lib.TileGraphs,
-        compiled: bool = True,
-    ):
-        self._graphs = graphs
-        self._model = model
+    def __init__(self, model: tf.keras.Model, once: bool = False):
+        self._model, self._once = model, once
         self._in_lists = getattr(model, 'scores_depend_on_list', False)
-        self._score: Callable[[graphs_lib.Packed], tf.Tensor] = self._score_one_by_one
-        if not compiled:
-            return
-        compiled_score = self._compiled(_PARALLEL_ITEMS)
-        self._score = compiled_score
-        try:
-            traced = compiled_score.get_concrete_function()
-        except (TypeError, ValueError, AttributeError, NotImplementedError):
-            # If it is not for want of a number, this raises the same again.
-            self._score = self._score_one_by_one
-        else:
-            if _runs(traced, _NOT_SIDE_BY_SIDE):
-                self._score = self._compiled(parallel_items=1)
+        self._score: Optional[_Score] = None
 
-    def of(self, graphs: graphs_lib.TileGraphs) -> 'TileScorer':
-        """Returns this scorer for other kernels of as many columns, still compiled."""
-        other = copy.copy(self)
-        other._graphs = graphs
-        return other
-
-    def score_all(self, kernels: Optional[np.ndarray] = None) -> Iterator[np.ndarray]:
+    def scores(
+        self, graphs: graphs_lib.TileGraphs, numbers: Optional[np.ndarray] = None
+    ) -> Iterator[np.ndarray]:
         """Yields the scores of every kernel, float32 [configurations].
 
         Args:
-            kernels: numbers of the kernels in the split; None means all.
+            graphs: the kernels of a split, whose columns are those of the first one
+                that was scored.
+            numbers: of the kernels in the split; None means all.
 
         Raises:
             ValueError: a score is not finite.
         """
-        store = self._graphs.store
-        if kernels is None:
-            kernels = np.arange(store.num_graphs)
-        counts = store.config_counts[kernels]
+        store = graphs.store
+        if numbers is None:
+            numbers = np.arange(store.num_graphs)
+        counts = store.config_counts[numbers]
         for members in arrays.groups(counts, _CONFIGS_PER_GROUP):
-            group = kernels[members]
+            kernels = numbers[members]
             if self._in_lists:
-                yield from self._score_lists(group)
-                continue
-            cells = cells_per_item(self._model)
-            scores = self._score(self._graphs.scoring_items(group, cells))
-            yield from self._by_kernel(group, scores.numpy(), counts[members])
+                yield from self._score_lists(graphs, kernels)
+            else:
+                packed = graphs.scoring_items(kernels, cells_per_item(self._model))
+                yield from self._score_items(graphs, kernels, packed, counts[members])
 
-    def score_chosen(
-        self, kernels: np.ndarray, configs: List[np.ndarray]
-    ) -> Iterator[np.ndarray]:
-        """Scores the chosen configurations of kernels; yields as `score_all`.
+    def chosen(
+        self, graphs: graphs_lib.TileGraphs, configs: Sequence[np.ndarray]
+    ) -> Callable[[], Iterator[np.ndarray]]:
+        """See `runs.tasks.ModelScorer`.
 
         A model that compares configurations sees those of a kernel together.
         """
-        sizes = np.array([len(chosen) for chosen in configs])
-        scores = self._score(self._graphs.chosen_items(kernels, configs))
-        yield from self._by_kernel(kernels, scores.numpy(), sizes)
+        kernels = np.arange(len(configs))
+        return lambda: self._score_chosen(graphs, kernels, configs)
 
-    def _score_lists(self, kernels: np.ndarray) -> Iterator[np.ndarray]:
+    def _score_chosen(
+        self,
+        graphs: graphs_lib.TileGraphs,
+        kernels: np.ndarray,
+        configs: Sequence[np.ndarray],
+    ) -> Iterator[np.ndarray]:
+        sizes = np.array([len(chosen) for chosen in configs])
+        packed = graphs.chosen_items(kernels, configs)
+        return self._score_items(graphs, kernels, packed, sizes)
+
+    def _score_lists(
+        self, graphs: graphs_lib.TileGraphs, kernels: np.ndarray
+    ) -> Iterator[np.ndarray]:
         """Yields means over several ways of cutting configurations into lists."""
-        counts = self._graphs.store.config_counts[kernels]
+        counts = graphs.store.config_counts[kernels]
         lists = [arrays.list_cuts(int(count)) for count in counts]
-        scored = self.score_chosen(
+        scored = self._score_chosen(
+            graphs,
             np.repeat(kernels, [len(cuts) for cuts in lists]),
             [chosen for cuts in lists for chosen in cuts],
         )
         for count, cuts in zip(counts, lists):
             yield arrays.mean_scores(int(count), cuts, scored)
 
-    def _by_kernel(self, kernels: np.ndarray, scores: np.ndarray, sizes: np.ndarray):
-        pieces = np.split(scores, np.cumsum(sizes)[:-1])
-        for kernel, piece in zip(kernels, pieces):
-            if not np.isfinite(piece).all():
-                name = self._graphs.store.graph_ids[kernel]
+    def _score_items(
+        self,
+        graphs: graphs_lib.TileGraphs,
+        kernels: np.ndarray,
+        packed: graphs_lib.Packed,
+        sizes: np.ndarray,
+    ) -> Iterator[np.ndarray]:
+        """Scores packed items; yields `sizes` scores for each of `kernels`."""
+        self._score = self._score or self._scoring_of(graphs)
+        scores = self._score(packed).numpy()
+        for kernel, of_kernel in zip(kernels, np.split(scores, np.cumsum(sizes)[:-1])):
+            if not np.isfinite(of_kernel).all():
                 raise ValueError(
-                    f'the model gives {name} a score that is not finite; '
-                    'its weights or the features of this kernel are unusable'
+                    f'the model gives {graphs.store.graph_ids[kernel]} a score that is '
+                    'not finite; its weights or the features of this kernel are '
+                    'unusable'
                 )
-            yield piece
+            yield of_kernel
 
-    def _compiled(self, parallel_items: int) -> Any:  # a tf.function
+    def _scoring_of(self, graphs: graphs_lib.TileGraphs) -> _Score:
+        """Returns what scores packed items of such kernels, compiled if it pays."""
+        cells = np.diff(graphs.store.node_offsets) @ graphs.store.config_counts
+        is_small = cells <= _FEW_ITEMS * graphs_lib.CELLS_PER_ITEM
+        if self._once and is_small and len(graphs.store) <= _FEW_ITEMS:
+            return self._score_one_by_one
+        compiled = self._compiled(graphs, _PARALLEL_ITEMS)
+        try:
+            traced = compiled.get_concrete_function()
+        except (TypeError, ValueError, AttributeError, NotImplementedError):
+            # If it is not for want of a number, this raises the same again.
+            return self._score_one_by_one
+        if _runs(traced, _NOT_SIDE_BY_SIDE):
+            return self._compiled(graphs, parallel_items=1)
+        return compiled
+
+    def _compiled(
+        self, graphs: graphs_lib.TileGraphs, parallel_items: int
+    ) -> Any:  # a tf.function
         return tf.function(
             lambda packed: score_items(self._model, packed, parallel_items),
-            input_signature=[self._graphs.signature(batch=1)],
+            input_signature=[graphs.signature(batch=1)],
         )
 
     def _score_one_by_one(self, packed: graphs_lib.Packed) -> tf.Tensor:

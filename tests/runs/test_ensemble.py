@@ -8,14 +8,12 @@ import pytest
 
 from baselines.data import families
 from baselines.evaluation import ensembles
-from baselines.runs import ensemble
 from baselines.runs import loading
 from baselines.runs import prediction
 from baselines.training import jobs
 from baselines.training import task_data
 from tests.helpers import finished_runs
-from tests.helpers import layout_files
-from tests.helpers import layout_runs
+from tests.helpers import made_runs
 from tests.helpers import processes
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
@@ -27,7 +25,6 @@ _TRAIN = {'net_1': 6, 'net_2': 2, 'net_3': 2}
 _VALID = {'net_4': 2, 'other_5': 1}
 _SCALED = 20_000  # a feature that only net_1 has
 _CODE = tile_runs.TINY['models_file']
-_LAYOUT = layout_runs.TINY
 
 
 def _kernels(programs, seed, **changes):
@@ -50,19 +47,6 @@ def _root(tmp_path_factory):
     tile_records.write_split(root / 'data' / 'valid', _kernels(_VALID, 1))
     tile_records.write_split(
         root / 'data' / 'test', _kernels({'net_6': 3}, 2, is_test=True)
-    )
-    # Six programs to train on and four to validate on, and one of another family.
-    folder = root / 'layouts' / 'xla' / 'random'
-    layout_runs.write_splits(folder)
-    for path in (folder / 'valid').iterdir():
-        path.rename(path.with_name(path.name.replace('program', 'valid')))
-    layout_files.write_split(
-        folder / 'train',
-        [
-            layout_files.make_program(
-                np.random.default_rng(9), 'mixer_8', nodes=12, configs=40
-            )
-        ],
     )
     return root
 
@@ -87,14 +71,6 @@ def _plain(root):
 def _folded(root):
     """The runs of three folds."""
     return [str(_train(root, 'folded', fold=f'{i}/3')[0]) for i in (1, 2, 3)]
-
-
-@pytest.fixture(name='layouts', scope='module')
-def _layouts(root):
-    """The same of layouts."""
-    changes = dict(_LAYOUT, data_root=str(root / 'layouts'), epochs=1)
-    changes['out_dir'] = str(root / 'layout_seeds')
-    return [str(layout_runs.train(root, **changes, seed=seed)[0]) for seed in (0, 1)]
 
 
 @pytest.fixture(name='data')
@@ -208,25 +184,6 @@ def test_folds_that_cannot_be(root):
         )
 
 
-def test_folds_of_layouts(root):
-    model_dir, printed = layout_runs.train(
-        root,
-        **_LAYOUT,
-        data_root=str(root / 'layouts'),
-        fold='2/5',
-        epochs=1,
-        out_dir=str(root / 'layout'),
-    )
-    assert 'training on 9 programs' in printed and 'validating on 2' in printed
-    data = prediction.DataOptions(cache_dir=str(root / 'cache'))
-    predictor = loading.load_predictor(str(model_dir), data, _LAYOUT['models_file'])
-    found, _ = predictor.measure('valid')
-    assert found['fold'] == '2/5' and found['overall']['graphs'] == 2
-    assert found['overall']['kendall_tau']['mean'] == pytest.approx(
-        finished_runs.info_of(model_dir)['final_error']['val']['kendall_tau'], abs=1e-6
-    )
-
-
 # Families ---------------------------------------------------------------------
 
 
@@ -274,23 +231,6 @@ def test_a_temperature_is_from_0_to_1(root):
             '--family_temperature',
             str(bad),
         )
-
-
-def test_layout_programs_are_drawn_by_family_too(root):
-    def step(**changes):
-        folder = str(root / 'layouts')
-        settings = layout_runs.settings(
-            root, **_LAYOUT, data_root=folder, batch=7, **changes
-        )
-        data, _ = task_data.open_data(settings)
-        [[programs, *_]] = data.draws(0)
-        return programs[0].tolist()
-
-    # The first by name is the mixer; the other six are one family.
-    assert step() == np.random.default_rng([0, 0]).permutation(7).tolist()
-    drawn = step(family_temperature=0.0)
-    assert len(drawn) == 7 and drawn.count(0) in (3, 4)
-    assert len(set(drawn)) == 1 + 7 - drawn.count(0)
 
 
 # Ensembles --------------------------------------------------------------------
@@ -392,9 +332,9 @@ def test_an_ensemble_of_folds_ranks_test(folded, run_command, tmp_path, capsys):
     assert 'valid of fold 1/3' in message and '--split=test' in message
 
 
-def test_what_is_no_ensemble(plain, layouts, run_command, tmp_path, capsys):
+def test_what_is_no_ensemble(plain, run_command, tmp_path, capsys):
     output = tmp_path / 'e.csv'
-    layout_dir = layouts[0]
+    layout_dir = made_runs.make_layout_run(tmp_path)
     for argv, words in (
         ([plain[0]], 'two or more different runs'),
         ([plain[0], f'{plain[0]}/'], 'two or more different runs'),
@@ -450,19 +390,3 @@ def test_two_models_are_compared(root, plain, run_command, capsys):
     ):
         assert run_command('evaluate', '--compare', *argv) == 1
         assert words in capsys.readouterr().err
-
-
-def test_layouts_are_averaged_as_well(root, layouts, tmp_path):
-    data = prediction.DataOptions(cache_dir=str(root / 'cache'))
-    predictors = ensemble.load(layouts, data, _LAYOUT['models_file'])
-    scored = ensemble.score(predictors, 'valid')
-    averaged = ensemble.average(scored)
-    found = ensemble.measure(scored, averaged, 'scores')
-    assert found['ensemble']['collection'] == 'layout:xla:random'
-    assert found['ensemble']['overall']['graphs'] == 4
-    # A third of their configurations repeat others, at random runtimes.
-    noisy = found['ensemble']['overall']['noise']
-    assert noisy['graphs'] == 4 and abs(noisy['tau_twice']) < 0.5
-    scored.first.write(str(tmp_path / 'e.csv'), scored.store, averaged)
-    orders = _rows(tmp_path / 'e.csv').values()
-    assert [len(order.split(';')) for order in orders] == [40] * 4

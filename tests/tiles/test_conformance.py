@@ -76,7 +76,7 @@ class TestTileModels(conformance.ModelSuite):
         # Kernels have 2 to 8 nodes: slices of 2 to 10 configurations.
         monkeypatch.setattr(graphs_lib, 'CELLS_PER_ITEM', 20)
         sliced = types.SimpleNamespace(forward=model.forward, joins_early=True)
-        for kernel, scores in enumerate(scoring.TileScorer(sliced, graphs).score_all()):
+        for kernel, scores in enumerate(scoring.TileScorer(sliced).scores(graphs)):
             record = graphs.store.record(kernel)
             whole = model.forward(_by_hand(record, graphs.store), record.num_configs)
             conformance.assert_close(scores, whole.numpy()[0], task.rounding(name))

@@ -75,18 +75,6 @@ def test_a_graph_without_edges_is_the_zero_matrix():
     _assert_is(implicit.AdjacencyMultiplier(graph, 'feed'), np.zeros((3, 3)))
 
 
-def test_transpose(feed):
-    _assert_is(feed.transpose(), _FEED.T)
-    _assert_is(implicit.Transpose(feed), _FEED.T)
-    _assert_is(implicit.Transpose(implicit.Transpose(feed)), _FEED)
-
-
-def test_sum(feed):
-    _assert_is(feed + feed.transpose(), _FEED + _FEED.T)
-    three = implicit.Sum(feed, feed, feed.transpose())
-    _assert_is(three, 2 * _FEED + _FEED.T)
-
-
 def test_diag_matrix(feed):
     diagonal = np.arange(7, dtype=np.float32) - 2
     scale = implicit.DiagMatrix(diagonal)
@@ -94,28 +82,6 @@ def test_diag_matrix(feed):
     _assert_is(implicit.Product(scale, feed), np.diag(diagonal) @ _FEED)
     _assert_is(implicit.Product(feed, scale), _FEED @ np.diag(diagonal))
     _assert_is(implicit.Product(scale, scale), np.diag(diagonal**2))
-
-
-def test_product_of_general_factors(feed):
-    members = implicit.AdjacencyMultiplier(_graph(), 'g_op')
-    _assert_is(implicit.Product(feed, feed.transpose()), _FEED @ _FEED.T)
-    _assert_is(implicit.Product(feed, members), _FEED @ _G_OP)
-    same_graph = implicit.Product(members, members.transpose())
-    _assert_is(same_graph, _G_OP @ _G_OP.T)
-    scale = implicit.DiagMatrix(np.arange(1.0, 8.0, dtype=np.float32))
-    _assert_is(
-        implicit.Product(scale, same_graph, feed, scale),
-        np.diag(np.arange(1.0, 8.0))
-        @ _G_OP
-        @ _G_OP.T
-        @ _FEED
-        @ np.diag(np.arange(1.0, 8.0)),
-    )
-    # Neither term of this sum and transpose has entries of its own.
-    _assert_is(
-        implicit.Transpose(same_graph + implicit.Product(feed, feed.transpose())),
-        _G_OP @ _G_OP.T + _FEED @ _FEED.T,
-    )
 
 
 def test_add_eye(feed):
@@ -148,12 +114,6 @@ def test_normalisations_by_hand():
     _assert_is(both.normalize_symmetric(), np.ones((3, 3)) / 3)
     # A + A': row sums 2, 2, 2.
     _assert_is((a + a.transpose()).normalize_symmetric(), (1 - np.eye(3)) / 2)
-
-
-def test_normalized_matrices_sum_to_one(feed):
-    both = (feed + feed.transpose()).add_eye()
-    np.testing.assert_allclose(both.normalize_left().rowsums(), np.ones(7), 1e-6)
-    np.testing.assert_allclose(both.normalize_right().colsums(), np.ones(7), 1e-6)
 
 
 @pytest.mark.parametrize('shape', [(), (4,), (4, 3), (2, 3, 2)])
@@ -327,26 +287,3 @@ def test_gradients_are_those_of_the_matrix(compiled):
     np.testing.assert_allclose(
         of_d, (w * np.tensordot(both, x, axes=1)).sum((1, 2)), rtol=1e-5
     )
-
-
-def test_gradients_pass_through_steps_and_the_transpose():
-    x = tf.constant(np.random.default_rng(5).random((7, 2), np.float32))
-    members = implicit.AdjacencyMultiplier(_graph(), 'g_op')
-    matrix = _G_OP @ _G_OP.T @ _FEED.T
-    for multiplier, dense in [
-        (implicit.Product(members, members.transpose()), _G_OP @ _G_OP.T),
-        (
-            implicit.Product(
-                members,
-                members.transpose(),
-                implicit.AdjacencyMultiplier(_graph(), 'feed').transpose(),
-            ),
-            matrix,
-        ),
-    ]:
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            total = tf.reduce_sum((multiplier @ x) ** 2)
-        np.testing.assert_allclose(
-            tape.gradient(total, x), 2 * dense.T @ dense @ x, rtol=1e-4
-        )

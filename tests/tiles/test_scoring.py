@@ -97,18 +97,18 @@ def _assert_scores(scored, kernels, configs=None):
 @pytest.mark.slow
 @pytest.mark.parametrize('model_class', [_EarlySums, _LateSums])
 def test_every_configuration_in_order(graphs, model_class):
-    scorer = scoring.TileScorer(model_class(), graphs)
-    _assert_scores(scorer.score_all(), range(len(_KERNELS)))
+    scorer = scoring.TileScorer(model_class())
+    _assert_scores(scorer.scores(graphs), range(len(_KERNELS)))
     for kernels in ([4, 1, 2, 0], [3], [1, 1]):
-        _assert_scores(scorer.score_all(np.array(kernels)), kernels)
+        _assert_scores(scorer.scores(graphs, np.array(kernels)), kernels)
 
 
 def test_groups_change_nothing_but_memory(graphs, monkeypatch):
     model = _EarlySums()
-    scorer = scoring.TileScorer(model, graphs)
+    scorer = scoring.TileScorer(model)
     for per_group in (1, 709, 10_000):
         monkeypatch.setattr(scoring, '_CONFIGS_PER_GROUP', per_group)
-        _assert_scores(scorer.score_all(), range(5))
+        _assert_scores(scorer.scores(graphs), range(5))
     assert model.traces == 1, 'compiled once for all shapes'
 
 
@@ -116,7 +116,7 @@ def test_groups_change_nothing_but_memory(graphs, monkeypatch):
 def test_what_joins_early_is_scored_in_small_slices(graphs, monkeypatch, model_class):
     monkeypatch.setattr(graphs_lib, 'CELLS_PER_ITEM', 100)
     model = model_class()
-    _assert_scores(scoring.TileScorer(model, graphs).score_all(), range(5))
+    _assert_scores(scoring.TileScorer(model).scores(graphs), range(5))
     # Of 300 nodes one configuration at a time is the least there is.
     cells = sorted(model.cells)
     assert cells[-5:] == [300] * 5 and cells[-6] <= 100
@@ -126,40 +126,41 @@ def test_what_joins_early_is_scored_in_small_slices(graphs, monkeypatch, model_c
 def test_what_joins_late_is_scored_whole(graphs, monkeypatch):
     monkeypatch.setattr(graphs_lib, 'CELLS_PER_ITEM', 100)
     model = _LateSums()
-    _assert_scores(scoring.TileScorer(model, graphs).score_all(), range(5))
+    _assert_scores(scoring.TileScorer(model).scores(graphs), range(5))
     assert sorted(model.cells) == sorted(n * c for _, n, _, c in _KERNELS)
 
 
 @pytest.mark.slow
-def test_without_compiling_and_of_other_kernels(graphs):
-    scorer = scoring.TileScorer(_Sums(), graphs, compiled=False)
-    _assert_scores(scorer.score_all(), range(5))
-    _assert_scores(scorer.of(graphs).score_all(), range(5))
-    _assert_scores(scoring.TileScorer(_Sums(), graphs).of(graphs).score_all(), range(5))
+@pytest.mark.parametrize('once', [False, True])
+def test_a_few_kernels_are_scored_once_without_compiling(graphs, once):
+    model = _LateSums()
+    scorer = scoring.TileScorer(model, once)
+    _assert_scores(scorer.scores(graphs), range(5))
+    assert model.traces == (5 if once else 1)  # a call for each
 
 
 def test_chosen_configurations(graphs):
-    kernels = np.array([2, 0, 1, 2])
-    configs = [np.array(c) for c in ([699, 0, 5, 5], [1], [4, 3, 2, 1], [7])]
-    scorer = scoring.TileScorer(_Sums(), graphs)
-    _assert_scores(scorer.score_chosen(kernels, configs), kernels, configs)
+    configs = [np.array(c) for c in ([1], [4, 3, 2, 1], [699, 0, 5, 5])]
+    score = scoring.TileScorer(_Sums()).chosen(graphs, configs)
+    for _ in range(2):  # after each epoch
+        _assert_scores(score(), range(3), configs)
 
 
 def test_no_kernel_no_score(graphs):
-    scorer = scoring.TileScorer(_Sums(), graphs)
-    assert not list(scorer.score_all(np.array([], np.int64)))
+    scorer = scoring.TileScorer(_Sums())
+    assert not list(scorer.scores(graphs, np.array([], np.int64)))
 
 
 def test_a_score_that_is_not_finite_names_the_kernel(graphs):
     model = _Sums()
-    scorer = scoring.TileScorer(model, graphs)
+    scorer = scoring.TileScorer(model)
     for value in (np.nan, np.inf):
         model.weight.assign(value)
-        for scored in (
-            scorer.score_all(np.array([1, 0])),
-            scorer.score_chosen(np.array([1]), [np.array([2])]),
+        for name, scored in (
+            ('b_large', scorer.scores(graphs, np.array([1, 0]))),
+            ('a_two_nodes', scorer.chosen(graphs, [np.array([1]), np.array([2])])()),
         ):
-            with pytest.raises(ValueError, match='gives b_large a score that is not'):
+            with pytest.raises(ValueError, match=f'gives {name} a score that is not'):
                 list(scored)
 
 
@@ -169,7 +170,7 @@ def test_kernels_before_a_bad_one_are_still_scored(graphs):
             scores = super().forward(graph, num_configs)
             return tf.where(scores > 9000, np.nan, scores)
 
-    scored = scoring.TileScorer(Bad(), graphs).score_all()
+    scored = scoring.TileScorer(Bad()).scores(graphs)
     _assert_scores([next(scored)], [0])
     with pytest.raises(ValueError, match='b_large'):
         next(scored)
@@ -178,10 +179,10 @@ def test_kernels_before_a_bad_one_are_still_scored(graphs):
 def test_weights_are_read_at_each_call(graphs):
     """Training goes on between two validations with one scorer."""
     model = _Sums()
-    scorer = scoring.TileScorer(model, graphs)
-    before = next(scorer.score_all())
+    scorer = scoring.TileScorer(model)
+    before = next(scorer.scores(graphs))
     model.weight.assign(2.0)
-    after = next(scorer.score_all())
+    after = next(scorer.scores(graphs))
     np.testing.assert_allclose(after, 2 * before)
 
 
@@ -197,10 +198,10 @@ def test_forward_may_need_a_python_number(graphs, monkeypatch, model_class):
 
     monkeypatch.setattr(graphs_lib, 'CELLS_PER_ITEM', 100)
     model = Repeating()
-    scorer = scoring.TileScorer(model, graphs)
-    _assert_scores(scorer.score_all(), range(5))
-    chosen = [np.array([3, 1])]
-    _assert_scores(scorer.score_chosen(np.array([1]), chosen), [1], chosen)
+    scorer = scoring.TileScorer(model)
+    _assert_scores(scorer.scores(graphs), range(5))
+    chosen = [np.array([1, 0])]
+    _assert_scores(scorer.chosen(graphs, chosen)(), [0], chosen)
 
 
 def test_an_error_of_the_model_is_not_hidden(graphs):
@@ -209,7 +210,7 @@ def test_an_error_of_the_model_is_not_hidden(graphs):
             raise TypeError('mine')
 
     with pytest.raises(TypeError, match='mine'):
-        list(scoring.TileScorer(Broken(), graphs).score_all())
+        list(scoring.TileScorer(Broken()).scores(graphs))
 
 
 @pytest.mark.slow
@@ -236,7 +237,7 @@ def test_what_is_not_safe_side_by_side_runs_alone(
         return loop(*args, parallel_iterations=parallel_iterations, **kwargs)
 
     monkeypatch.setattr(tf, 'while_loop', recorded)
-    _assert_scores(scoring.TileScorer(Model(), graphs).score_all(), range(5))
+    _assert_scores(scoring.TileScorer(Model()).scores(graphs), range(5))
     assert (used[-1] > 1) == parallel
 
 
@@ -251,7 +252,7 @@ class _Comparing(_Sums):
 
 
 def test_a_list_that_fits_is_scored_whole(graphs):
-    scored = list(scoring.TileScorer(_Comparing(), graphs).score_all())
+    scored = list(scoring.TileScorer(_Comparing()).scores(graphs))
     assert len(scored) == 5
     for kernel in (0, 1, 3, 4):
         feature = np.arange(_KERNELS[kernel][3]) / 699
@@ -263,7 +264,7 @@ def test_a_list_that_fits_is_scored_whole(graphs):
 @pytest.mark.slow
 def test_long_lists_are_cut_several_ways_and_averaged(graphs):
     model = _Comparing()
-    [scores] = scoring.TileScorer(model, graphs).score_all(np.array([2]))
+    [scores] = scoring.TileScorer(model).scores(graphs, np.array([2]))
     cuts = arrays.list_cuts(700)
     assert sorted(map(len, cuts)) == [116] * 8 + [117] * 16  # 4 times 6 lists
     assert sorted(model.cells) == sorted(3 * len(cut) for cut in cuts)
@@ -271,7 +272,7 @@ def test_long_lists_are_cut_several_ways_and_averaged(graphs):
     for cut in cuts:
         expected[cut] += (_expected(2)[cut] + cut.mean() / 699) / 4
     np.testing.assert_allclose(scores, expected, rtol=1e-5)
-    [again] = scoring.TileScorer(model, graphs).score_all(np.array([2]))
+    [again] = scoring.TileScorer(model).scores(graphs, np.array([2]))
     np.testing.assert_array_equal(again, scores)
 
 

@@ -20,8 +20,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
 
 _FLAGS = [
     dict(estimate=True),
-    dict(tile_columns=True),
-    dict(features='signlog', mod128=True),
     dict(
         features='signlog',
         mod128=True,
