@@ -1,15 +1,16 @@
-"""Candidate configurations in, ranked lists out: of raw files, or of what is in memory.
+"""Candidate configurations in, ranked lists out: of raw files, programs and records.
 
 outcome = outcomes.Outcome()
-predictor = jobs.load_predictor('latest', prediction.DataOptions())
+predictor = loading.load_predictor('latest', prediction.DataOptions())
 for ranked in rank_files(['kernels.pb'], predictor, outcome):
-    print(ranked.module, ranked.config(0))
+    print(ranked.module, ranked.row(0))
 """
 
 import collections
 import contextlib
 import dataclasses
 import difflib
+import functools
 import os
 from typing import (
     Any,
@@ -31,18 +32,16 @@ from baselines import phases
 from baselines import text
 from baselines.data import raw as raw_lib
 from baselines.data.layout import records as layout_records
-from baselines.data.layout import store as layout_store
 from baselines.data.tile import records as tile_records
-from baselines.data.tile import store as tile_store
 from baselines.evaluation import choices
 from baselines.hlo import candidates as candidates_lib
 from baselines.hlo import config_text
 from baselines.hlo import graph
-from baselines.hlo import layout as hlo_layout
 from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.hlo import schema
 from baselines.hlo import tile as hlo_tile
+from baselines.runs import opening
 from baselines.runs import prediction
 from tpugraphs.extract import outcomes
 from tpugraphs.measure import proposals
@@ -56,16 +55,15 @@ _CANDIDATES = 200
 _SEED = 0
 
 _Record = Union[tile_records.TileRecord, layout_records.LayoutRecord]
-# A file and one of its modules.
+_Candidates = Optional[Sequence[Mapping[str, Any]]]
+# A file or program and one of its modules, a ModuleTuningData.
 _Module = Tuple[str, Any]
-# A kernel, and what `Ranked.from_scores` wants to know of it.
-_Kernel = Tuple[_Record, Dict[str, Any]]
+# A graph, and a function of its scores.
+_Graph = Tuple[_Record, Callable[[np.ndarray], choices.Ranked]]
 
 
 def rank(
-    predictor: prediction.Predictor,
-    what: Any,
-    candidates: Optional[Sequence[Mapping[str, Any]]] = None,
+    predictor: prediction.Predictor, what: Any, candidates: _Candidates = None
 ) -> Tuple[List[choices.Ranked], outcomes.Outcome]:
     """Ranks the configurations of raw files, records or an HLO module.
 
@@ -81,8 +79,10 @@ def rank(
     """
     outcome = outcomes.Outcome()
     if isinstance(what, reader.Program) or hasattr(what, 'SerializeToString'):
-        program = reader.read_program(what)
-        found = _rank_program(predictor, program, candidates, outcome)
+        program, bare = reader.read_program(what), candidates is not None
+        kernels = _kernels_of(program, predictor.collection.task, outcome, bare)
+        modules = [(program.source, tuning) for tuning in kernels]
+        ranked = list(rank_modules(modules, predictor, outcome, candidates))
     else:
         alone = isinstance(what, (str, os.PathLike, *prediction.RECORDS.values()))
         if not alone and not isinstance(what, Iterable):
@@ -93,15 +93,15 @@ def rank(
         items = [what] if alone else list(what)
         if items and all(isinstance(item, (str, os.PathLike)) for item in items):
             paths = reader.find_sources([os.fspath(item) for item in items])
-            found = list(rank_files(paths, predictor, outcome, candidates=candidates))
+            ranked = list(rank_files(paths, predictor, outcome, candidates=candidates))
         else:
-            found = [_rank_record(predictor, item, candidates) for item in items]
-    if not found:
+            ranked = [_rank_record(predictor, item, candidates) for item in items]
+    if not ranked:
         raise ValueError(outcome.nothing())
-    return found, outcome
+    return ranked, outcome
 
 
-def task_of(paths: Sequence[str], candidates: Optional[Sequence[Any]] = None) -> str:
+def task_of(paths: Sequence[str], candidates: _Candidates = None) -> str:
     """Tells which runs rank raw files: those of 'tile' or 'layout'.
 
     Args:
@@ -126,7 +126,7 @@ def rank_files(
     predictor: prediction.Predictor,
     outcome: outcomes.Outcome,
     module: Optional[str] = None,
-    candidates: Optional[Sequence[Any]] = None,
+    candidates: _Candidates = None,
 ) -> Iterator[choices.Ranked]:
     """Ranks the configurations of every module of raw files.
 
@@ -147,8 +147,8 @@ def rank_files(
     Raises:
         ValueError: there is no such module, or a candidate is not as it should be.
     """
-    kind = predictor.collection.task
-    modules = _modules(paths, kind, module, outcome, candidates is not None)
+    kind, bare = predictor.collection.task, candidates is not None
+    modules = _modules(paths, kind, module, outcome, bare)
     yield from rank_modules(modules, predictor, outcome, candidates)
 
 
@@ -156,136 +156,129 @@ def rank_modules(
     modules: Iterable[_Module],
     predictor: prediction.Predictor,
     outcome: outcomes.Outcome,
-    candidates: Optional[Sequence[Any]] = None,
+    candidates: _Candidates = None,
 ) -> Iterator[choices.Ranked]:
-    """The same for modules in memory: pairs (where it is from, ModuleTuningData)."""
+    """Ranks modules in memory; see `rank_files`.
+
+    Args:
+        modules: pairs (where it is from, ModuleTuningData).
+        predictor: the run.
+        outcome: is told what cannot be ranked.
+        candidates: configurations in place of the modules' runs.
+    """
     kind = predictor.collection.task
-    if candidates is not None:
-        modules = (
-            (path, candidates_lib.tuning_data(tuning, candidates, kind))
-            for path, tuning in modules
-        )
-    ranker = _Ranker(predictor, outcome)
-    yield from {reading.TILE: ranker.tiles, reading.LAYOUT: ranker.layouts}[kind](
-        modules
-    )
+    # A program of layouts may be larger than many kernels.
+    most = _GROUP_ROWS if kind == reading.TILE else 0
+    group: List[_Graph] = []
+    rows = 0
+    for source, tuning in modules:
+        if candidates is not None:
+            tuning = candidates_lib.tuning_data(tuning, candidates, kind)
+        with outcome.noting(source, tuning.module.name):
+            record, ranked = _graph_of(source, tuning, predictor, outcome)
+            group.append((record, ranked))
+            rows += record.num_nodes + record.num_configs
+        if rows > most:
+            yield from _scored(predictor, source, group)
+            group, rows = [], 0
+    if group:
+        yield from _scored(predictor, source, group)
 
 
-class _Ranker:
-    """Ranks modules with a run, and tells an outcome what cannot be ranked."""
+def _scored(
+    predictor: prediction.Predictor, source: str, group: List[_Graph]
+) -> Iterator[choices.Ranked]:
+    records = [record for record, _ in group]
+    store = opening.STORES[predictor.collection.task].of_records(source, records)
+    for scores, (_, ranked) in zip(predictor.score(store), group):
+        yield ranked(scores)
 
-    def __init__(self, predictor: prediction.Predictor, outcome: outcomes.Outcome):
-        self._predictor, self._outcome = predictor, outcome
-        self._named = predictor.variant.feature_names is not None
 
-    def tiles(self, modules: Iterable[_Module]) -> Iterator[choices.Ranked]:
-        group: List[_Kernel] = []
-        rows = 0
-        for path, tuning in modules:
-            with self._outcome.noting(path, tuning.module.name):
-                record, about = self._kernel(path, tuning)
-                group.append((record, about))
-                rows += record.num_nodes + record.num_configs
-            if rows >= _GROUP_ROWS:
-                yield from self._scored(group)
-                group, rows = [], 0
-        if group:
-            yield from self._scored(group)
+def _graph_of(
+    source: str, tuning: Any, predictor: prediction.Predictor, outcome: outcomes.Outcome
+) -> _Graph:
+    """Returns the graph of a ModuleTuningData.
 
-    def _kernel(self, path: str, tuning: Any) -> _Kernel:
+    Raises:
+        outcomes.Skip: there is nothing to rank.
+        ValueError: it is damaged.
+    """
+    kind, variant = predictor.collection.task, predictor.variant
+    if kind == reading.TILE:
         reason = hlo_tile.why_unusable(tuning, measured=False)
         if reason:
             raise outcomes.Skip(reason)
-        nodes, pad = self._graph(tuning), self._predictor.variant.pad
-        configs = hlo_tile.extract_configs(tuning, pad, measured=False)
-        record = raw_lib.record_of(
-            raw_lib.graph_id(tuning), nodes, configs, self._named
-        )
-
-        def in_json(run: int) -> Dict[str, Any]:
-            return config_text.tile_json(tuning.runs[run])
-
-        runs = configs.run_index, configs.default
-        return record, _about(path, record, *runs, in_json)
-
-    def _scored(self, group: List[_Kernel]) -> Iterator[choices.Ranked]:
-        sources = list(dict.fromkeys(about['source'] for _, about in group))
-        kernels = [record for record, _ in group]
-        store = tile_store.TileStore.of_records(text.listed(sources, 1), kernels)
-        for scores, (_, about) in zip(self._predictor.score(store), group):
-            yield choices.Ranked.from_scores(scores, **about)
-
-    def layouts(self, modules: Iterable[_Module]) -> Iterator[choices.Ranked]:
-        for path, tuning in modules:
-            found = None
-            with self._outcome.noting(path, tuning.module.name):
-                record, about = self._program(path, tuning)
-                name = os.path.basename(path)
-                found = layout_store.LayoutStore.of_records(name, [record])
-            if found:
-                [scores] = self._predictor.score(found)
-                yield choices.Ranked.from_scores(scores, **about)
-
-    def _program(self, path: str, tuning: Any) -> Tuple[Any, Dict[str, Any]]:
-        """The same for layouts."""
-        nodes = self._graph(tuning)
-        configs = hlo_layout.extract_configs(tuning, len(nodes.node_opcode), False)
-        if len(configs.run_index) < 2:
-            raise outcomes.Skip('only one run without error mark')
-        record = raw_lib.record_of(
-            raw_lib.graph_id(tuning), nodes, configs, self._named
-        )
-        ids, default = configs.node_config_ids.tolist(), None
-        if configs.default is not None:
-            default = tuning.runs[int(configs.run_index[configs.default])]
-
-        def in_json(run: int) -> Dict[str, Any]:
-            return config_text.layout_json(tuning.runs[run], ids, default)
-
-        runs = configs.run_index, configs.default
-        about = _about(path, record, *runs, in_json)
-        # A file does not mix measured configurations with others; scores do not
-        # depend on it.
-        unmeasured = np.zeros_like(record.config_runtime)
-        return dataclasses.replace(record, config_runtime=unmeasured), about
-
-    def _graph(self, tuning: Any) -> graph.Graph:
-        """Returns a graph as the model knows graphs.
-
-        Opcodes that the model has no row for get the number of unknown ones.
-        """
-        pad, counts = self._predictor.variant.pad, self._outcome.unknown_opcodes
-        nodes = graph.extract_graph(tuning.module, pad, self._named)
-        if not len(nodes.node_opcode):
-            raise outcomes.Skip('no instructions')
-        new = nodes.node_opcode >= self._predictor.num_ops
-        instructions = graph.list_instructions(tuning.module)
-        for row in np.flatnonzero(new | (nodes.node_opcode == schema.UNKNOWN_OPCODE)):
-            name = instructions[row].opcode
-            counts[name] = counts.get(name, 0) + 1
-        known = np.where(new, schema.UNKNOWN_OPCODE, nodes.node_opcode)
-        return dataclasses.replace(nodes, node_opcode=known)
+    named = variant.feature_names is not None
+    nodes = graph.extract_graph(tuning.module, variant.pad, named)
+    if not len(nodes.node_opcode):
+        raise outcomes.Skip('no instructions')
+    nodes = _with_opcodes_below(predictor.num_ops, nodes, tuning.module, outcome)
+    configs = raw_lib.configs_of(kind, tuning, nodes, measured=False)
+    if len(configs.run_index) < 2:
+        raise outcomes.Skip('only one run without error mark')
+    record = raw_lib.record_of(raw_lib.graph_id(tuning), nodes, configs, named)
+    # A file does not mix measured configurations with others; scores do not depend
+    # on it.
+    unmeasured = np.zeros_like(configs.config_runtime)
+    record = dataclasses.replace(record, config_runtime=unmeasured).checked()
+    return record, _ranked_by(
+        source,
+        record,
+        functools.partial(_run_as_json, tuning, record, configs),
+        run_index=configs.run_index,
+        runtimes=configs.config_runtime,
+        default=configs.default,
+    )
 
 
-def _about(
-    source: str,
-    record: _Record,
-    run_index: np.ndarray,
-    default: Optional[int],
-    in_json: Callable[[int], Dict[str, Any]],
+def _with_opcodes_below(
+    count: int, nodes: graph.Graph, module: Any, outcome: outcomes.Outcome
+) -> graph.Graph:
+    """Returns a graph whose other opcodes have the number of unknown ones."""
+    new = nodes.node_opcode >= count
+    instructions = graph.list_instructions(module)
+    for row in np.flatnonzero(new | (nodes.node_opcode == schema.UNKNOWN_OPCODE)):
+        name = instructions[row].opcode
+        outcome.unknown_opcodes[name] = outcome.unknown_opcodes.get(name, 0) + 1
+    opcodes = np.where(new, schema.UNKNOWN_OPCODE, nodes.node_opcode)
+    return dataclasses.replace(nodes, node_opcode=opcodes)
+
+
+def _run_as_json(
+    tuning: Any, record: _Record, configs: Any, run: int
 ) -> Dict[str, Any]:
-    """Returns what `Ranked.from_scores` wants to know beside scores."""
+    """Returns the configuration of a run."""
+    if isinstance(record, tile_records.TileRecord):
+        return config_text.tile_json(tuning.runs[run])
+    default = None
+    if configs.default is not None:
+        default = tuning.runs[int(configs.run_index[configs.default])]
+    ids = record.node_config_ids.tolist()
+    return config_text.layout_json(tuning.runs[run], ids, default)
+
+
+def _row_as_json(record: _Record, row: int) -> Dict[str, Any]:
+    """Returns a configuration of a record."""
+    if isinstance(record, tile_records.TileRecord):
+        return config_text.tile_row_json(record.config_feat[row], record.pad)
+    ids = record.node_config_ids.tolist()
+    return config_text.layout_row_json(record.node_config_feat[row], ids)
+
+
+def _ranked_by(
+    source: str, record: _Record, as_json: Callable[[int], Dict[str, Any]], **about: Any
+) -> Callable[[np.ndarray], choices.Ranked]:
+    """Returns a function that ranks a graph's configurations by their scores."""
     tile = isinstance(record, tile_records.TileRecord)
     in_words = config_text.tile_text if tile else config_text.layout_text
-    return dict(
+    return functools.partial(
+        choices.Ranked.from_scores,
         module=record.graph_id,
         source=source,
         nodes=record.num_nodes,
-        words=lambda run: in_words(in_json(run)),
-        as_json=in_json,
-        run_index=run_index,
-        runtimes=record.config_runtime,
-        default=default,
+        words=lambda run: in_words(as_json(run)),
+        as_json=as_json,
+        **about,
     )
 
 
@@ -308,7 +301,7 @@ def _modules(
     Raises:
         ValueError: no module is the wanted one.
     """
-    there, names = False, []
+    names, is_there = [], False
     for number, source in enumerate(sources, start=1):
         try:
             modules = _modules_of(source, kind, outcome, bare)
@@ -318,15 +311,12 @@ def _modules(
         title = f'reading {os.path.basename(source)} ({number}/{len(sources)})'
         for tuning in phases.each(modules, title, len(modules), 'module'):
             name = tuning.module.name
-            if (
-                wanted in (None, name, raw_lib.safe_name(name))
-                or raw_lib.graph_id(tuning) == wanted
-            ):
-                there = True
+            named = name, raw_lib.safe_name(name), raw_lib.graph_id(tuning)
+            if wanted is None or wanted in named:
+                is_there = True
                 yield source, tuning
-            else:
-                names.append(name)
-    if wanted is not None and not there and names:
+            names.append(name)
+    if wanted is not None and names and not is_there:
         near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.3)
         raise ValueError(
             f'--module: none of {len(names)} modules is called {wanted!r}; '
@@ -365,42 +355,27 @@ def _kernels_of(
     if bare:
         return [protos.protos().ModuleTuningData(module=program.module)]
     skipped: collections.Counter[str] = collections.Counter()
-    made = list(proposals.tunings(program, kind, _CANDIDATES, _SEED, skipped))
+    kernels = list(proposals.tunings(program, kind, _CANDIDATES, _SEED, skipped))
     for reason, count in skipped.items():
         where = text.count(count, 'kernel') + f' of {program.name}'
         outcome.skipped.setdefault(reason, []).append(where)
-    return made
-
-
-def _rank_program(
-    predictor: prediction.Predictor,
-    program: reader.Program,
-    candidates: Optional[Sequence[Mapping[str, Any]]],
-    outcome: outcomes.Outcome,
-) -> List[choices.Ranked]:
-    kind, bare = predictor.collection.task, candidates is not None
-    kernels = _kernels_of(program, kind, outcome, bare)
-    modules = [(program.source, tuning) for tuning in kernels]
-    return list(rank_modules(modules, predictor, outcome, candidates))
+    return kernels
 
 
 def _rank_record(
-    predictor: prediction.Predictor,
-    record: _Record,
-    candidates: Optional[Sequence[Mapping[str, Any]]],
+    predictor: prediction.Predictor, record: _Record, candidates: _Candidates
 ) -> choices.Ranked:
     if candidates is not None:
         record = with_configs(record, candidates)
     scores = predictor.score_record(record)
-
-    def in_json(number: int) -> Dict[str, Any]:
-        if isinstance(record, tile_records.TileRecord):
-            return config_text.tile_row_json(record.config_feat[number], record.pad)
-        ids = record.node_config_ids.tolist()
-        return config_text.layout_row_json(record.node_config_feat[number], ids)
-
-    about = _about('', record, np.arange(record.num_configs), None, in_json)
-    return choices.Ranked.from_scores(scores, **about)
+    return _ranked_by(
+        '',
+        record,
+        functools.partial(_row_as_json, record),
+        run_index=np.arange(record.num_configs),
+        runtimes=record.config_runtime,
+        default=None,
+    )(scores)
 
 
 def with_configs(record: _Record, configs: Any) -> _Record:
@@ -415,39 +390,42 @@ def with_configs(record: _Record, configs: Any) -> _Record:
         ValueError: it is no record, there is no configuration, or they do not have
             that shape.
     """
-    if not isinstance(record, tuple(prediction.RECORDS.values())):
-        raise ValueError(
-            f'record should be a TileRecord or LayoutRecord, not '
-            f'{type(record).__name__}'
-        )
-    tile = isinstance(record, tile_records.TileRecord)
-    pad = record.pad if isinstance(record, tile_records.TileRecord) else None
-    rows = _rows_of(configs, pad)
-    if rows.ndim != (2 if tile else 3) or not len(rows):
-        raise ValueError(
-            f'configs should have shape {"[c, 24]" if tile else "[c, k, 18]"}, not '
-            f'{list(rows.shape)}'
-        )
-    runtimes = np.zeros(len(rows), np.int64)
     if isinstance(record, tile_records.TileRecord):
+        rows = _rows_of(configs, '[c, 24]', record.pad)
         return dataclasses.replace(
             record,
             config_feat=rows,
-            config_runtime=runtimes,
-            config_runtime_normalizers=np.ones_like(runtimes),
+            config_runtime=np.zeros(len(rows), np.int64),
+            config_runtime_normalizers=np.ones(len(rows), np.int64),
         )
-    return dataclasses.replace(record, node_config_feat=rows, config_runtime=runtimes)
+    if isinstance(record, layout_records.LayoutRecord):
+        rows = _rows_of(configs, '[c, k, 18]')
+        runtimes = np.zeros(len(rows), np.int64)
+        return dataclasses.replace(
+            record, node_config_feat=rows, config_runtime=runtimes
+        )
+    raise ValueError(
+        f'record should be a TileRecord or LayoutRecord, not {type(record).__name__}'
+    )
 
 
-def _rows_of(configs: Any, pad: Optional[int]) -> np.ndarray:
-    """Makes an array of configurations; of dicts only where there is a `pad`."""
-    is_list = isinstance(configs, (list, tuple))
-    if pad is not None and is_list and configs and isinstance(configs[0], Mapping):
-        return hlo_tile.columns_of(configs, pad)
+def _rows_of(configs: Any, shape: str, pad: Optional[int] = None) -> np.ndarray:
+    """Returns an array of configurations.
+
+    Args:
+        configs: numbers; for tiles also candidates, dicts.
+        shape: what it should have, such as '[c, 24]'.
+        pad: what absent bounds of tiles hold; None for layouts.
+    """
+    if isinstance(configs, (list, tuple)) and pad is not None and configs:
+        if isinstance(configs[0], Mapping):
+            return hlo_tile.columns_of(configs, pad)
     try:
         rows = np.asarray(configs)
         if rows.dtype.kind not in 'fiu':
             raise ValueError(f'they hold {rows.dtype}, expected numbers')
-        return rows.astype(np.float32)
     except (TypeError, ValueError) as error:
         raise ValueError(f'configs is no array of numbers: {error}') from None
+    if rows.ndim != shape.count(',') + 1 or not len(rows):
+        raise ValueError(f'configs should have shape {shape}, not {list(rows.shape)}')
+    return rows.astype(np.float32)
