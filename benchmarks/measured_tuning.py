@@ -170,7 +170,7 @@ def _groups(kernel: history.History) -> List[List[tuning_records.Measurement]]:
     """Returns what was timed in the same passes, the default first."""
     groups = collections.defaultdict(list)
     for measurement in kernel.measurements:
-        if measurement.task == 'tile' and len(measurement.times_ns) > 1:
+        if len(measurement.times_ns) > 1:
             groups[measurement.group].append(measurement)
     ordered = [sorted(group, key=lambda m: not m.default) for group in groups.values()]
     return [group for group in ordered if group[0].default]

@@ -4,6 +4,7 @@ import dataclasses
 
 from tpugraphs.measure import records
 
+KERNEL = 'p_' + '0' * 16
 MACHINE = {
     'device': 'cpu',
     'cpu': 'x',
@@ -17,15 +18,12 @@ def measurement(*times_ns, output=(8, 4), **changes):
     """A tile configuration with those times; the default, if it is the whole output."""
     sizes = list(output)
     made = records.Measurement(
-        kernel='0' * 32,
-        name='p_00',
-        task='tile',
-        configuration={'output': sizes, 'kernel': [], 'input': sizes},
+        kernel=KERNEL,
+        configuration={'output': sizes, 'kernel': []},
         default=sizes == [8, 4],
         status='ok',
         reason='',
         times_ns=list(times_ns),
-        again_ns=[],
         compile_s=0.5,
         search_s=0.25,
         group='0' * 16,

@@ -69,7 +69,8 @@ def collect(
         folder_lib.opened(sources, options) as folder,
         session_lib.Session(options.limits, ends) as session,
     ):
-        memory = memory_lib.Memory(options.records, session.device, fresh=True)
+        path = options.records if options.task == 'tile' else ''
+        memory = memory_lib.Memory(path, session.device, fresh=True)
         collector = _Collector(folder, session, memory)
         collector.measure(collector.plan(sources, load))
     report = folder.report
@@ -186,7 +187,7 @@ class _Collector:
         except session_lib.WorkerError as error:
             report.skipped[str(error)] += 1
             return
-        self._memory.add(item, batch.described, measured)
+        self._memory.add(item.name, batch.described, measured)
         if len(measured.passes) < protocol.least:
             report.left += 1
         elif len(measured.kept) < 2:

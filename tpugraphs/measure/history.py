@@ -3,7 +3,7 @@
 import collections
 import json
 import math
-from typing import Any, Dict, Iterable, List, Tuple
+from typing import Dict, Iterable, List, Mapping, Sequence, Tuple
 
 from tpugraphs.measure import records
 
@@ -56,19 +56,18 @@ class History:
 
 def by_kernel(
     measurements: Iterable[records.Measurement],
-) -> Dict[Tuple[str, str, str], History]:
-    """Returns histories by kernel, task and place, in the order of kernels' names."""
-    histories: Dict[Tuple[str, str, str], History] = collections.defaultdict(History)
+) -> Dict[Tuple[str, str], History]:
+    """Returns histories by fingerprint and place, in the order of kernels' names."""
+    histories: Dict[Tuple[str, str], History] = collections.defaultdict(History)
     for measurement in sorted(measurements, key=lambda m: m.when):
-        place = measurement.kernel, measurement.task, measurement.place
-        histories[place].add(measurement)
-    names = {place: one.measurements[-1].name for place, one in histories.items()}
+        histories[measurement.fingerprint, measurement.place].add(measurement)
+    names = {place: one.measurements[-1].kernel for place, one in histories.items()}
     return {
         place: histories[place]
         for place in sorted(histories, key=lambda place: names[place])
     }
 
 
-def key(configuration: Dict[str, Any]) -> str:
+def key(configuration: Mapping[str, Sequence[int]]) -> str:
     """Returns the same for a configuration as it is drawn and as a file holds it."""
-    return json.dumps(configuration, sort_keys=True)
+    return json.dumps([configuration['output'], configuration['kernel']])

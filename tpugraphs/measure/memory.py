@@ -1,7 +1,5 @@
 """The tuning records of this machine: `collect` and `tune` write them, `tune` reads."""
 
-import hashlib
-import json
 import os
 import re
 import secrets
@@ -9,7 +7,6 @@ import sys
 from typing import Any, Dict, List, Sequence, Tuple
 
 from baselines import files
-from tpugraphs.measure import building
 from tpugraphs.measure import history
 from tpugraphs.measure import machine
 from tpugraphs.measure import records
@@ -44,7 +41,7 @@ class Memory:
     """
 
     def __init__(self, path: str = '', device: str = '', fresh: bool = False):
-        self._histories: Dict[Tuple[str, str, str], history.History] = {}
+        self._histories: Dict[Tuple[str, str], history.History] = {}
         self._path = path
         if path:
             self._machine = machine.identity(device)
@@ -67,40 +64,40 @@ class Memory:
             parts = ', '.join(f'{count:,} {why}' for why, count in unused.items())
             print(f'note: {self._path}: not used: {parts}', file=sys.stderr)
 
-    def _of(self, item: Any) -> history.History:
-        """Returns the records of a kernel or program; new ones may be added."""
+    def _of(self, kernel: str) -> history.History:
+        """Returns the records of a kernel; new ones may be added."""
         if not self._path:
             return history.History()
-        place = fingerprint(item.module), item.task, self._place
+        place = kernel.rpartition('_')[2], self._place
         return self._histories.setdefault(place, history.History())
 
-    def configurations(self, item: Any) -> List[Dict[str, Any]]:
+    def configurations(self, kernel: str) -> List[Dict[str, Any]]:
         """Returns the configurations of a kernel that are on record with times."""
-        results = self._of(item).results().values()
+        results = self._of(kernel).results().values()
         return [m.configuration for m in results if m.status == records.OK]
 
     def ratios(
-        self, item: Any, described: Sequence[Dict[str, Any]]
+        self, kernel: str, described: Sequence[Dict[str, Any]]
     ) -> Tuple[Dict[int, float], Dict[int, str]]:
         """Returns the recorded times of configurations, relative to the default's.
 
         Args:
-            item: the kernel or program.
+            kernel: its graph id.
             described: its configurations, the default first.
 
         Returns:
             Number -> log of the least time over that of the default in the same
             passes; number -> why a configuration cannot be timed.
         """
-        kernel = self._of(item)
-        results = _numbered(kernel.results(), described)
+        kept = self._of(kernel)
+        results = _numbered(kept.results(), described)
         results.pop(0, None)
-        ratios = {n: kernel.log_ratio(m) for n, m in results.items() if m.times_ns}
+        ratios = {n: kept.log_ratio(m) for n, m in results.items() if m.times_ns}
         return ratios, {n: m.reason for n, m in results.items() if not m.times_ns}
 
     def add(
         self,
-        item: Any,
+        kernel: str,
         described: Sequence[Dict[str, Any]],
         measured: session_lib.Measured,
         search_s: float = 0.0,
@@ -108,7 +105,7 @@ class Memory:
         """Puts configurations on record that were timed together.
 
         Args:
-            item: the kernel or program.
+            kernel: its graph id.
             described: the configurations as they were numbered, the default first.
             measured: their times, and why others have none.
             search_s: seconds that choosing them took.
@@ -127,9 +124,7 @@ class Memory:
                     break
             # Else it compiles to the same program as another, which is no failure.
         shared: Dict[str, Any] = dict(
-            kernel=fingerprint(item.module),
-            name=item.name,
-            task=item.task,
+            kernel=kernel,
             search_s=round(search_s / len(described), 6),
             group=secrets.token_hex(8),
             time=records.now(),
@@ -138,52 +133,22 @@ class Memory:
         )
         made = [
             records.Measurement(
-                configuration=json.loads(json.dumps(described[number])),
+                configuration={
+                    name: list(described[number][name]) for name in ('output', 'kernel')
+                },
                 default=number == 0,
                 status=status,
                 reason=reason,
                 times_ns=times,
-                again_ns=measured.again.tolist() if times and not number else [],
                 compile_s=round(measured.compiling.get(number, 0.0), 4),
                 **shared,
             )
             for number, status, reason, times in results
         ]
         records.append(self._path, made)
-        kernel = self._of(item)
+        kept = self._of(kernel)
         for measurement in made:
-            kernel.add(measurement)
-
-
-def fingerprint(module: Any) -> str:
-    """Returns 32 hexadecimal digits that name the function that a module computes.
-
-    Modules that differ in names, ids and metadata alone have the same one.
-
-    Args:
-        module: an HloModuleProto.
-    """
-    copy = type(module)(host_program_shape=module.host_program_shape)
-    copy.computations.extend(module.computations)
-    copy.host_program_shape.ClearField('parameter_names')
-    places = {c.id: place for place, c in enumerate(copy.computations)}
-    copy.entry_computation_id = places.get(module.entry_computation_id, -1)
-    for number, computation in enumerate(copy.computations):
-        inside = {i.id: place for place, i in enumerate(computation.instructions)}
-        computation.root_id = inside.get(computation.root_id, -1)
-        computation.id = number
-        computation.ClearField('name')
-        computation.program_shape.ClearField('parameter_names')
-        for place, instruction in enumerate(computation.instructions):
-            building.plain(instruction)
-            operands = instruction.operand_ids
-            operands[:] = [inside.get(o, -1) for o in operands]
-            called = instruction.called_computation_ids
-            called[:] = [places.get(c, -1) for c in called]
-            instruction.id = place
-            instruction.ClearField('name')
-    content = copy.SerializeToString(deterministic=True)
-    return hashlib.sha256(content).hexdigest()[:32]
+            kept.add(measurement)
 
 
 def _numbered(

@@ -69,11 +69,10 @@ def of_kernel(
     Raises:
         ValueError: there is no such kernel, or several.
     """
-    chosen = [m for m in measurements if name in (m.name, m.kernel)] or [
-        m for m in measurements if m.name.startswith(name) or m.kernel.startswith(name)
-    ]
-    if len({m.kernel for m in chosen}) != 1:
-        names = sorted({m.name for m in chosen or measurements})
+    chosen = [m for m in measurements if m.kernel.startswith(name)]
+    chosen = chosen or [m for m in measurements if m.fingerprint.startswith(name)]
+    if len({m.fingerprint for m in chosen}) != 1:
+        names = sorted({m.kernel for m in chosen or measurements})
         many = 'several kernels' if chosen else 'no kernel'
         raise ValueError(f'{name}: {many} on record; there are {text.listed(names)}')
     return chosen
@@ -105,23 +104,20 @@ def keeps(rule: str) -> Callable[[records.Measurement], bool]:
 
 def kernels(measurements: Sequence[records.Measurement]) -> List[str]:
     """Returns a table of kernels, and one of machines."""
-    rows = [
-        ['kernel', 'task', 'machine', 'configurations', 'failed', 'best', 'speed-up']
-    ]
+    rows = [['kernel', 'machine', 'configurations', 'failed', 'best', 'speed-up']]
     for kernel in history.by_kernel(measurements).values():
         last, timed = kernel.measurements[-1], kernel.timed()
         count = len(kernel.results())
         rows.append(
             [
-                last.name,
-                last.task,
+                last.kernel,
                 last.place,
                 f'{count:,}',
                 f'{count - len(timed):,}',
                 *(_speed(kernel, timed[0]) if timed else '--'),
             ]
         )
-    lines = text.table(rows, '<<<>', rules=[1])
+    lines = text.table(rows, '<<>', rules=[1])
     rows = [['machine', 'processor', 'device', 'jaxlib', 'measurements', 'last']]
     counts = collections.Counter(m.place for m in measurements)
     latest = {m.place: m for m in sorted(measurements, key=lambda m: m.when)}
@@ -148,11 +144,11 @@ def best(measurements: Sequence[records.Measurement]) -> List[str]:
         last = kernel.measurements[-1]
         counts = collections.Counter(m.status for m in kernel.results().values())
         told = ', '.join(f'{counts[s]:,} {s}' for s in records.STATUSES if counts[s])
-        lines += [f'{last.name} on {last.place}, fingerprint {last.kernel}: {told}', '']
+        lines += [f'{last.kernel} on {last.place}: {told}', '']
         rows = [['configuration', 'time', 'speed-up', 'passes', 'measured']]
         for m in kernel.timed()[:_BEST]:
             parameters = t4.parameters(m.configuration).items()
-            told = ' '.join(f'{name}={value}' for name, value in parameters if value)
+            told = ' '.join(f'{name}={size}' for name, size in parameters)
             rows.append(
                 [
                     'default' if m.default else text.shortened(told, _WIDTH),

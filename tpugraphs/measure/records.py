@@ -1,8 +1,7 @@
 """Tuning records: one JSON line for each measurement of a configuration.
 
 Lines are only ever appended, by any number of processes; `prune` writes a file anew.
-A line is strict JSON: the version of the format, the place, and the fields of
-`Measurement`.
+A line is strict JSON: the version of the format and the fields of `Measurement`.
 """
 
 import collections
@@ -18,7 +17,7 @@ from baselines import text
 from baselines import untrusted
 
 # Of the format, and of what a configuration means.
-VERSION = 1
+VERSION = 2
 OK = 'ok'
 STATUSES = (
     OK,
@@ -28,7 +27,7 @@ MOST_REASON = 400  # letters
 _MOST_FILE = 1 << 30  # bytes
 _MOST_LINE = 1 << 20
 # Lines that are no measurements of this version.
-_NEWER = 'of a newer version'
+_OTHER = 'of another version'
 _CUT = 'cut short'
 
 
@@ -36,22 +35,24 @@ _CUT = 'cut short'
 class Measurement:
     """The outcome of one configuration of a kernel, measured once."""
 
-    kernel: str  # fingerprint
-    name: str  # graph id
-    task: str  # 'tile' or 'layout'
-    configuration: Dict[str, Any]  # as a `tiles.Batch` describes it
+    kernel: str  # graph id, `<program>_<fingerprint>`
+    configuration: Dict[str, List[int]]  # sizes of the `output` and `kernel` tile
     default: bool  # whether it is what the others are compared with
     status: str  # of `STATUSES`
     reason: str  # of a status other than 'ok', as text
     # of one execution in each pass, the least of its runs; empty unless 'ok'
     times_ns: List[int]
-    again_ns: List[int]  # of the default under its second name; of others empty
     compile_s: float  # seconds of compiling
     search_s: float  # seconds of choosing it
     group: str  # the same for all that was timed in the same passes
     time: str  # when, ISO 8601 with the offset from UTC
     versions: Dict[str, str]  # of jaxlib and of this package
     machine: Dict[str, Any]  # see `machine.identity`
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for kernels of all programs that compute the same."""
+        return self.kernel.rpartition('_')[2]
 
     @property
     def least_ns(self) -> int:
@@ -109,10 +110,7 @@ def append(path: str, measurements: Iterable[Measurement]) -> None:
         OSError: it cannot be written; names `path`.
     """
     lines = [
-        json.dumps(
-            {'version': VERSION, 'place': m.place, **dataclasses.asdict(m)},
-            separators=(',', ':'),
-        )
+        json.dumps({'version': VERSION, **dataclasses.asdict(m)}, separators=(',', ':'))
         for m in measurements
     ]
     try:
@@ -129,7 +127,7 @@ def append(path: str, measurements: Iterable[Measurement]) -> None:
 def prune(path: str, keeps: Callable[[Measurement], bool]) -> int:
     """Removes the lines that are not kept, and those that were left unfinished.
 
-    Lines of a newer version stay.
+    Lines of another version stay.
 
     Returns:
         The number of lines removed.
@@ -143,7 +141,7 @@ def prune(path: str, keeps: Callable[[Measurement], bool]) -> int:
         kept = [
             content
             for content, line in lines
-            if line == _NEWER or isinstance(line, Measurement) and keeps(line)
+            if line == _OTHER or isinstance(line, Measurement) and keeps(line)
         ]
         if len(kept) < len(lines):
             with files.write_atomically(path, 'wb') as stream:
@@ -194,34 +192,25 @@ def _measurement(content: bytes) -> Union[Measurement, str]:
     except ValueError:
         return _CUT
     version = fields.get('version') if isinstance(fields, dict) else None
-    if untrusted.is_int(version, VERSION + 1):
-        return _NEWER
-    if version != VERSION:
+    if not untrusted.is_int(version):
         raise ValueError('is not a tuning record; remove it')
+    if version != VERSION:
+        return _OTHER
     try:
         untrusted.check(fields, _RULES)
         measurement = Measurement(**{name: fields[name] for name in _RULES})
-        passes, again = len(measurement.times_ns), len(measurement.again_ns)
-        if bool(passes) != (measurement.status == OK) or again not in (0, passes):
+        if bool(measurement.times_ns) != (measurement.status == OK):
             raise ValueError('its times do not fit its status')
-        if not _configures(measurement.task, measurement.configuration):
-            raise ValueError('has no configuration of its task')
     except ValueError as error:
         raise ValueError(f'{error}; remove the line') from None
     return measurement
 
 
-def _configures(task: str, configuration: Dict[str, Any]) -> bool:
-    """Whether a configuration is made as those of a task are."""
-    if task == 'tile':
-        sizes = configuration.keys() == {'output', 'kernel', 'input'}
-        return sizes and all(map(_are_positive, configuration.values()))
-    nodes = configuration.get('nodes')
+def _are_sizes(value: Any) -> bool:
     return (
-        configuration.keys() == {'nodes'}
-        and isinstance(nodes, list)
-        and all(isinstance(orders, list) for orders in nodes)
-        and all(o is None or untrusted.are_ints(o) for orders in nodes for o in orders)
+        isinstance(value, dict)
+        and value.keys() == {'output', 'kernel'}
+        and all(map(_are_positive, value.values()))
     )
 
 
@@ -260,10 +249,11 @@ def _has(value: Any, **kinds: type) -> bool:
 
 
 _RULES: Dict[str, untrusted.Rule] = {
-    'kernel': (untrusted.matches('[0-9a-f]{32}'), '32 hexadecimal digits'),
-    'name': untrusted.NAME,
-    'task': (untrusted.matches('tile|layout'), 'tile or layout'),
-    'configuration': (lambda value: isinstance(value, dict), 'an object'),
+    'kernel': (
+        untrusted.matches(r'\w[\w.-]{0,199}_[0-9a-f]{16}'),
+        'a name and 16 hexadecimal digits',
+    ),
+    'configuration': (_are_sizes, 'of output and kernel sizes'),
     'default': (untrusted.is_bool, 'true or false'),
     'status': (lambda value: value in STATUSES, f'one of {", ".join(STATUSES)}'),
     'reason': (
@@ -271,7 +261,6 @@ _RULES: Dict[str, untrusted.Rule] = {
         f'{MOST_REASON} letters at most',
     ),
     'times_ns': (_are_positive, 'a list of nanoseconds'),
-    'again_ns': (_are_positive, 'a list of nanoseconds'),
     'compile_s': (_is_duration, 'a number of seconds'),
     'search_s': (_is_duration, 'a number of seconds'),
     'group': (untrusted.matches('[0-9a-f]{16}'), '16 hexadecimal digits'),

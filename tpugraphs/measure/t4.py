@@ -34,7 +34,7 @@ def export(measurements: List[records.Measurement], folder: str) -> List[str]:
     paths = []
     for kernel in history.by_kernel(measurements).values():
         last = kernel.measurements[-1]
-        name = f'{last.name}_{last.kernel[:8]}_{last.place}.json'
+        name = f'{last.kernel}_{last.place}.json'
         paths.append(os.path.join(folder, name))
         with files.write_atomically(paths[-1], encoding='utf-8') as stream:
             json.dump(content(kernel), stream, indent=1, allow_nan=False)
@@ -48,8 +48,8 @@ def content(kernel: history.History) -> Dict[str, Any]:
         'schema_version': SCHEMA_VERSION,
         'metadata': {
             'timeunit': 'milliseconds',
-            'kernel': last.name,
-            'fingerprint': last.kernel,
+            'kernel': last.kernel,
+            'fingerprint': last.fingerprint,
             'machine': last.machine,
             'versions': last.versions,
         },
@@ -86,18 +86,8 @@ def _result(measurement: records.Measurement) -> Dict[str, Any]:
     }
 
 
-def parameters(configuration: Dict[str, Any]) -> Dict[str, Any]:
-    """Returns a configuration as parameters of one value.
-
-    A tile's sizes are `output_0`, ..., `kernel_0`, ...; its input follows from these.
-    The order of a layout's array is text such as '1,0', '' where XLA chooses.
-    """
-    if 'nodes' in configuration:
-        return {
-            f'node_{node}_array_{place}': ','.join(map(str, order or ()))
-            for node, orders in enumerate(configuration['nodes'])
-            for place, order in enumerate(orders)
-        }
+def parameters(configuration: Dict[str, List[int]]) -> Dict[str, int]:
+    """Returns a configuration as parameters `output_0`, ..., `kernel_0`, ..."""
     return {
         f'{name}_{dimension}': size
         for name in ('output', 'kernel')

@@ -237,7 +237,7 @@ class _Tuner:
         batch = item.batch(
             np.random.default_rng(options.seed),
             options.candidates,
-            self.memory.configurations(item),
+            self.memory.configurations(item.name),
         )
         scores = self.score and self.score(item.tuning(batch.described))
         row.tuned = tuning.tune(

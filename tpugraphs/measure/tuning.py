@@ -134,10 +134,10 @@ def tune(
             **options,
         )
         described = [batch.described[i] for i in (0, *numbers)]
-        memory.add(item, described, measured, search_s)
+        memory.add(item.name, described, measured, search_s)
         return measured
 
-    ratios, dropped = memory.ratios(item, batch.described)
+    ratios, dropped = memory.ratios(item.name, batch.described)
     known = {0: 0.0, **ratios}
     for goal in np.cumsum(rounds_of(measure)).tolist():
         wanted = max(0, goal - (len(known) - 1))

@@ -8,7 +8,7 @@ import pytest
 
 from tests.helpers import measured_programs
 from tests.helpers import measurements
-from tpugraphs.measure import layouts
+from tpugraphs.measure import kernels
 from tpugraphs.measure import machine
 from tpugraphs.measure import memory as memory_lib
 from tpugraphs.measure import records
@@ -17,7 +17,7 @@ from tpugraphs.measure import tiles
 
 SIZES = [(8, 4), (8, 2), (8, 1), (4, 4), (2, 4)]
 DESCRIBED = [{'output': s, 'kernel': (), 'input': s} for s in SIZES]
-ITEM = tiles.TileItem('p_00', measured_programs.pointwise(8, 4), 'negate')
+KERNEL = measurements.KERNEL
 
 
 @pytest.fixture
@@ -31,38 +31,41 @@ def remembered(path, *kept, again=(10, 12), dropped=None, **more):
     numbers = [number for number, _ in kept]
     passes = np.array([times for _, times in kept]).T
     found = session_lib.Measured(numbers, passes, np.array(again), dropped or {})
-    memory.add(ITEM, DESCRIBED, found)
+    memory.add(KERNEL, DESCRIBED, found)
     return memory
 
 
 def test_times_are_found_by_what_a_kernel_computes(path):
     remembered(path, (0, [10, 12]), (1, [5, 6]), dropped={2: 'wrong result'})
     memory = memory_lib.Memory(path, 'cpu')
-    renamed = type(ITEM.module).FromString(ITEM.module.SerializeToString())
+    # Of another program, in another order, among others.
+    other = 'other_0000000000000000'
+    ratios, dropped = memory.ratios(other, [DESCRIBED[i] for i in (0, 4, 2, 1)])
+    assert ratios == {3: math.log(5 / 10)} and dropped == {2: 'wrong result'}
+    assert memory.configurations(other) == [
+        {'output': list(size), 'kernel': []} for size in SIZES[:2]
+    ]
+    assert memory.ratios('p_0000000000000001', DESCRIBED) == ({}, {})
+
+
+def test_names_and_numbers_do_not_count():
+    module = measured_programs.pointwise(8, 4)
+    renamed = type(module).FromString(module.SerializeToString())
     renamed.name = renamed.computations[0].name = 'other'
-    renamed.computations[0].id += 40
-    renamed.entry_computation_id = renamed.computations[0].id
     for instruction in renamed.computations[0].instructions:
         instruction.name = f'n{instruction.id}'
         instruction.metadata.op_name = 'mine'
         instruction.id += 7
         instruction.operand_ids[:] = [o + 7 for o in instruction.operand_ids]
     renamed.computations[0].root_id += 7
-    other = tiles.TileItem('other_00', renamed, 'root')
-    # In another order, among others: the key is no list of candidates.
-    described = [DESCRIBED[i] for i in (0, 4, 2, 1)]
-    ratios, dropped = memory.ratios(other, described)
-    assert ratios == {3: math.log(5 / 10)} and dropped == {2: 'wrong result'}
-    assert memory.configurations(other) == [
-        {'output': list(size), 'kernel': [], 'input': list(size)} for size in SIZES[:2]
-    ]
-    # Another operation, sizes or the task are another kernel.
-    for module in (
+    others = [
         measured_programs.pointwise(8, 4, opcode='abs'),
         measured_programs.pointwise(4, 8),
-    ):
-        assert memory.ratios(tiles.TileItem('p_00', module, ''), DESCRIBED) == ({}, {})
-    assert not memory.configurations(layouts.LayoutItem('p', ITEM.module, ''))
+    ]
+    first, again, *others = [
+        kernels.cut(m, 'p')[0][0].name for m in (module, renamed, *others)
+    ]
+    assert first == again and first not in others
 
 
 @pytest.mark.parametrize(
@@ -80,7 +83,7 @@ def test_why_a_configuration_was_not_timed(why, status, path):
     memory = remembered(path, (0, [10, 12]), dropped={3: why})
     [_, failure], _ = records.read(path)
     assert (failure.status, failure.reason) == (status, why)
-    assert memory.ratios(ITEM, DESCRIBED) == ({}, {3: why})
+    assert memory.ratios(KERNEL, DESCRIBED) == ({}, {3: why})
 
 
 def test_the_same_program_as_another_is_no_measurement(path):
@@ -91,19 +94,19 @@ def test_the_same_program_as_another_is_no_measurement(path):
 def test_what_was_timed_later_is_no_failure_any_more(path):
     remembered(path, (0, [10, 12]), dropped={1: 'over 10 times'})
     memory = remembered(path, (0, [10, 12]), (1, [5, 6]))
-    assert memory.ratios(ITEM, DESCRIBED) == ({1: math.log(0.5)}, {})
+    assert memory.ratios(KERNEL, DESCRIBED) == ({1: math.log(0.5)}, {})
 
 
 def test_a_search_takes_the_latest_time_beside_its_own_default(path):
     remembered(path, (0, [100] * 3), (1, [50] * 3), again=[100] * 3)
     memory = remembered(path, (0, [10] * 2), (1, [9] * 2))
-    assert memory.ratios(ITEM, DESCRIBED)[0] == {1: math.log(0.9)}
+    assert memory.ratios(KERNEL, DESCRIBED)[0] == {1: math.log(0.9)}
 
 
 def test_fresh_uses_nothing_and_adds(path):
     remembered(path, (0, [10, 12]), (1, [5, 6]))
     memory = remembered(path, (0, [20, 22]), (2, [5, 6]), fresh=True)
-    assert set(memory.ratios(ITEM, DESCRIBED)[0]) == {2}
+    assert set(memory.ratios(KERNEL, DESCRIBED)[0]) == {2}
     assert len(records.read(path)[0]) == 4
 
 
@@ -111,11 +114,11 @@ def test_what_is_not_used_is_said_once(path, capsys):
     remembered(path, (0, [10, 12]), (1, [5, 6]))
     records.append(path, [measurements.measurement(5, 6)] * 3)
     with open(path, 'a') as stream:
-        stream.write('{"version": 2}\n{"versi')
+        stream.write('{"version": 3}\n{"versi')
     memory = remembered(path, (0, [10, 12]), (2, [5, 6]))
-    assert set(memory.ratios(ITEM, DESCRIBED)[0]) == {1, 2}
+    assert set(memory.ratios(KERNEL, DESCRIBED)[0]) == {1, 2}
     assert capsys.readouterr().err == (
-        f'note: {path}: not used: 1 of a newer version, 1 cut short, '
+        f'note: {path}: not used: 1 of another version, 1 cut short, '
         '3 of another machine or jaxlib\n'
     )
 
@@ -130,8 +133,8 @@ def test_each_machine_has_a_file_in_the_cache(tmp_path, monkeypatch):
     assert len(names) == 2 and any(name.startswith('A_R_b_') for name in names)
     # Without a path nothing is kept.
     memory = memory_lib.Memory()
-    memory.add(ITEM, DESCRIBED, None)
-    assert memory.ratios(ITEM, DESCRIBED) == ({}, {}) and os.listdir(folder) == names
+    memory.add(KERNEL, DESCRIBED, None)
+    assert memory.ratios(KERNEL, DESCRIBED) == ({}, {}) and os.listdir(folder) == names
 
 
 def test_recorded_configurations_join_those_that_are_drawn():

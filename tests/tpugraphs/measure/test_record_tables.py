@@ -12,6 +12,8 @@ from tpugraphs.measure import machine
 from tpugraphs.measure import records
 from tpugraphs.programs import extras
 
+P, Q = measurements.KERNEL, 'q_' + '1' * 16
+
 
 @pytest.fixture
 def path(tmp_path):
@@ -23,9 +25,7 @@ def path(tmp_path):
         measurements.measurement(4000, 4400, output=(8, 1)),
         measurements.failed('wrong result', (2, 2)),
         measurements.measurement(500, 600, machine=other, group='1' * 16),
-        measurements.measurement(
-            9, 9, name='q_00', kernel='1' * 32, time='2025-01-02T03:04:05+00:00'
-        ),
+        measurements.measurement(9, 9, kernel=Q, time='2025-01-02T03:04:05+00:00'),
     ]
     path = str(tmp_path / 'r.jsonl')
     records.append(path, made)
@@ -47,9 +47,9 @@ def test_kernels_and_machines_are_listed(path, capsys):
         )
     )
     assert [line.split() for line in lines if line.startswith(('p_', 'q_'))] == [
-        ['p_00', 'tile', place, '4', '1', '1', 'us', '2.00'],
-        ['p_00', 'tile', other, '1', '0', '500', 'ns', '1.00'],
-        ['q_00', 'tile', place, '1', '0', '9', 'ns', '1.00'],
+        [P, place, '4', '1', '1', 'us', '2.00'],
+        [P, other, '1', '0', '500', 'ns', '1.00'],
+        [Q, place, '1', '0', '9', 'ns', '1.00'],
     ]
     [line] = [line for line in lines if line.startswith(f'{place} ')]
     assert line.split() == [
@@ -62,7 +62,7 @@ def test_kernels_and_machines_are_listed(path, capsys):
 def test_the_best_of_a_kernel(path, capsys):
     lines = shown(capsys, 'p', '--records', path)
     place = records.place_of(measurements.MACHINE, '0.4')
-    start = f'p_00 on {place}, fingerprint {"0" * 32}: 3 ok, 1 wrong result'
+    start = f'{P} on {place}: 3 ok, 1 wrong result'
     assert lines[lines.index(start) + 4 :][:3] == [
         'output_0=8 output_1=2  1 us      2.00       2  2026-01-02',
         'default                2 us      1.00       2  2026-01-02',
@@ -108,7 +108,7 @@ def test_our_searches_are_replayed_from_records(path, capsys, monkeypatch):
     'words, message',
     [
         (['--prune', 'x'], "--prune is 'x'; say a number of days, or others"),
-        (['z'], 'z: no kernel on record; there are p_00, q_00'),
+        (['z'], 'z: no kernel on record; there are p_0000000000000000, q_11'),
         (['', '--records', '{folder}/none'], 'none: no tuning records; `tpugraphs'),
         (['', '--records', '{folder}/empty'], 'empty: a folder without tuning records'),
     ],
@@ -121,17 +121,17 @@ def test_what_is_refused(words, message, path, tmp_path, capsys):
 
 
 def test_several_kernels_of_a_name_are_told(path, capsys):
-    records.append(path, [measurements.measurement(5, name='p_01', kernel='2' * 32)])
+    records.append(path, [measurements.measurement(5, kernel='p_' + '2' * 16)])
     assert commands.run('records', ['--records', path, 'p']) == 1
     assert (
-        'p: several kernels on record; there are p_00, p_01' in capsys.readouterr().err
+        f'p: several kernels on record; there are {P}, p_2' in capsys.readouterr().err
     )
 
 
 def test_lines_that_cannot_be_used_are_said(path, capsys):
     with open(path, 'a') as stream:
-        stream.write('{"version": 2}\n{"versi')
+        stream.write('{"version": 3}\n{"versi')
     assert commands.run('records', ['--records', path]) == 0
     assert capsys.readouterr().err == (
-        f'note: {path}: 1 line of a newer version\nnote: {path}: 1 line cut short\n'
+        f'note: {path}: 1 line of another version\nnote: {path}: 1 line cut short\n'
     )

@@ -58,7 +58,7 @@ def _exported(tmp_path):
         measurements.failed(status, (8, n + 5)) for n, status in enumerate(statuses)
     ]
     [path] = t4.export(made, str(tmp_path / 't4'))
-    assert path.endswith(f'p_00_00000000_{made[0].place}.json')
+    assert path.endswith(f'{made[0].kernel}_{made[0].place}.json')
     with open(path, encoding='utf-8') as stream:
         return json.load(stream)
 
@@ -105,15 +105,6 @@ def test_a_search_is_replayed_from_a_file(exported):
     }
     assert exported['metadata']['timeunit'] == 'milliseconds'
     assert min(times, key=times.get) == (8, 2) and times[8, 2] == 1
-
-
-def test_orders_of_layouts_are_text():
-    configuration = {'nodes': [[[1, 0], None], [[0, 2, 1]]]}
-    assert t4.parameters(configuration) == {
-        'node_0_array_0': '1,0',
-        'node_0_array_1': '',
-        'node_1_array_0': '0,2,1',
-    }
 
 
 def test_of_several_times_the_latest_counts():
