@@ -79,7 +79,6 @@ OWN = {
     'baselines.config.model_kwargs': 'a flag; in run files it is part of run.jsonz',
     'baselines.data.download._read_json': 'a note beside the archive, of this command',
     'baselines.training.devices._cluster': 'the variable TF_CONFIG',
-    'tpugraphs.measure.memory.Memory.add': 'a copy of a value in memory',
     'tpugraphs.programs.functions._run': 'code that the user asks to run',
 }
 
