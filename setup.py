@@ -30,7 +30,6 @@ _LIBRARIES = [
 # TensorFlow.  It needs the Keras 2 inside TensorFlow.
 _RANKING = [f'tensorflow-ranking==0.5.5; {_OLD}']
 _SWEEP = ['optuna>=4.9']  # trials without a heartbeat are tried again
-_DASK = ['dask>=2024.4.2', 'distributed>=2024.4.2']  # as apache-beam[dask]
 
 setuptools.setup(
     name='tpugraphs',
@@ -56,14 +55,7 @@ setuptools.setup(
     install_requires=_PINNED + _LIBRARIES + _RANKING,
     # pytest-xdist: the models' compilations take one core each.
     extras_require={
-        'test': [
-            'pytest',
-            'pytest-xdist>=3.7',
-            'hypothesis',
-            'lightgbm>=4',
-            *_SWEEP,
-            *_DASK,
-        ],
+        'test': ['pytest', 'pytest-xdist>=3.7', 'hypothesis', 'lightgbm>=4', *_SWEEP],
         # Times depend on the version: 0.4.34 runs small pieces of a program one
         # by one, 0.4.30 compiles them together.  Both know LayoutConstraint.
         'measure': [
@@ -76,7 +68,6 @@ setuptools.setup(
         'sweep': _SWEEP,
         # --model=Trees, and what --recipe=strong adds to a tile model.
         'trees': ['lightgbm>=4'],
-        'dask': _DASK,
         # One version of ruff: another formats otherwise.
         'dev': ['ruff==0.17.6', 'mypy', 'import-linter', 'pre-commit'],
     },

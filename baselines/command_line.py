@@ -163,16 +163,10 @@ def add_models_file(parser: argparse.ArgumentParser) -> None:
 
 def add_beam_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares with which Apache Beam runner a command works."""
-    about = 'work with this Apache Beam runner, such as DirectRunner (all cores) or '
-    option(parser, '--runner', '', f'{about}DaskRunner (docs/guide/scale.md)')
+    about = 'work with this Apache Beam runner, such as DirectRunner: all cores '
+    option(parser, '--runner', '', f'{about}(docs/guide/scale.md)')
     about = 'options for the Beam runner, in one string'
     option(parser, '--beam_options', '', about)
-
-
-def check_beam_arguments(args: argparse.Namespace) -> None:
-    """Raises ValueError for options of a runner without one."""
-    if args.beam_options and not args.runner:
-        raise ValueError('--beam_options is for a Beam runner: add --runner')
 
 
 @contextlib.contextmanager

@@ -141,7 +141,7 @@ def reasons(skipped: Mapping[str, Sequence[str]]) -> str:
     return '; '.join(parts) or 'no modules'
 
 
-def one_line(error: Exception, where: str = '') -> str:
+def one_line(error: BaseException, where: str = '') -> str:
     """Returns an error's text in one line that names `where` it was.
 
     What a terminal would not show, such as its control characters, is escaped.

@@ -25,7 +25,7 @@ _SKIPPED = {
     r'tpugraphs (collect|tune|records)': 'needs jaxlib and a quiet machine',
     r'tpugraphs sweep|best\.json': 'needs Optuna and many trainings',
     r'python benchmarks/': 'takes minutes to hours',
-    r'--runner=|^dask ': 'needs a cluster, or all cores',
+    r'--runner=': 'needs a cluster, or all cores',
     r'--strategy=': 'needs several devices or processes',
     r'sample_submission\.csv': "needs Kaggle's template",
     r'--data_root=out': 'needs what was collected',

@@ -13,7 +13,6 @@ from typing import Any, Dict, Sequence
 import tqdm
 
 from baselines import command_line
-from baselines import config
 from baselines import files
 from baselines.evaluation import choices
 from baselines.evaluation import choices_output
@@ -25,9 +24,9 @@ from baselines.hlo import candidates as candidates_lib
 from baselines.runs import ensemble
 from baselines.runs import finding
 from baselines.runs import loading
-from baselines.runs import prediction
 from baselines.runs import saved
 from tpugraphs import ranking
+from tpugraphs.distribute import beam
 from tpugraphs.extract import outcomes
 from tpugraphs.programs import reader
 
@@ -41,7 +40,7 @@ def evaluate_runs(args: argparse.Namespace) -> None:
     """
     _check_output(args)
     summaries: Dict[str, Any] = {}
-    data = config.from_options(prediction.DataOptions, args)
+    data = beam.data_options(args)
     predictors = loading.load_predictors(
         command_line.runs_of(args), data, args.models_file, collection=args.collection
     )
@@ -86,7 +85,7 @@ def compare_runs(args: argparse.Namespace) -> None:
         raise ValueError(
             f'--compare: {shared[0]} is on both sides; name two different models'
         )
-    data = config.from_options(prediction.DataOptions, args)
+    data = beam.data_options(args)
     predictors = ensemble.load([*sides[0], *sides[1]], data, args.models_file)
     labels = loading.labels_of(predictors)
     for name, side in zip(args.compare, sides):
@@ -152,7 +151,7 @@ def average_runs(args: argparse.Namespace) -> None:
     saved.check_file_writable(args.output, 'output')
     if args.json:
         saved.check_file_writable(args.json, 'json')
-    data = config.from_options(prediction.DataOptions, args)
+    data = beam.data_options(args)
     names = command_line.runs_of(args)
     predictors = ensemble.load(names, data, args.models_file)
     ensembles.check_weights(args.weights, len(predictors))
@@ -191,7 +190,7 @@ def rank_modules(args: argparse.Namespace) -> int:
     kind = choices_output.writer_of(args.output) if args.output else None
     paths = reader.find_sources(args.modules)
     candidates = candidates_lib.read(args.candidates) if args.candidates else None
-    data = config.from_options(prediction.DataOptions, args)
+    data = beam.data_options(args)
     name, task = command_line.run_of(args), ''
     if os.path.basename(name) in (finding.LATEST, finding.ESTIMATE):
         task = ranking.task_of(paths, candidates)

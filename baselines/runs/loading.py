@@ -6,7 +6,7 @@ write_predictions(['latest'], prediction.DataOptions(), 'test.csv')
 
 import os
 import sys
-from typing import Dict, List, Mapping, Optional, Sequence
+from typing import Dict, List, Mapping, Sequence
 
 from baselines import files
 from baselines import registry
@@ -17,7 +17,6 @@ from baselines.runs import finding
 from baselines.runs import prediction
 from baselines.runs import run_predictor
 from baselines.runs import saved
-from baselines.runs import spread
 
 
 def find_runs(names: Sequence[str], task: str = '') -> Dict[str, saved.Run]:
@@ -62,11 +61,8 @@ def predictors_of(
     Raises:
         ValueError: a run is incomplete or does not fit the model's code.
     """
-    workers: Optional[run_predictor.Workers] = None
-    if data.runner:
-        workers = spread.BeamWorkers(data.runner, data.beam_options)
     return {
-        model_dir: run_predictor.RunPredictor(run, data, models_file, workers, once)
+        model_dir: run_predictor.RunPredictor(run, data, models_file, once)
         for model_dir, run in found.items()
     }
 
@@ -131,7 +127,7 @@ def load_predictors(
 def _estimate(
     data: prediction.DataOptions, task: str, collection: str
 ) -> estimate.EstimatePredictor:
-    if data.runner:
+    if data.workers:
         raise ValueError('--runner is for runs: the estimate needs no workers')
     of_task = [c.name for c in collections.COLLECTIONS if task in ('', c.task)]
     return estimate.EstimatePredictor(collection or of_task[0], data)

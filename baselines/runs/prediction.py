@@ -8,7 +8,7 @@ for scores in predictor.score(predictor.open_split('test')):  # a graph's
 import abc
 import dataclasses
 import os
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple, cast
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Protocol, Tuple, cast
 
 import numpy as np
 
@@ -36,6 +36,18 @@ RECORDS: Dict[str, Any] = {
 }
 
 
+class Workers(Protocol):
+    """Scores splits with other processes than this one."""
+
+    def scores(self, predictor: Any, store: splits.PackedSplit) -> List[np.ndarray]:
+        """Returns float32 [configurations] of each graph of a split.
+
+        Args:
+            predictor: a `RunPredictor`, and what it has opened last: `store`.
+            store: the split.
+        """
+
+
 @dataclasses.dataclass(frozen=True)
 class DataOptions:
     """Where graphs come from; the settings of a training serve as well.
@@ -49,8 +61,7 @@ class DataOptions:
             neither `data_root` nor `sample_data` is given.
         skip_bad_files: leave damaged files out; None: likewise.
         memory_budget: megabytes that scoring programs may take.
-        runner: of Apache Beam, to score with; '' for this process.
-        beam_options: its command-line options.
+        workers: other processes that score; None for this one.
     """
 
     data_root: str = ''
@@ -59,8 +70,7 @@ class DataOptions:
     toy_data: Optional[bool] = None
     skip_bad_files: Optional[bool] = None
     memory_budget: int = config_lib.LayoutConfig.memory_budget
-    runner: str = ''
-    beam_options: str = ''
+    workers: Optional[Workers] = None
 
     def or_defaults(self, defaults: Any) -> 'DataOptions':
         """Fills in what was left to a config class, the defaults."""
@@ -91,7 +101,6 @@ class Predictor(abc.ABC):
         variant: what the columns mean that it reads.
         num_ops: it reads the opcodes below this number.
         split: the one that was opened last.
-        has_workers: whether other processes score.
 
     Args:
         name: as above.
@@ -101,7 +110,6 @@ class Predictor(abc.ABC):
     """
 
     run: Optional[saved.Run] = None
-    has_workers = False
     variant: variants.Variant
     num_ops: int
 
@@ -188,9 +196,11 @@ class Predictor(abc.ABC):
         """Returns numbers of configurations of each graph; none for all of them."""
         lists = published.validation_lists(self.collection.name)
         in_full = self.split == 'valid' and {*store.graph_ids} == {*lists}
-        if protocol == report.ALL or not (protocol or in_full and not self.has_workers):
+        if protocol == report.ALL or not (
+            protocol or in_full and not self.options.workers
+        ):
             return []
-        if self.has_workers:
+        if self.options.workers:
             raise ValueError(
                 '--protocol=published scores little, and that here: leave --runner out'
             )

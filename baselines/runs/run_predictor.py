@@ -6,7 +6,7 @@ predictor = RunPredictor(saved.Run.load('latest'))
 import dataclasses
 import os
 import sys
-from typing import Any, Dict, Iterator, List, Optional, Protocol, Tuple
+from typing import Any, Dict, Iterator, Optional, Tuple
 
 import numpy as np
 
@@ -76,20 +76,6 @@ def data_of(run: saved.Run, data: prediction.DataOptions) -> prediction.DataOpti
     return data
 
 
-class Workers(Protocol):
-    """Scores splits with other processes than this one."""
-
-    def scores(
-        self, predictor: 'RunPredictor', store: splits.PackedSplit
-    ) -> List[np.ndarray]:
-        """Returns float32 [configurations] of each graph of a split.
-
-        Args:
-            predictor: the run, and what it has opened last: `store`.
-            store: the split.
-        """
-
-
 class RunPredictor(prediction.Predictor):
     """Scores graphs with a run.
 
@@ -106,7 +92,6 @@ class RunPredictor(prediction.Predictor):
         data: where graphs come from; '' for where the run was trained.
         models_file: a models.py, or classes, beside ours.  The one that the run file
             names is not run: the file may come from a stranger.
-        workers: what scores whole splits in place of this process.
         once: whether the process ends when it has scored, so that a few small graphs
             are not worth compiling for.
 
@@ -123,7 +108,6 @@ class RunPredictor(prediction.Predictor):
         run: saved.Run,
         data: prediction.DataOptions = prediction.DataOptions(),
         models_file: registry.Own = '',
-        workers: Optional[Workers] = None,
         once: bool = False,
     ):
         own = data_of(run, data)
@@ -135,7 +119,6 @@ class RunPredictor(prediction.Predictor):
             and bool(own.toy_data) == bool(run.args.get('toy_data'))
         )
         self.models_file = models_file
-        self._workers, self.has_workers = workers, workers is not None
         _note_what_is_missing(run, models_file)
         with text.located(saved.run_file(run.model_dir)):
             self.variant = variants.Variant.from_json(
@@ -252,11 +235,11 @@ class RunPredictor(prediction.Predictor):
 
     def score(self, store: splits.PackedSplit) -> Iterator[np.ndarray]:
         """See `Predictor`; with workers, these score."""
-        if self._workers is None:
+        if self.options.workers is None:
             yield from super().score(store)
         else:
             self.check(store)
-            yield from self._workers.scores(self, store)
+            yield from self.options.workers.scores(self, store)
 
     def _scores(self, store: splits.PackedSplit) -> Iterator[np.ndarray]:
         return self.scorer.scores(store, self.graphs(store))

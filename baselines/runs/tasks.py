@@ -71,7 +71,7 @@ class Task(abc.ABC, Generic[Store]):
         unit: what a graph is called.
         model_noun: what a model is called.
         removed_models: models of earlier versions, and what to train in their place.
-        configs_at_once: for which it is worth while to start a worker (`spread`).
+        configs_at_once: for which it is worth while to start a worker (`distribute`).
         judged_by_tau: Kendall's tau chooses the best epoch, not OPA.
     """
 

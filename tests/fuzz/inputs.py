@@ -75,7 +75,7 @@ class Target(NamedTuple):
 
 # Functions that read files, or parse text, of nobody but the house and its user.
 OWN = {
-    'baselines.bulk._read': 'results of workers, in a folder made for them',
+    'tpugraphs.distribute.beam._read': 'results of workers, in a folder made for them',
     'baselines.config.model_kwargs': 'a flag; in run files it is part of run.jsonz',
     'baselines.data.download._read_json': 'a note beside the archive, of this command',
     'baselines.training.devices._cluster': 'the variable TF_CONFIG',

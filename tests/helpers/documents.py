@@ -27,7 +27,7 @@ from tpugraphs.commands import __main__ as main
 ROOT = places.ROOT
 _TASKS = {'tiles_train.py': 'tile', 'layout_train.py': 'layout'}
 _PROGRAMS = (
-    *('python', 'tpugraphs', 'pip', 'dask'),
+    *('python', 'tpugraphs', 'pip'),
     *('ruff', 'mypy', 'lint-imports', 'pre-commit'),
 )
 _CLIENT = """#!{python}

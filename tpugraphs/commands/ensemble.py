@@ -39,7 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @command_line.logged()
 def run(args: argparse.Namespace) -> None:
     """Writes the ranking and prints the measurements."""
-    command_line.check_beam_arguments(args)
     from tpugraphs import run_reports
 
     run_reports.average_runs(args)

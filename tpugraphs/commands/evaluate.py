@@ -47,7 +47,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @command_line.logged()
 def run(args: argparse.Namespace) -> None:
     """Prints the measurements of each run."""
-    command_line.check_beam_arguments(args)
     from tpugraphs import run_reports
 
     (run_reports.compare_runs if args.compare else run_reports.evaluate_runs)(args)

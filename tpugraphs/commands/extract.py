@@ -17,8 +17,8 @@ More than 64 files, or any --runner, go through Apache Beam: its local runner
 uses all cores, any other installed one works too if its workers see the same
 folders (docs/guide/scale.md):
 
-    tpugraphs extract ~/raw OUT --runner=DaskRunner \\
-        --beam_options='--dask_client_address=tcp://host:8786'
+    tpugraphs extract ~/raw OUT --runner=FlinkRunner \\
+        --beam_options='--flink_master=host:8081'
 """
 
 import argparse
@@ -59,10 +59,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @command_line.logged()
 def run(args: argparse.Namespace) -> int:
     """Extracts, and prints what became of it."""
+    from tpugraphs.distribute import beam
     from tpugraphs.extract import extractor
     from tpugraphs.extract import jobs
 
-    command_line.check_beam_arguments(args)
+    beam.check_arguments(args)
     options = config.from_options(extractor.Options, args)
     return jobs.extract(
         args.inputs, options, args.runner, args.beam_options, args.split, args.by

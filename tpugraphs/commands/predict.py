@@ -15,7 +15,6 @@ best first.  `tpugraphs combine` puts several into one.
 import argparse
 
 from baselines import command_line
-from baselines import config
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,14 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @command_line.logged()
 def run(args: argparse.Namespace) -> None:
     """Writes the predictions."""
-    command_line.check_beam_arguments(args)
     from baselines.runs import loading
-    from baselines.runs import prediction
+    from tpugraphs.distribute import beam
 
-    data = config.from_options(prediction.DataOptions, args)
     loading.write_predictions(
         command_line.runs_of(args),
-        data,
+        beam.data_options(args),
         args.output,
         args.models_file,
         args.split,

@@ -32,12 +32,11 @@ def run(args: argparse.Namespace) -> None:
             are unusable, or no runtime is known.
         OSError: --output cannot be written.
     """
-    from baselines import config
     from baselines import files
     from baselines.runs import loading
-    from baselines.runs import prediction
     from baselines.runs import run_predictor
     from baselines.runs import saved
+    from tpugraphs.distribute import beam
     from tpugraphs.report import measured
     from tpugraphs.report import page
 
@@ -48,7 +47,7 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError(
             f'a report is of one collection, not {" and ".join(sorted(collections))}'
         )
-    data = config.from_options(prediction.DataOptions, args)
+    data = beam.data_options(args)
     predictors = loading.predictors_of(found, data, args.models_file)
     labels = loading.labels_of(predictors)
     drawn = []

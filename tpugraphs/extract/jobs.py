@@ -8,11 +8,11 @@ import sys
 from typing import Any, Dict, Iterable, List, Optional
 import uuid
 
-from baselines import bulk
 from baselines import files
 from baselines import phases
 from baselines.data import shares as shares_lib
 from baselines.hlo import reading
+from tpugraphs.distribute import beam
 from tpugraphs.extract import extractor
 from tpugraphs.extract import outcomes
 from tpugraphs.extract import splitting
@@ -84,7 +84,7 @@ def _through_beam(
 ) -> Iterable[outcomes.Outcome]:
     folder = os.path.join(options.output, f'.outcomes_{uuid.uuid4().hex}')
     work = functools.partial(_extract_file, options=dataclasses.asdict(options))
-    results = bulk.each(work, paths, folder, runner, beam_options, 'extract')
+    results = beam.map_items(work, paths, folder, runner, beam_options, 'extract')
     return [outcomes.Outcome(**outcome) for outcome in results]
 
 

@@ -1,0 +1,322 @@
+"""Applies a function to many items, and scores splits, with Apache Beam.
+
+    results = map_items(work, items, folder, runner='DirectRunner')
+
+Workers share nothing with this process but a folder that all of them see.  A worker
+leaves each result there as soon as it has it; the same call goes on from there.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import functools
+import glob
+import hashlib
+import json
+import logging
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+import threading
+from typing import Any, Callable, Iterator, List, NamedTuple, Sequence, Tuple
+import uuid
+
+import numpy as np
+import tqdm
+
+from baselines import config
+from baselines import files
+from baselines import text
+from baselines.data.packed import splits
+from baselines.hlo import arrays
+from baselines.runs import prediction
+from baselines.runs import run_predictor
+from baselines.runs import saved
+from baselines.runs import tasks
+
+# Beam's own local runner works in one process unless it is told otherwise.
+_LOCAL = 'DirectRunner'
+_LOCAL_OPTIONS = (
+    '--direct_running_mode=multi_processing --direct_num_workers=0 '
+    '--default_sdk_harness_log_level=ERROR'
+)
+
+
+def data_options(args: argparse.Namespace) -> prediction.DataOptions:
+    """Returns where a command's graphs come from, and the workers that score them.
+
+    Raises:
+        ValueError: there are options for a runner, and no runner.
+    """
+    check_arguments(args)
+    workers = BeamWorkers(args.runner, args.beam_options) if args.runner else None
+    return config.from_options(prediction.DataOptions, args, workers=workers)
+
+
+def check_arguments(args: argparse.Namespace) -> None:
+    """Raises ValueError for options of a runner without one."""
+    if args.beam_options and not args.runner:
+        raise ValueError('--beam_options is for a Beam runner: add --runner')
+
+
+def map_items(
+    work: Callable[[Any], Any],
+    items: Sequence[Any],
+    folder: str,
+    runner: str = '',
+    beam_options: str = '',
+    title: str = '',
+    keep: bool = False,
+) -> List[Any]:
+    """Applies a function to every item, on the workers of a Beam runner.
+
+    Args:
+        work: a function of a module that the workers can import, from JSON to JSON.
+        items: values that JSON can hold.
+        folder: for the results; every worker sees it at this path.  Results that are
+            there are taken.
+        runner: name of a Beam runner; '' is Beam's local one, on all cores.
+        beam_options: its command-line options, in one string.
+        title: of the progress bar.
+        keep: leave the folder to the caller; otherwise it is removed.
+
+    Returns:
+        The results, in the order of the items.
+
+    Raises:
+        ValueError: there is no such runner, it cannot start, or the work broke.
+    """
+    runner = runner or _LOCAL
+    folder = files.expand(folder)
+    os.makedirs(folder, exist_ok=True)
+    jobs = list(enumerate(items))
+    try:
+        is_local = runner == _LOCAL and not beam_options
+        options = shlex.split(_LOCAL_OPTIONS if is_local else beam_options)
+        with _quiet(is_local) as stream, _progress(folder, len(jobs), title, stream):
+            _run(work, jobs, folder, runner, options)
+        return [_read(_path(folder, number)) for number, _ in jobs]
+    except (Exception, SystemExit) as error:  # argparse exits for a wrong option
+        first = text.one_line(error)
+        raise ValueError(
+            f'the Beam pipeline did not end well ({runner}): {first[:400]}'
+        ) from error
+    finally:
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run(
+    work: Callable[[Any], Any],
+    jobs: List[Tuple[int, Any]],
+    folder: str,
+    runner: str,
+    arguments: List[str],
+) -> None:
+    """Runs a pipeline of `work`, and waits until it has ended."""
+    # Beam takes a second to import; only those who need it should wait.
+    import apache_beam as beam
+    from apache_beam.options import pipeline_options
+
+    options = pipeline_options.PipelineOptions(arguments)
+    with beam.Pipeline(runner=runner, options=options) as pipeline:
+        _ = (
+            pipeline
+            | 'Items' >> beam.Create(jobs)
+            | 'Distribute' >> beam.Reshuffle()
+            | 'Work' >> beam.Map(_do, work, folder)
+        )
+
+
+def _do(job: Tuple[int, Any], work: Callable[[Any], Any], folder: str) -> None:
+    """Works on an item, on a worker, unless its result is there."""
+    number, item = job
+    path = _path(folder, number)
+    if not os.path.exists(path):
+        with files.write_atomically(path) as stream:
+            json.dump(work(item), stream)
+
+
+def _read(path: str) -> Any:
+    with open(path, encoding='utf-8') as stream:
+        return json.load(stream)
+
+
+def _path(folder: str, number: int) -> str:
+    return os.path.join(folder, f'{number:07d}.json')
+
+
+@contextlib.contextmanager
+def _quiet(is_local: bool) -> Iterator[Any]:
+    """Keeps what Beam and its worker processes log from the terminal.
+
+    Local workers inherit file descriptor 2 and report their start there; it
+    goes to a temporary file.
+
+    Yields:
+        A stream to the real stderr.
+    """
+    logger = logging.getLogger()
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        if not is_local:
+            yield sys.stderr
+            return
+        with tempfile.TemporaryFile() as kept, open(os.dup(2), 'w') as terminal:
+            os.dup2(kept.fileno(), 2)
+            try:
+                yield terminal
+            finally:
+                os.dup2(terminal.fileno(), 2)
+    finally:
+        logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def _progress(folder: str, total: int, title: str, terminal: Any) -> Iterator[None]:
+    """Shows how many results there are.
+
+    Only files tell the progress of workers on other machines.
+    """
+    done = threading.Event()
+    bar = tqdm.tqdm(total=total, desc=title, file=terminal, disable=None, leave=False)
+
+    def watch() -> None:
+        while not done.wait(1.0):
+            bar.update(len(glob.glob(f'{glob.escape(folder)}/*.json')) - bar.n)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    if not bar.disable:
+        watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        if not bar.disable:
+            watcher.join()
+        bar.close()
+
+
+class _Work(NamedTuple):
+    """The arguments of a worker that scores parts of a split.
+
+    Attributes:
+        model_dir: of the run.
+        models_file: a models.py beside ours; '' for none.
+        data: where graphs come from, as the worker finds them.
+        split: that is scored.
+        fingerprint: of the split.
+    """
+
+    model_dir: str
+    models_file: str
+    data: prediction.DataOptions
+    split: str
+    fingerprint: str
+
+
+class BeamWorkers:
+    """Scores splits with the workers of an Apache Beam runner.
+
+    Args:
+        runner: its name.
+        options: its command-line options, in one string.
+    """
+
+    def __init__(self, runner: str, options: str):
+        self._runner, self._options = runner, options
+
+    def scores(
+        self, predictor: run_predictor.RunPredictor, store: splits.PackedSplit
+    ) -> List[np.ndarray]:
+        """Returns float32 [configurations] of each graph of a split.
+
+        Args:
+            predictor: the run, and what it has opened last: `store`.
+            store: the split.
+
+        Raises:
+            ValueError: the runner cannot be used, or a worker could not score.
+        """
+        work = _work(predictor, store)
+        folder = os.path.join(work.data.cache_dir, f'scores_{_key(predictor, work)}')
+        parts = arrays.groups(store.config_counts, predictor.task.configs_at_once)
+        items = [[int(part[0]), int(part[-1]) + 1] for part in parts]
+        score = functools.partial(score_part, work=work, folder=folder)
+        title = f'ranking {os.path.basename(store.source)}'
+        names = map_items(
+            score, items, folder, self._runner, self._options, title, keep=True
+        )
+        scores: List[np.ndarray] = []
+        for name, (first, end) in zip(names, items):
+            content = np.load(os.path.join(folder, name), allow_pickle=False)
+            scores += np.split(content, np.cumsum(store.config_counts[first : end - 1]))
+        shutil.rmtree(folder, ignore_errors=True)
+        return scores
+
+
+def _work(predictor: run_predictor.RunPredictor, store: splits.PackedSplit) -> _Work:
+    """Describes the scoring of a split to workers.
+
+    Raises:
+        ValueError: they could not import the models.
+    """
+    options, models_file = predictor.options, predictor.models_file
+    if not isinstance(models_file, str):
+        raise ValueError('workers need the name of a models_file, not classes')
+    data = dataclasses.replace(
+        options,
+        data_root=files.expand(options.data_root) if options.data_root else '',
+        cache_dir=files.expand(options.cache_dir),
+        workers=None,
+    )
+    return _Work(
+        predictor.run.model_dir,
+        models_file and files.expand(models_file),
+        data,
+        predictor.split,
+        store.fingerprint,
+    )
+
+
+def score_part(part: List[int], work: _Work, folder: str) -> str:
+    """Scores the graphs from one number up to another, on a worker.
+
+    Returns:
+        The name of the file with the scores, end to end.
+
+    Raises:
+        ValueError: the worker sees other data, or a score is not finite.
+    """
+    predictor, store, graphs = _opened(work)
+    with tasks.verifying(store):
+        scores = list(predictor.scorer.scores(store, graphs, np.arange(*part)))
+    name = f'{part[0]:07d}.npy'
+    with files.write_atomically(os.path.join(folder, name), 'wb') as stream:
+        np.save(stream, np.concatenate(scores))
+    return name
+
+
+@functools.lru_cache(maxsize=1)
+def _opened(work: _Work) -> Tuple[run_predictor.RunPredictor, splits.PackedSplit, Any]:
+    """Opens a run, a split and its graphs, which a worker keeps from part to part."""
+    run = saved.Run.load(work.model_dir)
+    predictor = run_predictor.RunPredictor(run, work.data, work.models_file)
+    store = predictor.open_split(work.split)
+    if store.fingerprint != work.fingerprint:
+        raise ValueError(f'{store.source}: a worker sees other data here')
+    return predictor, store, predictor.graphs(store)
+
+
+def _key(predictor: run_predictor.RunPredictor, work: _Work) -> str:
+    """Returns the name of the folder of the scores, which is the same when resumed."""
+    digest = predictor.run.info.get('digest')
+    # Without a digest, or with a user's code, what is there may be of another model.
+    identity = digest if digest and not work.models_file else uuid.uuid4().hex
+    described = {**work._asdict(), 'data': dataclasses.asdict(work.data)}
+    parts = [identity, described, predictor.task.configs_at_once]
+    content = json.dumps(parts, sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
