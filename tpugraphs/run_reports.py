@@ -13,6 +13,7 @@ from typing import Any, Dict, Sequence
 import tqdm
 
 from baselines import command_line
+from baselines import config
 from baselines import files
 from baselines.evaluation import choices
 from baselines.evaluation import choices_output
@@ -24,6 +25,7 @@ from baselines.hlo import candidates as candidates_lib
 from baselines.runs import ensemble
 from baselines.runs import finding
 from baselines.runs import loading
+from baselines.runs import prediction
 from baselines.runs import saved
 from tpugraphs import ranking
 from tpugraphs.distribute import beam
@@ -190,7 +192,7 @@ def rank_modules(args: argparse.Namespace) -> int:
     kind = choices_output.writer_of(args.output) if args.output else None
     paths = reader.find_sources(args.modules)
     candidates = candidates_lib.read(args.candidates) if args.candidates else None
-    data = beam.data_options(args)
+    data = config.from_options(prediction.DataOptions, args)
     name, task = command_line.run_of(args), ''
     if os.path.basename(name) in (finding.LATEST, finding.ESTIMATE):
         task = ranking.task_of(paths, candidates)
