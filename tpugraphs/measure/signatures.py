@@ -45,11 +45,7 @@ class Signature:
 
 
 def numbered(tree: Any, leaves: List[Any]) -> Any:
-    """Returns a tree with numbers for leaves, which are added to a list.
-
-    Raises:
-        ValueError: there is another container in it than tuples, lists and dicts.
-    """
+    """Returns a tree with numbers for leaves, which are added to a list."""
     if tree is None:
         return None
     if isinstance(tree, (tuple, list)):
@@ -102,23 +98,10 @@ def _filled(tree: Any, leaves: Sequence[Any]) -> Any:
 
 def check(tree: Any, count: int) -> None:
     """Raises ValueError unless a tree has the leaves 0 to `count` - 1, in order."""
-    left = iter(range(count))
-
-    def visit(tree: Any, depth: int) -> None:
-        if tree is None:
-            return
-        if isinstance(tree, int) and tree == next(left, None):
-            return
-        if isinstance(tree, dict) and len(tree) == 1 and depth:
-            [(kind, parts)] = tree.items()
-            if kind == 'dict':
-                parts = [part for key, part in parts if isinstance(key, (str, int))]
-            if kind in ('tuple', 'list', 'dict'):
-                for part in parts:
-                    visit(part, depth - 1)
-                return
-        raise ValueError('no tree of arrays')
-
-    visit(tree, 50)
-    if next(left, None) is not None:
-        raise ValueError('a tree of fewer arrays')
+    leaves: List[Any] = []
+    try:
+        same = numbered(_filled(tree, range(count)), leaves) == tree
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
+        same = False
+    if not same or len(leaves) != count:
+        raise ValueError(f'no tree of {count} arrays')

@@ -54,7 +54,7 @@ def test_what_is_bound_is_kept(tmp_path):
         ({'format': 2}, 'program.json: format 2, and this version reads 1'),
         ({'format': '9' * 99}, "program.json: format '9999"),
         ({'inputs': [5]}, 'program.json: does not fit program.hlo.pb: no tree of'),
-        ({'outputs': {'list': []}}, 'does not fit program.hlo.pb: a tree of fewer'),
+        ({'outputs': {'list': []}}, 'does not fit program.hlo.pb: no tree of 1 arr'),
         ({'bound': 'x'}, 'program.json: does not fit program.hlo.pb'),
         ({'bound': 1}, 'bound.npz'),
     ],
