@@ -475,6 +475,7 @@ def load(name: str) -> reader.Program:
         compute(listed)
 
     @tf.function(input_signature=signature)
+    @tf.autograph.experimental.do_not_convert  # takes longer than all the rest
     def traced(*arrays: Any) -> List[Any]:
         given = iter(arrays)
         return compute(lambda dims, kind: next(given))
