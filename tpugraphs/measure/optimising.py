@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from baselines import text
 from baselines.hlo import protos
 from tpugraphs.measure import own_tiles
 from tpugraphs.measure import programs as programs_lib
@@ -36,9 +37,20 @@ def optimised(program: reader.Program) -> Any:
 def optimised_by(session: session_lib.Session, module: Any, name: str) -> Any:
     """Returns a module after the passes of a session's XLA.
 
+    One with collectives, which need several devices, is returned as it is, if XLA's
+    passes went over it: its other kernels can be measured.
+
     Raises:
         ValueError: XLA cannot compile it.
     """
+    exchanged = programs_lib.collectives(module)
+    if exchanged and is_optimised(module):
+        return module
+    if exchanged:
+        raise ValueError(
+            f'{name}: {text.most_common(exchanged)}: collectives need several devices; '
+            'dump the program where it has them, after optimisations'
+        )
     try:
         content = session.optimise(module.SerializeToString())
     except session_lib.WorkerError as error:

@@ -8,7 +8,6 @@ import dataclasses
 import re
 from typing import Any, Dict, List
 
-from baselines import text
 from baselines.hlo import protos
 from tpugraphs.measure import building
 from tpugraphs.programs import reader
@@ -51,14 +50,8 @@ def cleaned(module: Any, where: str) -> Any:
 
     Raises:
         ValueError: a parameter is no array of fixed size and known type, or a
-            custom call is none of CUSTOM_CALLS; there are collectives.
+            custom call is none of CUSTOM_CALLS.
     """
-    exchanged = collectives(module)
-    if exchanged:
-        raise ValueError(
-            f'{where}: {text.most_common(exchanged)}: collectives are not tuned, and '
-            'need several devices to run; give the program of one device'
-        )
     for place, computation in enumerate(module.computations):
         entry = computation.id == module.entry_computation_id
         computation.name = f'{re.sub("[0-9.]+", "", computation.name)}.{place}'

@@ -9,6 +9,8 @@ from tests.helpers import measured_programs
 from tests.helpers import program_forms
 from tpugraphs.inspect import kernel_table
 from tpugraphs.measure import building
+from tpugraphs.measure import collection
+from tpugraphs.measure import optimising
 from tpugraphs.measure import own_tiles
 from tpugraphs.measure import programs
 from tpugraphs.measure import proposals
@@ -111,24 +113,26 @@ def test_the_table_of_an_optimised_module():
     )
 
 
-def test_collectives_are_named():
+def test_collectives_are_named_and_the_other_kernels_cut():
     module = protos.protos().HloModuleProto()
-    module.CopyFrom(program_forms.fused())
+    module.CopyFrom(program_forms.fused(''))
     exchange = module.computations[-1].instructions.add()
     exchange.CopyFrom(module.computations[-1].instructions[-1])
     exchange.opcode, exchange.id, exchange.name = 'all-reduce', 99, 'r'
     exchange.operand_ids[:] = [module.computations[-1].root_id]
     del exchange.called_computation_ids[:]
-    exchange.ClearField('backend_config')
     module.computations[-1].root_id = 99
-    program = reader.read_program(module)
+    program = reader.read_program(module, name='mine')
     assert any(
         "collectives     'all-reduce' 1" in x for x in kernel_table.lines(program)
     )
-    with pytest.raises(
-        ValueError, match="HloModuleProto: 'all-reduce' 1: collectives a"
-    ):
-        programs.prepared(program)
+    skipped, no_session = collections.Counter(), None
+    prepared = programs.prepared(program)
+    [item] = collection.items_of(prepared, 'tile', no_session, set(), skipped)
+    assert item.origin == 'fusion.8' and skipped == {'all-reduce has no tiles': 1}
+    module.computations[-1].instructions[-2].opcode = 'add'  # not optimised yet
+    with pytest.raises(ValueError, match="p: 'all-reduce' 1: collectives need several"):
+        optimising.optimised_by(no_session, module, 'p')
 
 
 def test_a_damaged_product_is_said_in_one_line():
