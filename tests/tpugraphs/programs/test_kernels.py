@@ -117,7 +117,7 @@ def test_collectives_are_named_and_the_other_kernels_cut():
     module = protos.protos().HloModuleProto()
     module.CopyFrom(program_forms.fused(''))
     exchange = module.computations[-1].instructions.add()
-    exchange.CopyFrom(module.computations[-1].instructions[-1])
+    exchange.CopyFrom(module.computations[-1].instructions[-2])
     exchange.opcode, exchange.id, exchange.name = 'all-reduce', 99, 'r'
     exchange.operand_ids[:] = [module.computations[-1].root_id]
     del exchange.called_computation_ids[:]
