@@ -100,7 +100,7 @@ def measure_training(
     """Packs, trains on and scores `size` copies of graphs."""
     starting.start_tensorflow()
     from baselines import config
-    from baselines.runs import opening
+    from baselines.data import stores as stores_lib
     from baselines.training import devices
     from baselines.training import jobs
     from baselines.training import task_data
@@ -114,7 +114,7 @@ def measure_training(
         for split in ('valid', 'test'):
             (root / split).symlink_to(graphs[0].parents[1] / split)
         began = time.process_time()
-        opening.STORES[task].open(str(root / 'train'), cache)
+        stores_lib.STORES[task].open(str(root / 'train'), cache)
         packing = time.process_time() - began
         packed = sum(p.stat().st_size for p in pathlib.Path(cache).rglob('*.*'))
 

@@ -89,7 +89,7 @@ def open_records(
     from baselines import files
     from baselines import registry
     from baselines.data import collections
-    from baselines.runs import opening
+    from baselines.data import stores as stores_lib
 
     check_split(split)
     options = data_settings(root)
@@ -104,7 +104,7 @@ def open_records(
         # The folder that was named holds the splits themselves.
         collection = collection._replace(subfolder='')
     settings = kind(cache_dir=cache_dir or kind.cache_dir, **options)
-    return Records(opening.open_split(collection, settings, split))
+    return Records(stores_lib.open_split(collection, settings, split))
 
 
 def data_settings(data: Union[str, 'os.PathLike[str]', None]) -> Dict[str, Any]:

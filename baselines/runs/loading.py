@@ -12,7 +12,6 @@ from baselines import files
 from baselines import registry
 from baselines.data import collections
 from baselines.runs import differences
-from baselines.runs import estimate
 from baselines.runs import finding
 from baselines.runs import prediction
 from baselines.runs import run_predictor
@@ -126,11 +125,11 @@ def load_predictors(
 
 def _estimate(
     data: prediction.DataOptions, task: str, collection: str
-) -> estimate.EstimatePredictor:
+) -> prediction.EstimatePredictor:
     if data.workers:
         raise ValueError('--runner is for runs: the estimate needs no workers')
     of_task = [c.name for c in collections.COLLECTIONS if task in ('', c.task)]
-    return estimate.EstimatePredictor(collection or of_task[0], data)
+    return prediction.EstimatePredictor(collection or of_task[0], data)
 
 
 def check_no_collection(collection: str) -> None:

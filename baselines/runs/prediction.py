@@ -17,6 +17,7 @@ from baselines import files
 from baselines import phases
 from baselines.data import collections
 from baselines.data import published
+from baselines.data import stores as stores_lib
 from baselines.data import variants
 from baselines.data.layout import records as layout_records
 from baselines.data.layout import store as layout_store
@@ -25,7 +26,8 @@ from baselines.data.tile import records as tile_records
 from baselines.evaluation import report
 from baselines.evaluation import submission
 from baselines.hlo import reading
-from baselines.runs import opening
+from baselines.hlo import schema
+from baselines.runs import finding
 from baselines.runs import saved
 from baselines.runs import tasks
 
@@ -132,7 +134,7 @@ class Predictor(abc.ABC):
     def open_split(self, split: str) -> splits.PackedSplit:
         """Opens a split of the data to predict."""
         self.split = split
-        return opening.open_split(self.collection, self.options, split)
+        return stores_lib.open_split(self.collection, self.options, split)
 
     def describe(self, store: splits.PackedSplit) -> Dict[str, Any]:
         """What a summary says of the model, and of the data: the split opened last."""
@@ -262,5 +264,32 @@ class Predictor(abc.ABC):
                 f'the run ranks {wanted.__name__}s, not {type(record).__name__}'
             )
         record = record.checked()
-        kind = opening.STORES[self.collection.task]
+        kind = stores_lib.STORES[self.collection.task]
         return next(self.score(kind.of_records(record.graph_id, [record])))
+
+
+class EstimatePredictor(Predictor):
+    """Scores graphs by formulas alone, those of a TPU v3: `--dir estimate`.
+
+    Tiles by `features.estimate`, layouts by `layout.estimate`.
+
+    Args:
+        collection: name of the collection whose graphs it scores.
+        data: where graphs come from.
+
+    Raises:
+        ValueError: there is no such collection.
+    """
+
+    def __init__(self, collection: str, data: DataOptions = DataOptions()):
+        chosen = collections.of_name(collection)
+        super().__init__(finding.ESTIMATE, finding.ESTIMATE, chosen, data)
+        self.variant = variants.Variant(config_features=chosen.config_columns)
+        self.num_ops = max(schema.OPCODE_NUMBERS.values()) + 1
+
+    def check(self, store: splits.PackedSplit) -> None:
+        """See `Predictor`; columns are the published ones."""
+        self.variant.check(store, 'the estimate reads')
+
+    def _scores(self, store: splits.PackedSplit) -> Iterator[np.ndarray]:
+        return self.task.estimates(store)

@@ -17,13 +17,13 @@ from baselines import starting
 from baselines import text
 from baselines.data import collections
 from baselines.data import folds
+from baselines.data import stores as stores_lib
 from baselines.data import variants
 from baselines.data.packed import splits
 from baselines.features import normalizer as normalizer_lib
-from baselines.runs import opening
 from baselines.runs import prediction
 from baselines.runs import saved
-from baselines.runs import scorer as scorer_lib
+from baselines.runs import tasks
 from baselines.runs import trees as trees_lib
 
 _Scaling = Tuple[normalizer_lib.Normalizer, int]  # and num_ops
@@ -129,12 +129,11 @@ class RunPredictor(prediction.Predictor):
         if run.has_trees:
             trees_lib.check_installed(run.model_dir)
             self.trees = run.read_trees()
-        model_scorer = None
+        self._model_scorer: Optional[tasks.ModelScorer] = None
         if run.has_model:
             self.model = self._read_model()
             budget = self.options.memory_budget
-            model_scorer = self.task.model_scorer(self.model, budget, once)
-        self.scorer = scorer_lib.Scorer(self.task, model_scorer, self.trees)
+            self._model_scorer = self.task.model_scorer(self.model, budget, once)
 
     @property
     def _configs(self) -> int:
@@ -186,7 +185,7 @@ class RunPredictor(prediction.Predictor):
             return store
         self.split = split
         stores = {
-            name: opening.open_split(self.collection, self.options, name)
+            name: stores_lib.open_split(self.collection, self.options, name)
             for name in ('train', 'valid')
         }
         if known.get(split) == folds.fingerprint(str(fold), stores, split):
@@ -242,7 +241,22 @@ class RunPredictor(prediction.Predictor):
             yield from self.options.workers.scores(self, store)
 
     def _scores(self, store: splits.PackedSplit) -> Iterator[np.ndarray]:
-        return self.scorer.scores(store, self.graphs(store))
+        return self.score_graphs(store, self.graphs(store))
+
+    def score_graphs(
+        self,
+        store: splits.PackedSplit,
+        graphs: Any,
+        numbers: Optional[np.ndarray] = None,
+    ) -> Iterator[np.ndarray]:
+        """Yields the scores of some graphs of a checked split.
+
+        Args:
+            store: the split.
+            graphs: the same, from `graphs`.
+            numbers: int64, of the graphs, ascending; None for all.
+        """
+        return self.task.scores(store, self._model_scorer, self.trees, graphs, numbers)
 
     def _fitted_scaling(self) -> _Scaling:
         # Made by the published code, which keeps neither: it fits them to the

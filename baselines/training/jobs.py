@@ -26,7 +26,6 @@ from baselines.evaluation import report
 from baselines.evaluation import submission
 from baselines.features import normalizer as normalizer_lib
 from baselines.runs import saved
-from baselines.runs import scorer as scorer_lib
 from baselines.runs import tasks
 from baselines.runs import trees as trees_lib
 from baselines.training import checkpoints
@@ -312,16 +311,14 @@ class Job:
     def _measured(self, trees: Optional[trees_lib.Trees]) -> Dict[str, Any]:
         """Measures validation and ranks test; returns what the run file says."""
         data, settings = self._data, self._settings
-        of_model = self._graph_model and self._graph_model.scorer
-        scorer = scorer_lib.Scorer(data.task, of_model, trees)
         final_error: Dict[str, Any] = {'val': None, 'test': None}
         if data.stores['valid'].has_runtimes:
-            scored = self._scored(scorer, 'valid', 'measuring validation')
+            scored = self._scored(trees, 'valid', 'measuring validation')
             final_error['val'] = self._final_error('valid', scored)
             if settings.collection.task == 'tile':
                 results = data.task.results(data.stores['valid'], scored)
                 print(text.wrapped(f'val: {report.format_gain(results)}', indent=2))
-        scored = self._scored(scorer, 'test', 'ranking test')
+        scored = self._scored(trees, 'test', 'ranking test')
         if settings.test_mode == 'metrics':
             final_error['test'] = self._final_error('test', scored)
         task_name = settings.collection.task
@@ -350,11 +347,12 @@ class Job:
         }
 
     def _scored(
-        self, scorer: scorer_lib.Scorer, split: str, title: str
+        self, trees: Optional[trees_lib.Trees], split: str, title: str
     ) -> List[np.ndarray]:
-        scores = scorer.scores(self._data.stores[split], self._data.graphs[split])
-        count = self._data.stores[split].num_graphs
-        return list(phases.each(scores, title, count, self._data.task.unit))
+        store, task = self._data.stores[split], self._data.task
+        model = self._graph_model and self._graph_model.scorer
+        scores = task.scores(store, model, trees, self._data.graphs[split])
+        return list(phases.each(scores, title, store.num_graphs, task.unit))
 
     def _final_error(self, split: str, scored: List[np.ndarray]) -> Dict[str, float]:
         results = self._data.task.results(self._data.stores[split], scored)

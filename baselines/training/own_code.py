@@ -13,12 +13,12 @@ import tensorflow as tf
 import tensorflow_gnn as tfgnn
 
 from baselines import config as config_lib
+from baselines.data import stores as stores_lib
 from baselines.data.layout import records as layout_records
 from baselines.data.tile import records as tile_records
 from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import reading
 from baselines.hlo import schema
-from baselines.runs import opening
 from baselines.training import task_data
 
 # (labels, scores), float32 [lists, n] each -> a number, or one of each list
@@ -159,7 +159,7 @@ def _make_batch(settings: config_lib.AnyConfig, graphs: int, configs: int) -> _B
     rng = np.random.default_rng(0)
     make = {reading.TILE: _tile_record, reading.LAYOUT: _layout_record}[task]
     records = [make(rng, configs) for _ in range(graphs)]
-    store = opening.STORES[task].of_records('made up', records)
+    store = stores_lib.STORES[task].of_records('made up', records)
     normalizer = normalizer_lib.Normalizer.fit(store)
     kind, numbers = task_data.class_of(settings), np.arange(graphs)
     data = kind(

@@ -32,10 +32,10 @@ from baselines import config as config_lib
 from baselines.data import collections
 from baselines.data import families
 from baselines.data import folds
+from baselines.data import stores as stores_lib
 from baselines.data import variants
 from baselines.data.packed import splits
 from baselines.features import normalizer as normalizer_lib
-from baselines.runs import opening
 from baselines.runs import tasks
 from baselines.training import init_from
 
@@ -259,7 +259,7 @@ def _open_splits(settings: config_lib.AnyConfig) -> Dict[str, splits.PackedSplit
     """Opens the splits, those of a fold, and makes sure that they belong together."""
     collection = settings.collection
     whole = {
-        split: opening.open_split(collection, settings, split)
+        split: stores_lib.open_split(collection, settings, split)
         for split in collections.SPLITS
     }
     program_of = tasks.of(collection).program_of

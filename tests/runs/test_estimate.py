@@ -8,7 +8,6 @@ import pytest
 
 from baselines.data.layout import store as layout_store
 from baselines.layout import estimate as layout_estimate
-from baselines.runs import estimate
 from baselines.runs import finding
 from baselines.runs import loading
 from baselines.runs import prediction
@@ -35,7 +34,7 @@ def _addition():
 
 
 def test_tiles_are_ranked_by_estimated_time():
-    scores = estimate.EstimatePredictor('tile:xla').score_record(_addition())
+    scores = prediction.EstimatePredictor('tile:xla').score_record(_addition())
     # Two arrays read and one written at 450 bytes/ns, and 250 ns for each tile.
     moved = 3 * 16 * 256 * 4 / 450
     np.testing.assert_allclose(np.exp(scores), [moved + 1000, moved + 250], rtol=1e-5)
@@ -61,7 +60,7 @@ def test_data_of_other_columns_are_refused():
     record = _addition()
     wide = np.pad(record.node_feat, [(0, 0), (0, 1)])
     wide = dataclasses.replace(record, node_feat=wide)
-    predictor = estimate.EstimatePredictor('tile:xla')
+    predictor = prediction.EstimatePredictor('tile:xla')
     assert_refused(
         lambda: predictor.score_record(wide), 'but 140 in what the estimate reads'
     )

@@ -4,7 +4,7 @@ import pytest
 
 from baselines import config
 from baselines.data import collections
-from baselines.runs import opening
+from baselines.data import stores as stores_lib
 from baselines.runs import prediction
 from baselines.runs import run_files
 from baselines.runs import run_predictor
@@ -29,7 +29,7 @@ def _options(tmp_path, **changes):
 def test_toy_data_are_the_first_measured_graphs(tmp_path, flags, toy_files):
     collection = collections.of_flags(flags)
     options = _options(tmp_path, sample_data=True, toy_data=True)
-    store = opening.open_split(collection, options, 'train')
+    store = stores_lib.open_split(collection, options, 'train')
     assert store.num_graphs == toy_files and store.has_runtimes
     assert store.source.startswith(str(tmp_path))
 
@@ -39,7 +39,7 @@ def test_layouts_that_were_not_measured(tmp_path):
     with pytest.raises(
         ValueError, match='^no measured layout:nlp:random ships with this version; '
     ):
-        opening.open_split(collection, _options(tmp_path, sample_data=True), 'train')
+        stores_lib.open_split(collection, _options(tmp_path, sample_data=True), 'train')
 
 
 def test_either_name_gives_the_same_records(tmp_path):

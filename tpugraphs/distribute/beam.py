@@ -293,7 +293,7 @@ def score_part(part: List[int], work: _Work, folder: str) -> str:
     """
     predictor, store, graphs = _opened(work)
     with tasks.verifying(store):
-        scores = list(predictor.scorer.scores(store, graphs, np.arange(*part)))
+        scores = list(predictor.score_graphs(store, graphs, np.arange(*part)))
     name = f'{part[0]:07d}.npy'
     with files.write_atomically(os.path.join(folder, name), 'wb') as stream:
         np.save(stream, np.concatenate(scores))
