@@ -31,6 +31,7 @@ import numpy as np
 from baselines import phases
 from baselines import text
 from baselines.data import raw as raw_lib
+from baselines.data import stores as stores_lib
 from baselines.data.layout import records as layout_records
 from baselines.data.tile import records as tile_records
 from baselines.evaluation import choices
@@ -41,7 +42,6 @@ from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.hlo import schema
 from baselines.hlo import tile as hlo_tile
-from baselines.runs import opening
 from baselines.runs import prediction
 from tpugraphs.extract import outcomes
 from tpugraphs.measure import proposals
@@ -189,7 +189,7 @@ def _scored(
     predictor: prediction.Predictor, source: str, group: List[_Graph]
 ) -> Iterator[choices.Ranked]:
     records = [record for record, _ in group]
-    store = opening.STORES[predictor.collection.task].of_records(source, records)
+    store = stores_lib.STORES[predictor.collection.task].of_records(source, records)
     for scores, (_, ranked) in zip(predictor.score(store), group):
         yield ranked(scores)
 
