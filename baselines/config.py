@@ -110,14 +110,6 @@ class _Config(Optimisation):
     fold: str = ''
     """Cross-validation: 2/5 joins train and valid, cuts them into 5 folds by program,
     validates on the second and trains on the others."""
-    family_temperature: float = _setting(1.0, low=0, high=1)
-    """A family of n graphs gets a share of each epoch proportional to n to this power:
-    1, each graph once; 0, all families equally often."""
-    features: str = _setting('minmax', choices=('minmax', 'signlog'))
-    """What of columns is scaled to [0, 1]: minmax, the values, as published; signlog,
-    sign(x) log(1 + |x|) of them."""
-    mod128: bool = False
-    """Show sizes of dimensions also modulo 128 and divided by 128."""
     seed: int = _setting(0, low=0)
     """The same seed gives the same run on the same machine."""
     resume: bool = _setting(False, shapes=False)
@@ -222,9 +214,8 @@ class LayoutConfig(_Config):
     max_configs: int = _setting(-1, low=2, also=-1)
     """Draw from at most so many configurations per program, a uniform subset; -1: from
     all."""
-    sampling: str = _setting('skewed', choices=('skewed', 'uniform', 'stratified'))
-    """How they are drawn: skewed to fast ones as published, uniform, or stratified by
-    runtime."""
+    sampling: str = _setting('skewed', choices=('skewed', 'uniform'))
+    """How they are drawn: skewed to fast ones as published, or uniform."""
     keep_nodes: int = _setting(5000, low=1, also=-1)
     """Nodes of a program that a step passes gradients through; -1: all of them."""
     batch: int = _setting(8, low=1)

@@ -27,8 +27,8 @@ THEMES: Mapping[str, Sequence[str]] = {
         *('measured_data', 'skip_bad_files', 'fold', 'inputcsv', 'sample'),
     ),
     'model': (
-        *('dir', 'dirs', 'model', 'model_kwargs_json', 'models_file', 'features'),
-        *('mod128', 'tile_columns', 'loop_columns', 'estimate', 'trees', 'init_from'),
+        *('dir', 'dirs', 'model', 'model_kwargs_json', 'models_file'),
+        *('tile_columns', 'loop_columns', 'estimate', 'trees', 'init_from'),
     ),
     'training': (
         *('epochs', 'early_stop', 'lr', 'clip_norm', 'batch', 'configs', 'max_configs'),

@@ -161,7 +161,7 @@ def test_values_out_of_range(setting, value, wanted):
     [
         ('source', 'XLA', "one of xla, nlp, not 'XLA'"),
         ('search', '', "one of random, default, not ''"),
-        ('sampling', 'gumbel', "one of skewed, uniform, stratified, not 'gumbel'"),
+        ('sampling', 'gumbel', "one of skewed, uniform, not 'gumbel'"),
         ('max_configs', 0, 'at least 2, or -1, not 0'),
         ('max_configs', 1, 'at least 2, or -1, not 1'),
         ('keep_nodes', 0, 'at least 1, or -1, not 0'),

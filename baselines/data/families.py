@@ -1,19 +1,13 @@
 """Graph ids -> programs, and the families that programs belong to.
 
-    inception_v3_batch_128_train_0a1b2c3d           a kernel's graph id
-    inception_v3_batch_128_train                    its program
-    inception_v3_train                              without its batch size
-    inception                                       the family
-
-Collections hold many variants of some architectures and one of others, so what
-is drawn evenly from graphs is drawn unevenly from families.
+inception_v3_batch_128_train_0a1b2c3d           a kernel's graph id
+inception_v3_batch_128_train                    its program
+inception_v3_train                              without its batch size
+inception                                       the family
 """
 
 import itertools
 import re
-from typing import List, Sequence
-
-import numpy as np
 
 # batch_128, batch_size_16, batch128.
 _BATCH = re.compile(r'[_.]batch(_size)?_?\d+(?=[_.]|$)')
@@ -55,37 +49,3 @@ def family(program: str) -> str:
     words = [re.split(r'\d', first)[0], *whole]
     kept = [word for word in words if word and word not in _SIZES]
     return '_'.join(kept) or program
-
-
-def epoch_order(
-    rng: np.random.Generator, names: Sequence[str], temperature: float
-) -> np.ndarray:
-    """Returns an epoch's graphs in random order, as many as there are: int64 [n].
-
-    A family of n graphs has a share of the epoch proportional to
-    n ** temperature: at 1 every graph comes once, at 0 all families come
-    equally often.  Within a family all graphs come equally often, but for one:
-    its share is whole rounds of its graphs and a last one of some, drawn anew
-    each time.
-
-    Args:
-        rng: the source of randomness; the same state gives the same order.
-        names: the family of each graph, n of them.
-        temperature: not negative.
-    """
-    if temperature == 1:
-        return rng.permutation(len(names))
-    _, members, counts = np.unique(
-        np.asarray(names), return_inverse=True, return_counts=True
-    )
-    shares = counts ** float(temperature)
-    ends = np.cumsum(shares) / shares.sum() * len(names)
-    # Rounded at random, so that each is right on average and all add up to n.
-    ends = np.floor(ends[:-1] + rng.random()).astype(np.int64)
-    drawn = np.diff(ends, prepend=0, append=len(names))
-    order: List[np.ndarray] = []
-    for number, count in enumerate(drawn):
-        graphs = np.flatnonzero(members == number)
-        whole, rest = divmod(int(count), len(graphs))
-        order += [np.tile(graphs, whole), rng.permutation(graphs)[:rest]]
-    return rng.permutation(np.concatenate(order))

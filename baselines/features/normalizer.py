@@ -3,8 +3,7 @@
 The rule: minimum and maximum of every column over all training rows; columns
 where both are equal are dropped; x becomes (x - min) / (max - min), in float32.
 Other splits use the numbers of the training split and may leave [0, 1].  On
-request, raw columns are expanded first (`expansion`), and the columns of a tile
-configuration's table added after (`tile_table`).
+request, the columns of a tile configuration's table are added after (`tile_table`).
 """
 
 import dataclasses
@@ -15,7 +14,6 @@ import numpy as np
 
 from baselines.data.packed import splits
 from baselines.data.tile import store as tile_store
-from baselines.features import expansion as expansion_lib
 from baselines.features import tile_table
 
 _PARTS = ('node', 'config')
@@ -27,10 +25,9 @@ _Range = Tuple[np.ndarray, np.ndarray]
 class Normalizer:
     """Which columns a model sees, and how they are scaled.
 
-    F and K are the widths of the node and configuration features: the raw ones,
-    and with an expansion those that it adds.  Rows of the latter are a
-    tile configuration each, or one for every configuration and configurable node of a
-    layout graph.
+    F and K are the widths of the node and configuration features.  Rows of the latter
+    are a tile configuration each, or one for every configuration and configurable node
+    of a layout graph.
 
     Attributes:
         node_used: bool [F], the columns that are kept.
@@ -41,7 +38,6 @@ class Normalizer:
         config_max: float32 [K].
         table_ranges: minima and maxima, float32 each, of the parts of a tile
             configuration's table that a model sees; by name, as `PARTS` has them.
-        expansion: what becomes of raw columns first; nothing, as published.
     """
 
     node_used: np.ndarray
@@ -51,7 +47,6 @@ class Normalizer:
     config_min: np.ndarray
     config_max: np.ndarray
     table_ranges: Dict[str, _Range] = dataclasses.field(default_factory=dict)
-    expansion: expansion_lib.Expansion = expansion_lib.Expansion()
 
     @classmethod
     def fit(
@@ -59,7 +54,6 @@ class Normalizer:
         store: splits.PackedSplit,
         graphs: Union[Sequence[int], np.ndarray, None] = None,
         estimate: bool = False,
-        expansion: expansion_lib.Expansion = expansion_lib.Expansion(),
         tile_columns: bool = False,
         loop_columns: bool = False,
     ) -> 'Normalizer':
@@ -69,27 +63,21 @@ class Normalizer:
             store: the training split, of either collection.
             graphs: indices of the graphs to fit to; None means all.
             estimate: with the columns of the analytical estimate; tiles only.
-            expansion: what becomes of raw columns before they are scaled.
             tile_columns: with the columns of the tile against its arrays.
             loop_columns: with those of loops in elements, and of what they access.
 
         Raises:
             ValueError: no kernel is given, a column's range overflows, or there
-                is no estimate or expansion of these columns.
+                is no estimate of these columns.
         """
         rows = slice(None) if graphs is None else np.asarray(graphs, np.int64)
-        fields: Dict[str, Any] = {'expansion': expansion}
+        fields: Dict[str, Any] = {}
         for part in _PARTS:
             low = getattr(store, f'{part}_min')[rows]
             high = getattr(store, f'{part}_max')[rows]
             if not len(low):
                 raise ValueError(f'{store.source}: no kernel to fit the normaliser to')
             low, high = low.min(axis=0), high.max(axis=0)
-            if not expansion.is_published:
-                try:
-                    low, high = expansion.value_range(part, low, high)
-                except ValueError as error:
-                    raise ValueError(f'{store.source}: {error}') from None
             with np.errstate(over='ignore'):
                 endless = np.flatnonzero(~np.isfinite(high - low))
             if len(endless):
@@ -151,13 +139,9 @@ class Normalizer:
         values = {
             field.name: getattr(self, field.name) for field in dataclasses.fields(self)
         }
-        expansion = values.pop('expansion')
         for part, (low, high) in values.pop('table_ranges').items():
             values.update({f'{part}_min': low, f'{part}_max': high})
-        described = {key: array.tolist() for key, array in values.items()}
-        if not expansion.is_published:
-            described['expansion'] = expansion.to_json()
-        return described
+        return {key: array.tolist() for key, array in values.items()}
 
     @classmethod
     def from_json(cls, described: Dict[str, Any]) -> 'Normalizer':
@@ -168,8 +152,12 @@ class Normalizer:
         """
         if not isinstance(described, dict):
             raise ValueError('normalizer: expected an object with six lists')
-        expansion = expansion_lib.Expansion.from_json(described.get('expansion', {}))
-        fields: Dict[str, Any] = {'expansion': expansion}
+        if described.get('expansion'):
+            raise ValueError(
+                'normalizer: the model was trained with --features=signlog or '
+                '--mod128, which were removed; train it again without'
+            )
+        fields: Dict[str, Any] = {}
         for part in _PARTS:
             used, low, high = (
                 _column_values(described, f'{part}_{what}', kind)
@@ -179,12 +167,6 @@ class Normalizer:
                 raise ValueError(
                     f'normalizer: {part}_used, {part}_min and {part}_max have '
                     f'{len(used)}, {len(low)} and {len(high)} entries'
-                )
-            last = max(getattr(expansion, f'{part}_sizes'), default=-1)
-            if expansion.raw_width(part, len(used)) <= last:
-                raise ValueError(
-                    f'normalizer: {part}_used has {len(used)} entries, too few '
-                    'for its expansion'
                 )
             wrong = np.flatnonzero(used & ~(low < high))
             if len(wrong):
@@ -223,15 +205,13 @@ class Normalizer:
 
     def _apply(self, part: str, features: np.ndarray) -> np.ndarray:
         features = np.asarray(features)
-        width = self.expansion.raw_width(part, len(getattr(self, f'{part}_used')))
+        width = len(getattr(self, f'{part}_used'))
         if features.shape[-1] != width:
             raise ValueError(
                 f'{part}_feat has {features.shape[-1]} columns, but the model '
                 f'was trained on {width}: point --data_root at data of the same '
                 'kind, or train a model on this one'
             )
-        if not self.expansion.is_published:
-            features = self.expansion.columns(part, features)
         used, low, span = self.scales[part]
         scaled = np.take(features, used, axis=-1).astype(np.float32, copy=False)
         scaled -= low

@@ -21,8 +21,14 @@ _NO_SETTINGS = (
     'memory_budget skip_bad_files test_mode eval_every model_kwargs_json '
     'tensorboard'
 ).split()
-# Settings of layouts that were removed, at the values that changed nothing.
-_REMOVED = {'trees': False, 'segments': 'equal'}
+# Settings that were removed, of layouts or of all, at the values that changed nothing.
+_REMOVED = {
+    'trees': False,
+    'segments': 'equal',
+    'features': 'minmax',
+    'mod128': False,
+    'family_temperature': 1.0,
+}
 # What every label or table says in a place of its own.
 _SAID = ('model', 'source', 'search', *REPEATS)
 

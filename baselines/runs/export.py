@@ -24,7 +24,6 @@ import numpy as np
 import tensorflow as tf
 
 from baselines import files
-from baselines.features import expansion as expansion_lib
 from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import reading
 from baselines.hlo import schema
@@ -371,17 +370,6 @@ def scaled(
         part: 'node' or 'config'.
         normalizer: the run's.
     """
-    expansion = normalizer.expansion
-    columns = [raw]
-    sizes = list(getattr(expansion, f'{part}_sizes'))
-    if sizes:
-        whole = tf.maximum(tf.gather(raw, sizes, axis=-1), 0.0)
-        lanes = float(expansion_lib.LANES)
-        quotient = tf.floor(whole / lanes)
-        columns += [whole - quotient * lanes, quotient]
-    if getattr(expansion, f'{part}_signlog'):
-        columns[0] = tf.sign(raw) * tf.math.log1p(tf.abs(raw))
-        columns[2:] = [tf.math.log1p(quotient) for quotient in columns[2:]]
     used, low, span = normalizer.scales[part]
-    kept = tf.gather(tf.concat(columns, axis=-1), used.astype(np.int32), axis=-1)
+    kept = tf.gather(raw, used.astype(np.int32), axis=-1)
     return (kept - low) / span

@@ -36,13 +36,8 @@ class LayoutTask(tasks.Task[layout_store.LayoutStore]):
         num_ops: int,
         normalizer: normalizer_lib.Normalizer,
     ) -> Any:
-        """See the base class; refuses models that need columns that were expanded."""
+        """See the base class; some models undo the scaling, and are told of it."""
         if 'scaling' in (registry.options(self.model_class(name, own)) or ()):
-            if not normalizer.expansion.is_published:
-                raise ValueError(
-                    f'--model={name} undoes the scaling of raw columns; train it '
-                    'without --features and --mod128'
-                )
             kwargs = {'scaling': normalizer.to_json(), **kwargs}
         return super().make_model(name, kwargs, own, num_configs, num_ops, normalizer)
 

@@ -12,14 +12,7 @@ from baselines.runs import saved
 from baselines.runs import trees
 
 # What decides about the shapes of weights, or what they mean.
-_ALIKE = (
-    'model',
-    'model_kwargs_json',
-    'features',
-    'mod128',
-    'estimate',
-    'tile_columns',
-)
+_ALIKE = ('model', 'model_kwargs_json', 'estimate', 'tile_columns')
 
 
 class Start(NamedTuple):

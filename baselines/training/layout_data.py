@@ -9,7 +9,6 @@ import tensorflow as tf
 from baselines import config as config_lib
 from baselines.data.layout import sampling
 from baselines.data.layout import store as layout_store
-from baselines.features import expansion as expansion_lib
 from baselines.layout import graphs as graphs_lib
 from baselines.layout import programs as programs_lib
 from baselines.runs import tasks
@@ -43,9 +42,8 @@ class LayoutData(
     def feature_options(
         settings: config_lib.LayoutConfig, train: layout_store.LayoutStore
     ) -> Dict[str, Any]:
-        """Returns how the settings show columns."""
-        of_layouts = expansion_lib.Expansion.of_layouts
-        return {'expansion': of_layouts(settings.features, settings.mod128)}
+        """Returns nothing: layouts have no columns to choose."""
+        return {}
 
     def relative_noise(self) -> float:
         """Returns that of configurations that were measured more than once."""

@@ -30,7 +30,6 @@ import tensorflow as tf
 
 from baselines import config as config_lib
 from baselines.data import collections
-from baselines.data import families
 from baselines.data import folds
 from baselines.data import stores as stores_lib
 from baselines.data import variants
@@ -167,21 +166,14 @@ class TaskData(abc.ABC, Generic[tasks.Store, Graphs]):
     def order(self, rng: np.random.Generator) -> np.ndarray:
         """Returns the graphs of an epoch's steps: int64 [steps, batch].
 
-        Each graph comes once in random order, but for --family_temperature.
+        Each graph comes once in random order; the last step is filled up.
         """
-        order = families.epoch_order(
-            rng, self._families, self.settings.family_temperature
-        )
+        order = rng.permutation(len(self.chosen))
         return self.chosen[np.resize(order, [self.steps_per_epoch, self.batch])]
 
     def epoch_rng(self, epoch: int) -> np.random.Generator:
         """Returns the source of an epoch's randomness."""
         return np.random.default_rng([self.settings.seed, epoch])
-
-    @functools.cached_property
-    def _families(self) -> List[str]:
-        ids = self.stores['train'].graph_ids
-        return [families.family(self.task.program_of(ids[n])) for n in self.chosen]
 
     @functools.cached_property
     def validated(self) -> List[np.ndarray]:

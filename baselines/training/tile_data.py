@@ -8,7 +8,6 @@ import tensorflow as tf
 from baselines import config as config_lib
 from baselines.data.tile import sampling
 from baselines.data.tile import store as tile_store
-from baselines.features import expansion as expansion_lib
 from baselines.features import loop_columns
 from baselines.tiles import graphs as graphs_lib
 from baselines.training import losses
@@ -55,10 +54,8 @@ class TileData(task_data.TaskData[tile_store.TileStore, graphs_lib.TileGraphs]):
         settings: config_lib.TileConfig, train: tile_store.TileStore
     ) -> Dict[str, Any]:
         """Returns the columns that settings add; a recipe those of loops that fit."""
-        expansion = expansion_lib.Expansion.of_tiles(settings.features, settings.mod128)
         return {
             'estimate': settings.estimate,
-            'expansion': expansion,
             'tile_columns': settings.tile_columns,
             'loop_columns': settings.loop_columns
             or bool(settings.recipe and settings.tile_columns)

@@ -1,6 +1,5 @@
 """Programs, families, and what an epoch draws of each."""
 
-import numpy as np
 import pytest
 
 from baselines.data import families
@@ -66,56 +65,3 @@ def test_without_batch(program, without):
 )
 def test_family(program, family):
     assert families.family(program) == family
-
-
-def _order(names, temperature, seed=0):
-    return families.epoch_order(np.random.default_rng(seed), names, temperature)
-
-
-# Nine of a, one of b: 10 draws.
-_NAMES = ['a', 'a', 'b', *'aaaaaaa']
-
-
-def test_at_temperature_1_it_is_the_permutation_of_before():
-    for seed in range(3):
-        expected = np.random.default_rng(seed).permutation(len(_NAMES))
-        np.testing.assert_array_equal(_order(_NAMES, 1.0, seed), expected)
-        # The tile training permuted the kernels' numbers themselves.
-        kernels = np.array([3, 5, 8, 13, 21, 34, 55, 89, 144, 233])
-        np.testing.assert_array_equal(
-            kernels[_order(_NAMES, 1.0, seed)],
-            np.random.default_rng(seed).permutation(kernels),
-        )
-
-
-def test_at_temperature_0_families_come_equally_often():
-    for seed in range(5):
-        order = _order(_NAMES, 0.0, seed)
-        assert len(order) == 10
-        counts = np.bincount(order, minlength=10)
-        assert counts[2] == 5 and counts.sum() == 10
-        assert set(np.delete(counts, 2)) == {0, 1}  # five of nine, each once
-    assert _order(_NAMES, 0.0, 1).tolist() != _order(_NAMES, 0.0, 2).tolist()
-    assert _order(_NAMES, 0.0, 1).tolist() == _order(_NAMES, 0.0, 1).tolist()
-
-
-def test_shares_between_are_right_on_average():
-    # 9 ** 0.5 : 1 ** 0.5 = 3 : 1 of 10 draws: 7.5 and 2.5.
-    drawn = [int((_order(_NAMES, 0.5, seed) == 2).sum()) for seed in range(400)]
-    assert set(drawn) == {2, 3}
-    assert np.mean(drawn) == pytest.approx(2.5, abs=0.1)
-
-
-def test_a_small_family_comes_in_whole_rounds():
-    names = ['big'] * 12 + ['small'] * 2 + ['mid'] * 4
-    # 18 draws, 6 of each family.
-    counts = np.bincount(_order(names, 0.0), minlength=18)
-    assert counts[12:14].tolist() == [3, 3]
-    assert counts[14:].sum() == 6 and set(counts[14:]) == {1, 2}
-    assert counts[:12].sum() == 6 and set(counts[:12]) == {0, 1}
-
-
-def test_one_family_is_drawn_as_if_there_were_none():
-    for temperature in (0.0, 0.3):
-        order = _order(['a'] * 7, temperature)
-        assert sorted(order) == list(range(7))

@@ -10,7 +10,6 @@ from baselines import config
 from baselines.data import raw as raw_lib
 from baselines.data import variants
 from baselines.data.tile import store as tile_store
-from baselines.features import expansion as expansion_lib
 from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import graph
 from baselines.hlo import tile as hlo_tile
@@ -51,22 +50,12 @@ def kernel_records(modules, pad, extra):
     ]
 
 
-def make_tile_run(
-    folder,
-    pad=0,
-    extra=False,
-    num_ops=121,
-    estimate=False,
-    expansion=expansion_lib.Expansion(),
-    **changes,
-):
+def make_tile_run(folder, pad=0, extra=False, num_ops=121, estimate=False, **changes):
     """Writes a run with random weights; returns its directory."""
     store = tile_store.TileStore.of_records(
         'here', kernel_records([FIRST, SECOND], pad, extra)
     )
-    normalizer = normalizer_lib.Normalizer.fit(
-        store, estimate=estimate, expansion=expansion
-    )
+    normalizer = normalizer_lib.Normalizer.fit(store, estimate=estimate)
     tf.keras.utils.set_random_seed(0)
     model = tile_task.TASK.make_model(
         'EarlyJoinSAGE', config.model_kwargs(KWARGS), '', 2, num_ops, normalizer

@@ -199,7 +199,7 @@ def _batches(root, **changes):
     return epochs
 
 
-def test_at_temperature_1_batches_are_those_of_before(root):
+def test_an_epoch_takes_each_kernel_once_in_random_order(root):
     ids = sorted(kernel.graph_id for kernel in _kernels(_TRAIN, 0))
     for seed in (0, 3):
         found = _batches(root, seed=seed)
@@ -208,29 +208,6 @@ def test_at_temperature_1_batches_are_those_of_before(root):
             assert found[epoch] == [
                 [ids[k] for k in step] for step in kernels.reshape(5, 2)
             ]
-
-
-def test_families_are_drawn_alike_at_temperature_0(root):
-    # Fold 1 trains on 2, 3 and 4 of one family (6 kernels), and on 5 (1).
-    found = _batches(root, fold='1/3', family_temperature=0.0)
-    assert [len(epoch) for epoch in found] == [3, 3]  # of 7 draws, in twos
-    for epoch in found:
-        drawn = sum(epoch, [])
-        assert 2 <= drawn.count('other_5_00') <= 4
-        others = [graph_id for graph_id in drawn if graph_id != 'other_5_00']
-        assert len(set(others)) == len(others)
-    assert found[0] != found[1]
-    again = _batches(root, fold='1/3', family_temperature=0.0)
-    assert found == again
-
-
-def test_a_temperature_is_from_0_to_1(root):
-    for bad in (-0.1, 1.5, float('nan')):
-        finished_runs.assert_refused(
-            lambda bad=bad: _train(root, 'none', family_temperature=bad),
-            '--family_temperature',
-            str(bad),
-        )
 
 
 # Ensembles --------------------------------------------------------------------

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from baselines.features import expansion as expansion_lib
 from baselines.runs import loading
 from baselines.runs import prediction
 from tests.fuzz import strategies
@@ -73,9 +72,8 @@ def _predictor(model_dir):
 
 
 @pytest.mark.slow
-def test_tiles_with_expanded_features(tmp_path, capsys):
-    expansion = expansion_lib.Expansion.of_tiles('signlog', True)
-    model_dir = made_runs.make_tile_run(tmp_path, expansion=expansion)
+def test_tiles_of_raw_features(tmp_path, capsys):
+    model_dir = made_runs.make_tile_run(tmp_path)
     assert processes.command('export', model_dir, tmp_path / 'served') == 0
     assert capsys.readouterr().out.splitlines() == [
         f'{tmp_path}/served: EarlyJoinSAGE on tile:xla',

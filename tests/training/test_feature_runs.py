@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 
 from baselines.data.tile import store as tile_store
-from baselines.features import expansion
 from baselines.runs import loading
 from baselines.runs import prediction
 from tests.helpers import finished_runs
 from tests.helpers import hlo_modules
-from tests.helpers import layout_runs
 from tests.helpers import made_runs
 from tests.helpers import processes
 from tests.helpers import tile_records
@@ -20,13 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
 
 _FLAGS = [
     dict(estimate=True),
-    dict(
-        features='signlog',
-        mod128=True,
-        estimate=True,
-        tile_columns=True,
-        loop_columns=True,
-    ),
+    dict(estimate=True, tile_columns=True, loop_columns=True),
 ]
 
 
@@ -37,25 +29,7 @@ def test_a_directory_alone_predicts_what_training_did(tmp_path, flags):
     info = finished_runs.info_of(model_dir)
     assert {key: info['args'][key] for key in flags} == flags
     assert ('estimate_min' in info['normalizer']) == ('estimate' in flags)
-    assert ('expansion' in info['normalizer']) == ('mod128' in flags)
     _assert_predicts(tmp_path, model_dir, tile_runs.TINY)
-
-
-def test_layout_runs_too(tmp_path):
-    layout_runs.write_splits(tmp_path / 'data' / 'xla' / 'random')
-    model_dir, _ = layout_runs.train(
-        tmp_path, epochs=1, features='signlog', mod128=True, **layout_runs.TINY
-    )
-    described = finished_runs.info_of(model_dir)['normalizer']
-    assert described['expansion'] == {
-        'node_signlog': True,
-        'config_signlog': False,
-        'config_sizes': [],
-        'node_sizes': [*range(21, 27), *range(37, 43), 121, 122],
-    }
-    assert len(described['node_used']) == 140 + 2 * 14
-    assert len(described['config_used']) == 18
-    _assert_predicts(tmp_path, model_dir, layout_runs.TINY)
 
 
 def _assert_predicts(folder, model_dir, model):
@@ -78,9 +52,7 @@ def _assert_predicts(folder, model_dir, model):
 
 
 def test_raw_files_are_ranked_with_them(tmp_path, capsys):
-    model_dir = made_runs.make_tile_run(
-        tmp_path, estimate=True, expansion=expansion.Expansion.of_tiles('signlog', True)
-    )
+    model_dir = made_runs.make_tile_run(tmp_path, estimate=True)
     raw = tmp_path / 'raw.pb'
     raw.write_bytes(hlo_modules.tile_file(made_runs.FIRST))
     assert commands.run('rank', [str(raw), '--dir', model_dir, '--top', '3']) == 0

@@ -66,8 +66,6 @@ def test_weights_and_scaling_are_those_of_the_source(source, root):
             {'model_kwargs_json': '{"num_gnns": 2}'},
             f'has --model_kwargs_json={layout_runs.SMALL}, not {{"num_gnns": 2}}; pass',
         ),
-        ({'features': 'signlog'}, 'has --features=minmax, not signlog; pass the same'),
-        ({'mod128': True}, 'has --mod128=False, not True; pass the same'),
     ],
 )
 def test_other_settings_are_refused(source, root, changes, words):

@@ -8,12 +8,10 @@ Of a group of equal configurations the first stands for all.
 
 Strategies, for n candidates ordered by runtime:
 
-  skewed      fast ones more often, as published: the k largest of
-              (n - rank) / n + Gumbel noise, rank 0 being the fastest.  The
-              fastest is e times as likely to come first as the slowest.
-  uniform     all alike.
-  stratified  one from each of k equal parts of the ranking, so that every draw
-              spans all runtimes.
+  skewed   fast ones more often, as published: the k largest of
+           (n - rank) / n + Gumbel noise, rank 0 being the fastest.  The
+           fastest is e times as likely to come first as the slowest.
+  uniform  all alike.
 """
 
 from typing import Dict, NamedTuple, Optional, Sequence
@@ -51,7 +49,7 @@ class ConfigSampler:
 
         Args:
             store: the split.
-            strategy: 'skewed', 'uniform' or 'stratified'.
+            strategy: 'skewed' or 'uniform'.
             max_configs: the most candidates per graph; None means all.  If
                 there are more, a uniform subset is chosen, the same every time,
                 so what is learned from it holds for all.  The published
@@ -121,9 +119,6 @@ def _positions(
     """Draws `k` different places in a ranking of `count`, in random order."""
     if strategy == 'uniform':
         return rng.choice(count, k, replace=False)
-    if strategy == 'stratified':
-        edges = np.arange(k + 1) * count // k
-        return rng.permutation(rng.integers(edges[:-1], edges[1:]))
     return _skewed_few(rng, count, k) if 4 * k <= count else _skewed_many(rng, count, k)
 
 

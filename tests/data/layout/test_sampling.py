@@ -14,7 +14,7 @@ from tests.helpers import layout_files
 # Quantiles 99.9 % of chi-square, by degrees of freedom.
 _CHI2 = {3: 16.27, 4: 18.47, 11: 31.26, 19: 43.82, 55: 93.17}
 
-_STRATEGIES = ('skewed', 'uniform', 'stratified')
+_STRATEGIES = ('skewed', 'uniform')
 
 
 def _store(folder, *graphs, is_test=False):
@@ -144,21 +144,6 @@ def test_uniform_is_uniform():
     assert _chi_square(np.array(list(found.values())), [1 / 20] * 20) < _CHI2[19]
 
 
-def test_stratified_takes_one_of_every_part():
-    # 10 in 4 parts: 0-1, 2-4, 5-6, 7-9.
-    rng = np.random.default_rng(2)
-    draws = np.array(
-        [layout_sampling._positions(rng, 'stratified', 10, 4) for _ in range(6000)]
-    )
-    ordered = np.sort(draws, axis=1)
-    parts = [[0, 1], [2, 3, 4], [5, 6], [7, 8, 9]]
-    for column, part in zip(ordered.T, parts):
-        assert set(column) == set(part)
-    # In random order: any part comes first equally often.
-    first = np.searchsorted([0, 2, 5, 7], draws[:, 0], 'right') - 1
-    assert _chi_square(np.bincount(first, minlength=4), [1 / 4] * 4) < _CHI2[3]
-
-
 @pytest.mark.parametrize('strategy', _STRATEGIES)
 @pytest.mark.parametrize('count', [2, 5, 64])
 def test_as_many_as_there_are(strategy, count):
@@ -212,14 +197,12 @@ def test_without_runtimes(tmp_path):
     drawn = sampler.draw(np.random.default_rng(0), [0], 6)
     assert sorted(drawn.configs[0]) == list(range(6))
     assert not drawn.runtimes.any()
-    for strategy in ('skewed', 'stratified'):
-        with pytest.raises(
-            ValueError,
-            match=f'^g0: {strategy} sampling needs runtimes, .* draw uniformly',
-        ):
-            layout_sampling.ConfigSampler(store, strategy).draw(
-                np.random.default_rng(0), [0], 2
-            )
+    with pytest.raises(
+        ValueError, match='^g0: skewed sampling needs runtimes, .* draw uniformly'
+    ):
+        layout_sampling.ConfigSampler(store, 'skewed').draw(
+            np.random.default_rng(0), [0], 2
+        )
 
 
 def test_there_is_no_such_graph(store):

@@ -7,13 +7,10 @@ import pytest
 import tensorflow as tf
 
 from baselines import registry
-from baselines.features import expansion
-from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import schema
 from baselines.layout import graphs
 from baselines.layout.zoo import neighbourhood
 from baselines.layout.zoo import tgraph
-from baselines.runs import layout_task
 from tests.helpers import layout_programs
 
 
@@ -77,23 +74,6 @@ def test_a_dimension_beyond_the_sixth_is_no_place():
         *[[0] * 6] * 3,
         [0.75, 0.25, 0, 0, 0, 0],
     ]
-
-
-def test_raw_columns_that_were_expanded_are_refused():
-    columns = {
-        f'{part}_{name}': np.array([value])
-        for part in ('node', 'config')
-        for name, value in (('used', True), ('min', 0.0), ('max', 1.0))
-    }
-    normalizer = normalizer_lib.Normalizer(**columns)
-    layout_task.TASK.make_model('GCN', {}, '', 2, 10, normalizer)
-    expanded = dataclasses.replace(
-        normalizer, expansion=expansion.Expansion(node_signlog=True)
-    )
-    with pytest.raises(
-        ValueError, match='GCN undoes .* without --features and --mod128'
-    ):
-        layout_task.TASK.make_model('GCN', {}, '', 2, 10, expanded)
 
 
 @pytest.mark.parametrize(

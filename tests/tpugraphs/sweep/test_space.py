@@ -110,19 +110,19 @@ def test_defaults_are_tried_first_where_they_can_be_drawn():
         ({'model_kwargs': 3}, r'model_kwargs should be tables, \[model_kwargs.NAME\]'),
         ({'model_kwargs': {'a': [1]}}, r'model_kwargs.a: \[1\] is no number'),
         (
-            {'mod128': {'choices': [True, False], 'when': {'model': 'GCN'}}},
+            {'estimate': {'choices': [True, False], 'when': {'model': 'GCN'}}},
             r"when wants model = 'GCN', which \[model\] cannot be",
         ),
         (
-            {'mod128': {'choices': [True, False], 'when': {'model_kwargs.x': 1}}},
+            {'estimate': {'choices': [True, False], 'when': {'model_kwargs.x': 1}}},
             "when names 'model_kwargs.x', which is not above it",
         ),
         (
-            {'mod128': {'choices': [True, False], 'when': {'epochs': 'x'}}},
-            r"\[mod128\]: when: epochs: 'x' is not of type int",
+            {'estimate': {'choices': [True, False], 'when': {'epochs': 'x'}}},
+            r"\[estimate\]: when: epochs: 'x' is not of type int",
         ),
         (
-            {'mod128': {'choices': [True, False], 'when': 'MLP'}},
+            {'estimate': {'choices': [True, False], 'when': 'MLP'}},
             'when should be a table such as',
         ),
     ],
