@@ -269,12 +269,11 @@ def from_toml(config_class: type, path: str) -> Dict[str, Any]:
 _NOT_REPEATED = ('resume', 'results_csv', 'recipe')
 
 
-def settings_of(args: Mapping[str, Any], whole: bool = False) -> Dict[str, Any]:
-    """The settings with which a training is done again.
+def settings_of(args: Mapping[str, Any]) -> Dict[str, Any]:
+    """Returns the settings that repeat a training, where they differ from the defaults.
 
     Args:
-        args: what its run file says.
-        whole: also those that are as by default.
+        args: of its run file.
     """
     kind = config.LayoutConfig if 'source' in args else config.TileConfig
     defaults = config.to_json(kind())
@@ -282,7 +281,7 @@ def settings_of(args: Mapping[str, Any], whole: bool = False) -> Dict[str, Any]:
     return {
         name: args[name]
         for name, value in defaults.items()
-        if name in args and name not in _NOT_REPEATED and (whole or args[name] != value)
+        if name in args and name not in _NOT_REPEATED and args[name] != value
     }
 
 

@@ -156,11 +156,6 @@ def test_settings_that_repeat_a_training():
     args = {**config.to_json(given), 'of_old': 1}
     args['data_root'] = files.expand(given.data_root)
     assert scripts.settings_of(args) == {'lr': 0.25}
-    whole = scripts.settings_of(args, whole=True)
-    assert set(whole) == set(config.to_json(given)) - {
-        *('recipe', 'resume', 'results_csv')
-    }
-    assert whole['lr'] == 0.25 and whole['epochs'] == 50
 
 
 _PUBLISHED = {config.TileConfig: test_config.PUBLISHED}

@@ -233,10 +233,11 @@ class Job:
         if self._tree_options is not None:
             parts.append(f'at most {self._tree_options.trees:,} trees')
         valid, unit = self._data.stores['valid'], self._data.task.unit
+        fold = f' of fold {self._settings.fold}' if self._settings.fold else ''
         return (
             f'{self._settings.model}: {" and ".join(parts)}\n'
             f'training on {self._data.describe()}\n'
-            f'validating on {text.count(valid.num_graphs, unit)}'
+            f'validating on {text.count(valid.num_graphs, unit)}{fold}'
         )
 
     def run(self, after_epoch: loop.AfterEpoch = lambda state: None) -> str:

@@ -3,9 +3,8 @@
     tpugraphs settings --dir latest > run.toml
     tpugraphs train tile --config=run.toml --seed=1
 
-Printed is what differs from the defaults, and with --all everything.  What a recipe
-has set is there as any other setting; --resume and --results_csv, which are of one
-training alone, are left out.
+Printed is what differs from the defaults.  What a recipe has set is there as any other
+setting; --resume and --results_csv, which are of one training alone, are left out.
 """
 
 import argparse
@@ -16,15 +15,14 @@ from baselines import command_line
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     command_line.add_runs(parser)
-    command_line.switch(parser, '--all', 'print also what is as by default')
 
 
 def run(args: argparse.Namespace) -> None:
-    """Prints them."""
+    """Prints the settings."""
     from baselines import scripts
     from baselines.runs import finding
     from baselines.runs import run_files
 
-    found = run_files.read(finding.find_one(command_line.run_of(args)))
-    print(f'# {found.model_dir}')
-    print(scripts.to_toml(scripts.settings_of(found.args, args.all)), end='')
+    run_file = run_files.read(finding.find_one(command_line.run_of(args)))
+    print(f'# {run_file.model_dir}')
+    print(scripts.to_toml(scripts.settings_of(run_file.args)), end='')

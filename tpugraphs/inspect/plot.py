@@ -1,8 +1,6 @@
 """Draws a kernel or program: its graph, and the distribution of its runtimes."""
 
-import collections
-import textwrap
-from typing import Any
+from typing import Any, List
 
 import numpy as np
 
@@ -12,11 +10,9 @@ from tpugraphs.inspect import contents
 from tpugraphs.inspect import layers
 
 MAX_NODES = 400
-_RIGHT_HEIGHT = 4.0  # inches
 _DPI = 110
 _MAX_PIXELS = 16_000  # to a side; viewers give up not far above
 
-_TICKS = (1, 2, 5, 10, 20, 50, 100, 1000, 10000)
 _LINE = {'color': '#777777', 'linewidth': 0.8, 'zorder': 1}
 _OUTLINE = {'edgecolor': '#555555', 'linewidth': 0.6}
 _LABEL = {
@@ -55,17 +51,15 @@ _GROUP_OF = {
 
 
 def draw(content: contents.Content, path: str) -> None:
-    """Draws a graph and its runtimes into a file.
-
-    Up to MAX_NODES nodes the graph is drawn, data flowing down; of larger
-    graphs the opcodes are counted.
+    """Draws a graph, data flowing down, and a histogram of its runtimes.
 
     Args:
-        content: the graph.
+        content: the graph, which is drawn up to MAX_NODES nodes.
         path: the file; its ending tells the format (png, svg, pdf).
 
     Raises:
-        ValueError: matplotlib does not know the format.
+        ValueError: matplotlib does not know the format, or the graph is too large and
+            its runtimes are not known.
         OSError: the file cannot be written.
     """
     # matplotlib takes half a second to import.
@@ -78,33 +72,30 @@ def draw(content: contents.Content, path: str) -> None:
     if ending not in canvas.get_supported_filetypes():
         formats = ', '.join(sorted(canvas.get_supported_filetypes()))
         raise ValueError(f'{path}: pictures can be {formats}')
-    drawn = 0 < len(content.opcodes) <= MAX_NODES
-    drawing = _Drawing(content) if drawn else None
-    width, height = drawing.size if drawing else (7.0, 5.0)
-    height = max(height, _RIGHT_HEIGHT)
-    right_width = 4.5 if content.runtimes.any() else 2.5
-    picture.set_size_inches(width + right_width, height)
-    heights = [_RIGHT_HEIGHT, max(height - _RIGHT_HEIGHT, 0.01)]
-    grid = picture.add_gridspec(
-        2, 2, width_ratios=[width, right_width], height_ratios=heights
-    )
-    left = picture.add_subplot(grid[:, 0])
-    right = picture.add_subplot(grid[0, 1])
-    if drawing:
-        drawing.draw(left)
-    else:
-        _draw_opcodes(left, content)
-    left.set_title(
-        f'{content.name}\n{len(content.opcodes):,} nodes, {len(content.edges):,} edges',
-        fontsize=10,
-    )
-    _draw_runtimes(right, content)
+    drawings: List[Any] = []
+    if 0 < len(content.opcodes) <= MAX_NODES:
+        drawings.append(_Graph(content))
+    if content.runtimes.any():
+        drawings.append(_Runtimes(content))
+    if not drawings:
+        raise ValueError(
+            f'{content.name}: has {len(content.opcodes):,} nodes, of which {MAX_NODES} '
+            'are drawn, and no runtimes'
+        )
+    widths, heights = zip(*(drawing.size for drawing in drawings))
+    picture.set_size_inches(sum(widths), max(heights))
+    panels = picture.subplots(1, len(drawings), squeeze=False, width_ratios=widths)
+    for drawing, axes in zip(drawings, panels[0]):
+        drawing.draw(axes)
+    nodes, edges = len(content.opcodes), len(content.edges)
+    title = f'{_plain(content.name)}\n{nodes:,} nodes, {edges:,} edges'
+    picture.suptitle(title, fontsize=10, parse_math=False)
     dpi = min(_DPI, _MAX_PIXELS / max(picture.get_size_inches()))
     with files.write_atomically(path, 'wb') as stream:
         picture.savefig(stream, format=ending, dpi=dpi)
 
 
-class _Drawing:
+class _Graph:
     """A graph with the positions of its nodes; `size` is in inches."""
 
     _ROW = 0.72  # inches from layer to layer
@@ -156,54 +147,39 @@ class _Drawing:
         axes.legend(fontsize=7, ncols=min(3, len(present)), frameon=False, **place)
 
 
-def _draw_opcodes(axes: Any, content: contents.Content) -> None:
-    counts = collections.Counter(content.opcodes).most_common(20)
-    names = [_plain(name) for name, _ in counts]
-    lengths = [count for _, count in counts]
-    groups = [_GROUP_OF.get(name, 'elementwise') for name, _ in counts]
-    colours = [_GROUPS[group][0] for group in groups]
-    axes.barh(range(len(counts)), lengths, color=colours, **_OUTLINE)
-    axes.set_yticks(range(len(counts)), names, fontsize=8, parse_math=False)
-    axes.invert_yaxis()
-    axes.set_xlabel(
-        f'nodes (graphs of more than {MAX_NODES} nodes are not drawn)', fontsize=8
-    )
-    axes.spines[['top', 'right']].set_visible(False)
+class _Runtimes:
+    """A histogram of the runtimes of a graph; `size` is in inches."""
 
+    size = 4.5, 4.5
 
-def _draw_runtimes(axes: Any, content: contents.Content) -> None:
-    runtimes = content.runtimes
-    axes.set_title(f'{len(runtimes):,} configurations', fontsize=10)
-    if not runtimes.any():
-        why = content.problem or 'runtimes are not published'
-        words = '\n'.join(textwrap.wrap(_plain(why), 40))
-        axes.text(0.5, 0.5, words, **{**_LABEL, 'fontsize': 9})
-        axes.set_axis_off()
-        return
-    fastest = max(int(runtimes.min()), 1)
-    slowdown = runtimes / fastest
-    wide = slowdown.max() > 4
-    edges = np.linspace(1, max(slowdown.max(), 1 + 1e-6), 31)
-    if wide:
-        edges = np.geomspace(1, slowdown.max(), 31)
-        axes.set_xscale('log')
-        ticks = [t for t in _TICKS if t <= slowdown.max()]
-        axes.set_xticks(ticks, [f'{t:g}' for t in ticks])
-        axes.minorticks_off()
-    else:
-        axes.locator_params(axis='x', nbins=5)
-    axes.locator_params(axis='y', integer=True)
-    axes.hist(slowdown, bins=edges, color='#5b8db8', edgecolor='white', linewidth=0.4)
-    marks = [('median', float(np.median(slowdown)), '#333333', '--')]
-    if content.default:
-        marks.insert(0, ('default', content.default / fastest, '#c0392b', '-'))
-    for name, at, colour, style in marks:
-        label = f'{name}, {at:.3g}'
-        axes.axvline(at, color=colour, linewidth=1.2, linestyle=style, label=label)
-    axes.legend(fontsize=8, frameon=False)
-    axes.set_xlabel(f'runtime / fastest ({text.duration(fastest)})', fontsize=9)
-    axes.set_ylabel('configurations', fontsize=9)
-    axes.spines[['top', 'right']].set_visible(False)
+    def __init__(self, content: contents.Content):
+        self._fastest = max(int(content.runtimes.min()), 1)
+        self._slowdowns = content.runtimes / self._fastest
+        self._default = content.default
+
+    def draw(self, axes: Any) -> None:
+        """Draws the histogram, and lines at the default's and the median runtime."""
+        most = max(self._slowdowns.max(), 1 + 1e-6)
+        edges = np.linspace(1, most, 31)
+        if most > 4:
+            edges = np.geomspace(1, most, 31)
+            axes.set_xscale('log', subs=[])  # no ticks between these
+            axes.xaxis.get_major_locator().set_params(subs=(1, 2, 5))
+            axes.xaxis.set_major_formatter('{x:g}')
+        axes.hist(self._slowdowns, edges, color='#5b8db8', edgecolor='white')
+        marks = [('median', float(np.median(self._slowdowns)), '#333333', '--')]
+        if self._default:
+            marks.insert(0, ('default', self._default / self._fastest, '#c0392b', '-'))
+        for name, at, colour, style in marks:
+            label = f'{name}, {at:.3g}'
+            axes.axvline(at, color=colour, linestyle=style, label=label)
+        axes.legend(fontsize=8, frameon=False)
+        axes.set_title(f'{len(self._slowdowns):,} configurations', fontsize=10)
+        axes.set_xlabel(f'runtime / fastest ({text.duration(self._fastest)})')
+        axes.set_ylabel('configurations')
+        axes.spines[['top', 'right']].set_visible(False)
+        axes.set_box_aspect(0.8)
+        axes.set_anchor('N')
 
 
 def _plain(label: str) -> str:

@@ -111,19 +111,6 @@ def open_or_build(
     return packed
 
 
-def verify(cache_dir: str) -> Iterator[Tuple[str, int, str]]:
-    """Compares all finished folders below `cache_dir` with their checksums.
-
-    Yields (folder, bytes read, what is wrong with it or '').
-    """
-    for folder, _, names in sorted(os.walk(cache_dir)):
-        if columns.MANIFEST in names:
-            try:
-                yield folder, columns.verify(folder), ''
-            except (OSError, ValueError, KeyError, TypeError) as error:
-                yield folder, 0, str(error)
-
-
 def _open(folder: str, stamp: Dict[str, Any]) -> Optional[Packed]:
     """Maps a finished folder; None if it is not there, damaged or another's."""
     try:
