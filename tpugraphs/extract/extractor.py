@@ -112,11 +112,11 @@ def _extract_module(
 def _check_variant(target: str, options: Options) -> None:
     """Raises if an existing file was extracted with other options."""
     try:
-        found = npz.read_arrays(target, _VARIANT, 1 << 40, others=None)
+        arrays = npz.read_arrays(target, _VARIANT, 1 << 40, others=None)
     except (ValueError, OSError) as error:
         raise _OutputError(f'{error}; remove it, or use --overwrite') from error
-    pad = int(found.get('pad', 0))
-    extra = 'feature_names' in found
+    pad = int(arrays.get('pad', 0))
+    extra = 'feature_names' in arrays
     if (pad, extra) != (options.pad, options.extra):
         raise _OutputError(
             f'{target}: is there already, extracted with --pad={pad} and '

@@ -126,5 +126,5 @@ def _elements(shape: Any) -> int:
 
 def _shape_text(shape: Any) -> str:
     if shape.element_type != building.TUPLE:
-        return building.words_of(shape)
+        return building.shape_text(shape)
     return f'({text.listed([_shape_text(s) for s in shape.tuple_shapes])})'

@@ -1,9 +1,9 @@
 """An optimised module put together again, with other kernels in their places.
 
     optimised = HloModuleProto.FromString(session.optimise(original))
-    found, _ = kernels.cut(optimised, 'program')
-    tiled = tiling.tile(tiling.Plan(found[0].module), tiling.Tiles((32, 64), ()))
-    module = assemble(optimised, [(found[0], tiled.module)])
+    [kernel], _ = kernels.cut(optimised, 'program')
+    tiled = tiling.tile(tiling.Plan(kernel.module), tiling.Tiles((32, 64), ()))
+    module = assemble(optimised, [(kernel, tiled.module)])
 
 The result is a module that XLA compiles as any other: it fuses again what was fused,
 and gives arrays their layouts again.  A kernel works on arrays as their bytes lie, so

@@ -57,8 +57,8 @@ def num_bytes(shape: Any) -> int:
     return elements(shape) * _KINDS[shape.element_type].bytes
 
 
-def words_of(shape: Any) -> str:
-    """Returns a shape in XLA's words: `f32[8,16]`."""
+def shape_text(shape: Any) -> str:
+    """Returns a shape as XLA writes it: `f32[8,16]`."""
     kind = _KINDS.get(shape.element_type)
     name = kind.name if kind else f'type {shape.element_type}'
     return f'{name}[{",".join(map(str, shape.dimensions))}]'

@@ -57,7 +57,7 @@ class Executable:
         self.about = about or {}
 
     def __repr__(self) -> str:
-        shapes = ', '.join(map(building.words_of, self._parameters))
+        shapes = ', '.join(map(building.shape_text, self._parameters))
         program = self.about.get('program', {})
         speedup = program.get('speedup', 1.0)
         name = self.about.get('name', 'program')
@@ -167,7 +167,9 @@ def _shapes(module: Any) -> List[List[str]]:
     """Returns parameters and results in XLA's words."""
     shapes = module.host_program_shape
     results = list(shapes.result.tuple_shapes) or [shapes.result]
-    return [list(map(building.words_of, part)) for part in (shapes.parameters, results)]
+    return [
+        list(map(building.shape_text, part)) for part in (shapes.parameters, results)
+    ]
 
 
 def _check_memory(module: Any, where: str) -> None:
@@ -226,9 +228,9 @@ def _array(value: Any, shape: Any, place: int) -> np.ndarray:
     array = np.asarray(value)
     name = building.NUMPY_TYPES[shape.element_type]
     kind = _type(name)
-    there = list(array.shape) == list(shape.dimensions)
+    fits = list(array.shape) == list(shape.dimensions)
     floats = array.dtype.kind in 'fV' and 'float' in name
-    if not there or not (floats or np.can_cast(array.dtype, kind, 'same_kind')):
+    if not fits or not (floats or np.can_cast(array.dtype, kind, 'same_kind')):
         raise ValueError(
             f'argument {place} is {array.dtype.name}{list(array.shape)}; '
             f'{name}{list(shape.dimensions)} is wanted'

@@ -92,7 +92,7 @@ def cut(
     Returns:
         The kernels, and how many instructions were passed over, by reason.
     """
-    found: Dict[str, Kernel] = {}
+    by_name: Dict[str, Kernel] = {}
     skipped: collections.Counter[str] = collections.Counter()
     bodies = {c.id: c for c in module.computations}
     for values, pieces in grouped(module):
@@ -111,8 +111,8 @@ def cut(
         proto.name = program
         name = f'{program}_{digest}'
         kernel = Kernel(name, proto, pieces[-1].name)
-        found.setdefault(name, kernel).places.append(Place(pieces, operands))
-    return list(found.values()), skipped
+        by_name.setdefault(name, kernel).places.append(Place(pieces, operands))
+    return list(by_name.values()), skipped
 
 
 def grouped(module: Any) -> Iterator[Tuple[Dict[int, Any], List[Any]]]:
@@ -231,15 +231,15 @@ def _check(value: Any, inside: bool) -> None:
     if value.shape.element_type == building.TUPLE:
         raise Unsupported('kernel of several arrays')
     if not building.is_array(value.shape):
-        raise Unsupported(f'{value.opcode} of {building.words_of(value.shape)}')
+        raise Unsupported(f'{value.opcode} of {building.shape_text(value.shape)}')
     if inside and value.opcode in _NOT_INSIDE:
         raise Unsupported(f'{value.opcode} inside a fusion')
 
 
 def major_to_minor(shape: Any) -> List[int]:
     """Returns an array's dimensions in the order of its layout."""
-    found = list(reversed(shape.layout.minor_to_major))
-    return found or list(range(len(shape.dimensions)))
+    order = list(reversed(shape.layout.minor_to_major))
+    return order or list(range(len(shape.dimensions)))
 
 
 def inverse(order: Sequence[int]) -> List[int]:

@@ -68,9 +68,9 @@ class LayoutItem(kernels.Kernel):
         tuning = protos.protos().ModuleTuningData(
             module=self.module, config_index_to_node=self.nodes
         )
-        for each in described:
+        for config in described:
             layout = tuning.runs.add().module_config.layout_config
-            for orders in each['nodes']:
+            for orders in config['nodes']:
                 tensors = layout.nodes.add().tensors
                 for order in orders[:3]:
                     tensors.add().dims.extend(order or ())
@@ -108,15 +108,15 @@ def configurable(module: Any) -> List[int]:
 
     Small ones are not, nor reshapes that change nothing.
     """
-    found = []
+    numbers = []
     for number, (opcode, shapes) in enumerate(_arrays(module)):
         if opcode in CONFIGURABLE:
             after, before = shapes[:2]
             idle = opcode == 'reshape' and after.dimensions == before.dimensions
             large = max(map(building.elements, (after, before))) >= _LEAST_ELEMENTS
             if large and not idle:
-                found.append(number)
-    return found
+                numbers.append(number)
+    return numbers
 
 
 def draw(

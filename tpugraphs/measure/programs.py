@@ -62,7 +62,7 @@ def cleaned(module: Any, where: str) -> Any:
             building.plain(instruction)
             given = entry and instruction.opcode == 'parameter'
             if given and not building.is_array(instruction.shape):
-                shown = building.words_of(instruction.shape)
+                shown = building.shape_text(instruction.shape)
                 raise ValueError(
                     f'{where}: parameter %{instruction.name} is {shown}; '
                     'what can be measured takes arrays of fixed size'

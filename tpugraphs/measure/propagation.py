@@ -2,6 +2,10 @@
 
 Each rule takes an instruction, the shapes of its operands and the wanted region
 of its result, and says what to compute instead: the same operation on parts.
+
+`baselines.features.node_tiles` estimates the same sizes for all tiles at once.  Its
+columns have no dimension numbers of dots, convolutions and gathers and no starts, so
+neither can be made of the other without changing measurements or features.
 """
 
 import dataclasses
@@ -187,7 +191,7 @@ def groups(
     >>> groups([2, 3, 4], [6, 4])
     [([0, 1], [0]), ([2], [1])]
     """
-    found, left, right = [], 0, 0
+    pairs, left, right = [], 0, 0
     while left < len(before) or right < len(after):
         first, second = left, right
         sizes = [1, 1]
@@ -199,8 +203,8 @@ def groups(
                 sizes[1] *= after[right]
                 right += 1
         # A dimension of 1 alone belongs to whatever follows, or nothing.
-        found.append((list(range(first, left)), list(range(second, right))))
-    return found
+        pairs.append((list(range(first, left)), list(range(second, right))))
+    return pairs
 
 
 def _reshaped(
@@ -324,8 +328,8 @@ def _reduce_window(part: _Part) -> Step:
     if len(part.shapes) != 2:
         raise Whole('reduce-window of several arrays')
     dims = part.value.shape.dimensions, part.shapes[0].dimensions
-    found = zip(part.value.window.dimensions, part.region, *dims)
-    operand, edges = zip(*(_windowed(part.scope, *each) for each in found))
+    windows = zip(part.value.window.dimensions, part.region, *dims)
+    operand, edges = zip(*(_windowed(part.scope, *window) for window in windows))
     edit = lambda copy: _unpad(copy, edges)
     return Step([operand, ()], edit=edit, edges=edges)
 
@@ -348,12 +352,12 @@ def _convolution(part: _Part) -> Step:
         image[numbers.input_batch_dimension] = batch
     if many:
         taps[numbers.kernel_output_feature_dimension] = feature
-        each = dims[numbers.output_feature_dimension] // groups_
+        in_group = dims[numbers.output_feature_dimension] // groups_
         if groups_ > 1:
-            if not feature.divides(each):
+            if not feature.divides(in_group):
                 raise Whole('convolution across feature groups')
-            groups_ = feature.size // each
-            first = feature.moved(part.scope, 'divide', each, groups_)
+            groups_ = feature.size // in_group
+            first = feature.moved(part.scope, 'divide', in_group, groups_)
             first = first.moved(part.scope, 'multiply', inner, groups_ * inner)
             image[numbers.input_feature_dimension] = first
     spatial = list(numbers.input_spatial_dimensions)

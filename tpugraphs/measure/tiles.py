@@ -74,11 +74,11 @@ class TileItem(kernels.Kernel):
         tuning = protos.protos().ModuleTuningData(
             module=self.module, fingerprint=int(self.name.rpartition('_')[2], 16)
         )
-        for each in described:
+        for config in described:
             sizes = tuning.runs.add().op_config.tile_size_config
-            sizes.kernel_bounds.extend(each['kernel'])
-            sizes.output_bounds.extend(each['output'])
-            sizes.input_bounds.extend(each['input'])
+            sizes.kernel_bounds.extend(config['kernel'])
+            sizes.output_bounds.extend(config['output'])
+            sizes.input_bounds.extend(config['input'])
         return timed(tuning, times)
 
     def write(self, path: str, described: Sequence[Dict[str, Any]], times: Any) -> None:
@@ -109,10 +109,10 @@ def items_of(
         seen: hashes of kernels that are there already; those here are added.
         skipped: counts what is left out, by reason.
     """
-    found, reasons = kernels.cut(module, program, LEAST_ELEMENTS)
+    cut, reasons = kernels.cut(module, program, LEAST_ELEMENTS)
     skipped.update(reasons)
     items = []
-    for kernel in found:
+    for kernel in cut:
         digest = kernel.name.rpartition('_')[2]
         plan = tiling.Plan(kernel.module)
         output, reduced = plan.tileable()
@@ -157,18 +157,18 @@ def draw(plan: tiling.Plan, rng: np.random.Generator, count: int) -> List[tiling
     def tiles(parts: Sequence[int]) -> tiling.Tiles:
         return tiling.Tiles(tuple(parts[:outputs]), tuple(parts[outputs:]))
 
-    found = {plan.untiled: None}
+    configs = {plan.untiled: None}
     if math.prod(map(len, choices)) <= 4 * count:
-        every = list(itertools.product(*choices))
-        drawn = (every[index] for index in rng.permutation(len(every)))
+        combinations = list(itertools.product(*choices))
+        drawn = (combinations[index] for index in rng.permutation(len(combinations)))
     else:
         drawn = (_drawn(choices, rng) for _ in range(50 * count))
     for parts in drawn:
-        if len(found) == count:
+        if len(configs) == count:
             break
         if _fits(plan, tiles(parts)):
-            found[tiles(parts)] = None
-    return list(found)
+            configs[tiles(parts)] = None
+    return list(configs)
 
 
 def _drawn(choices: Sequence[List[int]], rng: np.random.Generator) -> List[int]:
@@ -194,8 +194,8 @@ def _recorded(
 ) -> Iterator[tiling.Tiles]:
     """Yields the configurations of a file of records that a kernel can have."""
     output, reduced = plan.tileable() if recorded else ([], [])
-    for each in recorded:
-        tiles = tiling.Tiles(tuple(each['output']), tuple(each['kernel']))
+    for config in recorded:
+        tiles = tiling.Tiles(tuple(config['output']), tuple(config['kernel']))
         if (
             _tile(tiles.output, plan.output, output)
             and _tile(tiles.kernel, plan.reduced, reduced)
@@ -219,7 +219,7 @@ def columns(described: Sequence[Dict[str, Any]]) -> np.ndarray:
         described: `output` and `kernel` sizes of configurations, the untiled one first.
     """
     output, kernel = (
-        np.log2([each[name] for each in described]).reshape(len(described), -1)
+        np.log2([config[name] for config in described]).reshape(len(described), -1)
         for name in ('output', 'kernel')
     )
     sizes = np.concatenate([output, kernel], axis=1)

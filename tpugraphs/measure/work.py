@@ -35,13 +35,13 @@ class Work:
         if instruction.opcode == 'dot':
             left = values[instruction.operand_ids[0]].shape.dimensions
             numbers = instruction.dot_dimension_numbers
-            each = math.prod(left[d] for d in numbers.lhs_contracting_dimensions)
+            terms = math.prod(left[d] for d in numbers.lhs_contracting_dimensions)
         else:
             kernel = values[instruction.operand_ids[1]].shape.dimensions
             numbers = instruction.convolution_dimension_numbers
-            each = kernel[numbers.kernel_input_feature_dimension]
-            each *= math.prod(kernel[d] for d in numbers.kernel_spatial_dimensions)
-        return each * building.elements(instruction.shape)
+            terms = kernel[numbers.kernel_input_feature_dimension]
+            terms *= math.prod(kernel[d] for d in numbers.kernel_spatial_dimensions)
+        return terms * building.elements(instruction.shape)
 
     def _inside(self, number: int) -> int:
         if number not in self._counted:

@@ -272,26 +272,26 @@ def scaled(array: np.ndarray) -> np.ndarray:
     return (np.abs(array) / max(1, inputs)).astype(array.dtype)
 
 
-def same(expected: List[Any], found: List[Any], tolerance: float = 0.0) -> bool:
+def same(expected: List[Any], actual: List[Any], tolerance: float = 0.0) -> bool:
     """Whether results agree, integers exactly, and others but for rounding.
 
     Args:
         expected: arrays.
-        found: arrays.
+        actual: arrays.
         tolerance: relative to the largest value, where it is more than that of a type.
     """
-    return len(expected) == len(found) and all(
-        _same_array(a, b, tolerance) for a, b in zip(expected, found)
+    return len(expected) == len(actual) and all(
+        _same_array(a, b, tolerance) for a, b in zip(expected, actual)
     )
 
 
-def _same_array(expected: np.ndarray, found: np.ndarray, tolerance: float) -> bool:
+def _same_array(expected: np.ndarray, actual: np.ndarray, tolerance: float) -> bool:
     name = expected.dtype.name
-    if expected.shape != found.shape or name != found.dtype.name:
+    if expected.shape != actual.shape or name != actual.dtype.name:
         return False
     if expected.dtype.kind in 'biu':
-        return bool((expected == found).all())
-    a, b = _real(expected), _real(found)
+        return bool((expected == actual).all())
+    a, b = _real(expected), _real(actual)
     finite = np.isfinite(a)
     if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
         return False

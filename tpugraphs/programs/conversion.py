@@ -35,8 +35,8 @@ def module_of(data: bytes, form: str) -> Any:
         env={**files.environment(), 'TF_CPP_MIN_LOG_LEVEL': '3'},
     )
     if done.returncode:
-        said = done.stderr.decode(errors='replace').strip().splitlines()
-        line = said[-1] if said else 'XLA ended the process'
+        printed = done.stderr.decode(errors='replace').strip().splitlines()
+        line = printed[-1] if printed else 'XLA ended the process'
         raise ValueError(f'the {form} cannot be read: {line}')
     return protos.protos().HloModuleProto.FromString(done.stdout)
 

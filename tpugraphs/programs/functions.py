@@ -61,14 +61,14 @@ def from_file(path: str, name: str) -> Any:
         ValueError: the file does not run, has no such function, or see `module_of`.
         OSError: the file cannot be read.
     """
-    found = _run(path)
+    module = _run(path)
     where = f'{path}:{name}'
-    if not hasattr(found, name):
-        there = sorted(n for n, v in vars(found).items() if _is_program(v, found))
+    if not hasattr(module, name):
+        names = sorted(n for n, v in vars(module).items() if _is_program(v, module))
         raise ValueError(
-            f'{where}: no such function; there: {", ".join(there) or "none"}'
+            f'{where}: no such function; there: {", ".join(names) or "none"}'
         )
-    args = getattr(found, _EXAMPLES, None)
+    args = getattr(module, _EXAMPLES, None)
     if callable(args):
         try:
             args = args()
@@ -76,7 +76,7 @@ def from_file(path: str, name: str) -> Any:
             raise ValueError(f'{path}:{_EXAMPLES}: {text.cause_of(error)}') from error
     if args is not None and not isinstance(args, (list, tuple)):
         args = (args,)
-    return module_of(getattr(found, name), args, where)
+    return module_of(getattr(module, name), args, where)
 
 
 def from_saved_model(
@@ -104,8 +104,8 @@ def from_saved_model(
         ) from error
     chosen = name or ('serving_default' if len(signatures) != 1 else [*signatures][0])
     if chosen not in signatures:
-        there = ', '.join(sorted(signatures)) or 'none'
-        raise ValueError(f'{folder}: has no signature {chosen!r}; there: {there}')
+        names = ', '.join(sorted(signatures)) or 'none'
+        raise ValueError(f'{folder}: has no signature {chosen!r}; there: {names}')
     signature = signatures[chosen]
     specs = signature.structured_input_signature[1]
     if args is not None:
@@ -187,16 +187,16 @@ def _run(path: str) -> Any:
     spec = importlib.util.spec_from_file_location(f'tpugraphs_user_{stem}', path)
     if spec is None or spec.loader is None:
         raise ValueError(f'{path}: not a Python file')
-    found = importlib.util.module_from_spec(spec)
+    module = importlib.util.module_from_spec(spec)
     folder = os.path.dirname(path)
     sys.path.insert(0, folder)  # the file may import its neighbours
     try:
-        spec.loader.exec_module(found)
+        spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         raise ValueError(f'{path}: {text.cause_of(error)}') from error
     finally:
         sys.path.remove(folder)
-    return found
+    return module
 
 
 def _is_program(value: Any, module: Any) -> bool:

@@ -74,11 +74,11 @@ def find_sources(patterns: Sequence[str]) -> List[str]:
     Raises:
         ValueError: an argument names nothing.
     """
-    found: List[str] = []
+    sources: List[str] = []
     for pattern in patterns:
         named = _function_of(pattern) or _saved_model_of(pattern)
-        found += [pattern] if named else reading.find_files([pattern])
-    return list(dict.fromkeys(found))
+        sources += [pattern] if named else reading.find_files([pattern])
+    return list(dict.fromkeys(sources))
 
 
 def is_tuning_data(source: str) -> bool:
