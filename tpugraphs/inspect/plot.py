@@ -116,11 +116,13 @@ class _Graph:
         room = [self._LETTER * (letters + 2) / 2 + 0.06 for letters in longest]
         self._layer = layers.layers(len(room), content.edges)
         self._x, self._paths = layers.place(self._layer, content.edges, room)
+        # At least as high as the histogram beside it.
+        self._rows = max(int(self._layer.max()) + 1, 4)
         self._left = float((self._x - room).min())
         self._right = float((self._x + room).max())
         self.size = (
             max(4.0, self._right - self._left + 0.2),
-            self._ROW * (int(self._layer.max()) + 1) + 1.4,
+            self._ROW * self._rows + 1.4,
         )
 
     def draw(self, axes: Any) -> None:
@@ -135,7 +137,7 @@ class _Graph:
             box = {'boxstyle': 'round,pad=0.3', 'facecolor': _GROUPS[group][0]}
             axes.text(x, y, label, linespacing=1.1, bbox={**box, **_OUTLINE}, **_LABEL)
         axes.set_xlim(self._left - 0.1, self._right + 0.1)
-        axes.set_ylim(int(self._layer.max()) + 0.6, -0.6)
+        axes.set_ylim(self._rows - 0.4, -0.6)
         axes.set_axis_off()
         present = [g for g in _GROUPS if g in self._groups]
         for group in present:

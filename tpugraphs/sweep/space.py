@@ -19,6 +19,7 @@ low = 1
 high = 4
 """
 
+import copy
 import dataclasses
 import json
 import os
@@ -35,7 +36,6 @@ from baselines import text
 from baselines import untrusted
 
 _KWARGS = 'model_kwargs'
-_KEYS = ('low', 'high', 'log', 'step', 'choices', 'when')
 _MAX_FILE_BYTES = 1 << 20
 _LARGEST = 2**53  # whole numbers above are not exact as float64, which samplers use
 # What the sweep itself sets, and files and folders, which a space cannot name.
@@ -183,140 +183,117 @@ def parse(content: Mapping[str, Any], config_class: type) -> Space:
     Raises:
         ValueError: see `read`.
     """
-    entries = _flatten(content, config_class)
-    fixed = {n: value for n, value in entries.items() if not isinstance(value, dict)}
-    for name, value in fixed.items():
-        _check_value(name, value, config_class)
+    fixed: Dict[str, Any] = {}
     parameters: List[Parameter] = []
-    for name, table in entries.items():
-        if isinstance(table, dict):
-            with text.located(f'[{name}]'):
-                parameter = _parse_parameter(name, table, config_class)
-                _check_conditions(parameter, parameters, config_class)
-            parameters.append(parameter)
+    for name, value in _flat(content).items():
+        if not isinstance(value, dict):
+            fixed[name] = _typed(name, value, config_class)
+            continue
+        with text.located(f'[{name}]'):
+            when = _parse_conditions(value.pop('when', {}), parameters, config_class)
+            distribution = _parse_distribution(name, value, config_class)
+        parameters.append(Parameter(name, distribution, when))
     if not parameters:
         raise ValueError('it has no range and no choices: nothing to search')
     return Space(dict(content), fixed, parameters)
 
 
-def _flatten(content: Mapping[str, Any], config_class: type) -> Dict[str, Any]:
-    """Returns the entries by name, with `model_kwargs.NAME` for a model's arguments.
+def _flat(content: Mapping[str, Any]) -> Dict[str, Any]:
+    """Returns copies of entries by name, a model's as `model_kwargs.NAME`.
 
     Raises:
-        ValueError: there is no setting of a name, or a space cannot have it.
+        ValueError: a space cannot have one of them.
     """
-    names = {field.name for field in dataclasses.fields(config_class)}
-    entries: Dict[str, Any] = {}
-    for name, value in content.items():
-        if name == _KWARGS:
-            if not isinstance(value, dict):
-                raise ValueError(f'{_KWARGS} should be tables, [{_KWARGS}.NAME]')
-            entries.update({f'{name}.{key}': entry for key, entry in value.items()})
-        elif name in _NOT_SEARCHED:
+    entries = copy.deepcopy(dict(content))
+    for name in entries:
+        if name in _NOT_SEARCHED:
             raise ValueError(f'{name} is not for a space: use {_NOT_SEARCHED[name]}')
-        elif name not in names:
-            searched = [*(names - set(_NOT_SEARCHED)), _KWARGS]
-            raise ValueError(
-                f'there is no setting {name!r}{registry.suggest(name, searched)}'
-            )
-        else:
-            entries[name] = value
+    arguments = entries.pop(_KWARGS, {})
+    if not isinstance(arguments, dict):
+        raise ValueError(f'{_KWARGS} should be tables, [{_KWARGS}.NAME]')
+    entries.update((f'{_KWARGS}.{name}', value) for name, value in arguments.items())
     return entries
 
 
-def _parse_parameter(
-    name: str, table: Mapping[str, Any], config_class: type
-) -> Parameter:
-    """Makes a parameter of the table of a setting."""
-    for key in table:
-        if key not in _KEYS:
-            raise ValueError(f'has no {key!r}{registry.suggest(key, _KEYS)}')
-    conditions = table.get('when', {})
+def _parse_conditions(
+    conditions: Any, above: Sequence[Parameter], config_class: type
+) -> Dict[str, Tuple[Any, ...]]:
+    """Returns the values of settings with which a parameter is drawn.
+
+    Args:
+        conditions: a value or a list of values by name, of parameters above or of
+            settings that are the same in every trial.
+        above: the parameters above.
+        config_class: whose settings they are.
+
+    Raises:
+        ValueError: a condition cannot hold.
+    """
     if not isinstance(conditions, dict):
         raise ValueError(
             f'when should be a table such as {{ model = "MLP" }}, not {conditions!r}'
         )
-    when = {
-        other: tuple(values) if isinstance(values, list) else (values,)
-        for other, values in conditions.items()
-    }
-    if 'choices' not in table:
-        return Parameter(name, _parse_range(name, table, config_class), when)
-    if set(table) - {'choices', 'when'}:
-        raise ValueError('has choices: it takes no range beside them')
-    choices = table['choices']
-    if not isinstance(choices, list) or not choices:
-        raise ValueError(f'choices should be a list of values, not {choices!r}')
-    for value in choices:
-        _check_value(name, value, config_class)
-    if len(set(choices)) < len(choices):
-        raise ValueError(f'choices has a value twice: {choices}')
-    return Parameter(name, distributions.CategoricalDistribution(choices), when)
+    parameters = {parameter.name: parameter for parameter in above}
+    when = {}
+    for name, wanted in conditions.items():
+        if name.startswith(_KWARGS) and name not in parameters:
+            raise ValueError(f'when names {name!r}, which is not above it')
+        with text.located('when'):
+            values = wanted if isinstance(wanted, list) else [wanted]
+            when[name] = tuple(_typed(name, value, config_class) for value in values)
+        for value in when[name]:
+            if name in parameters and not parameters[name].contains(value):
+                raise ValueError(
+                    f'when wants {name} = {value!r}, which [{name}] cannot be'
+                )
+    return when
 
 
-def _parse_range(name: str, table: Mapping[str, Any], config_class: type) -> Any:
-    """Makes Optuna's distribution of a range, which checks that it is not empty."""
+def _parse_distribution(
+    name: str, table: Mapping[str, Any], config_class: type
+) -> distributions.BaseDistribution:
+    """Makes Optuna's distribution, which checks that a range is not empty."""
+    keys = {'choices'} if 'choices' in table else {'low', 'high', 'log', 'step'}
+    for key in set(table) - keys:
+        raise ValueError(f'has no {key!r}{registry.suggest(key, [*keys, "when"])}')
+    if 'choices' in table:
+        choices = table['choices']
+        if not isinstance(choices, list) or not choices:
+            raise ValueError(f'choices should be a list of values, not {choices!r}')
+        values = [_typed(name, value, config_class) for value in choices]
+        if len(set(values)) < len(values):
+            raise ValueError(f'choices has a value twice: {choices}')
+        return distributions.CategoricalDistribution(values)
     if not {'low', 'high'} <= set(table):
         raise ValueError('needs low and high, or choices')
-    low, high = table['low'], table['high']
-    for value in (low, high):
-        _check_value(name, value, config_class)
-        if type(value) not in (int, float):
-            raise ValueError(f'low and high should be numbers, not {value!r}')
+    low, high = (_typed(name, table[key], config_class) for key in ('low', 'high'))
     log, step = table.get('log', False), table.get('step')
+    numbers = (int, float) if float in (type(low), type(high)) else (int,)
+    for key, value in (('low', low), ('high', high), ('step', step or 0)):
+        if type(value) not in numbers:
+            raise ValueError(f'{key} should be a number, not {value!r}')
     if not isinstance(log, bool):
         raise ValueError(f'log should be true or false, not {log!r}')
-    is_float = float in (type(low), type(high), _type_of(name, config_class))
-    if type(step) not in ((int, float, type(None)) if is_float else (int, type(None))):
-        raise ValueError(f'step should be a number as low and high are, not {step!r}')
-    if is_float:
+    if float in numbers:
         return distributions.FloatDistribution(low, high, log=log, step=step)
     least_step = 1 if step is None else step
     return distributions.IntDistribution(low, high, log=log, step=least_step)
 
 
-def _type_of(name: str, config_class: type) -> Any:
-    """Returns the type of a setting; None for an argument of a model."""
-    defaults = {f.name: f.default for f in dataclasses.fields(config_class)}
-    return type(defaults[name]) if name in defaults else None
+def _typed(name: str, value: Any, config_class: type) -> Any:
+    """Returns a value in the type of its setting.
 
-
-def _check_value(name: str, value: Any, config_class: type) -> None:
-    """Raises ValueError unless a setting takes a value; names the setting."""
-    wanted = _type_of(name, config_class)
-    is_number = type(value) in (int, float)
-    if is_number and not abs(value) <= _LARGEST:
-        raise ValueError(f'{name}: {value!r} is too large, or no number')
-    if wanted is None:
-        if not is_number and not isinstance(value, (bool, str)):
-            raise ValueError(f'{name}: {value!r} is no number, text, true or false')
-    elif not (type(value) is wanted or wanted is float and type(value) is int):
-        raise ValueError(f'{name}: {value!r} is not of type {wanted.__name__}')
-    elif recipes.is_local(name, value):
-        raise ValueError(f'{name}: a space cannot name a file: use --{name}')
-    else:
-        config_lib.checked(config_class(**{name: value}))
-
-
-def _check_conditions(
-    parameter: Parameter, earlier: Sequence[Parameter], config_class: type
-) -> None:
-    """Raises ValueError for a condition that cannot hold.
-
-    Args:
-        parameter: whose conditions.
-        earlier: the parameters above it.
-        config_class: whose settings they are.
+    Raises:
+        ValueError: there is no such setting, or it does not take the value.
     """
-    above = {other.name: other for other in earlier}
-    for name, values in parameter.when.items():
-        if name not in above and _type_of(name, config_class) is None:
-            others = registry.suggest(name, above)
-            raise ValueError(f'when names {name!r}, which is not above it{others}')
-        for value in values:
-            with text.located('when'):
-                _check_value(name, value, config_class)
-            if name in above and not above[name].contains(value):
-                raise ValueError(
-                    f'when wants {name} = {value!r}, which [{name}] cannot be'
-                )
+    if type(value) in (int, float) and not abs(value) <= _LARGEST:
+        raise ValueError(f'{name}: {value!r} is too large, or no number')
+    if name.startswith(f'{_KWARGS}.'):
+        if type(value) not in (int, float, bool, str):
+            raise ValueError(f'{name}: {value!r} is no number, text, true or false')
+        return value
+    settings = config_lib.typed(config_class, {name: value})
+    if recipes.is_local(name, value):
+        raise ValueError(f'{name}: a space cannot name a file: use --{name}')
+    config_lib.checked(config_class(**settings))
+    return settings[name]
