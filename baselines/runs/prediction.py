@@ -23,6 +23,7 @@ from baselines.data.layout import records as layout_records
 from baselines.data.layout import store as layout_store
 from baselines.data.packed import splits
 from baselines.data.tile import records as tile_records
+from baselines.evaluation import ensembles
 from baselines.evaluation import report
 from baselines.evaluation import submission
 from baselines.hlo import reading
@@ -30,6 +31,7 @@ from baselines.hlo import schema
 from baselines.runs import finding
 from baselines.runs import saved
 from baselines.runs import tasks
+from baselines.runs import trees as trees_lib
 
 # Of a graph in memory, by task.
 RECORDS: Dict[str, Any] = {
@@ -88,6 +90,38 @@ def check_runtimes(store: splits.PackedSplit) -> None:
             f'{store.source}: all runtimes are 0, as in the published test '
             'files; there is nothing to compare with'
         )
+
+
+def scores_of(
+    task: tasks.Task,
+    store: splits.PackedSplit,
+    model: Optional[tasks.ModelScorer],
+    trees: Optional[trees_lib.Trees],
+    graphs: Any = None,
+    numbers: Optional[np.ndarray] = None,
+) -> Iterator[np.ndarray]:
+    """Yields the scores of graphs: of a graph model, of trees, or the mean of both.
+
+    Args:
+        task: whose graphs.
+        store: a split.
+        model: scores with the graph model; None where trees do alone.
+        trees: None where the graph model does alone.
+        graphs: the same split, from `Task.graphs`; None where trees do alone.
+        numbers: int64, of the graphs, ascending; None for all.
+
+    Returns:
+        Float [configurations] of each graph; lower is faster.
+    """
+    parts = []
+    if model is not None:
+        parts.append(model.scores(graphs, numbers))
+    if trees is not None:
+        table = task.table(store, trees.used, graphs)
+        parts.append(trees_lib.scores(trees, table, numbers))
+    if len(parts) == 1:
+        return parts[0]
+    return (ensembles.average(both, by='standard') for both in zip(*parts))
 
 
 class Predictor(abc.ABC):

@@ -256,7 +256,9 @@ class RunPredictor(prediction.Predictor):
             graphs: the same, from `graphs`.
             numbers: int64, of the graphs, ascending; None for all.
         """
-        return self.task.scores(store, self._model_scorer, self.trees, graphs, numbers)
+        return prediction.scores_of(
+            self.task, store, self._model_scorer, self.trees, graphs, numbers
+        )
 
     def _fitted_scaling(self) -> _Scaling:
         # Made by the published code, which keeps neither: it fits them to the

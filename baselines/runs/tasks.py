@@ -26,7 +26,6 @@ from baselines import config as config_lib
 from baselines import registry
 from baselines.data import collections
 from baselines.data.packed import splits
-from baselines.evaluation import ensembles
 from baselines.evaluation import metrics
 from baselines.evaluation import report
 from baselines.evaluation import submission
@@ -179,36 +178,6 @@ class Task(abc.ABC, Generic[Store]):
             kwargs,
             lambda model: model.forward(graph, 2),
         )
-
-    def scores(
-        self,
-        store: Store,
-        model: Optional[ModelScorer],
-        trees: Optional[trees_lib.Trees],
-        graphs: Any = None,
-        numbers: Optional[np.ndarray] = None,
-    ) -> Iterator[np.ndarray]:
-        """Yields the scores of graphs: of a graph model, of trees, or the mean of both.
-
-        Args:
-            store: a split.
-            model: scores with the graph model; None where trees do alone.
-            trees: None where the graph model does alone.
-            graphs: the same split, from `graphs`; None where trees do alone.
-            numbers: int64, of the graphs, ascending; None for all.
-
-        Returns:
-            float32 [configurations] of each graph; lower is faster.
-        """
-        parts = []
-        if model is not None:
-            parts.append(model.scores(graphs, numbers))
-        if trees is not None:
-            table = self.table(store, trees.used, graphs)
-            parts.append(trees_lib.scores(trees, table, numbers))
-        if len(parts) == 1:
-            return parts[0]
-        return (ensembles.average(both, by='standard') for both in zip(*parts))
 
     def results(
         self,

@@ -25,6 +25,7 @@ from baselines.data import variants
 from baselines.evaluation import report
 from baselines.evaluation import submission
 from baselines.features import normalizer as normalizer_lib
+from baselines.runs import prediction
 from baselines.runs import saved
 from baselines.runs import tasks
 from baselines.runs import trees as trees_lib
@@ -165,8 +166,7 @@ def make_graph_model(
 ) -> GraphModel:
     """Makes the model of a training, and what fits it."""
     config, task = data.settings, data.task
-    noise = losses.noise_share(data.relative_noise())
-    loss = losses.CombinedLoss(config.losses, data.temperature, noise, extras.losses)
+    loss = losses.CombinedLoss(config.losses, data.temperature, extras.losses)
     if data.batch < config.batch:
         print(
             f'note: {data.batch} training {task.unit}s have at least '
@@ -352,7 +352,8 @@ class Job:
     ) -> List[np.ndarray]:
         store, task = self._data.stores[split], self._data.task
         model = self._graph_model and self._graph_model.scorer
-        scores = task.scores(store, model, trees, self._data.graphs[split])
+        graphs = self._data.graphs[split]
+        scores = prediction.scores_of(task, store, model, trees, graphs)
         return list(phases.each(scores, title, store.num_graphs, task.unit))
 
     def _final_error(self, split: str, scored: List[np.ndarray]) -> Dict[str, float]:

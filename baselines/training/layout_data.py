@@ -45,10 +45,6 @@ class LayoutData(
         """Returns nothing: layouts have no columns to choose."""
         return {}
 
-    def relative_noise(self) -> float:
-        """Returns that of configurations that were measured more than once."""
-        return self.stores['train'].relative_noise(self.chosen)
-
     @property
     def steps_per_epoch(self) -> int:
         """The last batch is filled up with other programs."""

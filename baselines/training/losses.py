@@ -23,10 +23,6 @@ from baselines import registry
 # What the published training divides scores by, in the ranking losses only.
 TILE_TEMPERATURE = 10.0
 
-# Measurements of one configuration differ by less than this share, where the
-# data do not say (`noise_share`).
-NOISE = 0.01
-
 _Function = Callable[..., tf.Tensor]
 _OF_FILE = re.compile(r'.*\.py:')
 _RANKING = 'tfr.'  # before the names of TensorFlow Ranking's losses
@@ -35,27 +31,22 @@ _RANKING = 'tfr.'  # before the names of TensorFlow Ranking's losses
 class _Loss(NamedTuple):
     function: _Function
     tempered: bool
-    noisy: bool
 
 
 _LOSSES: Dict[str, _Loss] = {}
 
 
-def register(
-    name: str, tempered: bool = True, noisy: bool = False
-) -> Callable[[_Function], _Function]:
+def register(name: str, tempered: bool = True) -> Callable[[_Function], _Function]:
     """Registers a loss.
 
     Args:
         name: as in --losses.
         tempered: whether the temperature divides its scores; not where the loss
             says what a score is.
-        noisy: whether it takes the share by which measurements of one
-            configuration may differ, as `noise`.
     """
 
     def add(function: _Function) -> _Function:
-        _LOSSES[name] = _Loss(function, tempered, noisy)
+        _LOSSES[name] = _Loss(function, tempered)
         return function
 
     return add
@@ -85,20 +76,6 @@ def list_mle(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     ordered = _by_falling_label(labels, scores)
     rest = tf.math.cumulative_logsumexp(ordered, axis=1, reverse=True)
     return tf.reduce_mean(tf.reduce_sum(rest - ordered, axis=1))
-
-
-@register('FastestListMLELoss')
-def fastest_list_mle(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """Likelihood of the true order, fastest first: errors at the top cost most.
-
-    `list_mle` of both negated.
-
-    Example:
-        >>> loss = CombinedLoss('FastestListMLELoss', temperature=1)
-        >>> float(loss([[3.0, 1.0]], [[1.0, 0.0]]))
-        0.3132...
-    """
-    return list_mle(-labels, -scores)
 
 
 @register('PairwiseHingeLoss')
@@ -132,94 +109,6 @@ def pairwise_logistic(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
         0.3465...
     """
     return _mean_over_pairs(labels, tf.nn.softplus(-_differences(scores)))
-
-
-@register('NoiseAwarePairLoss', noisy=True)
-def noise_aware_pairs(
-    labels: tf.Tensor, scores: tf.Tensor, noise: float = NOISE
-) -> tf.Tensor:
-    """Logistic loss of pairs, weighted by how far they differ, without those in noise.
-
-        w_ij = min(log(y_i / y_j), 1)  if y_i > (1 + noise) y_j, else 0
-        mean over lists of sum_ij w_ij log(1 + exp(s_j - s_i)) / sum_ij w_ij
-
-    The order of a pair that is as close as two measurements of one configuration
-    says nothing.  A list without any other is 0.
-
-    Example:
-        >>> loss = CombinedLoss('NoiseAwarePairLoss', temperature=1)
-        >>> float(loss([[3.0, 1.0, 1.005]], [[0.0, 0.0, 0.0]]))  # log(2)
-        0.6931...
-    """
-    ratios = _differences(_log(labels))
-    weights = tf.where(
-        ratios > math.log1p(noise), tf.minimum(ratios, 1.0), tf.zeros_like(ratios)
-    )
-    losses = tf.nn.softplus(-_differences(scores))
-    per_list = tf.math.divide_no_nan(
-        tf.reduce_sum(weights * losses, axis=[1, 2]),
-        tf.reduce_sum(weights, axis=[1, 2]),
-    )
-    return tf.reduce_mean(per_list)
-
-
-@register('PairwiseDifferenceLoss', tempered=False, noisy=True)
-def pairwise_difference(
-    labels: tf.Tensor, scores: tf.Tensor, noise: float = NOISE
-) -> tf.Tensor:
-    """The difference of two scores against that of their log runtimes.
-
-        mean over pairs of max(0, |(s_i - s_j) - log(y_i / y_j)| - noise)
-
-    The score becomes the logarithm of the runtime but for a constant.
-
-    Example:
-        >>> loss = CombinedLoss('PairwiseDifferenceLoss')
-        >>> float(loss([[2.0, 1.0]], [[0.0, 0.0]]))  # (log(2) - 0.01) / 2
-        0.3415...
-    """
-    errors = tf.abs(_differences(scores) - _differences(_log(labels)))
-    return tf.reduce_mean(tf.nn.relu(errors - noise))
-
-
-@register('SoftmaxLoss')
-def softmax(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """Cross-entropy with relevance r_i = fastest / runtime.
-
-        mean over lists of -sum_i r_i log(exp(-s_i) / sum_j exp(-s_j))
-
-    The value is that of TensorFlow Ranking's SoftmaxLoss of r and -s.
-
-    Example:
-        >>> loss = CombinedLoss('SoftmaxLoss', temperature=1)
-        >>> float(loss([[2.0, 1.0]], [[0.0, 0.0]]))  # (1 / 2 + 1) log(2)
-        1.0397...
-    """
-    logs = tf.nn.log_softmax(-scores)
-    return -tf.reduce_mean(tf.reduce_sum(_relevance(labels) * logs, axis=1))
-
-
-@register('ApproxNDCGLoss')
-def approx_ndcg(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """Smooth -NDCG with relevance r_i = fastest / runtime (Qin et al., 2010).
-
-        rank_i = 1 + sum_{j != i} sigmoid(s_i - s_j)
-        DCG    = sum_i (2^r_i - 1) / log(1 + rank_i)
-        mean over lists of -DCG / (DCG of the true order)
-
-    The value is that of TensorFlow Ranking's ApproxNDCGLoss of r and -s.
-
-    Example:
-        >>> loss = CombinedLoss('ApproxNDCGLoss', temperature=1)
-        >>> round(float(loss([[2.0, 1.0]], [[50.0, 0.0]])), 4)  # the true order
-        -1.0
-    """
-    relevance = _relevance(labels)
-    # sigmoid(0) of i with itself is the missing half of 1.
-    ranks = tf.reduce_sum(tf.sigmoid(_differences(scores)), axis=2) + 0.5
-    true_ranks = tf.range(1.0, tf.cast(tf.shape(scores)[1], tf.float32) + 1.0)
-    best = tf.sort(relevance, axis=1, direction='DESCENDING')
-    return -tf.reduce_mean(_dcg(relevance, ranks) / _dcg(best, true_ranks))
 
 
 @register('MSE', tempered=False)
@@ -261,20 +150,10 @@ def _mean_over_pairs(labels: tf.Tensor, losses: tf.Tensor) -> tf.Tensor:
     return tf.reduce_mean(tf.reduce_sum(wanted * losses, axis=2))
 
 
-def _log(labels: tf.Tensor) -> tf.Tensor:
-    return tf.math.log(tf.maximum(labels, 1e-30))
-
-
 def _relevance(labels: tf.Tensor) -> tf.Tensor:
     """1 for the fastest of a list, 1/2 for twice its runtime."""
     labels = tf.maximum(labels, 1e-30)
     return tf.reduce_min(labels, axis=1, keepdims=True) / labels
-
-
-def _dcg(relevance: tf.Tensor, ranks: tf.Tensor) -> tf.Tensor:
-    """Discounted cumulative gain: [lists, n] -> [lists]."""
-    gains = tf.pow(2.0, relevance) - 1.0
-    return tf.reduce_sum(gains / tf.math.log1p(ranks), axis=1)
 
 
 class CombinedLoss(tf.keras.losses.Loss):
@@ -285,11 +164,8 @@ class CombinedLoss(tf.keras.losses.Loss):
     Args:
         spec: names and weights, such as 'ListMLELoss:1,MSE:0.02'; a weight
             that is not given is 1.
-        temperature: divides the scores in the ranking losses, not in MSE and
-            PairwiseDifferenceLoss, which say what a score is.
-        noise: share by which measurements of one configuration may differ;
-            closer ones do not count in NoiseAwarePairLoss, nor do such errors
-            in PairwiseDifferenceLoss.
+        temperature: divides the scores in the ranking losses, not in MSE, which
+            says what a score is.
         own: functions of the user's by name, (labels, scores) -> a scalar or
             [lists]; the temperature does not touch their scores.
 
@@ -307,7 +183,6 @@ class CombinedLoss(tf.keras.losses.Loss):
         self,
         spec: str,
         temperature: float = TILE_TEMPERATURE,
-        noise: float = NOISE,
         own: Optional[Mapping[str, _Function]] = None,
     ):
         # A scalar already; replicas add theirs up.
@@ -323,7 +198,7 @@ class CombinedLoss(tf.keras.losses.Loss):
         self._own = {
             n: loss.function for n, loss in by_name.items() if loss not in ours
         }
-        self._temperature, self._noise = temperature, noise
+        self._temperature = temperature
 
     @property
     def own(self) -> Dict[str, _Function]:
@@ -335,25 +210,10 @@ class CombinedLoss(tf.keras.losses.Loss):
         tempered = scores / self._temperature
         return tf.add_n(
             [
-                weight
-                * loss.function(
-                    labels,
-                    tempered if loss.tempered else scores,
-                    **({'noise': self._noise} if loss.noisy else {}),
-                )
+                weight * loss.function(labels, tempered if loss.tempered else scores)
                 for weight, loss in self._parts
             ]
         )
-
-
-def noise_share(relative_std: float) -> float:
-    """Returns the share by which measurements may differ: three deviations.
-
-    Args:
-        relative_std: of repeated measurements, over their mean; NaN where
-            nothing was measured twice, and NOISE is returned.
-    """
-    return NOISE if math.isnan(relative_std) else 3.0 * relative_std
 
 
 def _resolved(name: str, known: Mapping[str, _Loss]) -> _Loss:
@@ -401,16 +261,13 @@ def _of_tensorflow_ranking(name: str) -> _Loss:
     return _Loss(
         lambda labels, scores: tf.reduce_mean(loss(_relevance(labels), -scores)),
         tempered,
-        noisy=False,
     )
 
 
 def _own(function: _Function) -> _Loss:
     # One that returns a loss of each list means their mean.
     return _Loss(
-        lambda labels, scores: tf.reduce_mean(function(labels, scores)),
-        tempered=False,
-        noisy=False,
+        lambda labels, scores: tf.reduce_mean(function(labels, scores)), tempered=False
     )
 
 

@@ -9,7 +9,6 @@ import abc
 import dataclasses
 import functools
 import importlib
-import math
 from typing import (
     Any,
     Dict,
@@ -152,10 +151,6 @@ class TaskData(abc.ABC, Generic[tasks.Store, Graphs]):
     @abc.abstractmethod
     def describe(self) -> str:
         """Says what is trained on, for people."""
-
-    def relative_noise(self) -> float:
-        """Standard deviation of repeated measurements over their mean; NaN: unknown."""
-        return math.nan
 
     def model_scorer(self, model: tf.keras.Model) -> tasks.ModelScorer:
         """Returns what scores the graphs with a model."""

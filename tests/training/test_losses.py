@@ -89,55 +89,7 @@ def _loss(spec, labels, scores, **kwargs):
     )
 
 
-def test_list_mle_from_the_fastest_weighs_the_top():
-    """An error at the fast end, by hand."""
-    fast = [[1, 0, 5]]  # swaps 1 and 2
-    labels = [[1, 2, 8]]
-    assert _loss('FastestListMLELoss', labels, fast, temperature=1) > _loss(
-        'FastestListMLELoss', labels, [[0, 1, 5]], temperature=1
-    )
-    # By hand for s = (1, 0, 5): t = -s; logsumexp of all, of the last two, less.
-    wanted = (
-        math.log(math.exp(-1) + 1 + math.exp(-5)) + 1 + math.log(1 + math.exp(-5)) - 0
-    )
-    assert _loss('FastestListMLELoss', labels, fast, temperature=1) == (
-        pytest.approx(wanted)
-    )
-
-
-def test_noise_aware_pairs_by_hand():
-    # Ratios: e**0.5 counts 0.5, e**3 counts 1; 1.009 is noise.
-    softplus = lambda x: math.log1p(math.exp(x))
-    labels = [[math.exp(0.5), 1.0]]
-    assert _loss('NoiseAwarePairLoss', labels, [[20, 0]]) == pytest.approx(softplus(-2))
-    labels = [[math.exp(3), math.exp(-0.5), 1.0]]
-    # Pairs (0, 1): weight 1, (0, 2): 1, (2, 1): 0.5.
-    wanted = (softplus(-1) + softplus(0) + 0.5 * softplus(-1)) / 2.5
-    assert _loss(
-        'NoiseAwarePairLoss', labels, [[1, 0, 1]], temperature=1
-    ) == pytest.approx(wanted)
-
-
-def test_pairwise_difference_by_hand():
-    labels = [[math.exp(2), 1.0]]
-    # Off by 0.5 both ways, less the margin; the two pairs (i, i) are right.
-    assert _loss('PairwiseDifferenceLoss', labels, [[12.5, 10]]) == pytest.approx(
-        2 * (0.5 - 0.01) / 4
-    )
-    assert _loss('PairwiseDifferenceLoss', labels, [[12.009, 10]]) == 0
-
-
-@pytest.mark.parametrize(
-    'spec',
-    [
-        'FastestListMLELoss',
-        'PairwiseLogisticLoss',
-        'NoiseAwarePairLoss',
-        'PairwiseDifferenceLoss',
-        'SoftmaxLoss',
-        'ApproxNDCGLoss',
-    ],
-)
+@pytest.mark.parametrize('spec', [n for n in losses.names() if n != 'MSE'])
 def test_every_loss_has_a_finite_gradient_that_helps(spec):
     labels = np.array([[1, 2, 3, 3], [5, 5, 5, 5]], np.float32)
     value, gradient = _value_and_gradient(
@@ -160,24 +112,6 @@ def test_temperature_divides_scores_in_ranking_losses_only():
     assert _loss('MSE', labels, scores, temperature=2) == pytest.approx(2.5)
 
 
-def test_noise_decides_which_pairs_count():
-    labels, scores = [[1.001, 1.0]], [[0, 2]]
-    assert _loss('NoiseAwarePairLoss', labels, scores) == 0  # within 1 %
-    assert _loss('NoiseAwarePairLoss', labels, scores, temperature=1, noise=1e-4) == (
-        pytest.approx(math.log1p(math.exp(2)))
-    )
-    # |-2 - log 1.001| less the noise, for two of four pairs.
-    for noise in (0.0, 0.5):
-        assert _loss('PairwiseDifferenceLoss', labels, scores, noise=noise) == (
-            pytest.approx((2 + math.log(1.001) - noise) / 2)
-        )
-
-
-def test_noise_is_three_deviations_of_what_was_measured_again():
-    assert losses.noise_share(2e-5) == pytest.approx(6e-5)
-    assert losses.noise_share(math.nan) == losses.NOISE == 0.01
-
-
 def test_weights_are_shares():
     labels, scores = [[3, 1]], [[0, 0]]  # hinge 0.5, MSE 5
     for spec in (
@@ -195,7 +129,7 @@ def test_weights_are_shares():
         (
             'ListMLE',
             "there is no loss 'ListMLE'; did you mean 'ListMLELoss'? There "
-            'are: ApproxNDCGLoss, FastestListMLELoss, ListMLELoss, MSE, ',
+            'are: ListMLELoss, MSE, PairwiseHingeLoss, PairwiseLogisticLoss',
         ),
         ('mse:1', "there is no loss 'mse'; did you mean 'MSE'?"),
         ('', "there is no loss ''; There are: "),
@@ -257,19 +191,6 @@ def test_pairs_are_as_in_tensorflow_ranking(ranking, name, ties, temperature):
     _assert_same(
         _value_and_gradient(losses.CombinedLoss(name, temperature), labels, scores),
         _value_and_gradient(published, labels, scores),
-    )
-
-
-@pytest.mark.parametrize('temperature', [1.0, 10.0])
-@pytest.mark.parametrize('ties', [False, True])
-@pytest.mark.parametrize('name', ['SoftmaxLoss', 'ApproxNDCGLoss'])
-def test_relevance_is_as_in_tensorflow_ranking(ranking, name, ties, temperature):
-    labels, scores = _lists(ties)
-    published = getattr(ranking.keras.losses, name)(temperature=temperature)
-    relevance = labels.min(axis=1, keepdims=True) / labels
-    _assert_same(
-        _value_and_gradient(losses.CombinedLoss(name, temperature), labels, scores),
-        _value_and_gradient(lambda _, s: published(relevance, -s), labels, scores),
     )
 
 
@@ -399,7 +320,7 @@ def test_a_loss_of_the_users_that_is_not_there(tmp_path, monkeypatch, spec, mess
 
 def test_examples():
     found = doctest.testmod(losses, optionflags=doctest.ELLIPSIS)
-    assert (found.failed, found.attempted) == (0, 19)
+    assert (found.failed, found.attempted) == (0, 9)
     for name in losses.names():
         loss = losses.CombinedLoss(name)._parts[0][1]
         assert 'Example:' in loss.function.__doc__, name

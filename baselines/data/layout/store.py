@@ -12,7 +12,7 @@ are codes, one or two bytes per configuration and configurable node.
 """
 
 import dataclasses
-from typing import Dict, Iterable, Sequence, Union
+from typing import Dict, Iterable, Sequence
 
 import numpy as np
 
@@ -202,23 +202,6 @@ class LayoutStore(splits.PackedSplit):
         # Codes begin at multiples of 8 bytes; there may be padding behind them.
         codes = self.part('config_codes', graph).view(f'<u{self.code_width[graph]}')
         return codes[: shape[0] * shape[1]].reshape(shape)
-
-    def relative_noise(
-        self, graphs: Union[Sequence[int], np.ndarray, None] = None
-    ) -> float:
-        """Returns how much a runtime varies when it is measured again.
-
-        The standard deviation over the mean, pooled over all groups of these graphs
-        (None: all) with more than one measurement; NaN if there is none.
-        """
-        degrees = squares = 0.0
-        for graph in range(self.num_graphs) if graphs is None else graphs:
-            mean = self.part('group_runtime', graph)
-            free = np.where(mean > 0, self.part('group_size', graph) - 1, 0)
-            relative = self.part('group_std', graph) / np.maximum(mean, 1)
-            degrees += free.sum()
-            squares += (free * relative**2).sum()
-        return float(np.sqrt(squares / degrees)) if degrees else float('nan')
 
     def record(self, graph: int) -> records.LayoutRecord:
         """Returns a graph as its file has it; mind the size of its features.

@@ -76,29 +76,9 @@ def test_groups_by_hand(tmp_path):
     assert store.group_runtime.tolist() == [130, 50, 70]
     # sqrt((30**2 + 0 + 30**2) / 2) = 30.
     np.testing.assert_allclose(store.group_std, [30, 0, 0])
-    # Squares (30 / 130)**2 with 2 degrees of freedom, and 0 with 1.
-    assert store.relative_noise() == pytest.approx(np.sqrt(2 * (30 / 130) ** 2 / 3))
-    assert store.relative_noise([0]) == store.relative_noise()
     np.testing.assert_array_equal(
         store.vectors(0)[store.group_codes(0)], features[[0, 1, 3]]
     )
-
-
-def test_noise_without_repetitions_is_unknown(tmp_path):
-    features = np.zeros((6, 1, 18), np.float32)
-    features[:, 0, 3] = range(6)
-    layout_files.write_split(
-        tmp_path / 'train',
-        [
-            layout_files.make_program(
-                np.random.default_rng(0),
-                configurable=1,
-                configs=6,
-                node_config_feat=features,
-            )
-        ],
-    )
-    assert np.isnan(_open(tmp_path / 'train').relative_noise())
 
 
 def test_codes_of_all_widths_lie_side_by_side(tmp_path):
