@@ -33,7 +33,7 @@ def test_losses(capsys):
     assert found['MSE'] == 'Mean of (score - label)^2.'
     assert processes.command('losses') == 0
     assert capsys.readouterr().out.splitlines()[-2 + ('tfr.<class>' not in found)] == (
-        'MSE                     Mean of (score - label)^2.'
+        'MSE                   Mean of (score - label)^2.'
     )
 
 
