@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import tarfile
-from typing import IO, BinaryIO, Dict, NamedTuple, Optional, Set, Tuple, cast
+from typing import IO, BinaryIO, Dict, NamedTuple, Tuple, cast
 
 from baselines import files
 from baselines import phases
@@ -112,45 +112,27 @@ def _checked_members(
     """Returns the .npz files by name, and how many other files are beside them."""
     length = os.fstat(archive.fileno()).st_size
     members: Dict[str, tarfile.TarInfo] = {}
-    others: Set[str] = set()
     for info in tar:
-        if info.size < 0:
-            raise ValueError(f'{info.name!r} has a size of {info.size} bytes')
-        if info.offset_data + info.size > length:
+        if info.isdir() and not info.size:
+            continue
+        above, _, name = info.name.removeprefix('./').rpartition('/')
+        if above != folder or not info.isreg() or info.issparse():
+            raise ValueError(f'{info.name!r} is no ordinary file in {folder}')
+        if not 0 <= info.size <= length - info.offset_data:
             raise ValueError(
                 f'{info.name!r} claims {info.size:,} bytes, but the archive ends '
                 f'before, at {length:,}'
             )
-        name = _name_in(info, folder)
-        if name is None:
-            continue
-        if name in members or name in others:
+        if name in members:
             raise ValueError(f'{info.name!r} is in it twice')
-        if len(members) + len(others) >= _MAX_FILES:
+        if len(members) >= _MAX_FILES:
             raise ValueError(f'it holds more than {_MAX_FILES:,} files')
-        if _NAME.fullmatch(name):
-            members[name] = info
-        else:
-            others.add(name)
+        members[name] = info
     archive.seek(tar.offset)
     # Without the end mark, files are missing from here on.
     if archive.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
         raise ValueError('it is truncated or damaged')
-    if not members:
+    npz = {name: info for name, info in members.items() if _NAME.fullmatch(name)}
+    if not npz:
         raise ValueError('it holds no .npz file')
-    return members, len(others)
-
-
-def _name_in(info: tarfile.TarInfo, folder: str) -> Optional[str]:
-    """Returns a member's name without `folder`; None for a folder on the way."""
-    name = info.name[2:] if info.name.startswith('./') else info.name
-    if info.isdir() and info.size == 0:
-        if f'{folder}/'.startswith(f'{name}/') or name in ('', '.'):
-            return None
-        raise ValueError(f'folder {info.name!r} is not on the way to {folder}')
-    if info.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or info.issparse():
-        raise ValueError(f'{info.name!r} is a link, a device or the like, not a file')
-    above, _, stem = name.rpartition('/')
-    if above != folder or not stem:
-        raise ValueError(f'{info.name!r} is not in {folder}')
-    return stem
+    return npz, len(members) - len(npz)
