@@ -2,7 +2,6 @@
 
 import re
 
-import numpy as np
 import pytest
 
 from baselines.data import variants
@@ -17,35 +16,6 @@ def _store(**changes):
     return tile_store.TileStore.of_records(
         '/data/train', tile_records.make_records(2, **changes)
     )
-
-
-def test_a_store_in_memory_holds_what_a_packed_one_does(tmp_path):
-    from baselines.data.tile import store
-
-    kernels = tile_records.write_split(tmp_path / 'train', tile_records.make_records(3))
-    packed = store.TileStore.open(str(tmp_path / 'train'), str(tmp_path / 'c'))
-    ours = tile_store.TileStore.of_records('x', kernels)
-    assert ours.graph_ids == packed.graph_ids
-    assert ours.has_runtimes
-    for name in (
-        'node_feat',
-        'node_opcode',
-        'edge_index',
-        'config_feat',
-        'config_runtime',
-        'config_runtime_normalizers',
-        'node_offsets',
-        'edge_offsets',
-        'config_offsets',
-        'node_min',
-        'node_max',
-        'config_min',
-        'config_max',
-        'max_opcode',
-    ):
-        np.testing.assert_array_equal(
-            getattr(ours, name), getattr(packed, name), err_msg=name
-        )
 
 
 @pytest.mark.parametrize(

@@ -58,14 +58,6 @@ def test_what_is_not_defined_is_left_out():
     assert alone['opa'] == {'gain': None, 'low': None, 'high': None}
 
 
-def test_layout_graphs_are_programs():
-    ours = [
-        GraphResult(f'g{i}', np.array([1.0, 2.0]), np.array([1.0, 2.0])) for i in (1, 2)
-    ]
-    gains = comparison.paired_gain('layout', ours, [ours])
-    assert gains['slowdown_10'] == {'gain': 0.0, 'low': 0.0, 'high': 0.0}
-
-
 def _wins(programs, gain, kernels=2):
     """Results of two models: the first wins by so much on each program's kernels."""
     ours, theirs = [], []
@@ -102,23 +94,6 @@ def test_many_kernels_of_few_programs_show_nothing():
     assert found['seen'] == 'no difference seen'
 
 
-def test_one_program_decides_nothing():
-    ours, theirs = _wins(8, [0.01] * 4 + [9.0] + [0.0] * 3)
-    # On programs 0 to 3 they change sides.
-    mixed = [*theirs[:8], *ours[8:]], [*ours[:8], *theirs[8:]]
-    found = comparison.paired_test('tile', *([side] for side in mixed))['top_1_error']
-    assert found['gain'] == pytest.approx((9 - 4 * 0.01) / 8)
-    assert (found['won'], found['lost']) == (1, 4)
-    assert found['seen'] == 'no difference seen'
-
-
-def test_equal_models_do_not_differ():
-    ours, _ = _wins(7, [0.1] * 7)
-    found = comparison.paired_test('tile', [ours], [ours])['opa']
-    assert (found['gain'], found['low'], found['high']) == (0, 0, 0)
-    assert found['p'] == 1 and found['seen'] == 'no difference seen'
-
-
 def test_seeds_are_told_apart_from_programs():
     ours, theirs = _wins(6, [0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
     # A model of two seeds, one of which errs as theirs does: .0 and .35.
@@ -127,13 +102,6 @@ def test_seeds_are_told_apart_from_programs():
     assert found['ours_over_seeds'] == pytest.approx(0.35 / np.sqrt(2))
     assert found['theirs_over_seeds'] is None
     assert found['gain'] == pytest.approx(0.175) and found['seen'] == 'better'
-
-
-def test_a_measure_without_graphs_is_no_difference():
-    equal = _tile('q_1', [1, 2], [4, 4])
-    found = comparison.paired_test('tile', [[equal]], [[equal]])['opa']
-    assert found['ours'] is found['gain'] is found['low'] is None
-    assert (found['programs'], found['seen']) == (0, 'no difference seen')
 
 
 _TEXT = """\

@@ -95,42 +95,12 @@ def test_layout_summary_by_hand():
     assert summary['overall']['opa_pooled'] == pytest.approx(59 / 69)
 
 
-def test_intervals_are_those_of_the_graphs():
-    random = np.random.default_rng(0)
-    results = [
-        GraphResult(f'p{i % 2}_{i:x}', random.normal(size=9), random.uniform(1, 2, 9))
-        for i in range(20)
-    ]
-    summary = report.summarise('tile', results)
-    errors = [metrics.top_k_error(r.scores, r.runtimes, 1) for r in results[::2]]
-    found = summary['groups']['p0']['top_1_error']
-    low, high = metrics.bootstrap_interval(errors)
-    assert (found['low'], found['high']) == pytest.approx((low, high))
-    assert found['low'] < found['mean'] < found['high']
-
-
-def test_single_graph_has_no_interval():
-    summary = report.summarise('tile', [_RIGHT])
-    assert summary['overall']['opa'] == {
-        'mean': 1.0,
-        'low': None,
-        'high': None,
-        'random': 0.5,
-        'graphs': 1,
-    }
-
-
 def test_constant_scores_count_as_no_knowledge():
     constant = GraphResult('a_1', np.zeros(3), np.array([1, 2, 3]))
     overall = report.summarise('tile', [constant])['overall']
     assert overall['kendall_tau']['mean'] == 0.0
     assert overall['opa']['mean'] == 0.0
     assert overall['top_1_error']['mean'] == 0.0  # index order was lucky
-
-
-def test_graph_without_hash_is_its_own_program():
-    summary = report.summarise('tile', [GraphResult('0a1c5d', [1.0], [1.0])])
-    assert list(summary['groups']) == ['0a1c5d']
 
 
 @pytest.mark.parametrize(
@@ -232,30 +202,12 @@ def test_table_stays_within_100_columns():
     lines = report.format_table(report.summarise('tile', many)).splitlines()
     assert max(map(len, lines)) == 100
     assert '108,000' in '\n'.join(lines)
-    programs = [line.split()[0] for line in lines[2:5]]
-    assert programs[0] == 'a' * 30
-    assert programs[1].startswith('very_long') and '...' in programs[1]
-    assert programs[1].endswith('end') and programs[2] == 'z'
+    first, second, third = [line.split()[0] for line in lines[2:5]]
+    assert (first, third) == ('a' * 30, 'z')
+    assert second.startswith('very_long') and '...' in second and second.endswith('end')
     layout = report.format_table(report.summarise('layout', many[:3])).splitlines()
-    assert layout[0].split() == [
-        'graph',
-        'graphs',
-        'configs',
-        'tau',
-        'slowd@1',
-        'slowd@10',
-        'slowd@100',
-        'OPA',
-    ]
+    assert layout[0].split()[3:] == 'tau slowd@1 slowd@10 slowd@100 OPA'.split()
     assert max(map(len, layout)) <= 100
-
-
-def test_final_errors_of_kernels():
-    found = report.final_error('tile', [_WRONG, _RIGHT, _EQUAL])
-    overall = report.summarise('tile', [_WRONG, _RIGHT, _EQUAL])['overall']
-    assert found == {
-        str(k): pytest.approx(overall[f'top_{k}_error']['mean']) for k in (1, 5, 10)
-    }
 
 
 def test_final_errors_of_programs():

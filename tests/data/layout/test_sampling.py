@@ -144,22 +144,6 @@ def test_uniform_is_uniform():
     assert _chi_square(np.array(list(found.values())), [1 / 20] * 20) < _CHI2[19]
 
 
-@pytest.mark.parametrize('strategy', _STRATEGIES)
-@pytest.mark.parametrize('count', [2, 5, 64])
-def test_as_many_as_there_are(strategy, count):
-    drawn = layout_sampling._positions(np.random.default_rng(0), strategy, count, count)
-    assert sorted(drawn) == list(range(count))
-
-
-def test_skewed_prefers_the_fastest_of_a_store(store):
-    sampler = layout_sampling.ConfigSampler(store)
-    rng = np.random.default_rng(0)
-    runtimes = sampler.draw(rng, [2] * 4000, 1).runtimes[:, 0] - 1000
-    # Rank r of 200 has weight exp(-r / 200): the fastest half is drawn with
-    # 1 / (1 + exp(-1/2)) = 0.622; five standard deviations are 0.038.
-    assert abs((runtimes < 100).mean() - 0.622) < 0.038
-
-
 def test_cap_is_a_fixed_uniform_subset(store):
     chosen = []
     for seed in range(400):
@@ -185,12 +169,6 @@ def test_cap_is_a_fixed_uniform_subset(store):
     assert same.counts.tolist() == [5, 5, 5]
 
 
-def test_cap_above_the_number_keeps_all(store):
-    sampler = layout_sampling.ConfigSampler(store, max_configs=60)
-    assert sampler.counts.tolist() == [50, 7, 60]
-    assert sorted(sampler.candidates(1)) == list(range(7))
-
-
 def test_without_runtimes(tmp_path):
     store = _store(tmp_path, _distinct(6), is_test=True)
     sampler = layout_sampling.ConfigSampler(store, 'uniform')
@@ -203,14 +181,3 @@ def test_without_runtimes(tmp_path):
         layout_sampling.ConfigSampler(store, 'skewed').draw(
             np.random.default_rng(0), [0], 2
         )
-
-
-def test_there_is_no_such_graph(store):
-    rng = np.random.default_rng(0)
-    with pytest.raises(IndexError, match='graph 3 of 3'):
-        layout_sampling.ConfigSampler(store).draw(rng, [3], 1)
-
-
-def test_no_graphs_give_an_empty_draw(store):
-    drawn = layout_sampling.ConfigSampler(store).draw(np.random.default_rng(0), [], 4)
-    assert drawn.configs.shape == drawn.runtimes.shape == (0, 4)

@@ -46,12 +46,6 @@ def test_columns_of_any_shape_come_back_mapped(tmp_path):
         mapped['codes'][0] = 1
 
 
-def test_a_slice_that_is_not_contiguous_is_packed_in_order(tmp_path):
-    folder = _pack(tmp_path / 'packed', {'x': np.arange(12).reshape(3, 4)[:, ::2].T})
-    _, mapped = columns.open_folder(folder)
-    assert mapped['x'].tolist() == [[0, 4, 8], [2, 6, 10]]
-
-
 def _flip(path, place):
     content = bytearray(path.read_bytes())
     content[place] ^= 1
@@ -222,14 +216,6 @@ def test_a_write_that_fails_for_real(tmp_path):
     assert child.returncode == 1
     assert 'the cache cannot be written' in err and str(tmp_path) in err
     assert [path.suffix for path in tmp_path.iterdir()] == ['.lock']
-
-
-def test_a_finished_folder_opens_without_the_lock(tmp_path):
-    _open(tmp_path)
-    lock = next(tmp_path.glob('*.lock'))
-    lock.unlink()
-    assert _open(tmp_path)[1]['x'].tolist() == [0, 1, 2, 3]
-    assert not lock.exists()
 
 
 def test_listing(tmp_path):
