@@ -258,6 +258,12 @@ def test_opcodes():
     assert found.unknown_opcodes == {'': 1, 'Add': 1, 'erf': 2, 'topk': 1}
 
 
+def test_too_many_instructions_are_refused(monkeypatch):
+    monkeypatch.setattr(graph, 'MAX_NODES', 2)
+    with pytest.raises(ValueError, match='3 instructions are more than the 2'):
+        graph.extract_graph(hlo_modules.chain())
+
+
 def test_an_empty_module_has_no_nodes():
     found = graph.extract_graph(hlo_modules.module())
     assert found.node_feat.shape == (0, 140)

@@ -218,6 +218,14 @@ def test_a_write_that_fails_for_real(tmp_path):
     assert [path.suffix for path in tmp_path.iterdir()] == ['.lock']
 
 
+def test_a_finished_folder_opens_without_the_lock(tmp_path):
+    _open(tmp_path)
+    lock = next(tmp_path.glob('*.lock'))
+    lock.unlink()
+    assert _open(tmp_path)[1]['x'].tolist() == [0, 1, 2, 3]
+    assert not lock.exists()
+
+
 def test_listing(tmp_path):
     for name in ('b.npz', 'a.npz', 'c.txt', '.d.npz', 'c.npz'):
         (tmp_path / name).write_text(name)
