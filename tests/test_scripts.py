@@ -2,8 +2,6 @@
 
 import os
 import re
-import subprocess
-import sys
 
 import pytest
 
@@ -11,7 +9,6 @@ from baselines import config
 from baselines import files
 from baselines import scripts
 from tests import test_config
-from tests.helpers import places
 from tpugraphs import commands
 
 _KINDS = [config.TileConfig, config.LayoutConfig]
@@ -223,20 +220,6 @@ def test_train_refuses_in_one_line(capsys):
         assert message in errors and errors.count('\n') == 1
     with pytest.raises(SystemExit, match="'MLP' is not a flag; see tpugraphs train"):
         commands.run('train', ['layout', 'MLP'])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize('script', ['tiles_train.py', 'layout_train.py'])
-def test_help_of_a_script(script):
-    done = subprocess.run(
-        [sys.executable, script, '--help'],
-        cwd=places.ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert (done.returncode, done.stderr) == (0, '')
-    assert done.stdout.startswith(f'usage: python {script} [--flag=value ...]\n')
-    assert '\noutput:\n  --out_dir=~/out/' in done.stdout
 
 
 @pytest.mark.parametrize(
