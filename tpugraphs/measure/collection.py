@@ -13,7 +13,9 @@ from baselines import phases
 from baselines import text
 from baselines.data import collections as collections_lib
 from baselines.data import families
+from baselines.data import raw as raw_lib
 from baselines.data import shares
+from baselines.hlo import graph
 from tpugraphs.measure import collection_folder as folder_lib
 from tpugraphs.measure import layouts
 from tpugraphs.measure import memory as memory_lib
@@ -212,7 +214,15 @@ class _Collector:
             parts = folder_lib.NOISY, ''
         file = os.path.join(*filter(None, parts), f'{item.name}.npz')
         configs = [described[i] for i in measured.kept]
-        item.write(os.path.join(options.output, file), configs, halves.min(0))
+        tuning = item.tuning(configs, halves.min(0))
+        nodes = graph.extract_graph(tuning.module)
+        raw_lib.write_record(
+            os.path.join(options.output, file),
+            item.name,
+            nodes,
+            raw_lib.configs_of(options.task, tuning, nodes),
+            named=False,
+        )
         self._report.records[item.name] = {
             'file': file,
             'program': item.program,

@@ -11,10 +11,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from baselines.data import raw as raw_lib
-from baselines.hlo import graph
 from baselines.hlo import protos
-from baselines.hlo import reading
 from tpugraphs.measure import building
 from tpugraphs.measure import kernels
 from tpugraphs.measure import tiles
@@ -75,13 +72,6 @@ class LayoutItem(kernels.Kernel):
                 for order in orders[:3]:
                     tensors.add().dims.extend(order or ())
         return tiles.timed(tuning, times)
-
-    def write(self, path: str, described: Sequence[Dict[str, Any]], times: Any) -> None:
-        """Writes the npz file by the extractor's path."""
-        tuning = self.tuning(described, times)
-        nodes = graph.extract_graph(tuning.module)
-        configs = raw_lib.configs_of(reading.LAYOUT, tuning, nodes)
-        raw_lib.record_of(self.name, nodes, configs, False).write(path)
 
 
 def items_of(

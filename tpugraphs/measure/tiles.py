@@ -9,10 +9,7 @@ from typing import Any, Callable, Dict, Iterator, List, Sequence
 import numpy as np
 
 from baselines.data import families
-from baselines.data import raw as raw_lib
-from baselines.hlo import graph
 from baselines.hlo import protos
-from baselines.hlo import reading
 from tpugraphs.measure import building
 from tpugraphs.measure import extents
 from tpugraphs.measure import kernels
@@ -80,13 +77,6 @@ class TileItem(kernels.Kernel):
             sizes.output_bounds.extend(config['output'])
             sizes.input_bounds.extend(config['input'])
         return timed(tuning, times)
-
-    def write(self, path: str, described: Sequence[Dict[str, Any]], times: Any) -> None:
-        """Writes the npz file by the extractor's path."""
-        tuning = self.tuning(described, times)
-        nodes = graph.extract_graph(tuning.module)
-        configs = raw_lib.configs_of(reading.TILE, tuning, nodes)
-        raw_lib.record_of(self.name, nodes, configs, False).write(path)
 
 
 def timed(tuning: Any, times: Any) -> Any:
