@@ -9,7 +9,6 @@ is that of the whole process.  Times are the best of three.
 """
 
 import os
-import resource
 import tempfile
 import time
 
@@ -82,7 +81,7 @@ def _measure(path: str, extra: bool) -> dict:
         columns=found.node_feat.shape[1],
         runs=len(configs.config_runtime),
     )
-    return dict(figures, peak_mb=_peak_mb())
+    return dict(figures, peak_mb=results.peak_mb())
 
 
 def _extract(path: str) -> dict:
@@ -96,16 +95,12 @@ def _extract(path: str) -> dict:
                 raise ValueError(failed[0])
 
         times, _ = results.timed(extract, _ROUNDS, warm_up=False)
-    return {'npz_s': times[0], 'npz_peak_mb': _peak_mb()}
-
-
-def _peak_mb() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    return {'npz_s': times[0], 'npz_peak_mb': results.peak_mb()}
 
 
 def main() -> None:
     """Measures and prints."""
-    parser = results.parser(__doc__, record=True)
+    parser = results.parser(__doc__)
     parser.add_argument(
         '--folder',
         default=_SHARED,
@@ -126,17 +121,14 @@ def main() -> None:
             ('large extra', large, True),
             ('many runs', runs, False),
         ):
-            found = results.alone(_measure, path, extra)
+            row = results.alone(_measure, path, extra)
             if not extra:
-                found.update(results.alone(_extract, path))
-            figures[name] = dict(found, pb_mb=os.path.getsize(path) / 1e6)
+                row.update(results.alone(_extract, path))
+            figures[name] = dict(row, pb_mb=os.path.getsize(path) / 1e6)
     figures['kernels'] = results.alone(_extract, kernels)
-    flat = {
-        f'{name} {key}': value
-        for name, found in figures.items()
-        for key, value in found.items()
-    }
-    results.show(flat, args.record)
+    for name, row in figures.items():
+        for key, value in row.items():
+            print(f'{name + " " + key:<32}{value:>16,.6g}')
 
 
 if __name__ == '__main__':

@@ -1,7 +1,6 @@
 """How fast ResModel scores and trains, and in how much memory.
 
   python benchmarks/layout_speed.py             # two minutes
-  python benchmarks/layout_speed.py --record    # and keep the figures
   python benchmarks/layout_speed.py --what score --vectors 64
 
 score:  all configurations of a program of 5,000 nodes and 7,266 edges, next to
@@ -57,12 +56,12 @@ def synthetic_program(rng, nodes, edges, configurable, configs, vectors):
 
 
 def median(work, repeats: int):
-    """Median seconds by the clock and of CPU of `work`, after a warm-up."""
+    """Returns the median seconds of `work` by the clock and of CPU, once warm."""
     return tuple(map(statistics.median, results.timed(work, repeats)))
 
 
-def score(rng, args):
-    """Times scoring; returns rows for results.csv."""
+def score(rng, args) -> None:
+    """Times scoring, and compares scores with the published formula's."""
     import plain_models
     import tensorflow as tf
 
@@ -88,7 +87,6 @@ def score(rng, args):
         lambda: model.forward(graphs_lib.unpack(packed, 0, 1, few)[0], few)[0]
     )
     wanted = plain().numpy()
-    rows = []
     for name, work, count, scores in (
         ('published formula', plain, few, wanted),
         ('forward', whole, few, whole().numpy()),
@@ -101,29 +99,20 @@ def score(rng, args):
             f'{1e3 * cpu / count:.3f} ms of CPU each; '
             f'largest difference {off:.1e}'
         )
-        rows += [
-            (f'{name}, speed', count / clock, 'configurations/s'),
-            (f'{name}, CPU', 1e3 * cpu / count, 'ms/configuration'),
-            (f'{name}, largest relative difference', off, ''),
-        ]
-    return rows
 
 
-def train(rng, args):
-    """Times training in each mode; returns rows for results.csv."""
+def train(rng, args) -> None:
+    """Times training steps in each mode."""
     sizes = np.linspace(1000, 8000, 8).astype(int)
     programs = [
         synthetic_program(rng, n, int(1.45 * n), n // 20, 1000, args.vectors)
         for n in sizes
     ]
-    return [
-        row
-        for mode in ('fullgraph', 'dropout', 'backpropdropout')
-        for row in time_steps(rng, args, programs, mode, 5000)
-    ]
+    for mode in ('fullgraph', 'dropout', 'backpropdropout'):
+        time_steps(rng, args, programs, mode, 5000)
 
 
-def time_steps(rng, args, programs, mode, keep_nodes):
+def time_steps(rng, args, programs, mode, keep_nodes) -> None:
     """Times steps on a batch of all programs."""
     import tensorflow as tf
 
@@ -164,14 +153,10 @@ def time_steps(rng, args, programs, mode, keep_nodes):
     clock, cpu = median(lambda: trainer.run_chunk(draw(), steps), args.repeats)
     name = f'{batch} programs x {configs}, {mode}'
     print(f'{name}: {clock / steps:.3f} s per step, {cpu / steps:.3f} s of CPU')
-    return [
-        (f'{name}, step', clock / steps, 's'),
-        (f'{name}, step, CPU', cpu / steps, 's'),
-    ]
 
 
-def stress(rng, args):
-    """Trains on and scores a large program; returns rows for results.csv."""
+def stress(rng, args) -> None:
+    """Trains on and scores a large program, and prints the peak of memory."""
     from baselines.layout import models
     from baselines.layout import scoring
 
@@ -181,7 +166,7 @@ def stress(rng, args):
         path = os.path.join(folder, 'codes.npy')
         np.save(path, program.codes)
         program = dataclasses.replace(program, codes=np.load(path, mmap_mode='r'))
-        rows = time_steps(rng, args, [program], 'fullgraph', -1)
+        time_steps(rng, args, [program], 'fullgraph', -1)
         before = results.peak_mb() / 1024
         scorer = scoring.LayoutScorer(models.ResModel(16, _NUM_OPS), args.budget << 20)
         work = lambda: scorer.score(program)
@@ -192,27 +177,20 @@ def stress(rng, args):
         f'{cpu:.1f} s of CPU; peak {peak:.2f} GB ({before:.2f} GB before), '
         f'budget {args.budget / 1024:g} GB'
     )
-    return rows + [
-        ('stress, scoring', clock, 's'),
-        ('stress, scoring, CPU', cpu, 's'),
-        ('stress, peak', peak, 'GB'),
-    ]
 
 
 def main() -> None:
     """Measures and prints."""
-    parser = results.parser(__doc__, record=True)
+    parser = results.parser(__doc__)
     parser.add_argument('--what', nargs='+', default=_PARTS, choices=_PARTS)
     parser.add_argument('--vectors', type=int, default=8, help='layouts per node')
     parser.add_argument('--budget', type=int, default=1024, help='MB for scoring')
     parser.add_argument('--repeats', type=int, default=5)
     args = parser.parse_args()
     starting.start_tensorflow()
-    rows = []
     for what in args.what:
         measure = {'score': score, 'train': train, 'stress': stress}[what]
-        rows += measure(np.random.default_rng(0), args)
-    results.record(rows, args.record)
+        measure(np.random.default_rng(0), args)
 
 
 if __name__ == '__main__':

@@ -1,10 +1,10 @@
-"""What the scripts share: they find the package through it, train, time and measure
-in a fresh process; and results.csv keeps figures with command, machine and commit."""
+"""Trains, scores, times and prints for the scripts of this folder.
+
+Importing it puts the repository on the path, so that the scripts find its packages.
+"""
 
 import argparse
 import contextlib
-import csv
-import datetime
 import glob
 import io
 import json
@@ -16,28 +16,23 @@ import shlex
 import subprocess
 import sys
 import time
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
-_FILE = pathlib.Path(__file__).with_name('results.csv')
-_COLUMNS = ('date', 'commit', 'machine', 'command', 'metric', 'value', 'unit')
 
 
-def parser(about: str, record: bool = False) -> argparse.ArgumentParser:
-    """Returns the parser of a script; `record` gives it --record."""
-    found = argparse.ArgumentParser(
+def parser(about: str) -> argparse.ArgumentParser:
+    """Returns the parser of a script, with its docstring as the help."""
+    return argparse.ArgumentParser(
         description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    if record:
-        found.add_argument('--record', action='store_true', help='keep the figures')
-    return found
 
 
 def run(main: Callable[[], Optional[int]]) -> None:
-    """Ends the process with what `main` does; user errors become one line."""
+    """Ends the process with the status of `main`; user errors become one line."""
     from baselines import command_line
 
     sys.exit(command_line.guarded(main))
@@ -104,7 +99,7 @@ def scores(
 
 
 def load(model_dir: str, *data: str, **more: Any) -> Any:
-    """The predictor of a run; the others are of `prediction.DataOptions`."""
+    """Returns the predictor of a run on data; see `prediction.DataOptions`."""
     from baselines.runs import loading
     from baselines.runs import prediction
 
@@ -117,7 +112,7 @@ def load(model_dir: str, *data: str, **more: Any) -> Any:
 def timed(
     work: Callable[[], Any], repeats: int, warm_up: bool = True
 ) -> Tuple[List[float], List[float]]:
-    """Seconds of each call by the clock, and of all cores; both sorted."""
+    """Returns the seconds of calls by the clock, and of all cores; both sorted."""
     if warm_up:
         work()
     clock, cores = [], []
@@ -130,13 +125,13 @@ def timed(
 
 
 def core_seconds() -> float:
-    """Of this process, and of those that it has waited for."""
-    used = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(each.ru_utime + each.ru_stime for each in used)
+    """Returns the CPU seconds of this process and of those that it has waited for."""
+    usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def peak_mb() -> float:
-    """The most memory that this process has had."""
+    """Returns the largest resident memory of this process so far, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
@@ -146,7 +141,7 @@ def alone(function: Callable, *args):
         return pool.apply(function, args)
 
 
-# Figures ----------------------------------------------------------------------
+# Tables ----------------------------------------------------------------------
 
 
 def row(*cells: str) -> None:
@@ -158,65 +153,3 @@ def head(*cells: str) -> None:
     """Prints the first row of a table, and the rule below it."""
     row(*cells)
     print('|---' * len(cells) + '|', flush=True)
-
-
-def show(figures: Dict[str, float], keep: bool) -> None:
-    """Prints figures by name, and records them if `keep`.
-
-    The end of a name is its unit: `_s`, `_ms` or `_mb`.
-    """
-    for name, value in figures.items():
-        text = f'{value:,.3f}' if isinstance(value, float) else f'{value:,}'
-        print(f'{name:<32}{text:>16}')
-    units = {'s': 's', 'ms': 'ms', 'mb': 'MB'}
-    rows = [
-        (name, value, units.get(name.rpartition('_')[2], ''))
-        for name, value in figures.items()
-        if not isinstance(value, bool)
-    ]
-    record(rows, keep)
-
-
-def record(rows: Iterable[Tuple[str, float, str]], keep: bool) -> None:
-    """Appends (metric, value, unit) rows of the running script, if `keep`."""
-    if not keep:
-        return
-    words = [portable(word) for word in sys.argv if word != '--record']
-    command = shlex.join(['python', *words])
-    fixed = (datetime.date.today().isoformat(), _commit(), machine(), command)
-    is_new = not _FILE.exists()
-    with _FILE.open('a', newline='', encoding='utf-8') as stream:
-        writer = csv.writer(stream, lineterminator='\n')
-        if is_new:
-            writer.writerow(_COLUMNS)
-        for metric, value, unit in rows:
-            writer.writerow([*fixed, metric, f'{value:.6g}', unit])
-    print(f'recorded in {_FILE}')
-
-
-def machine() -> str:
-    """Describes this machine in a few words."""
-    from tpugraphs.measure import machine as machine_lib
-
-    return f'{machine_lib.describe(-1)["cpu"]}, {os.cpu_count()} cores'
-
-
-def portable(word: str) -> str:
-    """Returns a word of a command without this machine's folders."""
-    option, is_pair, value = word.rpartition('=')
-    if not os.path.isabs(value):
-        return word
-    place = pathlib.Path(value)
-    if place.is_relative_to(ROOT):
-        return f'{option}{is_pair}{place.relative_to(ROOT)}'
-    return f'{option}{is_pair}{place.name}'
-
-
-def _commit() -> str:
-    def git(*words):
-        return subprocess.run(
-            ['git', *words], cwd=ROOT, capture_output=True, text=True, check=True
-        ).stdout.strip()
-
-    changed = git('status', '--porcelain', '--', 'baselines')
-    return git('rev-parse', '--short', 'HEAD') + ('+changes' if changed else '')

@@ -1,7 +1,6 @@
 """How fast the tile models score and train, next to the plain formulas.
 
   python benchmarks/tile_speed.py            # about four minutes
-  python benchmarks/tile_speed.py --record   # and keep the figures
 
 50 synthetic kernels of 38 nodes and 577 configurations on average, 41 node and
 11 configuration columns after scaling.  Scoring: all configurations of all
@@ -59,25 +58,23 @@ def best_and_median(work, repeats: int):
 
 def main() -> None:
     """Measures and prints."""
-    parser = results.parser(__doc__, record=True)
+    parser = results.parser(__doc__)
     parser.add_argument('--models', nargs='+', default=_MODELS, choices=_MODELS)
     parser.add_argument('--repeats', type=int, default=7)
     args = parser.parse_args()
     starting.start_tensorflow()
     with tempfile.TemporaryDirectory() as folder:
         make_kernels(folder)
-        rows = []
         for name in args.models:
             if name == _STRONG:
-                rows += measure_strong(os.path.join(folder, name), args.repeats)
+                measure_strong(os.path.join(folder, name), args.repeats)
             else:
-                rows += measure(name, folder, args)
-    rows += machine_limits(args.repeats)
-    results.record(rows, args.record)
+                measure(name, folder, args.repeats)
+    print_machine_limits(args.repeats)
 
 
-def measure(name: str, folder: str, args):
-    """Measures one model; returns rows for results.csv."""
+def measure(name: str, folder: str, repeats: int) -> None:
+    """Prints how fast a model scores and trains, beside its plain formula."""
     import numpy as np
     import plain_models
     import tensorflow as tf
@@ -127,7 +124,7 @@ def measure(name: str, folder: str, args):
     expected, found = plain_scores(), our_scores()
     difference = float(np.abs(found - expected).max() / np.abs(expected).max())
     plain_best, _ = best_and_median(plain_scores, 2)
-    best, median = best_and_median(our_scores, args.repeats)
+    best, median = best_and_median(our_scores, repeats)
 
     def epoch():
         chosen = np.stack([rng.permutation(_KERNELS)[:_BATCH] for _ in range(_STEPS)])
@@ -145,7 +142,7 @@ def measure(name: str, folder: str, args):
         graphs.signature(_BATCH),
     )
     step_best, step_median = best_and_median(
-        lambda: trainer.run_chunk(epoch(), _STEPS), args.repeats
+        lambda: trainer.run_chunk(epoch(), _STEPS), repeats
     )
     plain_step = plain_training_step(plain, model, loss, graphs, epoch)
     plain_step_best, _ = best_and_median(plain_step, 5)
@@ -159,19 +156,10 @@ def measure(name: str, folder: str, args):
         f'{plain_step_best * _STEPS / step_best:5.1f} x',
         flush=True,
     )
-    return [
-        (f'{name} scoring, best of {args.repeats}', total / best, 'configurations/s'),
-        (f'{name} scoring, median', total / median, 'configurations/s'),
-        (f'{name} scoring, plain path', total / plain_best, 'configurations/s'),
-        (f'{name} scoring, largest relative difference', difference, ''),
-        (f'{name} training, best of {args.repeats}', _STEPS / step_best, 'steps/s'),
-        (f'{name} training, median', _STEPS / step_median, 'steps/s'),
-        (f'{name} training, plain path', 1 / plain_step_best, 'steps/s'),
-    ]
 
 
-def measure_strong(folder: str, repeats: int):
-    """Measures the strong recipe; returns rows for results.csv."""
+def measure_strong(folder: str, repeats: int) -> None:
+    """Prints how fast the strong recipe scores, beside columns computed twice."""
     from unittest import mock
 
     import numpy as np
@@ -220,7 +208,6 @@ def measure_strong(folder: str, repeats: int):
     alone = lambda self, store, names=None, graphs=None: shared(self, store, names)
     with mock.patch.object(tile_task.TileTask, 'table', alone):
         plain = measured()
-    rows = []
     for name, (scores, rate) in ours.items():
         expected, slow = plain[name]
         difference = float(np.abs(scores - expected).max() / np.abs(expected).max())
@@ -229,13 +216,6 @@ def measure_strong(folder: str, repeats: int):
             f'{slow:8,.0f}: {rate / slow:5.1f} x, difference {difference:.1e}',
             flush=True,
         )
-        name = f'{_STRONG}, {name}'
-        rows += [
-            (f'{name}, best of {repeats}', rate, 'configurations/s'),
-            (f'{name}, plain path', slow, 'configurations/s'),
-            (f'{name}, largest relative difference', difference, ''),
-        ]
-    return rows
 
 
 def plain_training_step(plain, model, loss, graphs, epoch):
@@ -275,8 +255,8 @@ def plain_training_step(plain, model, loss, graphs, epoch):
     return step
 
 
-def machine_limits(repeats: int):
-    """What this machine can do: matrix product and memory stream."""
+def print_machine_limits(repeats: int) -> None:
+    """Prints how fast this machine multiplies matrices and copies memory."""
     import numpy as np
 
     a = np.random.default_rng(0).random((2048, 2048), np.float32)
@@ -289,10 +269,6 @@ def machine_limits(repeats: int):
         f'this machine: matrix product {gemm:.0f} GFLOP/s, one-thread copy '
         f'{stream:.0f} GB/s'
     )
-    return [
-        ('matrix product 2048^3, float32', gemm, 'GFLOP/s'),
-        ('copy of 256 MB, one thread', stream, 'GB/s'),
-    ]
 
 
 if __name__ == '__main__':

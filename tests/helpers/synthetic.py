@@ -14,7 +14,7 @@ No family of programs is in two splits.
 """
 
 import os
-from typing import Any, Iterator, Sequence, Tuple
+from typing import Any, Callable, Iterator, Sequence, Tuple
 
 import numpy as np
 
@@ -153,18 +153,21 @@ def write_programs(
     configs: Sizes = (40, 80),
     subfolders: Sequence[str] = ('xla/random',),
     seed: int = 0,
+    write: Callable[[layout_records.LayoutRecord, str], None] = (
+        layout_records.LayoutRecord.write
+    ),
 ) -> None:
     """Writes that many programs to `<root>/<subfolder>/{train,valid,test}/<name>.npz`.
 
     Small programs, and those of few configurations, are more frequent.  The same seed
-    writes the same files.
+    writes the same files.  `write` is given a program and its path.
     """
     for place, subfolder in enumerate(subfolders):
         where = seed + 1000 * place
         for split, number, rng in _numbered((train, valid, test), where):
             name = _name(split, number)
             made = program(rng, name, _between(rng, nodes), _between(rng, configs))
-            made.write(os.path.join(root, subfolder, split, f'{name}.npz'))
+            write(made, os.path.join(root, subfolder, split, f'{name}.npz'))
 
 
 def edges(rng: np.random.Generator, nodes: int, count: int) -> np.ndarray:

@@ -1,0 +1,85 @@
+"""How long until a saved run is as good as EarlyJoinSAGE ever gets with its own flags.
+
+  python benchmarks/time_to_quality.py --work ~/out/time_to_quality
+
+Trains EarlyJoinSAGE with the published flags on the kernels that ship, and models that
+need less, each in a process of its own; judges them on `by_others`, kernels of other
+people's programs.  Seconds are from the start of the process to its end, by the clock
+and of CPU; the last column is the share of EarlyJoinSAGE's CPU seconds.  Trainings that
+are in --work already are not repeated.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from typing import Dict, List, Tuple
+
+import judging
+import leaderboard
+import numpy as np
+import results
+
+from baselines import files
+
+_REFERENCE = 'EarlyJoinSAGE, published flags'
+_FLAGS: Dict[str, Tuple[str, ...]] = {
+    _REFERENCE: (),
+    '30 trees of 5,000 configurations': (
+        '--model=Trees',
+        '--model_kwargs_json={"trees": 30, "learning_rate": 0.2, "rows": 5000}',
+    ),
+    '100 trees of 20,000 configurations': (
+        '--model=Trees',
+        '--model_kwargs_json={"trees": 100, "learning_rate": 0.1, "rows": 20000}',
+    ),
+    '--model=Trees': ('--model=Trees',),
+    '--recipe=strong': ('--recipe=strong', '--epochs=15'),
+}
+
+
+def main() -> None:
+    """Trains what is missing and prints the table."""
+    parser = results.parser(__doc__)
+    parser.add_argument('--work', default='~/out/time_to_quality')
+    args = parser.parse_args()
+    [_, part] = leaderboard.parts('tile')
+    results.head('model', 'seconds', 'CPU seconds', 'top-5 error', 'OPA', 'share')
+    whole = None
+    for name, flags in _FLAGS.items():
+        run = os.path.join(files.expand(args.work), name.replace(' ', '_'))
+        seconds, cpu = timed_training(run, list(flags))
+        whole = whole or cpu
+        scores, _ = results.scores(run, part.root, part.graphs)
+        figures = judging.figures(judging.tile_figures, part.graphs, scores)
+        _, top_5, opa, *_ = np.mean(figures, axis=0)
+        times = f'{seconds:.1f}', f'{cpu:.1f}'
+        results.row(name, *times, f'{top_5:.1%}', f'{opa:.3f}', f'1/{whole / cpu:.0f}')
+
+
+def timed_training(run: str, flags: List[str]) -> Tuple[float, float]:
+    """Trains on the shipped kernels unless that is done; returns both seconds.
+
+    Raises:
+        ValueError: the training failed; the message ends with what it said last.
+    """
+    kept = os.path.join(run, 'seconds.json')
+    if not os.path.exists(kept):
+        script = str(results.ROOT / 'tiles_train.py')
+        flags = [*flags, '--sample_data', f'--out_dir={run}', '--test_mode=metrics']
+        start, before = time.monotonic(), results.core_seconds()
+        command = [sys.executable, script, *flags]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise ValueError(f'{run}: {done.stderr.strip()[-300:]}')
+        seconds = time.monotonic() - start, results.core_seconds() - before
+        with open(kept, 'w', encoding='utf-8') as stream:
+            json.dump(seconds, stream)
+    with open(kept, encoding='utf-8') as stream:
+        wall, cpu = json.load(stream)
+    return wall, cpu
+
+
+if __name__ == '__main__':
+    results.run(main)
