@@ -26,13 +26,14 @@ from baselines import files
 _REFERENCE = 'EarlyJoinSAGE, published flags'
 _FLAGS: Dict[str, Tuple[str, ...]] = {
     _REFERENCE: (),
-    '30 trees of 5,000 configurations': (
+    '30 trees': (
         '--model=Trees',
-        '--model_kwargs_json={"trees": 30, "learning_rate": 0.2, "rows": 5000}',
+        '--model_kwargs_json={"trees": 30, "learning_rate": 0.2, "num_leaves": 15}',
     ),
-    '100 trees of 20,000 configurations': (
+    '30 trees, 100 kernels': (
         '--model=Trees',
-        '--model_kwargs_json={"trees": 100, "learning_rate": 0.1, "rows": 20000}',
+        '--model_kwargs_json={"trees": 30, "learning_rate": 0.2, "num_leaves": 15}',
+        '--toy_data',
     ),
     '--model=Trees': ('--model=Trees',),
     '--recipe=strong': ('--recipe=strong', '--epochs=15'),
