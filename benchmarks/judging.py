@@ -5,6 +5,7 @@ half is what a tuner or the clock itself ranks by, the other half judges; so noi
 nobody look better.
 """
 
+import dataclasses
 import os
 import types
 from typing import (
@@ -23,12 +24,15 @@ import numpy as np
 
 from baselines.data import families
 from baselines.data import shipped
+from baselines.data.layout import records as layout_records
+from baselines.data.layout import store as layout_store
 from baselines.data.tile import records
 from baselines.data.tile import store as tile_store
 from baselines.evaluation import metrics
 from baselines.features import estimate
 from baselines.features import kernel_facts
 from baselines.hlo import schema
+from baselines.layout import estimate as layout_estimate
 from tpugraphs.measure import collection_folder
 
 Scores = List[np.ndarray]  # of each graph: [configurations], lower = faster
@@ -167,6 +171,19 @@ def of_the_clock(graphs: Sequence[Graph]) -> Scores:
 def of_the_estimate(graphs: Sequence[Graph]) -> Scores:
     """Returns the analytical estimate of kernels, in log time of a TPU."""
     return [columns[:, -1] for columns in _estimates(graphs)]
+
+
+def of_the_layout_estimate(graphs: Sequence[Graph]) -> Scores:
+    """Returns the padded work of programs, the analytical estimate of layouts."""
+    programs = []
+    for graph in graphs:
+        program = layout_records.read_program(graph.path)
+        features = np.concatenate(
+            list(layout_records.read_configs(graph.path, program))
+        )
+        programs.append(dataclasses.replace(program, node_config_feat=features))
+    store = layout_store.LayoutStore.of_records('measured', programs)
+    return [layout_estimate.estimate(store, i) for i in range(len(programs))]
 
 
 def of_flat_trees(train: Sequence[Graph], test: Sequence[Graph], seed: int) -> Scores:

@@ -179,19 +179,20 @@ def table(args: argparse.Namespace) -> Iterator[str]:
 
 def _others(args: argparse.Namespace, judged: List[Part]) -> Iterator[List[str]]:
     """Yields the rows that train no model of ours, and the clock's limit."""
+    estimates = {
+        'tile': judging.of_the_estimate,
+        'layout': judging.of_the_layout_estimate,
+    }
     kinds: Dict[str, Any] = {
+        'the estimate (of a TPU)': lambda graphs: [estimates[args.task](graphs)],
         'random choice': judging.of_chance,
         'the clock: half of the passes': lambda graphs: [judging.of_the_clock(graphs)],
     }
     if args.task == 'tile':
         train = [graph for graph in judging.load('tile') if graph.split == 'train']
-        kinds = {
-            'gradient-boosted trees, flattened features': lambda graphs: [
-                judging.of_flat_trees(train, graphs, seed) for seed in args.seeds
-            ],
-            'the estimate (of a TPU)': lambda graphs: [judging.of_the_estimate(graphs)],
-            **kinds,
-        }
+        kinds['gradient-boosted trees, flattened features'] = lambda graphs: [
+            judging.of_flat_trees(train, graphs, seed) for seed in args.seeds
+        ]
     for name, score in kinds.items():
         cells = []
         for part in judged:

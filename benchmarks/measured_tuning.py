@@ -1,20 +1,13 @@
-"""What `tpugraphs tune` claims: among copies of the default, and on two examples.
+"""Counts false claims of `tpugraphs tune`, and replays its searches.
 
-  python benchmarks/measured_tuning.py --null 20       # false claims
-  python benchmarks/measured_tuning.py --examples      # real gains
-  python benchmarks/measured_tuning.py --share         # of what there is to gain
-  python benchmarks/measured_tuning.py --records FILE  # likewise, on own records
+  python benchmarks/measured_tuning.py --null 20   # false claims, of 20 kernels
+  python benchmarks/measured_tuning.py --share     # the gain of searches
 
-For --null every candidate is the default compiled once more, so each claim is
-false.  The examples are a sum of squares over the major axis and a transposed
-product; --dir names a model that proposes.
-
---share replays tuning on shipped kernels of families that the trees were not trained
-on: every other pass is what is measured, and the rest judge.  --records replays it on
-kernels of a file of tuning records, or a folder of such, without a model.
+For --null every candidate is the default compiled once more, so that each claim is
+false.  --share replays searches on shipped kernels of families that no model was
+trained on: half of the passes is what a search measures, the other half judges.
 """
 
-import argparse
 import collections
 import dataclasses
 from typing import Dict, Iterator, List, NamedTuple, Sequence, Tuple
@@ -27,13 +20,8 @@ from baselines import starting
 from baselines import text
 from baselines.data.tile import records
 from tpugraphs.measure import collection
-from tpugraphs.measure import history
 from tpugraphs.measure import machine
-from tpugraphs.measure import memory
-from tpugraphs.measure import programs
 from tpugraphs.measure import random_programs
-from tpugraphs.measure import record_tables
-from tpugraphs.measure import records as tuning_records
 from tpugraphs.measure import search
 from tpugraphs.measure import session as session_lib
 from tpugraphs.measure import tiles
@@ -46,23 +34,15 @@ def main() -> None:
     """Measures and prints."""
     parser = results.parser(__doc__)
     parser.add_argument('--null', type=int, default=0, metavar='KERNELS')
-    parser.add_argument('--examples', action='store_true')
-    parser.add_argument('--dir', default='')
     parser.add_argument('--seed', type=int, default=0)
     parser.add_argument('--share', action='store_true')
-    parser.add_argument('--records', default='', metavar='FILE')
     parser.add_argument('--core', type=int, default=machine.chosen_core())
     args = parser.parse_args()
     if args.share:
         share(args.seed)
-    if args.records:
-        share_of_records(args.records, args.seed)
-    starting.start_tensorflow()
-    limits = session_lib.Limits(core=args.core)
     if args.null:
-        false_claims(args.null, args.seed, limits)
-    if args.examples:
-        examples(args, limits)
+        starting.start_tensorflow()
+        false_claims(args.null, args.seed, session_lib.Limits(core=args.core))
 
 
 def false_claims(count: int, seed: int, limits: session_lib.Limits) -> None:
@@ -95,11 +75,10 @@ def _of_copies(item, session, seed: int) -> tuning.Tuned:
     return tuning.tune(
         item,
         copies,
-        lambda known, *_: [i for i in range(1, 1 + _CANDIDATES) if i not in known],
+        lambda known, excluded, count: range(1, 1 + _CANDIDATES),
         session,
         _CANDIDATES,
         seed,
-        memory.Memory(),
         distinct=False,
     )
 
@@ -144,38 +123,6 @@ def _columns(graph: judging.Graph) -> np.ndarray:
     return tiles.columns([judging.bounds(row) for row in rows])
 
 
-def share_of_records(path: str, seed: int) -> None:
-    """Replays tuning without a model on kernels on record and prints a table.
-
-    Raises:
-        ValueError: no kernel has three configurations that were timed together.
-    """
-    kernels = []
-    measurements = record_tables.load(record_tables.paths_of(path))
-    for kernel in history.by_kernel(measurements).values():
-        together = max(_groups(kernel), key=len, default=[])
-        if len(together) > 2:
-            passes = np.array([m.times_ns for m in together]).T
-            halves = np.array([passes[half::2].min(0) for half in (0, 1)])
-            described = [m.configuration for m in together]
-            kernels.append(Kernel(halves, tiles.columns(described)))
-    if not kernels:
-        raise ValueError(f'{path}: no kernel with three tiles that were timed together')
-    results.head('', text.count(len(kernels), 'kernel'))
-    for title, cell in _shares(kernels, {}, np.random.default_rng(seed)):
-        results.row(title, cell)
-
-
-def _groups(kernel: history.History) -> List[List[tuning_records.Measurement]]:
-    """Returns what was timed in the same passes, the default first."""
-    groups = collections.defaultdict(list)
-    for measurement in kernel.measurements:
-        if len(measurement.times_ns) > 1:
-            groups[measurement.group].append(measurement)
-    ordered = [sorted(group, key=lambda m: not m.default) for group in groups.values()]
-    return [group for group in ordered if group[0].default]
-
-
 def _shares(
     kernels: Sequence[Kernel],
     kinds: Dict[str, judging.Scores],
@@ -215,33 +162,10 @@ def _replayed(
     if rounds > 1:
         surrogate = search.Surrogate(kernel.columns, None if blind else scores)
         measured = {0: 0.0}
-        for count in tuning.rounds_of(_CANDIDATES):
+        for count in tuning.rounds_of(_CANDIDATES, rounds):
             proposed = surrogate.propose(measured, [], count)
             measured.update((i, search_times[i]) for i in proposed)
     return -judge[min(measured, key=measured.get)], -judge[int(search_times.argmin())]
-
-
-def examples(args: argparse.Namespace, limits: session_lib.Limits) -> None:
-    """Tunes the two examples."""
-    import tensorflow as tf
-
-    from tpugraphs.measure import tune_program
-
-    spec = tf.TensorSpec
-    made = {
-        'squares': (lambda x: tf.reduce_sum(x * x, 0), [spec([64, 128, 192])]),
-        'turned': (
-            lambda a, b: tf.transpose(a) * b,
-            [spec([768, 1024]), spec([1024, 768])],
-        ),
-    }
-    for name, (function, signature) in made.items():
-        traced = tf.function(function, input_signature=signature)
-        program = programs.load(traced, name=name)
-        options = tune_program.Options(
-            model_dir=args.dir, seed=args.seed, limits=limits
-        )
-        print(*tune_program.tune(program, options).lines(), sep='\n')
 
 
 if __name__ == '__main__':
