@@ -1,6 +1,7 @@
 """How fast the tile models score and train, next to the plain formulas.
 
   python benchmarks/tile_speed.py            # about four minutes
+  python benchmarks/tile_speed.py --models EarlyJoinSAGE --profile
 
 50 synthetic kernels of 38 nodes and 577 configurations on average, 41 node and
 11 configuration columns after scaling.  Scoring: all configurations of all
@@ -8,11 +9,15 @@ kernels, packing included.  Training: 10 kernels x 10 configurations per step,
 sampling and packing included, after a first epoch.  The plain path makes one
 eager call per kernel (per step) with the same weights.
 
+--profile prints which kinds of operations take the time of training steps.
+
 `strong` is what `--recipe=strong` trains, on 60 synthetic kernels: all of
 `Predictor.score`, in seconds of a core.  Its plain path computes the columns twice.
 """
 
+import collections
 import os
+import pathlib
 import statistics
 import tempfile
 
@@ -61,6 +66,7 @@ def main() -> None:
     parser = results.parser(__doc__)
     parser.add_argument('--models', nargs='+', default=_MODELS, choices=_MODELS)
     parser.add_argument('--repeats', type=int, default=7)
+    parser.add_argument('--profile', action='store_true')
     args = parser.parse_args()
     starting.start_tensorflow()
     with tempfile.TemporaryDirectory() as folder:
@@ -69,11 +75,11 @@ def main() -> None:
             if name == _STRONG:
                 measure_strong(os.path.join(folder, name), args.repeats)
             else:
-                measure(name, folder, args.repeats)
+                measure(name, folder, args.repeats, args.profile)
     print_machine_limits(args.repeats)
 
 
-def measure(name: str, folder: str, repeats: int) -> None:
+def measure(name: str, folder: str, repeats: int, profile: bool) -> None:
     """Prints how fast a model scores and trains, beside its plain formula."""
     import numpy as np
     import plain_models
@@ -156,6 +162,33 @@ def measure(name: str, folder: str, repeats: int) -> None:
         f'{plain_step_best * _STEPS / step_best:5.1f} x',
         flush=True,
     )
+    if profile:
+        packed = epoch()
+        print_shares(lambda: trainer.run_chunk(packed, _STEPS))
+
+
+def print_shares(work) -> None:
+    """Prints which kinds of TensorFlow operations take the time of `work`."""
+    import tensorflow as tf
+    from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+    with tempfile.TemporaryDirectory() as folder:
+        with tf.profiler.experimental.Profile(folder):
+            work()
+        [path] = pathlib.Path(folder).rglob('*.xplane.pb')
+        space = xplane_pb2.XSpace.FromString(path.read_bytes())
+    seconds = collections.Counter()
+    for plane in space.planes:
+        names = {key: event.name for key, event in plane.event_metadata.items()}
+        for line in plane.lines:
+            for event in line.events:
+                # Operations are called name:kind; functions and threads hold them.
+                name, colon, kind = names[event.metadata_id].rpartition(':')
+                if colon and not name.endswith(':') and not kind.startswith('__'):
+                    seconds[kind] += event.duration_ps
+    whole = sum(seconds.values())
+    for kind, part in seconds.most_common(12):
+        print(f'{"":16s} {part / whole:6.1%} {kind}')
 
 
 def measure_strong(folder: str, repeats: int) -> None:
