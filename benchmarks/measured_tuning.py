@@ -21,6 +21,7 @@ from baselines import text
 from baselines.data.tile import records
 from tpugraphs.measure import collection
 from tpugraphs.measure import machine
+from tpugraphs.measure import memory
 from tpugraphs.measure import random_programs
 from tpugraphs.measure import search
 from tpugraphs.measure import session as session_lib
@@ -75,10 +76,11 @@ def _of_copies(item, session, seed: int) -> tuning.Tuned:
     return tuning.tune(
         item,
         copies,
-        lambda known, excluded, count: range(1, 1 + _CANDIDATES),
+        lambda known, *_: [i for i in range(1, 1 + _CANDIDATES) if i not in known],
         session,
         _CANDIDATES,
         seed,
+        memory.Memory(),
         distinct=False,
     )
 
@@ -162,7 +164,7 @@ def _replayed(
     if rounds > 1:
         surrogate = search.Surrogate(kernel.columns, None if blind else scores)
         measured = {0: 0.0}
-        for count in tuning.rounds_of(_CANDIDATES, rounds):
+        for count in tuning.rounds_of(_CANDIDATES):
             proposed = surrogate.propose(measured, [], count)
             measured.update((i, search_times[i]) for i in proposed)
     return -judge[min(measured, key=measured.get)], -judge[int(search_times.argmin())]
