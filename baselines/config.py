@@ -74,7 +74,7 @@ class Optimisation:
     """Share of the training in which the learning rate climbs from 0."""
     averaging: str = ''
     """Validate and keep averaged weights: ema:0.999 is a moving average with that decay
-    per step, swa:0.75 the mean since that share of the training."""
+    per step."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -90,7 +90,7 @@ def _subset(program: graphs_lib.Program, configs: np.ndarray) -> graphs_lib.Prog
 
 
 def shows_parts(model: tf.keras.Model) -> bool:
-    """Whether `forward` of a model is the sum of its parts.
+    """Tells whether `forward` of a model is the sum of its parts.
 
     It has the methods that `PrunedScorer` calls, and no subclass has replaced
     `forward` without them.

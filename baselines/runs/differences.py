@@ -46,7 +46,7 @@ class Label(NamedTuple):
 
 
 def collection_of(run: run_files.RunFile) -> str:
-    """Name of the collection of a run; '' where its run file names none."""
+    """Returns the name of a run's collection; '' where its run file names none."""
     try:
         return collections_lib.of_flags(run.args).name
     except ValueError:
@@ -54,7 +54,7 @@ def collection_of(run: run_files.RunFile) -> str:
 
 
 def settings_of(run: run_files.RunFile) -> Dict[str, Any]:
-    """The settings that shape a run, with defaults for those that it lacks.
+    """Returns the settings that shape a run, with defaults for those that it lacks.
 
     The options of its model (--model_kwargs_json) are settings like others.
     """
@@ -68,7 +68,7 @@ def settings_of(run: run_files.RunFile) -> Dict[str, Any]:
 
 
 def from_defaults(run: run_files.RunFile) -> Dict[str, Any]:
-    """The settings that differ from the defaults, or from those of its recipe."""
+    """Returns the settings that differ from the defaults, or from those of its recipe."""
     usual = _defaults(run)
     recipe = str(run.args.get('recipe') or '')
     if recipe in recipes.RECIPES:
@@ -94,7 +94,7 @@ def labels(runs: Sequence[run_files.RunFile]) -> List[Label]:
 
 
 def _labels(runs: Sequence[run_files.RunFile]) -> List[Label]:
-    """The same for runs of one collection."""
+    """Names the runs of one collection; see `labels`."""
     settings = [settings_of(run) for run in runs]
     differing = [
         name

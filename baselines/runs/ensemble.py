@@ -116,7 +116,7 @@ def average(
 def results_of(
     scored: Scored, scores: Sequence[Sequence[np.ndarray]]
 ) -> List[List[report.GraphResult]]:
-    """The graphs of the split with the scores of each of several models."""
+    """Joins the graphs of the split with the scores of each of several models."""
     estimates = scored.first.estimates(scored.store)
     beside = None if estimates is None else list(estimates)
     task = scored.first.task

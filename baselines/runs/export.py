@@ -174,7 +174,7 @@ def _metadata(
     specs: Mapping[str, tf.TensorSpec],
     distilled: Optional[trees_lib.Trees],
 ) -> Dict[str, Any]:
-    """What is to be known of an exported model, as JSON."""
+    """Describes an exported model: versions, inputs, the output, as JSON."""
     run, variant = predictor.run, predictor.variant
     names = {
         'node_feat': schema.NODE.names,
@@ -212,7 +212,7 @@ def _metadata(
 
 
 def _specs(predictor: run_predictor.RunPredictor) -> Dict[str, tf.TensorSpec]:
-    """The inputs by name."""
+    """Returns the types of the inputs by name."""
     variant = predictor.variant
     specs = [
         tf.TensorSpec([None, variant.node_features], tf.float32, 'node_feat'),
@@ -277,7 +277,7 @@ def _checked(
 def _nodes(
     inputs: _Inputs, predictor: run_predictor.RunPredictor
 ) -> Dict[str, tf.Tensor]:
-    """What packed items of both tasks have of a graph's nodes and edges."""
+    """Packs a graph's nodes and edges, which both tasks have."""
     op = inputs['node_opcode']
     return {
         # Opcodes that the model has no row for get the number of unknown ones.
@@ -363,7 +363,7 @@ def _layout_scores(
 def scaled(
     raw: tf.Tensor, part: str, normalizer: normalizer_lib.Normalizer
 ) -> tf.Tensor:
-    """What `Normalizer.nodes` and `Normalizer.configs` do, in TensorFlow.
+    """Scales columns as `Normalizer.nodes` and `configs` do, in TensorFlow.
 
     Args:
         raw: float32 [..., columns].

@@ -36,7 +36,7 @@ _MAGIC = re.compile(r'[*?[]')
 
 
 def default_folders() -> List[str]:
-    """Where trainings write unless they are told otherwise."""
+    """Returns the folders where trainings write by default."""
     return [files.expand(kind.out_dir) for kind in config.CONFIGS.values()]
 
 
@@ -200,7 +200,7 @@ def _latest(runs: Sequence[str], task: str) -> List[str]:
 
 
 def _names_of(model_dir: str) -> List[str]:
-    """What a run is called: its directory, its hash, its --run_id."""
+    """Returns the names of a run: its directory, its hash, its --run_id."""
     names = [os.path.basename(model_dir), run_files.hash_of(model_dir)]
     run_id = run_files.read(model_dir).args.get('run_id')
     return [*names, run_id] if run_id and isinstance(run_id, str) else names
@@ -215,7 +215,7 @@ def _model_of(model_dir: str) -> str:
 
 
 def _only(folder: str) -> str:
-    """The one run in a folder."""
+    """Returns the one run in a folder; raises ValueError for none or several."""
     found = run_files.list_dirs(folder)
     if not found:
         raise ValueError(f'--dir: {nothing([folder])}')

@@ -72,7 +72,7 @@ def load_run(
     models_file: registry.Own = '',
     once: bool = False,
 ) -> run_predictor.RunPredictor:
-    """The same of one run: its model directory, or what else `finding.find` takes."""
+    """Makes one run ready to score, named as `finding.find` takes it."""
     found = {name: saved.Run.load(name)}
     return predictors_of(found, data, models_file, once)[name]
 
@@ -112,7 +112,11 @@ def load_predictors(
     task: str = '',
     collection: str = '',
 ) -> Dict[str, prediction.Predictor]:
-    """The same of several, by name of the predictor; the estimate comes last."""
+    """Makes runs and the estimate ready to score; see `load_predictor`.
+
+    Returns:
+        By name of the predictor; the estimate comes last.
+    """
     trained = [name for name in names if name != finding.ESTIMATE]
     if len(trained) == len(names):
         check_no_collection(collection)
@@ -144,7 +148,7 @@ def check_no_collection(collection: str) -> None:
 def labels_of(
     predictors: Mapping[str, prediction.Predictor],
 ) -> Dict[str, differences.Label]:
-    """What tells predictors apart, by their names."""
+    """Labels predictors by what tells them apart, by their names."""
     runs = {name: one.run for name, one in predictors.items() if one.run}
     labels = dict(zip(runs, differences.labels(list(runs.values()))))
     untrained = differences.Label(finding.ESTIMATE, finding.ESTIMATE)

@@ -171,7 +171,7 @@ class Predictor(abc.ABC):
         return stores_lib.open_split(self.collection, self.options, split)
 
     def describe(self, store: splits.PackedSplit) -> Dict[str, Any]:
-        """What a summary says of the model, and of the data: the split opened last."""
+        """Describes the model, and the data: the split that was opened last."""
         return {
             'model': self.model_name,
             'collection': self.collection.name,

@@ -85,7 +85,7 @@ class RunFile:
 
 
 def run_file(model_dir: str) -> str:
-    """Where the run file of a model directory is: beside it."""
+    """Returns the path of a model directory's run file, beside it."""
     folder, name = os.path.split(model_dir)
     return os.path.join(folder, f'run_{name[len("model_") :]}.jsonz')
 
@@ -97,12 +97,12 @@ def hash_of(model_dir: str) -> str:
 
 
 def weights_path(model_dir: str) -> str:
-    """Where the checkpoint of a model directory is: what its files begin with."""
+    """Returns the path that the files of a checkpoint begin with."""
     return os.path.join(model_dir, 'variables', 'variables')
 
 
 def has_weights(model_dir: str) -> bool:
-    """Whether there is a checkpoint, or something in its place."""
+    """Tells whether there is a checkpoint, or something in its place."""
     return os.path.lexists(f'{weights_path(model_dir)}.index')
 
 

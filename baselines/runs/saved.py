@@ -66,7 +66,7 @@ def check_writable(out_dir: str, flag: str = 'out_dir') -> None:
 
 
 def check_file_writable(path: str, flag: str) -> None:
-    """The same for the file that a flag names.
+    """Makes sure that the file that a flag names can be written.
 
     Raises:
         ValueError: it is a folder, or its folder cannot be written.
@@ -309,7 +309,7 @@ def _weights_digest(model: Any) -> str:
 
 
 def _settings_digest(info: Dict[str, Any]) -> str:
-    """A digest of all that a run file says but places and itself."""
+    """Hashes a run file's settings: all but places and digests."""
     args = {k: v for k, v in info.get('args', {}).items() if k not in _PLACES}
     settings = {**info, 'args': args, 'digest': None}
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()

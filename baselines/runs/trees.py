@@ -90,7 +90,7 @@ class Table(Protocol):
         """int64 [graphs], configurations of each."""
 
     def rows(self, graphs: np.ndarray, configs: np.ndarray) -> np.ndarray:
-        """int64 [r] graphs and configurations -> float32 [r, columns]."""
+        """Computes rows: int64 [r] graphs, configurations -> float32 [r, columns]."""
 
 
 class Trees:
@@ -174,7 +174,7 @@ class Trees:
             stream.write(self._text.write())
 
     def digest(self) -> str:
-        """A hash of the text."""
+        """Hashes the text."""
         return hashlib.sha256(self._text.write().encode()).hexdigest()
 
 
@@ -252,7 +252,7 @@ class _Text(NamedTuple):
         return np.array(sorted(found or {0}), np.int64)
 
     def renumbered(self, numbers: np.ndarray, names: List[str]) -> '_Text':
-        """The same trees over other columns: of column c those numbers[c]."""
+        """Returns the trees over other columns: numbers[c] in place of c."""
         trees = []
         for tree in self.trees:
             columns = [str(numbers[int(c)]) for c in tree['split_feature']]
@@ -260,7 +260,7 @@ class _Text(NamedTuple):
         return _Text(trees, names)
 
     def write(self) -> str:
-        """The text, without what LightGBM does not need to predict."""
+        """Writes the text, without what LightGBM does not need to predict."""
         lines = [
             'tree',
             'version=v4',

@@ -84,7 +84,7 @@ class Unfinished:
         return self._before + time.monotonic() - self._began
 
     def finished(self) -> Optional[saved.Run]:
-        """The run to resume, where it was finished; call before `state`.
+        """Returns the run to resume, if it was finished; call before `state`.
 
         A training may have been killed between saving its run and removing its
         state, or be asked to go on where there is nothing left to do.
@@ -128,7 +128,7 @@ class Unfinished:
         self._checkpoint.remove()
 
     def state(self) -> loop.State:
-        """The state to go on from: that of an interrupted run, or a new one.
+        """Returns the state to go on from: of an interrupted run, or a new one.
 
         Raises:
             ValueError: the file is damaged, or of other code.

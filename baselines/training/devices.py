@@ -58,7 +58,7 @@ class Devices:
         self._sum = tf.function(self._sum_of_first)
 
     def batch(self, size: int) -> int:
-        """The share of a batch that a replica has.
+        """Returns the share of a batch that a replica has.
 
         Raises:
             ValueError: it cannot be divided.
@@ -71,7 +71,7 @@ class Devices:
         return size // self.replicas
 
     def share(self, *arrays: np.ndarray) -> List[np.ndarray]:
-        """What the replicas of this process take of some steps.
+        """Cuts out the shares that the replicas of this process have of steps.
 
         Args:
             *arrays: [steps, batch, ...].
@@ -89,12 +89,12 @@ class Devices:
         return found
 
     def item(self, step: tf.Tensor) -> tf.Tensor:
-        """Where `share` has put a step of the replica that asks."""
+        """Returns the place in `share` of a step of the replica that asks."""
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         return step * self.local + tf.cast(replica, tf.int32) - self._first
 
     def scope(self) -> Any:
-        """The context in which variables are made for all replicas."""
+        """Returns the context in which variables are made for all replicas."""
         return self.strategy.scope()
 
     def agree(self, values: Sequence[float]) -> List[float]:
@@ -152,7 +152,7 @@ def update(
 
 
 def of(name: str) -> Devices:
-    """The devices that --strategy names; before TensorFlow has done anything else.
+    """Finds the devices of --strategy, before TensorFlow has done anything else.
 
     Raises:
         ValueError: TF_CONFIG is missing or malformed.

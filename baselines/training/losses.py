@@ -53,7 +53,7 @@ def register(name: str, tempered: bool = True) -> Callable[[_Function], _Functio
 
 
 def names() -> List[str]:
-    """The names that --losses takes."""
+    """Returns the names that --losses takes."""
     return list(_LOSSES)
 
 
@@ -140,18 +140,18 @@ def _by_falling_label(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
 
 
 def _differences(x: tf.Tensor) -> tf.Tensor:
-    """x_i - x_j: [lists, n] -> [lists, n, n]."""
+    """Computes x_i - x_j: [lists, n] -> [lists, n, n]."""
     return x[:, :, tf.newaxis] - x[:, tf.newaxis, :]
 
 
 def _mean_over_pairs(labels: tf.Tensor, losses: tf.Tensor) -> tf.Tensor:
-    """Sum over pairs with y_i > y_j, per item: [lists, n, n] -> scalar."""
+    """Sums over pairs with y_i > y_j, per item: [lists, n, n] -> scalar."""
     wanted = tf.cast(_differences(labels) > 0, losses.dtype)
     return tf.reduce_mean(tf.reduce_sum(wanted * losses, axis=2))
 
 
 def _relevance(labels: tf.Tensor) -> tf.Tensor:
-    """1 for the fastest of a list, 1/2 for twice its runtime."""
+    """Computes relevance: 1 for the fastest of a list, 1/2 for twice its time."""
     labels = tf.maximum(labels, 1e-30)
     return tf.reduce_min(labels, axis=1, keepdims=True) / labels
 
@@ -217,7 +217,7 @@ class CombinedLoss(tf.keras.losses.Loss):
 
 
 def _resolved(name: str, known: Mapping[str, _Loss]) -> _Loss:
-    """A loss by its name, or by the file and the name of a function in it."""
+    """Finds a loss by its name, or by the file and name of a function."""
     path, _, function = name.rpartition(':')
     if not path and name.startswith(_RANKING):
         return _of_tensorflow_ranking(name[len(_RANKING) :])
@@ -233,7 +233,7 @@ def _resolved(name: str, known: Mapping[str, _Loss]) -> _Loss:
 
 
 def _of_tensorflow_ranking(name: str) -> _Loss:
-    """A loss of TensorFlow Ranking, of relevances r_i = fastest / runtime and -scores.
+    """Makes a loss of TensorFlow Ranking, of r_i = fastest / runtime and -scores.
 
     There a high score is a good one.  The temperature is ours, not the loss's own.
     """

@@ -5,7 +5,7 @@ optimiser = Optimiser(settings, total_steps=10_000)
 """
 
 import math
-from typing import List, Sequence, Tuple
+from typing import List, Optional, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -32,7 +32,7 @@ class Optimiser:
         self._total_steps = total_steps
 
     def rate(self):
-        """The learning rate: a number, or a Keras schedule."""
+        """Returns the learning rate: a number, or a Keras schedule."""
         settings = self._settings
         warm = round(settings.warmup * self._total_steps)
         falls = settings.schedule == 'cosine'
@@ -47,7 +47,7 @@ class Optimiser:
         )
 
     def adam(self) -> tf.keras.optimizers.legacy.Optimizer:
-        """Adam without the decay, which `decay` applies."""
+        """Makes Adam without the decay, which `decay` applies."""
         clip = 'global_clipnorm' if self._settings.clip == 'global' else 'clipnorm'
         # The legacy class updates a variable in one fused operation; the newer
         # one in ten, and small models are bounded by the number of operations.
@@ -71,37 +71,35 @@ class Optimiser:
         )
 
     def averager(self, variables: Sequence[tf.Variable]) -> 'Averager':
-        """What --averaging keeps of the variables."""
-        return Averager(variables, self._settings.averaging, self._total_steps)
+        """Makes the running average of variables that --averaging asks for."""
+        return Averager(variables, self._settings.averaging)
 
 
-def parse_averaging(text: str) -> Tuple[str, float]:
+def parse_averaging(text: str) -> Optional[float]:
     """Reads --averaging.
 
     Args:
-        text: ''; 'ema:d', an exponential moving average with decay d per step;
-            or 'swa:s' (stochastic weight averaging, Izmailov et al., UAI 2018),
-            the mean of all weights since the share s of the training.
+        text: '', or 'ema:d': an exponential moving average with decay d per step.
 
     Returns:
-        ('', 'ema' or 'swa', and the number).
+        The decay; None for no average.
 
     Raises:
-        ValueError: it is none of these.
+        ValueError: it is neither.
     """
     if not text:
-        return '', 0.0
+        return None
     kind, _, number = text.partition(':')
     try:
-        value = float(number)
+        decay = float(number)
     except ValueError:
-        value = math.nan
-    if kind not in ('ema', 'swa') or not 0 <= value < 1:
+        decay = math.nan
+    if kind != 'ema' or not 0 <= decay < 1:
         raise ValueError(
-            '--averaging should be empty, ema:<decay> such as ema:0.999, or '
-            f'swa:<start> such as swa:0.75, both below 1; not {text!r}'
+            '--averaging should be empty, or ema:<decay> such as ema:0.999, below 1; '
+            f'not {text!r}'
         )
-    return kind, value
+    return decay
 
 
 class Averager:
@@ -109,28 +107,21 @@ class Averager:
 
     Args:
         variables: what to average.
-        averaging: see `parse_averaging`; '' makes `averaged` the identity.
-        total_steps: of the whole training.
+        averaging: see `parse_averaging`; '' makes `apply` do nothing.
     """
 
-    def __init__(
-        self, variables: Sequence[tf.Variable], averaging: str, total_steps: int
-    ):
-        self._kind, self._value = parse_averaging(averaging)
-        self._start = round(self._value * total_steps)
-        self._variables = list(variables) if self._kind else []
+    def __init__(self, variables: Sequence[tf.Variable], averaging: str):
+        self._decay = parse_averaging(averaging)
+        self._variables = [] if self._decay is None else list(variables)
         self._averages = [tf.Variable(v, trainable=False) for v in self._variables]
 
     def update(self, step: tf.Tensor) -> None:
         """Takes in the weights after step `step` (int, the first is 1)."""
-        if not self._kind:
+        if self._decay is None:
             return
         step = tf.cast(step, tf.float32)
-        if self._kind == 'ema':
-            # While few weights have been seen, the first do not count for more.
-            share = 1.0 - tf.minimum(self._value, step / (9.0 + step))
-        else:
-            share = 1.0 / tf.maximum(step - self._start, 1.0)
+        # While few weights have been seen, the first do not count for more.
+        share = 1.0 - tf.minimum(self._decay, step / (9.0 + step))
         devices.update(
             lambda average, v, share: average.assign_add(share * (v - average)),
             self._averages,
@@ -144,7 +135,7 @@ class Averager:
             variable.assign(average)
 
     def state(self) -> List[np.ndarray]:
-        """The averages, for `restore`."""
+        """Returns the averages, for `restore`."""
         return [v.numpy() for v in self._averages]
 
     def restore(self, state: Sequence[np.ndarray]) -> None:

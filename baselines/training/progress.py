@@ -92,7 +92,7 @@ class Progress:
 
 
 def closing(epoch: int, score: float, measure: str, patience: int) -> str:
-    """The line after the table.
+    """Writes the line after the table.
 
     Args:
         epoch: the best one, from 0; -1: as it began.
@@ -111,7 +111,7 @@ def closing(epoch: int, score: float, measure: str, patience: int) -> str:
 
 
 def _number(value: Optional[float]) -> str:
-    """Seven letters."""
+    """Writes a number in seven letters."""
     if value is None:
         return '-'
     return f'{value:.4f}' if abs(value) < 100 else f'{value:.6g}'

@@ -76,7 +76,7 @@ class Steps:
         return loss, correct, total
 
     def state(self) -> List[np.ndarray]:
-        """Everything that a step changes, for `restore`."""
+        """Returns everything that a step changes, for `restore`."""
         return [
             *self.model.get_weights(),
             *self.optimizer.get_weights(),
@@ -99,7 +99,7 @@ class Steps:
 
     @contextlib.contextmanager
     def averaged(self) -> Iterator[None]:
-        """Within this context the model has its averaged weights."""
+        """Gives the model its averaged weights within a context."""
         kept = self.model.get_weights()
         with self._devices.scope():
             self._averager.apply()
@@ -123,7 +123,7 @@ class Steps:
         return loss_sum, correct, total
 
     def _step(self, packed: Mapping[str, tf.Tensor], step: tf.Tensor):
-        """A replica's part of a step, of which all are added up."""
+        """Takes a replica's part of a step; those of all replicas are added up."""
         graph, labels = self._unpack(packed, self._devices.item(step))
         replicas = self._devices.replicas
         variables = self.model.trainable_variables

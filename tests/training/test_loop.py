@@ -169,7 +169,7 @@ def test_state_holds_all_that_a_step_changes():
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize('averaging', ['', 'swa:0'])
+@pytest.mark.parametrize('averaging', ['', 'ema:0.5'])
 def test_weights_come_back_after_an_error(averaging):
     model = _Linear()
     trainer = _trainer(model, averaging=averaging)
