@@ -68,7 +68,7 @@ def settings_of(run: run_files.RunFile) -> Dict[str, Any]:
 
 
 def from_defaults(run: run_files.RunFile) -> Dict[str, Any]:
-    """Returns the settings that differ from the defaults, or from those of its recipe."""
+    """Returns the settings that differ from the defaults, or from its recipe."""
     usual = _defaults(run)
     recipe = str(run.args.get('recipe') or '')
     if recipe in recipes.RECIPES:
