@@ -161,16 +161,6 @@ def test_unknown_options_are_named(kwargs, message):
         models.ResModel(3, 10, **kwargs)
 
 
-@pytest.mark.slow
-def test_saved_model_scores_alike(programs, tmp_path):
-    model = models.ResModel(3, 10, num_gnns=1)
-    graph, _ = _merged(programs, [2, 0, 1])
-    scores = model(graph).numpy()
-    model.save(tmp_path / 'model')
-    loaded = tf.keras.models.load_model(tmp_path / 'model')
-    layout_programs.assert_close(loaded(graph), scores)
-
-
 def test_file_works_in_the_published_tree(tmp_path, monkeypatch):
     ours = pathlib.Path(models.__file__).parents[1]
     tree = tmp_path / 'tpu_graphs' / 'baselines'

@@ -136,9 +136,8 @@ def test_nan_never_goes_into_json(tmp_path, value):
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize('room', [0, 10_000])
-def test_no_room_for_the_model_leaves_nothing(tmp_path, room):
-    with disks.room(room):
+def test_no_room_for_the_model_leaves_nothing(tmp_path):
+    with disks.room(10_000):
         message = _message(OSError, saved.Run.save, str(tmp_path), 'x', _INFO, _model())
     assert str(tmp_path) in message
     assert os.listdir(tmp_path) == []
@@ -157,13 +156,6 @@ def test_no_room_for_the_run_file_leaves_nothing(tmp_path):
         )
     assert f'{tmp_path}/run_x.jsonz' in message
     assert os.listdir(tmp_path) == []
-
-
-def test_a_full_disk_leaves_nothing(tmp_path):
-    with disks.mounted(tmp_path / 'disk', 1 << 15) as disk:
-        message = _message(OSError, saved.Run.save, str(disk), 'x', _INFO, _model())
-        assert str(disk) in message and 'No space left' in message
-        assert os.listdir(disk) == []
 
 
 @pytest.mark.parametrize(
@@ -417,16 +409,21 @@ def _variables(run, name):
     return run[0] / 'variables' / name
 
 
+def _change_a_byte(path):
+    content = path.read_bytes()
+    path.write_bytes(bytes([content[0] ^ 1]) + content[1:])
+
+
 @pytest.mark.parametrize(
     'damage',
     [
         lambda run: os.truncate(_variables(run, 'variables.data-00000-of-00001'), 9),
+        lambda run: _change_a_byte(_variables(run, 'variables.data-00000-of-00001')),
         lambda run: _variables(run, 'variables.data-00000-of-00001').unlink(),
         lambda run: os.truncate(_variables(run, 'variables.index'), 40),
-        lambda run: _variables(run, 'variables.index').write_bytes(b''),
         lambda run: _variables(run, 'variables.index').write_bytes(os.urandom(500)),
     ],
-    ids=['data cut', 'data gone', 'index cut', 'index empty', 'index random'],
+    ids=['data cut', 'data changed', 'data gone', 'index cut', 'index random'],
 )
 def test_a_damaged_checkpoint(run, damage):
     damage(run)
@@ -434,16 +431,6 @@ def test_a_damaged_checkpoint(run, damage):
         ValueError, saved.Run.read_weights, saved.Run.load(str(run[0])), _model()
     )
     assert message.startswith(f'{run[0]}: the weights cannot be read: ')
-
-
-def test_a_changed_byte_in_the_weights(run):
-    data = _variables(run, 'variables.data-00000-of-00001')
-    content = bytearray(data.read_bytes())
-    content[0] ^= 1
-    data.write_bytes(bytes(content))
-    assert 'the weights cannot be read' in _message(
-        ValueError, saved.Run.read_weights, saved.Run.load(str(run[0])), _model()
-    )
 
 
 def test_a_checkpoint_without_variables(run):
@@ -507,17 +494,18 @@ def test_checkpoints_are_never_unpickled(tmp_path):
     checkpoint = checkpoints.Checkpoint(str(tmp_path / 'unfinished.npz'))
     np.savez(checkpoint.path, json=np.array([{}], object))
     message = _message(ValueError, checkpoint.read)
-    assert 'allow_pickle=False' in message
+    assert 'holds pickled Python objects' in message
 
 
-@pytest.mark.slow
-def test_what_is_written_is_read_of_ten_million_configurations(tmp_path, capsys):
-    ranking = list(range(1_000_000))
-    info = {**_INFO, 'test_predictions': {f'g{i}': ranking for i in range(10)}}
+def test_what_is_written_is_read_of_too_many_configurations(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(run_files, '_MAX_RUN_BYTES', 2_000)
+    info = {**_INFO, 'test_predictions': {'g': list(range(1_000))}}
     run = saved.Run.save(str(tmp_path), 'abc', info, _model())
     assert capsys.readouterr().out == (
         'note: the run file is without test_predictions: it unpacks to more than '
-        '67108864 bytes\n'
+        '2000 bytes\n'
     )
     read = saved.Run.load(run.model_dir)
     assert read.info == run.info
