@@ -27,7 +27,6 @@ import math
 from baselines import command_line
 from baselines import config
 from baselines import files
-from baselines import starting
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +61,6 @@ def run(args: argparse.Namespace) -> None:
             '--measure is at least 1, --candidates 2, and --budget-minutes above 0'
         )
     limits = arguments.limits(args)
-    starting.start_tensorflow()
     from tpugraphs.measure import tune_program
 
     options = config.from_options(
