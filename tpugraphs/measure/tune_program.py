@@ -152,10 +152,13 @@ def _tune(
     rows = [tuning.Row(item) for item in items]
     whole = whole_lib.Whole(program.name, program.module, session, seed, arrays)
     began, once_ns, problem = time.monotonic(), 0, ''
-    try:
-        once_ns = int(whole.measure(passes=_PASSES).times[0])
-    except session_lib.WorkerError as error:
-        problem = str(error)
+    if programs_lib.collectives(optimised):
+        problem = 'its collectives need several devices'
+    else:
+        try:
+            once_ns = int(whole.measure(passes=_PASSES).times[0])
+        except session_lib.WorkerError as error:
+            problem = str(error)
     needed = (time.monotonic() - began) * whole_lib.COMPILED / 2
     tuner.time(rows)
     left = ends - began

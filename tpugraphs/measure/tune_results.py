@@ -87,7 +87,9 @@ class Result:
             return [*cells, '', '', '', row.problem]
         outcome = 'default kept'
         if tuned.claimed:
-            outcome = 'changed' if name in self.changed else 'taken out again'
+            outcome = 'taken out again' if self.proof else 'faster alone'
+        if name in self.changed:
+            outcome = 'changed'
         return [
             *cells,
             f'{tuned.best_ns / 1e3:,.1f}',
