@@ -79,6 +79,7 @@ OWN = {
     'baselines.config.model_kwargs': 'a flag; in run files it is part of run.jsonz',
     'baselines.data.download._read_json': 'a note beside the archive, of this command',
     'baselines.training.devices._cluster': 'the variable TF_CONFIG',
+    'tpugraphs.measure.executable.load': 'the size of files that `read_program` reads',
     'tpugraphs.programs.functions._run': 'code that the user asks to run',
 }
 

@@ -27,6 +27,7 @@ _ABOUT = 'program.json'
 _BOUND = 'bound.npz'
 _FORMAT = 1
 # Bytes.
+_MOST_PROGRAM = 1 << 30
 _MOST_ABOUT = 64 << 20
 _MOST_BOUND = 8 << 30
 
@@ -101,11 +102,15 @@ class Executable:
         """Writes a folder for `load`; returns its path.
 
         Raises:
+            ValueError: a module is too large.
             OSError: it cannot be written.
         """
         folder = files.expand(os.fspath(folder))
+        modules = {PROGRAM: self._module, _ORIGINAL: self._original}
+        for name, module in modules.items():
+            check_size(module, os.path.join(folder, name))
         os.makedirs(folder, exist_ok=True)
-        for name, module in ((PROGRAM, self._module), (_ORIGINAL, self._original)):
+        for name, module in modules.items():
             with files.write_atomically(os.path.join(folder, name), 'wb') as stream:
                 stream.write(module.SerializeToString())
         if self._signature.bound:
@@ -126,6 +131,16 @@ class Executable:
         return folder
 
 
+def check_size(module: Any, where: str) -> None:
+    """Raises ValueError if a module is too large for a folder; `where` is its name."""
+    size = module.ByteSize()
+    if size > _MOST_PROGRAM:
+        raise ValueError(
+            f'{where}: {size:,} bytes of HLO are more than the {_MOST_PROGRAM:,} that '
+            'are written; make arguments of its large constants'
+        )
+
+
 def load(folder: str) -> Executable:
     """Loads what `Executable.save` or `tpugraphs tune --output` wrote.
 
@@ -136,10 +151,10 @@ def load(folder: str) -> Executable:
         OSError: a file cannot be read.
     """
     folder = files.expand(os.fspath(folder))
-    module, original = (
-        programs.load(os.path.join(folder, name)).module
-        for name in (PROGRAM, _ORIGINAL)
-    )
+    paths = [os.path.join(folder, name) for name in (PROGRAM, _ORIGINAL)]
+    for path in paths:
+        files.open_regular(path, _MOST_PROGRAM).close()
+    module, original = (programs.load(path).module for path in paths)
     path = os.path.join(folder, _ABOUT)
     about = _about(path)
     for part in (module, original):

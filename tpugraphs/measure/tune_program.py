@@ -82,6 +82,8 @@ def tuned(source: Any, args: Sequence[Any], options: Options) -> executable.Exec
         program, signature = functions.trace(source, args)
     else:
         program, signature = programs_lib.load(source), signatures.Signature()
+    if options.output:
+        executable.check_size(program.module, program.name)
     arrays = [np.asarray(leaf) for leaf in signature.flat(args)] or None
     result = tune(program, options, arrays)
     print(*result.lines(), sep='\n')

@@ -91,3 +91,14 @@ def test_files_of_strangers(tmp_path):
         tpugraphs.load_program(folder)
     with pytest.raises(FileNotFoundError, match='nowhere'):
         tpugraphs.load_program(tmp_path / 'nowhere')
+
+
+def test_a_module_is_no_larger_than_what_is_read(tmp_path, monkeypatch):
+    folder = saved(tmp_path / 'out')
+    monkeypatch.setattr(executable, '_MOST_PROGRAM', 100)
+    with pytest.raises(ValueError, match='program.hlo.pb: [0-9]+ bytes are more than'):
+        tpugraphs.load_program(folder)
+    message = r'other/program.hlo.pb: [0-9]+ bytes of HLO are more than the 100 that'
+    with pytest.raises(ValueError, match=message):
+        saved(tmp_path / 'other')
+    assert not (tmp_path / 'other').exists()
