@@ -54,9 +54,16 @@ def works(root: pathlib.Path) -> Dict[str, Work]:
     layouts = ['layout', '--data_root', root / 'layout', *cache]
     train = ['--epochs=6', '--batch=2', '--configs=4', '--resume', '--out_dir', _OUT]
     program = f'{places.ROOT}/examples/my_program.py:step'
-    few = ['--seed=1', f'--records={root / "records"}', '--fresh']
+    few = ['--seed=1', f'--records={root / "records"}']
     collect = ['--kernels=3', '--configs=6', '--resume', '--passes=2', '--split=none']
-    tune = ['--measure=3', '--candidates=20', '--output', _OUT, '--budget-minutes=1']
+    tune = [
+        '--fresh',
+        '--measure=3',
+        '--candidates=20',
+        '--output',
+        _OUT,
+        '--budget-minutes=1',
+    ]
     sweep = ['--epochs=2', '--trials=2', '--no_pruning', '--space', space]
     return {
         'train tile': Work(['train', *tiles, *train], _trained),

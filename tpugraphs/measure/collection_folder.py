@@ -10,6 +10,7 @@ import dataclasses
 import json
 import math
 import os
+import re
 import resource
 import time
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
@@ -26,6 +27,8 @@ from tpugraphs.measure import session as session_lib
 from tpugraphs.measure import timing
 
 _LOCK = '.lock'
+# Hidden names of what killed processes were writing.
+_LEFTOVERS = re.compile(rf'\.{hardware.SIDECAR}\.\w{{8}}')
 _WIDTH = 60  # of a name in an error
 # Where kernels go whose halves of the passes rank differently.
 NOISY = 'noisy'
@@ -125,12 +128,17 @@ def opened(sources: Sequence[str], options: Options) -> Iterator['CollectionFold
     try:
         refusal = f'{output}: another collect measures into it; wait for it to end'
         with files.locked(os.path.join(output, _LOCK), refusal):
+            files.remove_leftovers(output, _LEFTOVERS)
             folder = CollectionFolder(sources, options)
+            # However this process ends, another can go on.
+            folder.write_sidecar()
             try:
                 yield folder
             finally:
                 if folder.report.records:
                     folder.write_sidecar()
+                else:
+                    os.unlink(os.path.join(output, hardware.SIDECAR))
     finally:
         with contextlib.suppress(OSError):
             os.rmdir(output)
@@ -218,7 +226,7 @@ class CollectionFolder:
             },
             # Of every call that went on with it.
             **{name: round(self._before[name] + s / 60, 2) for name, s in spent},
-            'median_tau': round(report.median_tau, 4),
+            'median_tau': round(report.median_tau, 4) if report.records else None,
             'skipped': dict(report.skipped),
             'failed': report.failed,
             'kernels': report.records,

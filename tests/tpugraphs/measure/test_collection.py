@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -278,6 +279,16 @@ def test_a_sidecar_that_was_cut_or_edited_is_one_line(before, after, message, tm
 def test_a_folder_without_a_sidecar_is_no_collection(tmp_path):
     with pytest.raises(ValueError, match='has no measured.json'):
         collection_folder.read_sidecar(str(tmp_path))
+
+
+def test_a_collection_can_go_on_from_its_start(tmp_path):
+    with collection_folder.opened(['a'], options(tmp_path)):
+        shutil.copytree(tmp_path / 'out', tmp_path / 'killed')
+        (tmp_path / 'killed' / '.measured.json.0123abcd').touch()
+    assert not (tmp_path / 'out').exists()
+    again = options(tmp_path, output=str(tmp_path / 'killed'), resume=True)
+    with collection_folder.opened(['a'], again):
+        assert sorted(os.listdir(tmp_path / 'killed')) == ['.lock', 'measured.json']
 
 
 def test_a_collection_goes_on_with_what_its_sidecar_says(tmp_path):
