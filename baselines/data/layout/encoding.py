@@ -7,7 +7,8 @@ thing, so their codes are kept once.
 """
 
 import dataclasses
-from typing import Dict, Tuple
+import hashlib
+from typing import Dict, List, Tuple
 
 import numpy as np
 
@@ -20,10 +21,9 @@ _USUAL = schema.RANK - 1
 _BASE = _USUAL - layout_records.LOWEST + 1
 _BEYOND = _BASE ** len(schema.LAYOUT)
 _CODE_TYPES = (np.dtype('<u1'), np.dtype('<u2'), np.dtype('<u4'))
-# Rows that are moved or compared at a time.
+# Rows that are moved at a time.
 _CHUNK = 1024
-# Rows that are multiplied at a time: for more, BLAS would wait for a second
-# thread, which is unpacking the next block.
+# Rows that are multiplied at a time, on one core and in its cache.
 _PRODUCT = 4096
 
 
@@ -61,8 +61,6 @@ class ConfigEncoder:
         # codes so far were given.
         self._order = np.zeros(0, np.int64)
         self._codes: np.ndarray = np.empty((configs, nodes), _CODE_TYPES[0])
-        self._hashes = np.empty(configs, np.uint64)
-        self._multipliers = _multipliers(nodes)
 
     def add(self, features: np.ndarray) -> None:
         """Encodes the next configurations.
@@ -78,13 +76,12 @@ class ConfigEncoder:
             places, _ = self._find(keys)
         rows = slice(self._added, self._added + len(features))
         self._codes[rows] = self._order[places]
-        self._hashes[rows] = keys.view(np.uint64) @ self._multipliers
         self._added = rows.stop
 
     def finish(self) -> EncodedConfigs:
         """Returns all that was added; the encoder is then used up."""
-        group, first = self._groups()
         codes = self._codes
+        group, first = _groups(codes)
         vectors = self._vectors()
         lexical = np.lexsort(vectors.T[::-1])
         ranks = np.empty(len(self._order), codes.dtype)
@@ -93,12 +90,7 @@ class ConfigEncoder:
             rows = first[start : start + _CHUNK]
             # In place: row i comes from row first[i] >= i, in ascending order.
             codes[start : start + len(rows)] = ranks[codes[rows]]
-        return EncodedConfigs(
-            vectors=vectors[lexical],
-            codes=codes[: len(first)],
-            group=group.astype(np.int32),
-            first=first.astype(np.int32),
-        )
+        return EncodedConfigs(vectors[lexical], codes[: len(first)], group, first)
 
     def _key(self, features: np.ndarray) -> np.ndarray:
         """Returns int64 [configurations, k], equal where vectors are."""
@@ -143,35 +135,19 @@ class ConfigEncoder:
             wider[: self._added] = self._codes[: self._added]
             self._codes = wider
 
-    def _groups(self) -> Tuple[np.ndarray, np.ndarray]:
-        """Returns each configuration's group and where each group begins."""
-        first, group = _by_appearance(self._hashes)
-        copies = np.flatnonzero(first[group] != np.arange(len(group)))
-        for start in range(0, len(copies), _CHUNK):
-            rows = copies[start : start + _CHUNK]
-            if (self._codes[rows] != self._codes[first[group[rows]]]).any():
-                # Two configurations share a hash: compare all, byte by byte.
-                whole = np.dtype((np.void, self._codes[0].nbytes))
-                first, group = _by_appearance(self._codes.view(whole)[:, 0])
-                break
-        return group, first
 
-
-def _by_appearance(values: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
-    """Numbers distinct values in the order in which they first appear.
-
-    Returns where each first appears, int64 [u], and the number of each, [c].
-    """
-    _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    number = np.empty(len(order), np.int64)
-    number[order] = np.arange(len(order))
-    return first[order], number[inverse.reshape(-1)]
-
-
-def _multipliers(nodes: int) -> np.ndarray:
-    """Odd factors of a configuration's hash; any would do, these are random."""
-    return np.random.default_rng(0).integers(0, 2**64, nodes, np.uint64) | np.uint64(1)
+def _groups(codes: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+    """Returns each row's group of equal rows, and where each group begins: int32."""
+    numbers: Dict[bytes, int] = {}
+    first: List[int] = []
+    group = np.empty(len(codes), np.int32)
+    for row, content in enumerate(codes):
+        # A digest, not the row itself: a program may have gigabytes of codes.
+        digest = hashlib.blake2b(content.data, digest_size=16).digest()
+        group[row] = numbers.setdefault(digest, len(first))
+        if group[row] == len(first):
+            first.append(row)
+    return group, np.array(first, np.int32)
 
 
 def _pack(features: np.ndarray) -> np.ndarray:

@@ -96,19 +96,3 @@ def test_the_largest_and_smallest_vectors():
     features = np.array([[[5] * 18], [[-1] * 18], [[5] * 17 + [4]]], np.float32)
     encoded = _encode(features)
     np.testing.assert_array_equal(encoded.vectors[encoded.codes], features)
-
-
-@pytest.mark.parametrize('factor', [0, 1])
-def test_configurations_with_the_same_hash_are_told_apart(monkeypatch, factor):
-    # A hash that is always 0, and one that does not see the order of nodes.
-    monkeypatch.setattr(
-        layout_encoding, '_multipliers', lambda nodes: np.full(nodes, factor, np.uint64)
-    )
-    a, b, c = _vectors([0], [1], [2])
-    features = np.array([[a, b], [b, a], [a, b], [c, c], [b, a]])
-    encoded = _encode(features, block=2)
-    assert encoded.group.tolist() == [0, 1, 0, 2, 1]
-    assert encoded.first.tolist() == [0, 1, 3]
-    np.testing.assert_array_equal(
-        encoded.vectors[encoded.codes[encoded.group]], features
-    )
