@@ -83,47 +83,30 @@ class GraphRecord:
             [['array', 'dtype', 'shape'], *rows]
         )
 
-    @classmethod
-    def check(cls, path: str, arrays: Dict[str, np.ndarray]) -> None:
-        """Checks what the schema cannot say; raises ValueError."""
-        cls.check_inputs(path, arrays)
-
     @staticmethod
-    def check_inputs(path: str, arrays: Dict[str, np.ndarray]) -> None:
-        """Checks what a model has to be able to read, as `check`."""
+    def check(path: str, arrays: Dict[str, np.ndarray], whole: bool = True) -> None:
+        """Checks what the schema cannot say, and brings arrays into one form.
+
+        Args:
+            path: where they come from or go to, for messages.
+            arrays: checked against the schema.
+            whole: whether a model is to learn from them, and not only to score them.
+
+        Raises:
+            ValueError: what is wrong, in one line.
+        """
         raise NotImplementedError
 
     def checked(self: _Record) -> _Record:
-        """Returns the record with arrays that a model can read, of their own dtypes.
+        """Returns the record with arrays that a model can score, of their own dtypes.
 
         Raises:
             ValueError: an array is not what the schema says; names the record and
                 the array.
         """
-        arrays = self._checked(self.graph_id)
-        self.check_inputs(self.graph_id, arrays)
-        return type(self)(
-            **{**record_fields('', arrays), 'graph_id': str(self.graph_id)}
-        )
-
-    def arrays(self, path: str) -> Dict[str, np.ndarray]:
-        """Returns what the file `path` of this record is read as; raises as `write`."""
-        arrays = self._checked(path)
-        self.check(path, arrays)
-        return arrays
-
-    def _checked(self, path: str) -> Dict[str, np.ndarray]:
-        """Checks the record's arrays against the schema."""
-        arrays = {}
-        for key in self.schema:
-            value = getattr(self, key)
-            if value is None:
-                continue
-            try:
-                arrays[key] = np.asarray(value)
-            except (TypeError, ValueError) as error:  # rows of several lengths
-                raise ValueError(f'{path}: {key} is no array: {error}') from None
-        return npz.check_arrays(path, arrays, self.schema)
+        arrays = self._arrays(self.graph_id, whole=False)
+        fields = {**record_fields('', arrays), 'graph_id': str(self.graph_id)}
+        return type(self)(**fields)
 
     def write(self, path: str) -> None:
         """Writes `<graph id>.npz` in the published dtypes, whole or not at all.
@@ -135,7 +118,22 @@ class GraphRecord:
             ValueError: the record is not valid.
             OSError: the file cannot be written.
         """
-        npz.write_arrays(path, published(self.arrays(path)))
+        npz.write_arrays(path, published(self._arrays(path)))
+
+    def _arrays(self, path: str, whole: bool = True) -> Dict[str, np.ndarray]:
+        """Returns the record's arrays, checked."""
+        arrays = {}
+        for key in self.schema:
+            value = getattr(self, key)
+            if value is None:
+                continue
+            try:
+                arrays[key] = np.asarray(value)
+            except (TypeError, ValueError) as error:  # rows of several lengths
+                raise ValueError(f'{path}: {key} is no array: {error}') from None
+        arrays = npz.check_arrays(path, arrays, self.schema)
+        self.check(path, arrays, whole)
+        return arrays
 
 
 def published(arrays: Mapping[str, np.ndarray]) -> Dict[str, np.ndarray]:
@@ -161,8 +159,8 @@ def check_graph(path: str, arrays: Mapping[str, np.ndarray]) -> None:
     """Refuses a graph without nodes or columns."""
     nodes, columns = arrays['node_feat'].shape
     if not nodes or not columns:
-        what = 'columns' if nodes else 'rows: the graph is empty'
-        raise ValueError(f'{path}: node_feat has no {what}')
+        missing = 'columns' if nodes else 'rows: the graph is empty'
+        raise ValueError(f'{path}: node_feat has no {missing}')
 
 
 def check_runtimes(path: str, key: str, runtimes: np.ndarray) -> None:

@@ -58,7 +58,7 @@ class LayoutRecord(graph_files.GraphRecord):
     schema = LAYOUT_SCHEMA
 
     @staticmethod
-    def check_inputs(path: str, arrays: Dict[str, np.ndarray]) -> None:
+    def check(path: str, arrays: Dict[str, np.ndarray], whole: bool = True) -> None:
         """See the base class."""
         _check_program(path, arrays)
         check_config_values(path, arrays['node_config_feat'])
@@ -165,7 +165,17 @@ def _check_program(path: str, arrays: Dict[str, Any]) -> None:
     """Checks what a schema cannot say; brings node_splits to [1, s]."""
     graph_files.check_graph(path, arrays)
     nodes = len(arrays['node_feat'])
-    _check_configurable(path, arrays['node_config_ids'])
+    ids, counts = np.unique(arrays['node_config_ids'], return_counts=True)
+    if not len(ids):
+        raise ValueError(
+            f'{path}: node_config_ids is empty: without a configurable node '
+            'there is nothing to choose'
+        )
+    if counts.max() > 1:
+        raise ValueError(
+            f'{path}: node_config_ids has node {ids[counts > 1][0]} '
+            f'{counts[counts > 1][0]} times; a node is configured once'
+        )
     graph_files.check_runtimes(path, 'config_runtime', arrays['config_runtime'])
     splits = arrays['node_splits']
     if splits.ndim != 1 and splits.shape[:-1] != (1,):
@@ -185,17 +195,3 @@ def _check_program(path: str, arrays: Dict[str, Any]) -> None:
             f'expected ascending numbers from 0 to {nodes}, the number of nodes'
         )
     arrays['node_splits'] = splits
-
-
-def _check_configurable(path: str, ids: np.ndarray) -> None:
-    if not len(ids):
-        raise ValueError(
-            f'{path}: node_config_ids is empty: without a configurable node '
-            'there is nothing to choose'
-        )
-    values, counts = np.unique(ids, return_counts=True)
-    if len(values) < len(ids):
-        raise ValueError(
-            f'{path}: node_config_ids has node {values[counts > 1][0]} '
-            f'{counts[counts > 1][0]} times; a node is configured once'
-        )

@@ -47,21 +47,17 @@ class TileRecord(graph_files.GraphRecord):
 
     schema = TILE_SCHEMA
 
-    @classmethod
-    def check(cls, path: str, arrays: Dict[str, np.ndarray]) -> None:
-        """See the base class."""
-        cls.check_inputs(path, arrays)
-        graph_files.check_runtimes(path, 'config_feat', arrays['config_runtime'])
-
     @staticmethod
-    def check_inputs(path: str, arrays: Dict[str, np.ndarray]) -> None:
-        """See the base class."""
+    def check(path: str, arrays: Dict[str, np.ndarray], whole: bool = True) -> None:
+        """See the base class; one configuration is enough to be scored."""
         graph_files.check_graph(path, arrays)
         if not arrays['config_feat'].size:
             missing = 'columns' if len(arrays['config_feat']) else 'configuration'
             raise ValueError(
                 f'{path}: config_feat has no {missing}: there is nothing to rank'
             )
+        if whole:
+            graph_files.check_runtimes(path, 'config_feat', arrays['config_runtime'])
 
 
 def read_tile(path: str) -> TileRecord:
