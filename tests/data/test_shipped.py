@@ -9,8 +9,10 @@ import pytest
 
 from baselines.data import collections
 from baselines.data import families
+from baselines.data import raw
 from baselines.data import shipped
 from baselines.data.tile import records
+from baselines.hlo import graph
 from tests.helpers import layout_files
 from tests.helpers import measured_programs
 from tests.helpers import places
@@ -88,7 +90,11 @@ def made_collection(folder, names, noisy=()):
             {'output': (8, 4), 'kernel': (), 'input': (8, 4)},
             {'output': (4, 4), 'kernel': (), 'input': (4, 4)},
         ]
-        item.write(str(folder / f'{name}.npz'), described, [20, 10])
+        tuning = item.tuning(described, [20, 10])
+        nodes = graph.extract_graph(tuning.module)
+        configs = raw.configs_of('tile', tuning, nodes)
+        path = str(folder / f'{name}.npz')
+        raw.write_record(path, name, nodes, configs, named=False)
         kernels[name] = {
             'file': f'{name}.npz',
             'program': families.program_of_kernel(name),
