@@ -71,14 +71,14 @@ def test_what_is_scored_stays_when_it_breaks_off(runs, tmp_path, monkeypatch, ca
         'error: the Beam pipeline did not end well (X): the cluster is gone\n'
     )
     folder = root / 'cache/scores_known'
-    kept = {path: path.stat().st_mtime_ns for path in folder.glob('*.npy')}
+    kept = {path: path.stat().st_mtime_ns for path in folder.glob('*.json')}
     assert len(kept) == 2
     scored = []
     score_part = beam.score_part
 
-    def counted(part, work, folder):
+    def counted(part, work):
         scored.append(part)
-        return score_part(part, work, folder)
+        return score_part(part, work)
 
     monkeypatch.setattr(beam, 'score_part', counted)
     assert command('predict', *flags) == 0

@@ -75,12 +75,12 @@ def map_items(
     Args:
         work: a function of a module that the workers can import, from JSON to JSON.
         items: values that JSON can hold.
-        folder: for the results; every worker sees it at this path.  Results that are
-            there are taken.
+        folder: for the results, removed in the end; every worker sees it at this
+            path.  Results that are there are taken.
         runner: name of a Beam runner; '' is Beam's local one, on all cores.
         beam_options: its command-line options, in one string.
         title: of the progress bar.
-        keep: leave the folder to the caller; otherwise it is removed.
+        keep: leave the folder after a failure, for the next call.
 
     Returns:
         The results, in the order of the items.
@@ -97,15 +97,16 @@ def map_items(
         options = shlex.split(_LOCAL_OPTIONS if is_local else beam_options)
         with _quiet(is_local) as stream, _progress(folder, len(jobs), title, stream):
             _run(work, jobs, folder, runner, options)
-        return [_read(_path(folder, number)) for number, _ in jobs]
+        results = [_read(_path(folder, number)) for number, _ in jobs]
     except (Exception, SystemExit) as error:  # argparse exits for a wrong option
         first = text.one_line(error)
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
         raise ValueError(
             f'the Beam pipeline did not end well ({runner}): {first[:400]}'
         ) from error
-    finally:
-        if not keep:
-            shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    return results
 
 
 def _run(
@@ -245,17 +246,12 @@ class BeamWorkers:
         folder = os.path.join(work.data.cache_dir, f'scores_{_key(predictor, work)}')
         parts = arrays.groups(store.config_counts, predictor.task.configs_at_once)
         items = [[int(part[0]), int(part[-1]) + 1] for part in parts]
-        score = functools.partial(score_part, work=work, folder=folder)
+        score = functools.partial(score_part, work=work)
         title = f'ranking {os.path.basename(store.source)}'
-        names = map_items(
+        scores_of_parts = map_items(
             score, items, folder, self._runner, self._options, title, keep=True
         )
-        scores: List[np.ndarray] = []
-        for name, (first, end) in zip(names, items):
-            content = np.load(os.path.join(folder, name), allow_pickle=False)
-            scores += np.split(content, np.cumsum(store.config_counts[first : end - 1]))
-        shutil.rmtree(folder, ignore_errors=True)
-        return scores
+        return [np.array(s, np.float32) for part in scores_of_parts for s in part]
 
 
 def _work(predictor: run_predictor.RunPredictor, store: splits.PackedSplit) -> _Work:
@@ -282,22 +278,19 @@ def _work(predictor: run_predictor.RunPredictor, store: splits.PackedSplit) -> _
     )
 
 
-def score_part(part: List[int], work: _Work, folder: str) -> str:
+def score_part(part: List[int], work: _Work) -> List[List[float]]:
     """Scores the graphs from one number up to another, on a worker.
 
     Returns:
-        The name of the file with the scores, end to end.
+        A list of scores for each graph, of which each is a float32.
 
     Raises:
         ValueError: the worker sees other data, or a score is not finite.
     """
     predictor, store, graphs = _opened(work)
     with tasks.verifying(store):
-        scores = list(predictor.score_graphs(store, graphs, np.arange(*part)))
-    name = f'{part[0]:07d}.npy'
-    with files.write_atomically(os.path.join(folder, name), 'wb') as stream:
-        np.save(stream, np.concatenate(scores))
-    return name
+        scores = predictor.score_graphs(store, graphs, np.arange(*part))
+        return [one.tolist() for one in scores]
 
 
 @functools.lru_cache(maxsize=1)
