@@ -54,22 +54,6 @@ class Extras(NamedTuple):
     command: str = ''
 
 
-class GraphModel(NamedTuple):
-    """A graph model to train.
-
-    Attributes:
-        model: what scores, and is saved.
-        scorer: scores with it.
-        trainer: fits it.
-        is_known: whether its first weights mean something.
-    """
-
-    model: tf.keras.Model
-    scorer: tasks.ModelScorer
-    trainer: loop.Trainer
-    is_known: bool
-
-
 def train(
     config: config_lib.AnyConfig,
     extras: Optional[Extras] = None,
@@ -101,10 +85,10 @@ def train(
     _check_own_code(config, extras)
     tf.keras.utils.set_random_seed(config.seed)
     data, start = task_data.open_data(config)
-    config, graph_model = data.settings, None
+    config, trainer = data.settings, None
     if config.model != trees_lib.NAME:
-        graph_model = make_graph_model(data, start, devices, extras)
-    job = Job(data, graph_model, _tree_options(config), devices, extras.command)
+        trainer = make_trainer(data, start, devices, extras)
+    job = Job(data, trainer, _tree_options(config), devices, extras.command)
     print(job.describe())
     return job.run(after_epoch)
 
@@ -158,13 +142,13 @@ def _tree_options(config: config_lib.AnyConfig) -> Optional[growing.Options]:
     return growing.FEWER if config.grows_trees else None
 
 
-def make_graph_model(
+def make_trainer(
     data: task_data.TaskData,
     start: Optional[init_from.Start],
     devices: devices_lib.Devices,
     extras: Extras,
-) -> GraphModel:
-    """Makes the model of a training, and what fits it."""
+) -> loop.Trainer:
+    """Makes the model of a training, and the trainer that fits it."""
     config, task = data.settings, data.task
     loss = losses.CombinedLoss(config.losses, data.temperature, extras.losses)
     if data.batch < config.batch:
@@ -194,9 +178,8 @@ def make_graph_model(
             replica = make()
             # Before averages of the weights begin.
             replica.set_weights(model.get_weights())
-    scorer = data.model_scorer(model)
-    trainer = loop.Trainer(model, loss, config, devices, replica, scorer)
-    return GraphModel(model, scorer, trainer, start is not None)
+    scorer, is_known = data.model_scorer(model), start is not None
+    return loop.Trainer(model, loss, config, scorer, devices, replica, is_known)
 
 
 class Job:
@@ -204,7 +187,7 @@ class Job:
 
     Args:
         data: what to train on, to validate on, and to rank.
-        graph_model: None where trees score alone.
+        trainer: of a graph model; None where trees score alone.
         tree_options: how trees are grown, alone or beside a graph model; None: none.
         devices: where the replicas are.
         command: what began the training.
@@ -213,13 +196,13 @@ class Job:
     def __init__(
         self,
         data: task_data.TaskData,
-        graph_model: Optional[GraphModel],
+        trainer: Optional[loop.Trainer],
         tree_options: Optional[growing.Options],
         devices: devices_lib.Devices,
         command: str = '',
     ):
         self._data, self._settings = data, data.settings
-        self._graph_model = graph_model
+        self._trainer = trainer
         self._tree_options = tree_options
         self._devices = devices
         self._command = command
@@ -228,8 +211,8 @@ class Job:
     def describe(self) -> str:
         """Says what is trained on what, for people."""
         parts = []
-        if self._graph_model is not None:
-            parts.append(f'{count_weights(self._graph_model.model):,} weights')
+        if self._trainer is not None:
+            parts.append(f'{count_weights(self._trainer.model):,} weights')
         if self._tree_options is not None:
             parts.append(f'at most {self._tree_options.trees:,} trees')
         valid, unit = self._data.stores['valid'], self._data.task.unit
@@ -267,8 +250,8 @@ class Job:
 
         trees, curve, best_epoch = None, None, -1
         with tasks.verifying(*self._data.stores.values()):
-            if self._graph_model is not None:
-                state = self._descend(self._graph_model, ended)
+            if self._trainer is not None:
+                state = self._descend(self._trainer, ended)
                 curve, best_epoch = state.curve, state.best_epoch
             if not chief:
                 return None
@@ -291,21 +274,19 @@ class Job:
             seconds=round(checkpoint.seconds, 1),
             command=self._command,
         )
-        model = self._graph_model and self._graph_model.model
+        model = self._trainer and self._trainer.model
         out_dir = self._settings.out_dir
         run = saved.Run.save(out_dir, checkpoint.run_hash, info, model, trees)
         # The file may be without the predictions, of which the CSV is still to come.
         return saved.Run(run.model_dir, info)
 
     def _descend(
-        self, graph_model: GraphModel, after_epoch: loop.AfterEpoch
+        self, trainer: loop.Trainer, after_epoch: loop.AfterEpoch
     ) -> loop.State:
         """Fits the graph model, from where it was interrupted."""
         state = self._checkpoint.state()
         try:
-            return graph_model.trainer.fit(
-                self._data, state, after_epoch, graph_model.is_known
-            )
+            return trainer.fit(self._data, state, after_epoch)
         except loop.MisfitError as error:
             raise self._checkpoint.misfit(error) from None
 
@@ -351,7 +332,7 @@ class Job:
         self, trees: Optional[trees_lib.Trees], split: str, title: str
     ) -> List[np.ndarray]:
         store, task = self._data.stores[split], self._data.task
-        model = self._graph_model and self._graph_model.scorer
+        model = self._trainer.scorer if self._trainer else None
         graphs = self._data.graphs[split]
         scores = prediction.scores_of(task, store, model, trees, graphs)
         return list(phases.each(scores, title, store.num_graphs, task.unit))

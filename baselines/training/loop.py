@@ -81,10 +81,11 @@ class Trainer:
         model: a built model: `model(graph, training=True)` gives scores.
         loss: (labels, scores) -> scalar.
         settings: how long, and how weights move.
+        scorer: scores with the model in validation; an attribute, as is the model.
         devices: where the replicas are; None: here.
         replica: of several devices, a model like the first that was made in their
             scope; it is trained, and the first one gets its weights.
-        scorer: scores with the model in validation; None: a new one.
+        is_known: whether the first weights mean something; see `fit`.
     """
 
     def __init__(
@@ -92,23 +93,23 @@ class Trainer:
         model: tf.keras.Model,
         loss: tf.keras.losses.Loss,
         settings: config.AnyConfig,
+        scorer: tasks.ModelScorer,
         devices: Optional[devices_lib.Devices] = None,
         replica: Optional[tf.keras.Model] = None,
-        scorer: Optional[tasks.ModelScorer] = None,
+        is_known: bool = False,
     ):
-        self._model = model
+        self.model, self.scorer = model, scorer
         self._loss = loss
         self._settings = settings
         self._devices = devices or devices_lib.Devices()
         self._replica = replica
-        self._scorer = scorer
+        self._is_known = is_known
 
     def fit(
         self,
         data: task_data.TaskData,
         state: Optional[State] = None,
         after_epoch: AfterEpoch = lambda state: None,
-        is_known: bool = False,
     ) -> State:
         """Trains until the validation score stops rising.
 
@@ -116,7 +117,6 @@ class Trainer:
             data: what to train and to validate on.
             state: where an interrupted training stood.
             after_epoch: called with the state after every epoch.
-            is_known: see `fit`.
 
         Returns:
             The state; the model has the weights of the best epoch.
@@ -129,8 +129,7 @@ class Trainer:
         steps = self.steps(data)
         if self._replica is not None:
             self._trace(data)
-        scorer = self._scorer or data.model_scorer(self._model)
-        validator = validation.Validator(data, self._loss, scorer)
+        validator = validation.Validator(data, self._loss, self.scorer)
 
         def chunks(epoch: int) -> Iterator[Chunk]:
             for drawn in data.draws(epoch):
@@ -155,7 +154,7 @@ class Trainer:
             after_epoch=after_epoch,
             say=tqdm.tqdm.write if devices.is_chief else lambda line: None,
             patience_steps=data.patience_steps,
-            is_known=is_known,
+            is_known=self._is_known,
         )
         self._take_weights()
         return state
@@ -164,7 +163,7 @@ class Trainer:
         """Compiles the steps on the model, or on its replica."""
         settings, share = self._settings, self._devices.batch(data.batch)
         return steps_lib.Steps(
-            self._replica or self._model,
+            self._replica or self.model,
             self._loss,
             optimisation.Optimiser(settings, settings.epochs * data.steps_per_epoch),
             lambda packed, step: data.unpack(packed, step, share),
@@ -175,14 +174,14 @@ class Trainer:
     def _trace(self, data: task_data.TaskData) -> None:
         """Calls the model that is not trained itself: Keras saves no other."""
         tf.function(
-            lambda packed: self._model(data.unpack(packed, 0, data.batch)[0]),
+            lambda packed: self.model(data.unpack(packed, 0, data.batch)[0]),
             input_signature=[data.signature(data.batch)],
         ).get_concrete_function()
 
     def _take_weights(self) -> None:
         """Gives the model that scores what the replicas have learned."""
         if self._replica is not None:
-            self._model.set_weights(self._replica.get_weights())
+            self.model.set_weights(self._replica.get_weights())
 
 
 def fit(
