@@ -92,21 +92,23 @@ def map_items(
     folder = files.expand(folder)
     os.makedirs(folder, exist_ok=True)
     jobs = list(enumerate(items))
+    is_done = False
     try:
         is_local = runner == _LOCAL and not beam_options
         options = shlex.split(_LOCAL_OPTIONS if is_local else beam_options)
         with _quiet(is_local) as stream, _progress(folder, len(jobs), title, stream):
             _run(work, jobs, folder, runner, options)
         results = [_read(_path(folder, number)) for number, _ in jobs]
+        is_done = True
+        return results
     except (Exception, SystemExit) as error:  # argparse exits for a wrong option
         first = text.one_line(error)
-        if not keep:
-            shutil.rmtree(folder, ignore_errors=True)
         raise ValueError(
             f'the Beam pipeline did not end well ({runner}): {first[:400]}'
         ) from error
-    shutil.rmtree(folder, ignore_errors=True)
-    return results
+    finally:  # also after Ctrl-C
+        if is_done or not keep:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _run(
