@@ -97,35 +97,17 @@ def groups(models: Sequence[measured.Model], key: str, title: str) -> pictures.P
             f'{text.cell(noisy["tau_twice"], ".2f")}, a perfect model would reach '
             f'about {noisy["tau_ceiling"]:.2f}.'
         )
-    caption = f'{title[0].upper()}{title[1:]} of each {over}, all of them in the first '
-    caption += f'row{f"; the {len(names) - 1} worst of {cut}" if cut else ""}.'
-    caption += f' {_bars(models, over)}'
-    if noisy:
-        caption += limit
     elif key == 'kendall_tau':
-        caption += ' No configuration was measured again: the ceiling is not known.'
+        limit = ' No configuration was measured again: the ceiling is not known.'
+    rows = f'; the {len(names) - 1} worst of {cut}' if cut else ''
     return pictures.draw(
         lambda axes: _plot_groups(axes, models, names, key, title),
         f'Dot plot of {title} by {over}. {_told(models, names, key)}.{limit}',
-        caption,
+        f'{title[0].upper()}{title[1:]} of each {over}, all of them in the first row'
+        f'{rows}. Bars of a single run: 95 % intervals, without other seeds; of '
+        f'several: the standard deviation over them.{limit}',
         size=_size_of_rows(len(models), len(names)),
     )
-
-
-def _bars(models: Sequence[measured.Model], over: str) -> str:
-    """Says what the bars of `groups` are; `over` is 'program' or 'graph'."""
-    counts = {len(model.runs) > 1 for model in models}
-    sentences = []
-    if False in counts:
-        below = ', below over kernels of a program' if over == 'program' else ''
-        single = ' of a single run' if True in counts else ''
-        sentences.append(
-            f'Bars{single}: 95 % intervals, in the first row over {over}s{below}; '
-            'other seeds are not in them.'
-        )
-    if True in counts:
-        sentences.append('Bars of several runs: the standard deviation over them.')
-    return ' '.join(sentences)
 
 
 def _plot_groups(
@@ -191,19 +173,18 @@ def _column(
 
 
 def _told(models: Sequence[measured.Model], names: Sequence[str], key: str) -> str:
-    """Says how the models do on all graphs and on the worst groups."""
-    random = dict(zip(names, _column(models[0].runs[0], names, key, 'random')))
+    """Says how the models and random choice do on all graphs and the worst groups."""
+    told = names[: 1 + _TOLD_GROUPS]
+    values_of = {
+        model.name: [model.estimate(key, name).format('.3f') for name in told]
+        for model in models
+    }
+    random = _column(models[0].runs[0], told, key, 'random')
+    values_of['at random'] = [f'{value:.3f}' for value in random]
     sentences = []
-    for model in models:
-        parts = []
-        for name in names[: 1 + _TOLD_GROUPS]:
-            estimate = model.estimate(key, name)
-            if estimate.mean is not None:
-                parts.append(
-                    f'{text.printable(name)} {estimate.format(".3f")}, random '
-                    f'{random[name]:.3f}'
-                )
-        sentences.append(f'{model.name}: {", ".join(parts)}')
+    for model, values in values_of.items():
+        parts = [f'{text.printable(n)} {value}' for n, value in zip(told, values)]
+        sentences.append(f'{model}: {", ".join(parts)}')
     return '; '.join(sentences)
 
 

@@ -166,7 +166,7 @@ def test_it_says_what_a_report_says(tiles):
     assert alts['losses'].startswith('Line chart of losses by epoch')
     assert alts['errors'].startswith('Dot plot of top-5 error by program. MLP ')
     assert '; MLP lr=.01: all 0.' in alts['errors']
-    assert ', random 0.' in alts['errors'] and ' to 0.' in alts['errors']
+    assert '; at random: all 0.' in alts['errors'] and ' to 0.' in alts['errors']
     # Of both runs and of random choice: the more are tried, the less is lost.
     lines = alts['slowdown'].rstrip('.').split(': ')[1:]
     tried = [[float(x) for x in re.findall(r'(\d\.\d+) at', s)] for s in lines]
@@ -175,7 +175,7 @@ def test_it_says_what_a_report_says(tiles):
     ]
     assert all(values == sorted(values, reverse=True) for values in tried)
     assert min(map(min, tried)) >= 1
-    for words in ('What differs', 'at random', 'in the first row over programs'):
+    for words in ('What differs', 'at random', 'Bars of a single run'):
         assert words in found.text
     assert '0.01' in found.text and '0.1' in found.text  # lr of both
 
@@ -206,7 +206,7 @@ def test_seeds_of_a_model_are_one_model(tmp_path):
     assert f'OPA {shown} ' in found.text and ' MLP A poor one at random' in found.text
     assert ' runs 3 1 ' in found.text
     errors = next(alt for alt in found.alts if alt.startswith('Dot plot of OPA'))
-    assert f'MLP: all {shown}, random 0.500' in errors
+    assert f'MLP: all {shown}, ' in errors and 'at random: all 0.500, ' in errors
     # Three curves, and a star on each, of the first colour.
     assert found.pictures[0].count('#0b62a8') >= 6
     assert found.pictures[0].count('#c2410c') < found.pictures[0].count('#0b62a8')
