@@ -58,13 +58,13 @@ def settings_of(run: run_files.RunFile) -> Dict[str, Any]:
 
     The options of its model (--model_kwargs_json) are settings like others.
     """
-    found = {**_defaults(run), **run.args}
-    options = found.get('model_kwargs_json') or '{}'
+    settings = {**_defaults(run), **run.args}
+    options = settings.get('model_kwargs_json') or '{}'
     try:
-        found.update(config.model_kwargs(options))
+        settings.update(config.model_kwargs(options))
     except ValueError:
-        found['model_kwargs'] = options
-    return {name: v for name, v in found.items() if name not in _NO_SETTINGS}
+        settings['model_kwargs'] = options
+    return {name: v for name, v in settings.items() if name not in _NO_SETTINGS}
 
 
 def from_defaults(run: run_files.RunFile) -> Dict[str, Any]:
@@ -73,11 +73,11 @@ def from_defaults(run: run_files.RunFile) -> Dict[str, Any]:
     recipe = str(run.args.get('recipe') or '')
     if recipe in recipes.RECIPES:
         usual.update(recipes.settings(recipe, collection_of(run) or 'tile:xla'))
-    found: Dict[str, Any] = {'recipe': recipe} if recipe else {}
+    differing: Dict[str, Any] = {'recipe': recipe} if recipe else {}
     for name, value in settings_of(run).items():
         if name not in _SAID and value != usual.get(name):
-            found[name] = value
-    return found
+            differing[name] = value
+    return differing
 
 
 def labels(runs: Sequence[run_files.RunFile]) -> List[Label]:
@@ -103,33 +103,33 @@ def _labels(runs: Sequence[run_files.RunFile]) -> List[Label]:
         and len({_hashable(some.get(name)) for some in settings}) > 1
     ]
     seeds = len({_hashable(some.get('seed')) for some in settings}) > 1
-    found = []
+    named = []
     for some in settings:
         own = {name: some[name] for name in differing if name in some}
         group = ' '.join([str(some.get('model')), words(own)]).strip()
         seed = [f'seed {some.get("seed", 0)}'] * seeds
         fold = [f'fold {some["fold"]}'] if some.get('fold') else []
-        found.append(Label(' '.join([group, *seed, *fold]), group))
-    counts = collections.Counter(label.name for label in found)
+        named.append(Label(' '.join([group, *seed, *fold]), group))
+    counts = collections.Counter(label.name for label in named)
     return [
         label._replace(name=f'{label.name} {run.hash[:8]}')
         if counts[label.name] > 1
         else label
-        for label, run in zip(found, runs)
+        for label, run in zip(named, runs)
     ]
 
 
 def words(settings: Mapping[str, Any]) -> str:
     """Settings as words: 'lr=.01 estimate configs=64'."""
-    found = []
+    parts = []
     for name, value in settings.items():
         if isinstance(value, bool):
-            found.append(name if value else f'no {name}')
+            parts.append(name if value else f'no {name}')
         else:
             shown = f'{value:g}' if isinstance(value, float) else str(value)
             short = isinstance(value, float) and shown.startswith('0.')
-            found.append(f'{name}={shown[short:]}')
-    return ' '.join(found)
+            parts.append(f'{name}={shown[short:]}')
+    return ' '.join(parts)
 
 
 def _defaults(run: run_files.RunFile) -> Dict[str, Any]:

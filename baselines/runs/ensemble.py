@@ -49,21 +49,21 @@ def load(
         ValueError: there are fewer than two; they are not of one collection; one of
             them is unusable.
     """
-    found = loading.find_runs(names)
-    if len(found) < 2:
+    runs = loading.find_runs(names)
+    if len(runs) < 2:
         raise ValueError(
             '--dirs: an ensemble is of two or more different runs, not '
             f'{" ".join(names)}'
         )
-    of_run = {d: run_predictor.collection_of(run).name for d, run in found.items()}
-    first = next(iter(found))
+    of_run = {d: run_predictor.collection_of(run).name for d, run in runs.items()}
+    first = next(iter(runs))
     for model_dir, name in of_run.items():
         if name != of_run[first]:
             raise ValueError(
                 f'--dirs: {model_dir} is a run of {name}, but {first} of '
                 f'{of_run[first]}'
             )
-    return loading.predictors_of(found, data, models_file)
+    return loading.predictors_of(runs, data, models_file)
 
 
 def score(

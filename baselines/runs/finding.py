@@ -84,9 +84,9 @@ def find(name: str, task: str = '') -> List[str]:
             raise ValueError(f'--dir: there is no directory {path}')
         raise ValueError(f'--dir: {nothing(folders, word)}')
     runs, damaged = _by_finish_time(runs)
-    found = _of_hash(word, [*damaged, *runs]) or _named(word, runs, damaged, task)
-    if found:
-        return found
+    matches = _of_hash(word, [*damaged, *runs]) or _named(word, runs, damaged, task)
+    if matches:
+        return matches
     if folder and run_files.hash_of(path):
         raise ValueError(f'--dir: there is no directory {path}')
     if word == LATEST:  # with `task`; or all runs are damaged
@@ -104,13 +104,13 @@ def find_one(name: str, task: str = '') -> str:
     Raises:
         ValueError: there is none, or there are several; lists them.
     """
-    found = find(name, task)
-    if len(found) > 1:
+    matches = find(name, task)
+    if len(matches) > 1:
         raise ValueError(
-            f'--dir: {name!r} stands for {len(found)} runs, and one is wanted: '
-            f'{_listed(found)}'
+            f'--dir: {name!r} stands for {len(matches)} runs, and one is wanted: '
+            f'{_listed(matches)}'
         )
-    return found[0]
+    return matches[0]
 
 
 def find_all(names: Sequence[str], task: str = '') -> Dict[str, List[str]]:
@@ -123,13 +123,13 @@ def find_all(names: Sequence[str], task: str = '') -> Dict[str, List[str]]:
     Raises:
         ValueError: see `find`.
     """
-    found: Dict[str, List[str]] = {}
+    named: Dict[str, List[str]] = {}
     first: Dict[str, str] = {}
     for name in names:
         for model_dir in find(name, task):
             model_dir = first.setdefault(os.path.realpath(model_dir), model_dir)
-            found.setdefault(model_dir, []).append(name)
-    return found
+            named.setdefault(model_dir, []).append(name)
+    return named
 
 
 def _by_finish_time(runs: Sequence[str]) -> Tuple[List[str], List[str]]:
@@ -152,12 +152,13 @@ def _of_hash(word: str, runs: Sequence[str]) -> List[str]:
     start = word[len('model_') :] if word.startswith('model_') else word
     if len(start) < _SHORTEST:
         return []
-    found = [d for d in runs if run_files.hash_of(d).startswith(start)]
-    if len(found) > 1:
+    matches = [d for d in runs if run_files.hash_of(d).startswith(start)]
+    if len(matches) > 1:
         raise ValueError(
-            f'--dir: {word!r} is the beginning of {len(found)} runs: {_listed(found)}'
+            f'--dir: {word!r} is the beginning of {len(matches)} runs: '
+            f'{_listed(matches)}'
         )
-    return found
+    return matches
 
 
 def _named(
@@ -168,23 +169,23 @@ def _named(
     Damaged runs, of which nobody knows, are named on stderr.
     """
     if word == LATEST:
-        found = _latest(runs, task)
+        matches = _latest(runs, task)
     elif _MAGIC.search(word):
-        found = [
+        matches = [
             run
             for run in runs
             if any(fnmatch.fnmatchcase(called, word) for called in _names_of(run))
         ]
     else:
-        found = [run for run in runs if word in _names_of(run)]
-        found = found or [run for run in runs if word == _model_of(run)]
-    if found:
+        matches = [run for run in runs if word in _names_of(run)]
+        matches = matches or [run for run in runs if word == _model_of(run)]
+    if matches:
         for model_dir in damaged:
             print(
                 f'note: {run_files.run_file(model_dir)} is damaged; left out',
                 file=sys.stderr,
             )
-    return found
+    return matches
 
 
 def _latest(runs: Sequence[str], task: str) -> List[str]:
@@ -216,15 +217,15 @@ def _model_of(model_dir: str) -> str:
 
 def _only(folder: str) -> str:
     """Returns the one run in a folder; raises ValueError for none or several."""
-    found = run_files.list_dirs(folder)
-    if not found:
+    inside = run_files.list_dirs(folder)
+    if not inside:
         raise ValueError(f'--dir: {nothing([folder])}')
-    if len(found) > 1:
+    if len(inside) > 1:
         raise ValueError(
-            f'--dir: {folder} is not called model_<hash>, and holds {len(found)} runs: '
-            f"name one, or '{folder}/latest', or '{folder}/*'"
+            f'--dir: {folder} is not called model_<hash>, and holds {len(inside)} '
+            f"runs: name one, or '{folder}/latest', or '{folder}/*'"
         )
-    return found[0]
+    return inside[0]
 
 
 def nothing(folders: Iterable[str], word: str = '', task: str = '') -> str:
@@ -244,12 +245,12 @@ def _listed(runs: Iterable[str]) -> str:
     for run in runs:
         name = f'model_{run_files.hash_of(run)[:12]}'
         try:
-            found = run_files.read(run)
+            run_file = run_files.read(run)
         except (ValueError, OSError):
             words.append(f'{name} (its run file is damaged)')
             continue
-        when = f'{found.finished:%Y-%m-%d %H:%M}'
-        words.append(f'{name} ({text.printable(found.args["model"])}, {when})')
+        when = f'{run_file.finished:%Y-%m-%d %H:%M}'
+        words.append(f'{name} ({text.printable(run_file.args["model"])}, {when})')
         if len(words) == 5:
             break
     return ', '.join(words)

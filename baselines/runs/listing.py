@@ -49,15 +49,15 @@ SORTS = ('when', 'model', 'collection', 'score', 'minutes')
 
 def rows(folders: Sequence[str]) -> List[Row]:
     """Reads the runs in some folders; a damaged run file is named on stderr."""
-    found = []
+    listed = []
     for folder in dict.fromkeys(map(files.expand, folders)):
         for model_dir in run_files.list_dirs(folder):
             try:
-                found.append(row(run_files.read(model_dir)))
+                listed.append(row(run_files.read(model_dir)))
             except (ValueError, OSError, TypeError) as error:  # a stranger's file
                 where = run_files.run_file(model_dir)
                 print(f'note: {text.one_line(error, where)}', file=sys.stderr)
-    return found
+    return listed
 
 
 def row(run: run_files.RunFile) -> Row:
@@ -88,7 +88,7 @@ def best_score(run: run_files.RunFile) -> Any:
     return ('tau', max(taus)) if taus else ('OPA', max(opas, default=None))
 
 
-def ordered(found: Sequence[Row], by: str) -> List[Row]:
+def ordered(rows: Sequence[Row], by: str) -> List[Row]:
     """Sorts rows by one of `SORTS`; scores the best first, all else the smallest."""
     sign = -1 if by == 'score' else 1
 
@@ -98,36 +98,36 @@ def ordered(found: Sequence[Row], by: str) -> List[Row]:
         number = isinstance(value, (int, float))
         return missing, sign * value if number else value or '', one.when
 
-    return sorted(found, key=key)
+    return sorted(rows, key=key)
 
 
-def table(found: Sequence[Row]) -> List[str]:
+def table(rows: Sequence[Row]) -> List[str]:
     """Lays rows out, names of directories shortened.
 
     Runs of one folder have its name above the table, unless trainings write there.
     """
-    folders = {os.path.dirname(one.path) for one in found}
+    folders = {os.path.dirname(one.path) for one in rows}
     above = []
     if len(folders) == 1 and not folders <= {*finding.default_folders()}:
         above = [f'{files.shown(*folders)}/', '']
-    lines = cells(found)
+    lines = cells(rows)
     align = ''.join('>' if name in _NUMBERS else '<' for name in lines[0])
     return above + text.table(lines, align, rules=[1])
 
 
-def cells(found: Sequence[Row]) -> List[List[str]]:
+def cells(rows: Sequence[Row]) -> List[List[str]]:
     """Returns the headings of a table of runs, and its rows.
 
     The column `run` is what `--dir` takes; runs of several folders, or of others than
     those where trainings write, have theirs before it.
     """
-    folders = {os.path.dirname(one.path) for one in found}
+    folders = {os.path.dirname(one.path) for one in rows}
     known = folders if len(folders) == 1 else {*finding.default_folders()}
-    first = 5 * (len({one.when[:4] for one in found}) == 1)  # without the year
-    seeds_known = any(one.seed is not None for one in found)
+    first = 5 * (len({one.when[:4] for one in rows}) == 1)  # without the year
+    seeds_known = any(one.seed is not None for one in rows)
     head = ['when', 'model', 'collection', *(['seed'] * seeds_known)]
     lines = [[*head, 'differs from defaults', 'best valid', 'minutes', 'run']]
-    for one in found:
+    for one in rows:
         folder, name = os.path.split(one.path)
         name = name[: len('model_') + 8]
         seed = '-' if one.seed is None else str(one.seed)

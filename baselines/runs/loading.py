@@ -32,19 +32,19 @@ def find_runs(names: Sequence[str], task: str = '') -> Dict[str, saved.Run]:
     Raises:
         ValueError: a run cannot be found or read.
     """
-    found = finding.find_all(names, task)
-    for model_dir, called in found.items():
+    named = finding.find_all(names, task)
+    for model_dir, called in named.items():
         if len(called) > 1:
             print(
                 f'note: {model_dir} is named {len(called)} times '
                 f'({", ".join(dict.fromkeys(called))}); it counts once',
                 file=sys.stderr,
             )
-    return {model_dir: saved.Run.load(model_dir) for model_dir in found}
+    return {model_dir: saved.Run.load(model_dir) for model_dir in named}
 
 
 def predictors_of(
-    found: Mapping[str, saved.Run],
+    runs: Mapping[str, saved.Run],
     data: prediction.DataOptions,
     models_file: registry.Own = '',
     once: bool = False,
@@ -52,7 +52,7 @@ def predictors_of(
     """Makes several runs ready to score, before any of them is used.
 
     Args:
-        found: the runs, by model directory.
+        runs: the runs, by model directory.
         data: where graphs come from.
         models_file: a models.py, or classes, beside ours.
         once: see `RunPredictor`.
@@ -62,7 +62,7 @@ def predictors_of(
     """
     return {
         model_dir: run_predictor.RunPredictor(run, data, models_file, once)
-        for model_dir, run in found.items()
+        for model_dir, run in runs.items()
     }
 
 
@@ -73,8 +73,8 @@ def load_run(
     once: bool = False,
 ) -> run_predictor.RunPredictor:
     """Makes one run ready to score, named as `finding.find` takes it."""
-    found = {name: saved.Run.load(name)}
-    return predictors_of(found, data, models_file, once)[name]
+    runs = {name: saved.Run.load(name)}
+    return predictors_of(runs, data, models_file, once)[name]
 
 
 def load_predictor(

@@ -92,8 +92,8 @@ def run_file(model_dir: str) -> str:
 
 def hash_of(model_dir: str) -> str:
     """Returns the hash in the name of a model directory; '' if it is none."""
-    found = _MODEL_DIR.fullmatch(os.path.basename(model_dir))
-    return found.group(1) if found else ''
+    match = _MODEL_DIR.fullmatch(os.path.basename(model_dir))
+    return match.group(1) if match else ''
 
 
 def weights_path(model_dir: str) -> str:
@@ -125,8 +125,8 @@ def list_dirs(folder: str) -> List[str]:
         names = sorted(os.listdir(folder))
     except OSError:
         return []
-    found = [os.path.join(folder, name) for name in names if hash_of(name)]
-    return [d for d in found if os.path.isdir(d) and os.path.isfile(run_file(d))]
+    folders = [os.path.join(folder, name) for name in names if hash_of(name)]
+    return [d for d in folders if os.path.isdir(d) and os.path.isfile(run_file(d))]
 
 
 def read(model_dir: str) -> RunFile:

@@ -253,7 +253,8 @@ def signed(
         'weights': weights_digest,
         'settings': _settings_digest(info),
     }
-    return {**info, 'digest': {kind: found for kind, found in digests.items() if found}}
+    kept = {kind: digest for kind, digest in digests.items() if digest}
+    return {**info, 'digest': kept}
 
 
 def remove_leftovers(out_dir: str) -> None:

@@ -109,7 +109,7 @@ def forest(trees: trees_lib.Trees) -> Callable[[tf.Tensor], tf.Tensor]:
                 (node,),
             )
         # A leaf is written as -1 - its number.
-        found = tf.gather(value, -1 - node + first_leaf)
-        return tf.cast(tf.reduce_sum(found, axis=1), tf.float32)
+        of_leaves = tf.gather(value, -1 - node + first_leaf)
+        return tf.cast(tf.reduce_sum(of_leaves, axis=1), tf.float32)
 
     return predict

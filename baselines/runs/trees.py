@@ -195,8 +195,8 @@ def scores(
         sizes = table.counts[some]
         rows = np.repeat(some, sizes), arrays.ranges(np.zeros_like(sizes), sizes)
         ends = np.cumsum(sizes)
-        found = [trees.predict(columns) for columns in slices(table, *rows)]
-        yield from np.split(np.concatenate(found).astype(np.float32), ends[:-1])
+        predicted = [trees.predict(columns) for columns in slices(table, *rows)]
+        yield from np.split(np.concatenate(predicted).astype(np.float32), ends[:-1])
 
 
 def slices(
@@ -248,8 +248,8 @@ class _Text(NamedTuple):
 
     def used(self) -> np.ndarray:
         """Numbers of the columns that any tree looks at; one at least."""
-        found = {int(c) for tree in self.trees for c in tree['split_feature']}
-        return np.array(sorted(found or {0}), np.int64)
+        columns = {int(c) for tree in self.trees for c in tree['split_feature']}
+        return np.array(sorted(columns or {0}), np.int64)
 
     def renumbered(self, numbers: np.ndarray, names: List[str]) -> '_Text':
         """Returns the trees over other columns: numbers[c] in place of c."""
@@ -289,14 +289,14 @@ def _checked(tree: Dict[str, List[str]], columns: int) -> Dict[str, List[str]]:
     if not 0 < leaves <= MAX_LEAVES or tree.get('num_leaves') != [str(leaves)]:
         raise ValueError('num_leaves is not the number of leaf_value')
     splits = leaves - 1
-    found = {key: tree.get(key, []) for key in (*_PER_SPLIT, 'leaf_value')}
-    if any(len(found[key]) != splits for key in _PER_SPLIT):
+    lines = {key: tree.get(key, []) for key in (*_PER_SPLIT, 'leaf_value')}
+    if any(len(lines[key]) != splits for key in _PER_SPLIT):
         raise ValueError(f'{leaves} leaves take {splits} splits')
     for key in ('threshold', 'leaf_value'):
-        if not np.isfinite(_numbers(found, key, _FLOAT, np.float64)).all():
+        if not np.isfinite(_numbers(lines, key, _FLOAT, np.float64)).all():
             raise ValueError(f'{key} holds a number that is not finite')
     feature, kind, left, right = (
-        _numbers(found, key, _INT, np.int64)
+        _numbers(lines, key, _INT, np.int64)
         for key in ('split_feature', 'decision_type', 'left_child', 'right_child')
     )
     if ((feature < 0) | (feature >= columns)).any():
@@ -313,7 +313,7 @@ def _checked(tree: Dict[str, List[str]], columns: int) -> Dict[str, List[str]]:
         or (children[children > 0] <= below[children > 0]).any()
     ):
         raise ValueError('left_child and right_child make no tree')
-    return found
+    return lines
 
 
 def _numbers(

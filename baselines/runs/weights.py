@@ -91,12 +91,12 @@ def read(model_dir: str, model: tf.keras.Model) -> List[List[int]]:
 
 def digest(model: tf.keras.Model) -> str:
     """Returns a hash of all variables, their types and shapes."""
-    found = hashlib.sha256()
+    hashed = hashlib.sha256()
     for variable in model.variables:
         array = np.ascontiguousarray(variable)
-        found.update(f'{array.dtype.str}{list(variable.shape)}'.encode())
-        found.update(array.data)
-    return found.hexdigest()
+        hashed.update(f'{array.dtype.str}{list(variable.shape)}'.encode())
+        hashed.update(array.data)
+    return hashed.hexdigest()
 
 
 def _integers(value: Any) -> Iterator[int]:

@@ -81,12 +81,12 @@ class Devices:
             stand together.
         """
         mine = slice(self._first, self._first + self.local)
-        found = []
+        shares = []
         for array in arrays:
             steps, batch, *rest = np.shape(array)
             cut = np.reshape(array, [steps, self.replicas, self.batch(batch), *rest])
-            found.append(cut[:, mine].reshape(-1, self.batch(batch), *rest))
-        return found
+            shares.append(cut[:, mine].reshape(-1, self.batch(batch), *rest))
+        return shares
 
     def item(self, step: tf.Tensor) -> tf.Tensor:
         """Returns the place in `share` of a step of the replica that asks."""
@@ -108,8 +108,8 @@ class Devices:
             replica = tf.distribute.get_replica_context().replica_id_in_sync_group
             return tf.where(tf.equal(replica, 0), values, tf.zeros_like(values))
 
-        found = self.strategy.run(chosen, args=(values,))
-        return self.strategy.reduce(tf.distribute.ReduceOp.SUM, found, axis=None)
+        of_replicas = self.strategy.run(chosen, args=(values,))
+        return self.strategy.reduce(tf.distribute.ReduceOp.SUM, of_replicas, axis=None)
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:

@@ -43,9 +43,9 @@ def distil(predictor: run_predictor.RunPredictor) -> trees_lib.Trees:
 def describe(predictor: run_predictor.RunPredictor, trees: trees_lib.Trees) -> str:
     """Says how much accuracy is lost on the validation split, if it has runtimes."""
     store = predictor.open_split('valid')
-    found = f'{trees.count} trees over raw columns stand for the run'
+    summary = f'{trees.count} trees over raw columns stand for the run'
     if not store.has_runtimes:
-        return found
+        return summary
     forest = serving.forest(trees)
     ours = [forest(table).numpy() for table in _tables(store)]
     overall = [
@@ -61,7 +61,7 @@ def describe(predictor: run_predictor.RunPredictor, trees: trees_lib.Trees) -> s
         if overall[0][key]['mean'] is not None
     ]
     measured_on = report.measured_on(predictor.describe(store))
-    return f'{found}; {measured_on}: {", ".join(changes)}'
+    return f'{summary}; {measured_on}: {", ".join(changes)}'
 
 
 def _rows(predictor: run_predictor.RunPredictor, split: str) -> growing.Rows:

@@ -56,7 +56,7 @@ class Progress:
         epoch: int,
         train_loss: float,
         train_opa: Optional[float],
-        found: Any,
+        measured: Any,
         better: bool,
         seconds: float,
     ) -> None:
@@ -66,18 +66,18 @@ class Progress:
             epoch: its number, from 0.
             train_loss: mean over its steps.
             train_opa: ordered-pair accuracy over its steps.
-            found: a `loop.Validation`.
+            measured: a `loop.Validation`.
             better: than all epochs before.
             seconds: training and validation.
         """
         cells = {
             'loss': _number(train_loss),
             'train OPA': _number(train_opa),
-            'val loss': _number(found.loss),
-            'val OPA': _number(found.opa),
+            'val loss': _number(measured.loss),
+            'val OPA': _number(measured.opa),
         }
-        if found.tau is not None:
-            cells['val tau'] = _number(found.tau)
+        if measured.tau is not None:
+            cells['val tau'] = _number(measured.tau)
         most = len(str(self._epochs))
         first = max(2 * most + 1, len('epoch'))
         widths = [max(len(name), 7) for name in cells]

@@ -112,10 +112,10 @@ class Steps:
         loss_sum, correct, total = 0.0, 0.0, 0.0
         strategy = self._devices.strategy
         for step in tf.range(steps):
-            found = strategy.run(self._step, args=(packed, step))
+            parts = strategy.run(self._step, args=(packed, step))
             loss, right, pairs = (
                 strategy.reduce(tf.distribute.ReduceOp.SUM, part, axis=None)
-                for part in found
+                for part in parts
             )
             loss_sum += loss
             correct += right
