@@ -122,10 +122,16 @@ def grouped(module: Any) -> Iterator[Tuple[Dict[int, Any], List[Any]]]:
     kernel can be made of.
     """
     bodies = {c.id: c for c in module.computations}
-    for computation in _running(module):
-        values = {i.id: i for i in computation.instructions}
-        for pieces in _groups(bodies, values, computation.root_id):
+    # Of computations that run one after the other.
+    numbers = [module.entry_computation_id]
+    for number in numbers:
+        values = {i.id: i for i in bodies[number].instructions}
+        for pieces in _groups(bodies, values, bodies[number].root_id):
             yield values, pieces
+        for value in values.values():
+            if value.opcode in _DESCEND:
+                called = dict.fromkeys(value.called_computation_ids)
+                numbers += [callee for callee in called if callee not in numbers]
 
 
 def entry_of(module: Any) -> Any:
@@ -136,21 +142,6 @@ def entry_of(module: Any) -> Any:
 def root_of(computation: Any) -> Any:
     """Returns a computation's root instruction."""
     return next(i for i in computation.instructions if i.id == computation.root_id)
-
-
-def _running(module: Any) -> Iterator[Any]:
-    """Yields the computations whose instructions run one after the other."""
-    by_id = {c.id: c for c in module.computations}
-    stack, seen = [module.entry_computation_id], set()
-    while stack:
-        number = stack.pop(0)
-        if number in seen:
-            continue
-        seen.add(number)
-        yield by_id[number]
-        for instruction in by_id[number].instructions:
-            if instruction.opcode in _DESCEND:
-                stack += instruction.called_computation_ids
 
 
 def _groups(

@@ -443,15 +443,6 @@ def test_many_files_go_through_beam_by_themselves(raw, tmp_path, monkeypatch):
     assert taken == [(65, '', '')]
 
 
-@pytest.mark.slow  # imports Apache Beam
-def test_an_unknown_runner_is_one_line(raw, tmp_path, capsys):
-    assert _extract(raw, tmp_path / 'out', '--runner=NoSuchRunner') == 1
-    error = capsys.readouterr().err
-    assert error.count('\n') == 1
-    assert 'NoSuchRunner' in error and 'DirectRunner' in error
-    assert _names(tmp_path / 'out') == []
-
-
 def test_a_module_in_several_files_is_told():
     total = outcomes.Outcome()
     total.add(outcomes.Outcome(files=1, modules=1, written=['a']))
