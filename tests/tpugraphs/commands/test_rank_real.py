@@ -36,7 +36,7 @@ def test_extract_train_evaluate_and_rank_real_kernels(tmp_path, capsys, weights_
             data_root=str(data_root),
             cache_dir=str(tmp_path / 'cache'),
             out_dir=str(tmp_path / 'out'),
-            epochs=3,
+            epochs=1,
             batch=2,
             configs=5,
             model_kwargs_json='{"hidden_dim": 8, "op_embed_dim": 4}',
