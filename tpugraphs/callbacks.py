@@ -1,4 +1,4 @@
-"""What a training tells Python of its epochs, and how it keeps silent."""
+"""Callbacks of a training, and a training without output."""
 
 import contextlib
 import io
@@ -24,7 +24,7 @@ class Training:
 
 
 class Callback(Protocol):
-    """What `train` tells of its epochs."""
+    """An object that `train` calls after its epochs."""
 
     def on_epoch(self, run: Training, metrics: Dict[str, float]) -> None:
         """Is called after every epoch of a graph model.
@@ -42,8 +42,8 @@ class _NoTerminal(io.TextIOBase):
     def __init__(self, stream: Any):
         self._stream = stream
 
-    def write(self, words: str) -> int:
-        return self._stream.write(words)
+    def write(self, content: str) -> int:
+        return self._stream.write(content)
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Messages about flags, in the words of who calls Python."""
+"""Messages about flags, told as arguments to those who call Python."""
 
 import functools
 import re
@@ -22,7 +22,7 @@ _ARGUMENTS = {
 
 
 def in_python(function: _Function) -> _Function:
-    """Makes what a function says in a ValueError name arguments in place of flags."""
+    """Makes a function's ValueErrors name arguments in place of flags."""
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -40,8 +40,8 @@ def translated(message: str) -> str:
     return _COMMAND_OR_FLAG.sub(_argument, message)
 
 
-def _argument(found: 're.Match[str]') -> str:
-    command, flag, sign = found.groups()
+def _argument(match: 're.Match[str]') -> str:
+    command, flag, sign = match.groups()
     if command:
         return command
     from baselines import config

@@ -1,4 +1,4 @@
-"""What calls return: rankings and lists of runs, shown as tables, and as pandas'."""
+"""Results of calls: rankings and lists of runs, shown as tables, and as pandas'."""
 
 import io
 import os
@@ -59,7 +59,7 @@ class Ranking(List[Ranked]):
         return text.html_table(rows, _MOST_ROWS)
 
     def to_json(self, path: Optional[Path] = None) -> str:
-        """Returns what `tpugraphs rank --json` prints; also writes it to `path`."""
+        """Returns the JSON of `tpugraphs rank --json`; also writes it to `path`."""
         return self._written('.json', path)
 
     def to_csv(self, path: Optional[Path] = None) -> str:

@@ -1,4 +1,4 @@
-"""What `tpugraphs evaluate`, `ensemble`, `rank` and `report` say of finished runs.
+"""Evaluates, compares, averages and ranks with finished runs, for commands.
 
 Each takes the options of its command as they were parsed.
 """
@@ -102,7 +102,7 @@ def compare_runs(args: argparse.Namespace) -> None:
     first, second = results[: len(sides[0])], results[len(sides[0]) :]
     task = scored.first.collection.task
     programs = {report.TASKS[task].group_of(name) for name in scored.store.graph_ids}
-    found = {
+    test = {
         'task': task,
         **scored.first.describe(scored.store),
         'graphs': scored.store.num_graphs,
@@ -114,8 +114,8 @@ def compare_runs(args: argparse.Namespace) -> None:
         'measures': comparison.paired_test(task, first, second),
     }
     if not args.json:
-        print(comparison.format_test(found))
-    _write(found, [comparison.rows_of_test(found)], args)
+        print(comparison.format_test(test))
+    _write(test, [comparison.rows_of_test(test)], args)
 
 
 def _check_output(args: argparse.Namespace) -> None:
@@ -137,13 +137,8 @@ def _write(
         tables.write(args.output, rows_of_tables, content)
 
 
-def _write_json(found: Dict[str, Any], path: str) -> None:
-    with files.write_atomically(path) as stream:
-        stream.write(report.to_json(found) + '\n')
-
-
 def average_runs(args: argparse.Namespace) -> None:
-    """Writes the ranking of several runs together, and prints what they gain.
+    """Writes the ranking of several runs together, and prints its gain over them.
 
     Raises:
         ValueError: a run, a weight or the data are unusable, or no runtime is
@@ -163,15 +158,16 @@ def average_runs(args: argparse.Namespace) -> None:
     scored.first.write(args.output, scored.store, averaged)
     if not scored.store.has_runtimes:
         return
-    found = ensemble.measure(scored, averaged, args.by)
+    summary = ensemble.measure(scored, averaged, args.by)
     if args.evaluate:
-        together = f'{len(scored.predictors)} runs', found['ensemble']
-        for name, summary in [*found['members'].items(), together]:
+        together = f'{len(scored.predictors)} runs', summary['ensemble']
+        for name, member in [*summary['members'].items(), together]:
             print()
-            _print_summary(summary, name)
-    print(f'\n{comparison.format_ensemble(found)}')
+            _print_summary(member, name)
+    print(f'\n{comparison.format_ensemble(summary)}')
     if args.json:
-        _write_json(found, args.json)
+        with files.write_atomically(args.json) as stream:
+            stream.write(report.to_json(summary) + '\n')
 
 
 def _print_summary(summary: Dict[str, Any], name: str) -> None:
@@ -211,8 +207,9 @@ def rank_modules(args: argparse.Namespace) -> int:
             written = files.write_atomically(args.output, encoding='utf-8', newline='')
             stream = stack.enter_context(written)
             writers.append(kind(stream, model_dir))
-        found = ranking.rank_files(paths, predictor, outcome, args.module, candidates)
-        for ranked in found:
+        for ranked in ranking.rank_files(
+            paths, predictor, outcome, args.module, candidates
+        ):
             summary.add(ranked)
             for writer in writers:
                 writer.add(ranked)

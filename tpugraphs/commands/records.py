@@ -1,12 +1,12 @@
-"""List what was measured here: kernels, their best configurations, machines.
+"""List the tuning records: kernels, their best configurations, machines.
 
   tpugraphs records
   tpugraphs records my_program_1f             # the best configurations of a kernel
-  tpugraphs records --prune 90                # remove what is as many days old
+  tpugraphs records --prune 90                # remove records of 90 days ago and more
   tpugraphs records --export t4
 
-`tpugraphs tune` and `tpugraphs collect` append a line of JSON for each measurement,
-and start from those of a kernel that are there.  A speed-up is the default's time
+`tpugraphs tune` and `tpugraphs collect` append a line of JSON for each measurement
+of a kernel, and `tune` starts from them.  A speed-up is the default's time
 over that of a configuration in the same passes; `tune` proves one.  --export writes
 a file for each kernel and machine in the T4 format, of Kernel Tuner and its
 benchmark hub, in which a search can be replayed without the machine.
@@ -25,11 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from tpugraphs.measure import memory
 
     option = functools.partial(command_line.option, parser)
-    about = 'show the best of this kernel: what its name or fingerprint begins with'
+    about = 'show the best of the kernel whose name or fingerprint begins so'
     parser.add_argument('kernel', nargs='?', default='', metavar='KERNEL', help=about)
     about = 'a file of records, or a folder of such files'
     option('--records', memory.FOLDER, about, metavar='FILE')
-    about = 'remove what is as many days old, or with "others" what is of other '
+    about = 'remove records as many days old, or with "others" those of other '
     about += 'machines and versions of jaxlib'
     option('--prune', '', about, metavar='DAYS|others')
     option('--export', '', 'write T4 files', metavar='FOLDER')

@@ -5,12 +5,12 @@
 
 XLA's optimised module is cut into kernels, as `tpugraphs collect` does it.  The
 model scores all candidate configurations.  The most promising distinct ones are
-measured, in three rounds; after each, what promises most is corrected by what was
-measured.  The best three are measured again, interleaved with XLA's default under
-two names.  A gain is claimed only if its paired 95 % interval excludes 1 and
-exceeds what the default against itself shows; otherwise the default is kept.
-Without --dir the candidates are drawn at random: the baseline.  What is on record
-of a kernel (`tpugraphs records`) counts as measured, unless with --fresh.
+measured in three rounds, whose times correct the model.  The best three are measured
+again, interleaved with XLA's default under two names.  A gain is claimed only if its
+paired 95 % interval excludes 1 and exceeds that of the default against itself;
+otherwise the default is kept.  Without --dir there is no model, and the times decide
+alone.  Recorded configurations of a kernel (`tpugraphs records`) count as measured,
+unless with --fresh.
 
 Then the winning kernels are put into the whole program, which is timed beside the
 original; those that do not make it faster are taken out again.

@@ -1,4 +1,4 @@
-"""A program as XLA's passes leave it: what its kernels are cut from."""
+"""A program as XLA's passes leave it; kernels are cut from that."""
 
 from typing import Any
 

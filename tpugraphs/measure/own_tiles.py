@@ -1,4 +1,4 @@
-"""The tiles that XLA chose itself: what an optimised module of a TPU says of them.
+"""The tiles that XLA chose itself, as optimised modules of a TPU have them.
 
 As in the tile collection, dimensions are in the order in which they lie in memory,
 and the last two count vector registers, of 8 and 128 elements.  The `backend_config`
@@ -20,10 +20,10 @@ class OwnTiles:
 
     Attributes:
         output: bounds of the output's tile.
-        kernel: bounds of the tile of what is reduced or contracted.
+        kernel: bounds of the tile along reduced or contracted dimensions.
         input: bounds of an operand's tile.
-        cycles: what XLA estimates that it takes; None if it does not say.
-        microseconds: what XLA's learned model estimates; None if it does not say.
+        cycles: XLA's estimate of its time; None if there is none.
+        microseconds: that of XLA's learned model; None if there is none.
     """
 
     output: List[int]

@@ -40,8 +40,8 @@ def tunings(
         program: the program.
         kind: 'tile', or 'layout' for layouts of the program as a whole.
         count: candidates of a kernel, with the default, at most.
-        seed: of what is drawn.
-        skipped: counts what is left out, by reason.
+        seed: of the candidates.
+        skipped: counts kernels that are left out, by reason.
 
     Raises:
         ValueError: jaxlib is needed and not installed, or XLA cannot compile it.

@@ -64,7 +64,7 @@ def of_kernel(
 
     Args:
         measurements: of any kernels.
-        name: what the kernel's name, or its fingerprint, begins with.
+        name: the beginning of the kernel's name or fingerprint.
 
     Raises:
         ValueError: there is no such kernel, or several.

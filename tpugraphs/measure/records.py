@@ -16,7 +16,7 @@ from baselines import files
 from baselines import text
 from baselines import untrusted
 
-# Of the format, and of what a configuration means.
+# Of the format and of the meaning of a configuration.
 VERSION = 2
 OK = 'ok'
 STATUSES = (
@@ -37,7 +37,7 @@ class Measurement:
 
     kernel: str  # graph id, `<program>_<fingerprint>`
     configuration: Dict[str, List[int]]  # sizes of the `output` and `kernel` tile
-    default: bool  # whether it is what the others are compared with
+    default: bool  # whether it is the default, which others are compared with
     status: str  # of `STATUSES`
     reason: str  # of a status other than 'ok', as text
     # of one execution in each pass, the least of its runs; empty unless 'ok'

@@ -11,7 +11,7 @@ from baselines.hlo import reading
 from tpugraphs.extract import outcomes
 from tpugraphs.measure import machine
 
-# What the published data were measured on, and the estimate's formulas are of.
+# The hardware of the published data, and of the estimate's formulas.
 _PUBLISHED = 'TPU v3'
 
 
@@ -22,7 +22,7 @@ def load(name: str, platform: str) -> Callable[[Any], np.ndarray]:
 
     Args:
         name: of the run, as `--dir` takes it, or 'estimate'.
-        platform: what is measured on, 'cpu' or 'gpu'.
+        platform: of the measurements, 'cpu' or 'gpu'.
 
     Raises:
         ValueError: the model cannot be used, or is none of tiles.
@@ -61,7 +61,7 @@ def other_hardware(name: str, measured_on: str, platform: str) -> str:
     Args:
         name: of the model.
         measured_on: as of `hardware.measured_on`.
-        platform: what is measured on now, 'cpu' or 'gpu'.
+        platform: of the measurements now, 'cpu' or 'gpu'.
     """
     here = hardware.GPU if platform == 'gpu' else machine.describe(-1)['cpu']
     if measured_on == here:

@@ -1,12 +1,12 @@
-"""Which configurations to measure next, after some were measured.
+"""Chooses the configurations to measure next.
 
 A Gaussian process over the sizes of tiles (or orders of dimensions) that takes a
 model's scores as its mean: where times contradict the model, the model gives in, and
 where they rank no more as it does than by chance, it is not asked any more.
-Asked for is what promises the largest expected improvement (Jones et al., 1998).
+Proposed is the configuration of the largest expected improvement (Jones et al., 1998).
 
-benchmarks/measured_tuning.py --share says what it is worth, and how the numbers
-below were chosen.
+benchmarks/measured_tuning.py --share measures its worth, by which the numbers below
+were chosen.
 """
 
 from typing import Collection, Dict, List, Optional
@@ -16,14 +16,14 @@ import scipy.stats
 
 from tpugraphs.measure import timing
 
-# Log times over the default's: what to expect of a configuration, how far it may
+# Log times over the default's: the expectation of a configuration, how far it may
 # lie from that, and how far one measurement from the next.
 _MEAN = 0.3
 _SPREAD = 1.0
 _NOISE = 0.05
 # Of scores scaled to a variance of one.
 _TRUST = 0.15
-# Columns so far apart, in doublings of sizes, say little of each other.
+# Columns so far apart, in doublings of sizes, tell little of each other.
 _LENGTH = 10.0
 
 
@@ -31,7 +31,7 @@ class Surrogate:
     """Proposes configurations.
 
     Args:
-        columns: float [c, d], numbers that say what a configuration is.
+        columns: float [c, d] of the configurations, see `tiles.columns`.
         scores: float [c] of a model, lower = faster; None without one.
     """
 
@@ -43,23 +43,26 @@ class Surrogate:
             self._mean += _TRUST * (scores - scores.mean()) / (scores.std() or 1.0)
 
     def propose(
-        self, known: Dict[int, float], excluded: Collection[int], count: int
+        self, measured: Dict[int, float], excluded: Collection[int], count: int
     ) -> List[int]:
         """Returns configurations to measure, the most promising first.
 
-        Each is chosen as if those before it had taken what is expected of them.
+        All are chosen as if those before them had taken the time expected of them.
 
         Args:
-            known: log times over the default's, of number 0 and what was measured.
-            excluded: what not to propose besides.
+            measured: log times over the default's, by number; 0 is the default.
+            excluded: others that are not proposed.
             count: how many at most.
         """
-        numbers, times = list(known), list(known.values())
+        numbers, times = list(measured), list(measured.values())
         prior = self._mean
         # Two times agree with every other ranking.
-        if len(known) > 2 and timing.kendall_tau(prior[numbers], np.array(times)) <= 0:
+        if (
+            len(measured) > 2
+            and timing.kendall_tau(prior[numbers], np.array(times)) <= 0
+        ):
             prior = np.full_like(prior, _MEAN)
-        left = len(self._columns) - len({*known, *excluded})
+        left = len(self._columns) - len({*measured, *excluded})
         for _ in range(min(count, left)):
             mean, spread = self._posterior(prior, numbers, np.array(times))
             better = (min(times) - mean) / spread
@@ -68,10 +71,10 @@ class Surrogate:
             gain[[*numbers, *excluded]] = -np.inf
             numbers.append(int(gain.argmax()))
             times.append(mean[numbers[-1]])
-        return numbers[len(known) :]
+        return numbers[len(measured) :]
 
     def _posterior(self, prior: np.ndarray, numbers: List[int], times: np.ndarray):
-        """Returns what is expected of each configuration, and how surely."""
+        """Returns the expected log times of configurations and their deviations."""
         there = self._columns[numbers]
         distances = self._columns[:, None] - there[None]
         far = np.sqrt(3 * (distances**2).sum(-1)) / _LENGTH

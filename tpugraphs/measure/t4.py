@@ -15,7 +15,7 @@ from tpugraphs.measure import history
 from tpugraphs.measure import records
 
 SCHEMA_VERSION = '1.0.0'
-# Of a status: its name in T4, and what Kernel Tuner writes in place of a time.
+# Of a status: its name in T4, and Kernel Tuner's text in place of a time.
 _INVALID = {
     'compile error': ('compile', 'CompilationFailedConfig'),
     'runtime error': ('runtime', 'RuntimeFailedConfig'),

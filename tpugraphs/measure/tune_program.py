@@ -1,6 +1,6 @@
 """Programs in, faster programs out: a model proposes, the clock disposes.
 
-What `tpugraphs tune` passes through, in this order:
+The way of `tpugraphs tune`:
 
 * `optimising.optimised_by` and `tiles.items_of`: XLA's optimised module, cut into
   kernels; each is timed as XLA makes it, and the longest come first.
@@ -9,8 +9,8 @@ What `tpugraphs tune` passes through, in this order:
   (`search.Surrogate`), measured by a worker (`session`); a verdict on the best.
 * `whole.prove`: the faster kernels are put into the program, those that do not help
   are taken out, and the program is timed beside the original.
-* `tune_results.Result`: the table and the figures; `executable.Executable`: what is
-  called, and written to a folder.
+* `tune_results.Result`: the table and the figures; `executable.Executable`: the
+  program to call, written to a folder.
 """
 
 import collections

@@ -28,7 +28,7 @@ _ROUNDS = 3
 _FINALISTS = 3
 _SEARCH_PASSES = 15
 _FINAL_PASSES = 40
-# What a search is told of those that are too slow to be timed.
+# The log time that stands for configurations too slow to be timed.
 _SLOW = math.log(10)
 
 
@@ -109,9 +109,9 @@ def tune(
         session: measures.
         measure: how many distinct ones to measure.
         seed: of inputs and order.
-        memory: what is on record is not measured again, and counts; what is measured
-            goes on record.
-        distinct: whether to leave out what compiles to the same program.
+        memory: recorded configurations are not measured again, and count; new
+            measurements go on record.
+        distinct: whether to leave out those that compile to the same program.
 
     Raises:
         session_lib.WorkerError: the default cannot be measured.
@@ -138,14 +138,14 @@ def tune(
         return measured
 
     ratios, dropped = memory.ratios(item.name, batch.described)
-    known = {0: 0.0, **ratios}
+    log_times = {0: 0.0, **ratios}
     for goal in np.cumsum(rounds_of(measure)).tolist():
-        wanted = max(0, goal - (len(known) - 1))
+        wanted = max(0, goal - (len(log_times) - 1))
         slow = {i: _SLOW for i, why in dropped.items() if why.startswith('over')}
-        # Some may be wrong, or compile to what another does.
+        # More than are wanted: some are wrong, or compile to the program of others.
         count = 4 * wanted + 8 if wanted else 0
         began = time.monotonic()
-        order = list(propose({**known, **slow}, dropped, count))
+        order = list(propose({**log_times, **slow}, dropped, count))
         if not order:
             continue
         search_s = time.monotonic() - began
@@ -153,9 +153,9 @@ def tune(
             order, _SEARCH_PASSES, seed, search_s, distinct=distinct, most=wanted
         )
         logs = np.log(measured.times / measured.times[0])
-        known.update((order[i - 1], t) for i, t in zip(measured.kept, logs) if i)
+        log_times.update((order[i - 1], t) for i, t in zip(measured.kept, logs) if i)
         dropped.update((order[i - 1], why) for i, why in measured.dropped.items())
-    finalists = sorted(list(known)[1:], key=lambda i: known[i])[:_FINALISTS]
+    finalists = sorted(list(log_times)[1:], key=lambda i: log_times[i])[:_FINALISTS]
     session.restart()
     place, verdict = judged(timed(finalists, _FINAL_PASSES, seed + 1))
     number = [0, *finalists][place]
@@ -163,7 +163,7 @@ def tune(
     return Tuned(
         **vars(verdict),
         name=item.name,
-        measured=len(known) - 1,
+        measured=len(log_times) - 1,
         recorded=len(ratios),
         candidates=len(batch.described),
         config={'number': number, **batch.described[number]},

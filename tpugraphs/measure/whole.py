@@ -2,8 +2,8 @@
 
 A kernel that is faster alone may not be in its program: its inputs are in the cache,
 or XLA fused it with its neighbours.  So the program is put together with all of them
-and without one after the other, and timed beside the original; what does not help is
-taken out again.  What is left is judged by new passes, as a kernel is.
+and without one after the other, and timed beside the original; those that do not help
+are taken out again.  The rest is judged by new passes, as a kernel is.
 """
 
 import collections
@@ -96,7 +96,7 @@ class Whole:
 
 
 def inputs_of(module: Any) -> List[dict]:
-    """Returns what a worker has to know of each parameter of a program."""
+    """Returns the types and sizes of a program's parameters, for a worker to draw."""
     inputs = kernels.Kernel(module.name, module, '').inputs
     return [{**array, 'balanced': True} for array in inputs]
 
@@ -116,7 +116,7 @@ def prove(
     once_ns: float,
     ends: float = math.inf,
 ) -> Proof:
-    """Puts kernels into a program, takes out what does not help, and times the rest.
+    """Puts kernels into a program, takes out idle ones, and times it with the rest.
 
     Args:
         program: the program.
@@ -195,8 +195,8 @@ def survivors(
 
     Args:
         count: of winners; number 0 saves most by itself.
-        gains: lists of winners -> the log speed-ups of the program with each; minus
-            infinity for what cannot be used.
+        gains: lists of winners -> the log speed-ups of the program with them; minus
+            infinity for those that cannot be used.
         goes_on: whether there is time for another round.
     """
     kept = list(range(count))
