@@ -102,12 +102,7 @@ def write_best(
     best = study_lib.best_trial(study)
     if best is None:
         return
-    shared = {
-        field.name: getattr(base, field.name)
-        for field in dataclasses.fields(base)
-        if getattr(base, field.name) != field.default
-    }
-    settings = {**shared, **space.settings(best.params, base)}
+    settings = {**changed_settings(base), **space.settings(best.params, base)}
     content = {
         'collection': base.collection.name,
         'settings': {
@@ -127,6 +122,15 @@ def write_best(
     }
     with files.write_atomically(best_file(base), encoding='utf-8') as stream:
         json.dump(content, stream, indent=1)
+
+
+def changed_settings(base: Any) -> Dict[str, Any]:
+    """Returns the settings that differ from the defaults, by name."""
+    return {
+        field.name: getattr(base, field.name)
+        for field in dataclasses.fields(base)
+        if getattr(base, field.name) != field.default
+    }
 
 
 def best_file(base: Any) -> str:

@@ -3,7 +3,7 @@
 import dataclasses
 import os
 import signal
-from typing import Any, Dict, List, Mapping
+from typing import Any, List, Mapping
 import warnings
 
 import optuna
@@ -105,7 +105,11 @@ def run(
             {
                 'collection': collection,
                 'space': space.source,
-                'settings': _shared_settings(base),
+                'settings': {
+                    name: value
+                    for name, value in results.changed_settings(base).items()
+                    if name not in _PLACES
+                },
                 'seeds': options.seeds,
                 'folds': options.folds,
                 'pruning': options.pruning,
@@ -212,12 +216,3 @@ def _check(options: Options) -> None:
             raise ValueError(f'--{name} should be at least {least}, not {value}')
     if options.folds < 0 or options.folds == 1:
         raise ValueError(f'--folds should be 2 or more, or 0, not {options.folds}')
-
-
-def _shared_settings(base: Any) -> Dict[str, Any]:
-    """Returns the settings that differ from the defaults, but for places."""
-    return {
-        field.name: getattr(base, field.name)
-        for field in dataclasses.fields(base)
-        if field.name not in _PLACES and getattr(base, field.name) != field.default
-    }

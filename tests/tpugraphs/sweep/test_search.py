@@ -249,10 +249,10 @@ _SCRIPT = """
 import pathlib
 import sys
 
-from baselines import command_line
-from tests.tpugraphs.sweep import test_search
-
 if __name__ == '__main__':
+    from baselines import command_line
+    from tests.tpugraphs.sweep import test_search
+
     folder = pathlib.Path(sys.argv[1])
     options = dict(trials=2, workers=2, pruning=False)
     run = lambda: test_search._run(folder, **options) and None
