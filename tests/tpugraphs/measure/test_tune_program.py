@@ -20,19 +20,13 @@ def program(tmp_path):
 
 @pytest.mark.slow
 def test_a_model_proposes_and_the_clock_disposes(program, tmp_path, capsys):
-    model_dir, found = str(made_runs.make_tile_run(tmp_path)), tmp_path / 'found.json'
-    words = [program, '--dir', model_dir, '--json', str(found), '--measure', '4']
+    found = tmp_path / 'found.json'
+    words = [program, '--dir', 'estimate', '--json', str(found), '--measure', '4']
     assert commands.run('tune', [*words, '--candidates', '16']) == 0
     [kernel] = json.loads(found.read_text())['kernels']
     assert kernel['candidates'] == 16 and kernel['measured'] == 4
-    lines = capsys.readouterr().out.splitlines()
-    origin = f'chosen by the model {model_dir} and times'
-    assert (
-        f'configurations: up to 16 drawn at random for each kernel, {origin}' in lines
-    )
-    words[2] = str(made_runs.make_layout_run(tmp_path))
-    assert commands.run('tune', words) == 1
-    assert f'{words[2]}: a model of layouts; give one' in capsys.readouterr().err
+    origin = 'random for each kernel, chosen by the estimate and times\n'
+    assert f'configurations: up to 16 drawn at {origin}' in capsys.readouterr().out
 
 
 def test_a_model_of_other_hardware_is_a_warning():
@@ -45,17 +39,20 @@ def test_a_model_of_other_hardware_is_a_warning():
 
 
 @pytest.mark.parametrize(
-    'names, told',
+    'make, settings, message',
     [
-        (None, 'mine: node_feat has 140 columns, but 303 in what the model was'),
-        (['mine'] * 303, "mine: feature_names: column 0 is 'is_root', but 'mine'"),
+        (made_runs.make_layout_run, {}, 'a model of layouts; give one of tiles'),
+        (
+            made_runs.make_tile_run,
+            {'extra': True, 'feature_names': None},
+            'mine: node_feat has 140 columns, but 303 in what the model was',
+        ),
     ],
 )
-def test_a_model_of_other_columns_is_refused(names, told, program, tmp_path, capsys):
-    model_dir = str(made_runs.make_tile_run(tmp_path, extra=True, feature_names=names))
-    output = str(tmp_path / 'tuned')
-    words = [program, '--dir', model_dir, '--output', output, '--candidates', '4']
-    assert commands.run('tune', words) == 1
-    warning, line = capsys.readouterr().err.splitlines()
-    assert warning.startswith(f'warning: {model_dir} does not say what for')
-    assert line.startswith(f'error: {told}')
+def test_a_model_of_other_data_is_refused(
+    make, settings, message, program, tmp_path, capsys
+):
+    model_dir = str(make(tmp_path, **settings))
+    assert commands.run('tune', [program, '--dir', model_dir, '--candidates', '4']) == 1
+    *_, line = capsys.readouterr().err.splitlines()
+    assert message in line and line.startswith('error: ')
