@@ -50,7 +50,12 @@ def tunings(
         module = programs_lib.prepared(program).module
         items: Sequence[Any] = layouts.items_of(module, program.name, set(), skipped)
     else:
-        chosen = list(_chosen(program.module))
+        chosen = [
+            (computation, instruction, own)
+            for computation in program.module.computations
+            for instruction in computation.instructions
+            if (own := own_tiles.of(instruction))
+        ]
         for computation, instruction, own in chosen:
             rng = np.random.default_rng(seed)
             yield _around(program, computation, instruction, own, count, rng)
@@ -61,18 +66,6 @@ def tunings(
     for item in items:
         batch = item.batch(np.random.default_rng(seed), count)
         yield item.tuning(batch.described)
-
-
-def _chosen(module: Any) -> Iterator[Tuple[Any, Any, own_tiles.OwnTiles]]:
-    """Yields the instructions of which a module says XLA's own tiles.
-
-    With them go their computation and the tiles.
-    """
-    for computation in module.computations:
-        for instruction in computation.instructions:
-            own = own_tiles.of(instruction)
-            if own is not None:
-                yield computation, instruction, own
 
 
 def _around(

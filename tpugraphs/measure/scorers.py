@@ -8,6 +8,9 @@ import numpy as np
 from baselines import text
 from baselines.data import hardware
 from baselines.hlo import reading
+from baselines.runs import loading
+from baselines.runs import prediction
+from tpugraphs import ranking
 from tpugraphs.extract import outcomes
 from tpugraphs.measure import machine
 
@@ -27,11 +30,6 @@ def load(name: str, platform: str) -> Callable[[Any], np.ndarray]:
     Raises:
         ValueError: the model cannot be used, or is none of tiles.
     """
-    # Not before it is needed: they import TF-GNN, which takes long.
-    from baselines.runs import loading
-    from baselines.runs import prediction
-    from tpugraphs import ranking
-
     options = prediction.DataOptions()
     predictor = loading.load_predictor(name, options, task=reading.TILE)
     if predictor.collection.task != reading.TILE:
