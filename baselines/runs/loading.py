@@ -47,7 +47,6 @@ def predictors_of(
     runs: Mapping[str, saved.Run],
     data: prediction.DataOptions,
     models_file: registry.Own = '',
-    once: bool = False,
 ) -> Dict[str, run_predictor.RunPredictor]:
     """Makes several runs ready to score, before any of them is used.
 
@@ -55,26 +54,14 @@ def predictors_of(
         runs: the runs, by model directory.
         data: where graphs come from.
         models_file: a models.py, or classes, beside ours.
-        once: see `RunPredictor`.
 
     Raises:
         ValueError: a run is incomplete or does not fit the model's code.
     """
     return {
-        model_dir: run_predictor.RunPredictor(run, data, models_file, once)
+        model_dir: run_predictor.RunPredictor(run, data, models_file)
         for model_dir, run in runs.items()
     }
-
-
-def load_run(
-    name: str,
-    data: prediction.DataOptions,
-    models_file: registry.Own = '',
-    once: bool = False,
-) -> run_predictor.RunPredictor:
-    """Makes one run ready to score, named as `finding.find` takes it."""
-    runs = {name: saved.Run.load(name)}
-    return predictors_of(runs, data, models_file, once)[name]
 
 
 def load_predictor(
@@ -102,7 +89,8 @@ def load_predictor(
     if name == finding.ESTIMATE:
         return _estimate(data, task, collection)
     check_no_collection(collection)
-    return load_run(finding.find_one(name, task), data, models_file, once)
+    run = saved.Run.load(name, task)
+    return run_predictor.RunPredictor(run, data, models_file, once)
 
 
 def load_predictors(

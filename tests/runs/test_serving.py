@@ -102,7 +102,7 @@ def test_a_run_with_an_estimate_is_distilled(tmp_path, capsys, monkeypatch):
         printed
     )
     options = prediction.DataOptions(data_root=str(tmp_path / 'data'))
-    predictor = loading.load_run(model_dir, options)
+    predictor = loading.load_predictor(model_dir, options)
     trees = distilling.distil(predictor)  # the same again
     [record] = [predictor.open_split('valid').record(0)]
     names = ('node_feat', 'node_opcode', 'edge_index', 'config_feat')

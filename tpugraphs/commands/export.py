@@ -29,12 +29,12 @@ def run(args: argparse.Namespace) -> None:
     """Writes it, and prints what its inputs are."""
     starting.start_tensorflow()
     from baselines.runs import export
-    from baselines.runs import loading
-    from baselines.runs import prediction
+    from baselines.runs import run_predictor
+    from baselines.runs import saved
     from baselines.training import distilling
 
-    options = prediction.DataOptions()
-    predictor = loading.load_run(command_line.run_of(args), options, args.models_file)
+    run = saved.Run.load(command_line.run_of(args))
+    predictor = run_predictor.RunPredictor(run, models_file=args.models_file)
     export.check_output(args.output)
     distilled = None
     if predictor.collection.task == 'tile' and export.needs_more(predictor):
