@@ -222,7 +222,7 @@ _SETTINGS = [
         {'model': 'HybridSAGE', 'models_file': ''},
         ['the model HybridSAGE was removed', 'with --model=LateJoinResSAGE'],
     ),
-    ('tile', {'averaging': 'ema'}, ['--averaging should be empty, ema:<decay>']),
+    ('tile', {'averaging': 'ema'}, ['--averaging should be empty, or ema:<decay>']),
     ('tile', {'test_mode': 'both'}, ['--test_mode should be one of']),
     ('tile', {'test_mode': 'metrics'}, ['--test_mode=metrics', 'data/test']),
     (
