@@ -1,4 +1,4 @@
-"""What every command and script does around its work.
+"""Runs commands and scripts: options, exit codes, and errors of one line.
 
 Mistakes of the user (`ValueError`, `OSError`) become one line on stderr and
 exit code 1; set TPUGRAPHS_DEBUG=1 to see where they came from.  Anything else
@@ -243,7 +243,7 @@ def guarded(work: Callable[[], Optional[int]]) -> int:
 
 
 def this_command(*more: str) -> str:
-    """The command that started this process, for a shell, with `more` flags."""
+    """Returns the command that started this process, for a shell, with more flags."""
     started = getattr(sys, 'orig_argv', [sys.executable, *sys.argv])  # 3.10
     # A console script is run by Python, but its user has typed its name.
     name = os.path.basename(sys.argv[0])

@@ -24,7 +24,7 @@ _EVERY = 30.0  # seconds between the lines of a log
 
 
 def logger() -> logging.Logger:
-    """Returns what the lines of a log go to."""
+    """Returns the logger of progress lines."""
     return logging.getLogger('tpugraphs')
 
 

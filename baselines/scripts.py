@@ -1,4 +1,4 @@
-"""What the four scripts and `tpugraphs train` do with their flags.
+"""Reads the flags of the four scripts and of `tpugraphs train`.
 
 A setting of `config` becomes an absl flag; --help shows the flags by theme; a TOML
 file (--config) stands in for flags that are not given.
@@ -258,11 +258,11 @@ def from_toml(config_class: type, path: str) -> Dict[str, Any]:
             content = stream.read()
     with text.located(f'--config: {path} is not TOML'):
         try:
-            found = tomllib.loads(content.decode())
+            settings = tomllib.loads(content.decode())
         except RecursionError:
             raise ValueError('too many brackets within each other') from None
     with text.located(f'--config: {path}'):
-        return config.typed(config_class, found, 'flag')
+        return config.typed(config_class, settings, 'flag')
 
 
 # Of one training alone; and what a recipe sets stands for itself.
@@ -328,7 +328,7 @@ def help_text(doc: str, own: Sequence[Any], name: str = '', whole: bool = True) 
 
 
 def _flag_help(flag: Any) -> str:
-    """A flag and its default, and beside them what it is."""
+    """Returns the lines of --help on a flag: its default and its help text."""
     shown = f'--[no]{flag.name}'
     about = ' '.join(flag.help.split())
     if not flag.boolean:

@@ -70,12 +70,12 @@ class Run:
         info: the whole run file.
     """
 
-    def __init__(self, found: Any, own: Own = '', collection: str = ''):
-        self.dir: str = found.model_dir
-        self.info: Dict[str, Any] = found.info
-        self.settings: Dict[str, Any] = dict(found.args)
-        self.curve: Dict[str, List[Any]] = found.curve
-        self._found, self._own, self._collection = found, own, collection
+    def __init__(self, run_file: Any, own: Own = '', collection: str = ''):
+        self.dir: str = run_file.model_dir
+        self.info: Dict[str, Any] = run_file.info
+        self.settings: Dict[str, Any] = dict(run_file.args)
+        self.curve: Dict[str, List[Any]] = run_file.curve
+        self._file, self._own, self._collection = run_file, own, collection
         self._predictors: Dict[Any, Any] = {}
         # Keras finishes a model when it is first called, which two threads may not
         # do at once.
@@ -84,14 +84,14 @@ class Run:
 
     def __reduce__(self) -> Any:
         # A model stays in its process.
-        return Run, (self._found, self._own, self._collection)
+        return Run, (self._file, self._own, self._collection)
 
     def __repr__(self) -> str:
         from baselines.runs import listing
 
         if self._collection:
             return f'<Run {self.dir} on {self._collection}, untrained>'
-        row = listing.row(self._found)
+        row = listing.row(self._file)
         score = (
             '' if row.score is None else f', best valid {row.measure} {row.score:.3f}'
         )
@@ -101,7 +101,7 @@ class Run:
         from baselines import text
         from baselines.runs import listing
 
-        names, values = listing.cells([listing.row(self._found)])
+        names, values = listing.cells([listing.row(self._file)])
         pairs = dict(zip(names, values), run=self.dir)
         return text.html_table([list(pair) for pair in pairs.items()])
 
@@ -172,8 +172,8 @@ class Run:
 
         predictor = self._predictor()
         with self._lock:
-            found, outcome = ranking.rank(predictor, what, candidates)
-        return results.Ranking(found, self.dir, outcome)
+            ranked, outcome = ranking.rank(predictor, what, candidates)
+        return results.Ranking(ranked, self.dir, outcome)
 
     @messages.in_python
     def ranker(self) -> Ranker:
@@ -234,9 +234,9 @@ def load(
         raise ValueError(f"collection={collection!r} is for 'estimate', not for a run")
     if out_dir is not None:
         name = os.path.join(data_lib.path_of('out_dir', out_dir), name)
-    found = run_files.read(finding.find_one(name))
+    run_file = run_files.read(finding.find_one(name))
     own: Own = [model] if isinstance(model, type) else model or ''
-    return Run(found, own)
+    return Run(run_file, own)
 
 
 @messages.in_python
@@ -435,7 +435,7 @@ def load_program(folder: Path) -> Any:
 
 
 def _named_model(model: str, task: str) -> Dict[str, str]:
-    """Settings from 'Name', 'my_file.py:Name' or 'my_file.py'."""
+    """Returns the settings of a model, 'Name', 'my_file.py:Name' or 'my_file.py'."""
     path, colon, name = model.rpartition(':')
     if colon and path.endswith('.py'):
         return {'models_file': path, 'model': name}
@@ -445,12 +445,12 @@ def _named_model(model: str, task: str) -> Dict[str, str]:
     from baselines import registry
 
     module = registry.load_models_file(model, {'tile': 'tiles'}.get(task, task))
-    found = registry.distinct(registry.models_in(module))
-    if len(found) != 1:
+    names = list(registry.distinct(registry.models_in(module)))
+    if len(names) != 1:
         raise ValueError(
-            f'{model} has {len(found)} models: name one, as in {model}:MyModel'
+            f'{model} has {len(names)} models: name one, as in {model}:MyModel'
         )
-    return {'models_file': model, 'model': next(iter(found))}
+    return {'models_file': model, 'model': names[0]}
 
 
 def _check_process(loaded_in: int) -> None:

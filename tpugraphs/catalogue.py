@@ -58,9 +58,9 @@ def losses() -> Catalogue:
     """
     from baselines import registry
 
-    found = registry.declared('baselines.training.losses', 'register')
+    lines = registry.declared('baselines.training.losses', 'register')
     if importlib.util.find_spec('tensorflow_ranking'):
-        found['tfr.<class>'] = (
+        lines['tfr.<class>'] = (
             'A loss of TensorFlow Ranking, such as tfr.GumbelApproxNDCGLoss.'
         )
-    return Catalogue(found)
+    return Catalogue(lines)

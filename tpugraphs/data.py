@@ -108,7 +108,7 @@ def open_records(
 
 
 def data_settings(data: Union[str, 'os.PathLike[str]', None]) -> Dict[str, Any]:
-    """The settings that choose data: 'sample', also called 'measured', or a folder."""
+    """Returns the settings of data: 'sample', also called 'measured', or a folder."""
     if data is None:
         return {}
     if data in PACKAGED:
@@ -132,7 +132,7 @@ def check_split(split: str) -> None:
 
 
 def _task_of(folder: str) -> str:
-    """What the first file of a split is of; '' where that cannot be told."""
+    """Returns the task of the first file of a split; '' if it is damaged."""
     for path in sorted(glob.glob(os.path.join(glob.escape(folder), '*.npz')))[:1]:
         try:
             with zipfile.ZipFile(path) as archive:

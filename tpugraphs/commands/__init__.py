@@ -1,6 +1,6 @@
 """Commands: `tpugraphs <name>`, or `python -m tpugraphs <name>`.
 
-Each module here is one command, found by its name: its docstring is the help
+Each module here is one command of its name: its docstring is the help
 text, `add_arguments(parser)` declares the options, and `run(args)` makes one call
 of what does the work.  What takes long to import is imported by these two, so
 that help is quick.
@@ -17,8 +17,8 @@ from baselines import command_line
 
 def names() -> List[str]:
     """Returns the names of all commands, sorted."""
-    found = [module.name for module in pkgutil.iter_modules(__path__)]
-    return sorted(name for name in found if not name.startswith('_'))
+    modules = [module.name for module in pkgutil.iter_modules(__path__)]
+    return sorted(name for name in modules if not name.startswith('_'))
 
 
 def load(name: str) -> types.ModuleType:
@@ -27,7 +27,7 @@ def load(name: str) -> types.ModuleType:
 
 
 def parser(name: str) -> argparse.ArgumentParser:
-    """What reads the command line of a command."""
+    """Makes the parser of the command line of a command."""
     command = load(name)
     result = argparse.ArgumentParser(
         prog=f'tpugraphs {name}',

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Writes it, and prints what its inputs are."""
+    """Writes the SavedModel, and prints its inputs."""
     starting.start_tensorflow()
     from baselines.runs import export
     from baselines.runs import run_predictor

@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @command_line.logged()
 def run(args: argparse.Namespace) -> int:
-    """Extracts, and prints what became of it."""
+    """Extracts the files, and prints a summary."""
     from tpugraphs.distribute import beam
     from tpugraphs.extract import extractor
     from tpugraphs.extract import jobs

@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ranks, prints and writes."""
+    """Ranks the configurations, prints and writes them."""
     if args.top is not None and args.top < 0:
         raise ValueError(f'--top is {args.top}; it counts rows')
     from tpugraphs import run_reports

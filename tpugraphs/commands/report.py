@@ -41,14 +41,14 @@ def run(args: argparse.Namespace) -> None:
     from tpugraphs.report import page
 
     saved.check_file_writable(args.output, 'output')
-    found = loading.find_runs(command_line.runs_of(args))
-    collections = {run_predictor.collection_of(run).name for run in found.values()}
+    runs = loading.find_runs(command_line.runs_of(args))
+    collections = {run_predictor.collection_of(run).name for run in runs.values()}
     if len(collections) > 1:
         raise ValueError(
             f'a report is of one collection, not {" and ".join(sorted(collections))}'
         )
     data = beam.data_options(args)
-    predictors = loading.predictors_of(found, data, args.models_file)
+    predictors = loading.predictors_of(runs, data, args.models_file)
     labels = loading.labels_of(predictors)
     drawn = []
     for model_dir, predictor in predictors.items():

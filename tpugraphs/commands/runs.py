@@ -38,11 +38,11 @@ def run(args: argparse.Namespace) -> None:
     from baselines.runs import listing
 
     folders = args.out_dir or finding.default_folders()
-    found = listing.ordered(listing.rows(folders), args.sort)
+    rows = listing.ordered(listing.rows(folders), args.sort)
     if args.json:
-        as_json = [row._asdict() for row in found]
+        as_json = [row._asdict() for row in rows]
         print(json.dumps(as_json, indent=1, allow_nan=False))
-    elif found:
-        print('\n'.join(listing.table(found)))
+    elif rows:
+        print('\n'.join(listing.table(rows)))
     else:
         raise ValueError(finding.nothing(folders))

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Prints, and draws on request."""
+    """Prints the graphs of a file, and draws one on request."""
     from tpugraphs.inspect import jobs
 
     jobs.show(args.file, args.module, args.plot)

@@ -27,6 +27,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Trains."""
+    """Trains a model."""
     name = f'tpugraphs train {args.task}'
     return scripts.train_command(config.CONFIGS[args.task], name, __doc__, args.flags)

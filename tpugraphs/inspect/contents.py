@@ -76,7 +76,7 @@ def load(path: str) -> List[Content]:
 
 
 def is_npz(path: str) -> bool:
-    """Whether a file is an npz file, or should be one by its name."""
+    """Tells whether a file is an npz file, or should be one by its name."""
     if path.endswith('.npz'):
         return True
     path = files.expand(path)

@@ -57,20 +57,20 @@ def _facts(module: Any) -> List[str]:
     given.sort(key=lambda i: i.parameter_number)
     shapes = [_shape_text(i.shape) for i in given]
     result = _shape_text(kernels.root_of(entry).shape)
-    found = [
+    shown = [
         f'  parameters      {len(given):,}: {text.listed(shapes)}',
         f'  result          {result}',
     ]
     every = [i for c in module.computations for i in c.instructions]
     exchanged = programs_lib.collectives(module)
     if exchanged:
-        found.append(f'  collectives     {text.most_common(exchanged)}; not tuned')
+        shown.append(f'  collectives     {text.most_common(exchanged)}; not tuned')
     calls = collections.Counter(
         i.custom_call_target for i in every if i.opcode == 'custom-call'
     )
     if calls:
-        found.append(f'  custom calls    {text.most_common(calls)}')
-    return found
+        shown.append(f'  custom calls    {text.most_common(calls)}')
+    return shown
 
 
 def _table(module: Any, how: str) -> List[str]:
@@ -82,7 +82,7 @@ def _table(module: Any, how: str) -> List[str]:
         key = count, _elements(root.shape), root.opcode, _shape_text(root.shape)
         alike.setdefault((*key, _own(root)), []).append(root.name)
     total = sum(key[0] * len(names) for key, names in alike.items())
-    found = [
+    shown = [
         f'  kernels         {sum(map(len, alike.values())):,}, {how}',
         f'                  {total:,} multiply-adds in dots and convolutions',
     ]
@@ -95,11 +95,11 @@ def _table(module: Any, how: str) -> List[str]:
     if not any(row[-1] for row in cells[1:]):
         cells = [row[:-1] for row in cells]
     if rows:
-        found += text.table(cells, '<><>><', indent=4)
+        shown += text.table(cells, '<><>><', indent=4)
     rest = sum(len(names) for _, names in rows[_MOST_ROWS:])
     if rest:
-        found.append(f'    ... and {rest:,} more')
-    return found
+        shown.append(f'    ... and {rest:,} more')
+    return shown
 
 
 def _own(root: Any) -> str:

@@ -54,7 +54,7 @@ class Picture(NamedTuple):
 
     @property
     def address(self) -> str:
-        """The picture itself as the address of an image."""
+        """Returns the picture as the address of an image."""
         encoded = base64.b64encode(self.svg.encode()).decode()
         return f'data:image/svg+xml;base64,{encoded}'
 
