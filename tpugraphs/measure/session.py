@@ -122,7 +122,6 @@ class Session:
         inputs: List[dict],
         seed: int,
         protocol: timing.Protocol,
-        skip: Sequence[int] = (),
         **options: Any,
     ) -> Measured:
         """Times the configurations of a kernel by the clock of the platform.
@@ -137,7 +136,7 @@ class Session:
         """
         _check_memory(modules[0], inputs)
         protocol = dataclasses.replace(protocol, clock=self._limits.clock)
-        dropped = dict.fromkeys(skip, timing.DIED)
+        dropped: Dict[int, str] = {}
         for _ in range(_MOST_CRASHES):
             self._compiling = None
             try:
