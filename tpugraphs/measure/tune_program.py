@@ -234,7 +234,8 @@ class _Tuner:
                 faster = sum(row.saving_ns > 0 for row in rows)
                 phase.remark(f'{faster} faster')
         if not any(row.tuned for row in rows):
-            raise ValueError(f'no kernel could be measured: {rows[0].problem}')
+            hint = '; allow more minutes' if rows[0].default_ns else ''
+            raise ValueError(f'no kernel could be tuned: {rows[0].problem}{hint}')
 
     def _tune(self, row: tuning.Row) -> None:
         """Tunes a kernel; raises WorkerError if it cannot be measured."""
