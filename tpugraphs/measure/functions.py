@@ -3,7 +3,7 @@
 program, signature = trace(jax.jit(f), (x, y))
 """
 
-from typing import Any, Callable, List, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 import numpy as np
 
@@ -39,9 +39,21 @@ def trace(
         program = programs.load(function, *args, name=name)
         results = jax.eval_shape(function, *args)
     else:
-        traced = _Traced(function, args, name)
-        program = programs.load(traced, *args, name=name)
-        results, bound = traced.results, traced.variables()
+        import tensorflow as tf
+
+        if hasattr(function, 'call') and hasattr(function, 'inputs'):
+            function, _ = functions.of_keras(function, args)
+        python = getattr(function, 'python_function', function)
+        traced: Dict[str, Any] = {}
+
+        def kept(*tensors: Any) -> Any:
+            traced['graph'] = tf.compat.v1.get_default_graph()
+            traced['results'] = python(*tensors)
+            return traced['results']
+
+        kept.__name__ = name
+        program = programs.load(kept, *args, name=name)
+        results, bound = traced['results'], _captured(traced['graph'])
     made: List[Any] = []
     outputs = signatures.numbered(results, made)
     shapes = program.module.host_program_shape
@@ -61,29 +73,8 @@ def trace(
     return program, signatures.Signature(inputs, outputs, bound)
 
 
-class _Traced:
-    """A function of TensorFlow that keeps what it returned when it was traced.
-
-    Attributes:
-        results: symbolic tensors, nested as the function nests them.
-    """
-
-    def __init__(self, function: Callable, args: Sequence[Any], name: str):
-        if hasattr(function, 'call') and hasattr(function, 'inputs'):
-            function, _ = functions.of_keras(function, args)
-        self._python = getattr(function, 'python_function', function)
-        self.__name__ = name
-        self.results: Any = None
-
-    def __call__(self, *args: Any) -> Any:
-        import tensorflow as tf
-
-        self._graph = tf.compat.v1.get_default_graph()
-        self.results = self._python(*args)
-        return self.results
-
-    def variables(self) -> List[np.ndarray]:
-        """Returns what was captured, variables by their values, in XLA's order."""
-        values = {id(v.handle): v for v in self._graph.variables}
-        captured = self._graph.external_captures
-        return [values.get(id(tensor), tensor).numpy() for tensor in captured]
+def _captured(graph: Any) -> List[np.ndarray]:
+    """Returns what a function captured, variables by their values, in XLA's order."""
+    variables = {id(variable.handle): variable for variable in graph.variables}
+    captured = graph.external_captures
+    return [variables.get(id(tensor), tensor).numpy() for tensor in captured]

@@ -7,6 +7,7 @@ written into the program as a LayoutConstraint, which XLA keeps to by copying.
 
 import collections
 import dataclasses
+import itertools
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -148,34 +149,27 @@ def constrained(module: Any, nodes: Sequence[int], config: Sequence[Orders]) -> 
         config: orders of each node.
     """
     copy = type(module).FromString(module.SerializeToString())
-    of = dict(zip(nodes, config))
-    fresh = 1 + max(
-        max(c.id for c in copy.computations),
-        max(i.id for c in copy.computations for i in c.instructions),
-    )
-    number = -1
+    orders_of = dict(zip(nodes, config))
+    numbers = itertools.count()
+    ids = [i.id for c in copy.computations for i in (c, *c.instructions)]
+    fresh = itertools.count(1 + max(ids))
     for computation in copy.computations:
         written: List[Any] = []
-        renamed: Dict[int, int] = {}
         shapes = {i.id: i.shape for i in computation.instructions}
         for instruction in computation.instructions:
-            number += 1
-            operands = [renamed.get(o, o) for o in instruction.operand_ids]
-            output, *inputs = of.get(number, (None,))
+            output, *inputs = orders_of.get(next(numbers), (None,))
             for place, order in enumerate(inputs):
                 if order is not None:
-                    shape = shapes[instruction.operand_ids[place]]
-                    written.append(_constraint(fresh, operands[place], shape, order))
-                    operands[place] = fresh
-                    fresh += 1
-            instruction.operand_ids[:] = operands
+                    operand = instruction.operand_ids[place]
+                    made = _constraint(next(fresh), operand, shapes[operand], order)
+                    instruction.operand_ids[place] = made.id
+                    written.append(made)
             written.append(instruction)
             if output is not None:
+                # It takes the instruction's id, by which others know it.
+                own, instruction.id = instruction.id, next(fresh)
                 shape = instruction.shape
-                written.append(_constraint(fresh, instruction.id, shape, output))
-                renamed[instruction.id] = fresh
-                fresh += 1
-        computation.root_id = renamed.get(computation.root_id, computation.root_id)
+                written.append(_constraint(own, instruction.id, shape, output))
         written = [type(i).FromString(i.SerializeToString()) for i in written]
         del computation.instructions[:]
         computation.instructions.extend(written)

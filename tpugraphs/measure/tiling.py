@@ -16,6 +16,10 @@ from tpugraphs.measure import extents
 from tpugraphs.measure import kernels
 from tpugraphs.measure import propagation
 
+_Scope = building.Computation
+_Region = extents.Region
+_Edge = propagation.Edge
+
 # Reducers of which partial results can be combined: opcode -> what to start
 # with, for floats and for integers.
 _LOWEST = float('-inf')
@@ -172,7 +176,7 @@ class _Tiler:
             zero = self._entry.constant(shape.element_type, 0)
             empty = self._entry.add('broadcast', shape, [zero])
 
-            def body(scope: building.Computation, counter: Any, carried: Any) -> Any:
+            def body(scope: _Scope, counter: Any, carried: Any) -> Any:
                 region = extents.tile_of(scope, counter, plan.output, tiles.output)
                 made = self._emit(scope, plan.root, region)
                 operands = [carried, made, *extents.starts(scope, region)]
@@ -183,18 +187,14 @@ class _Tiler:
         taken = self._taken.get(plan.largest, plan.input)
         return Tiled(module, taken, tuple(self._whole))
 
-    def _emit(
-        self, scope: building.Computation, value: Any, region: extents.Region
-    ) -> Any:
+    def _emit(self, scope: _Scope, value: Any, region: _Region) -> Any:
         """Returns a region of a value of the kernel, computed in `scope`."""
         key = (value.id, tuple(extent.key() for extent in region))
         if key not in scope.cache:
             scope.cache[key] = self._compute(scope, value, region)
         return scope.cache[key]
 
-    def _compute(
-        self, scope: building.Computation, value: Any, region: extents.Region
-    ) -> Any:
+    def _compute(self, scope: _Scope, value: Any, region: _Region) -> Any:
         dims = value.shape.dimensions
         if value.opcode == 'parameter':
             self._note(value, region)
@@ -213,7 +213,7 @@ class _Tiler:
             return self._accumulate(scope, value, region)
         return self._step(scope, value, region)
 
-    def _note(self, operand: Any, region: extents.Region) -> None:
+    def _note(self, operand: Any, region: _Region) -> None:
         """Remembers the largest tile of a parameter."""
         sizes = tuple(extents.sizes_of(region))
         before = self._taken.get(operand.id, sizes)
@@ -221,10 +221,10 @@ class _Tiler:
 
     def _step(
         self,
-        scope: building.Computation,
+        scope: _Scope,
         value: Any,
-        region: extents.Region,
-        reduced: Optional[extents.Region] = None,
+        region: _Region,
+        reduced: Optional[_Region] = None,
         start: Any = None,
     ) -> Any:
         """Adds an operation on parts of its operands.
@@ -261,9 +261,7 @@ class _Tiler:
         step.edit(made)
         return extents.take(scope, made, step.rest)
 
-    def _take_whole(
-        self, scope: building.Computation, value: Any, region: extents.Region
-    ) -> Any:
+    def _take_whole(self, scope: _Scope, value: Any, region: _Region) -> Any:
         whole = extents.whole(value.shape.dimensions)
         made = self._emit(self._entry, value, whole)
         # A reshape of a parameter only gives it another shape.
@@ -273,9 +271,7 @@ class _Tiler:
             self._whole.append(value.opcode)
         return extents.take(scope, scope.use(made), region)
 
-    def _padded(
-        self, value: Any, operand: Any, edges: Sequence[propagation.Edge]
-    ) -> Any:
+    def _padded(self, value: Any, operand: Any, edges: Sequence[_Edge]) -> Any:
         """Returns an operand with the edges that a window reaches over."""
         key = ('padded', operand.id, tuple(edges))
         entry = self._entry
@@ -304,9 +300,7 @@ class _Tiler:
                 )
         return entry.cache[key]
 
-    def _iota(
-        self, scope: building.Computation, value: Any, region: extents.Region
-    ) -> Any:
+    def _iota(self, scope: _Scope, value: Any, region: _Region) -> Any:
         [dim] = value.dimensions
         kind = value.shape.element_type
         shape = building.shape_of(kind, extents.sizes_of(region))
@@ -320,9 +314,7 @@ class _Tiler:
         moved = scope.add('broadcast', shape, [start])
         return scope.add('add', shape, [made, moved])
 
-    def _accumulate(
-        self, scope: building.Computation, value: Any, region: extents.Region
-    ) -> Any:
+    def _accumulate(self, scope: _Scope, value: Any, region: _Region) -> Any:
         """Adds a loop over tiles of what `value` reduces."""
         plan, tiles = self._plan, self._tiles.kernel
         # Reductions without one are not tiled.
@@ -336,7 +328,7 @@ class _Tiler:
             first = scope.constant(kind, 0)
         initial = scope.add('broadcast', shape, [first])
 
-        def body(inside: building.Computation, counter: Any, carried: Any) -> Any:
+        def body(inside: _Scope, counter: Any, carried: Any) -> Any:
             part = extents.tile_of(inside, counter, plan.reduced, tiles)
             seen = extents.seen(inside, region)
             start = inside.constant(kind, neutral) if own else None
