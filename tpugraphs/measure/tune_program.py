@@ -166,8 +166,10 @@ def _tune(
     left = ends - began
     tuner.tune(rows, ends - min(needed, left * (1 - _KERNELS_SHARE)))
     proof = None
-    if once_ns:
-        faster = [row for row in rows if row.saving_ns]
+    faster = [row for row in rows if row.saving_ns]
+    if once_ns and not faster and time.monotonic() > ends:
+        problem = 'no time left'
+    elif once_ns:
         try:
             proof = whole_lib.prove(whole, optimised, faster, once_ns, ends)
         except (session_lib.WorkerError, kernels.Unsupported) as error:
@@ -233,9 +235,8 @@ class _Tuner:
                 phase.update()
                 faster = sum(row.saving_ns > 0 for row in rows)
                 phase.remark(f'{faster} faster')
-        if not any(row.tuned for row in rows):
-            hint = '; allow more minutes' if rows[0].default_ns else ''
-            raise ValueError(f'no kernel could be tuned: {rows[0].problem}{hint}')
+        if not any(row.default_ns for row in rows):
+            raise ValueError(f'no kernel could be measured: {rows[0].problem}')
 
     def _tune(self, row: tuning.Row) -> None:
         """Tunes a kernel; raises WorkerError if it cannot be measured."""

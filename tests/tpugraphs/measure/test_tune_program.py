@@ -29,6 +29,15 @@ def test_a_model_proposes_and_the_clock_disposes(program, tmp_path, capsys):
     assert f'configurations: up to 16 drawn at {origin}' in capsys.readouterr().out
 
 
+@pytest.mark.slow
+def test_without_time_the_original_is_kept(program, tmp_path, capsys):
+    words = ['--budget-minutes', '1e-9', '--output', str(tmp_path / 'out')]
+    assert commands.run('tune', [program, *words]) == 0
+    assert 'program: not measured: no time left' in capsys.readouterr().out
+    written = [(tmp_path / 'out' / f'{n}.hlo.pb') for n in ('program', 'original')]
+    assert written[0].read_bytes() == written[1].read_bytes()
+
+
 def test_a_model_of_other_hardware_is_a_warning():
     here = machine.describe(-1)['cpu']
     assert scorers.other_hardware('m', here, 'cpu') == ''
