@@ -251,34 +251,30 @@ def _runs_rows(summaries: Sequence[Mapping[str, Any]]) -> List[List[str]]:
 
 
 def format_ensemble(result: Mapping[str, Any]) -> str:
-    """Lays out the members, the ensemble, and its gains: `tasks.ensemble.measure`."""
-    summary, members = result['ensemble'], result['members']
+    """Lays out the members, the ensemble and its gain: `runs.ensemble.measure`."""
+    summary, members = result['ensemble'], list(result['members'].values())
     measures = metrics.MEASURES[summary['task']]
-    mean = 'mean of the members'
-    names = {folder: member['name'] for folder, member in members.items()}
     rows = [[summary['collection'], *(m.title for m in measures)]]
-    for folder, member in members.items():
-        rows.append([names[folder], *_cells(measures, [member])])
-    rows.append([mean, *_cells(measures, list(members.values()))])
+    rows += [[member['name'], *_cells(measures, [member])] for member in members]
+    rows.append(['mean of the members', *_cells(measures, members)])
     together = f'ensemble of {len(members)} by {summary["by"]}'
     rows.append([together, *_cells(measures, [summary])])
-    rules = [1, len(rows) - 1, len(rows)]
-    gains_over = [(mean, result['gain_over_mean'])]
-    gains_over += [
-        (names[folder], gain) for folder, gain in result['gain_over'].items()
+    gains = result['gain_over_mean']
+    for title, field in (
+        ('gain over the mean', 'gain'),
+        (f'  {metrics.CONFIDENCE:.0%} interval, from', 'low'),
+        (f'  {metrics.CONFIDENCE:.0%} interval, to', 'high'),
+    ):
+        cells = [text.cell(gains[m.key][field], '+.3f') for m in measures]
+        rows.append([title, *cells])
+    lines = [
+        report.measured_on(summary),
+        *text.table(rows, rules=[1, len(rows) - 4, len(rows) - 3], width=text.WIDTH),
+        '',
+        'Gain: positive where the ensemble is better; its interval draws programs as a '
+        'whole.',
     ]
-    for name, gains in gains_over:
-        for title, field in (
-            (f'gain over {name}', 'gain'),
-            (f'  {metrics.CONFIDENCE:.0%} interval, from', 'low'),
-            (f'  {metrics.CONFIDENCE:.0%} interval, to', 'high'),
-        ):
-            cells = [text.cell(gains[m.key][field], '+.3f') for m in measures]
-            rows.append([title, *cells])
-    lines = [report.measured_on(summary)]
-    lines += text.table(rows, rules=rules, width=text.WIDTH)
-    lines += ['', 'Gain: positive where the ensemble is better; its interval draws ']
-    return '\n'.join(lines) + 'programs as a whole.'
+    return '\n'.join(lines)
 
 
 def _cells(

@@ -4,7 +4,7 @@
     tile.extract_configs(tuning)        tile configurations of one tuned kernel
     layout.extract_configs(tuning)      layout configurations of one tuned program
     reading.read_tuning(path)           the modules of a raw file
-    tensorflow_functions.from_tf(fn)    the graph of a TensorFlow function
+    tensorflow_functions.module_from_tf(fn)  the HLO of a TensorFlow function
 
-Nothing here imports TensorFlow (`from_tf` does so when it is called).
+Nothing here imports TensorFlow (`module_from_tf` does so when it is called).
 """

@@ -130,8 +130,8 @@ def measure(scored: Scored, averaged: Sequence[np.ndarray], by: str) -> Dict[str
         A dict:
           ensemble: its summary, as `Predictor.measure` returns it.
           members: {model directory: summary}.
-          gain_over: {model directory: gains}, from `comparison.paired_gain`.
-          gain_over_mean: gains over the mean of the runs' figures.
+          gain_over_mean: gains over the mean of the runs' figures, from
+            `comparison.paired_gain`.
     """
     store, predictor = scored.store, scored.first
     ours, *members = results_of(scored, [averaged, *scored.scores])
@@ -148,10 +148,6 @@ def measure(scored: Scored, averaged: Sequence[np.ndarray], by: str) -> Dict[str
                 **report.summarise(task, theirs),
             }
             for (model_dir, member), theirs in zip(scored.predictors.items(), members)
-        },
-        'gain_over': {
-            model_dir: comparison.paired_gain(task, ours, [theirs])
-            for model_dir, theirs in zip(scored.predictors, members)
         },
         'gain_over_mean': comparison.paired_gain(task, ours, members),
     }

@@ -141,7 +141,9 @@ def test_arguments_by_name_and_arrays():
             x = tf.sin(x)
         return x
 
-    found = tensorflow_functions.from_tf(power, np.zeros([3], np.float32), times=3)
+    arguments = np.zeros([3], np.float32)
+    module = tensorflow_functions.module_from_tf(power, arguments, times=3)
+    found = graph.extract_graph(module)
     assert (found.node_opcode == schema.OPCODE_NUMBERS['sine']).sum() == 3
 
 
@@ -156,5 +158,6 @@ def test_arguments_by_name_and_arrays():
 )
 def test_what_cannot_be_compiled(fn, args, stage, message):
     with pytest.raises(ValueError, match=message) as caught:
-        tensorflow_functions.from_tf(fn, *[tf.constant(a) for a in args], stage=stage)
+        arguments = [tf.constant(value) for value in args]
+        tensorflow_functions.module_from_tf(fn, *arguments, stage=stage)
     assert '\n' not in str(caught.value)
