@@ -8,7 +8,7 @@ request, the columns of a tile configuration's table are added after (`tile_tabl
 
 import dataclasses
 import functools
-from typing import Any, Dict, List, Sequence, Tuple, Union, cast
+from typing import Any, Dict, Sequence, Tuple, Union, cast
 
 import numpy as np
 
@@ -219,25 +219,18 @@ class Normalizer:
         return scaled
 
 
-def num_ops(
-    *stores: Union[splits.PackedSplit, Tuple[splits.PackedSplit, np.ndarray]],
-) -> int:
+def num_ops(*max_opcodes: np.ndarray) -> int:
     """Returns 1 + the largest opcode, the size of an embedding table.
 
-    Takes splits, or pairs (split, indices of the graphs that count).
+    Takes int [graphs], the largest opcode of each graph that counts, of some splits.
 
     Raises:
-        ValueError: not a single kernel counts.
+        ValueError: not a single graph counts.
     """
-    largest: List[int] = []
-    for entry in stores:
-        if isinstance(entry, tuple):
-            largest.extend(entry[0].max_opcode[np.asarray(entry[1], np.int64)])
-        else:
-            largest.extend(entry.max_opcode)
-    if not largest:
+    opcodes = np.concatenate([*max_opcodes, []])
+    if not len(opcodes):
         raise ValueError('num_ops: there is no kernel to take opcodes from')
-    return 1 + int(max(largest))
+    return 1 + int(opcodes.max())
 
 
 def _table_range(described: Dict[str, Any], part: str) -> _Range:

@@ -270,10 +270,12 @@ class RunPredictor(prediction.Predictor):
         )
         stores = [self.open_split(s) for s in ('train', 'valid', 'test')]
         self.variant.check(stores[0], 'the model was trained on')
-        train = (stores[0], stores[0].with_at_least(self._configs))
+        train, *others = stores
+        chosen = train.with_at_least(self._configs)
+        opcodes = [train.max_opcode[chosen], *(store.max_opcode for store in others)]
         return (
-            normalizer_lib.Normalizer.fit(*train),
-            normalizer_lib.num_ops(train, stores[1], stores[2]),
+            normalizer_lib.Normalizer.fit(train, chosen),
+            normalizer_lib.num_ops(*opcodes),
         )
 
 

@@ -207,7 +207,8 @@ def open_data(
     if settings.recipe:
         settings = fitted(settings, sampler.counts)
     chosen = _chosen(settings, train, sampler.counts)
-    num_ops = normalizer_lib.num_ops((train, chosen), stores['valid'], stores['test'])
+    opcodes = [stores[split].max_opcode for split in ('valid', 'test')]
+    num_ops = normalizer_lib.num_ops(train.max_opcode[chosen], *opcodes)
     start = None
     if settings.init_from:
         start = init_from.read(settings, train, num_ops)

@@ -165,10 +165,11 @@ def test_json_of_another_kind(described):
 
 
 def test_num_ops(store):
-    assert normalizer.num_ops(store) == 64
-    assert normalizer.num_ops((store, [1])) == 8
-    assert normalizer.num_ops((store, [1]), (store, [0])) == 64
-    for nothing in ((), ((store, []),)):
+    opcodes = store.max_opcode
+    assert normalizer.num_ops(opcodes) == 64
+    assert normalizer.num_ops(opcodes[1:]) == 8
+    assert normalizer.num_ops(opcodes[1:], opcodes[:1]) == 64
+    for nothing in ((), (opcodes[:0],)):
         with pytest.raises(ValueError, match='there is no kernel'):
             normalizer.num_ops(*nothing)
 
@@ -198,7 +199,7 @@ def test_golden(tmp_path, prefix, min_configs):
                 getattr(fitted, f'{ours}_{what}'), golden[f'{prefix}_{theirs}_{what}']
             )
     assert (
-        normalizer.num_ops(*((stores[split], kept[split]) for split in stores))
+        normalizer.num_ops(*(stores[split].max_opcode[kept[split]] for split in stores))
         == (golden[f'{prefix}_num_ops'])
     )
 
