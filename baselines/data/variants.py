@@ -7,6 +7,8 @@ what it was trained on, so that nothing else is handed to it by mistake.
 import dataclasses
 from typing import Any, Dict, Iterator, Optional, Tuple
 
+from baselines import text
+from baselines import untrusted
 from baselines.data.packed import splits
 from baselines.hlo import schema
 
@@ -59,24 +61,18 @@ class Variant:
         Raises:
             ValueError: a value is not what it should be.
         """
-        fields: Dict[str, Any] = {}
         normalizer = info.get('normalizer')
+        scaled = normalizer if isinstance(normalizer, dict) else {}
+        fields: Dict[str, Any] = {'pad': info.get('pad', cls.pad)}
         for part, width in zip(_PARTS, (cls.node_features, config_features)):
-            name = f'{part}_features'
-            if isinstance(normalizer, dict):
-                used = normalizer.get(f'{part}_used')
-                width = len(used) if isinstance(used, list) else width
-            found = fields[name] = info.get(name, width)
-            counts = type(found) is int and found >= 1
-            _require(name, counts, f'a number of columns, not {found!r}')
-        pad = fields['pad'] = info.get('pad', cls.pad)
-        known = type(pad) is int and pad in (0, -1)
-        _require('pad', known, f'0 or -1, not {pad!r}')
+            used = scaled.get(f'{part}_used')
+            width = len(used) if isinstance(used, list) else width
+            fields[f'{part}_features'] = info.get(f'{part}_features', width)
         for name in _NAMES:
             names = info.get(name)
-            listed = isinstance(names, list) and all(isinstance(n, str) for n in names)
-            _require(name, listed or names is None, 'a list of names or null')
-            fields[name] = names and tuple(names)
+            fields[name] = tuple(names) if isinstance(names, list) else names
+        with text.located('the run file'):
+            untrusted.check(fields, _RULES)
         return cls(**fields)
 
     def to_json(self) -> Dict[str, Any]:
@@ -97,36 +93,39 @@ class Variant:
         for difference in self._differences(Variant.of(store)):
             raise ValueError(f'{store.source}: {difference} in what {than}; {_ADVICE}')
 
-    def _differences(self, found: 'Variant') -> Iterator[str]:
-        if found.pad != self.pad:
-            yield f'absent entries are {found.pad} (--pad={found.pad}), but {self.pad}'
+    def _differences(self, other: 'Variant') -> Iterator[str]:
+        """Yields how another variant differs, ending before '... in what ...'."""
+        if other.pad != self.pad:
+            yield f'absent entries are {other.pad} (--pad={other.pad}), but {self.pad}'
         for part in _PARTS:
             name = f'{part}_features'
-            width, expected = getattr(found, name), getattr(self, name)
+            width, expected = getattr(other, name), getattr(self, name)
             if width != expected:
                 yield f'{part}_feat has {width} columns, but {expected}'
         for name in _NAMES:
-            difference = _difference(getattr(found, name), getattr(self, name))
-            if difference:
-                yield f'{name}: {difference}'
+            names, wanted = getattr(other, name), getattr(self, name)
+            if names == wanted:
+                continue
+            if names is None or wanted is None:
+                there, here = ('names', 'none') if names else ('no names', 'names')
+                yield f'{name}: the columns have {there}, but {here}'
+            elif len(names) != len(wanted):
+                yield f'{name}: {len(names)} columns are named, but {len(wanted)}'
+            else:
+                pairs = enumerate(zip(names, wanted))
+                column, (theirs, ours) = next(p for p in pairs if p[1][0] != p[1][1])
+                yield f'{name}: column {column} is {theirs!r}, but {ours!r}'
 
 
-def _require(name: str, fits: bool, what: str) -> None:
-    if not fits:
-        raise ValueError(f"the run file's {name} should be {what}")
+def _are_names(value: Any) -> bool:
+    return value is None or (
+        isinstance(value, tuple) and all(isinstance(name, str) for name in value)
+    )
 
 
-def _difference(
-    found: Optional[Tuple[str, ...]], expected: Optional[Tuple[str, ...]]
-) -> str:
-    """Says how names differ, ending before '... in what it was trained on'."""
-    if found == expected:
-        return ''
-    if found is None:
-        return 'the columns have no names, but they have'
-    if expected is None:
-        return 'the columns have names, but they have none'
-    for i, (name, other) in enumerate(zip(found, expected)):
-        if name != other:
-            return f'column {i} is {name!r}, but {other!r}'
-    return f'{len(found)} columns are named, but {len(expected)}'
+_WIDTH = lambda value: untrusted.is_int(value, 1), 'a number of columns'
+_RULES: Dict[str, untrusted.Rule] = {
+    'pad': (lambda value: type(value) is int and value in (0, -1), '0 or -1'),
+    **dict.fromkeys((f'{part}_features' for part in _PARTS), _WIDTH),
+    **dict.fromkeys(_NAMES, (_are_names, 'a list of names or null')),
+}

@@ -144,9 +144,9 @@ class Summary:
         """Adds a module."""
         self.modules += 1
         self.configurations += len(ranked.scores)
-        found = figures(ranked)
-        if found:
-            self._figures.append(found)
+        measured = figures(ranked)
+        if measured:
+            self._figures.append(measured)
 
     def to_json(self) -> Dict[str, Any]:
         """Returns the closing figures.
@@ -160,14 +160,13 @@ class Summary:
             geometric mean), and how many first choices are `faster`, the
             `same`, `slower`.
         """
-        found = self._figures
-        known = [f for f in found if f['against_default']]
-        against = np.array([f['against_default'] for f in known])
+        defaults = [f for f in self._figures if f['against_default']]
         default = None
-        if len(against):
+        if defaults:
+            against = np.array([f['against_default'] for f in defaults])
             default = {
                 'modules': len(against),
-                'slowdown': float(np.mean([f['default'] for f in known])),
+                'slowdown': float(np.mean([f['default'] for f in defaults])),
                 'ratio': float(np.exp(np.log(against).mean())),
                 'faster': int((against < 1).sum()),
                 'same': int((against == 1).sum()),
@@ -176,12 +175,16 @@ class Summary:
         return {
             'modules': self.modules,
             'configurations': self.configurations,
-            'measured_modules': len(found),
-            **{
-                name: found
-                and {str(k): float(np.mean([f[name][k] for f in found])) for k in TOP_K}
-                or None
-                for name in ('slowdown', 'random')
-            },
+            'measured_modules': len(self._figures),
+            'slowdown': self._means('slowdown'),
+            'random': self._means('random'),
             'default': default,
+        }
+
+    def _means(self, name: str) -> Optional[Dict[str, float]]:
+        """Means of a figure over modules by k; None without any module."""
+        if not self._figures:
+            return None
+        return {
+            str(k): float(np.mean([f[name][k] for f in self._figures])) for k in TOP_K
         }
