@@ -247,8 +247,8 @@ def test_raw_files_and_modules(tmp_path):
 @pytest.mark.slow
 def test_a_tensorflow_function_is_ranked(tmp_path):
     run = tpugraphs.load(made_runs.make_tile_run(tmp_path / 'out'))
-    module = tpugraphs.hlo_module(lambda x: tf.nn.relu(x) + 1.0, tf.zeros([4, 8]))
-    [ranked] = run.rank(module, [{'output_bounds': [4, 8]}, {'output_bounds': [2, 8]}])
+    program = tpugraphs.read_program(lambda x: tf.nn.relu(x) + 1.0, tf.zeros([4, 8]))
+    [ranked] = run.rank(program, [{'output_bounds': [4, 8]}, {'output_bounds': [2, 8]}])
     assert sorted(ranked.order) == [0, 1]
 
 

@@ -9,6 +9,8 @@ import threading
 import traceback
 from typing import Any, Callable, Dict, List, Sequence
 
+import tqdm
+
 from baselines import starting
 from baselines import text
 
@@ -49,6 +51,8 @@ def work(
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it ends it
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    # By default it is shared by processes, and would be left when this one is killed.
+    tqdm.tqdm.set_lock(threading.RLock())
     if cores and hasattr(os, 'sched_setaffinity'):
         os.sched_setaffinity(0, cores)
     with open(log, 'ab', buffering=0) as stream:
