@@ -70,6 +70,7 @@ def extract_file(path: str, options: Options) -> outcomes.Outcome:
 def _extract_module(
     raw: reading.RawFile, tuning: Any, options: Options, outcome: outcomes.Outcome
 ) -> None:
+    """Writes the npz file of a module, and adds what became of it to an outcome."""
     if raw.kind == reading.TILE:
         reason = tile.why_unusable(tuning)
         if reason:

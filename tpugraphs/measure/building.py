@@ -43,12 +43,12 @@ def shape_of(kind: Union[str, int], dims: Sequence[int]) -> Any:
 
 
 def is_array(shape: Any) -> bool:
-    """Whether it is an array that can be measured, of fixed size."""
+    """Tells whether a shape is an array of fixed size that can be measured."""
     return shape.element_type in NUMPY_TYPES and not any(shape.is_dynamic_dimension)
 
 
 def elements(shape: Any) -> int:
-    """Returns how many elements an array has."""
+    """Returns how many elements an array of a shape has."""
     return math.prod(shape.dimensions)
 
 

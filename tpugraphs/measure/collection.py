@@ -32,7 +32,7 @@ def run(
     options: folder_lib.Options,
     load: Callable[[str], reader.Program] = programs_lib.load,
 ) -> int:
-    """Collects, says what came of it, and returns an exit code."""
+    """Collects, prints the report, and returns an exit code."""
     try:
         report = collect(sources, options, load)
     except BaseException as error:
@@ -204,6 +204,7 @@ class _Collector:
         described: Sequence[Dict[str, Any]],
         measured: session_lib.Measured,
     ) -> None:
+        """Writes the npz file of a kernel or program, and the sidecar."""
         options = self._options
         passes = measured.passes
         halves = np.array([passes[half::2].min(0) for half in (0, 1)])

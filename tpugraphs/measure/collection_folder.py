@@ -62,7 +62,7 @@ class Options:
 
     @property
     def left(self) -> float:
-        """Seconds that are left."""
+        """Returns the seconds that are left."""
         return self.began + self.minutes * 60 - time.monotonic()
 
 
@@ -79,17 +79,17 @@ class Report:
 
     @property
     def configs(self) -> int:
-        """Configurations that were measured."""
+        """Returns how many configurations were measured."""
         return sum(len(record['halves'][0]) for record in self.records.values())
 
     @property
     def median_tau(self) -> float:
-        """Of Kendall's tau between halves of the passes, of each kernel."""
+        """Returns the median of Kendall's tau between halves of the passes."""
         return float(np.median([record['tau'] for record in self.records.values()]))
 
     @property
     def dropped(self) -> _Reasons:
-        """Configurations that were not measured, by reason."""
+        """Counts the configurations that were not measured, by reason."""
         dropped = (record.get('dropped', {}) for record in self.records.values())
         reasons = (str(why) for kernel in dropped for why in kernel.values())
         return _Reasons(why.partition(':')[0] for why in reasons)
@@ -263,7 +263,7 @@ def read_sidecar(folder: str) -> Dict[str, Any]:
 
 
 def _is_inside(file: Any) -> bool:
-    """Whether it is the path of a file below the folder, in its plainest form."""
+    """Tells whether a value is the plain path of a file below the folder."""
     return (
         isinstance(file, str)
         and os.path.normpath(file) == file

@@ -91,7 +91,7 @@ class Executable:
 
     @property
     def original(self) -> 'Executable':
-        """The program that it was made of, to compare."""
+        """Returns the program that it was made of, to compare."""
         return Executable(self._original, self._signature)
 
     @functools.cached_property
@@ -179,7 +179,7 @@ def load(folder: str) -> Executable:
 
 
 def _shapes(module: Any) -> List[List[str]]:
-    """Returns parameters and results in XLA's words."""
+    """Returns the shapes of parameters and results as XLA writes them."""
     shapes = module.host_program_shape
     results = list(shapes.result.tuple_shapes) or [shapes.result]
     return [

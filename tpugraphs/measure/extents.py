@@ -57,7 +57,7 @@ class Extent:
         return Extent(start, size, divisor(self.step, number))
 
     def divides(self, number: int) -> bool:
-        """Whether start and size are multiples of a number."""
+        """Tells whether start and size are multiples of a number."""
         return self.step % number == 0 and self.size % number == 0
 
 
@@ -70,7 +70,7 @@ def whole(dims: Sequence[int]) -> Region:
 
 
 def is_whole(region: Sequence[Extent], dims: Sequence[int]) -> bool:
-    """Whether a region is all of an array of such dimensions."""
+    """Tells whether a region is all of an array of such dimensions."""
     return sizes_of(region) == list(dims)
 
 

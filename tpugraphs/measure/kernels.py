@@ -59,7 +59,7 @@ class Kernel:
 
     @property
     def inputs(self) -> List[dict]:
-        """What a worker has to know of each parameter."""
+        """Returns type, dimensions and bound of integers of each parameter."""
         entry = entry_of(self.module)
         parameters = [i for i in entry.instructions if i.opcode == 'parameter']
         parameters.sort(key=lambda i: i.parameter_number)
@@ -178,7 +178,7 @@ def _groups(
 
 
 def _pointwise(instruction: Any, bodies: Dict[int, Any]) -> bool:
-    """Whether it is elementwise, or a fusion of nothing but such and broadcasts."""
+    """Tells whether it is elementwise, or a fusion of such and broadcasts."""
     if instruction.opcode != 'fusion':
         return is_elementwise(instruction)
     [number] = instruction.called_computation_ids
@@ -357,5 +357,5 @@ def _is_row_major(shape: Any) -> bool:
 
 
 def is_elementwise(value: Any) -> bool:
-    """Whether every element is computed from the elements at its place."""
+    """Tells whether every element is computed from the elements at its place."""
     return value.opcode in ELEMENTWISE

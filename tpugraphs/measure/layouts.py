@@ -38,7 +38,7 @@ class LayoutItem(kernels.Kernel):
 
     @property
     def program(self) -> str:
-        """What it is cut from: itself."""
+        """Returns the name of its program: its own."""
         return self.name
 
     def batch(self, rng: np.random.Generator, count: int) -> tiles.Batch:

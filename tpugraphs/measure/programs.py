@@ -87,7 +87,7 @@ def collectives(module: Any) -> Dict[str, int]:
 
 
 def _computes_nothing(computation: Any) -> bool:
-    """Whether a computation's result is a tuple of no arrays."""
+    """Tells whether a computation's result is a tuple of no arrays."""
     roots = [i.shape for i in computation.instructions if i.id == computation.root_id]
     return any(s.element_type == building.TUPLE and not s.tuple_shapes for s in roots)
 

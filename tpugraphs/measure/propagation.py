@@ -94,7 +94,7 @@ def reduced_sizes(value: Any, shapes: Sequence[Any]) -> List[int]:
 
 
 def reducible(value: Any, place: int) -> bool:
-    """Whether partial results along one of `reduced_sizes` can be added up."""
+    """Tells whether partial results along one of `reduced_sizes` can be added up."""
     if value.opcode == 'convolution':
         groups = max(value.feature_group_count, value.batch_group_count)
         return place == len(value.window.dimensions) and groups <= 1

@@ -49,7 +49,7 @@ class Measured:
 
     @property
     def times(self) -> np.ndarray:
-        """The least of each over all passes, int64 [kept]."""
+        """Returns the least time of each over all passes, int64 [kept]."""
         return self.passes.min(0)
 
 
@@ -63,7 +63,7 @@ class Limits:
 
     @property
     def clock(self) -> str:
-        """See `timing.Protocol`."""
+        """Returns the name of the clock, one of `timing.CLOCKS`."""
         return 'wall' if self.platform == 'gpu' else 'cpu'
 
 

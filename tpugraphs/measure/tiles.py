@@ -40,7 +40,7 @@ class TileItem(kernels.Kernel):
 
     @property
     def program(self) -> str:
-        """What it is cut from."""
+        """Returns the name of the program that it is cut from."""
         return families.program_of_kernel(self.name)
 
     def batch(
@@ -171,7 +171,7 @@ def _drawn(choices: Sequence[List[int]], rng: np.random.Generator) -> List[int]:
 
 
 def _fits(plan: tiling.Plan, tiles: tiling.Tiles) -> bool:
-    """Whether a configuration is worth a try."""
+    """Tells whether a configuration has few enough rounds and a tile small enough."""
     trips = extents.trips(plan.output, tiles.output)
     trips *= extents.trips(plan.reduced, tiles.kernel)
     share = math.prod(tiles.output) / max(1, math.prod(plan.output))
@@ -196,7 +196,7 @@ def _recorded(
 
 
 def _tile(sizes: Sequence[int], whole: Sequence[int], free: Sequence[bool]) -> bool:
-    """Whether sizes are at most the whole ones, and smaller only where it is free."""
+    """Tells whether sizes are at most the whole ones, and less only where free."""
     return len(sizes) == len(whole) and all(
         1 <= size <= n if may else size == n for size, n, may in zip(sizes, whole, free)
     )

@@ -99,9 +99,9 @@ class Plan:
         return [self.values[o].shape for o in value.operand_ids]
 
     def combiner(self) -> Optional[Tuple[str, float]]:
-        """How partial results of the reduction go together, and what they start with.
+        """Returns the opcode that joins partial results, and what they start with.
 
-        None, if they do not.
+        None, if they cannot be joined.
         """
         if self.reduction is None or self.reduction.opcode == 'reduce-window':
             return None

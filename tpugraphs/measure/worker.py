@@ -263,7 +263,7 @@ def scaled(array: np.ndarray) -> np.ndarray:
 
 
 def same(expected: List[Any], actual: List[Any], tolerance: float = 0.0) -> bool:
-    """Whether results agree, integers exactly, and others but for rounding.
+    """Tells whether results agree, integers exactly, and others but for rounding.
 
     Args:
         expected: arrays.

@@ -116,7 +116,7 @@ def from_saved_model(
 
 
 def is_jax(function: Any, args: Optional[Sequence[Any]]) -> bool:
-    """Whether a function is one of jax.jit, or an argument is JAX's."""
+    """Tells whether a function is one of jax.jit, or an argument is JAX's."""
     if 'jax' not in sys.modules:
         return False
     import jax
@@ -200,7 +200,7 @@ def _run(path: str) -> Any:
 
 
 def _is_program(value: Any, module: Any) -> bool:
-    """Whether a value of a file is a function that the file itself defines."""
+    """Tells whether a value of a file is a function that the file itself defines."""
     if not callable(value) or isinstance(value, type):
         return False
     python = getattr(value, 'python_function', value)

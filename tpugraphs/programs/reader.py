@@ -82,7 +82,7 @@ def find_sources(patterns: Sequence[str]) -> List[str]:
 
 
 def is_tuning_data(source: str) -> bool:
-    """Whether a file holds tuning data, which may be of several modules.
+    """Tells whether a file holds tuning data, which may be of several modules.
 
     Raises:
         ValueError: it holds no program.
