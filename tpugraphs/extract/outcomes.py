@@ -45,7 +45,7 @@ class Outcome:
     by_file: Dict[str, List[str]] = dataclasses.field(default_factory=dict)
 
     def nothing(self) -> str:
-        """Returns why there is nothing to rank: the first error, or what was skipped."""
+        """Returns why nothing can be ranked: the first error, or what was skipped."""
         nothing = f'nothing to rank: {text.reasons(self.skipped)}'
         return self.failed[0] if self.failed else nothing
 
