@@ -3,7 +3,6 @@
 import importlib.metadata
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -245,49 +244,6 @@ def test_every_command_has_help(name):
 def test_version(tpugraphs, monkeypatch):
     monkeypatch.setattr(importlib.metadata, 'version', {'tpugraphs': '1.2'}.get)
     assert tpugraphs('--version') == (0, 'tpugraphs 1.2\n', '')
-
-
-_COMPLETES = """
-source <(cat)
-for words in '' 'ran' 'train ' 'train la' 'train tile --ep' 'rank --mod' 'show x.p'; do
-    COMP_WORDS=(tpugraphs $words)
-    [[ $words == *' ' || -z $words ]] && COMP_WORDS+=('')
-    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
-    _tpugraphs
-    echo "$words|${COMPREPLY[*]}"
-done
-"""
-
-
-def test_bash_completes_commands_and_flags(tpugraphs):
-    bash = shutil.which('bash')
-    if not bash:
-        pytest.skip('there is no bash')
-    code, script, errors = tpugraphs('completion', 'bash')
-    assert (code, errors) == (0, '')
-    done = subprocess.run(
-        [bash, '--norc', '-c', _COMPLETES], input=script, capture_output=True, text=True
-    )
-    assert done.stderr == ''
-    assert done.stdout.splitlines() == [
-        f'|{" ".join([*_COMMANDS, "--help", "--version"])}',
-        'ran|rank',
-        'train |--help tile layout',
-        'train la|layout',
-        'train tile --ep|--epochs',
-        'rank --mod|--module --models_file',
-        'show x.p|',
-    ]
-
-
-def test_completion_of_other_shells(tpugraphs):
-    assert 'bashcompinit' in tpugraphs('completion', 'zsh')[1]
-    lines = tpugraphs('completion', 'fish')[1].splitlines()
-    assert all(line.startswith('complete -c tpugraphs -n ') for line in lines)
-    assert (
-        "complete -c tpugraphs -n '__fish_seen_subcommand_from train; and "
-        "__fish_seen_subcommand_from layout' -l keep_nodes" in lines
-    )
 
 
 def test_the_console_script_passes_arguments_on(tpugraphs, capsys):

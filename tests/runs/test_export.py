@@ -36,8 +36,8 @@ def _exported(request, tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.parametrize('exported', ['tile'], indirect=True, scope='module')
 def test_the_client_of_the_documents(exported, tmp_path):
-    """docs/guide/serving.md: fifteen lines, with TensorFlow and NumPy alone."""
-    text = (places.ROOT / 'docs/guide/serving.md').read_text(encoding='utf-8')
+    """docs/guide/models.md: fifteen lines, with TensorFlow and NumPy alone."""
+    text = (places.ROOT / 'docs/guide/models.md').read_text(encoding='utf-8')
     [client] = [
         b for b in re.findall(r'```python\n(.*?)```', text, re.S) if 'argv' in b
     ]

@@ -4,7 +4,7 @@
 
 Its signature takes a graph's raw arrays by name and gives `scores`, lower for
 what is predicted faster; sizes are free, and the normaliser is inside.  A program
-that serves it needs neither this package nor TF-GNN: docs/guide/serving.md.
+that serves it needs neither this package nor TF-GNN: docs/guide/models.md.
 
 What a run of tiles with --recipe=strong computes is more than TensorFlow can hold:
 its scores are distilled into trees over raw columns, with the training data, and how
