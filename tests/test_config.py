@@ -132,81 +132,41 @@ def test_from_flags_reads_and_checks():
 
 
 @pytest.mark.parametrize(
-    'setting, value, wanted',
+    'kind, setting, value, wanted',
     [
-        ('epochs', 0, 'at least 1, not 0'),
-        ('early_stop', 0, 'at least 1, not 0'),
-        ('configs', 1, 'at least 2, not 1'),
-        ('batch', -3, 'at least 1, not -3'),
-        ('validation_configs', 1, 'at least 2, not 1'),
-        ('seed', -1, 'at least 0, not -1'),
-        ('lr', 0.0, 'more than 0, not 0.0'),
-        ('lr', math.nan, 'more than 0, not nan'),
-        ('clip_norm', -1.0, 'more than 0, not -1.0'),
-        ('warmup', 1.5, 'at most 1, not 1.5'),
-        ('weight_decay', -0.1, 'at least 0, not -0.1'),
-        ('schedule', 'step', "one of constant, cosine, not 'step'"),
-        ('weight_decay', math.nan, 'at least 0, not nan'),
-        ('test_mode', 'metric', "one of predictions, metrics, not 'metric'"),
+        (config.TileConfig, 'epochs', 0, 'at least 1, not 0'),
+        (config.TileConfig, 'configs', 1, 'at least 2, not 1'),
+        (config.TileConfig, 'lr', 0.0, 'more than 0, not 0.0'),
+        (config.TileConfig, 'lr', math.nan, 'more than 0, not nan'),
+        (config.TileConfig, 'warmup', 1.5, 'at most 1, not 1.5'),
+        (config.TileConfig, 'weight_decay', math.nan, 'at least 0, not nan'),
+        (config.TileConfig, 'schedule', 'step', "one of constant, cosine, not 'step'"),
+        (config.LayoutConfig, 'search', '', "one of random, default, not ''"),
+        (config.LayoutConfig, 'max_configs', 1, 'at least 2, or -1, not 1'),
+        (config.LayoutConfig, 'keep_nodes', -2, 'at least 1, or -1, not -2'),
+        (config.LayoutConfig, 'memory_budget', 15, 'at least 16, not 15'),
     ],
 )
-def test_values_out_of_range(setting, value, wanted):
+def test_values_out_of_range(kind, setting, value, wanted):
     with pytest.raises(ValueError) as caught:
-        config.checked(config.TileConfig(**{setting: value}))
+        config.checked(kind(**{setting: value}))
     assert str(caught.value) == f'--{setting} should be {wanted}'
 
 
 @pytest.mark.parametrize(
-    'setting, value, wanted',
+    'kind, setting, value',
     [
-        ('source', 'XLA', "one of xla, nlp, not 'XLA'"),
-        ('search', '', "one of random, default, not ''"),
-        ('sampling', 'gumbel', "one of skewed, uniform, not 'gumbel'"),
-        ('max_configs', 0, 'at least 2, or -1, not 0'),
-        ('max_configs', 1, 'at least 2, or -1, not 1'),
-        ('keep_nodes', 0, 'at least 1, or -1, not 0'),
-        ('keep_nodes', -2, 'at least 1, or -1, not -2'),
-        ('memory_budget', 15, 'at least 16, not 15'),
-        ('configs', 1, 'at least 2, not 1'),
+        (config.TileConfig, 'configs', 2),
+        (config.TileConfig, 'lr', 1e-9),
+        (config.TileConfig, 'warmup', 1.0),
+        (config.TileConfig, 'validate_batches', -1),
+        (config.LayoutConfig, 'max_configs', -1),
+        (config.LayoutConfig, 'max_configs', 2),
+        (config.LayoutConfig, 'source', 'nlp'),
     ],
 )
-def test_layout_values_out_of_range(setting, value, wanted):
-    with pytest.raises(ValueError) as caught:
-        config.checked(config.LayoutConfig(**{setting: value}))
-    assert str(caught.value) == f'--{setting} should be {wanted}'
-
-
-@pytest.mark.parametrize(
-    'setting, value',
-    [
-        ('max_configs', -1),
-        ('max_configs', 2),
-        ('keep_nodes', -1),
-        ('keep_nodes', 1),
-        ('memory_budget', 16),
-        ('source', 'nlp'),
-    ],
-)
-def test_layout_values_at_the_edge(setting, value):
-    wanted = config.LayoutConfig(**{setting: value})
-    assert config.checked(wanted) is wanted
-
-
-@pytest.mark.parametrize(
-    'setting, value',
-    [
-        ('epochs', 1),
-        ('configs', 2),
-        ('batch', 1),
-        ('seed', 0),
-        ('lr', 1e-9),
-        ('validate_batches', 0),
-        ('validate_batches', -1),
-        ('test_mode', 'metrics'),
-    ],
-)
-def test_values_at_the_edge(setting, value):
-    wanted = config.TileConfig(**{setting: value})
+def test_values_at_the_edge(kind, setting, value):
+    wanted = kind(**{setting: value})
     assert config.checked(wanted) is wanted
 
 
