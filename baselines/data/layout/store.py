@@ -50,27 +50,6 @@ def encoded(record: records.LayoutRecord) -> EncodedProgram:
     return EncodedProgram(**vars(record), configs=encoder.finish())
 
 
-def group_statistics(runtimes: np.ndarray, group: np.ndarray) -> Dict[str, np.ndarray]:
-    """Summarises repeated measurements: their number, mean and deviation.
-
-    Args:
-        runtimes: int64 [c], nanoseconds.
-        group: int32 [c], which configurations are the same; all of 0..u-1.
-
-    Returns:
-        group_size int32 [u]; group_runtime float64 [u]; group_std float64 [u]
-        (n - 1), 0 for one.
-    """
-    sizes = np.bincount(group)
-    mean = np.bincount(group, runtimes) / sizes
-    squares = np.bincount(group, (runtimes - mean[group]) ** 2)
-    return {
-        'group_size': sizes.astype(np.int32),
-        'group_runtime': mean,
-        'group_std': np.sqrt(squares / np.maximum(sizes - 1, 1)),
-    }
-
-
 class LayoutStore(splits.PackedSplit):
     """The programs of a split as packed arrays; made by `open` or `of_records`.
 
@@ -84,9 +63,7 @@ class LayoutStore(splits.PackedSplit):
         node_splits: int64 [S], 0 and the ends of the segments.
         config_group: int32 [C], the group of each configuration.
         group_first: int32 [U], the first configuration of each group.
-        group_size: int32 [U], how many configurations it has.
         group_runtime: float64 [U], the mean of their runtimes.
-        group_std: float64 [U], their standard deviation (n - 1); 0 for one.
         Offsets of what `columns` names, and those of `PackedSplit`; config_min and
             config_max are over all configurations and configurable nodes.
     """
@@ -95,9 +72,7 @@ class LayoutStore(splits.PackedSplit):
     node_splits: np.ndarray
     config_group: np.ndarray
     group_first: np.ndarray
-    group_size: np.ndarray
     group_runtime: np.ndarray
-    group_std: np.ndarray
     group_offsets: np.ndarray
     code_width: np.ndarray
 
@@ -111,9 +86,7 @@ class LayoutStore(splits.PackedSplit):
         'config_runtime': 'config',
         'config_group': 'config',
         'group_first': 'group',
-        'group_size': 'group',
         'group_runtime': 'group',
-        'group_std': 'group',
         'config_vectors': 'vector',
         'config_codes': 'code',
         'code_width': 'graph',
@@ -143,8 +116,9 @@ class LayoutStore(splits.PackedSplit):
         }
         writer.append(
             **arrays,
-            **group_statistics(record.config_runtime, configs.group),
             group_first=configs.first,
+            group_runtime=np.bincount(configs.group, record.config_runtime)
+            / np.bincount(configs.group),
             config_codes=configs.codes.reshape(-1).view(np.uint8),
             code_width=np.array([configs.codes.itemsize], np.uint8),
             # Every vector of the dictionary is in some row, so this is exact.

@@ -7,7 +7,7 @@ ones.  What the columns mean is the caller's business.
 
 Against bits that flip on a disk the manifest has a checksum for each column's
 rows and for itself.  Opening compares its own, and those of columns of up to
-16 MB (all offsets and limits, and data of that size); `verify` compares all.
+16 MB (all offsets and limits, and data of that size), or all on request.
 """
 
 import contextlib
@@ -163,12 +163,6 @@ def open_folder(
                 )
         arrays[name] = array
     return manifest, arrays
-
-
-def verify(folder: str) -> int:
-    """Reads all of a packed folder; returns the bytes.  Raises as `open_folder`."""
-    _, arrays = open_folder(folder, read_all=True)
-    return sum(array.nbytes for array in arrays.values())
 
 
 def _path(folder: str, name: str) -> str:

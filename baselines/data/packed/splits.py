@@ -195,7 +195,7 @@ class PackedSplit:
             ValueError: something changed since it was packed; says which file.
         """
         if 'folder' in self.manifest:
-            columns_lib.verify(self.manifest['folder'])
+            columns_lib.open_folder(self.manifest['folder'], read_all=True)
 
     def __len__(self) -> int:
         return len(self.graph_ids)

@@ -72,10 +72,7 @@ def test_groups_by_hand(tmp_path):
     store = _open(tmp_path / 'train')
     assert store.config_group.tolist() == [0, 1, 0, 2, 1, 0]
     assert store.group_first.tolist() == [0, 1, 3]
-    assert store.group_size.tolist() == [3, 2, 1]
     assert store.group_runtime.tolist() == [130, 50, 70]
-    # sqrt((30**2 + 0 + 30**2) / 2) = 30.
-    np.testing.assert_allclose(store.group_std, [30, 0, 0])
     np.testing.assert_array_equal(
         store.vectors(0)[store.group_codes(0)], features[[0, 1, 3]]
     )

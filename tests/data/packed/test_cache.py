@@ -60,7 +60,7 @@ def _packed_numbers(folder):
 @pytest.mark.parametrize('large', [True, False])
 def test_a_flipped_bit_in_a_column(tmp_path, monkeypatch, name, large):
     folder = _packed_numbers(tmp_path / 'packed')
-    assert columns.verify(folder) == 8 * 9000 + 8 * 6
+    columns.open_folder(folder, read_all=True)
     _flip(tmp_path / 'packed' / name, -5)
     if large:
         monkeypatch.setattr(columns, '_READ_ON_OPENING', 0)
@@ -69,7 +69,7 @@ def test_a_flipped_bit_in_a_column(tmp_path, monkeypatch, name, large):
         with pytest.raises(ValueError, match=f'{name}: its checksum is wrong'):
             columns.open_folder(folder)
     with pytest.raises(ValueError, match=f'{name}: .*; remove {folder}, it is made'):
-        columns.verify(folder)
+        columns.open_folder(folder, read_all=True)
 
 
 def test_a_flipped_bit_in_the_manifest(tmp_path):
@@ -79,7 +79,7 @@ def test_a_flipped_bit_in_the_manifest(tmp_path):
     for old, new in (('text', 'tezt'), ('9000', '9001'), ('"crc32"', '"crc33"')):
         path.write_text(text.replace(old, new))
         with pytest.raises(ValueError, match='checksum|size'):
-            columns.verify(folder)
+            columns.open_folder(folder, read_all=True)
 
 
 def test_damaged_small_folders_are_packed_anew(tmp_path):
