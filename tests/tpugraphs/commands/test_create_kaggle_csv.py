@@ -10,7 +10,6 @@ import create_kaggle_csv
 from tests.helpers import places
 
 _ROOT = places.ROOT
-_TEMPLATE = _ROOT.parent / 'shared' / 'data' / 'sample_submission.csv'
 
 _ROWS = (
     'ID,TopConfigs\n'
@@ -102,23 +101,6 @@ def test_several_inputs_and_an_earlier_submission(folder, run):
     assert '2 from predictions' in repeated.stdout
 
 
-def test_template_in_the_data_folder(folder, run):
-    data = folder / 'home' / 'data' / 'tpugraphs'
-    data.mkdir(parents=True)
-    (folder / 'sample_submission.csv').rename(data / 'sample_submission.csv')
-    assert run().returncode == 0
-
-
-def test_gap_is_a_warning(folder, run):
-    (folder / 'one.csv').write_text('ID,TopConfigs\ntile:xla:c,9;8;7;6;5\n')
-    done = run('--inputcsv=one.csv')
-    assert done.returncode == 0
-    assert done.stderr == (
-        "warning: tile:xla: 1 of 2 IDs have no prediction and keep the template's "
-        'row: tile:xla:a\n'
-    )
-
-
 @pytest.mark.parametrize(
     'words, message',
     [
@@ -126,26 +108,13 @@ def test_gap_is_a_warning(folder, run):
         (['--inputcsv=none.csv'], '--inputcsv none.csv: there is no such file'),
         (['--inputcsv=,'], '--inputcsv names no file'),
         (['--output=sample_submission.csv'], 'would replace its own input'),
-        (['--output=predictions_output_model.csv'], 'would replace its own input'),
         (['my.csv'], "'my.csv' is not a flag"),
-        (['--output=sample_submission.csv/x.csv'], 'sample_submission.csv'),
     ],
 )
 def test_user_errors_are_one_line(folder, run, words, message):
     _refused(run(*words), message)
     assert (folder / 'sample_submission.csv').read_text() == _ROWS
     assert not (folder / 'predictions_kaggle.csv').exists()
-
-
-def test_bad_content_names_file_and_line(folder, run):
-    (folder / 'bad.csv').write_text('ID,TopConfigs\ntile:xla:c,9;x\n')
-    _refused(run('--inputcsv=bad.csv'), 'bad.csv, line 2: tile:xla:c')
-    (folder / 'bad.csv').write_text('ID,TopConfigs\ntile:xla:z,9;1\n')
-    _refused(run('--inputcsv=bad.csv'), 'not in the template: tile:xla:z')
-    _refused(
-        run('--inputcsv=bad.csv', '--inputcsv=./bad.csv'),
-        'tile:xla:z is predicted in both bad.csv and ./bad.csv',
-    )
 
 
 def test_without_a_template_it_says_where_to_get_one(folder, run):
@@ -169,22 +138,3 @@ def test_import_defines_no_flag():
         'assert "tensorflow" not in sys.modules'
     )
     subprocess.run([sys.executable, '-c', code, str(_ROOT)], check=True)
-
-
-def test_tile_predictions_into_the_published_template(folder, run):
-    if not _TEMPLATE.exists():
-        pytest.skip(f'{_TEMPLATE} is not there')
-    lines = _TEMPLATE.read_text().splitlines()
-    tiles = [line for line in lines if line.startswith('tile:')]
-    mine = [line.replace('0;1;2;3;4', '4;3;2;1;0') for line in reversed(tiles)]
-    (folder / 'tile.csv').write_text('\n'.join([lines[0], *mine]) + '\n')
-    done = run(f'--sample={_TEMPLATE}', '--inputcsv=tile.csv')
-    assert done.returncode == 0, done.stderr
-    assert (folder / 'predictions_kaggle.csv').read_text().splitlines() == [
-        line.replace(',0;1;2;3;4', ',4;3;2;1;0') if line[:5] == 'tile:' else line
-        for line in lines
-    ]
-    assert done.stdout.splitlines()[-1] == (
-        'predictions_kaggle.csv: 894 rows written, 844 from predictions, 50 from '
-        'the template'
-    )
