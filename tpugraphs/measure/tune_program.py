@@ -109,7 +109,8 @@ def _write_kernels(rows: Sequence[tuning.Row], folder: str) -> None:
     """Writes each tuned kernel as XLA makes it, and as the chosen configuration."""
     for row in rows:
         if row.tuned is not None:
-            for kind, module in (('default', row.default), ('best', row.best)):
+            default = row.item.module.SerializeToString()
+            for kind, module in (('default', default), ('best', row.best)):
                 path = os.path.join(folder, f'{row.item.name}.{kind}.pb')
                 with files.write_atomically(path, 'wb') as stream:
                     stream.write(module)
@@ -162,9 +163,9 @@ def _tune(
         except session_lib.WorkerError as error:
             problem = str(error)
     needed = (time.monotonic() - began) * whole_lib.COMPILED / 2
-    tuner.time(rows)
+    tuner.time_defaults(rows)
     left = ends - began
-    tuner.tune(rows, ends - min(needed, left * (1 - _KERNELS_SHARE)))
+    tuner.tune_all(rows, ends - min(needed, left * (1 - _KERNELS_SHARE)))
     proof = None
     faster = [row for row in rows if row.saving_ns]
     if once_ns and not faster and time.monotonic() > ends:
@@ -200,25 +201,22 @@ class _Tuner:
     session: session_lib.Session
     memory: memory_lib.Memory
 
-    def time(self, rows: List[tuning.Row]) -> None:
+    def time_defaults(self, rows: List[tuning.Row]) -> None:
         """Times each kernel as XLA makes it, and sorts them, the longest first."""
         protocol = timing.Protocol(_PASSES, _PASSES)
         for row in phases.each(rows, 'timing', len(rows), 'kernel'):
             item, seed = row.item, self.options.seed
+            modules = [item.module.SerializeToString()]
             try:
                 measured = self.session.measure(
-                    item.name,
-                    [item.module.SerializeToString()],
-                    item.inputs,
-                    seed,
-                    protocol,
+                    item.name, modules, item.inputs, seed, protocol
                 )
                 row.default_ns = int(measured.times[0])
             except session_lib.WorkerError as error:
                 row.problem = str(error)
         rows.sort(key=lambda row: -row.total_ns)
 
-    def tune(self, rows: List[tuning.Row], ends: float) -> None:
+    def tune_all(self, rows: List[tuning.Row], ends: float) -> None:
         """Tunes one kernel after the other, until time is up.
 
         Raises:
@@ -229,7 +227,7 @@ class _Tuner:
                 if time.monotonic() > ends:
                     break
                 try:
-                    self._tune(row)
+                    self._tune_one(row)
                 except session_lib.WorkerError as error:
                     row.default_ns, row.problem = 0, str(error)
                 phase.update()
@@ -238,7 +236,7 @@ class _Tuner:
         if not any(row.default_ns for row in rows):
             raise ValueError(f'no kernel could be measured: {rows[0].problem}')
 
-    def _tune(self, row: tuning.Row) -> None:
+    def _tune_one(self, row: tuning.Row) -> None:
         """Tunes a kernel; raises WorkerError if it cannot be measured."""
         item, options = row.item, self.options
         batch = item.batch(
@@ -257,7 +255,6 @@ class _Tuner:
             self.memory,
         )
         row.default_ns = row.tuned.default_ns
-        row.default = batch.module(0)
         row.best = batch.module(row.tuned.config['number'])
 
 

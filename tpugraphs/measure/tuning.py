@@ -69,8 +69,7 @@ class Row:
     default_ns: int = 0  # of one run as XLA makes it; 0 where it could not be measured
     problem: str = 'no time left'  # why it is not tuned
     tuned: Optional[Tuned] = None
-    default: bytes = b''  # its HloModuleProto as XLA makes it
-    best: bytes = b''  # of the chosen configuration
+    best: bytes = b''  # the HloModuleProto of the chosen configuration
 
     @property
     def places(self) -> int:
