@@ -46,7 +46,9 @@ from tpugraphs.programs import reader
 
 # Passes that tell how long a kernel takes, before it is tuned.
 _PASSES = 3
-# The share of the minutes that kernels may take, if the proof needs the rest.
+# The share of the minutes in which kernels are timed as XLA makes them, at most; and
+# the share that all work on kernels may take, if the proof needs the rest.
+_TIMING_SHARE = 0.25
 _KERNELS_SHARE = 0.5
 _FOLDER = 'kernels'
 
@@ -163,8 +165,8 @@ def _tune(
         except session_lib.WorkerError as error:
             problem = str(error)
     needed = (time.monotonic() - began) * whole_lib.COMPILED / 2
-    tuner.time_defaults(rows)
     left = ends - began
+    tuner.time_defaults(rows, time.monotonic() + left * _TIMING_SHARE)
     tuner.tune_all(rows, ends - min(needed, left * (1 - _KERNELS_SHARE)))
     proof = None
     faster = [row for row in rows if row.saving_ns]
@@ -201,10 +203,12 @@ class _Tuner:
     session: session_lib.Session
     memory: memory_lib.Memory
 
-    def time_defaults(self, rows: List[tuning.Row]) -> None:
-        """Times each kernel as XLA makes it, and sorts them, the longest first."""
+    def time_defaults(self, rows: List[tuning.Row], ends: float) -> None:
+        """Times kernels as XLA makes them until time is up; sorts the longest first."""
         protocol = timing.Protocol(_PASSES, _PASSES)
         for row in phases.each(rows, 'timing', len(rows), 'kernel'):
+            if time.monotonic() > ends:
+                break
             item, seed = row.item, self.options.seed
             modules = [item.module.SerializeToString()]
             try:
@@ -233,7 +237,7 @@ class _Tuner:
                 phase.update()
                 faster = sum(row.saving_ns > 0 for row in rows)
                 phase.remark(f'{faster} faster')
-        if not any(row.default_ns for row in rows):
+        if all(row.problem for row in rows):
             raise ValueError(f'no kernel could be measured: {rows[0].problem}')
 
     def _tune_one(self, row: tuning.Row) -> None:

@@ -84,7 +84,7 @@ class Result:
         cells += [f'{self.share(row):.1%}' if self.program_ns else '']
         cells += [f'{row.default_ns / 1e3:,.1f}' if row.default_ns else '']
         if tuned is None:
-            return [*cells, '', '', '', row.problem]
+            return [*cells, '', '', '', row.problem or 'no time left']
         outcome = 'default kept'
         if tuned.claimed:
             outcome = 'taken out again' if self.proof else 'faster alone'

@@ -67,7 +67,7 @@ class Row:
 
     item: tiles.TileItem
     default_ns: int = 0  # of one run as XLA makes it; 0 where it could not be measured
-    problem: str = 'no time left'  # why it is not tuned
+    problem: str = ''  # why it cannot be measured
     tuned: Optional[Tuned] = None
     best: bytes = b''  # the HloModuleProto of the chosen configuration
 
