@@ -134,22 +134,20 @@ def format_gain(results: Sequence[GraphResult], chosen: int = 5) -> str:
         results: of kernels; runtimes are divided by the default's.
         chosen: how many of those ranked first are measured.
     """
-    best = [r.runtimes.min() for r in results]
-    first, found = (
-        [b * metrics.slowdown(r.scores, r.runtimes, k) for b, r in zip(best, results)]
-        for k in (1, chosen)
-    )
-    drawn = [
-        b * (1 + metrics.random_top_k_error(r.runtimes, chosen))
-        for b, r in zip(best, results)
-    ]
-    first_gain, gain, drawn_gain, best_gain = (
-        float(np.exp(-np.mean(np.log(times)))) for times in (first, found, drawn, best)
-    )
+
+    def gain(over: Callable[[GraphResult], float]) -> float:
+        """Geometric mean of the default's time over `over` times the fastest."""
+        times = [result.runtimes.min() * over(result) for result in results]
+        return float(np.exp(-np.mean(np.log(times))))
+
+    first = gain(lambda r: metrics.slowdown(r.scores, r.runtimes, 1))
+    best = gain(lambda r: metrics.slowdown(r.scores, r.runtimes, chosen))
+    drawn = gain(lambda r: 1 + metrics.random_top_k_error(r.runtimes, chosen))
+    fastest = gain(lambda r: 1.0)
     return (
-        f"the first choice runs {first_gain:.2f} x as fast as the compiler's default, "
-        f'the best of the first {chosen} {gain:.2f} x ({chosen} at random '
-        f'{drawn_gain:.2f} x, the fastest there is {best_gain:.2f} x)'
+        f"the first choice runs {first:.2f} x as fast as the compiler's default, "
+        f'the best of the first {chosen} {best:.2f} x ({chosen} at random '
+        f'{drawn:.2f} x, the fastest there is {fastest:.2f} x)'
     )
 
 
@@ -242,12 +240,12 @@ def _mean_noise(rows: List[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
     ]
     if not known:
         return None
-    found: Dict[str, Any] = {'graphs': len(known)}
+    means: Dict[str, Any] = {'graphs': len(known)}
     for key in known[0]:
         values = [one[key] for one in known if one[key] is not None]
         mean = float(np.mean(values)) if values else None
-        found[key] = sum(values) if key in ('repeated', 'repeats') else mean
-    return found
+        means[key] = sum(values) if key in ('repeated', 'repeats') else mean
+    return means
 
 
 def measured_on(summary: Mapping[str, Any]) -> str:
@@ -284,12 +282,12 @@ def format_table(summary: Dict[str, Any]) -> str:
     noisy = overall.get('noise')
 
     def cells(group: Dict[str, Any], field: str = 'mean') -> List[str]:
-        found = [text.cell(group[m.key][field], m.show) for m in measures]
+        figures = [text.cell(group[m.key][field], m.show) for m in measures]
         if noisy:
             limits = field == 'mean' and group['noise'] or {}
-            known = [limits.get('tau_twice'), limits.get('tau_ceiling')]
-            found[1:1] = [text.cell(tau, '.3f') for tau in known]
-        return found
+            taus = [limits.get('tau_twice'), limits.get('tau_ceiling')]
+            figures[1:1] = [text.cell(tau, '.3f') for tau in taus]
+        return figures
 
     head = [task.group, task.graph, 'configs', *(m.title for m in measures)]
     if noisy:
