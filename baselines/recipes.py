@@ -40,8 +40,7 @@ LAYOUT_TRAINING: Mapping[str, Any] = {
     'clip_norm': 1.0,
 }
 
-# By the beginning of a collection's name: what is said of 'layout' holds for all
-# of them, and 'layout:nlp' may say more.
+# By name and task.
 RECIPES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     'strong': {
         'tile': {
@@ -81,28 +80,23 @@ def settings(
         ValueError: there is no such recipe, or its file is of another collection.
         OSError: its file cannot be read.
     """
-    found: Dict[str, Any] = {}
     if is_file(recipe):
-        found = _of_file(recipe, collection)
+        changes = _of_file(recipe, collection)
     else:
-        by_name = registry.resolve(recipe, RECIPES, '--recipe')
-        words = collection.split(':')
-        for count in range(1, len(words) + 1):
-            found.update(by_name.get(':'.join(words[:count]), {}))
-    left_out = set(given)
-    if 'model' in left_out:
-        left_out.update(_OF_ITS_MODEL)
-    found = {name: value for name, value in found.items() if name not in left_out}
+        by_task = registry.resolve(recipe, RECIPES, '--recipe')
+        changes = dict(by_task[collection.partition(':')[0]])
+    left_out = {*given, *(_OF_ITS_MODEL if 'model' in given else ())}
+    changes = {name: v for name, v in changes.items() if name not in left_out}
     without_trees = False
     if not has_trees():
-        without_trees = found.pop('trees', False)
-        if not is_file(recipe) and found.get('model') == 'Trees':
-            without_trees = bool(found.pop('model'))  # the default does instead
-    words = [f'--recipe={recipe}:', *(f'--{n}={value}' for n, value in found.items())]
-    say(text.wrapped(' '.join(words), 2))
+        without_trees = changes.pop('trees', False)
+        if not is_file(recipe) and changes.get('model') == 'Trees':
+            without_trees = bool(changes.pop('model'))  # the default does instead
+    flags = [f'--{name}={value}' for name, value in changes.items()]
+    say(text.wrapped(' '.join([f'--recipe={recipe}:', *flags]), 2))
     if without_trees:
         say('note: the graph model alone; with trees: pip install -e .[trees]')
-    return found
+    return changes
 
 
 def is_file(recipe: str) -> bool:
