@@ -224,15 +224,6 @@ def test_features_are_extracted_as_the_model_was_trained(raw, tmp_path, pad, ext
 
 
 @pytest.mark.slow
-def test_columns_that_raw_files_do_not_give(raw, tmp_path, capsys):
-    model_dir = made_runs.make_tile_run(
-        tmp_path, feature_names=[str(i) for i in range(140)]
-    )
-    assert _rank(raw, '--dir', model_dir) == 1
-    assert capsys.readouterr().err.startswith(f'error: {raw}: node_feat has ')
-
-
-@pytest.mark.slow
 def test_opcodes_that_the_model_has_no_number_for(tmp_path, capsys):
     # tanh is 96, tan 120.
     other = made_runs.kernel('fusion.1', [4, 5])
@@ -373,16 +364,3 @@ def test_json_for_a_compiler(raw, model_dir, tmp_path, capsys):
         [c['score'] for c in configs[:2]], abs=1e-6
     )
     assert [c['run_index'] for c in again['configurations']] == [0, 1]
-
-
-def test_prediction_refuses_data_of_another_kind(run_dir):
-    predictor = loading.load_predictor(run_dir, prediction.DataOptions('x', 'x'))
-    for pad, extra, message in (
-        (-1, False, 'absent entries are -1'),
-        (0, True, 'node_feat has'),
-    ):
-        store = tile_store.TileStore.of_records(
-            '/data/valid', made_runs.kernel_records([made_runs.FIRST], pad, extra)
-        )
-        with pytest.raises(ValueError, match=f'/data/valid: {message}'):
-            next(predictor.score(store))
