@@ -45,7 +45,6 @@ _EFFECTS = (
     *(f'is_last_{place}' for place in range(2)),
     *(f'is_{role}_{place}' for place in range(2) for role in ('batch', 'feature')),
 )
-_OUTPUT_EFFECTS = slice(0, len(_EFFECTS))
 _AMOUNTS = ('bytes', 'multiply_adds', 'followers', 'reduced', 'instructions')
 _SINGLE = 64  # instructions with columns of their own; one of few can matter most
 _OF_SINGLE = (
