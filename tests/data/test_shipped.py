@@ -20,9 +20,16 @@ from tpugraphs.measure import collection_folder
 from tpugraphs.measure import tiles
 
 
-def test_the_tile_collection_is_what_was_promised(tmp_path):
-    root = shipped.folder('tile', str(tmp_path))
-    assert shipped.folder('tile', str(tmp_path)) == root  # unpacked once
+@pytest.fixture(name='unpacked', scope='module')
+def _unpacked(tmp_path_factory):
+    """Where collections are unpacked, once for all tests."""
+    return str(tmp_path_factory.mktemp('measured'))
+
+
+@pytest.mark.slow
+def test_the_tile_collection_is_what_was_promised(unpacked):
+    root = shipped.folder('tile', unpacked)
+    assert shipped.folder('tile', unpacked) == root
     kernels = collection_folder.read_sidecar(root)['kernels']
     assert len(kernels) >= 2500
     assert sum(len(kernel['halves'][0]) for kernel in kernels.values()) >= 60_000
@@ -39,9 +46,10 @@ def test_the_tile_collection_is_what_was_promised(tmp_path):
         assert (record.config_runtime == np.min(kernel['halves'], 0)).all()
 
 
-def test_kernels_by_others_are_of_families_that_stand_nowhere_else(tmp_path):
+@pytest.mark.slow
+def test_kernels_by_others_are_of_families_that_stand_nowhere_else(unpacked):
     trained, tested = (
-        collection_folder.read_sidecar(shipped.folder(name, str(tmp_path)))['kernels']
+        collection_folder.read_sidecar(shipped.folder(name, unpacked))['kernels']
         for name in ('tile', 'by_others')
     )
     assert len(tested) >= 250
