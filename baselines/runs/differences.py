@@ -29,8 +29,8 @@ _REMOVED = {
     'mod128': False,
     'family_temperature': 1.0,
 }
-# What every label or table says in a place of its own.
-_SAID = ('model', 'source', 'search', *REPEATS)
+# Settings that every label or table has in a place of its own.
+_APART = ('model', 'source', 'search', *REPEATS)
 
 
 class Label(NamedTuple):
@@ -75,7 +75,7 @@ def from_defaults(run: run_files.RunFile) -> Dict[str, Any]:
         usual.update(recipes.settings(recipe, collection_of(run) or 'tile:xla'))
     differing: Dict[str, Any] = {'recipe': recipe} if recipe else {}
     for name, value in settings_of(run).items():
-        if name not in _SAID and value != usual.get(name):
+        if name not in _APART and value != usual.get(name):
             differing[name] = value
     return differing
 
@@ -87,8 +87,8 @@ def labels(runs: Sequence[run_files.RunFile]) -> List[Label]:
         by_collection.setdefault(collection_of(run), []).append(run)
     named = {
         id(run): label
-        for some in by_collection.values()
-        for run, label in zip(some, _labels(some))
+        for alike in by_collection.values()
+        for run, label in zip(alike, _labels(alike))
     }
     return [named[id(run)] for run in runs]
 
@@ -98,17 +98,17 @@ def _labels(runs: Sequence[run_files.RunFile]) -> List[Label]:
     settings = [settings_of(run) for run in runs]
     differing = [
         name
-        for name in sorted({name for some in settings for name in some})
+        for name in sorted({name for of_run in settings for name in of_run})
         if name not in ('model', *REPEATS)
-        and len({_hashable(some.get(name)) for some in settings}) > 1
+        and len({_hashable(of_run.get(name)) for of_run in settings}) > 1
     ]
-    seeds = len({_hashable(some.get('seed')) for some in settings}) > 1
+    seeds = len({_hashable(of_run.get('seed')) for of_run in settings}) > 1
     named = []
-    for some in settings:
-        own = {name: some[name] for name in differing if name in some}
-        group = ' '.join([str(some.get('model')), words(own)]).strip()
-        seed = [f'seed {some.get("seed", 0)}'] * seeds
-        fold = [f'fold {some["fold"]}'] if some.get('fold') else []
+    for of_run in settings:
+        own = {name: of_run[name] for name in differing if name in of_run}
+        group = ' '.join([str(of_run.get('model')), format_settings(own)]).strip()
+        seed = [f'seed {of_run.get("seed", 0)}'] * seeds
+        fold = [f'fold {of_run["fold"]}'] if of_run.get('fold') else []
         named.append(Label(' '.join([group, *seed, *fold]), group))
     counts = collections.Counter(label.name for label in named)
     return [
@@ -119,8 +119,8 @@ def _labels(runs: Sequence[run_files.RunFile]) -> List[Label]:
     ]
 
 
-def words(settings: Mapping[str, Any]) -> str:
-    """Settings as words: 'lr=.01 estimate configs=64'."""
+def format_settings(settings: Mapping[str, Any]) -> str:
+    """Writes settings: 'lr=.01 estimate configs=64'."""
     parts = []
     for name, value in settings.items():
         if isinstance(value, bool):

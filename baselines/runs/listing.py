@@ -131,7 +131,7 @@ def cells(rows: Sequence[Row]) -> List[List[str]]:
         folder, name = os.path.split(one.path)
         name = name[: len('model_') + 8]
         seed = '-' if one.seed is None else str(one.seed)
-        differs = differences.words(one.differs)
+        differs = differences.format_settings(one.differs)
         if one.run_id:
             differs = f'{differs} ({one.run_id})'.strip()
         differs = text.shortened(text.printable(differs), _MOST_WORDS) or '-'

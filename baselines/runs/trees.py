@@ -56,10 +56,10 @@ _FLOAT = re.compile(r'-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,20})?(e[+-]?[0-9]{1,3})?'
 _COLUMN = re.compile(r'[A-Za-z0-9_]+')
 
 
-def check_installed(what: str) -> None:
-    """Raises ValueError unless LightGBM is there; `what` needs it."""
+def check_installed(user: str) -> None:
+    """Raises ValueError unless LightGBM is there, which `user` needs."""
     if importlib.util.find_spec('lightgbm') is None:
-        raise ValueError(f'{what} needs LightGBM: pip install -e .[trees]')
+        raise ValueError(f'{user} needs LightGBM: pip install -e .[trees]')
 
 
 class Tree(NamedTuple):
@@ -191,9 +191,9 @@ def scores(
     if numbers is None:
         numbers = np.arange(len(table.counts))
     for group in arrays.groups(table.counts[numbers], _ROWS):
-        some = numbers[group]
-        sizes = table.counts[some]
-        rows = np.repeat(some, sizes), arrays.ranges(np.zeros_like(sizes), sizes)
+        graphs = numbers[group]
+        sizes = table.counts[graphs]
+        rows = np.repeat(graphs, sizes), arrays.ranges(np.zeros_like(sizes), sizes)
         ends = np.cumsum(sizes)
         predicted = [trees.predict(columns) for columns in slices(table, *rows)]
         yield from np.split(np.concatenate(predicted).astype(np.float32), ends[:-1])

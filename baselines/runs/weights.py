@@ -55,9 +55,9 @@ def limited(model_dir: str, options: Mapping[str, Any]) -> Iterator[None]:
     if any(number > largest for number in _integers(options)):
         raise ValueError(too_large)
 
-    def take(what: str, number: int = 1) -> None:
-        left[what] -= number
-        if left[what] < 0:
+    def take(kind: str, number: int = 1) -> None:
+        left[kind] -= number
+        if left[kind] < 0:
             raise ValueError(too_large)
 
     def create(next_creator: Callable[..., tf.Variable], **kwargs: Any) -> tf.Variable:
