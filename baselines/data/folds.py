@@ -43,8 +43,8 @@ def parse(text: str) -> Optional[Fold]:
     """
     if not text:
         return None
-    found = re.fullmatch(r'([0-9]{1,6})/([0-9]{1,6})', text)
-    fold = Fold(*map(int, found.groups())) if found else Fold(0, 0)
+    numbers = re.fullmatch(r'([0-9]{1,6})/([0-9]{1,6})', text)
+    fold = Fold(*map(int, numbers.groups())) if numbers else Fold(0, 0)
     if not 1 <= fold.number <= fold.folds or fold.folds < 2:
         raise ValueError(
             '--fold should be i/k, the i-th of k folds, such as 1/5, with k at '

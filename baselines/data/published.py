@@ -17,11 +17,11 @@ def validation_lists(collection: str) -> Dict[str, np.ndarray]:
     Args:
         collection: such as 'layout:xla:random'; of tiles there are none.
     """
-    found = {}
+    lists = {}
     path = pathlib.Path(__file__).with_name('published_lists.npz')
     with np.load(path, allow_pickle=False) as stored:
         for key in stored.files:
             name, _, graph_id = key.partition('/')
             if name == collection:
-                found[graph_id] = stored[key]
-    return found
+                lists[graph_id] = stored[key]
+    return lists

@@ -49,13 +49,13 @@ def _cells(row: Dict[str, Any]) -> List[str]:
     ]
 
 
-def _costs(found: Optional[Dict[str, Any]]) -> List[str]:
-    if not found:
+def _costs(figures: Optional[Dict[str, Any]]) -> List[str]:
+    if not figures:
         return []
-    best = ' / '.join(f'{found["slowdown"][k]:.3f}' for k in choices.TOP_K)
+    best = ' / '.join(f'{figures["slowdown"][k]:.3f}' for k in choices.TOP_K)
     line = f'  best of the first 1 / 5 / 10: {best} x the fastest'
-    if found['against_default']:
-        ratio = f'{found["against_default"]:.3f}'
+    if figures['against_default']:
+        ratio = f'{figures["against_default"]:.3f}'
         line += f"; the first takes {ratio} x the default's time"
     return [line]
 

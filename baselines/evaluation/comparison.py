@@ -58,7 +58,7 @@ def paired_test(
         `programs`; `won` and `lost`, how many of them gain and lose; `p`; `seen`:
         'better', 'worse' or 'no difference seen'.
     """
-    found = {}
+    tests = {}
     for pairs in _paired(task, ours, theirs):
         interval = _interval(pairs)
         _, members = np.unique(pairs.groups, return_inverse=True)
@@ -66,7 +66,7 @@ def paired_test(
         p = _signed_rank(gains)
         low, high = interval['low'], interval['high']
         seen = low is not None and low * high > 0 and p < _SIGNIFICANT
-        found[pairs.key] = {
+        tests[pairs.key] = {
             **_over_runs('ours', pairs.ours),
             **_over_runs('theirs', pairs.theirs),
             **interval,
@@ -76,7 +76,7 @@ def paired_test(
             'p': p,
             'seen': NOT_SEEN if not seen else 'better' if low > 0 else 'worse',
         }
-    return found
+    return tests
 
 
 class _Pairs(NamedTuple):
@@ -131,11 +131,11 @@ def _over_runs(name: str, values: np.ndarray) -> Dict[str, Any]:
 
 def rows_of_test(result: Mapping[str, Any]) -> List[List[str]]:
     """Returns the table of a test, a row for each measure below the head."""
-    task, found = result['task'], result['measures']
+    task, tests = result['task'], result['measures']
     interval = f'{metrics.CONFIDENCE:.0%} over programs'
     rows = [['', 'A', 'B', 'gain of A', interval, 'won', 'p', '']]
     for measure in metrics.MEASURES[task]:
-        one = found[measure.key]
+        one = tests[measure.key]
         low, high = (text.cell(one[name], '+.3f') for name in ('low', 'high'))
         verdict = one['seen'] if one['seen'] == NOT_SEEN else f'A is {one["seen"]}'
         rows.append(
@@ -226,10 +226,10 @@ def runs_tables(summaries: Mapping[str, Mapping[str, Any]]) -> List[List[List[st
 def _by_collection(
     summaries: Mapping[str, Mapping[str, Any]],
 ) -> List[List[Mapping[str, Any]]]:
-    found: Dict[str, List[Mapping[str, Any]]] = {}
+    groups: Dict[str, List[Mapping[str, Any]]] = {}
     for summary in summaries.values():
-        found.setdefault(summary['collection'], []).append(summary)
-    return list(found.values())
+        groups.setdefault(summary['collection'], []).append(summary)
+    return list(groups.values())
 
 
 def _runs_rows(summaries: Sequence[Mapping[str, Any]]) -> List[List[str]]:

@@ -12,12 +12,12 @@ _BOUNDS = ('output', 'kernel', 'input')
 def tile_json(run: Any) -> Dict[str, List[int]]:
     """Returns e.g. {'output_bounds': [8, 128], ...} of a ConfigProfile with tiles."""
     sizes = run.op_config.tile_size_config
-    found = {
+    bounds = {
         f'{name}_bounds': list(getattr(sizes, f'{name}_bounds')) for name in _BOUNDS
     }
     if sizes.iteration_bounds:  # no feature, and hardly ever there
-        found['iteration_bounds'] = list(sizes.iteration_bounds)
-    return found
+        bounds['iteration_bounds'] = list(sizes.iteration_bounds)
+    return bounds
 
 
 def tile_row_json(row: np.ndarray, pad: int = 0) -> Dict[str, List[int]]:
@@ -27,13 +27,13 @@ def tile_row_json(row: np.ndarray, pad: int = 0) -> Dict[str, List[int]]:
         row: float32 [24].
         pad: what absent entries hold; 0 is no bound either way.
     """
-    found = {}
+    bounds_by_name = {}
     for name in _BOUNDS:
         bounds = row[schema.TILE.block(f'{name}_bounds')].astype(int).tolist()
         while bounds and bounds[-1] in (0, pad):
             bounds.pop()
-        found[f'{name}_bounds'] = bounds
-    return found
+        bounds_by_name[f'{name}_bounds'] = bounds
+    return bounds_by_name
 
 
 def tile_text(bounds: Dict[str, Sequence[int]]) -> str:
@@ -54,14 +54,14 @@ def layout_json(
         nodes: the number of each configurable node.
         default: another one; only nodes that differ from it are listed.
     """
-    found = {}
+    chosen = {}
     layouts = run.module_config.layout_config.nodes
     usual = default.module_config.layout_config.nodes if default else ()
     for i, (number, layout) in enumerate(zip(nodes, layouts)):
         if i >= len(usual) or layout != usual[i]:
             arrays = zip(schema.LAYOUT_ARRAYS, layout.tensors)
-            found[str(number)] = {name: list(tensor.dims) for name, tensor in arrays}
-    return {'layouts': found}
+            chosen[str(number)] = {name: list(tensor.dims) for name, tensor in arrays}
+    return {'layouts': chosen}
 
 
 def layout_row_json(rows: np.ndarray, nodes: Sequence[int]) -> Dict[str, Any]:
@@ -71,20 +71,20 @@ def layout_row_json(rows: np.ndarray, nodes: Sequence[int]) -> Dict[str, Any]:
         rows: float32 [k, 18].
         nodes: the number of each of the k configurable nodes.
     """
-    found = {}
+    layouts = {}
     for number, row in zip(nodes, rows):
         blocks = {name: row[schema.LAYOUT.block(name)] for name in schema.LAYOUT_ARRAYS}
-        found[str(number)] = {
+        layouts[str(number)] = {
             name: block[block >= 0].astype(int).tolist()
             for name, block in blocks.items()
         }
-    return {'layouts': found}
+    return {'layouts': layouts}
 
 
-def layout_text(found: Dict[str, Any]) -> str:
+def layout_text(configuration: Dict[str, Any]) -> str:
     """Returns e.g. `12: output {1,0} input {0,1}; 15: output {}` of `layout_json`."""
     nodes = []
-    for number, arrays in found['layouts'].items():
+    for number, arrays in configuration['layouts'].items():
         layouts = [f'{name} {{{_joined(dims, ",")}}}' for name, dims in arrays.items()]
         nodes.append(f'{number}: {" ".join(layouts) or "-"}')
     return '; '.join(nodes) or 'as the default'
