@@ -1,11 +1,11 @@
-"""Programs in, a measured collection out: npz files and measured.json."""
+"""Measures programs into a collection: npz files and measured.json."""
 
 import collections
 import hashlib
 import os
 import sys
 import time
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Union
 
 import numpy as np
 
@@ -26,13 +26,16 @@ from tpugraphs.measure import tiles
 from tpugraphs.measure import timing
 from tpugraphs.programs import reader
 
+# One graph of the collection: a kernel to tile, or a program with layouts to choose.
+_Item = Union[tiles.TileItem, layouts.LayoutItem]
+
 
 def run(
     sources: Sequence[str],
     options: folder_lib.Options,
     load: Callable[[str], reader.Program] = programs_lib.load,
 ) -> int:
-    """Collects, prints the report, and returns an exit code."""
+    """Measures a collection, prints the report, and returns an exit code."""
     try:
         report = collect(sources, options, load)
     except BaseException as error:
@@ -50,17 +53,17 @@ def collect(
     options: folder_lib.Options,
     load: Callable[[str], reader.Program] = programs_lib.load,
 ) -> folder_lib.Report:
-    """Measures programs and writes the files.
+    """Measures programs, and writes an npz file for every kernel or program.
 
     Args:
-        sources: of programs.
-        options: how.
+        sources: names of programs, as `load` takes them.
+        options: of the collection.
         load: source -> program.
 
     Raises:
-        ValueError: the folder holds something else; nothing can be measured.
-        OSError: it cannot be written.
-        KeyboardInterrupt: Ctrl-C; what is done is kept.
+        ValueError: the output folder holds other files, or nothing can be measured.
+        OSError: a file cannot be written.
+        KeyboardInterrupt: Ctrl-C; the files written so far stay.
     """
     if options.configs < 2 or min(options.minutes, options.seconds) <= 0:
         raise ValueError(
@@ -85,12 +88,12 @@ def collect(
 
 
 class _Collector:
-    """Measures programs into a folder.
+    """Measures kernels or programs, and writes their files.
 
     Args:
-        folder: where files and the report go.
-        session: measures.
-        memory: puts measurements on record.
+        folder: the output folder with its options and report.
+        session: the worker process that compiles and times.
+        memory: the tuning records that measurements are added to.
     """
 
     def __init__(
@@ -104,14 +107,16 @@ class _Collector:
 
     def plan(
         self, sources: Sequence[str], load: Callable[[str], reader.Program]
-    ) -> List[Any]:
-        """Returns the kernels or programs to measure.
+    ) -> List[_Item]:
+        """Loads and compiles programs; returns the kernels or programs to measure.
+
+        Programs that cannot be used are added to `report.failed`.
 
         Raises:
-            ValueError: there are none, or no time is left to compile programs.
+            ValueError: no program can be used, or no time is left to compile them.
         """
         options, report = self._options, self._report
-        items: List[Any] = []
+        items: List[_Item] = []
         digests: Set[str] = set()
         names: Set[str] = set()
         for number, source in enumerate(sources):
@@ -137,13 +142,13 @@ class _Collector:
             raise ValueError(report.failed[0])
         return items
 
-    def measure(self, items: Sequence[Any]) -> None:
-        """Measures what is not in the folder yet, until time is up."""
+    def measure(self, items: Sequence[_Item]) -> None:
+        """Measures the items that have no file yet, until time is up."""
         options, report = self._options, self._report
         programs = [(item.name, item.program) for item in items]
         splits = assign_splits(programs, options.split)
         todo = [item for item in items if item.name not in report.records]
-        # What was there before is no work of this call.
+        # Configurations of an earlier call do not count in this call's rate.
         before, began = report.configs, time.monotonic()
         spent: List[float] = []
         program = None
@@ -151,7 +156,7 @@ class _Collector:
         with phases.Phase('measuring', len(items), 'kernel', done) as phase:
             for index, item in enumerate(todo):
                 left = options.left
-                # What does not fit any more is not begun.
+                # A kernel is not begun if too little time is left for it.
                 if left < (np.median(spent[-9:]) * 0.7 if spent else 0):
                     report.left += len(todo) - index
                     break
@@ -166,13 +171,13 @@ class _Collector:
                 phase.remark(f'{rate:.0f} configurations/min')
                 phase.update(item.name in report.records)
 
-    def _measure_item(self, item: Any, split: str, fair: float, left: float) -> None:
+    def _measure_item(self, item: _Item, split: str, fair: float, left: float) -> None:
         """Measures a kernel or program, and writes its file.
 
         Args:
             item: the kernel or program.
-            split: where it goes.
-            fair: seconds after which the least number of passes has to do.
+            split: 'train', 'valid', 'test' or ''.
+            fair: seconds after which no pass beyond the least number begins.
             left: seconds after which nothing is measured.
         """
         options, report = self._options, self._report
@@ -199,12 +204,19 @@ class _Collector:
 
     def _write(
         self,
-        item: Any,
+        item: _Item,
         split: str,
         described: Sequence[Dict[str, Any]],
         measured: session_lib.Measured,
     ) -> None:
-        """Writes the npz file of a kernel or program, and the sidecar."""
+        """Writes the npz file of a kernel or program, and measured.json.
+
+        Args:
+            item: the kernel or program.
+            split: 'train', 'valid', 'test' or ''; noisy ones go to their own folder.
+            described: all its configurations, the default first.
+            measured: the times of those that were kept.
+        """
         options = self._options
         passes = measured.passes
         halves = np.array([passes[half::2].min(0) for half in (0, 1)])
@@ -241,8 +253,8 @@ class _Collector:
         self._folder.write_sidecar()
 
 
-def draw_items(items: List[Any], options: folder_lib.Options) -> List[Any]:
-    """Returns a program's kernels, or as many as are wanted, in their order."""
+def draw_items(items: Sequence[_Item], options: folder_lib.Options) -> Sequence[_Item]:
+    """Draws `options.kernels` of a program's kernels, kept in order; 0 means all."""
     if not options.kernels or len(items) <= options.kernels:
         return items
     rng = np.random.default_rng([options.seed, _digest(items[0].program)])
@@ -251,7 +263,7 @@ def draw_items(items: List[Any], options: folder_lib.Options) -> List[Any]:
 
 
 def _digest(name: str) -> int:
-    """Returns a number of a name, to seed with."""
+    """Returns a 32-bit hash of a name, to seed with."""
     return int(hashlib.sha256(name.encode()).hexdigest()[:8], 16)
 
 
@@ -261,8 +273,16 @@ def items_of(
     session: session_lib.Session,
     digests: Set[str],
     skipped: collections.Counter[str],
-) -> List[Any]:
-    """Returns the kernels of a program, or for layouts itself; see `tiles.items_of`.
+) -> Sequence[_Item]:
+    """Returns the kernels of a program (tile) or the program itself (layout).
+
+    Args:
+        program: the program.
+        task: 'tile' or 'layout'.
+        session: compiles the program into kernels.
+        digests: hashes of earlier programs' kernels, which are left out; those of
+            this program are added.
+        skipped: counts the kernels left out, by reason.
 
     Raises:
         ValueError: XLA cannot compile it.
@@ -278,13 +298,14 @@ def assign_splits(
 ) -> Dict[str, str]:
     """Returns the split of each kernel, by its name.
 
-    Divided are families of programs, so that two sizes of one program are not on two
-    sides; programs, where there are fewer families than splits; else kernels.  Where
-    these are fewer, too, all are in train.
+    A family of programs goes into one split, so that no model is tested on another
+    size of a program that it was trained on.  With fewer families than splits, single
+    programs are divided; with fewer programs, kernels; with fewer kernels, all are in
+    train.
 
     Args:
         items: (name, program) of each kernel.
-        split: shares of train, valid and test; None puts all into one folder, ''.
+        split: shares of train, valid and test; None gives every kernel the split ''.
     """
     if split is None:
         return {name: '' for name, _ in items}

@@ -2,11 +2,12 @@
 
 program = load('random_attention_seed0_17')
 
-A program is one part in two or three drawn variants, and for some their gradients:
-sizes, ranks, axes and types are drawn from what real modules have, many of them odd.
+A program is three random variants of one part of a model, such as attention; some
+variants come with their gradients.  Sizes, ranks, axes and types are drawn from the
+ranges of real modules, and many of them are odd.
 TensorFlow and XLA infer shapes and fuse, as they do with programs that people write.
-(Programs drawn from what real models have train cost models in TpuGraphs' literature:
-Kaufman et al., A Learned Performance Model for TPUs, MLSys 2021.)
+(Parts of real models train the cost models of Kaufman et al., A Learned Performance
+Model for TPUs, MLSys 2021.)
 """
 
 import re
@@ -20,16 +21,25 @@ from tpugraphs.programs import reader
 
 # Elements of an array: enough to time, and few enough for 30 configurations.
 _LEAST, _MOST = 1 << 14, 1 << 17
-_PARTS = 3  # of a program
+_VARIANTS = 3  # of its part in a program
 
 
 class Draw:
-    """Draws sizes, types and inputs of one program.
+    """Draws the sizes, types and inputs of one program.
+
+    The functions in `FAMILIES` take it and return the output tensor of their part.
 
     Args:
         tf: the module tensorflow.
-        rng: where all is drawn from.
-        new_input: (sizes, type) -> a tensor, one more input of the program.
+        rng: draws everything.
+        new_input: (dimensions, dtype) -> a tensor, one more input of the program.
+
+    Attributes:
+        tf: the module tensorflow.
+        rng: the generator.
+        inputs: the program's input tensors so far.
+        tape: the tf.GradientTape that records the current part.
+        kind: the program's floating-point dtype, bfloat16 or float32.
     """
 
     def __init__(
@@ -38,31 +48,31 @@ class Draw:
         self.tf = tf
         self.rng = rng
         self.inputs: List[Any] = []
-        self.tape: Any = None  # what watches the inputs of the part at hand
+        self.tape: Any = None
         self._new_input = new_input
         self.kind = tf.bfloat16 if rng.random() < 0.4 else tf.float32
 
     def array(self, *dims: int, kind: Any = None) -> Any:
-        """Returns a new input of these sizes, of the program's type by default."""
-        made = self._new_input([int(d) for d in dims], kind or self.kind)
-        self.inputs.append(made)
-        if made.dtype.is_floating:
-            self.tape.watch(made)
-        return made
+        """Adds an input of these dimensions; its dtype is `self.kind` by default."""
+        tensor = self._new_input([int(d) for d in dims], kind or self.kind)
+        self.inputs.append(tensor)
+        if tensor.dtype.is_floating:
+            self.tape.watch(tensor)
+        return tensor
 
     def choice(self, options: Sequence[Any]) -> Any:
-        """Returns one of the options."""
+        """Draws one of the options, all with equal chances."""
         return options[self.rng.integers(len(options))]
 
     def size(self, low: int, high: int) -> int:
-        """Draws a size, evenly in its logarithm; every second is a multiple of 8."""
+        """Draws a size evenly in its logarithm, half of the time a multiple of 8."""
         drawn = round(2 ** self.rng.uniform(np.log2(low), np.log2(high)))
         if drawn >= 16 and self.rng.random() < 0.5:
             drawn = drawn // 8 * 8
         return int(min(high, max(low, drawn)))
 
     def dims(self, rank: int, least: int = _LEAST, most: int = _MOST) -> List[int]:
-        """Draws the sizes of an array of a rank, of `least` to `most` elements."""
+        """Draws the dimensions of an array with `least` to `most` elements."""
         for _ in range(1000):
             dims = [self.size(1 if rank > 2 else 4, 1024) for _ in range(rank)]
             if least <= np.prod(dims, dtype=np.int64) <= most:
@@ -70,11 +80,11 @@ class Draw:
         return [self.size(2, 8) for _ in range(rank - 1)] + [least // 8]
 
     def any_array(self, low_rank: int = 2, high_rank: int = 5) -> Any:
-        """Returns an input of a drawn rank and drawn sizes."""
+        """Adds an input of a random rank and random dimensions."""
         return self.array(*self.dims(int(self.rng.integers(low_rank, high_rank + 1))))
 
     def image(self, channels: int = 0) -> Any:
-        """Returns an input [batch, height, width, channels]."""
+        """Adds an input [batch, height, width, channels]; 0 draws the channels."""
         channels = channels or self.size(1, 64)
         side = self.size(7, 40)
         pixels = channels * side * (side + 1)
@@ -82,7 +92,7 @@ class Draw:
         return self.array(batch, side, side + 1, channels)
 
     def unary(self, x: Any) -> Any:
-        """Applies an elementwise function, as activations are."""
+        """Applies a random elementwise function, such as an activation."""
         tf = self.tf
         return self.choice(
             [
@@ -107,7 +117,7 @@ class Draw:
 
 
 def convolution(d: Draw) -> Any:
-    """Convolves an image, plain or with strides, and activates."""
+    """Convolves an image, with or without strides, and applies an activation."""
     x = d.image()
     side = d.choice([1, 3, 3, 5])
     filters = d.array(side, side, x.shape[-1], d.size(4, 48))
@@ -116,7 +126,7 @@ def convolution(d: Draw) -> Any:
 
 
 def grouped(d: Draw) -> Any:
-    """Convolves groups of channels apart."""
+    """Convolves groups of channels separately."""
     groups, inside = d.choice([2, 3, 4, 8]), d.size(2, 12)
     x = d.image(groups * inside)
     y = d.tf.nn.conv2d(x, d.array(3, 3, inside, groups * d.size(2, 12)), 1, 'SAME')
@@ -132,7 +142,7 @@ def depthwise(d: Draw) -> Any:
 
 
 def transposed(d: Draw) -> Any:
-    """Convolves upwards."""
+    """Applies a transposed convolution, which doubles height and width."""
     x, out = d.image(d.size(4, 32)), d.size(3, 24)
     side = d.choice([2, 3, 4])
     shape = [x.shape[0], 2 * x.shape[1], 2 * x.shape[2], out]
@@ -141,7 +151,7 @@ def transposed(d: Draw) -> Any:
 
 
 def sequence(d: Draw) -> Any:
-    """Convolves along one axis, dilated, or over three."""
+    """Convolves along one axis, with or without dilation, or along three."""
     if d.rng.random() < 0.5:
         channels = d.size(4, 64)
         x = d.array(d.size(1, 8), d.size(48, 256), channels)
@@ -155,7 +165,7 @@ def sequence(d: Draw) -> Any:
 
 
 def product(d: Draw) -> Any:
-    """Multiplies matrices, either one transposed, with a bias."""
+    """Multiplies two matrices, transposed or not, and adds a bias."""
     m, k, n = d.size(48, 384), d.size(8, 384), d.size(48, 384)
     first, second = d.rng.random(2) < 0.3
     a = d.array(k, m) if first else d.array(m, k)
@@ -205,7 +215,7 @@ def attention(d: Draw) -> Any:
 
 
 def rotary(d: Draw) -> Any:
-    """Turns halves of the minor axis by angles, as positions of attention."""
+    """Applies rotary position embeddings to the queries of attention."""
     tf = d.tf
     batch, length, heads, half = (
         d.size(1, 6),
@@ -222,7 +232,7 @@ def rotary(d: Draw) -> Any:
 
 
 def norm(d: Draw) -> Any:
-    """Normalises over drawn axes: layer, batch, instance and group norms."""
+    """Normalises over random axes, as layer, batch, instance and group norms do."""
     tf, x = d.tf, d.any_array()
     rank = len(x.shape)
     axes = sorted(d.rng.permutation(rank)[: d.rng.integers(1, rank)].tolist())
@@ -232,13 +242,14 @@ def norm(d: Draw) -> Any:
 
 
 def pooling(d: Draw) -> Any:
-    """Takes maxima or means of windows."""
+    """Applies max or average pooling."""
     x, side = d.image(), d.choice([2, 3, 5])
     pool = d.choice([d.tf.nn.max_pool2d, d.tf.nn.avg_pool2d])
     return d.unary(pool(x, side, d.choice([1, 2]), d.choice(['SAME', 'VALID'])))
 
 
-def _reduced(d: Draw, x: Any, axis: int) -> Any:
+def _reduce(d: Draw, x: Any, axis: int) -> Any:
+    """Reduces an axis of an array with a random reducer."""
     tf = d.tf
     reducer = d.choice(
         [tf.reduce_sum, tf.reduce_mean, tf.reduce_max, tf.reduce_logsumexp]
@@ -250,23 +261,23 @@ def _reduced(d: Draw, x: Any, axis: int) -> Any:
 
 def reduction_major(d: Draw) -> Any:
     """Reduces a major axis."""
-    return _reduced(d, d.any_array(), 0)
+    return _reduce(d, d.any_array(), 0)
 
 
 def reduction_middle(d: Draw) -> Any:
     """Reduces an axis between others."""
-    return _reduced(d, d.any_array(3, 6), 1)
+    return _reduce(d, d.any_array(3, 6), 1)
 
 
 def reduction_minor(d: Draw) -> Any:
     """Reduces a long minor axis."""
-    return _reduced(d, d.array(*d.dims(2)), -1)
+    return _reduce(d, d.array(*d.dims(2)), -1)
 
 
 def reduction_short(d: Draw) -> Any:
-    """Reduces a minor axis of 2 to 16."""
+    """Reduces a minor axis of 2 to 16 elements."""
     dims = d.dims(int(d.rng.integers(1, 4)), _LEAST // 4, _MOST // 8)
-    return _reduced(d, d.array(*dims, int(d.rng.integers(2, 17))), -1)
+    return _reduce(d, d.array(*dims, int(d.rng.integers(2, 17))), -1)
 
 
 def maximum_of_pairs(d: Draw) -> Any:
@@ -279,14 +290,14 @@ def maximum_of_pairs(d: Draw) -> Any:
 
 
 def cumulative(d: Draw) -> Any:
-    """Sums along an axis, cumulatively."""
+    """Computes cumulative sums along an axis."""
     x = d.array(*d.dims(int(d.rng.integers(2, 4)), _LEAST // 2, _MOST // 4))
     axes = [axis for axis, size in enumerate(x.shape) if 1 < size <= 128] or [0]
     return d.tf.cumsum(x, d.choice(axes), reverse=bool(d.rng.random() < 0.3))
 
 
 def gathers(d: Draw) -> Any:
-    """Looks rows or columns up, by number or as a product with one-hot rows."""
+    """Looks up rows or columns of a table, by gathers or by one-hot products."""
     tf, rows, width = d.tf, d.size(30, 2000), d.size(4, 96)
     numbers = d.array(d.size(200, 900), d.choice([1, 2, 4]), kind=tf.int32)
     kind = d.rng.random()
@@ -302,7 +313,7 @@ def gathers(d: Draw) -> Any:
 
 
 def concatenation(d: Draw) -> Any:
-    """Joins arrays along an axis, or splits one and computes with its parts."""
+    """Joins arrays along an axis, or splits one and joins its halves in reverse."""
     tf, x = d.tf, d.any_array(2, 4)
     axis = int(d.rng.integers(len(x.shape)))
     if d.rng.random() < 0.3 and x.shape[axis] > 1:
@@ -335,7 +346,7 @@ def transposition(d: Draw) -> Any:
 
 
 def resizing(d: Draw) -> Any:
-    """Scales images by products with weights, or by repeating."""
+    """Resizes images, by products with weights or by repeating pixels."""
     tf, x = d.tf, d.image(d.size(1, 32))
     if d.rng.random() < 0.4:
         return d.unary(tf.repeat(tf.repeat(x, 2, 1), 2, 2))
@@ -382,7 +393,7 @@ def loss(d: Draw) -> Any:
 
 
 def pointwise(d: Draw) -> Any:
-    """Chains elementwise functions of arrays that are broadcast, with conversions."""
+    """Chains elementwise functions of broadcast arrays, and converts the result."""
     tf, x = d.tf, d.any_array(1, 6)
     for _ in range(d.choice([2, 3, 5])):
         dims = [n if d.rng.random() < 0.6 else 1 for n in x.shape]
@@ -403,15 +414,15 @@ FAMILIES: Dict[str, Callable[[Draw], Any]] = {
 
 
 def names(count: int, seed: int = 0, families: Sequence[str] = ()) -> List[str]:
-    """Returns the names of so many programs, of all families in turn.
+    """Returns the names of programs, one after the other from each family.
 
     Args:
-        count: how many.
-        seed: of what is drawn.
-        families: names in `FAMILIES`; empty for all of them.
+        count: number of programs.
+        seed: of the random programs.
+        families: keys of `FAMILIES`; empty for all of them.
 
     Raises:
-        ValueError: a count below 1, or no such family.
+        ValueError: the count is below 1, or there is no such family.
     """
     if count < 1:
         raise ValueError(f'--random is {count}; it counts programs')
@@ -428,12 +439,12 @@ def names(count: int, seed: int = 0, families: Sequence[str] = ()) -> List[str]:
 
 
 def _dense(gradient: Any) -> Any:
-    """Returns a gradient as a tensor; one of gathered rows is their values."""
+    """Returns a gradient as a tensor; of tf.IndexedSlices the values."""
     return getattr(gradient, 'values', gradient)
 
 
-def _part(draw: Draw, function: Callable[[Draw], Any]) -> List[Any]:
-    """Returns the output of one part, and for some its gradients."""
+def _variant(draw: Draw, function: Callable[[Draw], Any]) -> List[Any]:
+    """Builds a variant of a part: its output, and two times in five its gradients."""
     tf = draw.tf
     start = len(draw.inputs)
     with tf.GradientTape(watch_accessed_variables=False) as tape:
@@ -442,13 +453,13 @@ def _part(draw: Draw, function: Callable[[Draw], Any]) -> List[Any]:
     inputs = [x for x in draw.inputs[start:] if x.dtype.is_floating]
     if draw.rng.random() < 0.6 or not output.dtype.is_floating or not inputs:
         return [output]
-    behind = draw.array(*output.shape, kind=output.dtype)
-    gradients = tape.gradient(output, inputs, behind)
+    output_gradient = draw.array(*output.shape, kind=output.dtype)
+    gradients = tape.gradient(output, inputs, output_gradient)
     return [output, *(g for g in map(_dense, gradients) if g is not None)]
 
 
 def load(name: str) -> reader.Program:
-    """Returns the program of a name as `names` gives them.
+    """Builds the program of a name from `names`: the same one on every call.
 
     Raises:
         ValueError: XLA cannot compile it.
@@ -462,22 +473,22 @@ def load(name: str) -> reader.Program:
         rng = np.random.default_rng(zlib.crc32(name.encode()))
         draw = Draw(tf, rng, new_input)
         results: List[Any] = []
-        for _ in range(_PARTS):
-            results += _part(draw, FAMILIES[family])
+        for _ in range(_VARIANTS):
+            results += _variant(draw, FAMILIES[family])
         return results
 
-    def listed(dims: Sequence[int], kind: Any) -> Any:
+    def declare_input(dims: Sequence[int], kind: Any) -> Any:
         signature.append(tf.TensorSpec(dims, kind))
         return tf.zeros(dims, kind)
 
-    # Its inputs are known when it has run; then they can be handed in.
+    # The first run declares the inputs; the second one takes them as arguments.
     with tf.Graph().as_default():
-        compute(listed)
+        compute(declare_input)
 
     @tf.function(input_signature=signature)
     @tf.autograph.experimental.do_not_convert  # takes longer than all the rest
     def traced(*arrays: Any) -> List[Any]:
-        given = iter(arrays)
-        return compute(lambda dims, kind: next(given))
+        inputs = iter(arrays)
+        return compute(lambda dims, kind: next(inputs))
 
     return programs_lib.load(traced, name=name)

@@ -1,4 +1,4 @@
-"""The other side of a worker: starts it, asks it, survives it.
+"""Starts a worker process, sends it requests, and restarts it when XLA ends it.
 
 with Session() as session:
     optimised = session.optimise(module)
@@ -22,9 +22,9 @@ from tpugraphs.measure import backend
 from tpugraphs.measure import timing
 from tpugraphs.programs import conversion
 
-# A kernel on which the process ended so often is given up.
+# A kernel is given up when the process has ended this often on it.
 _MOST_CRASHES = 5
-# Seconds that a request may take after all time is spent.
+# Seconds that a request may go on after the session's end.
 _GRACE = 10.0
 
 
@@ -33,32 +33,32 @@ class WorkerError(Exception):
 
 
 class _Died(WorkerError):
-    """The worker is gone; the text says how."""
+    """The worker process has ended; the text says why."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Measured:
-    """What came of a kernel's configurations."""
+    """The times of a kernel's configurations."""
 
-    kept: List[int]  # numbers of those that were timed, the default first
+    kept: List[int]  # numbers of the timed configurations, the default (0) first
     passes: np.ndarray  # int64 [passes, kept], nanoseconds
-    again: np.ndarray  # int64 [passes], the default under its second name
-    dropped: Dict[int, str]  # number -> why it was not timed
-    # number -> seconds that it took to compile
+    again: np.ndarray  # int64 [passes], nanoseconds of the default compiled again
+    dropped: Dict[int, str]  # number -> why the configuration was not timed
+    # number -> seconds that the configuration took to compile
     compiling: Dict[int, float] = dataclasses.field(default_factory=dict)
 
     @property
     def times(self) -> np.ndarray:
-        """Returns the least time of each over all passes, int64 [kept]."""
+        """Returns the least time over all passes, int64 [kept], nanoseconds."""
         return self.passes.min(0)
 
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What a worker may use."""
+    """The core, time and platform that a worker may use."""
 
     core: int = -1  # the core it is pinned to; -1 for any
-    seconds: float = 600  # that one compilation, or all passes, may take
+    seconds: float = 600  # of wall time for one compilation, or for all passes
     platform: str = 'cpu'  # 'cpu' or 'gpu'
 
     @property
@@ -71,11 +71,11 @@ class Session:
     """A worker process, started again when XLA has ended it.
 
     Args:
-        limits: what it may use.
+        limits: its core, time and platform.
         ends: the `time.monotonic()` soon after which a request is given up.
 
     Attributes:
-        device: XLA's name of what is measured on, once a worker has started.
+        device: XLA's name of the device, once a worker has started.
     """
 
     def __init__(self, limits: Limits = Limits(), ends: float = math.inf):
@@ -90,7 +90,7 @@ class Session:
         """Starts the first worker.
 
         Raises:
-            ValueError: it does not start.
+            ValueError: the worker does not start.
         """
         self._start()
         return self
@@ -124,11 +124,11 @@ class Session:
         protocol: timing.Protocol,
         **options: Any,
     ) -> Measured:
-        """Times the configurations of a kernel by the clock of the platform.
+        """Times the configurations of a kernel; arguments are as of `Worker.measure`.
 
-        Arguments are as of `Worker.measure`.
-        A configuration on which the process ends is dropped, and the others
-        are compiled again in a new one.
+        The clock of `protocol` is replaced by that of the platform.  A configuration on
+        which the process ends is dropped, and the others are compiled again in a new
+        process.
 
         Raises:
             WorkerError: the default cannot be compiled, its arrays do not fit into
@@ -140,7 +140,7 @@ class Session:
         for _ in range(_MOST_CRASHES):
             self._compiling = None
             try:
-                kept, passes, more, compiling = self._ask(
+                kept, passes, refused, compiling = self._ask(
                     'measure',
                     kernel=kernel,
                     modules=modules,
@@ -158,24 +158,31 @@ class Session:
                 if self._compiling is not None:
                     dropped[self._compiling] = str(how)
                 continue
-            dropped = dict(sorted({**dropped, **more}.items()))
+            dropped = dict(sorted({**dropped, **refused}.items()))
             return Measured(
                 kept, passes[:, : len(kept)], passes[:, -1], dropped, compiling
             )
         raise WorkerError(f'{timing.DIED} {_MOST_CRASHES} times')
 
-    def _ask(self, do: str, **arguments: Any) -> Any:
+    def _ask(self, method: str, **arguments: Any) -> Any:
+        """Calls a method of `Worker` in the process, which is started if need be."""
         if self._process is None or self._process.poll() is not None:
             self.restart()
             self._start()
-        return self._exchange(do, arguments)
+        return self._exchange(method, arguments)
 
-    def _exchange(self, do: str, arguments: Dict[str, Any]) -> Any:
+    def _exchange(self, method: str, arguments: Dict[str, Any]) -> Any:
+        """Sends a request to the process and returns the result.
+
+        Raises:
+            WorkerError: the method raised an error.
+            _Died: the process has ended, or was ended after too long a time.
+        """
         left = max(0.0, self._ends - time.monotonic()) + _GRACE
         seconds = min(self._limits.seconds, left)
         died = f'{timing.TOO_LONG} {seconds:.0f} s'
         try:
-            self._pipe.send((do, arguments))
+            self._pipe.send((method, arguments))
             while self._pipe.poll(seconds):
                 kind, content = self._pipe.recv()
                 if kind == 'done':
@@ -189,6 +196,7 @@ class Session:
         raise _Died(died)
 
     def _start(self) -> None:
+        """Starts a process; raises ValueError with its last line if it fails."""
         self._pipe, theirs = multiprocessing.Pipe()
         self._process = subprocess.Popen(
             [sys.executable, '-m', 'tpugraphs.measure.worker', str(theirs.fileno())],
@@ -219,11 +227,11 @@ def _check_memory(module: bytes, inputs: List[dict]) -> None:
 
     Args:
         module: serialised HloModuleProto.
-        inputs: of each parameter: its `dims`.
+        inputs: the `dims` of each parameter.
     """
     result = protos.protos().HloModuleProto.FromString(module).host_program_shape.result
     results = [shape.dimensions for shape in (*result.tuple_shapes, result)]
-    # Drawn and compared as float64.
+    # Inputs are drawn, and results compared, as float64.
     arrays = (*(array['dims'] for array in inputs), *results)
     needed = sum(8 * math.prod(dims) for dims in arrays)
     if needed > conversion.MEMORY:

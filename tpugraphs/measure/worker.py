@@ -1,9 +1,9 @@
-"""The process that compiles and times: jaxlib and NumPy, no TensorFlow.
+"""Compiles and times configurations in a process of jaxlib and NumPy alone.
 
 `python -m tpugraphs.measure.worker HANDLE` answers a `session.Session` at the
 other end of a pipe: (method of `Worker`, arguments) -> ('done', result) or
-('error', text).  XLA ends its process on some modules; so before each compilation
-it says ('compile', number), and the last one is the culprit.
+('error', text).  XLA ends its process on certain modules; so before each compilation
+the worker sends ('compile', number), and the last number sent is the culprit.
 """
 
 import collections
@@ -24,7 +24,8 @@ from tpugraphs.measure import backend as backend_lib
 from tpugraphs.measure import timing
 from tpugraphs.programs import conversion
 
-# Relative to the largest value: rounding differs with the order of additions.
+# Largest difference of two results, relative to the largest value: rounding depends
+# on the order of additions.
 TOLERANCE = {
     'float32': 1e-4,
     'complex64': 1e-4,
@@ -34,25 +35,25 @@ TOLERANCE = {
     'complex128': 1e-9,
 }
 
-# Of a network's weights, the least deviation.
-_LEAST_WEIGHT = 0.02
+# The least standard deviation of drawn weights.
+_LEAST_DEVIATION = 0.02
 _PR_SET_PDEATHSIG = 1  # of Linux's prctl.h
 
 
 class Worker:
-    """Answers requests.
+    """Answers the requests of a session by its public methods.
 
     Args:
-        say: sends a kind of message and its content.
+        send: sends a message to the session: (kind, content).
     """
 
-    def __init__(self, say: Callable[[Tuple[str, Any]], None]):
-        self._say = say
-        # The programs that XLA made of a kernel's configurations, as text.
-        self._seen: Dict[str, Set[str]] = collections.defaultdict(set)
+    def __init__(self, send: Callable[[Tuple[str, Any]], None]):
+        self._send = send
+        # The optimised modules of a kernel's configurations as text, by the kernel.
+        self._texts: Dict[str, Set[str]] = collections.defaultdict(set)
 
     def start(self, core: int, platform: str) -> str:
-        """Pins this process to a core, limits its memory, and finds the platform.
+        """Pins this process to a core, limits its memory, and starts XLA on a platform.
 
         Returns:
             XLA's name of the device.
@@ -66,7 +67,7 @@ class Worker:
         return self._backend.device
 
     def optimise(self, module: bytes) -> bytes:
-        """Returns what XLA makes of a module."""
+        """Returns a serialised module after XLA's passes."""
         return self._backend.compile(module, plain=True).optimised()
 
     def measure(
@@ -85,30 +86,30 @@ class Worker:
         """Compiles the configurations of a kernel, checks them and times them.
 
         Args:
-            kernel: its name.
+            kernel: the kernel's name.
             modules: serialised HloModuleProtos, the default first.
-            inputs: of each parameter: type, dims, high (of integers).
-            seed: of inputs and order.
-            skip: modules to leave out.
-            protocol: how long.
-            distinct: leave out what compiles to the same program as another, of
-                this request or one before.
+            inputs: arguments of `draw_array` for each parameter.
+            seed: of the inputs and the order of timing.
+            skip: numbers of modules to leave out.
+            protocol: the number of passes, and the limits of time.
+            distinct: leave out a configuration that compiles to the same program as an
+                earlier one, of this request or one before.
             most: configurations to time at most, besides the default.
             arrays: inputs in place of random ones.
-            tolerance: of results, relative to the largest value, where it is more than
-                that of their type.
+            tolerance: of results, relative to the largest value; that of their type
+                holds where it is larger.
 
         Returns:
-            Numbers of what was timed; int64 [passes, timed + 1], nanoseconds, the
-            last column the default compiled again; number -> why it was dropped;
-            number -> seconds that it took to compile, if it did.
+            Numbers of the timed configurations; int64 [passes, timed + 1],
+            nanoseconds, the last column the default compiled again; number -> why a
+            configuration was dropped; number -> seconds that compiling one took.
         """
         began = time.monotonic()
         rng = np.random.default_rng(seed)
         drawn = arrays is None
         if arrays is None:
             arrays = [draw_array(rng, **spec) for spec in inputs]
-        checked = _Checked(self._backend, arrays, drawn, tolerance)
+        checked = _Checked(arrays, drawn, tolerance)
         runs: Dict[int, Callable[[], Any]] = {}
         dropped: Dict[int, str] = {}
         compiling: Dict[int, float] = {}
@@ -118,22 +119,22 @@ class Worker:
             if (index in skip or len(runs) > most) and not again:
                 continue
             spent = time.monotonic() - began
-            late = spent > min(protocol.compiling, protocol.deadline)
-            if late and len(runs) > 1 and not again:
+            is_late = spent > min(protocol.compiling, protocol.deadline)
+            if is_late and len(runs) > 1 and not again:
                 break
-            self._say(('compile', index))
+            self._send(('compile', index))
             started = time.monotonic()
             try:
                 program = self._backend.compile(modules[index])
                 compiling.setdefault(index, time.monotonic() - started)
                 if distinct:
-                    self._note_distinct(kernel, program, index)
+                    self._check_distinct(kernel, program, index)
                 runs[place] = checked.run_of(program)
             except (backend_lib.CompileError, RuntimeError, _Dropped) as error:
                 if not index:
                     raise
-                dropped[index] = _reason(error)
-        self._say(('compile', None))
+                dropped[index] = _reason_of(error)
+        self._send(('compile', None))
         parent = os.getppid()
         passes = timing.measure(
             list(runs.values()), protocol, rng, lambda: os.getppid() != parent, began
@@ -141,22 +142,22 @@ class Worker:
         kept = [place for place in runs if place < len(modules)]
         return kept, passes, dropped, compiling
 
-    def _note_distinct(
+    def _check_distinct(
         self, kernel: str, program: backend_lib.Program, index: int
     ) -> None:
         """Raises _Dropped if XLA made the same program of an earlier configuration."""
         body = program.text().partition('\n')[2]  # without its name
-        if index and body in self._seen[kernel]:
+        if index and body in self._texts[kernel]:
             raise _Dropped('the same program as another')
-        self._seen[kernel].add(body)
+        self._texts[kernel].add(body)
 
 
 class _Dropped(Exception):
     """A configuration that is not timed; the text says why."""
 
 
-def _reason(error: Exception) -> str:
-    """Returns why a configuration is dropped, by the error that it led to."""
+def _reason_of(error: Exception) -> str:
+    """Returns why a configuration is dropped, as one line from its error."""
     if isinstance(error, backend_lib.CompileError):
         return f'{timing.REFUSED}: {error}'
     if isinstance(error, RuntimeError):  # XLA's own, such as too little memory
@@ -165,36 +166,29 @@ def _reason(error: Exception) -> str:
 
 
 class _Checked:
-    """Compares the results of configurations with those of the first, the default.
+    """Checks the results and speed of configurations against the default, the first.
 
     Args:
-        backend: XLA.
         arrays: inputs.
-        drawn: whether the inputs are random, and may be scaled to finite results.
-        tolerance: as of `same`.
+        drawn: whether the inputs are random, and may be scaled for finite results.
+        tolerance: of results, as of `same`.
     """
 
-    def __init__(
-        self,
-        backend: backend_lib.Backend,
-        arrays: List[np.ndarray],
-        drawn: bool,
-        tolerance: float,
-    ):
+    def __init__(self, arrays: List[np.ndarray], drawn: bool, tolerance: float):
         self._arrays, self._drawn, self._tolerance = arrays, drawn, tolerance
         self._buffers: List[Any] = []
         self._expected: Optional[List[np.ndarray]] = None
         self._slow_ns = 0
 
     def run_of(self, program: backend_lib.Program) -> Callable[[], Any]:
-        """Returns what runs a compiled configuration once.
+        """Returns a function that runs a compiled configuration once.
 
         Raises:
-            _Dropped: its results are others, or it is too slow.
+            _Dropped: the results differ from the default's, or it is too slow.
             RuntimeError: XLA cannot run it.
         """
         if self._expected is None:
-            return self._default(program)
+            return self._run_of_default(program)
         run = functools.partial(program.run, self._buffers)
         outputs = program.outputs(self._buffers)
         taken = timing.once(run)
@@ -205,7 +199,8 @@ class _Checked:
             raise _Dropped(timing.TOO_SLOW)
         return run
 
-    def _default(self, program: backend_lib.Program) -> Callable[[], Any]:
+    def _run_of_default(self, program: backend_lib.Program) -> Callable[[], Any]:
+        """Keeps the results and the time of the default; returns the same function."""
         self._buffers = program.place(self._arrays)
         self._expected = program.outputs(self._buffers)
         finite = all(np.isfinite(_wide(array)).all() for array in self._expected)
@@ -228,11 +223,12 @@ def draw_array(
 
     Args:
         rng: draws them.
-        type: NumPy's name.
+        type: NumPy's name of the type.
         dims: of the array.
-        high: integers are below it.
-        balanced: whether matrices are of both signs, and such that values neither grow
-            nor become alike from layer to layer; positive ones blow up rounding.
+        high: the bound that integers are below.
+        balanced: whether matrices have both signs and a deviation with which values
+            neither grow nor become alike from layer to layer; sums of positive ones
+            enlarge rounding errors.
     """
     if type == 'bool':
         return rng.random(dims) < 0.5
@@ -242,7 +238,7 @@ def draw_array(
     values: np.ndarray = rng.uniform(0.1, 1.1, dims).astype(np.float32)
     if balanced and len(dims) > 1:
         inputs = max(1, math.prod(dims[:-1]))
-        values = rng.normal(0, max(_LEAST_WEIGHT, inputs**-0.5), dims)
+        values = rng.normal(0, max(_LEAST_DEVIATION, inputs**-0.5), dims)
     return values.astype(type)  # jaxlib makes bfloat16 a type of NumPy's
 
 
@@ -254,7 +250,7 @@ def _wide(array: np.ndarray) -> np.ndarray:
 def scaled(array: np.ndarray) -> np.ndarray:
     """Returns positive floats with which sums of products do not grow.
 
-    Training steps take roots of some.
+    They are positive since training steps take square roots.
     """
     if array.ndim < 2 or array.dtype.kind in 'biu':
         return array
@@ -263,12 +259,12 @@ def scaled(array: np.ndarray) -> np.ndarray:
 
 
 def same(expected: List[Any], actual: List[Any], tolerance: float = 0.0) -> bool:
-    """Tells whether results agree, integers exactly, and others but for rounding.
+    """Tells whether results agree: integers exactly, floats but for rounding.
 
     Args:
         expected: arrays.
         actual: arrays.
-        tolerance: relative to the largest value, where it is more than that of a type.
+        tolerance: relative to the largest value; `TOLERANCE` holds where it is larger.
     """
     return len(expected) == len(actual) and all(
         _same_array(a, b, tolerance) for a, b in zip(expected, actual)
@@ -297,18 +293,18 @@ def _end_with_parent() -> None:
 
 
 def main(handle: int) -> None:
-    """Serves requests until the other side is gone."""
+    """Serves requests on a pipe until the session closes it."""
     _end_with_parent()
     pipe = connection.Connection(handle)
     worker = Worker(pipe.send)
     while True:
         try:
-            do, arguments = pipe.recv()
+            method, arguments = pipe.recv()
         except EOFError:
             return
         try:
-            answer = ('done', getattr(worker, do)(**arguments))
-        except Exception as error:  # or the other side would say that XLA has died
+            answer = ('done', getattr(worker, method)(**arguments))
+        except Exception as error:  # else the session would report that XLA has died
             text = str(error) or type(error).__name__
             if not isinstance(error, (ValueError, MemoryError, OSError)):
                 text = f'{type(error).__name__}: {text}'
