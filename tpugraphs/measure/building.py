@@ -1,4 +1,4 @@
-"""HloModuleProtos built by hand: shapes, instructions, computations, loops.
+"""Builds HloModuleProtos: shapes, instructions, computations, loops.
 
 module = Module('double')
 entry = module.computation('entry')
@@ -22,7 +22,7 @@ _NUMBERS = {kind.name: kind.number for kind in schema.ELEMENT_TYPES}
 _KINDS = {kind.number: kind for kind in schema.ELEMENT_TYPES}
 TUPLE = _NUMBERS['tuple']
 _LETTERS = {'s': 'int', 'u': 'uint', 'f': 'float', 'b': 'bfloat'}
-# NumPy's names of those that can be measured.
+# NumPy's names of the types that can be measured.
 NUMPY_TYPES = {
     number: 'bool'
     if kind.name == 'pred'
@@ -48,7 +48,7 @@ def is_array(shape: Any) -> bool:
 
 
 def elements(shape: Any) -> int:
-    """Returns how many elements an array of a shape has."""
+    """Returns the number of elements of an array."""
     return math.prod(shape.dimensions)
 
 
@@ -68,7 +68,7 @@ class Module:
     """An HloModuleProto under construction.
 
     Args:
-        name: its name.
+        name: of the module.
         source: a module whose computations (reducers) instructions may call.
     """
 
@@ -80,11 +80,11 @@ class Module:
 
     @functools.cached_property
     def _callees(self) -> Dict[int, Any]:
-        # Made when it is needed: most kernels of a large program call nothing.
+        # Computed when needed: most kernels of a large program call nothing.
         return {c.id: c for c in self._source.computations}
 
     def next_id(self) -> int:
-        """Returns a number that no instruction or computation has yet."""
+        """Returns an id that no instruction or computation has yet."""
         self._last += 1
         return self._last
 
@@ -139,26 +139,31 @@ class Computation:
     """A computation under construction; the last instruction is its root.
 
     Args:
-        module: where it goes.
-        name: its name.
-        parent: the computation around the loop that this is the body of, if any;
-            `use` brings in that one's values.
+        module: the module that it belongs to.
+        name: of the computation.
+        parent: if this is the body of a loop, the computation around the loop, whose
+            values `use` brings in.
+
+    Attributes:
+        cache: values by keys of the callers' choice, to add them once.
+        outside: values of `parent` that go into the loop's state.
     """
 
     def __init__(self, module: Module, name: str, parent: Any = None):
         self.module = module
         self.parent = parent
         self.proto = protos.protos().HloModuleProto().computations.add(name=name)
-        self.cache: Dict[Any, Any] = {}  # of who builds it
+        self.cache: Dict[Any, Any] = {}
         self._parameters: List[Any] = []
-        self._here: Dict[int, Any] = {}  # id -> instruction, or what was brought in
-        self.outside: List[Any] = []  # what goes into the loop besides
+        # id -> instruction; of a parent's value, the state's element that holds it
+        self._here: Dict[int, Any] = {}
+        self.outside: List[Any] = []
         self._elements: List[Any] = []  # of the loop's state
         if parent is not None:
             self._state = self.parameter()
 
     def parameter(self, shape: Optional[Any] = None) -> Any:
-        """Adds a parameter; a shape that is not known yet is set later."""
+        """Adds a parameter; without a shape, the caller sets it later."""
         number = len(self._parameters)
         value = self.add('parameter', shape, parameter_number=number)
         self._parameters.append(value)
@@ -238,7 +243,7 @@ class Computation:
         return self._here[value.id]
 
     def element(self, shape: Any) -> Any:
-        """Adds an element to the loop's state and returns it."""
+        """Adds an element to the loop's state."""
         index = len(self._elements)
         self._elements.append(
             self.add('get-tuple-element', shape, [self._state], tuple_index=index)
@@ -250,7 +255,7 @@ class Computation:
 
         Args:
             counter: the first element of the state, counted on.
-            carried: what the second one, that the body changes, becomes.
+            carried: the new value of the second element, which the body changes.
         """
         shape = self._state.shape
         shape.element_type = TUPLE
@@ -274,7 +279,7 @@ class Computation:
 
 
 def plain(instruction: Any) -> None:
-    """Removes what no measurement depends on, and what XLA may abort on."""
+    """Clears fields of an instruction that do not matter to times or make XLA abort."""
     for field in (
         'metadata',
         'backend_config',
@@ -297,11 +302,11 @@ def loop(
     """Adds a `while` that runs `body` for 0, 1, ..., trips - 1.
 
     Args:
-        scope: where the loop goes.
-        trips: how often the body runs; at least 1.
-        initial: the value that the body changes, before it ran.
-        body: (computation, counter, value) -> the value after; it reaches
-            values around the loop with `use`.
+        scope: the computation that the loop goes to.
+        trips: number of times that the body runs, at least 1.
+        initial: the value that the body changes, before the loop.
+        body: (computation, counter, value) -> the next value; it reaches values
+            around the loop with `Computation.use`.
 
     Returns:
         The value after the loop.
@@ -314,11 +319,11 @@ def loop(
 
     condition = scope.module.computation('condition')
     state = condition.parameter(shape)
-    at = condition.add('get-tuple-element', counter.shape, [state], tuple_index=0)
+    count = condition.add('get-tuple-element', counter.shape, [state], tuple_index=0)
     condition.add(
         'compare',
         shape_of('pred', []),
-        [at, condition.constant('s32', trips)],
+        [count, condition.constant('s32', trips)],
         comparison_direction='LT',
         comparison_type='SIGNED',
     )

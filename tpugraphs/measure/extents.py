@@ -1,7 +1,7 @@
-"""Regions of arrays: where a tile starts, and how large it is.
+"""Describes regions of arrays: the starts and sizes of tiles.
 
-A start is a number, or an s32 scalar of the program, of which some divisor is
-known.  Arithmetic on numbers costs nothing; on scalars it adds instructions.
+A start is a number, or an s32 scalar of the program with a divisor.  Arithmetic on
+numbers adds no instructions; on scalars it does.
 """
 
 import dataclasses
@@ -11,8 +11,8 @@ from typing import Any, List, Optional, Sequence, Tuple, Union
 
 from tpugraphs.measure import building
 
-# Of opcodes: what they do to a start, the number with which they do nothing, and
-# what they do to a divisor of the start.
+# opcode -> the function of a start and a number, the number that changes nothing, and
+# the function of the start's divisor and a number.
 _ARITHMETIC = {
     'add': (operator.add, 0, math.gcd),
     'multiply': (operator.mul, 1, operator.mul),
@@ -33,20 +33,20 @@ class Extent:
             object.__setattr__(self, 'step', abs(self.start))
 
     def key(self) -> Tuple[Any, int]:
-        """Returns what tells this extent from others of one computation."""
+        """Returns start and size, to compare extents of one computation."""
         number = self.start if isinstance(self.start, int) else ('at', self.start.id)
         return number, self.size
 
     def moved(
         self, scope: building.Computation, opcode: str, number: int, size: int
     ) -> 'Extent':
-        """Returns an extent of some size whose start is computed from this one's.
+        """Returns an extent whose start is computed from this one's.
 
         Args:
-            scope: where arithmetic on starts goes.
+            scope: the computation that arithmetic on starts goes to.
             opcode: 'add', 'multiply' or 'divide'.
-            number: the second operand; to divide by, a divisor of `step`.
-            size: of the extent.
+            number: the second operand; of 'divide' a divisor of `step`.
+            size: of the new extent, in elements.
         """
         work, idle, divisor = _ARITHMETIC[opcode]
         if isinstance(self.start, int):
@@ -74,8 +74,8 @@ def is_whole(region: Sequence[Extent], dims: Sequence[int]) -> bool:
     return sizes_of(region) == list(dims)
 
 
-def seen(scope: building.Computation, region: Region) -> Region:
-    """Returns a region with its starts as values of `scope`."""
+def brought_into(scope: building.Computation, region: Region) -> Region:
+    """Returns a region whose scalar starts are values of `scope`."""
     return tuple(
         extent
         if isinstance(extent.start, int)
@@ -85,17 +85,17 @@ def seen(scope: building.Computation, region: Region) -> Region:
 
 
 def take(scope: building.Computation, value: Any, region: Optional[Region]) -> Any:
-    """Adds the slice of `value` that a region is; nothing if it is whole."""
+    """Adds the slice of a value at a region; the whole value needs none."""
     if region is None or is_whole(region, value.shape.dimensions):
         return value
     sizes = sizes_of(region)
     shape = building.shape_of(value.shape.element_type, sizes)
     if all(isinstance(extent.start, int) for extent in region):
-        made = scope.add('slice', shape, [value])
+        part = scope.add('slice', shape, [value])
         for extent in region:
             stop = extent.start + extent.size
-            made.slice_dimensions.add(start=extent.start, limit=stop, stride=1)
-        return made
+            part.slice_dimensions.add(start=extent.start, limit=stop, stride=1)
+        return part
     return scope.add(
         'dynamic-slice',
         shape,
@@ -105,7 +105,7 @@ def take(scope: building.Computation, value: Any, region: Optional[Region]) -> A
 
 
 def starts(scope: building.Computation, region: Region) -> Sequence[Any]:
-    """Returns the starts of a region as scalars."""
+    """Returns the starts of a region as s32 scalars."""
     return [
         scope.constant('s32', extent.start)
         if isinstance(extent.start, int)
@@ -117,15 +117,16 @@ def starts(scope: building.Computation, region: Region) -> Sequence[Any]:
 def tile_of(
     scope: building.Computation, counter: Any, dims: Sequence[int], tiles: Sequence[int]
 ) -> Region:
-    """Returns the tile that a loop's counter stands for, last dimension first.
+    """Returns the tile of a loop's counter; the last dimension changes fastest.
 
-    A tile that does not fit starts earlier, as XLA clamps it.
+    A tile at the end of a dimension that it does not divide starts earlier, as XLA
+    clamps it.
 
     Args:
         scope: the loop's body.
         counter: s32 scalar, 0, 1, ..., `trips(dims, tiles)` - 1.
         dims: the array's dimensions.
-        tiles: the tile's size along each.
+        tiles: the tile's size along every dimension.
     """
     counts = [-(-size // tile) for size, tile in zip(dims, tiles)]
     region, after = [], 1
@@ -149,12 +150,12 @@ def tile_of(
 
 
 def trips(dims: Sequence[int], tiles: Sequence[int]) -> int:
-    """Returns how many tiles there are."""
+    """Returns the number of tiles of an array."""
     return math.prod(-(-size // tile) for size, tile in zip(dims, tiles))
 
 
 def reversed_extent(scope: building.Computation, extent: Extent, size: int) -> Extent:
-    """Returns where an extent of a reversed dimension comes from."""
+    """Returns the operand's extent for an extent of a reversed dimension."""
     end = size - extent.size
     if isinstance(extent.start, int):
         return Extent(end - extent.start, extent.size)

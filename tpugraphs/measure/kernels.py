@@ -1,8 +1,8 @@
-"""XLA's optimised module, cut into kernels.
+"""Cuts an optimised module into kernels.
 
-A kernel is what XLA runs as one piece: a fusion, or an operation on its own.
-Layouts are written out: every array of a kernel is row-major, a copy between
-layouts is a transpose, so that the module alone says what is computed.
+A kernel is a piece that XLA runs at once: a fusion, or an operation on its own.
+Layouts become operations: every array of a kernel is row-major, and a copy between
+layouts is a transpose, so that a kernel's module defines its result completely.
 """
 
 import collections
@@ -25,26 +25,27 @@ _ALONE = ELEMENTWISE - {'bitcast-convert', 'reduce-precision'} | set(
     'dot convolution reduce reduce-window transpose broadcast concatenate pad '
     'slice gather reverse iota dynamic-slice reshape'.split()
 )
-# They compute nothing.
-_NOTHING = frozenset(
+# Operations that compute nothing.
+_FREE = frozenset(
     'parameter constant get-tuple-element tuple bitcast after-all '
     'partition-id replica-id opt-barrier'.split()
 )
-# The computations that these call are programs of their own.
-_DESCEND = frozenset('while conditional call'.split())
+# Operations that call computations with kernels of their own.
+_CALLERS = frozenset('while conditional call'.split())
 
-_NOT_INSIDE = _DESCEND | {'fusion', 'custom-call', 'sort', 'scatter', 'map'}
+# Operations that a kernel cannot have inside of a fusion.
+_NOT_INSIDE = _CALLERS | {'fusion', 'custom-call', 'sort', 'scatter', 'map'}
 
-# Constants up to this size are part of the kernel; larger ones go in.
+# Constants of up to so many elements stay constants; larger ones become parameters.
 _MOST_CONSTANT = 64
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Place:
-    """Where a kernel is in an optimised module; all are HloInstructionProtos of it."""
+    """The HloInstructionProtos of an optimised module that a kernel stands for."""
 
-    pieces: List[Any]  # the instructions that it is made of; the last is its result
-    operands: List[Any]  # what goes in as the kernel's parameters, in their order
+    pieces: List[Any]  # its instructions, operands first; the last one is its result
+    operands: List[Any]  # the values of its parameters, in the order of these
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -53,17 +54,17 @@ class Kernel:
 
     name: str  # graph id, `<program>_<hash>`
     module: Any  # its HloModuleProto: one entry computation, all row-major
-    origin: str  # the instruction that it was in the optimised module
-    # where it is in that module: once, or at several places
+    origin: str  # name of its last instruction in the optimised module
+    # its one or several places in the optimised module
     places: List[Place] = dataclasses.field(default_factory=list)
 
     @property
     def inputs(self) -> List[dict]:
-        """Returns type, dimensions and bound of integers of each parameter."""
+        """The `type`, `dims` and bound of integers, `high`, of each parameter."""
         entry = entry_of(self.module)
         parameters = [i for i in entry.instructions if i.opcode == 'parameter']
         parameters.sort(key=lambda i: i.parameter_number)
-        # Integers may be rows of another parameter.
+        # Integers may index rows of another parameter.
         firsts = [n for p in parameters for n in p.shape.dimensions[:1]]
         return [
             {
@@ -76,13 +77,13 @@ class Kernel:
 
 
 class Unsupported(Exception):
-    """An instruction that no kernel is made of; the text says why."""
+    """An instruction that kernels cannot contain; the text says why."""
 
 
 def cut(
     module: Any, program: str, least_elements: int = 1
 ) -> Tuple[List[Kernel], collections.Counter[str]]:
-    """Returns the distinct kernels of an optimised module, in its order.
+    """Cuts an optimised module into its distinct kernels, in the module's order.
 
     Args:
         module: an HloModuleProto after XLA's passes.
@@ -90,14 +91,14 @@ def cut(
         least_elements: kernels whose largest array is smaller are left out.
 
     Returns:
-        The kernels, and how many instructions were passed over, by reason.
+        The kernels, and the number of kernels left out, by reason.
     """
     by_name: Dict[str, Kernel] = {}
     skipped: collections.Counter[str] = collections.Counter()
     bodies = {c.id: c for c in module.computations}
     for values, pieces in grouped(module):
         try:
-            proto, operands = _kernel(module, bodies, values, pieces)
+            proto, operands = _module_of(module, bodies, values, pieces)
         except Unsupported as reason:
             skipped[str(reason)] += 1
             continue
@@ -116,20 +117,21 @@ def cut(
 
 
 def grouped(module: Any) -> Iterator[Tuple[Dict[int, Any], List[Any]]]:
-    """Yields the instructions of each kernel, the last one its root, in order.
+    """Yields the instructions of the pieces that XLA runs at once, in order.
 
-    Before them go all instructions of their computation, by id.  Some are what no
-    kernel can be made of.
+    Yields:
+        All instructions of the computation, by id; and those of the piece, the last
+        one its root.  Not every piece can become a kernel.
     """
     bodies = {c.id: c for c in module.computations}
-    # Of computations that run one after the other.
+    # Ids of the computations to go through; calls add theirs.
     numbers = [module.entry_computation_id]
     for number in numbers:
         values = {i.id: i for i in bodies[number].instructions}
         for pieces in _groups(bodies, values, bodies[number].root_id):
             yield values, pieces
         for value in values.values():
-            if value.opcode in _DESCEND:
+            if value.opcode in _CALLERS:
                 called = dict.fromkeys(value.called_computation_ids)
                 numbers += [callee for callee in called if callee not in numbers]
 
@@ -147,11 +149,12 @@ def root_of(computation: Any) -> Any:
 def _groups(
     bodies: Dict[int, Any], values: Dict[int, Any], root_id: int
 ) -> List[List[Any]]:
-    """Returns the instructions of each kernel; the last one is its root.
+    """Groups the instructions of a computation into kernels, the last one the root.
 
-    What is added up and the operation that makes it go together, and a dot or
-    convolution and what is done with its result, if nobody else uses it: XLA
-    keeps them apart on CPUs, but tiles can pass from one to the other.
+    A reduction joins the elementwise operation before it, and an elementwise
+    operation the dot or convolution before it, if nothing else uses the value
+    between them: XLA on CPUs runs them one by one, but tiles can pass from one to
+    the other.
     """
     users: Dict[int, List[Any]] = collections.defaultdict(list)
     for instruction in values.values():
@@ -159,7 +162,7 @@ def _groups(
             users[operand].append(instruction)
     group: Dict[int, List[Any]] = {}
     for instruction in values.values():
-        if instruction.opcode in _NOTHING | _DESCEND:
+        if instruction.opcode in _FREE | _CALLERS:
             continue
         group[instruction.id] = [instruction]
         if not instruction.operand_ids:
@@ -169,15 +172,15 @@ def _groups(
             continue
         if first.id == root_id or len(users[first.id]) > 1:
             continue
-        summed = instruction.opcode == 'reduce' and _pointwise(first, bodies)
+        is_sum = instruction.opcode == 'reduce' and _is_pointwise(first, bodies)
         same = list(first.shape.dimensions) == list(instruction.shape.dimensions)
-        product = first.opcode in ('dot', 'convolution') and same
-        if summed or product and _pointwise(instruction, bodies):
+        after_product = first.opcode in ('dot', 'convolution') and same
+        if is_sum or after_product and _is_pointwise(instruction, bodies):
             group[instruction.id] = [*group.pop(first.id), instruction]
     return list(group.values())
 
 
-def _pointwise(instruction: Any, bodies: Dict[int, Any]) -> bool:
+def _is_pointwise(instruction: Any, bodies: Dict[int, Any]) -> bool:
     """Tells whether it is elementwise, or a fusion of such and broadcasts."""
     if instruction.opcode != 'fusion':
         return is_elementwise(instruction)
@@ -189,23 +192,29 @@ def _pointwise(instruction: Any, bodies: Dict[int, Any]) -> bool:
     )
 
 
-def _kernel(
+def _module_of(
     module: Any, bodies: Dict[int, Any], values: Dict[int, Any], pieces: List[Any]
 ) -> Tuple[Any, List[Any]]:
-    """Returns the module of one kernel, without a name, and what goes into it.
+    """Writes the HloModuleProto of one kernel, without a name.
 
     Args:
-        module: what it is cut from.
+        module: the optimised module.
         bodies: its computations, by id.
         values: the instructions of the kernel's computation, by id.
-        pieces: those of the kernel, the last one its root.
+        pieces: the kernel's instructions, the last one its root.
+
+    Returns:
+        The kernel's module, and the instructions that became its parameters.
+
+    Raises:
+        Unsupported: an instruction cannot be part of a kernel.
     """
     writer = _RowMajor(module)
     for piece in pieces:
-        _check(piece, inside=False)
+        _check_supported(piece, inside=False)
         for number in dict.fromkeys(piece.operand_ids):
             if number not in writer.values:
-                _check(values[number], inside=False)
+                _check_supported(values[number], inside=False)
                 writer.write(values[number], outside=True)
         if piece.opcode == 'fusion':
             [number] = piece.called_computation_ids
@@ -218,7 +227,13 @@ def _kernel(
     return writer.finish(pieces[-1]), writer.operands
 
 
-def _check(value: Any, inside: bool) -> None:
+def _check_supported(value: Any, inside: bool) -> None:
+    """Raises Unsupported for an instruction that a kernel cannot contain.
+
+    Args:
+        value: the instruction.
+        inside: whether it is inside of a fusion.
+    """
     if value.shape.element_type == building.TUPLE:
         raise Unsupported('kernel of several arrays')
     if not building.is_array(value.shape):
@@ -239,23 +254,28 @@ def inverse(order: Sequence[int]) -> List[int]:
 
 
 class _RowMajor:
-    """Rewrites instructions so that every array is row-major.
+    """Writes a kernel's module, in which every array is row-major.
 
-    An array is kept as its bytes lie: dimensions in the order of its layout.
+    An array keeps its bytes, and has its dimensions in the order of its layout.
+
+    Args:
+        module: the optimised module.
+
+    Attributes:
+        values: id in `module` -> the new instruction, and the shape as XLA wrote it.
+        operands: the instructions that became parameters, in their order.
     """
 
     def __init__(self, module: Any):
         self._module = building.Module('', module)
         self._entry = self._module.computation('entry')
-        # Of an id: the value as its bytes lie, and the shape as XLA wrote it.
         self.values: Dict[int, Tuple[Any, Any]] = {}
-        # The instructions that became parameters, in their order.
         self.operands: List[Any] = []
 
     def inline(self, fusion: Any, body: Any) -> None:
-        """Adds what a fusion computes."""
+        """Adds the instructions inside of a fusion."""
         for value in body.instructions:
-            _check(value, inside=True)
+            _check_supported(value, inside=True)
             if value.opcode == 'parameter':
                 outer = fusion.operand_ids[value.parameter_number]
                 self.values[value.id] = self.values[outer][0], value.shape
@@ -264,7 +284,7 @@ class _RowMajor:
         self.values[fusion.id] = self.values[body.root_id][0], fusion.shape
 
     def write(self, value: Any, outside: bool) -> None:
-        """Adds an instruction; one from outside becomes a parameter."""
+        """Adds an instruction; one from outside of the kernel becomes a parameter."""
         sizes = [value.shape.dimensions[d] for d in major_to_minor(value.shape)]
         shape = building.shape_of(value.shape.element_type, sizes)
         small = building.elements(value.shape) <= _MOST_CONSTANT
@@ -281,13 +301,19 @@ class _RowMajor:
         self.values[value.id] = written, value.shape
 
     def finish(self, root: Any) -> Any:
-        """Returns the module."""
+        """Returns the module; `root` is the instruction of its result."""
         root, _ = self.values[root.id]
         if root.opcode == 'parameter':
             raise Unsupported('nothing to compute')
         return self._module.finish(self._entry, root)
 
     def _rewrite(self, value: Any, shape: Any) -> Any:
+        """Adds an instruction that is neither parameter nor constant.
+
+        Args:
+            value: the instruction as XLA wrote it.
+            shape: its row-major shape.
+        """
         operands = [self.values[o][0] for o in value.operand_ids]
         before = [self.values[o][1] for o in value.operand_ids]
         opcode = value.opcode
@@ -315,6 +341,7 @@ class _RowMajor:
     def _reduce(
         self, value: Any, shape: Any, operands: Sequence[Any], before: Any
     ) -> Any:
+        """Adds a reduction; `before` is the operand's shape as XLA wrote it."""
         order = major_to_minor(before)
         place = inverse(order)
         dims = sorted(place[d] for d in value.dimensions)
@@ -328,15 +355,15 @@ class _RowMajor:
             like=value,
             dimensions=dims,
         )
-        wanted = [result.index(d) for d in major_to_minor(value.shape)]
-        return self._entry.transposed(reduced, wanted)
+        order = [result.index(d) for d in major_to_minor(value.shape)]
+        return self._entry.transposed(reduced, order)
 
     def _logical(
         self, value: Any, shape: Any, operands: Sequence[Any], before: Sequence[Any]
     ) -> Any:
-        """Adds an operation between transposes, where layouts are not row-major.
+        """Adds an operation between transposes from and to layouts.
 
-        Elementwise operations of one layout need none.
+        Elementwise operations whose arrays have one layout need no transposes.
         """
         orders = [major_to_minor(s) for s in (value.shape, *before) if s.dimensions]
         same = all(order == orders[0] for order in orders[1:])
@@ -352,10 +379,11 @@ class _RowMajor:
 
 
 def _is_row_major(shape: Any) -> bool:
+    """Tells whether the dimensions of an array lie in memory in their order."""
     order = major_to_minor(shape)
     return order == sorted(order)
 
 
 def is_elementwise(value: Any) -> bool:
-    """Tells whether every element is computed from the elements at its place."""
+    """Tells whether an element depends only on the operands' elements at its place."""
     return value.opcode in ELEMENTWISE

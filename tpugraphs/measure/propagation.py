@@ -1,11 +1,11 @@
-"""Which part of its operands an operation needs for a part of its result.
+"""Finds the regions of operands that an operation needs for a region of its result.
 
-Each rule takes an instruction, the shapes of its operands and the wanted region
-of its result, and says what to compute instead: the same operation on parts.
+There is a rule for every opcode that can be tiled: a function from the result's region
+(`_Part`) to the same operation on regions of its operands (`Step`).
 
 `baselines.features.node_tiles` estimates the same sizes for all tiles at once.  Its
 columns have no dimension numbers of dots, convolutions and gathers and no starts, so
-neither can be made of the other without changing measurements or features.
+neither can replace the other without changing measurements or features.
 """
 
 import dataclasses
@@ -22,31 +22,30 @@ Edge = Tuple[int, int, int]
 
 
 class Whole(Exception):
-    """The operation has to be computed whole; the text says why."""
+    """An operation that has to be computed whole; the text says why."""
 
 
 class _Part(NamedTuple):
-    """The region of an instruction's result that is wanted."""
+    """The region of an instruction's result to compute."""
 
-    scope: building.Computation  # where arithmetic on starts goes
+    scope: building.Computation  # the computation that arithmetic on starts goes to
     value: Any  # the instruction
-    shapes: Sequence[Any]  # its operands' shapes
+    shapes: Sequence[Any]  # its operands' ShapeProtos
     region: _Region  # of its result
-    reduced: _Region  # of what is reduced or contracted, as `reduced_sizes` orders it
+    reduced: _Region  # of the dimensions of `reduced_sizes`
 
 
 @dataclasses.dataclass
 class Step:
-    """An operation on parts of its operands."""
+    """An operation on regions of its operands."""
 
-    regions: List[_Region]  # of each operand
-    made: Optional[Sequence[int]] = None  # its dimensions, if not the region's
-    # the part of the result that was asked for; None means all
+    regions: List[_Region]  # one for every operand
+    sizes: Optional[Sequence[int]] = None  # of its result, if not the region's
+    # the slice of its result that is the region; None means all
     rest: Optional[_Region] = None
-    # changes a copy of the instruction, all but its shape
+    # changes the attributes of the instruction's copy
     edit: Callable[[Any], None] = lambda copy: None
-    # of each dimension of the first operand, which is padded whole before its region
-    # is taken
+    # padding of the first operand, by dimension, before its region is taken
     edges: Sequence[Edge] = ()
 
 
@@ -57,18 +56,18 @@ def step_of(
     region: _Region,
     reduced: Optional[_Region] = None,
 ) -> Step:
-    """Returns how a region of a result is computed.
+    """Returns the operation on parts that computes a region of a result.
 
     Args:
-        scope: where arithmetic on starts goes.
+        scope: the computation that arithmetic on starts goes to.
         value: the instruction.
-        shapes: its operands' shapes.
+        shapes: its operands' ShapeProtos.
         region: of its result.
-        reduced: the part of what is reduced or contracted to take, in the
-            order of `reduced_sizes`; None takes all.
+        reduced: region of the reduced or contracted dimensions, in the order of
+            `reduced_sizes`; None takes all.
 
     Raises:
-        Whole: there is no such rule.
+        Whole: no rule computes that region in parts.
     """
     rule = _elementwise if kernels.is_elementwise(value) else _RULES.get(value.opcode)
     if rule is None:
@@ -79,7 +78,7 @@ def step_of(
 
 
 def reduced_sizes(value: Any, shapes: Sequence[Any]) -> List[int]:
-    """Returns the sizes of what an operation reduces or contracts."""
+    """Returns the sizes of the dimensions that an operation reduces or contracts."""
     sizes = [d.size for d in value.window.dimensions]
     if value.opcode == 'reduce-window':
         return [size for size in sizes if size > 1]
@@ -164,13 +163,18 @@ def _pad(part: _Part) -> Step:
 def _concatenate(part: _Part) -> Step:
     [joined] = part.value.dimensions
     sizes = [shape.dimensions[joined] for shape in part.shapes]
-    regions = [_with(part.region, joined, extents.Extent(0, size)) for size in sizes]
-    made = extents.sizes_of(_with(part.region, joined, extents.Extent(0, sum(sizes))))
-    rest = _with(extents.whole(made), joined, part.region[joined])
-    return Step(regions, made, rest)
+    regions = [
+        _replaced(part.region, joined, extents.Extent(0, size)) for size in sizes
+    ]
+    result = extents.sizes_of(
+        _replaced(part.region, joined, extents.Extent(0, sum(sizes)))
+    )
+    rest = _replaced(extents.whole(result), joined, part.region[joined])
+    return Step(regions, result, rest)
 
 
-def _with(region: _Region, dim: int, extent: extents.Extent) -> _Region:
+def _replaced(region: _Region, dim: int, extent: extents.Extent) -> _Region:
+    """Returns a region with another extent along one dimension."""
     return (*region[:dim], extent, *region[dim + 1 :])
 
 
@@ -178,8 +182,8 @@ def _reshape(part: _Part) -> Step:
     operand: List[extents.Extent] = []
     for inner, outer in groups(part.shapes[0].dimensions, part.value.shape.dimensions):
         sizes = [part.shapes[0].dimensions[d] for d in inner]
-        wanted = [(part.region[d], part.value.shape.dimensions[d]) for d in outer]
-        operand += _reshaped(part.scope, sizes, wanted)
+        results = [(part.region[d], part.value.shape.dimensions[d]) for d in outer]
+        operand += _reshape_group(part.scope, sizes, results)
     return Step([tuple(operand)])
 
 
@@ -202,25 +206,32 @@ def groups(
             else:
                 sizes[1] *= after[right]
                 right += 1
-        # A dimension of 1 alone belongs to whatever follows, or nothing.
         pairs.append((list(range(first, left)), list(range(second, right))))
     return pairs
 
 
-def _reshaped(
+def _reshape_group(
     scope: building.Computation,
     sizes: Sequence[int],
-    wanted: Sequence[Tuple[extents.Extent, int]],
+    results: Sequence[Tuple[extents.Extent, int]],
 ) -> _Region:
-    """Returns the extents of a group's operand dimensions.
+    """Returns the extents of the operand's dimensions of one of `groups`.
 
-    Of the result nothing but its first dimension may be cut; either it or the
-    operand has one dimension alone, but for those of size 1.
+    But for dimensions of size 1, only the first dimension of the result may be tiled,
+    and the operand or the result has a single dimension.
+
+    Args:
+        scope: the computation that arithmetic on starts goes to.
+        sizes: of the group's operand dimensions.
+        results: extent and size of the group's result dimensions.
+
+    Raises:
+        Whole: the group is of another kind, or its tiles cut rows of the operand.
     """
-    if all(extent.size == size for extent, size in wanted):
+    if all(extent.size == size for extent, size in results):
         return extents.whole(sizes)
     long = [i for i, size in enumerate(sizes) if size > 1]
-    tiled = [(extent, size) for extent, size in wanted if size > 1]
+    tiled = [(extent, size) for extent, size in results if size > 1]
     cut = [i for i, (extent, size) in enumerate(tiled) if extent.size != size]
     if cut != [0] or min(len(long), len(tiled)) != 1:
         raise Whole('reshape across tiles')
@@ -231,7 +242,7 @@ def _reshaped(
     if not row.divides(inner):
         raise Whole('reshape across tiles')
     part = row.moved(scope, 'divide', inner, row.size // inner)
-    return _with(extents.whole(sizes), long[0], part)
+    return _replaced(extents.whole(sizes), long[0], part)
 
 
 def _reduce(part: _Part) -> Step:
@@ -289,23 +300,24 @@ def _gather(part: _Part) -> Step:
     return Step([tuple(operand), indices], edit=edit)
 
 
-def _windowed(
+def _window_extent(
     scope: building.Computation,
     window: Any,
     extent: extents.Extent,
     result: int,
     size: int,
 ) -> Tuple[extents.Extent, Edge]:
-    """Returns what a window needs for an extent of one result dimension.
+    """Returns the extent that a window covers for an extent of the result.
 
     Args:
-        scope: where arithmetic on starts goes.
+        scope: the computation that arithmetic on starts goes to.
         window: the dimension's WindowDimension.
-        extent: of the result, whose whole size is `result`.
-        size: the operand's.
+        extent: of the result.
+        result: size of the result's dimension.
+        size: size of the operand's dimension.
 
     Returns:
-        The extent of the operand, and the padding that it needs before.
+        The extent of the padded operand, and its padding.
     """
     if extent.size == result:
         return extents.Extent(0, size), (0, 0, 0)
@@ -317,7 +329,7 @@ def _windowed(
 
 
 def _unpad(copy: Any, edges: Sequence[Edge]) -> None:
-    """Takes padding that the operand has already from an instruction's window."""
+    """Removes padding that the operand already has from an instruction's window."""
     for window, edge in zip(copy.window.dimensions, edges):
         if any(edge):
             window.padding_low = window.padding_high = 0
@@ -329,7 +341,7 @@ def _reduce_window(part: _Part) -> Step:
         raise Whole('reduce-window of several arrays')
     dims = part.value.shape.dimensions, part.shapes[0].dimensions
     windows = zip(part.value.window.dimensions, part.region, *dims)
-    operand, edges = zip(*(_windowed(part.scope, *window) for window in windows))
+    operand, edges = zip(*(_window_extent(part.scope, *window) for window in windows))
     edit = lambda copy: _unpad(copy, edges)
     return Step([operand, ()], edit=edit, edges=edges)
 
@@ -342,15 +354,15 @@ def _convolution(part: _Part) -> Step:
     dims = list(part.value.shape.dimensions)
     batch = part.region[numbers.output_batch_dimension]
     feature = part.region[numbers.output_feature_dimension]
-    many = feature.size != dims[numbers.output_feature_dimension]
+    has_features_tiled = feature.size != dims[numbers.output_feature_dimension]
     groups_ = max(part.value.feature_group_count, 1)
     inner = taps[numbers.kernel_input_feature_dimension].size
     if part.value.batch_group_count > 1:
-        if many or batch.size != dims[numbers.output_batch_dimension]:
+        if has_features_tiled or batch.size != dims[numbers.output_batch_dimension]:
             raise Whole('convolution of batch groups')
     else:
         image[numbers.input_batch_dimension] = batch
-    if many:
+    if has_features_tiled:
         taps[numbers.kernel_output_feature_dimension] = feature
         in_group = dims[numbers.output_feature_dimension] // groups_
         if groups_ > 1:
@@ -364,7 +376,7 @@ def _convolution(part: _Part) -> Step:
     for window, source, result in zip(
         part.value.window.dimensions, spatial, numbers.output_spatial_dimensions
     ):
-        image[source], edges[source] = _windowed(
+        image[source], edges[source] = _window_extent(
             part.scope,
             window,
             part.region[result],

@@ -1,10 +1,10 @@
-"""A kernel as a loop over tiles of its output.
+"""Rewrites a kernel as a loop over tiles of its output.
 
-tiled = tile(kernel, Tiles(output=(32, 64), kernel=(128,)))
+tiled = tile(Plan(kernel.module), Tiles(output=(32, 64), kernel=(128,)))
 
-As on a TPU, a configuration says how the kernel walks its output and what it
-reduces: a `while` over output tiles slices the operands, computes, and writes
-the tile; inside it, a second one adds up partial results of the reduction.
+As on a TPU, a configuration has tile sizes for the output and for the reduced
+dimensions: a `while` over output tiles slices the operands, computes, and writes
+the tile; inside it, a second `while` adds up partial results of the reduction.
 """
 
 import dataclasses
@@ -20,8 +20,8 @@ _Scope = building.Computation
 _Region = extents.Region
 _Edge = propagation.Edge
 
-# Reducers of which partial results can be combined: opcode -> what to start
-# with, for floats and for integers.
+# Reducers whose partial results can be combined: opcode -> their neutral element,
+# for floats and for integers; None where XLA has no such number.
 _LOWEST = float('-inf')
 _NEUTRAL = {
     'add': (0, 0),
@@ -35,35 +35,40 @@ _NEUTRAL = {
 
 @dataclasses.dataclass(frozen=True)
 class Tiles:
-    """A configuration."""
+    """A configuration: the sizes of a tile, in elements."""
 
-    output: Tuple[int, ...]  # the tile's size along each dimension of the output
-    # along each of what is reduced or contracted; empty if nothing
+    output: Tuple[int, ...]  # along every dimension of the output
+    # along every reduced or contracted dimension; empty if there is none
     kernel: Tuple[int, ...]
 
 
 @dataclasses.dataclass(frozen=True)
 class Tiled:
-    """A configuration of a kernel as a program."""
+    """A kernel with one configuration, as a module."""
 
     module: Any  # the HloModuleProto
     input: Tuple[int, ...]  # the tile of the largest operand
-    # opcodes of what could not be tiled and is computed whole
+    # opcodes of operations that could not be tiled and are computed whole
     whole: Tuple[str, ...] = ()
 
 
 class Plan:
-    """What can be tiled of a kernel.
+    """The dimensions of a kernel that tiles divide.
 
     Args:
-        module: a kernel's module, all row-major.
+        module: a kernel's HloModuleProto, all arrays row-major.
 
     Attributes:
-        output: the dimensions of its output.
-        reduced: the sizes of what its largest reduction reduces.
-        largest: the id of its largest parameter; -1 if it has none.
-        input: the dimensions of that one.
-        untiled: the configuration that is the kernel itself.
+        entry: its entry computation.
+        values: the instructions of `entry`, by id.
+        root: the instruction of the output.
+        output: the dimensions of the output.
+        reduction: the instruction that reduces the largest operand; None if none does.
+        reduced: the sizes of the dimensions that `reduction` reduces or contracts.
+        largest: the id of the largest parameter; -1 if there is none.
+        input: the dimensions of the largest parameter.
+        untiled: the configuration of the kernel as it is.
+        computed: id -> whether the instruction depends on a parameter.
     """
 
     def __init__(self, module: Any):
@@ -88,20 +93,19 @@ class Plan:
         )
         self.largest: int = largest.id if largest else -1
         self.input = tuple(largest.shape.dimensions) if largest else ()
-        # Whether a parameter is behind an instruction, by id.
         self.computed: Dict[int, bool] = {}
         for value in self.entry.instructions:
-            behind = [self.computed[o] for o in value.operand_ids]
-            self.computed[value.id] = value.opcode == 'parameter' or any(behind)
+            depends = any(self.computed[o] for o in value.operand_ids)
+            self.computed[value.id] = value.opcode == 'parameter' or depends
 
     def shapes(self, value: Any) -> List[Any]:
         """Returns the shapes of an instruction's operands."""
         return [self.values[o].shape for o in value.operand_ids]
 
     def combiner(self) -> Optional[Tuple[str, float]]:
-        """Returns the opcode that joins partial results, and what they start with.
+        """Returns the opcode that joins partial results, and its neutral element.
 
-        None, if they cannot be joined.
+        None if partial results of the reduction cannot be joined.
         """
         if self.reduction is None or self.reduction.opcode == 'reduce-window':
             return None
@@ -115,35 +119,38 @@ class Plan:
         return None if neutral is None else (opcode, neutral)
 
     def tileable(self) -> Tuple[List[bool], List[bool]]:
-        """Returns along which dimensions the output and the reduction can be tiled.
+        """Returns whether the dimensions of `output` and `reduced` can be tiled.
 
-        A dimension counts if nothing but parameters has to be whole for it.
+        A dimension can if its tiles need no operation to be computed whole.
         """
         output = []
         for dim, size in enumerate(self.output):
             tiles = [*self.output]
             tiles[dim] = max(1, size // 2)
-            output.append(size > 1 and self._works(Tiles(tuple(tiles), self.reduced)))
+            output.append(
+                size > 1 and self._is_tileable(Tiles(tuple(tiles), self.reduced))
+            )
         reduced = [False] * len(self.reduced)
         if self.combiner():
             for dim, size in enumerate(self.reduced):
                 if size > 1 and propagation.reducible(self.reduction, dim):
                     tiles = [*self.reduced]
                     tiles[dim] = 1
-                    reduced[dim] = self._works(Tiles(self.output, tuple(tiles)))
+                    reduced[dim] = self._is_tileable(Tiles(self.output, tuple(tiles)))
         return output, reduced
 
-    def _works(self, tiles: Tiles) -> bool:
+    def _is_tileable(self, tiles: Tiles) -> bool:
+        """Tells whether a configuration needs no operation to be computed whole."""
         return not tile(self, tiles).whole
 
 
 def tile(plan: Plan, tiles: Tiles) -> Tiled:
-    """Returns a kernel as a loop over its tiles; untiled, the kernel itself.
+    """Rewrites a kernel as a loop over its tiles; untiled, it stays as it is.
 
     Args:
         plan: of the kernel.
-        tiles: tile sizes, 1 to the whole; those of the reduction divide what is
-            reduced.
+        tiles: sizes from 1 to the whole dimension; those of `kernel` divide
+            `plan.reduced`.
     """
     if tiles == plan.untiled:
         return Tiled(plan.module, plan.input)
@@ -151,7 +158,15 @@ def tile(plan: Plan, tiles: Tiles) -> Tiled:
 
 
 class _Tiler:
-    """Writes one configuration; values of the kernel are known by their id."""
+    """Writes the module of one configuration.
+
+    Its methods take instructions of the kernel, and add instructions to a computation
+    of the new module, `scope`: the entry, or the body of a loop.
+
+    Args:
+        plan: of the kernel.
+        tiles: the configuration.
+    """
 
     def __init__(self, plan: Plan, tiles: Tiles):
         self._plan = plan
@@ -163,10 +178,12 @@ class _Tiler:
             for value in plan.entry.instructions
             if value.opcode == 'parameter'
         }
-        self._whole: List[str] = []
-        self._taken: Dict[int, Tuple[int, ...]] = {}
+        self._whole: List[str] = []  # opcodes computed whole
+        # id of a parameter -> its largest tile
+        self._tile_of: Dict[int, Tuple[int, ...]] = {}
 
     def build(self) -> Tiled:
+        """Returns the module, with the tile of the largest parameter."""
         plan, tiles = self._plan, self._tiles
         trips = extents.trips(plan.output, tiles.output)
         if trips == 1:
@@ -178,46 +195,47 @@ class _Tiler:
 
             def body(scope: _Scope, counter: Any, carried: Any) -> Any:
                 region = extents.tile_of(scope, counter, plan.output, tiles.output)
-                made = self._emit(scope, plan.root, region)
-                operands = [carried, made, *extents.starts(scope, region)]
+                part = self._emit(scope, plan.root, region)
+                operands = [carried, part, *extents.starts(scope, region)]
                 return scope.add('dynamic-update-slice', shape, operands)
 
             result = building.loop(self._entry, trips, empty, body)
         module = self._module.finish(self._entry, result)
-        taken = self._taken.get(plan.largest, plan.input)
-        return Tiled(module, taken, tuple(self._whole))
+        largest = self._tile_of.get(plan.largest, plan.input)
+        return Tiled(module, largest, tuple(self._whole))
 
     def _emit(self, scope: _Scope, value: Any, region: _Region) -> Any:
-        """Returns a region of a value of the kernel, computed in `scope`."""
+        """Adds the instructions that compute a region of a value, once in a scope."""
         key = (value.id, tuple(extent.key() for extent in region))
         if key not in scope.cache:
             scope.cache[key] = self._compute(scope, value, region)
         return scope.cache[key]
 
     def _compute(self, scope: _Scope, value: Any, region: _Region) -> Any:
+        """Adds the instructions that compute a region of a value."""
         dims = value.shape.dimensions
         if value.opcode == 'parameter':
-            self._note(value, region)
+            self._note_tile(value, region)
             return extents.take(scope, scope.use(self._parameters[value.id]), region)
         if value.opcode == 'constant':
-            made = scope.add('constant', value.shape, like=value)
-            return extents.take(scope, made, region)
-        worth = self._plan.computed[value.id] and value.opcode != 'broadcast'
-        if scope.parent and extents.is_whole(region, dims) and worth:
-            # The same in every round: kept in memory, rather than made in parts.
+            constant = scope.add('constant', value.shape, like=value)
+            return extents.take(scope, constant, region)
+        is_work = self._plan.computed[value.id] and value.opcode != 'broadcast'
+        if scope.parent and extents.is_whole(region, dims) and is_work:
+            # It is the same in every round, so it is computed once before the loop.
             return scope.use(self._emit(self._entry, value, region))
         if value.opcode == 'iota':
             return self._iota(scope, value, region)
-        parts = self._tiles.kernel != self._plan.reduced
-        if parts and value is self._plan.reduction:
+        in_parts = self._tiles.kernel != self._plan.reduced
+        if in_parts and value is self._plan.reduction:
             return self._accumulate(scope, value, region)
         return self._step(scope, value, region)
 
-    def _note(self, operand: Any, region: _Region) -> None:
-        """Remembers the largest tile of a parameter."""
+    def _note_tile(self, operand: Any, region: _Region) -> None:
+        """Keeps the sizes of the largest region taken of a parameter."""
         sizes = tuple(extents.sizes_of(region))
-        before = self._taken.get(operand.id, sizes)
-        self._taken[operand.id] = max(before, sizes, key=math.prod)
+        before = self._tile_of.get(operand.id, sizes)
+        self._tile_of[operand.id] = max(before, sizes, key=math.prod)
 
     def _step(
         self,
@@ -230,11 +248,11 @@ class _Tiler:
         """Adds an operation on parts of its operands.
 
         Args:
-            scope: where it goes.
+            scope: the computation that it goes to.
             value: the operation.
             region: of its result.
-            reduced: the part of what it reduces; None for all.
-            start: what a reduction starts with in place of its own value.
+            reduced: region of the reduced or contracted dimensions; None for all.
+            start: initial value of a reduction in place of its own.
         """
         plan = self._plan
         shapes = plan.shapes(value)
@@ -251,28 +269,29 @@ class _Tiler:
                 operands.append(start)
             elif place == 0 and any(map(any, step.edges)):
                 padded = self._padded(value, operand, step.edges)
-                self._note(operand, part)
+                self._note_tile(operand, part)
                 operands.append(extents.take(scope, scope.use(padded), part))
             else:
                 operands.append(self._emit(scope, operand, part))
-        made = extents.sizes_of(region) if step.made is None else step.made
-        shape = building.shape_of(value.shape.element_type, made)
-        made = scope.add(value.opcode, shape, operands, like=value)
-        step.edit(made)
-        return extents.take(scope, made, step.rest)
+        sizes = extents.sizes_of(region) if step.sizes is None else step.sizes
+        shape = building.shape_of(value.shape.element_type, sizes)
+        result = scope.add(value.opcode, shape, operands, like=value)
+        step.edit(result)
+        return extents.take(scope, result, step.rest)
 
     def _take_whole(self, scope: _Scope, value: Any, region: _Region) -> Any:
+        """Computes a value whole before all loops, and adds a slice of it."""
         whole = extents.whole(value.shape.dimensions)
-        made = self._emit(self._entry, value, whole)
+        result = self._emit(self._entry, value, whole)
         # A reshape of a parameter only gives it another shape.
         operand = self._plan.values[value.operand_ids[0]]
-        free = value.opcode == 'reshape' and operand.opcode == 'parameter'
-        if not free:
+        is_free = value.opcode == 'reshape' and operand.opcode == 'parameter'
+        if not is_free:
             self._whole.append(value.opcode)
-        return extents.take(scope, scope.use(made), region)
+        return extents.take(scope, scope.use(result), region)
 
     def _padded(self, value: Any, operand: Any, edges: Sequence[_Edge]) -> Any:
-        """Returns an operand with the edges that a window reaches over."""
+        """Adds the pad of a whole operand whose window reaches over its edges, once."""
         key = ('padded', operand.id, tuple(edges))
         entry = self._entry
         if key not in entry.cache:
@@ -301,28 +320,29 @@ class _Tiler:
         return entry.cache[key]
 
     def _iota(self, scope: _Scope, value: Any, region: _Region) -> Any:
+        """Adds an iota of the region's sizes, and the region's start to it."""
         [dim] = value.dimensions
         kind = value.shape.element_type
         shape = building.shape_of(kind, extents.sizes_of(region))
-        made = scope.add('iota', shape, like=value)
+        counts = scope.add('iota', shape, like=value)
         start = region[dim].start
         if isinstance(start, int) and not start:
-            return made
+            return counts
         [start] = extents.starts(scope, (region[dim],))
         if kind != start.shape.element_type:
             start = scope.add('convert', building.shape_of(kind, []), [start])
-        moved = scope.add('broadcast', shape, [start])
-        return scope.add('add', shape, [made, moved])
+        starts = scope.add('broadcast', shape, [start])
+        return scope.add('add', shape, [counts, starts])
 
     def _accumulate(self, scope: _Scope, value: Any, region: _Region) -> Any:
-        """Adds a loop over tiles of what `value` reduces."""
+        """Adds a loop over tiles of the dimensions that `value` reduces."""
         plan, tiles = self._plan, self._tiles.kernel
-        # Reductions without one are not tiled.
+        # Reductions without a combiner are not tiled.
         opcode, neutral = plan.combiner() or ('', 0)
         kind = value.shape.element_type
         shape = building.shape_of(kind, extents.sizes_of(region))
-        own = value.opcode == 'reduce'
-        if own:
+        has_start = value.opcode == 'reduce'
+        if has_start:
             first = self._emit(scope, plan.values[value.operand_ids[1]], ())
         else:
             first = scope.constant(kind, 0)
@@ -330,10 +350,10 @@ class _Tiler:
 
         def body(inside: _Scope, counter: Any, carried: Any) -> Any:
             part = extents.tile_of(inside, counter, plan.reduced, tiles)
-            seen = extents.seen(inside, region)
-            start = inside.constant(kind, neutral) if own else None
-            made = self._step(inside, value, seen, part, start)
-            return inside.add(opcode, shape, [carried, made])
+            output = extents.brought_into(inside, region)
+            start = inside.constant(kind, neutral) if has_start else None
+            partial = self._step(inside, value, output, part, start)
+            return inside.add(opcode, shape, [carried, partial])
 
         trips = extents.trips(plan.reduced, tiles)
         return building.loop(scope, trips, initial, body)
