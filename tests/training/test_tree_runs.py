@@ -140,7 +140,8 @@ def test_one_line_errors(tiles):
 
 
 @pytest.mark.slow
-def test_beside_a_graph_model_the_mean_of_both(tmp_path):
+def test_beside_a_graph_model_the_mean_of_both(tmp_path, monkeypatch):
+    monkeypatch.setattr(growing, 'FEWER', growing.Options(**_KWARGS))
     tile_records.write_splits(tmp_path / 'data')
     flags = dict(tile_runs.TINY, epochs=1)
     both, _ = tile_runs.train(tmp_path, trees=True, **flags)
