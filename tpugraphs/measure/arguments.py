@@ -1,4 +1,4 @@
-"""What `collect` and `tune` are told of where and how long to measure."""
+"""The command-line options of `collect` and `tune` on the device and the records."""
 
 import argparse
 import functools
@@ -14,14 +14,14 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     option = functools.partial(command_line.option, parser)
     option('--seed', 0, '')
-    option('--platform', 'cpu', 'what to measure on', choices=('cpu', 'gpu'))
+    option('--platform', 'cpu', 'the device to measure on', choices=('cpu', 'gpu'))
     option('--core', -1, 'the core to measure on (default: the last)')
     about = 'tuning records, a file or folder'
     option('--records', memory.FOLDER, about, metavar='FILE')
 
 
 def limits(args: argparse.Namespace) -> session.Limits:
-    """Returns what a worker may use.
+    """Returns the core and platform that a worker may use.
 
     Raises:
         ValueError: jaxlib is not installed, or there is no such core.

@@ -1,13 +1,13 @@
-"""An optimised module put together again, with other kernels in their places.
+"""Assembles an optimised module from its kernels, tiled ones in their places.
 
     optimised = HloModuleProto.FromString(session.optimise(original))
     [kernel], _ = kernels.cut(optimised, 'program')
     tiled = tiling.tile(tiling.Plan(kernel.module), tiling.Tiles((32, 64), ()))
     module = assemble(optimised, [(kernel, tiled.module)])
 
-The result is a module that XLA compiles as any other: it fuses again what was fused,
-and gives arrays their layouts again.  A kernel works on arrays as their bytes lie, so
-it is called between transposes where a layout is not row-major.
+XLA compiles the result as any other module: it fuses operations and chooses layouts
+again.  A kernel takes arrays with dimensions in the order of their layouts, so it is
+called between transposes where a layout is not row-major.
 """
 
 from typing import Any, Dict, Sequence, Set, Tuple
@@ -18,7 +18,7 @@ from tpugraphs.measure import programs
 
 
 def assemble(optimised: Any, replaced: Sequence[Tuple[kernels.Kernel, Any]]) -> Any:
-    """Returns a module that computes what an optimised one does, with other kernels.
+    """Replaces kernels of an optimised module by others that compute the same.
 
     Args:
         optimised: the HloModuleProto that the kernels were cut from.
@@ -29,7 +29,7 @@ def assemble(optimised: Any, replaced: Sequence[Tuple[kernels.Kernel, Any]]) -> 
         An HloModuleProto with row-major arrays and calls in place of fusions.
 
     Raises:
-        kernels.Unsupported: XLA made something of it that depends on layouts.
+        kernels.Unsupported: it has an operation that depends on layouts.
     """
     module = _Assembly(optimised)
     for kernel, other in replaced:
@@ -39,21 +39,21 @@ def assemble(optimised: Any, replaced: Sequence[Tuple[kernels.Kernel, Any]]) -> 
 
 
 class _Assembly(building.Module):
-    """Writes the computations of a module anew, all arrays row-major."""
+    """Rewrites the computations of a module so that all arrays are row-major."""
 
     def __init__(self, optimised: Any):
         super().__init__(optimised.name, optimised)
-        # Of an instruction that a call takes the place of: what goes into the call,
-        # and the id of the computation that it calls.
+        # id of an instruction that a call replaces -> operands of the call, and id of
+        # the computation that it calls
         self._calls: Dict[int, Tuple[Sequence[Any], int]] = {}
-        self._gone: Set[int] = set()
+        self._removed: Set[int] = set()  # ids of other instructions of replaced kernels
 
     def replace(self, kernel: kernels.Kernel, other: Any) -> None:
         """Puts calls of a module in the places of a kernel."""
         entry = self.imported(other)
         for place in kernel.places:
             self._calls[place.pieces[-1].id] = place.operands, entry
-            self._gone.update(piece.id for piece in place.pieces[:-1])
+            self._removed.update(piece.id for piece in place.pieces[:-1])
 
     def called(self, number: int) -> int:
         """Rewrites a computation of the source once; returns its id here."""
@@ -63,7 +63,7 @@ class _Assembly(building.Module):
         return self._copied[number]
 
     def rewritten(self, source: Any) -> Tuple[building.Computation, Any]:
-        """Returns a computation and its root, to be finished."""
+        """Rewrites a computation; returns it unfinished, and its root."""
         computation = self.computation(source.name)
         values: Dict[int, Any] = {}
         parameters = [i for i in source.instructions if i.opcode == 'parameter']
@@ -71,7 +71,7 @@ class _Assembly(building.Module):
             values[value.id] = computation.parameter(_row_major(value.shape))
         shapes = {i.id: i.shape for i in source.instructions}
         for value in source.instructions:
-            if value.id not in values and value.id not in self._gone:
+            if value.id not in values and value.id not in self._removed:
                 values[value.id] = self._write(computation, value, values, shapes)
         return computation, values[source.root_id]
 
@@ -85,10 +85,10 @@ class _Assembly(building.Module):
         """Adds an instruction.
 
         Args:
-            computation: where it goes.
+            computation: the new computation.
             value: the instruction as XLA wrote it.
-            values: those that were added before it, by the ids that XLA gave them.
-            shapes: of all instructions as XLA wrote them.
+            values: id that XLA gave -> instruction that was added before.
+            shapes: id that XLA gave -> shape as XLA wrote it.
         """
         if value.id in self._calls:
             sources, entry = self._calls[value.id]
@@ -98,8 +98,8 @@ class _Assembly(building.Module):
                     values[source.id] = _constant(computation, source)
                 operands.append(_physical(computation, values[source.id], source.shape))
             shape = _physical_shape(value.shape)
-            made = computation.add('call', shape, operands, calls=[entry])
-            return _logical(computation, made, value.shape)
+            result = computation.add('call', shape, operands, calls=[entry])
+            return _logical(computation, result, value.shape)
         if value.opcode == 'constant':
             return _constant(computation, value)
         operands = [values[number] for number in value.operand_ids]
@@ -108,47 +108,47 @@ class _Assembly(building.Module):
             if before.element_type != value.shape.element_type:
                 raise kernels.Unsupported('bitcast of types')
             source = _physical(computation, operands[0], before)
-            made = computation.add('reshape', _physical_shape(value.shape), [source])
-            return _logical(computation, made, value.shape)
+            result = computation.add('reshape', _physical_shape(value.shape), [source])
+            return _logical(computation, result, value.shape)
         target = value.custom_call_target
         if value.opcode == 'custom-call' and target not in programs.CUSTOM_CALLS:
-            # What it takes may hang on layouts, or on its backend_config.
+            # Its operands may depend on layouts, or on its backend_config.
             raise kernels.Unsupported(f'XLA puts a call of {target} into it')
         opcode = 'call' if value.opcode == 'fusion' else value.opcode
-        made = computation.add(opcode, _row_major(value.shape), operands, like=value)
-        made.ClearField('fusion_kind')
-        return made
+        result = computation.add(opcode, _row_major(value.shape), operands, like=value)
+        result.ClearField('fusion_kind')
+        return result
 
 
 def _constant(computation: building.Computation, value: Any) -> Any:
-    """Adds a constant; the bytes of its literal lie as the literal's layout says."""
+    """Adds a constant; its literal's layout is the order of the literal's bytes."""
     if not building.is_array(value.shape):
         return computation.add('constant', value.shape, like=value)
     shape = _physical_shape(value.literal.shape)
-    made = computation.add('constant', shape, like=value)
-    made.literal.shape.CopyFrom(shape)
-    return _logical(computation, made, value.literal.shape)
+    constant = computation.add('constant', shape, like=value)
+    constant.literal.shape.CopyFrom(shape)
+    return _logical(computation, constant, value.literal.shape)
 
 
 def _physical_shape(shape: Any) -> Any:
-    """Returns a row-major shape, the dimensions in the order of an array's bytes."""
+    """Returns the row-major shape with the dimensions in the order of the layout."""
     dims = [shape.dimensions[d] for d in kernels.major_to_minor(shape)]
     return building.shape_of(shape.element_type, dims)
 
 
 def _physical(computation: building.Computation, value: Any, shape: Any) -> Any:
-    """Adds the transpose to an array as its bytes lie in a shape."""
+    """Adds the transpose of an array to the order of its layout in `shape`."""
     return computation.transposed(value, kernels.major_to_minor(shape))
 
 
 def _logical(computation: building.Computation, value: Any, shape: Any) -> Any:
-    """Adds the transpose from an array as its bytes lie in a shape."""
+    """Adds the transpose of an array back from the order of its layout in `shape`."""
     order = kernels.major_to_minor(shape)
     return computation.transposed(value, kernels.inverse(order))
 
 
 def _row_major(shape: Any) -> Any:
-    """Returns a shape whose array, or arrays of a tuple, are row-major."""
+    """Returns a copy of a shape with its array, or arrays of a tuple, row-major."""
     copy = type(shape).FromString(shape.SerializeToString())
     del copy.tuple_shapes[:]
     copy.tuple_shapes.extend(map(_row_major, shape.tuple_shapes))

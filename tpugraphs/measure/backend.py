@@ -1,4 +1,4 @@
-"""jaxlib: compiles a module, runs it, and reads what XLA made.
+"""Compiles modules with jaxlib, runs them, and reads the optimised ones.
 
 backend = Backend()
 program = backend.compile(module.SerializeToString())
@@ -13,10 +13,10 @@ import numpy as np
 
 from tpugraphs.programs import extras
 
-# What makes times comparable: one thread.
+# Times are comparable with one thread alone.
 FLAGS = '--xla_cpu_multi_thread_eigen=false'
 
-# What a worker is started with.
+# Environment variables of a worker.
 VARIABLES = {
     'XLA_FLAGS': FLAGS,
     'OMP_NUM_THREADS': '1',
@@ -27,12 +27,12 @@ VARIABLES = {
     'MALLOC_TOP_PAD_': str(64 << 20),
 }
 
-# Passes that put calls of a library, or two operations, in place of one.
+# Passes that replace an operation by a library call or by two operations.
 _REWRITERS = 'tree_reduction_rewriter,onednn-matmul-rewriter,topk-rewriter'
 
 
 class CompileError(ValueError):
-    """XLA refuses a module; the text is one line."""
+    """A module that XLA refuses; the text is one line."""
 
 
 class Program:
@@ -55,7 +55,7 @@ class Program:
 
     def outputs(self, buffers: Sequence[Any]) -> List[np.ndarray]:
         """Runs it; returns the outputs, bfloat16 ones with the type of ml_dtypes."""
-        # What np.asarray does for other types, and not for bfloat16.
+        # np.asarray fails for bfloat16.
         return [b._single_device_array_to_np_array() for b in self.run(buffers)]
 
     def optimised(self) -> bytes:
@@ -63,7 +63,7 @@ class Program:
         return self._executable.hlo_modules()[0].as_serialized_hlo_module_proto()
 
     def text(self) -> str:
-        """Returns the module after XLA's passes as text, without remarks."""
+        """Returns the module after XLA's passes as text, without metadata."""
         text = self._executable.hlo_modules()[0].to_string()
         return re.sub(r', metadata=\{[^}]*\}', '', text)
 
@@ -75,7 +75,7 @@ class Backend:
         platform: 'cpu' or 'gpu'.
 
     Raises:
-        ValueError: the platform is not there.
+        ValueError: this machine or jaxlib lacks the platform.
     """
 
     def __init__(self, platform: str = 'cpu'):
@@ -85,7 +85,7 @@ class Backend:
         self._xla = xla_client
         self._extension: Any = xla_client._xla
         if 'jax' not in sys.modules:
-            # What jax would set; without it newer versions end the process.
+            # jax would set this; without it newer versions end the process.
             settings = self._extension.jax_jit
             settings.set_thread_local_state_initialization_callback(lambda: None)
             settings.global_state().enable_x64 = True
@@ -94,7 +94,7 @@ class Backend:
             if platform == 'gpu':
                 self._client = xla_client.make_gpu_client()
             else:
-                # What runs in the calling thread is timed without waiting.
+                # Runs in the calling thread, whose clock then counts all work.
                 self._client = xla_client.make_cpu_client(asynchronous=False)
         except Exception as error:
             first = str(error).strip().partition('\n')[0]
@@ -110,12 +110,12 @@ class Backend:
 
         Args:
             module: the HloModuleProto.
-            plain: to read what XLA makes of the module, not to time it: without
-                library calls in place of products and two reductions in place of a
-                large one, and with code that is made in a hurry.
+            plain: compile for reading the optimised module, not for timing: products
+                stay without library calls, large reductions are not split, and the
+                machine code is not optimised.
 
         Raises:
-            CompileError: XLA refuses it.  On some modules XLA ends the process.
+            CompileError: XLA refuses it.  On certain modules XLA ends the process.
         """
         convert = self._extension.mlir.xla_computation_to_mlir_module
         try:

@@ -1,7 +1,7 @@
-"""The folder of a measured collection: its options, its files, and its report.
+"""Keeps the folder of a measured collection: its options, files and report.
 
-Files appear one by one.  `measured.json` tells how and how well everything was
-measured; it is whole after every kernel, and an interrupted collection goes on with it.
+Files appear one by one.  `measured.json` records the protocol and the quality of all
+measurements; it is rewritten after every kernel, and `--resume` goes on from it.
 """
 
 import collections
@@ -27,13 +27,13 @@ from tpugraphs.measure import session as session_lib
 from tpugraphs.measure import timing
 
 _LOCK = '.lock'
-# Hidden names of what killed processes were writing.
+# Hidden names of files that killed processes were writing.
 _LEFTOVERS = re.compile(rf'\.{hardware.SIDECAR}\.\w{{8}}')
-_WIDTH = 60  # of a name in an error
-# Where kernels go whose halves of the passes rank differently.
+_WIDTH = 60  # letters of a name in an error
+# The folder of kernels whose halves of the passes rank differently.
 NOISY = 'noisy'
-LEAST_TAU = 0.6
-# Where the splits of a collection are below its folder, as trainings expect it.
+LEAST_TAU = 0.6  # Kendall's tau below which a kernel is noisy
+# Subfolder with the splits of a collection, as trainings expect it, by task.
 FOLDERS = {'tile': '', 'layout': 'xla/random'}
 
 _Reasons = collections.Counter  # reason -> how many
@@ -41,18 +41,18 @@ _Reasons = collections.Counter  # reason -> how many
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What to collect."""
+    """The options of a collection."""
 
     output: str  # folder, absolute
     task: str = 'tile'  # 'tile' or 'layout'
-    configs: int = 60  # configurations of a kernel or program at most
-    kernels: int = 0  # of a program at most, drawn at random; 0 for all
+    configs: int = 60  # at most, of a kernel or program
+    kernels: int = 0  # at most, of a program, drawn at random; 0 for all
     minutes: float = math.inf  # of wall time; infinite for as long as it takes
     seconds: float = 20  # of wall time for a kernel, compiling included
     seed: int = 0  # of configurations, inputs and splits
     # shares of train, valid and test; None writes one folder
     split: Optional[Tuple[float, ...]] = (80, 10, 10)
-    resume: bool = False  # whether to go on with what is there
+    resume: bool = False  # whether to go on with an interrupted collection
     records: str = ''  # file or folder of tuning records; '' for none
     limits: session_lib.Limits = session_lib.Limits()  # of the worker
     # least and most passes
@@ -62,40 +62,41 @@ class Options:
 
     @property
     def left(self) -> float:
-        """Returns the seconds that are left."""
+        """The seconds that are left."""
         return self.began + self.minutes * 60 - time.monotonic()
 
 
 @dataclasses.dataclass
 class Report:
-    """What came of a collection."""
+    """The results of a collection."""
 
-    # name -> what is known of a kernel whose file is there
+    # name -> the entry of measured.json for a kernel or program whose file exists
     records: Dict[str, Dict[str, Any]] = dataclasses.field(default_factory=dict)
-    left: int = 0  # kernels that time did not suffice for
-    skipped: _Reasons = dataclasses.field(default_factory=_Reasons)  # kernels
+    left: int = 0  # kernels that were not measured for lack of time
+    # reason -> kernels
+    skipped: _Reasons = dataclasses.field(default_factory=_Reasons)
     # programs that could not be used, a line each
     failed: List[str] = dataclasses.field(default_factory=list)
 
     @property
     def configs(self) -> int:
-        """Returns how many configurations were measured."""
+        """The number of measured configurations."""
         return sum(len(record['halves'][0]) for record in self.records.values())
 
     @property
     def median_tau(self) -> float:
-        """Returns the median of Kendall's tau between halves of the passes."""
+        """The median over kernels of Kendall's tau between halves of the passes."""
         return float(np.median([record['tau'] for record in self.records.values()]))
 
     @property
     def dropped(self) -> _Reasons:
-        """Counts the configurations that were not measured, by reason."""
+        """The number of configurations that were not measured, by reason."""
         dropped = (record.get('dropped', {}) for record in self.records.values())
         reasons = (str(why) for kernel in dropped for why in kernel.values())
         return _Reasons(why.partition(':')[0] for why in reasons)
 
     def lines(self, output: str) -> Iterator[str]:
-        """Yields what a collection in the folder `output` ends with."""
+        """Yields the closing lines for the user; `output` is the folder."""
         noisy = sum(record['noisy'] for record in self.records.values())
         yield (
             f'{len(self.records)} kernels or programs with {self.configs:,} '
@@ -117,10 +118,10 @@ class Report:
 
 @contextlib.contextmanager
 def opened(sources: Sequence[str], options: Options) -> Iterator['CollectionFolder']:
-    """Keeps a folder to this process; one that is left empty is removed.
+    """Opens a folder for this process alone; removes it if it stays empty.
 
     Raises:
-        ValueError: another process measures into it, or it holds something else.
+        ValueError: another process measures into it, or it holds other files.
         OSError: it cannot be written.
     """
     output = options.output
@@ -130,7 +131,7 @@ def opened(sources: Sequence[str], options: Options) -> Iterator['CollectionFold
         with files.locked(os.path.join(output, _LOCK), refusal):
             files.remove_leftovers(output, _LEFTOVERS)
             folder = CollectionFolder(sources, options)
-            # However this process ends, another can go on.
+            # Another process can resume, however this one ends.
             folder.write_sidecar()
             try:
                 yield folder
@@ -145,18 +146,18 @@ def opened(sources: Sequence[str], options: Options) -> Iterator['CollectionFold
 
 
 class CollectionFolder:
-    """The folder of a collection, and what its measured.json says.
+    """The folder of a collection with its measured.json.
 
     Args:
-        sources: of programs.
-        options: how they are collected.
+        sources: names of the programs.
+        options: of the collection.
 
     Attributes:
-        options: as it was made.
-        report: what came of it so far.
+        options: of the collection.
+        report: the results so far, those of earlier calls included.
 
     Raises:
-        ValueError: it holds something else.
+        ValueError: the folder holds other files.
         OSError: it cannot be read.
     """
 
@@ -174,17 +175,17 @@ class CollectionFolder:
         self._machine = machine.describe(options.limits.core)
         # Minutes of the calls before this one.
         self._before = dict.fromkeys(_MINUTES, 0.0)
-        there = sorted(set(os.listdir(options.output)) - {_LOCK})
-        if hardware.SIDECAR in there:
+        names = sorted(set(os.listdir(options.output)) - {_LOCK})
+        if hardware.SIDECAR in names:
             self._resume()
-        elif there:
+        elif names:
             raise ValueError(
-                f'{options.output}: holds {there[0]!r}, not a collection of this '
+                f'{options.output}: holds {names[0]!r}, not a collection of this '
                 'command; use an empty folder'
             )
 
     def _resume(self) -> None:
-        """Takes over what an earlier call has measured."""
+        """Reads the kernels and minutes of earlier calls into the report."""
         output = self.options.output
         if not self.options.resume:
             raise ValueError(
@@ -207,7 +208,7 @@ class CollectionFolder:
                 self.report.records[name] = kernel
 
     def write_sidecar(self) -> None:
-        """Writes measured.json."""
+        """Writes measured.json anew."""
         options, report = self.options, self.report
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         wall = time.monotonic() - options.began
@@ -224,7 +225,7 @@ class CollectionFolder:
                 'tau_wanted': timing.TAU_WANTED,
                 'seconds': options.seconds,
             },
-            # Of every call that went on with it.
+            # The sums over all calls of this collection.
             **{name: round(self._before[name] + s / 60, 2) for name, s in spent},
             'median_tau': round(report.median_tau, 4) if report.records else None,
             'skipped': dict(report.skipped),
@@ -241,7 +242,7 @@ def read_sidecar(folder: str) -> Dict[str, Any]:
     """Returns the content of a collection's measured.json.
 
     Raises:
-        ValueError: the folder holds none, or it was cut or edited.
+        ValueError: the folder has none, or the file was cut or edited.
         OSError: it cannot be read.
     """
     path = os.path.join(folder, hardware.SIDECAR)
@@ -273,6 +274,7 @@ def _is_inside(file: Any) -> bool:
 
 
 def _are_halves(value: Any) -> bool:
+    """Tells whether a value is two rows of equally many times."""
     return (
         isinstance(value, list)
         and len(value) == 2
@@ -281,7 +283,7 @@ def _are_halves(value: Any) -> bool:
     )
 
 
-# What a sidecar says of a kernel, as far as it is used.
+# The fields of a kernel in measured.json that are used.
 _RULES: Dict[str, untrusted.Rule] = {
     'file': (_is_inside, 'inside the folder'),
     'program': untrusted.NAME,
@@ -294,14 +296,14 @@ _RULES: Dict[str, untrusted.Rule] = {
 }
 
 
-# Of all calls together.
+# Sums over all calls.
 _MINUTES = dict.fromkeys(
     ('minutes', 'worker_cpu_minutes'), (untrusted.is_number, 'a number')
 )
 
 
 def _check_kernel(name: Any, kernel: Any) -> None:
-    """Raises ValueError unless what is said of a kernel is whole."""
+    """Raises ValueError unless the entry of a kernel has all its fields."""
     untrusted.check({'name': name}, {'name': untrusted.NAME})
     untrusted.check(kernel, _RULES)
     configs = kernel.get('configs')  # not there in archives that ship

@@ -1,9 +1,9 @@
-"""A tuned program that runs on arrays, in memory and in a folder.
+"""Runs a tuned program on arrays; saves and loads it.
 
-OUT/program.hlo.pb    what runs: an HloModuleProto
-OUT/original.hlo.pb   what it was made of, with equal parameters and results
-OUT/program.json      how it is called, and what was measured
-OUT/bound.npz         variables of TensorFlow, where there are any
+OUT/program.hlo.pb    the tuned program: an HloModuleProto
+OUT/original.hlo.pb   the original, with equal parameters and results
+OUT/program.json      the signature, and the measurements
+OUT/bound.npz         variables of TensorFlow, if it has any
 """
 
 import functools
@@ -33,16 +33,16 @@ _MOST_BOUND = 8 << 30
 
 
 class Executable:
-    """A compiled program; call it as the function that it was made of.
+    """A compiled program, which is called as the function it was traced from.
 
     Args:
         module: its HloModuleProto.
-        signature: how it is called; by default with flat arrays, returning a tuple.
-        original: the HloModuleProto that it was made of; by default itself.
-        about: what was measured, for JSON.
+        signature: of the function; by default flat arrays, returning a tuple.
+        original: the untuned HloModuleProto; by default `module`.
+        about: the measurements, for JSON.
 
     Attributes:
-        about: what was measured.
+        about: the measurements.
     """
 
     def __init__(
@@ -68,30 +68,30 @@ class Executable:
         """Runs it; the first call compiles it.
 
         Args:
-            *args: NumPy or JAX arrays, or what NumPy makes arrays of, nested as the
-                function's own arguments.
+            *args: NumPy or JAX arrays, or values that NumPy makes arrays of, nested as
+                the function's own arguments.
 
         Returns:
             NumPy arrays, nested as the function's result.
 
         Raises:
-            ValueError: arguments of other shapes, or that cannot be cast.
+            ValueError: arguments have other shapes, or cannot be cast.
         """
-        given = self._signature.flat(args)
-        if len(given) != len(self._parameters):
+        values = self._signature.flat(args)
+        if len(values) != len(self._parameters):
             raise ValueError(
-                f'{len(given)} arrays given, {len(self._parameters)} wanted'
+                f'{len(values)} arrays given, {len(self._parameters)} wanted'
             )
         arrays = [
             _array(value, shape, place)
-            for place, (value, shape) in enumerate(zip(given, self._parameters))
+            for place, (value, shape) in enumerate(zip(values, self._parameters))
         ]
         program = self._compiled
         return self._signature.nested(program.outputs(program.place(arrays)))
 
     @property
     def original(self) -> 'Executable':
-        """Returns the program that it was made of, to compare."""
+        """The untuned program, to compare."""
         return Executable(self._original, self._signature)
 
     @functools.cached_property
@@ -142,12 +142,12 @@ def check_size(module: Any, where: str) -> None:
 
 
 def load(folder: str) -> Executable:
-    """Loads what `Executable.save` or `tpugraphs tune --output` wrote.
+    """Loads a folder that `Executable.save` or `tpugraphs tune --output` wrote.
 
     The folder may come from a stranger: a module that calls native code is refused.
 
     Raises:
-        ValueError: a file is not what it should be; says which.
+        ValueError: a file is damaged or does not fit the others; names it.
         OSError: a file cannot be read.
     """
     folder = files.expand(os.fspath(folder))
@@ -167,8 +167,8 @@ def load(folder: str) -> Executable:
         bound = _bound(os.path.join(folder, _BOUND), about.pop('bound'))
         inputs, outputs = about.pop('inputs'), about.pop('outputs')
         if inputs is not None:
-            given = len(_shapes(module)[0]) - len(bound)
-            signatures.check({'list': inputs}, given)
+            parameters = len(_shapes(module)[0]) - len(bound)
+            signatures.check({'list': inputs}, parameters)
         if outputs is not None:
             signatures.check(outputs, len(_shapes(module)[1]))
     except (ValueError, KeyError, TypeError) as error:
@@ -205,12 +205,13 @@ def _check_memory(module: Any, where: str) -> None:
 
 
 def _about(path: str) -> Dict[str, Any]:
+    """Reads program.json; raises ValueError if it is of another format."""
     with files.open_regular(path, _MOST_ABOUT) as stream:
         try:
             about = untrusted.loads(stream.read())
             number = about.pop('format')
         except untrusted.DAMAGE:
-            raise ValueError(f'{path}: not what `tpugraphs tune` writes') from None
+            raise ValueError(f'{path}: `tpugraphs tune` did not write it') from None
     if number != _FORMAT:
         raise ValueError(
             f'{path}: format {number!r:.20}, and this version reads {_FORMAT}'
@@ -219,6 +220,7 @@ def _about(path: str) -> Dict[str, Any]:
 
 
 def _bound(path: str, count: Any) -> Sequence[np.ndarray]:
+    """Reads the first `count` arrays of bound.npz."""
     if not isinstance(count, int) or count < 0:
         raise ValueError(f'bound is {count!r:.20}')
     if not count:
@@ -238,7 +240,7 @@ def _array(value: Any, shape: Any, place: int) -> np.ndarray:
     """Returns an argument as an array of its parameter's shape and type.
 
     Raises:
-        ValueError: it has another shape, or its type says more.
+        ValueError: it has another shape, or a type that cannot be cast.
     """
     array = np.asarray(value)
     name = building.NUMPY_TYPES[shape.element_type]

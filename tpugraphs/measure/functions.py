@@ -1,4 +1,4 @@
-"""Functions of JAX and TensorFlow as programs, with how they are called.
+"""Traces functions of JAX and TensorFlow to programs with their signatures.
 
 program, signature = trace(jax.jit(f), (x, y))
 """
@@ -17,7 +17,7 @@ from tpugraphs.programs import reader
 def trace(
     function: Callable, args: Sequence[Any]
 ) -> Tuple[reader.Program, signatures.Signature]:
-    """Returns a function as a program.
+    """Traces a function to a program; returns it with its signature.
 
     Args:
         function: a `jax.jit` function, a `tf.function`, or a Keras model.
@@ -46,35 +46,35 @@ def trace(
         python = getattr(function, 'python_function', function)
         traced: Dict[str, Any] = {}
 
-        def kept(*tensors: Any) -> Any:
+        def keeping_graph(*tensors: Any) -> Any:
             traced['graph'] = tf.compat.v1.get_default_graph()
             traced['results'] = python(*tensors)
             return traced['results']
 
-        kept.__name__ = name
-        program = programs.load(kept, *args, name=name)
+        keeping_graph.__name__ = name
+        program = programs.load(keeping_graph, *args, name=name)
         results, bound = traced['results'], _captured(traced['graph'])
-    made: List[Any] = []
-    outputs = signatures.numbered(results, made)
+    arrays: List[Any] = []
+    outputs = signatures.numbered(results, arrays)
     shapes = program.module.host_program_shape
-    taken = len(shapes.parameters) - len(bound)
-    if taken != len(leaves):
+    parameters = len(shapes.parameters) - len(bound)
+    if parameters != len(leaves):
         raise ValueError(
-            f'{name}: {len(leaves)} values are given, and its module takes {taken}: '
-            'give arrays in place of numbers'
+            f'{name}: {len(leaves)} values are given, and its module takes '
+            f'{parameters}: give arrays in place of numbers'
         )
     is_tuple = shapes.result.element_type == building.TUPLE
-    there = len(shapes.result.tuple_shapes) if is_tuple else 1
-    if there != len(made):
+    count = len(shapes.result.tuple_shapes) if is_tuple else 1
+    if count != len(arrays):
         raise ValueError(
-            f'{name}: {there} arrays come out in place of {len(made)}: a function that '
-            'assigns variables cannot be tuned; let it return what changes'
+            f'{name}: {count} arrays come out in place of {len(arrays)}: a function '
+            'that assigns variables cannot be tuned; let it return what changes'
         )
     return program, signatures.Signature(inputs, outputs, bound)
 
 
 def _captured(graph: Any) -> List[np.ndarray]:
-    """Returns what a function captured, variables by their values, in XLA's order."""
+    """Returns the arrays that a function captured, in the order of XLA's parameters."""
     variables = {id(variable.handle): variable for variable in graph.variables}
     captured = graph.external_captures
     return [variables.get(id(tensor), tensor).numpy() for tensor in captured]

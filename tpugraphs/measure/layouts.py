@@ -1,8 +1,8 @@
-"""Programs and the layouts of their arrays as things to measure.
+"""Draws layouts for the configurable nodes of programs, to measure and to write.
 
-A configuration gives each configurable node (convolution, dot, reshape) an order
-of dimensions for its output and operands, or leaves it to XLA.  What is given is
-written into the program as a LayoutConstraint, which XLA keeps to by copying.
+A configuration gives a configurable node (convolution, dot, reshape) an order of
+dimensions for its output and operands, or leaves them to XLA.  An order is written
+into the program as a LayoutConstraint, which XLA fulfils by copying.
 """
 
 import collections
@@ -19,26 +19,27 @@ from tpugraphs.measure import tiles
 
 CONFIGURABLE = ('convolution', 'dot', 'reshape')
 _LEAST_ELEMENTS = 4096
-# A configuration near the default changes at most so many nodes.
+# Nodes that a configuration near the default changes at most.
 _FEW = 3
 
-# Of a node's output, input and kernel: dimensions minor to major, or None.
+# Dimensions, minor to major, of a node's output, input and kernel; None means that XLA
+# chooses.
 Orders = Tuple[Optional[Tuple[int, ...]], ...]
-# Of each configurable node.
+# The orders of every configurable node.
 Config = Tuple[Orders, ...]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LayoutItem(kernels.Kernel):
-    """A program to measure, whole."""
+    """A program to measure with layouts."""
 
-    # numbers of the configurable nodes among all instructions
+    # the configurable nodes, as indices of all instructions
     nodes: Sequence[int] = ()
     task = 'layout'
 
     @property
     def program(self) -> str:
-        """Returns the name of its program: its own."""
+        """The name of the program, which is its own."""
         return self.name
 
     def batch(self, rng: np.random.Generator, count: int) -> tiles.Batch:
@@ -46,7 +47,7 @@ class LayoutItem(kernels.Kernel):
 
         Args:
             rng: draws.
-            count: how many at most, with the default.
+            count: configurations at most, with the default.
         """
         ranks = [
             [len(shape.dimensions) for shape in shapes]
@@ -62,7 +63,7 @@ class LayoutItem(kernels.Kernel):
         )
 
     def tuning(self, described: Sequence[Dict[str, Any]], times: Any = ()) -> Any:
-        """Returns it with configurations as the raw files hold them."""
+        """Returns a ModuleTuningData of the program with configurations."""
         tuning = protos.protos().ModuleTuningData(
             module=self.module, config_index_to_node=self.nodes
         )
@@ -78,7 +79,7 @@ class LayoutItem(kernels.Kernel):
 def items_of(
     module: Any, program: str, seen: set, skipped: collections.Counter[str]
 ) -> List[LayoutItem]:
-    """Returns a program as the only item; none, if it has nothing to configure."""
+    """Returns a program as the only item; none if it has no configurable nodes."""
     nodes = configurable(module)
     if not nodes:
         skipped['nothing to configure'] += 1
@@ -87,7 +88,7 @@ def items_of(
 
 
 def _arrays(module: Any) -> Iterator[Tuple[str, List[Any]]]:
-    """Yields each instruction's opcode, its shape and those of its operands."""
+    """Yields the opcodes of all instructions, with result and operand shapes."""
     for computation in module.computations:
         shapes = {i.id: i.shape for i in computation.instructions}
         for i in computation.instructions:
@@ -95,9 +96,9 @@ def _arrays(module: Any) -> Iterator[Tuple[str, List[Any]]]:
 
 
 def configurable(module: Any) -> List[int]:
-    """Returns which instructions, of all computations in order, are configurable.
+    """Returns the indices of configurable instructions, over all computations.
 
-    Small ones are not, nor reshapes that change nothing.
+    Small ones are left out, and reshapes that change nothing.
     """
     numbers = []
     for number, (opcode, shapes) in enumerate(_arrays(module)):
@@ -116,9 +117,9 @@ def draw(
     """Returns distinct configurations, the default first.
 
     Args:
-        ranks: of each node's output and operands.
+        ranks: the ranks of output and operands, by node.
         rng: draws.
-        count: how many at most, with the default.
+        count: configurations at most, with the default.
     """
     default: Config = tuple(tuple(None for _ in node) for node in ranks)
     drawn: Dict[Config, None] = {default: None}
@@ -141,12 +142,12 @@ def draw(
 
 
 def constrained(module: Any, nodes: Sequence[int], config: Sequence[Orders]) -> Any:
-    """Returns a copy of a program that keeps to a configuration.
+    """Returns a copy of a program with the layouts of a configuration.
 
     Args:
-        module: the program.
-        nodes: its configurable nodes.
-        config: orders of each node.
+        module: the program's HloModuleProto.
+        nodes: indices of its configurable nodes.
+        config: orders of dimensions, by node.
     """
     copy = type(module).FromString(module.SerializeToString())
     orders_of = dict(zip(nodes, config))
@@ -161,12 +162,12 @@ def constrained(module: Any, nodes: Sequence[int], config: Sequence[Orders]) -> 
             for place, order in enumerate(inputs):
                 if order is not None:
                     operand = instruction.operand_ids[place]
-                    made = _constraint(next(fresh), operand, shapes[operand], order)
-                    instruction.operand_ids[place] = made.id
-                    written.append(made)
+                    copied = _constraint(next(fresh), operand, shapes[operand], order)
+                    instruction.operand_ids[place] = copied.id
+                    written.append(copied)
             written.append(instruction)
             if output is not None:
-                # It takes the instruction's id, by which others know it.
+                # Its users then take the constraint in place of the instruction.
                 own, instruction.id = instruction.id, next(fresh)
                 shape = instruction.shape
                 written.append(_constraint(own, instruction.id, shape, output))
@@ -177,7 +178,15 @@ def constrained(module: Any, nodes: Sequence[int], config: Sequence[Orders]) -> 
 
 
 def _constraint(number: int, operand: int, shape: Any, order: Sequence[int]) -> Any:
-    made = protos.protos().HloInstructionProto(
+    """Returns a LayoutConstraint on a value.
+
+    Args:
+        number: id of the constraint.
+        operand: id of the value.
+        shape: of the value.
+        order: its dimensions, minor to major.
+    """
+    constraint = protos.protos().HloInstructionProto(
         id=number,
         name=f'constraint.{number}',
         opcode='custom-call',
@@ -186,6 +195,6 @@ def _constraint(number: int, operand: int, shape: Any, order: Sequence[int]) -> 
         operand_ids=[operand],
         shape=shape,
     )
-    made.shape.layout.minor_to_major[:] = order
-    made.operand_shapes_with_layout.add().CopyFrom(made.shape)
-    return made
+    constraint.shape.layout.minor_to_major[:] = order
+    constraint.operand_shapes_with_layout.add().CopyFrom(constraint.shape)
+    return constraint

@@ -1,4 +1,4 @@
-"""What a measurement was made on, for the file beside it."""
+"""Describes the machine of a measurement, for the file beside it."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ from tpugraphs.programs import extras
 
 
 def describe(core: int) -> Dict[str, Any]:
-    """Returns versions, flags, processor and caches.
+    """Returns versions, flags, processor and caches of this machine, for JSON.
 
     Args:
         core: the core that workers are pinned to; -1 for none.
@@ -41,10 +41,10 @@ def describe(core: int) -> Dict[str, Any]:
 
 
 def identity(device: str) -> Dict[str, Any]:
-    """Returns what times depend on: the same on machines that can share records.
+    """Returns the facts that times depend on; machines equal in them share records.
 
     Args:
-        device: XLA's name of what is measured on.
+        device: XLA's name of the device.
     """
     about = describe(-1)
     return {

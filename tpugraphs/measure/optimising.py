@@ -1,4 +1,4 @@
-"""A program as XLA's passes leave it; kernels are cut from that."""
+"""Returns programs after XLA's passes; kernels are cut from these."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tpugraphs.programs import reader
 
 
 def is_optimised(module: Any) -> bool:
-    """Whether a module is one that XLA's passes went over: it has fusions, or tiles."""
+    """Tells whether XLA's passes went over a module: it has fusions or own tiles."""
     return any(
         instruction.opcode == 'fusion' or own_tiles.of(instruction)
         for computation in module.computations
@@ -21,14 +21,16 @@ def is_optimised(module: Any) -> bool:
 
 
 def optimised(program: reader.Program) -> Any:
-    """Returns a program's module after XLA's passes; one that is so, as it is.
+    """Returns a program's module after XLA's passes; an optimised one as it is.
 
     Raises:
         ValueError: jaxlib is needed and not installed, or XLA cannot compile it.
     """
     if is_optimised(program.module):
         return program.module
-    extras.require(f'{program.source}: cutting what XLA has not optimised yet')
+    extras.require(
+        f'{program.source}: cutting a program that XLA has not optimised yet'
+    )
     module = programs_lib.prepared(program).module
     with session_lib.Session() as session:
         return optimised_by(session, module, program.name)
@@ -37,8 +39,8 @@ def optimised(program: reader.Program) -> Any:
 def optimised_by(session: session_lib.Session, module: Any, name: str) -> Any:
     """Returns a module after the passes of a session's XLA.
 
-    One with collectives, which need several devices, is returned as it is, if XLA's
-    passes went over it: its other kernels can be measured.
+    Collectives need several devices, so an optimised module that has them is returned
+    as it is: its other kernels can be measured.
 
     Raises:
         ValueError: XLA cannot compile it.

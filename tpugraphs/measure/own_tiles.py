@@ -1,4 +1,4 @@
-"""The tiles that XLA chose itself, as optimised modules of a TPU have them.
+"""Reads the tiles that XLA chose itself from optimised modules of a TPU.
 
 As in the tile collection, dimensions are in the order in which they lie in memory,
 and the last two count vector registers, of 8 and 128 elements.  The `backend_config`
@@ -34,7 +34,7 @@ class OwnTiles:
 
 
 def of(instruction: Any) -> Optional[OwnTiles]:
-    """Returns the tiles that XLA chose for an instruction; None if it says none."""
+    """Returns the tiles that XLA chose for an instruction; None if it has none."""
     try:
         window = untrusted.loads(instruction.backend_config)['window_config']
         if not window.get('output_window_bounds'):

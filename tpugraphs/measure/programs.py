@@ -1,4 +1,4 @@
-"""Programs made ready for XLA on this machine: nothing in them runs a stranger's code.
+"""Prepares programs for XLA on this machine; refuses those that call native code.
 
 program = load('my_program.py:step')
 """
@@ -12,11 +12,11 @@ from baselines.hlo import protos
 from tpugraphs.measure import building
 from tpugraphs.programs import reader
 
-# Custom calls that XLA itself takes for annotations.
+# Custom calls that XLA itself uses as annotations.
 CUSTOM_CALLS = frozenset(
     ('LayoutConstraint', 'Sharding', 'SPMDFullToShardShape', 'SPMDShardToFullShape')
 )
-# They exchange arrays with other devices.
+# Operations that exchange arrays with other devices.
 COLLECTIVES = frozenset(
     'all-gather all-gather-start all-gather-done all-reduce all-reduce-start '
     'all-reduce-done all-to-all collective-broadcast collective-permute '
@@ -26,7 +26,7 @@ COLLECTIVES = frozenset(
 
 
 def load(source: Any, *args: Any, name: str = '') -> reader.Program:
-    """Returns a program that can be compiled; arguments are as of `read_program`.
+    """Reads a program that can be compiled; arguments are as of `read_program`.
 
     Raises:
         ValueError: as of `read_program` and `cleaned`.
@@ -36,21 +36,21 @@ def load(source: Any, *args: Any, name: str = '') -> reader.Program:
 
 
 def prepared(program: reader.Program) -> reader.Program:
-    """Returns a program whose module is `cleaned`; it stays as it is itself."""
+    """Returns a copy of a program with a `cleaned` module."""
     module = protos.protos().HloModuleProto()
     module.CopyFrom(program.module)
     return dataclasses.replace(program, module=cleaned(module, program.source))
 
 
 def cleaned(module: Any, where: str) -> Any:
-    """Returns a module without what XLA may abort on, and without counters.
+    """Removes from a module the fields that XLA may abort on, and numbers in names.
 
-    TensorFlow numbers what it traces; XLA sorts by names, so that the kernels
-    would depend on what was traced before.
+    TensorFlow numbers its functions by their order of tracing.  XLA sorts by names,
+    so kernels would depend on the functions that were traced before.
 
     Raises:
-        ValueError: a parameter is no array of fixed size and known type, or a
-            custom call is none of CUSTOM_CALLS.
+        ValueError: a parameter is no array of fixed size and of one of
+            `building.NUMPY_TYPES`, or a custom call is none of CUSTOM_CALLS.
     """
     for place, computation in enumerate(module.computations):
         entry = computation.id == module.entry_computation_id
@@ -60,12 +60,12 @@ def cleaned(module: Any, where: str) -> Any:
         for instruction in computation.instructions:
             _check_custom_call(instruction, where)
             building.plain(instruction)
-            given = entry and instruction.opcode == 'parameter'
-            if given and not building.is_array(instruction.shape):
+            is_argument = entry and instruction.opcode == 'parameter'
+            if is_argument and not building.is_array(instruction.shape):
                 shown = building.shape_text(instruction.shape)
                 raise ValueError(
                     f'{where}: parameter %{instruction.name} is {shown}; '
-                    'what can be measured takes arrays of fixed size'
+                    'programs to measure take arrays of fixed size'
                 )
         if entry and _computes_nothing(computation):
             raise ValueError(f'{where}: computes nothing; return a tensor')
@@ -77,7 +77,7 @@ def cleaned(module: Any, where: str) -> Any:
 
 
 def collectives(module: Any) -> Dict[str, int]:
-    """Returns how many collectives of an opcode a module has."""
+    """Counts the collectives of a module by opcode."""
     return collections.Counter(
         instruction.opcode
         for computation in module.computations
@@ -129,7 +129,7 @@ def _widen_products(module: Any, computation: Any) -> None:
             written.append(_converted(by_id[number], fresh, float32))
             instruction.operand_ids[place] = fresh
             fresh += 1
-        # The instruction keeps its number for what it is converted back to.
+        # The convert back takes the instruction's id, so that users need no change.
         narrow_type = instruction.shape.element_type
         product = type(instruction).FromString(instruction.SerializeToString())
         product.id, product.shape.element_type = fresh, float32

@@ -1,7 +1,7 @@
-"""How the arguments and results of a function become the flat ones of its module.
+"""Maps the arguments and results of a function to the flat arrays of its module.
 
-A tree is what people pass: tuples, lists and dicts, None, and numbers of leaves in
-place of arrays, so that it can be written as JSON.
+A tree describes nested arguments as JSON: tuples, lists, dicts and None, with numbers
+in place of the arrays, the leaves.
 """
 
 import dataclasses
@@ -12,13 +12,13 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Signature:
-    """How a module is called.
+    """The arguments and results of the function that a module was traced from.
 
     Attributes:
-        inputs: tree of the positional arguments; None for flat ones.
-        outputs: tree of the result; None for a tuple of all.
-        bound: arrays that are no arguments, such as variables of TensorFlow; they
-            are the last parameters of the module.
+        inputs: tree of the positional arguments; None for flat arrays.
+        outputs: tree of the result; None for a tuple of all arrays.
+        bound: values of the module's last parameters, which are no arguments, such as
+            variables of TensorFlow.
     """
 
     inputs: Optional[List[Any]] = None
@@ -26,10 +26,10 @@ class Signature:
     bound: Sequence[np.ndarray] = ()
 
     def flat(self, args: Sequence[Any]) -> List[Any]:
-        """Returns the leaves of arguments, with what is bound.
+        """Returns the module's arrays: the leaves of arguments, and the bound ones.
 
         Raises:
-            ValueError: they are nested in another way than those it was made with.
+            ValueError: the arguments are nested in another way than `inputs`.
         """
         leaves = list(args)
         if self.inputs is not None:
@@ -38,28 +38,28 @@ class Signature:
         return [*leaves, *self.bound]
 
     def nested(self, results: Sequence[Any]) -> Any:
-        """Returns flat results as the function did."""
+        """Returns flat results nested as the function's result."""
         if self.outputs is None:
             return tuple(results)
         return _filled(self.outputs, results)
 
 
 def numbered(tree: Any, leaves: List[Any]) -> Any:
-    """Returns a tree with numbers for leaves, which are added to a list."""
+    """Returns the tree of nested arrays; adds the arrays to `leaves`."""
     if tree is None:
         return None
     if isinstance(tree, (tuple, list)):
         kind = 'tuple' if isinstance(tree, tuple) else 'list'
         return {kind: [numbered(part, leaves) for part in tree]}
     if isinstance(tree, Mapping):
-        # As JAX and TensorFlow do it, in the order of the keys.
+        # JAX and TensorFlow order dicts by their keys.
         return {'dict': [[key, numbered(tree[key], leaves)] for key in sorted(tree)]}
     leaves.append(tree)
     return len(leaves) - 1
 
 
 def _walk(tree: Any, value: Any, where: str, leaves: List[Any]) -> None:
-    """Adds the leaves of a value that is nested as a tree is."""
+    """Adds the leaves of a value to `leaves`; it must be nested as the tree is."""
     if isinstance(tree, int):
         leaves.append(value)
         return
@@ -86,7 +86,7 @@ def _walk(tree: Any, value: Any, where: str, leaves: List[Any]) -> None:
 
 
 def _filled(tree: Any, leaves: Sequence[Any]) -> Any:
-    """Returns a tree with its leaves in place of their numbers."""
+    """Returns the nested arrays of a tree and its leaves."""
     if tree is None or isinstance(tree, int):
         return None if tree is None else leaves[tree]
     [(kind, parts)] = tree.items()

@@ -1,4 +1,4 @@
-"""Kernels and their tile configurations as things to measure, and as records."""
+"""Draws tile configurations of kernels, to measure and to write as raw files."""
 
 import collections
 import dataclasses
@@ -17,30 +17,30 @@ from tpugraphs.measure import tiling
 
 # Kernels whose arrays are all smaller take about as long as to call them.
 LEAST_ELEMENTS = 8192
-# A loop has at most so many rounds; each costs about a tenth of a microsecond.
+# Rounds of a loop at most; a round costs about a tenth of a microsecond.
 _MOST_TRIPS = 2048
-# Bytes of an output tile: more does not fit into a core's own cache.
+# Bytes of an output tile at most: a larger one does not fit into a core's own cache.
 _FOOTPRINT = 4 << 20
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Batch:
-    """Configurations, ready to be measured."""
+    """Configurations of a kernel or program, ready to be measured."""
 
-    # each configuration in plain numbers; the default first
+    # the configurations in plain numbers, as JSON holds them; the default first
     described: List[Dict[str, Any]]
     # number of a configuration -> its serialised HloModuleProto
     module: Callable[[int], bytes]
 
 
 class TileItem(kernels.Kernel):
-    """A kernel to measure."""
+    """A kernel to measure with tiles."""
 
     task = 'tile'
 
     @property
     def program(self) -> str:
-        """Returns the name of the program that it is cut from."""
+        """The name of the program that it is cut from."""
         return families.program_of_kernel(self.name)
 
     def batch(
@@ -49,7 +49,13 @@ class TileItem(kernels.Kernel):
         count: int,
         recorded: Sequence[Dict[str, Any]] = (),
     ) -> Batch:
-        """Draws configurations, the untiled kernel first, and adds recorded ones."""
+        """Draws configurations, the untiled kernel first, and adds recorded ones.
+
+        Args:
+            rng: draws.
+            count: configurations to draw at most, with the untiled one.
+            recorded: `output` and `kernel` sizes of tuning records.
+        """
         plan = tiling.Plan(self.module)
         drawn = list(
             dict.fromkeys([*draw(plan, rng, count), *_recorded(plan, recorded)])
@@ -62,11 +68,11 @@ class TileItem(kernels.Kernel):
         return Batch(described, lambda i: tiled[i].module.SerializeToString())
 
     def tuning(self, described: Sequence[Dict[str, Any]], times: Any = ()) -> Any:
-        """Returns it with configurations as the raw files hold them.
+        """Returns a ModuleTuningData of the kernel with configurations.
 
         Args:
             described: configurations, the default first.
-            times: nanoseconds of each; empty for candidates.
+            times: their nanoseconds; empty for candidates.
         """
         tuning = protos.protos().ModuleTuningData(
             module=self.module, fingerprint=int(self.name.rpartition('_')[2], 16)
@@ -80,7 +86,7 @@ class TileItem(kernels.Kernel):
 
 
 def timed(tuning: Any, times: Any) -> Any:
-    """Returns a ModuleTuningData with its default marked, and times if there are."""
+    """Marks the default of a ModuleTuningData, and adds times, nanoseconds, if any."""
     tuning.runs[0].is_default = True
     for run, time in zip(tuning.runs, times):
         # Below 2 ns a run does not count as measured.
@@ -95,9 +101,9 @@ def items_of(
 
     Args:
         module: the HloModuleProto.
-        program: its name.
-        seen: hashes of kernels that are there already; those here are added.
-        skipped: counts what is left out, by reason.
+        program: the program's name.
+        seen: hashes of earlier kernels, which are left out; the new ones are added.
+        skipped: counts the kernels left out, by reason.
     """
     cut, reasons = kernels.cut(module, program, LEAST_ELEMENTS)
     skipped.update(reasons)
@@ -126,10 +132,10 @@ def sizes(size: int) -> List[int]:
 def draw(plan: tiling.Plan, rng: np.random.Generator, count: int) -> List[tiling.Tiles]:
     """Returns distinct configurations of a kernel; the untiled one is the first.
 
-    Of few possible ones all are taken, of many `count` are drawn. Every second
-    dimension is left whole, since tiles of all dimensions are mostly small. Every
-    fifth has size one: XLA drops such dimensions and then has another kernel to
-    compile (of a convolution of one pixel a product).
+    If few are possible, all are taken; else `count` are drawn.  Half of the dimensions
+    stay whole, since tiles of all dimensions are mostly small.  A fifth has size one:
+    XLA drops such dimensions and then compiles another kernel (a product in place of
+    a convolution of one pixel).
 
     Args:
         plan: of the kernel.
@@ -152,7 +158,7 @@ def draw(plan: tiling.Plan, rng: np.random.Generator, count: int) -> List[tiling
         combinations = list(itertools.product(*choices))
         drawn = (combinations[index] for index in rng.permutation(len(combinations)))
     else:
-        drawn = (_drawn(choices, rng) for _ in range(50 * count))
+        drawn = (_draw_sizes(choices, rng) for _ in range(50 * count))
     for parts in drawn:
         if len(configs) == count:
             break
@@ -161,8 +167,8 @@ def draw(plan: tiling.Plan, rng: np.random.Generator, count: int) -> List[tiling
     return list(configs)
 
 
-def _drawn(choices: Sequence[List[int]], rng: np.random.Generator) -> List[int]:
-    """Returns one of the choices of each dimension."""
+def _draw_sizes(choices: Sequence[List[int]], rng: np.random.Generator) -> List[int]:
+    """Draws a tile size for every dimension from its choices."""
     kinds = rng.random(len(choices))
     return [
         s[-1] if kind < 0.5 else s[0 if kind < 0.7 else rng.integers(len(s))]
@@ -182,20 +188,22 @@ def _fits(plan: tiling.Plan, tiles: tiling.Tiles) -> bool:
 def _recorded(
     plan: tiling.Plan, recorded: Sequence[Dict[str, Any]]
 ) -> Iterator[tiling.Tiles]:
-    """Yields the configurations of a file of records that a kernel can have."""
+    """Yields the recorded configurations that are possible for a kernel."""
     output, reduced = plan.tileable() if recorded else ([], [])
     for config in recorded:
         tiles = tiling.Tiles(tuple(config['output']), tuple(config['kernel']))
         if (
-            _tile(tiles.output, plan.output, output)
-            and _tile(tiles.kernel, plan.reduced, reduced)
+            _are_possible(tiles.output, plan.output, output)
+            and _are_possible(tiles.kernel, plan.reduced, reduced)
             and not any(n % size for n, size in zip(plan.reduced, tiles.kernel))
             and _fits(plan, tiles)
         ):
             yield tiles
 
 
-def _tile(sizes: Sequence[int], whole: Sequence[int], free: Sequence[bool]) -> bool:
+def _are_possible(
+    sizes: Sequence[int], whole: Sequence[int], free: Sequence[bool]
+) -> bool:
     """Tells whether sizes are at most the whole ones, and less only where free."""
     return len(sizes) == len(whole) and all(
         1 <= size <= n if may else size == n for size, n, may in zip(sizes, whole, free)
@@ -203,7 +211,10 @@ def _tile(sizes: Sequence[int], whole: Sequence[int], free: Sequence[bool]) -> b
 
 
 def columns(described: Sequence[Dict[str, Any]]) -> np.ndarray:
-    """Returns how often each size is halved, and the logs of the tiles' volumes.
+    """Returns features of tile configurations for a regression.
+
+    They are the log2 of whole size over tile size by dimension, and the log2 of the
+    volumes of the output and kernel tiles: float64 [c, dimensions + 2].
 
     Args:
         described: `output` and `kernel` sizes of configurations, the untiled one first.

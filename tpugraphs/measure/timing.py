@@ -1,9 +1,9 @@
-"""How times are taken, and what they are worth.
+"""Times configurations, and compares and checks their times.
 
-Shuffled passes over all configurations; in each, a configuration is warmed up
-once and timed three times, and the least counts; one that takes milliseconds is
-timed once, as it spends little of them on cold caches.  The minimum over passes is
-its runtime.  Halves of the passes that rank alike say that it is not noise.
+A pass times all configurations in random order.  In a pass, a configuration is warmed
+up once and timed three times, and the least time counts; one that takes milliseconds
+is timed once, as cold caches hardly matter to it.  Its runtime is the minimum over
+passes.  Kendall's tau between halves of the passes shows how much of it is noise.
 """
 
 import dataclasses
@@ -16,27 +16,27 @@ import numpy as np
 RUNS = 3
 LEAST_PASSES = 6
 MOST_PASSES = 30
-# Kendall's tau between halves of the passes with which measuring ends: soon if they
-# agree well, and after that many passes if they agree.
+# Kendall's tau between halves of the passes at which measuring ends: the first before
+# `_EARLY_PASSES` passes, the second from then on.
 TAU_EARLY = 0.9
 TAU_WANTED = 0.8
 _EARLY_PASSES = 15
 
-# A configuration that takes so long is run once in a pass, nanoseconds.
+# Nanoseconds from which a configuration is run only once in a pass.
 _LONG = 2_000_000
 
-# A run of several executions lasts at least so long if that is few, nanoseconds.
+# Nanoseconds that a timed run should last; short programs are executed several times.
 _LEAST_RUN = 100_000
 _MOST_REPEATS = 8
 
-# A configuration that takes so many times the default's time is not timed.
+# Times the default's time from which a configuration is not timed.
 LIMIT = 10
-# Why a configuration is not timed; what XLA says follows a colon.
+# Reasons for not timing a configuration; XLA's error follows a colon.
 REFUSED = 'XLA'
 FAILED = 'running'
 WRONG = 'wrong result'
 TOO_SLOW = f'over {LIMIT} times the time of the default'
-TOO_LONG = 'took more than'  # so many seconds
+TOO_LONG = 'took more than'  # the number of seconds follows
 DIED = 'XLA ended the process'
 
 CLOCKS = {'cpu': time.process_time_ns, 'wall': time.perf_counter_ns}
@@ -44,9 +44,9 @@ CLOCKS = {'cpu': time.process_time_ns, 'wall': time.perf_counter_ns}
 
 @dataclasses.dataclass(frozen=True)
 class Protocol:
-    """How long to measure."""
+    """The passes to make, the limits of time, and the clock."""
 
-    least: int = LEAST_PASSES  # passes that are made even if time is up
+    least: int = LEAST_PASSES  # passes made even after `seconds`
     most: int = MOST_PASSES  # passes at most
     seconds: float = 1e9  # of wall time after which no pass beyond `least` begins
     compiling: float = 1e9  # of wall time after which nothing more is compiled
@@ -65,8 +65,8 @@ def measure(
 
     Args:
         programs: each runs one configuration; the first is the default.
-        protocol: how long.
-        rng: of the order.
+        protocol: passes, limits of time, and clock.
+        rng: draws the order of a pass.
         stop: asked before every pass; True ends at once.
         began: the `time.monotonic()` that the protocol's seconds count from.
 
@@ -75,7 +75,7 @@ def measure(
     """
     clock = CLOCKS[protocol.clock]
     began = time.monotonic() if began is None else began
-    # A run of several executions is as long as the clock resolves.
+    # Several executions in a row are long enough for the clock's resolution.
     once_ns = _least_time(programs[0], clock, 1)
     repeats = min(_MOST_REPEATS, max(1, _LEAST_RUN // once_ns))
     long = np.zeros(len(programs), bool)
@@ -85,8 +85,8 @@ def measure(
         if spent >= protocol.deadline:
             break
         if len(rows) >= protocol.least:
-            wanted = TAU_EARLY if len(rows) < _EARLY_PASSES else TAU_WANTED
-            agree = tau_of_halves(np.array(rows)) >= wanted
+            least_tau = TAU_EARLY if len(rows) < _EARLY_PASSES else TAU_WANTED
+            agree = tau_of_halves(np.array(rows)) >= least_tau
             if agree or spent > protocol.seconds:
                 break
         row = np.zeros(len(programs), np.int64)
@@ -108,7 +108,7 @@ def once(program: Callable[[], Any]) -> int:
 
 
 def _time(program: Callable[[], Any], clock: Callable[[], int], repeats: int) -> int:
-    """Returns the time of so many executions in a row, nanoseconds."""
+    """Returns the time of `repeats` executions in a row, nanoseconds."""
     before = clock()
     for _ in range(repeats):
         program()
@@ -118,7 +118,7 @@ def _time(program: Callable[[], Any], clock: Callable[[], int], repeats: int) ->
 def _long_time(program: Callable[[], Any], clock: Callable[[], int]) -> int:
     """Returns the time of one run of a long program, nanoseconds.
 
-    Clocks of virtual machines step back at times: such a run is made again.
+    Clocks of virtual machines step back at times: such a run is repeated.
     """
     taken = 0
     for _ in range(RUNS):
@@ -134,7 +134,7 @@ def _least_time(
     """Returns the least time of one execution among `RUNS` warm runs, nanoseconds."""
     program()
     taken = sorted(_time(program, clock, repeats) for _ in range(RUNS))
-    # Clocks of virtual machines step back at times: such a run has taken nothing.
+    # Clocks of virtual machines step back at times: such runs are left out.
     middle = taken[RUNS // 2]
     return max(1, next((t for t in taken if 10 * t > middle), middle) // repeats)
 
@@ -163,22 +163,22 @@ def kendall_tau(a: np.ndarray, b: np.ndarray) -> float:
 
 
 class Ratio(NamedTuple):
-    """A paired comparison: how many times one is faster than the other."""
+    """A paired comparison of the times of two programs."""
 
-    speedup: float  # the median over passes
+    speedup: float  # times the speed of the slow one, the median over passes
     low: float  # the lower end of its 95 % interval
     high: float  # the upper end
 
 
 def compare(slow: np.ndarray, fast: np.ndarray) -> Ratio:
-    """Compares times of the same passes.
+    """Compares the times of two programs in the same passes.
 
-    The interval is a bootstrap over passes of the median log ratio; a pass
-    that was disturbed then counts as one pass, whatever it took.
+    The interval is a bootstrap over passes of the median log ratio: a disturbed pass
+    counts as one pass, however long it took.
 
     Args:
-        slow: int64 [passes], of the default.
-        fast: int64 [passes], of the other.
+        slow: int64 [passes], nanoseconds of the default.
+        fast: int64 [passes], nanoseconds of the other program.
     """
     logs = np.log(np.asarray(slow, float)) - np.log(np.asarray(fast, float))
     rng = np.random.default_rng(0)

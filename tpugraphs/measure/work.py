@@ -1,4 +1,4 @@
-"""How much arithmetic the kernels of a program are: multiply-adds."""
+"""Counts the arithmetic of a program's kernels in multiply-adds."""
 
 import math
 from typing import Any, Dict, Iterable
@@ -7,10 +7,10 @@ from tpugraphs.measure import building
 
 
 class Work:
-    """Counts the multiply-adds of a module's instructions.
+    """Counts the multiply-adds of a module's dots and convolutions.
 
-    Those of dots and convolutions count, wherever they are called from; bodies of
-    loops count once, for how often they run is not known.
+    Those of called computations count, too; the body of a loop counts once, since the
+    module does not say how often it runs.
 
     Args:
         module: the HloModuleProto.
@@ -27,11 +27,14 @@ class Work:
             values: all instructions of the computation, by id.
             instructions: those to count.
         """
-        return sum(self._one(instruction, values) for instruction in instructions)
+        return sum(
+            self._of_instruction(instruction, values) for instruction in instructions
+        )
 
-    def _one(self, instruction: Any, values: Dict[int, Any]) -> int:
+    def _of_instruction(self, instruction: Any, values: Dict[int, Any]) -> int:
+        """Returns the multiply-adds of an instruction and the computations it calls."""
         if instruction.opcode not in ('dot', 'convolution'):
-            return sum(map(self._inside, instruction.called_computation_ids))
+            return sum(map(self._of_computation, instruction.called_computation_ids))
         if instruction.opcode == 'dot':
             left = values[instruction.operand_ids[0]].shape.dimensions
             numbers = instruction.dot_dimension_numbers
@@ -43,7 +46,8 @@ class Work:
             terms *= math.prod(kernel[d] for d in numbers.kernel_spatial_dimensions)
         return terms * building.elements(instruction.shape)
 
-    def _inside(self, number: int) -> int:
+    def _of_computation(self, number: int) -> int:
+        """Returns the multiply-adds of a computation, by its id."""
         if number not in self._counted:
             values = {i.id: i for i in self._bodies[number].instructions}
             self._counted[number] = self.of(values, values.values())

@@ -72,7 +72,7 @@ def test_files_of_strangers(tmp_path):
     folder = saved(tmp_path / 'out')
     for content in (b'', b'[1]', b'[' * 9999, b'{"format": 1'):
         (tmp_path / 'out' / 'program.json').write_bytes(content)
-        with pytest.raises(ValueError, match='program.json: not what `tpugraphs tune`'):
+        with pytest.raises(ValueError, match='program.json: `tpugraphs tune` did'):
             tpugraphs.load_program(folder)
     saved(tmp_path / 'out')
     program = tmp_path / 'out' / 'program.hlo.pb'
