@@ -1,4 +1,4 @@
-"""Runs: trained, loaded, measured, and used to rank."""
+"""Trains, loads, measures and lists runs, and ranks and tunes with them."""
 
 import contextlib
 import json
@@ -36,19 +36,18 @@ class Ranker:
         """Scores the configurations of one graph.
 
         Args:
-            record: a `TileRecord` or `LayoutRecord`, whichever the run is of.
-            configs: in place of the record's own: of tiles float32 [c, 24] raw
-                columns, or dicts such as {'output_bounds': [8, 128]}; of layouts
-                [c, k, 18], -1 where an array or a dimension is absent.
+            record: a `TileRecord` or `LayoutRecord`, of the run's task.
+            configs: configurations in place of the record's: for tiles float32
+                [c, 24] raw columns, or dicts such as {'output_bounds': [8, 128]};
+                for layouts [c, k, 18], -1 where an array or a dimension is absent.
 
         Returns:
             float32 [c]; lower means predicted faster, and only the order within
             the graph means something.
 
         Raises:
-            ValueError: they are of another kind than the training data, an array of
-                the record is not what it should be, or this process was forked
-                after the model was loaded.
+            ValueError: the record is of another task, one of its arrays has a wrong
+                shape or type, or this process was forked after the model was loaded.
         """
         from tpugraphs import ranking
 
@@ -128,24 +127,24 @@ class Run:
         cache_dir: str = '',
         protocol: str = '',
     ) -> Dict[str, Any]:
-        """Measures the run on a split whose runtimes are known.
+        """Measures the run on a split that has runtimes.
 
         Args:
             split: 'train', 'valid' or 'test'.
-            data: 'sample' (what ships) or a folder of splits; by default what the
-                run was trained on.
-            cache_dir: where packed splits are kept.
+            data: 'sample' (the measured data that ship) or a folder of splits; by
+                default the training data.
+            cache_dir: folder of packed splits.
             protocol: of layouts, 'published': 1,000 fixed configurations of each
                 graph; 'all'; by default published where the graphs are those of the
                 published validation split.
 
         Returns:
-            What `tpugraphs evaluate --json` prints: `overall` and `groups` (by
+            The object of `tpugraphs evaluate --json`: `overall` and `groups` (by
             program) with, per measure, `mean`, `low` and `high` (95 % interval)
-            and `random`, e.g. found['overall']['top_5_error']['mean'].
+            and `random`, e.g. summary['overall']['top_5_error']['mean'].
 
         Raises:
-            ValueError: the data or the run are unusable, or no runtime is known.
+            ValueError: the data or the run are unusable, or the data have no runtimes.
         """
         data_lib.check_split(split)
         predictor = self._predictor(data, cache_dir)
@@ -160,9 +159,9 @@ class Run:
 
         Args:
             what: a raw file (.pb), a folder or glob of them, a program in any form
-                of a file, or a list of these; or a record, or several; or what
-                `read_program` returns.
-            candidates: configurations in place of those that come with `what`,
+                of a file, or a list of these; or a record, or several; or a program
+                of `read_program`.
+            candidates: configurations in place of those of the files or records,
                 such as {'output_bounds': [8, 128]}; docs/guide/python.md has the form.
 
         Raises:
@@ -181,6 +180,7 @@ class Run:
         return Ranker(self._predictor(), self._lock)
 
     def _predictor(self, data: Optional[Path] = None, cache_dir: str = '') -> Any:
+        """Loads the model, once for the same data."""
         if self._predictors:
             _check_process(self._process)
         self._process = os.getpid()
@@ -273,11 +273,11 @@ def train(
         model: a name, a class, or 'my_file.py:MyModel'; 'my_file.py' where there is
             one model in it.
         loss: a function (labels, scores) -> a scalar, both float32 [lists, n]; or
-            what --losses takes, such as 'ListMLELoss:1,MSE:0.02'.
+            a value of --losses, such as 'ListMLELoss:1,MSE:0.02'.
         data: 'sample' (the measured data that ship) or a folder of splits.
-        verbose: whether it says what it does; notes and warnings come anyway.
+        verbose: whether it prints its progress; notes and warnings are printed anyway.
         callbacks: objects whose `on_epoch` is called after every epoch of a graph
-            model, see `Callback`; what they raise ends the training, and
+            model, see `Callback`; an error that they raise ends the training, and
             resume=True goes on from there.
         **settings: any flag of the scripts by its name: out_dir, epochs, batch,
             seed, recipe, ...; `model_kwargs` may be a dict.
@@ -301,35 +301,35 @@ def train(
                 f'callbacks: {callback!r} has no method on_epoch(run, metrics)'
             )
     kind = registry.resolve(task, config.CONFIGS, 'task')
-    given = {**settings, **data_lib.data_settings(data)}
-    if 'model_kwargs' in given:
-        given['model_kwargs_json'] = json.dumps(given.pop('model_kwargs'))
-    config.typed(kind, given)  # before TensorFlow is waited for
+    flags = {**settings, **data_lib.data_settings(data)}
+    if 'model_kwargs' in flags:
+        flags['model_kwargs_json'] = json.dumps(flags.pop('model_kwargs'))
+    config.typed(kind, flags)  # before TensorFlow is waited for
     models: Own = ''
     losses: Dict[str, Any] = {}
     if isinstance(model, type):
-        given['model'], models = model.__name__, [model]
+        flags['model'], models = model.__name__, [model]
     elif isinstance(model, str):
-        given.update(_named_model(model, task))
+        flags.update(_named_model(model, task))
     elif model is not None:
         raise ValueError(f'model should be a name, a file or a class, not {model!r}')
-    models = models or given.get('models_file', '')
+    models = models or flags.get('models_file', '')
     if callable(loss):
         name = getattr(loss, '__name__', 'loss')
         losses = {name: loss}
-        given['losses'] = name
+        flags['losses'] = name
     elif isinstance(loss, str):
-        given['losses'] = loss
+        flags['losses'] = loss
     elif loss is not None:
         raise ValueError(f'loss should be a function or text, not {loss!r}')
     starting.start_tensorflow()
     from baselines.training import jobs
 
-    words = [f'{key}={value!r}' for key, value in {'task': task, **given}.items()]
-    extras = jobs.Extras(models, losses, f'tpugraphs.train({", ".join(words)})')
+    arguments = [f'{key}={value!r}' for key, value in {'task': task, **flags}.items()]
+    extras = jobs.Extras(models, losses, f'tpugraphs.train({", ".join(arguments)})')
     output = sys.stdout
     with contextlib.nullcontext() if verbose else callbacks_lib.silence():
-        chosen = config.with_recipe(kind(**config.typed(kind, given)), given)
+        chosen = config.with_recipe(kind(**config.typed(kind, flags)), flags)
         training = callbacks_lib.Training(config.to_json(chosen))
 
         def after_epoch(state: Any) -> None:
@@ -358,11 +358,11 @@ def tune(
     programs are timed side by side on one processor core.
 
     Args:
-        program: a `jax.jit` function, a `tf.function` or a Keras model; or what else
-            `read_program` takes, such as a file of HLO.
-        *args: its arguments, arrays nested in tuples, lists and dicts; their shapes
-            are compiled in, and their values are what is timed.  Of a file they are
-            flat, or absent for random ones.
+        program: a `jax.jit` function, a `tf.function` or a Keras model; or another
+            argument of `read_program`, such as a file of HLO.
+        *args: arguments of the function, arrays nested in tuples, lists and dicts;
+            their shapes are compiled in, and the program is timed with their values.
+            For a file, flat arrays, or none to draw random ones.
         minutes: of wall time, about.
         output: folder to write the program to, for `load_program`.
         which: the run of the model that proposes, as `load` takes it; by default
@@ -395,7 +395,7 @@ def tune(
 
 
 def load_program(folder: Path) -> Any:
-    """Loads a tuned program from where `tune` wrote it.
+    """Loads a tuned program from a folder that `tune` wrote.
 
     Args:
         folder: the output folder; it may come from a stranger.
@@ -404,7 +404,7 @@ def load_program(folder: Path) -> Any:
         An `Executable`, see `tune`.
 
     Raises:
-        ValueError: a file is not what it should be; says which.
+        ValueError: a file is damaged or does not fit the others; names it.
         OSError: a file cannot be read.
     """
     from tpugraphs.measure import executable
@@ -432,7 +432,7 @@ def _named_model(model: str, task: str) -> Dict[str, str]:
 
 
 def _check_process(loaded_in: int) -> None:
-    """Refuses a model of another process: TensorFlow's threads were not forked."""
+    """Raises ValueError for a model of another process: threads are not forked."""
     if os.getpid() != loaded_in:
         raise ValueError(
             'this process was forked from the one that loaded the model, and '

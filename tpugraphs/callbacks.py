@@ -1,4 +1,4 @@
-"""Callbacks of a training, and a training without output."""
+"""Defines callbacks of a training, and silences a training."""
 
 import contextlib
 import io
@@ -7,11 +7,11 @@ from typing import Any, Dict, Iterator, List, Protocol
 
 
 class Training:
-    """A training that goes on, as callbacks see it.
+    """A running training, as callbacks see it.
 
     Attributes:
         settings: of the training, by the names of the scripts' flags.
-        curve: as in `Run`, of the epochs so far.
+        curve: that of `Run`, for the epochs so far.
     """
 
     def __init__(self, settings: Dict[str, Any]):
@@ -27,7 +27,7 @@ class Callback(Protocol):
     """An object that `train` calls after its epochs."""
 
     def on_epoch(self, run: Training, metrics: Dict[str, float]) -> None:
-        """Is called after every epoch of a graph model.
+        """Handles the end of an epoch of a graph model.
 
         Args:
             run: the training.
@@ -37,7 +37,7 @@ class Callback(Protocol):
 
 
 class _NoTerminal(io.TextIOBase):
-    """Writes to another stream, and is no terminal: progress bars are for those."""
+    """A stream that is no terminal, so that no progress bars are written to it."""
 
     def __init__(self, stream: Any):
         self._stream = stream
@@ -48,7 +48,7 @@ class _NoTerminal(io.TextIOBase):
 
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
-    """Drops what is printed, and progress bars; notes on stderr stay."""
+    """Drops stdout and progress bars; notes on stderr stay."""
     with contextlib.redirect_stdout(io.StringIO()):
         with contextlib.redirect_stderr(_NoTerminal(sys.stderr)):
             yield

@@ -15,7 +15,7 @@ def plot(curve: Mapping[str, Sequence[Any]], best_epoch: int, axes: Any = None) 
 
     Args:
         curve: see `Run.curve`; values that were not measured are None.
-        best_epoch: whose weights the run has, from 0; -1: none.
+        best_epoch: the epoch whose weights the run has, from 0; -1 for none.
         axes: two matplotlib axes; None: of a new figure.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Splits of the collections as lists of records, read when they are asked for."""
+"""Opens splits of the collections as lists of records, which are read on demand."""
 
 from collections.abc import Sequence
 import glob
@@ -11,11 +11,11 @@ from tpugraphs import messages
 # Either name means the measured data that ship.
 PACKAGED = ('sample', 'measured')
 
-_MOST_ROWS = 20  # of a table that is shown
+_MOST_ROWS = 20  # of a table in a notebook
 
 
 class Records(Sequence):
-    """The graphs of a split; a record is read when it is asked for.
+    """The graphs of a split, whose records are read on demand.
 
     Attributes:
         ids: names of the graphs, sorted.
@@ -75,11 +75,12 @@ def open_records(
         root: 'sample' (the measured data that ship) or the folder with the splits, such
             as ~/data/tpugraphs/npz/tile/xla or .../npz/layout/xla/random.
         split: 'train', 'valid' or 'test'.
-        task: 'tile' or 'layout'; of a folder its files tell, else tile is meant.
-        source: of layout programs: 'xla' or 'nlp'; of 'sample' there is 'xla'.
-        search: how their configurations were found: 'random' or 'default'; of
-            'sample' there is 'random'.
-        cache_dir: where packed splits are kept; by default ~/data/tpugraphs/cache.
+        task: 'tile' or 'layout'; by default that of the folder's files, and tile for
+            'sample'.
+        source: of layout programs: 'xla' or 'nlp'; 'sample' has 'xla' alone.
+        search: the search that chose their configurations: 'random' or 'default';
+            'sample' has 'random' alone.
+        cache_dir: folder of packed splits; by default ~/data/tpugraphs/cache.
 
     Raises:
         ValueError: there is no such split, or a file in it is damaged.
@@ -138,7 +139,7 @@ def _task_of(folder: str) -> str:
             with zipfile.ZipFile(path) as archive:
                 names = archive.namelist()
         except (zipfile.BadZipFile, OSError):
-            return ''  # opening it says what is wrong
+            return ''  # opening it raises the error
         return 'layout' if 'node_config_feat.npy' in names else 'tile'
     return ''
 
@@ -152,8 +153,8 @@ def read_program(x: Any, *args: Any, name: str = '') -> Any:
     >>> read_program(keras_model)                      # sizes fixed, or an example
     >>> read_program('saved_model_folder:serving_default')
 
-    HLO text and MLIR are parsed by jaxlib, of the extra [measure].  The form of a file
-    is told by its content, not by its name.
+    HLO text and MLIR are parsed by jaxlib, of the extra [measure].  The content of a
+    file tells its form, not its name.
 
     Args:
         x: the path of a file with an HloModuleProto, HloProto, HloSnapshot, HLO text,
@@ -171,7 +172,7 @@ def read_program(x: Any, *args: Any, name: str = '') -> Any:
 
     Raises:
         ValueError: it is no program, holds several, is damaged, or cannot be traced;
-            jaxlib is needed and not there.
+            jaxlib is needed and not installed.
         OSError: a file cannot be read.
     """
     from tpugraphs.programs import reader

@@ -1,4 +1,4 @@
-"""Messages about flags, told as arguments to those who call Python."""
+"""Rewrites messages about flags for callers in Python, who pass arguments."""
 
 import functools
 import re
@@ -6,7 +6,7 @@ from typing import Any, Callable, TypeVar, cast
 
 _Function = TypeVar('_Function', bound=Callable[..., Any])
 
-# A command stays as it is typed; else a flag is an argument.
+# Commands stay as they are; outside of them, a flag becomes an argument.
 _COMMAND_OR_FLAG = re.compile(
     r'(`[^`]*`|\b(?:python|tpugraphs|pip) [^;,]*)|(?<![\w-])--(\w+)(?=([=:]?))'
 )
@@ -22,7 +22,7 @@ _ARGUMENTS = {
 
 
 def in_python(function: _Function) -> _Function:
-    """Makes a function's ValueErrors name arguments in place of flags."""
+    """Decorates a function so that its ValueErrors name arguments in place of flags."""
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -36,11 +36,12 @@ def in_python(function: _Function) -> _Function:
 
 
 def translated(message: str) -> str:
-    """Returns a message about arguments: '--lr should be ...' -> 'lr should be ...'."""
+    """Rewrites flags as arguments: '--lr should be ...' -> 'lr should be ...'."""
     return _COMMAND_OR_FLAG.sub(_argument, message)
 
 
 def _argument(match: 're.Match[str]') -> str:
+    """Returns the replacement of a match of `_COMMAND_OR_FLAG`."""
     command, flag, sign = match.groups()
     if command:
         return command
@@ -53,5 +54,5 @@ def _argument(match: 're.Match[str]') -> str:
     name = _ARGUMENTS.get(flag, flag)
     if sign or flag not in fields or flag != name:
         return name
-    # A switch that should be there: 'pass --skip_bad_files'.
+    # A switch to pass: 'pass --skip_bad_files'.
     return f'{flag}=True' if fields[flag].default is False else flag

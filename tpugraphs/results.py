@@ -1,4 +1,4 @@
-"""Results of calls: rankings and lists of runs, shown as tables, and as pandas'."""
+"""Holds results of calls: rankings and lists of runs, shown and exported as tables."""
 
 import io
 import os
@@ -16,7 +16,8 @@ class Ranked(NamedTuple):
         kernel: the graph's id.
         order: int64 [c], numbers of the configurations in the order of their file
             or record.
-        scores: float32 [c], of those, ascending; lower means predicted faster.
+        scores: float32 [c], of the configurations in `order`, ascending; lower means
+            predicted faster.
     """
 
     kernel: str
@@ -32,7 +33,7 @@ class Ranking(List[Ranked]):
     """Ranked graphs: a list of `Ranked`.
 
     Attributes:
-        failed: for each file or module that could not be ranked, what is wrong.
+        failed: an error for every file or module that could not be ranked.
         skipped: reason -> names of modules with nothing to rank.
     """
 
@@ -60,11 +61,11 @@ class Ranking(List[Ranked]):
 
     def to_json(self, path: Optional[Path] = None) -> str:
         """Returns the JSON of `tpugraphs rank --json`; also writes it to `path`."""
-        return self._written('.json', path)
+        return self._write('.json', path)
 
     def to_csv(self, path: Optional[Path] = None) -> str:
         """Returns CSV with a row for each configuration; also writes it to `path`."""
-        return self._written('.csv', path)
+        return self._write('.csv', path)
 
     def to_pandas(self) -> Any:
         """Returns a pandas.DataFrame with a row for each configuration, as `to_csv`.
@@ -81,7 +82,8 @@ class Ranking(List[Ranked]):
         ]
         return _pandas().DataFrame(rows, columns=choices_output.COLUMNS)
 
-    def _written(self, suffix: str, path: Optional[Path]) -> str:
+    def _write(self, suffix: str, path: Optional[Path]) -> str:
+        """Returns the text of the format of an ending; also writes it to `path`."""
         from baselines import files
         from baselines.evaluation import choices
         from baselines.evaluation import choices_output
@@ -101,7 +103,7 @@ class Ranking(List[Ranked]):
 class Runs(List[Any]):
     """Finished runs: a list of named tuples, shown as `tpugraphs runs` lists them.
 
-    Each has when, model, collection, seed, differs (settings that are not the
+    A run has when, model, collection, seed, differs (settings that are not the
     defaults), measure, score, minutes, run_id, command and path.
     """
 
@@ -128,6 +130,7 @@ class Runs(List[Any]):
 
 
 def _pandas() -> Any:
+    """Imports pandas; raises ValueError if it is not installed."""
     try:
         import pandas
     except ImportError:

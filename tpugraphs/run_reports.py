@@ -1,6 +1,6 @@
 """Evaluates, compares, averages and ranks with finished runs, for commands.
 
-Each takes the options of its command as they were parsed.
+The functions take the parsed options of their commands.
 """
 
 import argparse
@@ -34,10 +34,10 @@ from tpugraphs.programs import reader
 
 
 def evaluate_runs(args: argparse.Namespace) -> None:
-    """Prints the measurements of runs: a table of each, and one of all.
+    """Prints the measurements of runs: a table for every run, and one of all.
 
     Raises:
-        ValueError: a run or the data are unusable, or no runtime is known.
+        ValueError: a run or the data are unusable, or the data have no runtimes.
         OSError: --output cannot be written.
     """
     _check_output(args)
@@ -62,15 +62,15 @@ def evaluate_runs(args: argparse.Namespace) -> None:
 def compare_runs(args: argparse.Namespace) -> None:
     """Prints whether one model is better than another, tested by program.
 
-    Each is a run, or several that differ in their seeds.  The JSON is an
-    object: `task`, `collection`, `split`, `data`; `graphs` and `programs`, how many;
-    `a` and `b`, each with the `names` and `dirs` of its runs; `measures`, from
+    A model is a run, or several that differ in their seeds.  The JSON is an object:
+    `task`, `collection`, `split`, `data`; the numbers of `graphs` and `programs`;
+    `a` and `b`, with the `names` and `dirs` of their runs; `measures`, from
     `comparison.paired_test`.
 
     Raises:
-        ValueError: the two share a run; one has runs of different settings; they are
-            of different collections or would score different graphs; a run or the
-            data are unusable, or no runtime is known.
+        ValueError: the models share a run; one has runs of different settings; they
+            are of different collections or would score different graphs; a run or
+            the data are unusable, or the data have no runtimes.
         OSError: --output cannot be written.
     """
     _check_output(args)
@@ -141,8 +141,8 @@ def average_runs(args: argparse.Namespace) -> None:
     """Writes the ranking of several runs together, and prints its gain over them.
 
     Raises:
-        ValueError: a run, a weight or the data are unusable, or no runtime is
-            known and measurements are asked for.
+        ValueError: a run, a weight or the data are unusable, or measurements are asked
+            for and the data have no runtimes.
         OSError: a file cannot be written.
     """
     saved.check_file_writable(args.output, 'output')
@@ -171,12 +171,13 @@ def average_runs(args: argparse.Namespace) -> None:
 
 
 def _print_summary(summary: Dict[str, Any], name: str) -> None:
+    """Prints the table of a run's measurements."""
     print(f'{summary["name"]} on {report.measured_on(summary)}: {name}')
     print(report.format_table(summary))
 
 
 def rank_modules(args: argparse.Namespace) -> int:
-    """Prints how a run ranks the configurations in raw files, and writes it.
+    """Prints a run's ranking of the configurations in raw files, and writes it.
 
     Returns:
         1 if a file or module was wrong, else 0.
@@ -214,7 +215,7 @@ def rank_modules(args: argparse.Namespace) -> int:
             for writer in writers:
                 writer.add(ranked)
             if shown:
-                # A progress bar may be there, on the same terminal.
+                # A progress bar may be on the same terminal.
                 tqdm.tqdm.write(choices_output.module_table(ranked, shown) + '\n')
         if not summary.modules:
             *others, last = outcome.failed or [outcome.nothing()]
@@ -235,5 +236,6 @@ def rank_modules(args: argparse.Namespace) -> int:
 
 
 def _print_errors(messages: Sequence[str]) -> None:
+    """Prints errors of files and modules to stderr."""
     for message in messages:
         print(f'error: {message}', file=sys.stderr)

@@ -1,4 +1,4 @@
-"""One raw file -> npz files, and a report of what became of its modules."""
+"""Extracts the modules of a raw file to npz files, and reports the outcome."""
 
 import dataclasses
 import os
@@ -13,7 +13,7 @@ from baselines.hlo import tile
 from tpugraphs.extract import outcomes
 from tpugraphs.extract import splitting
 
-# What tells the variants of one module's file apart.
+# The fields of an npz file that depend on the options.
 _VARIANT = {
     'pad': npz.Field('iu', (), optional=True),
     'feature_names': npz.Field('U', ('F',), optional=True),
@@ -22,14 +22,14 @@ _VARIANT = {
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """How to extract.
+    """The options of an extraction.
 
     Attributes:
         output: folder of the npz files, absolute.
         kind: 'tile', 'layout', or None to detect it.
-        pad: what absent list entries hold, 0 or -1.
+        pad: the value of absent list entries, 0 or -1.
         extra: whether to add the columns beyond the published 140.
-        overwrite: whether to replace files that are there.
+        overwrite: whether to replace existing files.
     """
 
     output: str
@@ -40,11 +40,11 @@ class Options:
 
 
 class _OutputError(Exception):
-    """The output is at fault, not the input."""
+    """An output that cannot be written."""
 
 
 def extract_file(path: str, options: Options) -> outcomes.Outcome:
-    """Extracts every module of a raw file; never raises for what is in it."""
+    """Extracts every module of a raw file; damage is reported, never raised."""
     outcome = outcomes.Outcome()
     try:
         raw = reading.read_tuning(path, options.kind)
@@ -70,7 +70,13 @@ def extract_file(path: str, options: Options) -> outcomes.Outcome:
 def _extract_module(
     raw: reading.RawFile, tuning: Any, options: Options, outcome: outcomes.Outcome
 ) -> None:
-    """Writes the npz file of a module, and adds what became of it to an outcome."""
+    """Writes the npz file of a module, and adds the result to an outcome.
+
+    Raises:
+        outcomes.Skip: the module has nothing to rank.
+        ValueError: it is damaged.
+        _OutputError: the npz file cannot be written.
+    """
     if raw.kind == reading.TILE:
         reason = tile.why_unusable(tuning)
         if reason:
@@ -111,7 +117,7 @@ def _extract_module(
 
 
 def _check_variant(target: str, options: Options) -> None:
-    """Raises if an existing file was extracted with other options."""
+    """Raises _OutputError if an existing file was extracted with other options."""
     try:
         arrays = npz.read_arrays(target, _VARIANT, 1 << 40, others=None)
     except (ValueError, OSError) as error:

@@ -1,4 +1,4 @@
-"""The job of `tpugraphs extract`: raw files in, npz files out, a summary."""
+"""Runs `tpugraphs extract`: writes npz files of raw files, and a summary."""
 
 import dataclasses
 import functools
@@ -17,9 +17,9 @@ from tpugraphs.extract import extractor
 from tpugraphs.extract import outcomes
 from tpugraphs.extract import splitting
 
-# Beam's workers take a few seconds to start.
+# Files from which Beam is used: its workers take a few seconds to start.
 _MANY_FILES = 64
-# Hidden names of what is being written.
+# Hidden names of files that are being written.
 _LEFTOVERS = re.compile(r'\..+\.npz\.\w{8}')
 
 
@@ -31,16 +31,16 @@ def extract(
     shares: str = '',
     by: str = splitting.BY[0],
 ) -> int:
-    """Extracts raw files, and prints what became of them.
+    """Extracts raw files, and prints a summary.
 
     Args:
         inputs: files, folders and globs, as in `reading.find_files`.
-        options: how; `output` may begin with `~`.
-        runner: name of an installed Beam runner, for all files through Beam; its
-            workers see the inputs and the output.
+        options: of the extraction; `output` may begin with `~`.
+        runner: name of an installed Beam runner, whose workers see the inputs and the
+            output; '' uses Beam's own, and only for many files.
         beam_options: command-line options for it, in one string.
         shares: of train, valid and test, such as '80/10/10'; '' for one folder.
-        by: what stays together, see `splitting`.
+        by: the modules that stay together, one of `splitting.BY`.
 
     Returns:
         1 if a file or module was wrong, else 0.
@@ -82,6 +82,7 @@ def extract(
 def _through_beam(
     paths: List[str], options: extractor.Options, runner: str, beam_options: str
 ) -> Iterable[outcomes.Outcome]:
+    """Extracts raw files on the workers of Beam."""
     folder = os.path.join(options.output, f'.outcomes_{uuid.uuid4().hex}')
     work = functools.partial(_extract_file, options=dataclasses.asdict(options))
     results = beam.map_items(work, paths, folder, runner, beam_options, 'extract')
@@ -89,16 +90,16 @@ def _through_beam(
 
 
 def _extract_file(path: str, options: Dict[str, Any]) -> Dict[str, Any]:
-    """Extracts one file, on a worker."""
+    """Extracts one file on a worker; options and outcome travel as JSON objects."""
     outcome = extractor.extract_file(path, extractor.Options(**options))
     return dataclasses.asdict(outcome)
 
 
 def _first_kind(paths: List[str]) -> Optional[str]:
-    """Returns the collection of the first file that shows it.
+    """Returns the kind of the first readable file: 'tile' or 'layout'; else None.
 
-    Both collections in one folder would make neither readable, so files of the
-    other one are errors.
+    A folder with both kinds could be read as neither, so files of the other kind are
+    errors.
     """
     for path in paths:
         try:

@@ -1,4 +1,4 @@
-"""What became of raw files, counted and told."""
+"""Counts the results of reading raw files, and sums them up for the user."""
 
 import collections
 import contextlib
@@ -9,25 +9,25 @@ from baselines import text
 
 
 class Skip(Exception):
-    """A module is passed over; the text says why."""
+    """A module that is passed over; the text says why."""
 
 
 @dataclasses.dataclass
 class Outcome:
-    """What became of raw files; plain values, so that it travels as JSON.
+    """The results of reading raw files; plain values, so that it travels as JSON.
 
     Attributes:
         files: number of files read.
         modules: number of modules in them.
         written: names of the npz files written.
-        existing: names of the npz files that were there and stay.
+        existing: names of the npz files that existed before and stay.
         skipped: reason -> modules passed over for it.
         failed: messages about files and modules that are wrong.
         fatal: why extraction cannot go on (the output cannot be written).
         runs_kept: number of configurations in the modules written.
         runs_dropped: reason -> number of runs.
         unknown_opcodes: opcode -> number of nodes with it.
-        notes: what else the user should know.
+        notes: further remarks for the user.
         by_file: raw file -> names of its npz files.
     """
 
@@ -45,13 +45,13 @@ class Outcome:
     by_file: Dict[str, List[str]] = dataclasses.field(default_factory=dict)
 
     def nothing(self) -> str:
-        """Returns why nothing can be ranked: the first error, or what was skipped."""
+        """Returns why nothing can be ranked: the first error, or the skips."""
         nothing = f'nothing to rank: {text.reasons(self.skipped)}'
         return self.failed[0] if self.failed else nothing
 
     @contextlib.contextmanager
     def noting(self, path: str, module: str) -> Iterator[None]:
-        """Notes that a module of a file is passed over (`Skip`), or is wrong."""
+        """Catches `Skip` and ValueError of a module, and adds it to the outcome."""
         # Raw text may hold control characters; repr shows them harmlessly.
         shown = repr(module)
         try:
@@ -62,20 +62,20 @@ class Outcome:
             self.failed.append(text.one_line(error, f'{path}: module {shown}'))
 
     def add(self, other: 'Outcome') -> None:
-        """Adds the counts and names of another to this one."""
+        """Adds the counts and names of another outcome to this one."""
         for field in dataclasses.fields(self):
-            mine, its = getattr(self, field.name), getattr(other, field.name)
+            mine, theirs = getattr(self, field.name), getattr(other, field.name)
             if field.name == 'fatal':
-                self.fatal = mine or its
+                self.fatal = mine or theirs
             elif isinstance(mine, dict):
-                for key, value in its.items():
+                for key, value in theirs.items():
                     mine[key] = mine.get(key, type(value)()) + value
             else:
-                setattr(self, field.name, mine + its)
+                setattr(self, field.name, mine + theirs)
 
 
 def summary(outcome: Outcome) -> str:
-    """Returns the closing lines for the user, of what became of all files."""
+    """Returns the closing lines for the user on all files."""
     skipped = sum(len(names) for names in outcome.skipped.values())
     lines = [
         f'files    {outcome.files} read',

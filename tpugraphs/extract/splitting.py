@@ -1,7 +1,7 @@
-"""Extracted files into train, valid and test: whole programs, by shares.
+"""Divides extracted files into train, valid and test, by whole programs.
 
-A model is worth what it does on programs that it has not seen, so what belongs
-together goes into one split.
+A model is measured on programs that it was not trained on, so all modules of a program
+go into one split.
 """
 
 import os
@@ -17,10 +17,10 @@ BY = ('program', 'file', 'module')
 
 
 def path_of(folder: str, name: str) -> str:
-    """Returns where the npz file of a module is, or goes: the folder or a split."""
+    """Returns the path of a module's npz file: in a split, or else in the folder."""
     parts = (os.path.join(folder, part, f'{name}.npz') for part in collections.SPLITS)
-    there = (path for path in parts if os.path.lexists(path))
-    return next(there, os.path.join(folder, f'{name}.npz'))
+    existing = (path for path in parts if os.path.lexists(path))
+    return next(existing, os.path.join(folder, f'{name}.npz'))
 
 
 def split(
@@ -28,17 +28,17 @@ def split(
 ) -> str:
     """Moves npz files of a folder into train, valid and test below it.
 
-    Files that are in one of these already are moved, too.
+    Files that are in a split already are moved, too.
 
     Args:
-        folder: where they are.
+        folder: of the npz files.
         shares: of the splits, from `shares.parse`.
-        by: what stays together: 'program' (an id without its last _<hash>), 'file'
-            (the raw file), or 'module' (nothing).
+        by: modules that stay together: those of a 'program' (an id without its last
+            _<hash>), of a raw 'file', or none ('module').
         modules: raw file -> ids of its modules.
 
     Returns:
-        What went where, in a line.
+        A line with the number of files in every split.
 
     Raises:
         ValueError: there are fewer groups than splits.

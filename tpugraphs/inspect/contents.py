@@ -31,11 +31,11 @@ class Content:
         config_groups: int [c], equal numbers for configurations with equal features;
             None if no configuration is usable.
         runtimes: int64 [c], nanoseconds; all 0 where not published.
-        default: nanoseconds of the default configuration; None if not known.
+        default: nanoseconds of the default configuration; None without a time.
         configurable: number of nodes with a layout to choose (layout).
         feature_count: number of columns of node_feat.
-        variant: how its features differ from published ones, for people; '' if they
-            do not.
+        variant: the differences of its features from published ones, for people; ''
+            if there are none.
         dropped: number of measurements of a raw file that do not count.
         problem: why there are no configurations, or no graph; '' if there are.
     """
@@ -66,7 +66,7 @@ def load(path: str) -> List[Content]:
         path: .npz or .pb; the bytes tell, not the name.
 
     Raises:
-        ValueError: the file is neither, or damaged.
+        ValueError: the file is neither, or is damaged.
         OSError: it cannot be read.
     """
     if is_npz(path):
@@ -194,7 +194,7 @@ def shape_texts(node_feat: np.ndarray, pad: int) -> Tuple[str, ...]:
 
 
 def _variant(record: Any) -> str:
-    """Says how the features of a record differ from published ones; '' if not."""
+    """Returns how the features of a record differ from published ones; '' if not."""
     parts = [f'absent entries are {record.pad}'] if record.pad else []
     parts += ['columns are named in the file'] if record.feature_names else []
     return ', '.join(parts)

@@ -50,6 +50,7 @@ def table(graphs: Sequence[contents.Content]) -> str:
 
 
 def _row(content: contents.Content) -> List[str]:
+    """Returns the cells of a graph, by the columns of `_HEAD`."""
     start = [content.name, f'{len(content.opcodes):,}', f'{len(content.edges):,}']
     if content.config_groups is None:
         return start + [''] * (len(_HEAD) - len(start))
@@ -73,11 +74,11 @@ def count_repeats(
 
     Args:
         groups: int [c], equal numbers for configurations with equal features.
-        runtimes: int64 [c], nanoseconds; all 0 where not known.
+        runtimes: int64 [c], nanoseconds; all 0 where not published.
 
     Returns:
         The number of distinct configurations; how many repeat an earlier one;
-        the largest ratio of runtimes between equal ones (None if not known).
+        the largest ratio of runtimes between equal ones (None without any).
     """
     distinct, groups = np.unique(groups, return_inverse=True)
     repeated = len(groups) - len(distinct)
@@ -106,6 +107,7 @@ def _histogram(names: Sequence[str]) -> List[str]:
 
 
 def _configurations(content: contents.Content, groups: np.ndarray) -> List[str]:
+    """Describes the number of configurations, and those that repeat another."""
     distinct, repeated, ratio = count_repeats(groups, content.runtimes)
     nodes = content.configurable
     of_nodes = f' of {nodes:,} configurable nodes' if nodes else ''
@@ -123,6 +125,7 @@ def _configurations(content: contents.Content, groups: np.ndarray) -> List[str]:
 
 
 def _runtimes(content: contents.Content) -> List[str]:
+    """Describes the fastest, default, median and slowest runtimes."""
     runtimes = content.runtimes
     if not runtimes.any():
         return ['  runtime         not published (all 0)']

@@ -19,11 +19,11 @@ def show(
     Args:
         path: an npz file, or a program as of `reader.read_program`.
         module: the name or number of the module to show; None for all.
-        picture: where to draw it; the ending tells the format.
+        picture: the file to draw it to; the ending tells the format.
 
     Raises:
-        ValueError: the file holds no graph, or no such module, or more than one
-            is to be drawn.
+        ValueError: the file holds no graph, or no such module, or several graphs of
+            which one is to be drawn.
         OSError: a file cannot be read or written.
     """
     if not contents.is_npz(path) and not reader.is_tuning_data(path):
@@ -50,6 +50,7 @@ def show(
 
 
 def _show_program(program: reader.Program, picture: Optional[str]) -> None:
+    """Prints the graph and kernels of a program, and draws it on request."""
     content = contents.of_program(program)
     print(description.describe(content))
     for line in kernel_table.lines(program):
@@ -63,7 +64,7 @@ def _choose(path: str, graphs: List[contents.Content], module: str) -> contents.
     """Returns the module of a number, a name, or a name without its fingerprint.
 
     Raises:
-        ValueError: there is none; names the nearest.
+        ValueError: there is no such module; names the nearest.
     """
     if module.isdecimal() and int(module) < len(graphs):
         return graphs[int(module)]

@@ -1,4 +1,4 @@
-"""The kernels of a program as a table: shapes, arithmetic, and XLA's own tiles."""
+"""Lists the kernels of a program: shapes, arithmetic, and XLA's own tiles."""
 
 import collections
 from typing import Any, Dict, List, Tuple
@@ -21,29 +21,28 @@ _HEAD = ['kernel', 'times', 'shape', 'multiply-adds', 'share', "XLA's own tiles"
 def lines(program: reader.Program) -> List[str]:
     """Describes the parameters and kernels of a program.
 
-    Kernels are those that XLA's CPU compiler makes, if jaxlib is installed and it can
-    compile the program; of an optimised module those that it has; else instructions
-    as they stand.
+    An optimised module has its kernels already.  Others are compiled for the CPU; if
+    jaxlib is missing or XLA cannot compile them, their instructions are listed.
 
     Raises:
         ValueError: the instructions contradict each other.
     """
-    module, how = program.module, 'as the module has them'
+    module, origin = program.module, 'as the module has them'
     if not optimising.is_optimised(module):
-        module, how = _optimised(program)
+        module, origin = _optimised(program)
     try:
-        return [*_facts(program.module), *_table(module, how)]
+        return [*_facts(program.module), *_table(module, origin)]
     except LookupError as error:
         raise ValueError(
-            f'{program.source}: an instruction lacks what its opcode needs ({error})'
+            f'{program.source}: an instruction lacks a field of its opcode ({error})'
         ) from error
 
 
 def _optimised(program: reader.Program) -> Tuple[Any, str]:
-    """Returns the module to cut, and how its kernels came to be."""
+    """Returns the module to cut, and the origin of its kernels, for people."""
     if not extras.version('jaxlib'):
-        how = f'instructions before fusion; for kernels run {extras.INSTALL}'
-        return program.module, how
+        origin = f'instructions before fusion; for kernels run {extras.INSTALL}'
+        return program.module, origin
     try:
         return optimising.optimised(program), "as XLA's CPU compiler makes them"
     except ValueError as error:
@@ -53,37 +52,43 @@ def _optimised(program: reader.Program) -> Tuple[Any, str]:
 def _facts(module: Any) -> List[str]:
     """Returns lines on parameters, collectives and custom calls."""
     entry = kernels.entry_of(module)
-    given = [i for i in entry.instructions if i.opcode == 'parameter']
-    given.sort(key=lambda i: i.parameter_number)
-    shapes = [_shape_text(i.shape) for i in given]
+    parameters = [i for i in entry.instructions if i.opcode == 'parameter']
+    parameters.sort(key=lambda i: i.parameter_number)
+    shapes = [_shape_text(i.shape) for i in parameters]
     result = _shape_text(kernels.root_of(entry).shape)
     shown = [
-        f'  parameters      {len(given):,}: {text.listed(shapes)}',
+        f'  parameters      {len(parameters):,}: {text.listed(shapes)}',
         f'  result          {result}',
     ]
-    every = [i for c in module.computations for i in c.instructions]
+    instructions = [i for c in module.computations for i in c.instructions]
     exchanged = programs_lib.collectives(module)
     if exchanged:
         shown.append(f'  collectives     {text.most_common(exchanged)}; not tuned')
     calls = collections.Counter(
-        i.custom_call_target for i in every if i.opcode == 'custom-call'
+        i.custom_call_target for i in instructions if i.opcode == 'custom-call'
     )
     if calls:
         shown.append(f'  custom calls    {text.most_common(calls)}')
     return shown
 
 
-def _table(module: Any, how: str) -> List[str]:
+def _table(module: Any, origin: str) -> List[str]:
+    """Returns lines on the kernels, those with most arithmetic first.
+
+    Args:
+        module: the HloModuleProto.
+        origin: of its kernels, for people.
+    """
     work = work_lib.Work(module)
     # Layers repeat: kernels that look the same are one row.
     alike: Dict[Tuple[Any, ...], List[str]] = {}
     for values, pieces in kernels.grouped(module):
         root, count = pieces[-1], work.of(values, pieces)
         key = count, _elements(root.shape), root.opcode, _shape_text(root.shape)
-        alike.setdefault((*key, _own(root)), []).append(root.name)
+        alike.setdefault((*key, _own_tiles_text(root)), []).append(root.name)
     total = sum(key[0] * len(names) for key, names in alike.items())
     shown = [
-        f'  kernels         {sum(map(len, alike.values())):,}, {how}',
+        f'  kernels         {sum(map(len, alike.values())):,}, {origin}',
         f'                  {total:,} multiply-adds in dots and convolutions',
     ]
     rows = sorted(alike.items(), key=lambda row: (-row[0][0] * len(row[1]), -row[0][1]))
@@ -102,8 +107,8 @@ def _table(module: Any, how: str) -> List[str]:
     return shown
 
 
-def _own(root: Any) -> str:
-    """Returns XLA's own tiles of a kernel as text; '' if it says none."""
+def _own_tiles_text(root: Any) -> str:
+    """Returns XLA's own tiles of a kernel as text; '' if it has none."""
     own = own_tiles.of(root)
     if own is None:
         return ''
@@ -125,6 +130,7 @@ def _elements(shape: Any) -> int:
 
 
 def _shape_text(shape: Any) -> str:
+    """Returns the shape of an array, or of a tuple of arrays, as text."""
     if shape.element_type != building.TUPLE:
         return building.shape_text(shape)
     return f'({text.listed([_shape_text(s) for s in shape.tuple_shapes])})'

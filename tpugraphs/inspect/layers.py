@@ -11,8 +11,12 @@ def layers(num_nodes: int, edges: np.ndarray) -> np.ndarray:
     """Computes the layer of each node, below its operands: int64 [n], 0 is the top.
 
     A node stands right above its first user: HLO graphs are nearly trees, so
-    this leaves few long lines.  Edges are (consumer, producer) [m, 2]; nodes on
-    a cycle (in damaged files) stay where they were reached first.
+    this leaves few long lines.  Nodes on a cycle (in damaged files) stay in the layer
+    in which they were reached first.
+
+    Args:
+        num_nodes: n.
+        edges: int [m, 2], (consumer, producer).
     """
     consumers: List[List[int]] = [[] for _ in range(num_nodes)]
     waiting = np.zeros(num_nodes, np.int64)
@@ -83,19 +87,19 @@ def place(
         if sweep >= _SWEEPS - 2:
             near = {i: above[i] + below[i] for i in above}
         for row in rows if down else rows[::-1]:
-            wanted = np.array([np.mean(x[near[i]]) if near[i] else x[i] for i in row])
-            order = np.argsort(wanted, kind='stable')
+            means = np.array([np.mean(x[near[i]]) if near[i] else x[i] for i in row])
+            order = np.argsort(means, kind='stable')
             row[:] = [row[i] for i in order]
-            x[row] = _spread(wanted[order], [room[i] for i in row])
+            x[row] = _spread(means[order], [room[i] for i in row])
     paths = [np.array([(x[i], all_layers[i]) for i in chain]) for chain in chains]
     return x[: len(layer)], paths
 
 
-def _spread(wanted: np.ndarray, room: Sequence[float]) -> np.ndarray:
-    """Returns the positions nearest to `wanted` (ascending) that keep the room."""
+def _spread(targets: np.ndarray, room: Sequence[float]) -> np.ndarray:
+    """Returns the positions nearest to `targets` (ascending) that keep the room."""
     sizes = np.asarray(room)
     offsets = np.cumsum(sizes) * 2 - sizes
     # Without the offsets, the places only have to ascend.
     from scipy import optimize
 
-    return optimize.isotonic_regression(wanted - offsets).x + offsets
+    return optimize.isotonic_regression(targets - offsets).x + offsets

@@ -58,8 +58,8 @@ def draw(content: contents.Content, path: str) -> None:
         path: the file; its ending tells the format (png, svg, pdf).
 
     Raises:
-        ValueError: matplotlib does not know the format, or the graph is too large and
-            its runtimes are not known.
+        ValueError: matplotlib does not write the format, or the graph is too large and
+            has no runtimes.
         OSError: the file cannot be written.
     """
     # matplotlib takes half a second to import.

@@ -1,1 +1,1 @@
-"""Programs in every form that people have them -> HloModuleProtos."""
+"""Reads programs of all forms: files, functions, Keras models, SavedModels."""

@@ -1,7 +1,7 @@
-"""HLO text and MLIR -> HloModuleProto: jaxlib parses, in a process of its own.
+"""Parses HLO text and MLIR with jaxlib, in a process of its own.
 
-XLA ends its process on some texts, and takes all memory for others: a constant of a
-few letters may stand for any size.
+XLA ends its process on certain texts, and takes all memory for others: a constant of a
+few letters can stand for an array of any size.
 """
 
 import subprocess
@@ -17,32 +17,32 @@ MEMORY = 12 << 30  # bytes that a process of XLA may use
 
 
 def module_of(data: bytes, form: str) -> Any:
-    """Returns the HloModuleProto of a text or bytecode.
+    """Parses a text or bytecode to an HloModuleProto.
 
     Args:
         data: the text, UTF-8, or the bytecode.
         form: HLO_TEXT, MLIR_TEXT or MLIR_BYTECODE of `baselines.hlo.forms`.
 
     Raises:
-        ValueError: jaxlib is not installed, or XLA cannot read it; has XLA's line.
+        ValueError: jaxlib is not installed, or XLA cannot read it; has XLA's error.
     """
     extras.require(form)
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, '-m', 'tpugraphs.programs.conversion', form],
         input=data,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**files.environment(), 'TF_CPP_MIN_LOG_LEVEL': '3'},
     )
-    if done.returncode:
-        printed = done.stderr.decode(errors='replace').strip().splitlines()
+    if process.returncode:
+        printed = process.stderr.decode(errors='replace').strip().splitlines()
         line = printed[-1] if printed else 'XLA ended the process'
         raise ValueError(f'the {form} cannot be read: {line}')
-    return protos.protos().HloModuleProto.FromString(done.stdout)
+    return protos.protos().HloModuleProto.FromString(process.stdout)
 
 
 def _converted(data: bytes, form: str) -> bytes:
-    """Returns the HloModuleProto of a text or bytecode, serialised."""
+    """Parses a text or bytecode to a serialised HloModuleProto, in this process."""
     from jaxlib import xla_client
 
     xla: Any = xla_client._xla
@@ -59,7 +59,7 @@ def _converted(data: bytes, form: str) -> bytes:
 
 
 def _line_of(error: Exception) -> str:
-    """Returns the line of XLA's error that tells most, and the line it is about."""
+    """Returns the line of XLA's error with "error:", and the source line it quotes."""
     lines = [line.strip() for line in str(error).strip().splitlines()]
     lines = lines or [type(error).__name__]
     place = next((n for n, line in enumerate(lines) if 'error:' in line), 0)

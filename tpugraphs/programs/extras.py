@@ -1,4 +1,4 @@
-"""jaxlib, which the [measure] extra installs: whether it is there."""
+"""Checks for jaxlib, which the extra [measure] installs."""
 
 import importlib.metadata
 
@@ -6,7 +6,7 @@ INSTALL = 'pip install -e .[measure]'
 
 
 def version(package: str) -> str:
-    """Returns the version of a package, importing none of it; '' without it."""
+    """Returns the version of a package without importing it; '' if it is missing."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -14,7 +14,7 @@ def version(package: str) -> str:
 
 
 def require(purpose: str = 'measuring') -> None:
-    """Raises ValueError if jaxlib is not installed; says what needs it."""
+    """Raises ValueError, which names the purpose, if jaxlib is not installed."""
     if not version('jaxlib'):
         raise ValueError(
             f'{purpose} needs jaxlib, which is not installed; run {INSTALL}'

@@ -1,6 +1,6 @@
-"""Functions of TensorFlow and JAX, Keras models and SavedModels -> HloModuleProtos.
+"""Traces functions, Keras models and SavedModels to HloModuleProtos.
 
-Nothing but shapes and types is taken of example arguments: no array is copied.
+Tracing takes only shapes and types of example arguments: no array is copied.
 """
 
 import importlib.util
@@ -21,18 +21,18 @@ _HOW = (
 
 
 def module_of(function: Any, args: Optional[Sequence[Any]], where: str) -> Any:
-    """Returns the HloModuleProto of a function, before XLA's passes.
+    """Traces a function to an HloModuleProto, before XLA's passes.
 
     Args:
         function: a tf.function, another Python function of TensorFlow, a jax.jit
             function, or a Keras model, which is called as it predicts.
         args: example arguments: arrays, or shapes and types of them, in lists, tuples
             and dicts; None for those of the function's own signature.
-        where: what errors name.
+        where: the source that errors name.
 
     Raises:
         ValueError: there are no arguments, or one of dynamic shape; or it cannot be
-            traced, and then has the last line of the cause.
+            traced, with the last line of the cause.
     """
     if is_jax(function, args):
         if args is None:
@@ -52,9 +52,9 @@ def module_of(function: Any, args: Optional[Sequence[Any]], where: str) -> Any:
 
 
 def from_file(path: str, name: str) -> Any:
-    """Returns the HloModuleProto of what `FILE.py` calls `name`.
+    """Runs a Python file, and traces its function `name` to an HloModuleProto.
 
-    `example_args` in the file are its arguments: a tuple, or a function without
+    `example_args` in the file are the arguments: a tuple, or a function without
     parameters that returns one.
 
     Raises:
@@ -82,7 +82,7 @@ def from_file(path: str, name: str) -> Any:
 def from_saved_model(
     folder: str, name: str = '', args: Optional[Sequence[Any]] = None
 ) -> Any:
-    """Returns the HloModuleProto of a signature of a SavedModel.
+    """Traces a signature of a SavedModel to an HloModuleProto.
 
     Args:
         folder: of the SavedModel.
@@ -109,8 +109,8 @@ def from_saved_model(
     signature = signatures[chosen]
     specs = signature.structured_input_signature[1]
     if args is not None:
-        [given] = args if len(args) == 1 else [args]
-        specs = given if isinstance(given, dict) else dict(zip(sorted(specs), args))
+        [inputs] = args if len(args) == 1 else [args]
+        specs = inputs if isinstance(inputs, dict) else dict(zip(sorted(specs), args))
     where = f'{folder}:{chosen}'
     return _of_tensorflow(lambda inputs: signature(**inputs), (specs,), where)
 
@@ -122,11 +122,12 @@ def is_jax(function: Any, args: Optional[Sequence[Any]]) -> bool:
     import jax
 
     leaves = jax.tree_util.tree_leaves(args)
-    given = any(isinstance(x, (jax.Array, jax.ShapeDtypeStruct)) for x in leaves)
-    return given or isinstance(function, type(jax.jit(bool)))
+    has_arrays = any(isinstance(x, (jax.Array, jax.ShapeDtypeStruct)) for x in leaves)
+    return has_arrays or isinstance(function, type(jax.jit(bool)))
 
 
 def _of_jax(function: Any, args: Sequence[Any], where: str) -> Any:
+    """Traces a function of JAX; see `module_of`."""
     import jax
 
     jitted = function if hasattr(function, 'lower') else jax.jit(function)
@@ -152,6 +153,7 @@ def of_keras(model: Any, args: Optional[Sequence[Any]]) -> Any:
 
 
 def _of_tensorflow(function: Callable, args: Sequence[Any], where: str) -> Any:
+    """Traces a function of TensorFlow; see `module_of`."""
     import tensorflow as tf
 
     from baselines.hlo import tensorflow_functions
@@ -171,8 +173,8 @@ def _of_tensorflow(function: Callable, args: Sequence[Any], where: str) -> Any:
             )
     python = getattr(function, 'python_function', function)
 
-    def flat(*given: Any) -> Any:  # TensorFlow takes no specs within dicts
-        tensors = iter(given)
+    def flat(*inputs: Any) -> Any:  # TensorFlow takes no specs within dicts
+        tensors = iter(inputs)
         filled = [next(tensors) if isinstance(x, tf.TensorSpec) else x for x in leaves]
         return python(*tf.nest.pack_sequence_as(specs, filled))
 
@@ -181,7 +183,7 @@ def _of_tensorflow(function: Callable, args: Sequence[Any], where: str) -> Any:
 
 
 def _run(path: str) -> Any:
-    """Returns a Python file as a module that has run."""
+    """Runs a Python file; returns its module."""
     stem = os.path.splitext(os.path.basename(path))[0]
     files.open_regular(path).close()
     spec = importlib.util.spec_from_file_location(f'tpugraphs_user_{stem}', path)
@@ -200,7 +202,7 @@ def _run(path: str) -> Any:
 
 
 def _is_program(value: Any, module: Any) -> bool:
-    """Tells whether a value of a file is a function that the file itself defines."""
+    """Tells whether a value is a function that the module itself defines."""
     if not callable(value) or isinstance(value, type):
         return False
     python = getattr(value, 'python_function', value)

@@ -1,4 +1,4 @@
-"""One reader for every form that a program has.
+"""Reads programs of every form.
 
 program = read_program('module.hlo')
 program.module, program.form
@@ -23,16 +23,16 @@ _SAVED_MODEL_FILES = ('saved_model.pb', 'saved_model.pbtxt')
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Program:
-    """A program.
+    """A program: an HLO module and its origin.
 
     Attributes:
         name: letters, digits and `_`; names of its kernels begin with it.
         module: its HloModuleProto, as it was read.
-        form: what it was read from: one of `baselines.hlo.forms`, FUNCTION or
-            SAVED_MODEL.
+        form: the form that it was read from: one of `baselines.hlo.forms`, FUNCTION
+            or SAVED_MODEL.
         source: the file or function, for messages.
-        tuning: the ModuleTuningData with its configurations, where it was read from
-            tuning data; else None.
+        tuning: the ModuleTuningData with its configurations; None unless it was read
+            from tuning data.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Program:
 
 
 def read_program(x: Any, *args: Any, name: str = '') -> Program:
-    """Reads a program; `tpugraphs.read_program` says what is taken, and raised."""
+    """Reads a program; see `tpugraphs.read_program` for arguments and errors."""
     if isinstance(x, Program):
         return x
     if isinstance(x, (str, os.PathLike)):
@@ -65,7 +65,7 @@ def read_program(x: Any, *args: Any, name: str = '') -> Program:
 
 
 def find_sources(patterns: Sequence[str]) -> List[str]:
-    """Returns what arguments name: files as of `reading.find_files`, and functions.
+    """Returns the files (see `reading.find_files`) and functions that arguments name.
 
     Args:
         patterns: files, folders (searched for *.pb), globs, SavedModels and
@@ -76,13 +76,13 @@ def find_sources(patterns: Sequence[str]) -> List[str]:
     """
     sources: List[str] = []
     for pattern in patterns:
-        named = _function_of(pattern) or _saved_model_of(pattern)
-        sources += [pattern] if named else reading.find_files([pattern])
+        is_source = _function_of(pattern) or _saved_model_of(pattern)
+        sources += [pattern] if is_source else reading.find_files([pattern])
     return list(dict.fromkeys(sources))
 
 
 def is_tuning_data(source: str) -> bool:
-    """Tells whether a file holds tuning data, which may be of several modules.
+    """Tells whether a file holds tuning data, with one or several modules.
 
     Raises:
         ValueError: it holds no program.
@@ -95,6 +95,7 @@ def is_tuning_data(source: str) -> bool:
 
 
 def _from_path(source: str, args: Optional[Sequence[Any]]) -> Program:
+    """Reads a file, `FILE.py:NAME`, or a SavedModel."""
     function = _function_of(source)
     if function:
         path, name = _existing(function[0], source), function[1]
@@ -114,7 +115,7 @@ def _read(source: str) -> bytes:
     """Returns the bytes of a file.
 
     Raises:
-        ValueError: it is a folder, or no file that may hold a program.
+        ValueError: it is a folder, or no regular file.
         OSError: it cannot be read.
     """
     path = _existing(source, source)
@@ -132,6 +133,7 @@ def _existing(path: str, source: str) -> str:
 
 
 def _from_bytes(data: bytes, name: str, source: str) -> Program:
+    """Reads the content of a file, whose form the content tells."""
     with text.located(source):
         form = forms.tell(data)
         if form == forms.TUNING:
@@ -145,6 +147,7 @@ def _from_bytes(data: bytes, name: str, source: str) -> Program:
 
 
 def _from_tuning(data: bytes, name: str, source: str) -> Program:
+    """Reads tuning data; raises ValueError unless it holds one module."""
     modules = reading.parse_tuning(data).modules
     if len(modules) != 1:
         raise ValueError(
@@ -157,11 +160,11 @@ def _from_tuning(data: bytes, name: str, source: str) -> Program:
 
 
 def _check(module: Any) -> None:
-    """Checks that a module hangs together; a computation alone becomes its entry.
+    """Checks a module's references; a single computation becomes the entry.
 
     Raises:
-        ValueError: it has no entry computation, or an instruction or computation that
-            is used is not there.
+        ValueError: it has no entry computation, or uses an instruction or computation
+            that it does not have.
     """
     numbers = [computation.id for computation in module.computations]
     if len(numbers) == 1:
@@ -211,4 +214,5 @@ def _saved_model_of(source: str) -> Optional[Tuple[str, str]]:
 
 
 def _clean(name: str) -> str:
+    """Returns a name with `_` in place of all but letters and digits."""
     return re.sub(r'[^A-Za-z0-9_]', '_', name).strip('_') or 'program'

@@ -138,5 +138,5 @@ def test_collectives_are_named_and_the_other_kernels_cut():
 def test_a_damaged_product_is_said_in_one_line():
     module = program_forms.fused()
     del module.computations[0].instructions[-1].operand_ids[:]
-    with pytest.raises(ValueError, match='an instruction lacks what its opcode needs'):
+    with pytest.raises(ValueError, match='an instruction lacks a field of its opcode'):
         kernel_table.lines(reader.read_program(module))
