@@ -1,4 +1,4 @@
-"""Candidate configurations in, ranked lists out: of raw files, programs and records.
+"""Ranks the configurations of raw files, programs and records.
 
 outcome = outcomes.Outcome()
 predictor = loading.load_predictor('latest', prediction.DataOptions())
@@ -47,8 +47,8 @@ from tpugraphs.extract import outcomes
 from tpugraphs.measure import proposals
 from tpugraphs.programs import reader
 
-# Kernels are scored together, for every group costs a second of compiling.
-# Features of so many nodes take 600 MB, of configurations 100 MB.
+# Nodes and configurations that are scored together, since every group costs a second of
+# compiling.  Features of so many nodes take 600 MB, of configurations 100 MB.
 _GROUP_ROWS = 1 << 20
 # Configurations of a kernel that comes without any, and the seed they are drawn with.
 _CANDIDATES = 200
@@ -63,34 +63,36 @@ _Graph = Tuple[_Record, Callable[[np.ndarray], choices.Ranked]]
 
 
 def rank(
-    predictor: prediction.Predictor, what: Any, candidates: _Candidates = None
+    predictor: prediction.Predictor, source: Any, candidates: _Candidates = None
 ) -> Tuple[List[choices.Ranked], outcomes.Outcome]:
     """Ranks the configurations of raw files, records or an HLO module.
 
     Args:
         predictor: the run.
-        what: a path of raw files and programs or several, a record or several, an
-            HloModuleProto, or what `read_program` returns.
-        candidates: configurations in place of those that come with it, as in
-            `hlo.candidates`.
+        source: a path of raw files and programs or several, a record or several, an
+            HloModuleProto, or a `reader.Program`.
+        candidates: configurations in place of its own, as in `hlo.candidates`.
+
+    Returns:
+        The ranked graphs, and the errors of files and modules that cannot be ranked.
 
     Raises:
-        ValueError: there is nothing to rank; says why.
+        ValueError: no graph can be ranked; says why.
     """
     outcome = outcomes.Outcome()
-    if isinstance(what, reader.Program) or hasattr(what, 'SerializeToString'):
-        program, bare = reader.read_program(what), candidates is not None
+    if isinstance(source, reader.Program) or hasattr(source, 'SerializeToString'):
+        program, bare = reader.read_program(source), candidates is not None
         kernels = _kernels_of(program, predictor.collection.task, outcome, bare)
         modules = [(program.source, tuning) for tuning in kernels]
         ranked = list(rank_modules(modules, predictor, outcome, candidates))
     else:
-        alone = isinstance(what, (str, os.PathLike, *prediction.RECORDS.values()))
-        if not alone and not isinstance(what, Iterable):
+        alone = isinstance(source, (str, os.PathLike, *prediction.RECORDS.values()))
+        if not alone and not isinstance(source, Iterable):
             raise ValueError(
                 'to rank are paths of raw files, records or a program, not '
-                f'{type(what).__name__}'
+                f'{type(source).__name__}'
             )
-        items = [what] if alone else list(what)
+        items = [source] if alone else list(source)
         if items and all(isinstance(item, (str, os.PathLike)) for item in items):
             paths = reader.find_sources([os.fspath(item) for item in items])
             ranked = list(rank_files(paths, predictor, outcome, candidates=candidates))
@@ -102,20 +104,17 @@ def rank(
 
 
 def task_of(paths: Sequence[str], candidates: _Candidates = None) -> str:
-    """Tells which runs rank raw files: those of 'tile' or 'layout'.
+    """Returns the task of raw files: 'tile', 'layout', or '' if none can be read.
 
     Args:
-        paths: the files; the first whole one decides.
+        paths: the files; the first readable one decides.
         candidates: configurations in place of the files' runs, which decide first.
-
-    Returns:
-        '' where none tells.
     """
     if candidates:
         layouts = isinstance(candidates[0], Mapping) and 'layouts' in candidates[0]
         return reading.LAYOUT if layouts else reading.TILE
     for path in paths:
-        with contextlib.suppress(ValueError, OSError):  # told of when it is ranked
+        with contextlib.suppress(ValueError, OSError):  # raised again when it is ranked
             if reader.is_tuning_data(path):
                 return reading.read_tuning(path).kind
     return ''
@@ -130,13 +129,13 @@ def rank_files(
 ) -> Iterator[choices.Ranked]:
     """Ranks the configurations of every module of raw files.
 
-    Ranked are all runs without error mark, measured or not.
+    All runs without error mark are ranked, measured or not.
 
     Args:
         paths: files of the collection that the run is of, and programs as of
             `reader.read_program`, which are cut into kernels.
         predictor: the run.
-        outcome: is told what cannot be ranked.
+        outcome: files and modules that cannot be ranked are added.
         module: only this one, by its name or graph id.
         candidates: configurations in place of the files' runs, as in
             `hlo.candidates`; programs are then ranked whole.
@@ -161,9 +160,9 @@ def rank_modules(
     """Ranks modules in memory; see `rank_files`.
 
     Args:
-        modules: pairs (where it is from, ModuleTuningData).
+        modules: pairs (file or program, ModuleTuningData).
         predictor: the run.
-        outcome: is told what cannot be ranked.
+        outcome: modules that cannot be ranked are added.
         candidates: configurations in place of the modules' runs.
     """
     kind = predictor.collection.task
@@ -188,6 +187,7 @@ def rank_modules(
 def _scored(
     predictor: prediction.Predictor, source: str, group: List[_Graph]
 ) -> Iterator[choices.Ranked]:
+    """Scores graphs together, and yields their rankings."""
     records = [record for record, _ in group]
     store = stores_lib.STORES[predictor.collection.task].of_records(source, records)
     for scores, (_, ranked) in zip(predictor.score(store), group):
@@ -200,7 +200,7 @@ def _graph_of(
     """Returns the graph of a ModuleTuningData.
 
     Raises:
-        outcomes.Skip: there is nothing to rank.
+        outcomes.Skip: it has no configurations to rank.
         ValueError: it is damaged.
     """
     kind, variant = predictor.collection.task, predictor.variant
@@ -234,7 +234,7 @@ def _graph_of(
 def _with_opcodes_below(
     count: int, nodes: graph.Graph, module: Any, outcome: outcomes.Outcome
 ) -> graph.Graph:
-    """Returns a graph whose other opcodes have the number of unknown ones."""
+    """Returns a graph with the unknown opcode in place of those from `count` on."""
     new = nodes.node_opcode >= count
     instructions = graph.list_instructions(module)
     for row in np.flatnonzero(new | (nodes.node_opcode == schema.UNKNOWN_OPCODE)):
@@ -247,7 +247,7 @@ def _with_opcodes_below(
 def _run_as_json(
     tuning: Any, record: _Record, configs: Any, run: int
 ) -> Dict[str, Any]:
-    """Returns the configuration of a run."""
+    """Returns the configuration of a run, by its number, as a JSON object."""
     if isinstance(record, tile_records.TileRecord):
         return config_text.tile_json(tuning.runs[run])
     default = None
@@ -258,7 +258,7 @@ def _run_as_json(
 
 
 def _row_as_json(record: _Record, row: int) -> Dict[str, Any]:
-    """Returns a configuration of a record."""
+    """Returns a configuration of a record, by its row, as a JSON object."""
     if isinstance(record, tile_records.TileRecord):
         return config_text.tile_row_json(record.config_feat[row], record.pad)
     ids = record.node_config_ids.tolist()
@@ -270,13 +270,13 @@ def _ranked_by(
 ) -> Callable[[np.ndarray], choices.Ranked]:
     """Returns a function that ranks a graph's configurations by their scores."""
     tile = isinstance(record, tile_records.TileRecord)
-    in_words = config_text.tile_text if tile else config_text.layout_text
+    as_text = config_text.tile_text if tile else config_text.layout_text
     return functools.partial(
         choices.Ranked.from_scores,
         module=record.graph_id,
         source=source,
         nodes=record.num_nodes,
-        words=lambda run: in_words(as_json(run)),
+        words=lambda run: as_text(as_json(run)),
         as_json=as_json,
         **about,
     )
@@ -285,23 +285,23 @@ def _ranked_by(
 def _modules(
     sources: Sequence[str],
     kind: str,
-    wanted: Optional[str],
+    chosen: Optional[str],
     outcome: outcomes.Outcome,
     bare: bool,
 ) -> Iterator[_Module]:
-    """Yields the modules of files and programs, or the wanted one; names wrong ones.
+    """Yields the modules of files and programs, or the chosen one alone.
 
     Args:
         sources: as of `reader.find_sources`.
         kind: 'tile' or 'layout'.
-        wanted: the name or graph id of the only one to yield; None for all.
-        outcome: is told what is wrong.
+        chosen: the name or graph id of the only module to yield; None for all.
+        outcome: errors of files are added.
         bare: whether configurations do not matter: programs are then yielded whole.
 
     Raises:
-        ValueError: no module is the wanted one.
+        ValueError: no module has the chosen name.
     """
-    names, is_there = [], False
+    names, exists = [], False
     for number, source in enumerate(sources, start=1):
         try:
             modules = _modules_of(source, kind, outcome, bare)
@@ -311,15 +311,15 @@ def _modules(
         title = f'reading {os.path.basename(source)} ({number}/{len(sources)})'
         for tuning in phases.each(modules, title, len(modules), 'module'):
             name = tuning.module.name
-            named = name, raw_lib.safe_name(name), raw_lib.graph_id(tuning)
-            if wanted is None or wanted in named:
-                is_there = True
+            own_names = name, raw_lib.safe_name(name), raw_lib.graph_id(tuning)
+            if chosen is None or chosen in own_names:
+                exists = True
                 yield source, tuning
             names.append(name)
-    if wanted is not None and names and not is_there:
-        near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.3)
+    if chosen is not None and names and not exists:
+        near = difflib.get_close_matches(chosen, names, n=1, cutoff=0.3)
         raise ValueError(
-            f'--module: none of {len(names)} modules is called {wanted!r}; '
+            f'--module: none of {len(names)} modules is called {chosen!r}; '
             f'there is {(near or names)[0]!r}'
         )
 
@@ -330,7 +330,7 @@ def _modules_of(
     """Returns the ModuleTuningData of a file or program.
 
     Raises:
-        ValueError: it holds none, or one of the other kind.
+        ValueError: it holds no modules, or those of the other kind.
         OSError: it cannot be read.
     """
     if not reader.is_tuning_data(source):
@@ -347,7 +347,7 @@ def _modules_of(
 def _kernels_of(
     program: reader.Program, kind: str, outcome: outcomes.Outcome, bare: bool
 ) -> List[Any]:
-    """Returns a program's kernels with candidates; or, without them, itself.
+    """Returns a program's kernels with candidates; if `bare`, the whole program.
 
     Raises:
         ValueError: see `proposals.tunings`.
@@ -365,6 +365,7 @@ def _kernels_of(
 def _rank_record(
     predictor: prediction.Predictor, record: _Record, candidates: _Candidates
 ) -> choices.Ranked:
+    """Ranks the configurations of a record, or candidates in their place."""
     if candidates is not None:
         record = with_configs(record, candidates)
     scores = predictor.score_record(record)
@@ -383,12 +384,11 @@ def with_configs(record: _Record, configs: Any) -> _Record:
 
     Args:
         record: a `TileRecord` or `LayoutRecord`.
-        configs: of a tile float32 [c, 24], or candidates as in `hlo.candidates`;
-            of layouts [c, k, 18].
+        configs: for a tile float32 [c, 24], or candidates as in `hlo.candidates`;
+            for layouts [c, k, 18].
 
     Raises:
-        ValueError: it is no record, there is no configuration, or they do not have
-            that shape.
+        ValueError: it is no record, there is no configuration, or the shape is wrong.
     """
     if isinstance(record, tile_records.TileRecord):
         rows = _rows_of(configs, '[c, 24]', record.pad)
@@ -414,8 +414,8 @@ def _rows_of(configs: Any, shape: str, pad: Optional[int] = None) -> np.ndarray:
 
     Args:
         configs: numbers; for tiles also candidates, dicts.
-        shape: what it should have, such as '[c, 24]'.
-        pad: what absent bounds of tiles hold; None for layouts.
+        shape: the expected shape, such as '[c, 24]'.
+        pad: the value of absent bounds of tiles; None for layouts.
     """
     if isinstance(configs, (list, tuple)) and pad is not None and configs:
         if isinstance(configs[0], Mapping):

@@ -1,4 +1,4 @@
-"""The measurements of a kernel on one machine, and which of them to believe."""
+"""Groups tuning records by kernel and machine, and selects the valid ones."""
 
 import collections
 import json
@@ -11,12 +11,12 @@ from tpugraphs.measure import records
 class History:
     """The measurements of a kernel with one machine and compiler.
 
-    A configuration's time says something only beside the default's in the same passes;
-    one whose default is not on record counts as not measured.
+    Times are compared only with the default's in the same passes; a configuration
+    whose default is not on record counts as not measured.
 
     Attributes:
         measurements: the oldest first.
-        defaults: the default that was timed in a group's passes, by the group.
+        defaults: group -> the measurement of the default in the group's passes.
     """
 
     def __init__(self) -> None:
@@ -24,20 +24,20 @@ class History:
         self.defaults: Dict[str, records.Measurement] = {}
 
     def add(self, measurement: records.Measurement) -> None:
-        """Adds one that is later than the others."""
+        """Adds a measurement that is later than the others."""
         self.measurements.append(measurement)
         if measurement.default and measurement.status == records.OK:
             self.defaults[measurement.group] = measurement
 
     def log_ratio(self, measurement: records.Measurement) -> float:
-        """Returns the log of a least time over that of the default, of `results`."""
+        """Returns the log of a measurement's least time over the default's."""
         default = self.defaults[measurement.group]
         return math.log(measurement.least_ns / default.least_ns)
 
     def results(self) -> Dict[str, records.Measurement]:
-        """Returns the measurement to believe of each configuration, by `key`.
+        """Returns the valid measurement of every configuration, by `key`.
 
-        That is the latest time, or the latest failure of one that has no time.
+        It is the latest with times, or else the latest failure.
         """
         times, failures = {}, {}
         for measurement in self.measurements:
@@ -49,7 +49,7 @@ class History:
         return {**failures, **times}
 
     def timed(self) -> List[records.Measurement]:
-        """Returns those of `results` that have times, the fastest first."""
+        """Returns the measurements of `results` that have times, the fastest first."""
         times = [m for m in self.results().values() if m.status == records.OK]
         return sorted(times, key=self.log_ratio)
 
@@ -57,11 +57,11 @@ class History:
 def by_kernel(
     measurements: Iterable[records.Measurement],
 ) -> Dict[Tuple[str, str], History]:
-    """Returns histories by fingerprint and place, in the order of kernels' names."""
+    """Groups measurements by fingerprint and place, in the order of kernels' names."""
     histories: Dict[Tuple[str, str], History] = collections.defaultdict(History)
     for measurement in sorted(measurements, key=lambda m: m.when):
         histories[measurement.fingerprint, measurement.place].add(measurement)
-    names = {place: one.measurements[-1].kernel for place, one in histories.items()}
+    names = {place: h.measurements[-1].kernel for place, h in histories.items()}
     return {
         place: histories[place]
         for place in sorted(histories, key=lambda place: names[place])
@@ -69,5 +69,5 @@ def by_kernel(
 
 
 def key(configuration: Mapping[str, Sequence[int]]) -> str:
-    """Returns the same for a configuration as it is drawn and as a file holds it."""
+    """Returns a configuration's sizes as text, equal for tuples and for JSON lists."""
     return json.dumps([configuration['output'], configuration['kernel']])

@@ -1,4 +1,4 @@
-"""The tuning records of this machine: `collect` and `tune` write them, `tune` reads."""
+"""Keeps the tuning records of this machine, which `collect` and `tune` write."""
 
 import os
 import re
@@ -16,7 +16,7 @@ from tpugraphs.programs import extras
 
 FOLDER = '~/.cache/tpugraphs/records'
 SUFFIX = '.jsonl'
-# How the reason begins for which a configuration was dropped, and its status.
+# Beginning of the reason for dropping a configuration -> its status on record.
 _STATUSES = {
     timing.DIED: 'runtime error',
     timing.REFUSED: 'compile error',
@@ -28,15 +28,15 @@ _STATUSES = {
 
 
 class Memory:
-    """Records of this machine, and where more of them go.
+    """The tuning records of this machine, and the file that new ones go to.
 
     Args:
-        path: a file, or a folder with a file for each machine; '' for no records.
-        device: XLA's name of what is measured on.
-        fresh: whether the records there are left unused.
+        path: a file, or a folder with a file for every machine; '' for no records.
+        device: XLA's name of the device.
+        fresh: whether existing records are left unused.
 
     Raises:
-        ValueError: the file is none of records; see `records.read`.
+        ValueError: the file does not hold records; see `records.read`.
         OSError: it cannot be read or written.
     """
 
@@ -54,7 +54,7 @@ class Memory:
                 self._read()
 
     def _read(self) -> None:
-        """Keeps the records of this machine; prints how many others there are."""
+        """Reads the records of this machine; prints the number of others."""
         measurements, unused = records.read(self._path)
         own = [m for m in measurements if m.place == self._place]
         self._histories = history.by_kernel(own)
@@ -64,16 +64,16 @@ class Memory:
             parts = ', '.join(f'{count:,} {why}' for why, count in unused.items())
             print(f'note: {self._path}: not used: {parts}', file=sys.stderr)
 
-    def _of(self, kernel: str) -> history.History:
-        """Returns the records of a kernel; new ones may be added."""
+    def _history(self, kernel: str) -> history.History:
+        """Returns the history of a kernel on this machine, to which callers may add."""
         if not self._path:
             return history.History()
         place = kernel.rpartition('_')[2], self._place
         return self._histories.setdefault(place, history.History())
 
     def configurations(self, kernel: str) -> List[Dict[str, Any]]:
-        """Returns the configurations of a kernel that are on record with times."""
-        results = self._of(kernel).results().values()
+        """Returns the recorded configurations of a kernel that have times."""
+        results = self._history(kernel).results().values()
         return [m.configuration for m in results if m.status == records.OK]
 
     def ratios(
@@ -82,17 +82,17 @@ class Memory:
         """Returns the recorded times of configurations, relative to the default's.
 
         Args:
-            kernel: its graph id.
+            kernel: the kernel's graph id.
             described: its configurations, the default first.
 
         Returns:
-            Number -> log of the least time over that of the default in the same
-            passes; number -> why a configuration cannot be timed.
+            Index of a configuration -> log of its least time over the default's in
+            the same passes; index -> why a configuration cannot be timed.
         """
-        kept = self._of(kernel)
-        results = _numbered(kept.results(), described)
+        measured = self._history(kernel)
+        results = _numbered(measured.results(), described)
         results.pop(0, None)
-        ratios = {n: kept.log_ratio(m) for n, m in results.items() if m.times_ns}
+        ratios = {n: measured.log_ratio(m) for n, m in results.items() if m.times_ns}
         return ratios, {n: m.reason for n, m in results.items() if not m.times_ns}
 
     def add(
@@ -102,12 +102,12 @@ class Memory:
         measured: session_lib.Measured,
         search_s: float = 0.0,
     ) -> None:
-        """Puts configurations on record that were timed together.
+        """Records configurations that were timed together.
 
         Args:
-            kernel: its graph id.
-            described: the configurations as they were numbered, the default first.
-            measured: their times, and why others have none.
+            kernel: the kernel's graph id.
+            described: the configurations by their numbers, the default first.
+            measured: their times, and the reasons of those without.
             search_s: seconds that choosing them took.
 
         Raises:
@@ -122,7 +122,7 @@ class Memory:
                 if why.startswith(start):
                     results.append((number, status, why[: records.MOST_REASON], []))
                     break
-            # Else it compiles to the same program as another, which is no failure.
+            # Other reasons, such as an equal program, are no failures.
         shared: Dict[str, Any] = dict(
             kernel=kernel,
             search_s=round(search_s / len(described), 6),
@@ -131,7 +131,7 @@ class Memory:
             versions=self._versions,
             machine=self._machine,
         )
-        made = [
+        new = [
             records.Measurement(
                 configuration={
                     name: list(described[number][name]) for name in ('output', 'kernel')
@@ -145,22 +145,22 @@ class Memory:
             )
             for number, status, reason, times in results
         ]
-        records.append(self._path, made)
-        kept = self._of(kernel)
-        for measurement in made:
-            kept.add(measurement)
+        records.append(self._path, new)
+        kernel_history = self._history(kernel)
+        for measurement in new:
+            kernel_history.add(measurement)
 
 
 def _numbered(
     measurements: Dict[str, records.Measurement], described: Sequence[Dict[str, Any]]
 ) -> Dict[int, records.Measurement]:
-    """Returns measurements by the numbers of their configurations."""
+    """Returns measurements by the indices of their configurations in `described`."""
     keys = map(history.key, described)
     return {n: measurements[k] for n, k in enumerate(keys) if k in measurements}
 
 
 def _file_of(path: str, about: Dict[str, Any]) -> str:
-    """Returns the file of a machine; makes missing folders."""
+    """Returns the file of a machine's records; makes missing folders."""
     path = files.expand(path)
     default = path == files.expand(FOLDER)
     os.makedirs(path if default else os.path.dirname(path), exist_ok=True)

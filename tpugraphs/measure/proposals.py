@@ -1,4 +1,4 @@
-"""Candidate configurations for the kernels of a program that comes without any."""
+"""Proposes candidate configurations for the kernels of a program without any."""
 
 import collections
 import itertools
@@ -31,17 +31,17 @@ def tunings(
 ) -> Iterator[Any]:
     """Yields ModuleTuningData: the kernels of a program with candidates to rank.
 
-    The default, which is XLA's own choice, is the first run and marked.  Where an
-    optimised module says which tiles XLA chose, kernels are its fusions as they are,
-    and candidates are in the units of these tiles; else they are as those of
-    `tpugraphs tune`.
+    The default, which is XLA's own choice, is the first run and marked.  If an
+    optimised module has XLA's own tiles, kernels are its fusions as they are, and
+    candidates are in the units of these tiles; else kernels and candidates are those
+    of `tpugraphs tune`.
 
     Args:
         program: the program.
-        kind: 'tile', or 'layout' for layouts of the program as a whole.
-        count: candidates of a kernel, with the default, at most.
+        kind: 'tile', or 'layout' for layouts of the whole program.
+        count: candidates of a kernel at most, with the default.
         seed: of the candidates.
-        skipped: counts kernels that are left out, by reason.
+        skipped: counts the kernels that are left out, by reason.
 
     Raises:
         ValueError: jaxlib is needed and not installed, or XLA cannot compile it.
@@ -58,7 +58,7 @@ def tunings(
         ]
         for computation, instruction, own in chosen:
             rng = np.random.default_rng(seed)
-            yield _around(program, computation, instruction, own, count, rng)
+            yield _tuning_of(program, computation, instruction, own, count, rng)
         if chosen:
             return
         module = optimising.optimised(program)
@@ -68,7 +68,7 @@ def tunings(
         yield item.tuning(batch.described)
 
 
-def _around(
+def _tuning_of(
     program: reader.Program,
     computation: Any,
     instruction: Any,
@@ -76,15 +76,24 @@ def _around(
     count: int,
     rng: np.random.Generator,
 ) -> Any:
-    """Returns an instruction as a module, with candidates in the units of its tiles."""
+    """Returns an instruction as a module with candidates in the units of its tiles.
+
+    Args:
+        program: the program.
+        computation: of the instruction.
+        instruction: the instruction that has XLA's own tiles.
+        own: these tiles.
+        count: candidates at most.
+        rng: draws them.
+    """
     module = building.Module(f'{program.name}_{instruction.name}', program.module)
     entry = module.computation('entry')
     shapes = {i.id: i.shape for i in computation.instructions}
-    given: Dict[int, Any] = {}
+    parameters: Dict[int, Any] = {}
     for number in instruction.operand_ids:
-        if number not in given:
-            given[number] = entry.parameter(shapes[number])
-    operands = [given[number] for number in instruction.operand_ids]
+        if number not in parameters:
+            parameters[number] = entry.parameter(shapes[number])
+    operands = [parameters[number] for number in instruction.operand_ids]
     entry.add(instruction.opcode, instruction.shape, operands, like=instruction)
     tuning = protos.protos().ModuleTuningData(module=module.finish(entry))
     highest = [*_registers(instruction.shape, own.output), *own.kernel]
@@ -99,9 +108,9 @@ def _around(
 
 
 def _registers(shape: Any, bounds: Sequence[int]) -> List[int]:
-    """Returns the largest bounds of an output: registers along each dimension.
+    """Returns the largest bounds of an output: its registers along every dimension.
 
-    A fusion of several arrays, or of another rank, keeps those that XLA chose.
+    An output of several arrays, or of another rank, keeps the bounds XLA chose.
     """
     order = kernels.major_to_minor(shape)
     if len(order) != len(bounds):
@@ -116,7 +125,7 @@ def _registers(shape: Any, bounds: Sequence[int]) -> List[int]:
 def _draw(
     own: Sequence[int], highest: Sequence[int], count: int, rng: np.random.Generator
 ) -> List[Tuple[int, ...]]:
-    """Returns distinct bounds of 1 to the highest, XLA's own first."""
+    """Draws distinct rows of bounds from 1 to the highest, XLA's own first."""
     choices = [tiles.sizes(most) for most in highest]
     rows = {tuple(own): None}
     if math.prod(map(len, choices)) <= count:

@@ -1,11 +1,11 @@
-"""Random programs, composed of the parts that real models have.
+"""Builds random programs from the parts that real models have.
 
 program = load('random_attention_seed0_17')
 
-A program is three random variants of one part of a model, such as attention; some
-variants come with their gradients.  Sizes, ranks, axes and types are drawn from the
-ranges of real modules, and many of them are odd.
-TensorFlow and XLA infer shapes and fuse, as they do with programs that people write.
+A program is three random variants of one part of a model, such as attention; two in
+five come with their gradients.  Sizes, ranks, axes and types are drawn from the ranges
+of real modules, and many of them are odd.  TensorFlow and XLA infer shapes and fuse,
+as they do with programs that people write.
 (Parts of real models train the cost models of Kaufman et al., A Learned Performance
 Model for TPUs, MLSys 2021.)
 """

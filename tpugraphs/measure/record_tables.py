@@ -1,4 +1,4 @@
-"""Tuning records as tables: kernels, the best configurations of one, machines."""
+"""Selects and tabulates tuning records: kernels, best configurations, machines."""
 
 import collections
 import datetime
@@ -25,7 +25,7 @@ def paths_of(path: str) -> List[str]:
     """Returns the files of records that a path names: one, or those of a folder.
 
     Raises:
-        ValueError: there are none.
+        ValueError: there are no files of records.
     """
     path = files.expand(path)
     if not os.path.isdir(path):
@@ -42,10 +42,10 @@ def paths_of(path: str) -> List[str]:
 
 
 def load(paths: Sequence[str]) -> List[records.Measurement]:
-    """Returns all measurements of files; prints how many lines cannot be used.
+    """Reads the measurements of files; prints the number of unusable lines.
 
     Raises:
-        ValueError: a file is none of records.
+        ValueError: a file does not hold records.
         OSError: it cannot be read.
     """
     measurements = []
@@ -73,20 +73,20 @@ def of_kernel(
     chosen = chosen or [m for m in measurements if m.fingerprint.startswith(name)]
     if len({m.fingerprint for m in chosen}) != 1:
         names = sorted({m.kernel for m in chosen or measurements})
-        many = 'several kernels' if chosen else 'no kernel'
-        raise ValueError(f'{name}: {many} on record; there are {text.listed(names)}')
+        count = 'several kernels' if chosen else 'no kernel'
+        raise ValueError(f'{name}: {count} on record; there are {text.listed(names)}')
     return chosen
 
 
 def keeps(rule: str) -> Callable[[records.Measurement], bool]:
-    """Returns a function that says which measurements stay.
+    """Returns a function that tells whether `--prune` keeps a measurement.
 
     Args:
-        rule: 'others' removes those of other machines than this one and of other
-            versions of jaxlib; a number removes those that are as many days old.
+        rule: 'others' removes measurements of other machines than this one and of
+            other versions of jaxlib; a number removes those that are as many days old.
 
     Raises:
-        ValueError: it is no such rule.
+        ValueError: the rule is neither.
     """
     if rule == 'others':
         here = machine.identity('')
@@ -103,7 +103,7 @@ def keeps(rule: str) -> Callable[[records.Measurement], bool]:
 
 
 def kernels(measurements: Sequence[records.Measurement]) -> List[str]:
-    """Returns a table of kernels, and one of machines."""
+    """Returns the lines of a table of kernels, and of one of machines."""
     rows = [['kernel', 'machine', 'configurations', 'failed', 'best', 'speed-up']]
     for kernel in history.by_kernel(measurements).values():
         last, timed = kernel.measurements[-1], kernel.timed()
@@ -138,20 +138,20 @@ def kernels(measurements: Sequence[records.Measurement]) -> List[str]:
 
 
 def best(measurements: Sequence[records.Measurement]) -> List[str]:
-    """Returns a table of the best configurations of a kernel, on each machine."""
+    """Returns the lines of tables of a kernel's best configurations, by machine."""
     lines: List[str] = []
     for kernel in history.by_kernel(measurements).values():
         last = kernel.measurements[-1]
         counts = collections.Counter(m.status for m in kernel.results().values())
-        told = ', '.join(f'{counts[s]:,} {s}' for s in records.STATUSES if counts[s])
-        lines += [f'{last.kernel} on {last.place}: {told}', '']
+        results = ', '.join(f'{counts[s]:,} {s}' for s in records.STATUSES if counts[s])
+        lines += [f'{last.kernel} on {last.place}: {results}', '']
         rows = [['configuration', 'time', 'speed-up', 'passes', 'measured']]
         for m in kernel.timed()[:_BEST]:
             parameters = t4.parameters(m.configuration).items()
-            told = ' '.join(f'{name}={size}' for name, size in parameters)
+            sizes = ' '.join(f'{name}={size}' for name, size in parameters)
             rows.append(
                 [
-                    'default' if m.default else text.shortened(told, _WIDTH),
+                    'default' if m.default else text.shortened(sizes, _WIDTH),
                     *_speed(kernel, m),
                     f'{len(m.times_ns)}',
                     f'{m.when.date()}',
@@ -162,6 +162,6 @@ def best(measurements: Sequence[records.Measurement]) -> List[str]:
 
 
 def _speed(kernel: history.History, measurement: records.Measurement) -> List[str]:
-    """Returns a time, and the default's in the same passes over it."""
+    """Returns the cells of a least time, and of the speed-up over the default."""
     speedup = math.exp(-kernel.log_ratio(measurement))
     return [text.duration(measurement.least_ns), f'{speedup:.2f}']

@@ -1,7 +1,7 @@
-"""Tuning records: one JSON line for each measurement of a configuration.
+"""Reads, appends and prunes tuning records: a JSON line for every measurement.
 
-Lines are only ever appended, by any number of processes; `prune` writes a file anew.
-A line is strict JSON: the version of the format and the fields of `Measurement`.
+Any number of processes append lines at once; `prune` alone rewrites a file.  A line is
+strict JSON: the version of the format and the fields of `Measurement`.
 """
 
 import collections
@@ -16,7 +16,7 @@ from baselines import files
 from baselines import text
 from baselines import untrusted
 
-# Of the format and of the meaning of a configuration.
+# Version of the format, and of the meaning of a configuration.
 VERSION = 2
 OK = 'ok'
 STATUSES = (
@@ -37,21 +37,21 @@ class Measurement:
 
     kernel: str  # graph id, `<program>_<fingerprint>`
     configuration: Dict[str, List[int]]  # sizes of the `output` and `kernel` tile
-    default: bool  # whether it is the default, which others are compared with
+    default: bool  # whether it is the default, with which others are compared
     status: str  # of `STATUSES`
-    reason: str  # of a status other than 'ok', as text
-    # of one execution in each pass, the least of its runs; empty unless 'ok'
+    reason: str  # for a status other than 'ok', as text
+    # of one execution, by pass, the least of its runs; empty unless 'ok'
     times_ns: List[int]
     compile_s: float  # seconds of compiling
     search_s: float  # seconds of choosing it
-    group: str  # the same for all that was timed in the same passes
-    time: str  # when, ISO 8601 with the offset from UTC
+    group: str  # equal for measurements of the same passes
+    time: str  # of the measurement, ISO 8601 with the offset from UTC
     versions: Dict[str, str]  # of jaxlib and of this package
     machine: Dict[str, Any]  # see `machine.identity`
 
     @property
     def fingerprint(self) -> str:
-        """The same for kernels of all programs that compute the same."""
+        """The hash of the kernel's module, equal for equal kernels of all programs."""
         return self.kernel.rpartition('_')[2]
 
     @property
@@ -85,11 +85,12 @@ def read(path: str) -> Tuple[List[Measurement], Dict[str, int]]:
     """Reads a file of records, which may come from a stranger.
 
     Returns:
-        Its measurements; and the number of lines that hold none of this version, by
-        the reason.
+        Its measurements; and the number of lines without a measurement of this
+        version, by reason.
 
     Raises:
-        ValueError: it is too large or holds no records, or a line is none; names it.
+        ValueError: it is too large or holds no records, or a line is no record; names
+            the line.
         OSError: it cannot be read.
     """
     measurements, unused = [], collections.Counter[str]()
@@ -102,9 +103,9 @@ def read(path: str) -> Tuple[List[Measurement], Dict[str, int]]:
 
 
 def append(path: str, measurements: Iterable[Measurement]) -> None:
-    """Appends lines, whole even if other processes append or prune.
+    """Appends lines, which stay whole even if other processes append or prune.
 
-    Half a line that another process left stays, on a line of its own.
+    A line that a killed process left half stays, on a line of its own.
 
     Raises:
         OSError: it cannot be written; names `path`.
@@ -125,7 +126,7 @@ def append(path: str, measurements: Iterable[Measurement]) -> None:
 
 
 def prune(path: str, keeps: Callable[[Measurement], bool]) -> int:
-    """Removes the lines that are not kept, and those that were left unfinished.
+    """Removes the measurements that `keeps` rejects, and unfinished lines.
 
     Lines of another version stay.
 
@@ -150,7 +151,7 @@ def prune(path: str, keeps: Callable[[Measurement], bool]) -> int:
 
 
 def _held(path: str) -> BinaryIO:
-    """Opens a file to append to, which no other process does until it is closed."""
+    """Opens a file to append to, locked for other processes until it is closed."""
     while True:
         stream = open(path, 'a+b')
         if files.hold(stream.fileno()):
@@ -159,7 +160,7 @@ def _held(path: str) -> BinaryIO:
 
 
 def _lines(path: str) -> Iterator[Tuple[bytes, Union[Measurement, str]]]:
-    """Yields each line, and its measurement or why it has none; see `read`."""
+    """Yields the lines, with the measurement or the reason to leave it out."""
     number, useful = 0, False
     with files.open_regular(path, _MOST_FILE) as stream:
         while content := stream.readline(_MOST_LINE + 1):
@@ -182,10 +183,10 @@ def _lines(path: str) -> Iterator[Tuple[bytes, Union[Measurement, str]]]:
 
 
 def _measurement(content: bytes) -> Union[Measurement, str]:
-    """Returns the measurement of a line, or why it has none.
+    """Returns the measurement of a line, or the reason to leave it out.
 
     Raises:
-        ValueError: it is JSON, but no record.
+        ValueError: the line is JSON, but no record.
     """
     try:
         fields = untrusted.loads(content)
@@ -207,6 +208,7 @@ def _measurement(content: bytes) -> Union[Measurement, str]:
 
 
 def _are_sizes(value: Any) -> bool:
+    """Tells whether a value has the sizes of an output and a kernel tile."""
     return (
         isinstance(value, dict)
         and value.keys() == {'output', 'kernel'}
@@ -223,6 +225,7 @@ def _is_duration(value: Any) -> bool:
 
 
 def _is_time(value: Any) -> bool:
+    """Tells whether a value is an ISO 8601 time with an offset from UTC."""
     try:
         return datetime.datetime.fromisoformat(value).tzinfo is not None
     except (TypeError, ValueError):
@@ -240,7 +243,7 @@ def _is_machine(value: Any) -> bool:
 
 
 def _has(value: Any, **kinds: type) -> bool:
-    """Whether a value is an object of these keys and types."""
+    """Tells whether a value is an object with exactly these keys and types."""
     return (
         isinstance(value, dict)
         and value.keys() == kinds.keys()

@@ -1,4 +1,4 @@
-"""Models of finished runs, or the estimate, asked for scores of configurations."""
+"""Scores configurations with the model of a finished run, or with the estimate."""
 
 import sys
 from typing import Any, Callable
@@ -19,16 +19,16 @@ _PUBLISHED = 'TPU v3'
 
 
 def load(name: str, platform: str) -> Callable[[Any], np.ndarray]:
-    """Returns a function: a ModuleTuningData -> a model's scores of its runs.
+    """Returns a function: ModuleTuningData -> a model's scores of its runs, float64.
 
-    A model whose data were measured on other hardware is a warning.
+    Prints a warning if the model's data were measured on other hardware.
 
     Args:
         name: of the run, as `--dir` takes it, or 'estimate'.
         platform: of the measurements, 'cpu' or 'gpu'.
 
     Raises:
-        ValueError: the model cannot be used, or is none of tiles.
+        ValueError: the model cannot be used, or does not rank tiles.
     """
     options = prediction.DataOptions()
     predictor = loading.load_predictor(name, options, task=reading.TILE)
@@ -42,8 +42,8 @@ def load(name: str, platform: str) -> Callable[[Any], np.ndarray]:
 
     def score(module: Any) -> np.ndarray:
         outcome = outcomes.Outcome()
-        named = [(module.module.name, module)]
-        ranked = list(ranking.rank_modules(named, predictor, outcome))
+        modules = [(module.module.name, module)]
+        ranked = list(ranking.rank_modules(modules, predictor, outcome))
         for problem in (*outcome.failed, *outcome.skipped):
             raise ValueError(problem)
         scores = np.zeros(len(module.runs))
@@ -64,10 +64,10 @@ def other_hardware(name: str, measured_on: str, platform: str) -> str:
     here = hardware.GPU if platform == 'gpu' else machine.describe(-1)['cpu']
     if measured_on == here:
         return ''
-    made_for = f'is for {text.printable(measured_on)}'
+    hardware_of = f'is for {text.printable(measured_on)}'
     if not measured_on:
-        made_for = f'does not say what for (published data are of a {_PUBLISHED})'
+        hardware_of = f'does not name its hardware (published data: {_PUBLISHED})'
     return (
-        f'warning: {name} {made_for}, and this is {here}; what it proposes may be no '
+        f'warning: {name} {hardware_of}, and this is {here}; its proposals may be no '
         'better than chance'
     )

@@ -1,12 +1,11 @@
 """Chooses the configurations to measure next.
 
-A Gaussian process over the sizes of tiles (or orders of dimensions) that takes a
-model's scores as its mean: where times contradict the model, the model gives in, and
-where they rank no more as it does than by chance, it is not asked any more.
-Proposed is the configuration of the largest expected improvement (Jones et al., 1998).
+The times are modelled by a Gaussian process over the columns of tile sizes, whose mean
+is a model's scores.  Measured times overrule the scores nearby; if they do not
+correlate with the scores at all, the mean is constant.  The configuration with the
+largest expected improvement is proposed (Jones et al., 1998).
 
-benchmarks/measured_tuning.py --share measures its worth, by which the numbers below
-were chosen.
+The constants below were chosen with benchmarks/measured_tuning.py --share.
 """
 
 from typing import Collection, Dict, List, Optional
@@ -16,19 +15,19 @@ import scipy.stats
 
 from tpugraphs.measure import timing
 
-# Log times over the default's: the expectation of a configuration, how far it may
-# lie from that, and how far one measurement from the next.
+# Log times over the default's: the mean of configurations, and the standard deviations
+# of configurations and of repeated measurements.
 _MEAN = 0.3
 _SPREAD = 1.0
 _NOISE = 0.05
-# Of scores scaled to a variance of one.
+# Weight of the scores, which are scaled to a variance of one.
 _TRUST = 0.15
-# Columns so far apart, in doublings of sizes, tell little of each other.
+# Length scale of correlations between configurations, in doublings of sizes.
 _LENGTH = 10.0
 
 
 class Surrogate:
-    """Proposes configurations.
+    """Proposes configurations by their expected improvement.
 
     Args:
         columns: float [c, d] of the configurations, see `tiles.columns`.
@@ -45,18 +44,18 @@ class Surrogate:
     def propose(
         self, measured: Dict[int, float], excluded: Collection[int], count: int
     ) -> List[int]:
-        """Returns configurations to measure, the most promising first.
+        """Returns the numbers of configurations to measure, the most promising first.
 
-        All are chosen as if those before them had taken the time expected of them.
+        A configuration is chosen as if those before it had taken their expected times.
 
         Args:
             measured: log times over the default's, by number; 0 is the default.
-            excluded: others that are not proposed.
-            count: how many at most.
+            excluded: numbers of others that are not proposed.
+            count: configurations to propose at most.
         """
         numbers, times = list(measured), list(measured.values())
         prior = self._mean
-        # Two times agree with every other ranking.
+        # Two times agree with half of all rankings, so three are needed.
         if (
             len(measured) > 2
             and timing.kendall_tau(prior[numbers], np.array(times)) <= 0
@@ -75,8 +74,8 @@ class Surrogate:
 
     def _posterior(self, prior: np.ndarray, numbers: List[int], times: np.ndarray):
         """Returns the expected log times of configurations and their deviations."""
-        there = self._columns[numbers]
-        distances = self._columns[:, None] - there[None]
+        measured = self._columns[numbers]
+        distances = self._columns[:, None] - measured[None]
         far = np.sqrt(3 * (distances**2).sum(-1)) / _LENGTH
         shared = _SPREAD**2 * (1 + far) * np.exp(-far)  # Matérn, 3/2
         inner = shared[numbers] + _NOISE**2 * np.eye(len(numbers))

@@ -1,9 +1,9 @@
-"""Tuning records in the T4 format of Kernel Tuner and its benchmark hub.
+"""Exports tuning records in the T4 format of Kernel Tuner and its benchmark hub.
 
-A file holds the search space of a kernel as far as it was measured, so that a
-searcher can be replayed without the hardware.  Besides the keys of the schema,
-version 1.0.0, times have those that Kernel Tuner writes and the hub's scripts read:
-`compilation` and `benchmark`.
+A file holds the measured part of a kernel's search space, so that a searcher can be
+replayed without the hardware.  Besides the keys of the schema, version 1.0.0, times
+have two that Kernel Tuner writes and the hub's scripts read: `compilation` and
+`benchmark`.
 """
 
 import json
@@ -15,7 +15,7 @@ from tpugraphs.measure import history
 from tpugraphs.measure import records
 
 SCHEMA_VERSION = '1.0.0'
-# Of a status: its name in T4, and Kernel Tuner's text in place of a time.
+# Status -> its name in T4, and Kernel Tuner's text in place of a time.
 _INVALID = {
     'compile error': ('compile', 'CompilationFailedConfig'),
     'runtime error': ('runtime', 'RuntimeFailedConfig'),
@@ -26,7 +26,7 @@ _INVALID = {
 
 
 def export(measurements: List[records.Measurement], folder: str) -> List[str]:
-    """Writes a file for each kernel and machine; returns their paths.
+    """Writes a file for every kernel and machine; returns their paths.
 
     Raises:
         OSError: the folder cannot be written.
@@ -42,7 +42,7 @@ def export(measurements: List[records.Measurement], folder: str) -> List[str]:
 
 
 def content(kernel: history.History) -> Dict[str, Any]:
-    """Returns the content of a kernel's file; times are milliseconds."""
+    """Returns the content of a kernel's file, with times in milliseconds."""
     last = kernel.measurements[-1]
     return {
         'schema_version': SCHEMA_VERSION,

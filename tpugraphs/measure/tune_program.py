@@ -1,16 +1,17 @@
-"""Programs in, faster programs out: a model proposes, the clock disposes.
+"""Tunes the kernels of a program, and proves that the program is faster.
 
-The way of `tpugraphs tune`:
+The steps of `tpugraphs tune`:
 
-* `optimising.optimised_by` and `tiles.items_of`: XLA's optimised module, cut into
-  kernels; each is timed as XLA makes it, and the longest come first.
-* `tuning.tune`, for each kernel until time is up: its candidates (`item.batch`) with
-  those on record (`memory`), scored (`scorers`), proposed in rounds
-  (`search.Surrogate`), measured by a worker (`session`); a verdict on the best.
-* `whole.prove`: the faster kernels are put into the program, those that do not help
-  are taken out, and the program is timed beside the original.
-* `tune_results.Result`: the table and the figures; `executable.Executable`: the
-  program to call, written to a folder.
+* `optimising.optimised_by` and `tiles.items_of` compile the program and cut it into
+  kernels; these are timed untiled, and those with the longest times come first.
+* `tuning.tune` tunes one kernel after the other until time is up: `item.batch` draws
+  candidates and adds recorded ones (`memory`), a model scores them (`scorers`),
+  `search.Surrogate` proposes them in rounds, a worker measures them (`session`), and
+  the best one gets a verdict.
+* `whole.prove` puts the faster kernels into the program, takes out those that do not
+  help, and times the program beside the original.
+* `tune_results.Result` has the table and the figures; `executable.Executable` is the
+  program to call, which is written to a folder.
 """
 
 import collections
@@ -44,7 +45,7 @@ from tpugraphs.measure import tuning
 from tpugraphs.measure import whole as whole_lib
 from tpugraphs.programs import reader
 
-# Passes that tell how long a kernel takes, before it is tuned.
+# Passes of timing a kernel or program before it is tuned.
 _PASSES = 3
 # The share of the minutes in which kernels are timed as XLA makes them, at most; and
 # the share that all work on kernels may take, if the proof needs the rest.
@@ -55,16 +56,16 @@ _FOLDER = 'kernels'
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """How to tune."""
+    """The options of tuning."""
 
     output: str = ''  # folder of the tuned program; '' to write nothing
     model_dir: str = ''  # of the model that proposes; '' for none
-    measure: int = 10  # configurations to measure of each kernel
-    candidates: int = 1000  # configurations to choose from
+    measure: int = 10  # configurations of a kernel to measure
+    candidates: int = 1000  # configurations of a kernel to choose from
     minutes: float = math.inf  # of wall time, about
     seed: int = 0  # of candidates and inputs
     records: str = ''  # file or folder of tuning records; '' for none
-    fresh: bool = False  # whether to use none of those that are there
+    fresh: bool = False  # whether to leave existing records unused
     limits: session_lib.Limits = session_lib.Limits()  # of the worker
 
 
@@ -72,9 +73,9 @@ def tuned(source: Any, args: Sequence[Any], options: Options) -> executable.Exec
     """Tunes a program and prints the outcome; writes it, if there is an output folder.
 
     Args:
-        source: a function with its arguments, or what `read_program` takes.
-        args: of the function; else flat arrays, or none for random ones.
-        options: how.
+        source: a function, or another argument of `read_program`.
+        args: arguments of the function; else flat arrays, or none for random ones.
+        options: of tuning.
 
     Raises:
         ValueError: see `functions.trace` and `tune`.
@@ -97,18 +98,18 @@ def tuned(source: Any, args: Sequence[Any], options: Options) -> executable.Exec
     module = program.module
     if result.proof is not None:
         module = protos.protos().HloModuleProto.FromString(result.proof.module)
-    made = executable.Executable(module, signature, program.module, about)
+    runnable = executable.Executable(module, signature, program.module, about)
     if options.output:
-        made.save(options.output)
+        runnable.save(options.output)
         _write_kernels(result.rows, os.path.join(options.output, _FOLDER))
         print(
             f'written: {options.output}, for tpugraphs.load_program({options.output!r})'
         )
-    return made
+    return runnable
 
 
 def _write_kernels(rows: Sequence[tuning.Row], folder: str) -> None:
-    """Writes each tuned kernel as XLA makes it, and as the chosen configuration."""
+    """Writes the tuned kernels: the untiled modules, and the chosen ones."""
     for row in rows:
         if row.tuned is not None:
             default = row.item.module.SerializeToString()
@@ -125,11 +126,11 @@ def tune(
 
     Args:
         program: the program.
-        options: how.
-        arrays: its arguments; None for random ones.
+        options: of tuning.
+        arrays: the program's arguments; None for random ones.
 
     Raises:
-        ValueError: there is nothing to tune, or the model cannot be used.
+        ValueError: no kernel can be tuned, or the model cannot be used.
         OSError: the output cannot be written.
     """
     ends = time.monotonic() + options.minutes * 60
@@ -192,10 +193,10 @@ class _Tuner:
     """Tunes kernels in a session.
 
     Attributes:
-        options: how.
-        score: ModuleTuningData -> a model's scores; None without one.
-        session: measures.
-        memory: has the tuning records.
+        options: of tuning.
+        score: ModuleTuningData -> a model's scores; None without a model.
+        session: the worker process that compiles and times.
+        memory: the tuning records.
     """
 
     options: Options
@@ -204,7 +205,7 @@ class _Tuner:
     memory: memory_lib.Memory
 
     def time_defaults(self, rows: List[tuning.Row], ends: float) -> None:
-        """Times kernels as XLA makes them until time is up; sorts the longest first."""
+        """Times untiled kernels until time is up; sorts the longest times first."""
         protocol = timing.Protocol(_PASSES, _PASSES)
         for row in phases.each(rows, 'timing', len(rows), 'kernel'):
             if time.monotonic() > ends:
@@ -224,7 +225,7 @@ class _Tuner:
         """Tunes one kernel after the other, until time is up.
 
         Raises:
-            ValueError: none could be measured.
+            ValueError: no kernel could be measured.
         """
         with phases.Phase('tuning', len(rows), 'kernel') as phase:
             for row in rows:
@@ -263,7 +264,7 @@ class _Tuner:
 
 
 def _origin(options: Options, rows: Sequence[tuning.Row]) -> str:
-    """Returns the text that says where configurations come from."""
+    """Returns the origin of the configurations, for people."""
     origin = f'up to {options.candidates:,} drawn at random for each kernel'
     if options.model_dir == finding.ESTIMATE:
         origin += ', chosen by the estimate and times'

@@ -1,4 +1,4 @@
-"""The outcome of tuning a program: a table, and figures for JSON."""
+"""Presents the outcome of tuning a program: a table, and figures for JSON."""
 
 import dataclasses
 from typing import Any, Dict, Iterator, List, Mapping, Optional
@@ -14,12 +14,13 @@ class Result:
     """A tuned program.
 
     Attributes:
-        rows: kernels that can be tuned, the longest first.
-        proof: of the whole; None if it could not be measured.
-        problem: why it could not.
-        origin: where the configurations came from.
+        rows: kernels that can be tuned, those with the longest times first.
+        proof: verdict on the whole program; None if it could not be measured.
+        problem: why the program could not be measured; '' if it could.
+        origin: the origin of the configurations, for people.
         skipped: reason -> kernels that cannot be tuned.
-        program_ns: one run of the original; 0 if it could not be measured.
+        program_ns: nanoseconds of one run of the original; 0 if it could not be
+            measured.
     """
 
     rows: List[tuning.Row]
@@ -31,13 +32,14 @@ class Result:
 
     @property
     def changed(self) -> List[str]:
-        """Names of the kernels that are others in the tuned program."""
+        """The names of the kernels that are replaced in the tuned program."""
         return self.proof.kernels if self.proof else []
 
     def share(self, row: tuning.Row) -> float:
-        """Returns a kernel's share of the program's time.
+        """Returns a kernel's share of the program's time, 0 to 1.
 
-        Kernels are timed alone: where that takes longer than the program, of their sum.
+        Kernels are timed alone: if their sum is longer than the program's time, it is
+        the share of the sum.
         """
         if not self.program_ns:
             return 0.0
@@ -60,16 +62,16 @@ class Result:
         yield f'program: {self.verdict()}'
 
     def verdict(self) -> str:
-        """Returns the verdict on the whole program."""
+        """Returns the verdict on the whole program, for people."""
         if self.proof is None:
             return f'not measured: {self.problem}'
         verdict, unchanged = self.proof.verdict, self.proof.unchanged
         if not verdict.claimed:
             return (
-                f'original kept; the best other one is {_words(verdict.tried)} as '
-                f'fast, the original itself {_words(verdict.null)}'
+                f'original kept; the best other one is {_ratio_text(verdict.tried)} as '
+                f'fast, the original itself {_ratio_text(verdict.null)}'
             )
-        gain = _words(verdict.tried, 'x faster')
+        gain = _ratio_text(verdict.tried, 'x faster')
         count = text.count(len(self.rows), 'kernel')
         line = f'{gain}; {len(self.changed)} of {count} changed'
         if unchanged and unchanged.low >= tuning.LEAST_GAIN:
@@ -79,6 +81,7 @@ class Result:
         return line
 
     def _cells(self, row: tuning.Row) -> List[str]:
+        """Returns the cells of a kernel in the table."""
         tuned, name = row.tuned, row.item.name
         cells = [name, str(row.places)]
         cells += [f'{self.share(row):.1%}' if self.program_ns else '']
@@ -99,7 +102,7 @@ class Result:
         ]
 
     def to_json(self) -> Dict[str, Any]:
-        """Returns the figures."""
+        """Returns the figures for program.json."""
         tuned = [
             {
                 **dataclasses.asdict(row.tuned),
@@ -129,5 +132,6 @@ class Result:
         }
 
 
-def _words(ratio: timing.Ratio, unit: str = 'x') -> str:
+def _ratio_text(ratio: timing.Ratio, unit: str = 'x') -> str:
+    """Returns a ratio with its interval, for people."""
     return f'{ratio.speedup:.2f} {unit} ({ratio.low:.2f} to {ratio.high:.2f})'

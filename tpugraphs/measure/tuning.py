@@ -1,8 +1,8 @@
-"""The fastest of a kernel's configurations, and whether it is a gain at all.
+"""Searches for a kernel's fastest configuration, and tests whether it is a gain.
 
-The best of many noisy times is mostly luck.  So the best few are measured again;
-half of the new passes choose among them, and the other half says how much faster
-the chosen one is, beside the ratio of the default's times to its own.
+The best of many noisy times is mostly luck.  So the best few are measured again: half
+of the new passes choose among them, and the other half measure the speed-up of the
+chosen one, beside that of the default over itself.
 """
 
 import collections
@@ -18,11 +18,11 @@ from tpugraphs.measure import session as session_lib
 from tpugraphs.measure import tiles
 from tpugraphs.measure import timing
 
-# Log times over the default's so far, configurations of no use, a count -> numbers of
+# (log times over the default's so far, unusable configurations, a count) -> numbers of
 # configurations to measure, the most promising first.
 Propose = Callable[[Dict[int, float], Collection[int], int], Sequence[int]]
 
-# Two compilations of one program differ by as much, whatever their intervals.
+# Two compilations of one program can differ by this ratio beyond their intervals.
 LEAST_GAIN = 1.03
 _ROUNDS = 3
 _FINALISTS = 3
@@ -34,19 +34,19 @@ _SLOW = math.log(10)
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """How much faster a program is than the default, by the clock.
+    """The measured speed-up of a program over the default.
 
-    Where no gain is claimed the figures are the default's own.
+    If no gain is claimed, the figures are the default's own.
     """
 
-    claimed: bool  # whether a program is faster than the default for sure
+    claimed: bool  # whether the program is significantly faster than the default
     speedup: float  # over the default, median of paired ratios
     low: float  # lower end of its 95 % interval
     high: float  # upper end
     default_ns: int  # the default's time, nanoseconds
-    best_ns: int  # the chosen program's
-    null: timing.Ratio  # the default against itself
-    tried: timing.Ratio  # the best program, claimed or not
+    best_ns: int  # the chosen program's time, nanoseconds
+    null: timing.Ratio  # the default compiled again over the default
+    tried: timing.Ratio  # the best program over the default, claimed or not
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,8 +55,8 @@ class Tuned(Verdict):
 
     name: str  # of the kernel
     measured: int  # configurations measured besides the default
-    recorded: int  # how many of these were on record
-    candidates: int  # configurations that there were to choose from
+    recorded: int  # how many of these came from records
+    candidates: int  # configurations to choose from
     config: Dict[str, Any]  # the chosen configuration
     dropped: Dict[str, int]  # reason -> candidates that could not be used
 
@@ -66,14 +66,14 @@ class Row:
     """A kernel of a program, and its tuning."""
 
     item: tiles.TileItem
-    default_ns: int = 0  # of one run as XLA makes it; 0 where it could not be measured
+    default_ns: int = 0  # one run of the untiled kernel; 0 if it was not measured
     problem: str = ''  # why it cannot be measured
     tuned: Optional[Tuned] = None
     best: bytes = b''  # the HloModuleProto of the chosen configuration
 
     @property
     def places(self) -> int:
-        """How often it runs in the program; loops count once."""
+        """The number of its places in the program; those in loops count once."""
         return max(1, len(self.item.places))
 
     @property
@@ -104,13 +104,13 @@ def tune(
     Args:
         item: the kernel.
         batch: its configurations, the default first.
-        propose: is asked before each round.
-        session: measures.
-        measure: how many distinct ones to measure.
+        propose: returns the configurations to measure in the next round.
+        session: the worker process that compiles and times.
+        measure: number of distinct configurations to measure.
         seed: of inputs and order.
-        memory: recorded configurations are not measured again, and count; new
-            measurements go on record.
-        distinct: whether to leave out those that compile to the same program.
+        memory: tuning records; recorded configurations count and are not measured
+            again, and new measurements are added.
+        distinct: whether to leave out configurations that compile to the same program.
 
     Raises:
         session_lib.WorkerError: the default cannot be measured.
@@ -139,17 +139,17 @@ def tune(
     ratios, dropped = memory.ratios(item.name, batch.described)
     log_times = {0: 0.0, **ratios}
     for goal in np.cumsum(rounds_of(measure)).tolist():
-        wanted = max(0, goal - (len(log_times) - 1))
+        missing = max(0, goal - (len(log_times) - 1))
         slow = {i: _SLOW for i, why in dropped.items() if why.startswith('over')}
-        # More than are wanted: some are wrong, or compile to the program of others.
-        count = 4 * wanted + 8 if wanted else 0
+        # Spare ones replace those that are wrong or compile to an earlier program.
+        count = 4 * missing + 8 if missing else 0
         began = time.monotonic()
         order = list(propose({**log_times, **slow}, dropped, count))
         if not order:
             continue
         search_s = time.monotonic() - began
         measured = timed(
-            order, _SEARCH_PASSES, seed, search_s, distinct=distinct, most=wanted
+            order, _SEARCH_PASSES, seed, search_s, distinct=distinct, most=missing
         )
         logs = np.log(measured.times / measured.times[0])
         log_times.update((order[i - 1], t) for i, t in zip(measured.kept, logs) if i)
@@ -171,7 +171,7 @@ def tune(
 
 
 def rounds_of(measure: int) -> List[int]:
-    """Returns how many to measure in each round, the most first: 10 -> 4, 3, 3."""
+    """Divides a number of configurations into rounds, the most first: 10 -> 4, 3, 3."""
     return [len(range(turn, measure, _ROUNDS)) for turn in range(_ROUNDS)]
 
 
@@ -179,8 +179,8 @@ def judged(measured: session_lib.Measured) -> Tuple[int, Verdict]:
     """Chooses a program by every other pass, and judges it by the rest.
 
     Returns:
-        The number of the chosen one, 0 for the default if no gain is claimed; the
-        verdict.
+        The number of the chosen program, 0 for the default if no gain is claimed; and
+        the verdict.
     """
     chooses, judges = measured.passes[::2], measured.passes[1::2]
     default = judges[:, 0]
@@ -205,10 +205,10 @@ def judged(measured: session_lib.Measured) -> Tuple[int, Verdict]:
 
 
 def gains(ratio: timing.Ratio, null: timing.Ratio) -> bool:
-    """Whether a ratio is a gain that the clock can tell from none.
+    """Tells whether a speed-up is larger than the differences of equal programs.
 
     Args:
-        ratio: the default over the configuration.
-        null: the default over itself.
+        ratio: the speed-up of the program.
+        null: the speed-up of the default compiled again.
     """
     return ratio.low > max(null.high, 1 / null.low, LEAST_GAIN)

@@ -1,9 +1,9 @@
-"""Which of the tuned kernels make the whole program faster, and by how much.
+"""Selects the tuned kernels that make the whole program faster, and measures it.
 
-A kernel that is faster alone may not be in its program: its inputs are in the cache,
-or XLA fused it with its neighbours.  So the program is put together with all of them
-and without one after the other, and timed beside the original; those that do not help
-are taken out again.  The rest is judged by new passes, as a kernel is.
+A kernel that is faster alone may not be faster in its program, where its inputs are in
+the cache, or XLA fused it with its neighbours.  So the program is assembled with all
+of them and without one part after the other, and timed beside the original; parts that
+do not help are taken out.  New passes judge the rest, as in `tuning`.
 """
 
 import collections
@@ -23,10 +23,10 @@ from tpugraphs.measure import timing
 from tpugraphs.measure import tuning
 from tpugraphs.measure import worker
 
-# Parts of the winners that are left out in turn, and how often that is repeated.
+# Parts of the faster kernels that are left out in turn, and rounds of leaving out.
 _PARTS = 6
 _ROUNDS = 3
-# The least and most passes that choose and that judge, and their seconds, about.
+# Least and most passes of choosing and of judging, and their seconds, about.
 _CHOOSING = (5, 15, 20.0)
 _JUDGING = (9, 40, 60.0)
 # Programs that are compiled at most: the original twice, in each of two processes,
@@ -39,12 +39,12 @@ class Proof:
     """The verdict on a whole program."""
 
     verdict: tuning.Verdict
-    kernels: List[str]  # names of those that are others in the program
+    kernels: List[str]  # names of those that are replaced in the program
     module: bytes  # its HloModuleProto: the original, if no gain is claimed
     # reason -> programs that could not be used
     dropped: Dict[str, int] = dataclasses.field(default_factory=dict)
-    # of the optimised module with its own kernels, which XLA compiles in another way
-    # now and then; None where it cannot be used
+    # speed-up of the optimised module with its own kernels, which XLA may compile in
+    # another way than the original; None if it was not measured
     unchanged: Optional[timing.Ratio] = None
 
 
@@ -55,9 +55,9 @@ class Whole:
     Attributes:
         name: of the program.
         original: its HloModuleProto.
-        session: measures.
+        session: the worker process that compiles and times.
         seed: of inputs and order.
-        arrays: its arguments; None for random ones.
+        arrays: the program's arguments; None for random ones.
     """
 
     name: str
@@ -78,8 +78,8 @@ class Whole:
         Args:
             others: serialised HloModuleProtos that compute the same.
             seed: added to the seed of inputs and order.
-            passes: how many.
-            seconds: after which no other program is compiled.
+            passes: number of passes.
+            seconds: of wall time after which no other program is compiled.
 
         Raises:
             session_lib.WorkerError: the original cannot be measured.
@@ -96,13 +96,13 @@ class Whole:
 
 
 def inputs_of(module: Any) -> List[dict]:
-    """Returns the types and sizes of a program's parameters, for a worker to draw."""
+    """Returns the arguments of `worker.draw_array` for a program's parameters."""
     inputs = kernels.Kernel(module.name, module, '').inputs
     return [{**array, 'balanced': True} for array in inputs]
 
 
 def tolerance_of(module: Any) -> float:
-    """Returns how far results may lie apart, by the narrowest floats of a program."""
+    """Returns the tolerance of results for the narrowest floats of a program."""
     types = {i.shape.element_type for c in module.computations for i in c.instructions}
     names = [building.NUMPY_TYPES.get(number, '') for number in types]
     narrow = ('float16', 'bfloat16')
@@ -121,19 +121,19 @@ def prove(
     Args:
         program: the program.
         optimised: the HloModuleProto that the kernels were cut from.
-        faster: kernels that are faster alone.
-        once_ns: the time of one run, about.
-        ends: the `time.monotonic()` soon after which it has to end.
+        faster: the kernels that are faster alone.
+        once_ns: nanoseconds of one run, about.
+        ends: the `time.monotonic()` soon after which this function ends.
 
     Raises:
         session_lib.WorkerError: the original cannot be measured.
-        kernels.Unsupported: the program cannot be put together again.
+        kernels.Unsupported: the program cannot be assembled from its kernels.
     """
     faster = sorted(faster, key=lambda row: -row.saving_ns)
     dropped: Dict[Tuple[int, ...], str] = {}
 
     def assembled(numbers: Sequence[int]) -> bytes:
-        """Returns the program with some of the faster kernels."""
+        """Returns the program with these of the faster kernels, serialised."""
         modules = [
             (faster[i].item, protos.protos().HloModuleProto.FromString(faster[i].best))
             for i in numbers
@@ -146,7 +146,7 @@ def prove(
         seed: int,
         compiling: float = math.inf,
     ) -> session_lib.Measured:
-        """Times the original beside the program with each set of faster kernels."""
+        """Times the original beside the program with sets of the faster kernels."""
         least, most, seconds = limits
         passes = np.clip(seconds * 1e9 / (once_ns * (len(sets) + 2)), least, most)
         modules = [assembled(numbers) for numbers in sets]
@@ -156,6 +156,7 @@ def prove(
         return measured
 
     def gains(sets: Sequence[Sequence[int]]) -> List[float]:
+        """Returns the log speed-ups of the program with sets of faster kernels."""
         left = max(0.0, ends - time.monotonic()) / 2
         measured = timed(sets, _CHOOSING, 0, left)
         logs = np.log(measured.passes)
@@ -188,16 +189,16 @@ def survivors(
     gains: Callable[[Sequence[Sequence[int]]], List[float]],
     goes_on: Callable[[], bool] = lambda: True,
 ) -> List[int]:
-    """Returns which winners to leave in a program.
+    """Returns the numbers of the faster kernels that stay in a program.
 
-    In each round the program is timed with all that are left and without each part
-    of them; parts without which it is as fast are taken out.
+    In a round, the program is timed with all kernels that are left, and without one
+    part of them after the other; parts without which it is as fast are taken out.
 
     Args:
-        count: of winners; number 0 saves most by itself.
-        gains: lists of winners -> the log speed-ups of the program with them; minus
-            infinity for those that cannot be used.
-        goes_on: whether there is time for another round.
+        count: of faster kernels; number 0 saves most by itself.
+        gains: lists of kernels -> the log speed-ups of the program with them; minus
+            infinity for programs that cannot be used.
+        goes_on: tells whether there is time for another round.
     """
     kept = list(range(count))
     for _ in range(_ROUNDS):
@@ -221,11 +222,11 @@ def survivors(
 
 
 def _parts(numbers: List[int]) -> List[List[int]]:
-    """Returns the first ones by themselves, and the rest in a few parts."""
+    """Divides numbers into parts: the first ones alone, the rest in a few parts."""
     alone = len(numbers) if len(numbers) <= _PARTS else _PARTS // 2
     parts = [[number] for number in numbers[:alone]]
     if numbers[alone:]:
         chunks = np.array_split(numbers[: alone - 1 : -1], _PARTS - alone)
-        # Those that save more are in the smaller parts.
+        # Kernels that save more are in the smaller parts.
         parts += [sorted(chunk.tolist()) for chunk in reversed(chunks)]
     return parts
