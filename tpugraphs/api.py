@@ -134,8 +134,8 @@ class Run:
             data: 'sample' (the measured data that ship) or a folder of splits; by
                 default the training data.
             cache_dir: folder of packed splits.
-            protocol: of layouts, 'published': 1,000 fixed configurations of each
-                graph; 'all'; by default published where the graphs are those of the
+            protocol: for layouts, 'published' (1,000 fixed configurations of a graph)
+                or 'all'; by default 'published' if the graphs are those of the
                 published validation split.
 
         Returns:
@@ -210,7 +210,7 @@ def load(
 
     Args:
         which: a model directory; or 'latest', the beginning of a hash, a run_id or a
-            pattern that fits one run alone; or 'estimate', which nobody trained.
+            pattern that fits one run alone; or 'estimate', which is untrained.
         model: the class of the run's model, or the file that has it, where it is
             not one of ours.
         out_dir: where to look; by default where trainings write.
@@ -218,7 +218,7 @@ def load(
 
     Raises:
         ValueError: there is no such run, or there are several; lists them; there is
-            no such collection, or it is told of a run.
+            no such collection, or it is given for a run.
     """
     from baselines.data import collections
     from baselines.runs import finding

@@ -25,8 +25,8 @@ class Content:
     Attributes:
         name: of the npz file, or that it would get.
         kind: 'tile' or 'layout'.
-        opcodes: the name of the operation of each of n nodes.
-        shapes: element type and dimensions of each node's result, as text.
+        opcodes: the opcodes of n nodes.
+        shapes: element types and dimensions of the nodes' results, as text.
         edges: int [m, 2], (consumer, producer).
         config_groups: int [c], equal numbers for configurations with equal features;
             None if no configuration is usable.

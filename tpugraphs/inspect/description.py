@@ -92,7 +92,7 @@ def count_repeats(
 
 
 def _histogram(names: Sequence[str]) -> List[str]:
-    """Draws how often each of the most common names occurs, as lines of text."""
+    """Draws a histogram of the most common names, as lines of text."""
     counts = collections.Counter(names).most_common()
     rows = []
     for name, count in counts[:_TOP_OPCODES]:

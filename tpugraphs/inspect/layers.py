@@ -8,7 +8,7 @@ _SWEEPS = 12
 
 
 def layers(num_nodes: int, edges: np.ndarray) -> np.ndarray:
-    """Computes the layer of each node, below its operands: int64 [n], 0 is the top.
+    """Computes the layers of nodes, below their operands: int64 [n], 0 is the top.
 
     A node stands right above its first user: HLO graphs are nearly trees, so
     this leaves few long lines.  Nodes on a cycle (in damaged files) stay in the layer
@@ -46,14 +46,14 @@ def place(
 ) -> Tuple[np.ndarray, List[np.ndarray]]:
     """Orders the nodes within their layers and computes their positions.
 
-    Edges across several layers get a point in each, kept apart from the nodes
-    as if it were one; nodes and points go to the mean position of their neighbours,
-    as far as the distances allow.
+    Edges across several layers get a point in every layer, with room like a node.
+    Nodes and points move to the mean position of their neighbours, as far as the room
+    of others allows.
 
     Args:
         layer: int [n], from `layers`.
         edges: int [m, 2], (consumer, producer).
-        gaps: [n], the room that each node needs to either side.
+        gaps: [n], the room that a node needs to either side.
 
     Returns:
         x of every node, float [n]; and for every edge its points (x, layer),

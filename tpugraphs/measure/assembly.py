@@ -22,8 +22,8 @@ def assemble(optimised: Any, replaced: Sequence[Tuple[kernels.Kernel, Any]]) -> 
 
     Args:
         optimised: the HloModuleProto that the kernels were cut from.
-        replaced: kernels, and an HloModuleProto for each with the same parameters and
-            result; a kernel is replaced at all of its places.
+        replaced: pairs of a kernel and an HloModuleProto with equal parameters and
+            result, which replaces the kernel at all of its places.
 
     Returns:
         An HloModuleProto with row-major arrays and calls in place of fusions.

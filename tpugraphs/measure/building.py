@@ -302,7 +302,7 @@ def loop(
     """Adds a `while` that runs `body` for 0, 1, ..., trips - 1.
 
     Args:
-        scope: the computation that the loop goes to.
+        scope: the computation that the loop is added to.
         trips: number of times that the body runs, at least 1.
         initial: the value that the body changes, before the loop.
         body: (computation, counter, value) -> the next value; it reaches values
@@ -329,5 +329,5 @@ def loop(
     )
     first = [scope.constant('s32', 0), initial, *inside.outside]
     state = scope.add('tuple', shape, first)
-    done = scope.add('while', shape, [state], calls=[*calls, condition.finish()])
-    return scope.add('get-tuple-element', initial.shape, [done], tuple_index=1)
+    final = scope.add('while', shape, [state], calls=[*calls, condition.finish()])
+    return scope.add('get-tuple-element', initial.shape, [final], tuple_index=1)

@@ -120,7 +120,7 @@ class _Collector:
         digests: Set[str] = set()
         names: Set[str] = set()
         for number, source in enumerate(sources):
-            if options.left < 0:
+            if options.seconds_left < 0:
                 raise ValueError(
                     f'--minutes is spent on compiling {number} of {len(sources)} '
                     'programs; give it more, or fewer programs'
@@ -149,42 +149,44 @@ class _Collector:
         splits = assign_splits(programs, options.split)
         todo = [item for item in items if item.name not in report.records]
         # Configurations of an earlier call do not count in this call's rate.
-        before, began = report.configs, time.monotonic()
+        earlier, began = report.configs, time.monotonic()
         spent: List[float] = []
         program = None
-        done = len(items) - len(todo)
-        with phases.Phase('measuring', len(items), 'kernel', done) as phase:
+        finished = len(items) - len(todo)
+        with phases.Phase('measuring', len(items), 'kernel', finished) as phase:
             for index, item in enumerate(todo):
-                left = options.left
+                seconds_left = options.seconds_left
                 # A kernel is not begun if too little time is left for it.
-                if left < (np.median(spent[-9:]) * 0.7 if spent else 0):
+                if seconds_left < (np.median(spent[-9:]) * 0.7 if spent else 0):
                     report.left += len(todo) - index
                     break
                 if item.program != program:
                     self._session.restart()
                     program = item.program
                 started = time.monotonic()
-                fair = min(left / (len(todo) - index), options.seconds)
-                self._measure_item(item, splits[item.name], fair, left)
+                fair = min(seconds_left / (len(todo) - index), options.seconds)
+                self._measure_item(item, splits[item.name], fair, seconds_left)
                 spent.append(time.monotonic() - started)
-                rate = (report.configs - before) / (time.monotonic() - began) * 60
+                rate = (report.configs - earlier) / (time.monotonic() - began) * 60
                 phase.remark(f'{rate:.0f} configurations/min')
                 phase.update(item.name in report.records)
 
-    def _measure_item(self, item: _Item, split: str, fair: float, left: float) -> None:
+    def _measure_item(
+        self, item: _Item, split: str, fair: float, deadline: float
+    ) -> None:
         """Measures a kernel or program, and writes its file.
 
         Args:
             item: the kernel or program.
             split: 'train', 'valid', 'test' or ''.
             fair: seconds after which no pass beyond the least number begins.
-            left: seconds after which nothing is measured.
+            deadline: seconds after which nothing is measured.
         """
         options, report = self._options, self._report
         rng = np.random.default_rng([options.seed, _digest(item.name)])
         batch = item.batch(rng, options.configs)
         protocol = timing.Protocol(
-            *options.passes, seconds=fair, compiling=fair / 2, deadline=left
+            *options.passes, seconds=fair, compiling=fair / 2, deadline=deadline
         )
         try:
             modules = [batch.module(i) for i in range(len(batch.described))]
@@ -296,7 +298,7 @@ def items_of(
 def assign_splits(
     items: Sequence[Tuple[str, str]], split: Optional[Tuple[float, ...]]
 ) -> Dict[str, str]:
-    """Returns the split of each kernel, by its name.
+    """Returns the splits of kernels, by their names.
 
     A family of programs goes into one split, so that no model is tested on another
     size of a program that it was trained on.  With fewer families than splits, single
@@ -304,7 +306,7 @@ def assign_splits(
     train.
 
     Args:
-        items: (name, program) of each kernel.
+        items: (name, program) of every kernel.
         split: shares of train, valid and test; None gives every kernel the split ''.
     """
     if split is None:

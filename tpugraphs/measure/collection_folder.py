@@ -61,8 +61,8 @@ class Options:
     began: float = dataclasses.field(default_factory=time.monotonic)
 
     @property
-    def left(self) -> float:
-        """The seconds that are left."""
+    def seconds_left(self) -> float:
+        """The seconds of wall time that are left."""
         return self.began + self.minutes * 60 - time.monotonic()
 
 
@@ -75,7 +75,7 @@ class Report:
     left: int = 0  # kernels that were not measured for lack of time
     # reason -> kernels
     skipped: _Reasons = dataclasses.field(default_factory=_Reasons)
-    # programs that could not be used, a line each
+    # errors of programs that could not be used, one line for a program
     failed: List[str] = dataclasses.field(default_factory=list)
 
     @property

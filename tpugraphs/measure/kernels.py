@@ -60,7 +60,7 @@ class Kernel:
 
     @property
     def inputs(self) -> List[dict]:
-        """The `type`, `dims` and bound of integers, `high`, of each parameter."""
+        """The `type`, `dims` and bound of integers, `high`, of every parameter."""
         entry = entry_of(self.module)
         parameters = [i for i in entry.instructions if i.opcode == 'parameter']
         parameters.sort(key=lambda i: i.parameter_number)
@@ -315,9 +315,9 @@ class _RowMajor:
             shape: its row-major shape.
         """
         operands = [self.values[o][0] for o in value.operand_ids]
-        before = [self.values[o][1] for o in value.operand_ids]
+        sources = [self.values[o][1] for o in value.operand_ids]
         opcode = value.opcode
-        plain = opcode == 'reshape' and all(map(_is_row_major, (value.shape, *before)))
+        plain = opcode == 'reshape' and all(map(_is_row_major, (value.shape, *sources)))
         if plain or opcode == 'bitcast':
             if operands[0].shape.element_type != shape.element_type:
                 raise Unsupported('bitcast of types')
@@ -326,28 +326,28 @@ class _RowMajor:
             return self._entry.add('reshape', shape, operands)
         if opcode in ('copy', 'transpose'):
             moved = list(value.dimensions) or list(range(len(shape.dimensions)))
-            place = inverse(major_to_minor(before[0]))
+            place = inverse(major_to_minor(sources[0]))
             order = [place[moved[d]] for d in major_to_minor(value.shape)]
             return self._entry.transposed(operands[0], order)
         if opcode == 'broadcast':
             place = inverse(major_to_minor(value.shape))
-            source = major_to_minor(before[0])
-            dims = [place[value.dimensions[d]] for d in source]
+            order = major_to_minor(sources[0])
+            dims = [place[value.dimensions[d]] for d in order]
             return self._entry.add(opcode, shape, operands, value, dimensions=dims)
         if opcode == 'reduce' and len(operands) == 2:
-            return self._reduce(value, shape, operands, before[0])
-        return self._logical(value, shape, operands, before)
+            return self._reduce(value, shape, operands, sources[0])
+        return self._logical(value, shape, operands, sources)
 
     def _reduce(
-        self, value: Any, shape: Any, operands: Sequence[Any], before: Any
+        self, value: Any, shape: Any, operands: Sequence[Any], source: Any
     ) -> Any:
-        """Adds a reduction; `before` is the operand's shape as XLA wrote it."""
-        order = major_to_minor(before)
+        """Adds a reduction; `source` is the operand's shape as XLA wrote it."""
+        order = major_to_minor(source)
         place = inverse(order)
         dims = sorted(place[d] for d in value.dimensions)
         kept = [d for d in range(len(order)) if d not in value.dimensions]
         result = [kept.index(d) for d in order if d in kept]
-        sizes = [before.dimensions[kept[d]] for d in result]
+        sizes = [source.dimensions[kept[d]] for d in result]
         reduced = self._entry.add(
             'reduce',
             building.shape_of(shape.element_type, sizes),
@@ -359,19 +359,20 @@ class _RowMajor:
         return self._entry.transposed(reduced, order)
 
     def _logical(
-        self, value: Any, shape: Any, operands: Sequence[Any], before: Sequence[Any]
+        self, value: Any, shape: Any, operands: Sequence[Any], sources: Sequence[Any]
     ) -> Any:
         """Adds an operation between transposes from and to layouts.
 
         Elementwise operations whose arrays have one layout need no transposes.
+        `sources` are the operands' shapes as XLA wrote them.
         """
-        orders = [major_to_minor(s) for s in (value.shape, *before) if s.dimensions]
+        orders = [major_to_minor(s) for s in (value.shape, *sources) if s.dimensions]
         same = all(order == orders[0] for order in orders[1:])
         if same and is_elementwise(value):
             return self._entry.add(value.opcode, shape, operands, like=value)
         logical = [
             self._entry.transposed(o, inverse(major_to_minor(s)))
-            for o, s in zip(operands, before)
+            for o, s in zip(operands, sources)
         ]
         result = building.shape_of(shape.element_type, value.shape.dimensions)
         written = self._entry.add(value.opcode, result, logical, like=value)

@@ -120,9 +120,9 @@ def _widen_products(module: Any, computation: Any) -> None:
     fresh = max(fresh, 1 + max(c.id for c in module.computations))
     float32 = building.shape_of('f32', []).element_type
     written: List[Any] = []
-    kept = {i.id for i in narrow}
+    narrow_ids = {i.id for i in narrow}
     for instruction in computation.instructions:
-        if instruction.id not in kept:
+        if instruction.id not in narrow_ids:
             written.append(instruction)
             continue
         for place, number in enumerate(instruction.operand_ids):
@@ -144,9 +144,9 @@ def _widen_products(module: Any, computation: Any) -> None:
 
 def _converted(value: Any, number: int, kind: int) -> Any:
     """Returns a convert of a value to an element type, with an id."""
-    made = protos.protos().HloInstructionProto(
+    convert = protos.protos().HloInstructionProto(
         id=number, name=f'convert.{number}', opcode='convert', operand_ids=[value.id]
     )
-    made.shape.CopyFrom(value.shape)
-    made.shape.element_type = kind
-    return made
+    convert.shape.CopyFrom(value.shape)
+    convert.shape.element_type = kind
+    return convert

@@ -101,6 +101,7 @@ def reducible(value: Any, place: int) -> bool:
 
 
 def _elementwise(part: _Part) -> Step:
+    """Takes the result's region of every array; scalars have none."""
     dims = list(part.value.shape.dimensions)
     if any(list(shape.dimensions) not in (dims, []) for shape in part.shapes):
         raise Whole(f'{part.value.opcode} of different shapes')
@@ -108,15 +109,18 @@ def _elementwise(part: _Part) -> Step:
 
 
 def _broadcast(part: _Part) -> Step:
+    """Takes the extents of the dimensions that the operand has."""
     return Step([tuple(part.region[d] for d in part.value.dimensions)])
 
 
 def _transpose(part: _Part) -> Step:
+    """Takes the region in the operand's order of dimensions."""
     places = list(part.value.dimensions)
     return Step([tuple(part.region[places.index(d)] for d in range(len(places)))])
 
 
 def _reverse(part: _Part) -> Step:
+    """Takes the mirrored extents of reversed dimensions."""
     operand = tuple(
         extents.reversed_extent(part.scope, extent, size)
         if dim in part.value.dimensions and extent.size != size
@@ -129,6 +133,7 @@ def _reverse(part: _Part) -> Step:
 
 
 def _slice(part: _Part) -> Step:
+    """Takes the extents at the slice's starts and strides; slices these from 0."""
     operand, spans = [], []
     for extent, cut in zip(part.region, part.value.slice_dimensions):
         spans.append((extent.size - 1) * cut.stride + 1)
@@ -143,6 +148,7 @@ def _slice(part: _Part) -> Step:
 
 
 def _pad(part: _Part) -> Step:
+    """Takes padded dimensions whole; raises Whole if the region does not."""
     operand = []
     for extent, size, result, edge in zip(
         part.region,
@@ -161,6 +167,7 @@ def _pad(part: _Part) -> Step:
 
 
 def _concatenate(part: _Part) -> Step:
+    """Takes the joined dimension whole, and slices the result to the region."""
     [joined] = part.value.dimensions
     sizes = [shape.dimensions[joined] for shape in part.shapes]
     regions = [
@@ -179,6 +186,7 @@ def _replaced(region: _Region, dim: int, extent: extents.Extent) -> _Region:
 
 
 def _reshape(part: _Part) -> Step:
+    """Takes the extents of the groups of dimensions one by one."""
     operand: List[extents.Extent] = []
     for inner, outer in groups(part.shapes[0].dimensions, part.value.shape.dimensions):
         sizes = [part.shapes[0].dimensions[d] for d in inner]
@@ -246,6 +254,7 @@ def _reshape_group(
 
 
 def _reduce(part: _Part) -> Step:
+    """Takes the region along kept dimensions, and `part.reduced` along the others."""
     if len(part.shapes) != 2:
         raise Whole('reduce of several arrays')
     kept, parts = iter(part.region), dict(zip(part.value.dimensions, part.reduced))
@@ -257,6 +266,7 @@ def _reduce(part: _Part) -> Step:
 
 
 def _dot(part: _Part) -> Step:
+    """Takes batch and free dimensions of the region, and `part.reduced`."""
     numbers = part.value.dot_dimension_numbers
     sides = (
         (numbers.lhs_contracting_dimensions, numbers.lhs_batch_dimensions),
@@ -277,6 +287,7 @@ def _dot(part: _Part) -> Step:
 
 
 def _gather(part: _Part) -> Step:
+    """Takes indices of the region, and slices of its sizes where these are whole."""
     numbers = part.value.gather_dimension_numbers
     operand = list(extents.whole(part.shapes[0].dimensions))
     slices = list(part.value.gather_slice_sizes)
@@ -337,6 +348,7 @@ def _unpad(copy: Any, edges: Sequence[Edge]) -> None:
 
 
 def _reduce_window(part: _Part) -> Step:
+    """Takes the extents of the padded operand that the windows cover."""
     if len(part.shapes) != 2:
         raise Whole('reduce-window of several arrays')
     dims = part.value.shape.dimensions, part.shapes[0].dimensions
@@ -347,6 +359,7 @@ def _reduce_window(part: _Part) -> Step:
 
 
 def _convolution(part: _Part) -> Step:
+    """Takes the image's extents under the windows, and the kernels of its features."""
     numbers = part.value.convolution_dimension_numbers
     image = list(extents.whole(part.shapes[0].dimensions))
     taps = list(extents.whole(part.shapes[1].dimensions))

@@ -41,6 +41,7 @@ def load(name: str, platform: str) -> Callable[[Any], np.ndarray]:
         print(warning, file=sys.stderr)
 
     def score(module: Any) -> np.ndarray:
+        """Returns the scores of a module's runs, lower = faster, in their order."""
         outcome = outcomes.Outcome()
         modules = [(module.module.name, module)]
         ranked = list(ranking.rank_modules(modules, predictor, outcome))

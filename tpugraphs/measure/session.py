@@ -82,7 +82,7 @@ class Session:
         self._limits, self._ends = limits, ends
         self._log = tempfile.TemporaryFile()
         self._process: Optional[subprocess.Popen] = None
-        # The number of the configuration that the worker says it compiles.
+        # The configuration that the worker compiles, by its last message.
         self._compiling: Optional[int] = None
         self.device = ''
 

@@ -248,7 +248,7 @@ class _Tiler:
         """Adds an operation on parts of its operands.
 
         Args:
-            scope: the computation that it goes to.
+            scope: the computation that the operation is added to.
             value: the operation.
             region: of its result.
             reduced: region of the reduced or contracted dimensions; None for all.

@@ -64,7 +64,7 @@ def measure(
     """Times programs in shuffled passes, until halves of the passes rank alike.
 
     Args:
-        programs: each runs one configuration; the first is the default.
+        programs: functions that run one configuration; the first runs the default.
         protocol: passes, limits of time, and clock.
         rng: draws the order of a pass.
         stop: asked before every pass; True ends at once.

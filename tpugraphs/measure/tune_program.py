@@ -148,6 +148,14 @@ def _tune(
     arrays: Optional[List[np.ndarray]],
     ends: float,
 ) -> tune_results.Result:
+    """Tunes a program in a session; see `tune`.
+
+    Args:
+        program: the program.
+        tuner: tunes the kernels.
+        arrays: the program's arguments; None for random ones.
+        ends: the `time.monotonic()` soon after which tuning ends.
+    """
     session, seed = tuner.session, tuner.options.seed
     skipped: collections.Counter[str] = collections.Counter()
     optimised = optimising.optimised_by(session, program.module, program.name)

@@ -88,7 +88,7 @@ class Worker:
         Args:
             kernel: the kernel's name.
             modules: serialised HloModuleProtos, the default first.
-            inputs: arguments of `draw_array` for each parameter.
+            inputs: arguments of `draw_array`, by parameter.
             seed: of the inputs and the order of timing.
             skip: numbers of modules to leave out.
             protocol: the number of passes, and the limits of time.
@@ -272,6 +272,7 @@ def same(expected: List[Any], actual: List[Any], tolerance: float = 0.0) -> bool
 
 
 def _same_array(expected: np.ndarray, actual: np.ndarray, tolerance: float) -> bool:
+    """Tells whether two arrays agree; see `same`."""
     name = expected.dtype.name
     if expected.shape != actual.shape or name != actual.dtype.name:
         return False

@@ -167,7 +167,7 @@ def test_random_programs_are_the_same_for_a_seed():
 
 @pytest.mark.slow  # traces 27 programs
 def test_every_family_of_random_programs_is_something_that_xla_compiles(monkeypatch):
-    monkeypatch.setattr(random_programs, '_PARTS', 1)
+    monkeypatch.setattr(random_programs, '_VARIANTS', 1)
     names = random_programs.names(len(random_programs.FAMILIES))
     assert len(set(map(families.family, names))) == len(names)
     for name in names:
