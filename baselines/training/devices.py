@@ -5,6 +5,7 @@ added up before they are clipped, so steps are those of one device up to roundin
 """
 
 import contextlib
+import hashlib
 import json
 import math
 import os
@@ -212,15 +213,18 @@ def _cluster(text: str) -> Any:
 
 
 def _meet(addresses: List[str], rank: int) -> None:
-    """Waits until all workers listen at their addresses.
+    """Waits until all workers have greeted each other.
 
-    TensorFlow would wait for ever, and deaf to Ctrl-C, for one that is not there.
+    TensorFlow would wait for ever, and deaf to Ctrl-C, for one that is not there, or in
+    whose place another program listens.
 
     Raises:
         ValueError: some have not come in time, or the own port is taken.
     """
     seconds = _seconds_to_wait()
     deadline = time.monotonic() + seconds
+    others = {_greeting(addresses, n): n for n in range(len(addresses)) if n != rank}
+    ungreeted, unheard = set(others.values()), set(others.values())
     with socket.socket() as door:
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -231,10 +235,12 @@ def _meet(addresses: List[str], rank: int) -> None:
                 f'{error.strerror}'
             ) from None
         door.listen(len(addresses))
-        missing = [number for number in range(len(addresses)) if number != rank]
-        while missing and time.monotonic() < deadline:
-            missing = [number for number in missing if not _listens(addresses[number])]
-            time.sleep(0.1 * bool(missing))
+        door.settimeout(0.1)
+        own = _greeting(addresses, rank)
+        while (ungreeted or unheard) and time.monotonic() < deadline:
+            ungreeted -= {n for n in ungreeted if _greets(addresses[n], own)}
+            unheard.discard(others.get(_heard(door), -1))
+    missing = sorted(ungreeted | unheard)
     if missing:
         names = ', '.join(f'{number} ({addresses[number]})' for number in missing)
         raise ValueError(
@@ -257,11 +263,28 @@ def _seconds_to_wait() -> float:
     return seconds
 
 
-def _listens(address: str) -> bool:
-    """Tells whether somebody listens at an address."""
+def _greeting(addresses: List[str], rank: int) -> bytes:
+    """Returns the 32 bytes that a worker sends to the others of its training alone."""
+    return hashlib.sha256(json.dumps([addresses, rank]).encode()).digest()
+
+
+def _greets(address: str, greeting: bytes) -> bool:
+    """Sends a greeting to an address; returns whether a program listens there."""
     host, _, port = address.rpartition(':')
     try:
-        socket.create_connection((host, int(port)), timeout=1).close()
-        return True
+        with socket.create_connection((host, int(port)), timeout=1) as visit:
+            visit.sendall(greeting)
+            return True
     except OSError:
         return False
+
+
+def _heard(door: socket.socket) -> bytes:
+    """Returns the greeting of the next visitor; b'' if none comes in the timeout."""
+    try:
+        visitor = door.accept()[0]
+        with visitor:
+            visitor.settimeout(1)
+            return visitor.recv(32, socket.MSG_WAITALL)
+    except OSError:
+        return b''

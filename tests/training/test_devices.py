@@ -131,22 +131,20 @@ def test_a_worker_that_does_not_come_is_named(monkeypatch):
             devices._meet([here], 0)
 
 
-def test_workers_meet(monkeypatch):
+def test_workers_meet_though_strangers_listen_and_call(monkeypatch):
     monkeypatch.setenv('TPUGRAPHS_WORKER_SECONDS', '30')
     addresses = _free_addresses(2)
-    with contextlib.ExitStack() as stack:
-
-        def start(rank):
-            devices._meet(addresses, rank)
-            # TensorFlow listens there then; the other may still be looking.
-            port = int(addresses[rank].rpartition(':')[2])
-            stack.enter_context(socket.create_server(('127.0.0.1', port)))
-
-        other = threading.Thread(target=start, args=(1,))
-        other.start()
-        start(0)
-        other.join(30)
-        assert not other.is_alive()
+    other = threading.Thread(target=devices._meet, args=(addresses, 1))
+    other.start()
+    devices._greets(addresses[1], bytes(32))
+    devices._meet(addresses, 0)
+    other.join(30)
+    assert not other.is_alive()
+    monkeypatch.setenv('TPUGRAPHS_WORKER_SECONDS', '0.3')
+    with socket.create_server(('127.0.0.1', 0)) as stranger:
+        listening = f'127.0.0.1:{stranger.getsockname()[1]}'
+        with pytest.raises(ValueError, match=r'worker 1 .* did not come within 0\.3 s'):
+            devices._meet([addresses[0], listening], 0)
 
 
 def test_ctrl_c_ends_the_process_while_tensorflow_waits():
