@@ -1,28 +1,39 @@
-"""Writes measurements to a file: as a table (CSV) or as JSON."""
+"""Writes measurements to a file: as a table (CSV, Markdown, LaTeX) or as JSON."""
 
 import csv
+import io
 import os
-from typing import Any, Dict, Sequence
+import re
+from typing import Any, Callable, Dict, List, Sequence
 
 from baselines import files
 from baselines.evaluation import report
 
 Table = Sequence[Sequence[str]]
 
+_JSON = ('.json', '')
+# What LaTeX reads otherwise, and what stands for it.
+_LATEX = {
+    **{sign: f'\\{sign}' for sign in '#$%&_{}'},
+    '\\': r'\textbackslash{}',
+    '^': r'\^{}',
+    '~': r'\~{}',
+}
+
 
 def check_ending(path: str) -> None:
     """Raises ValueError unless a file of that name can be written."""
-    if _ending(path) not in ('.csv', '.json', ''):
-        raise ValueError(f'--output {path}: should end in .json or .csv')
+    if _ending(path) not in (*_JSON, *_WRITERS):
+        raise ValueError(f'--output {path}: should end in .json, {", ".join(_WRITERS)}')
 
 
 def write(path: str, tables: Sequence[Table], content: Dict[str, Any]) -> None:
     """Writes tables, or as JSON all that is known.
 
     Args:
-        path: the file; its ending tells the format: .csv, or JSON for .json and none,
-            as in /dev/stdout.
-        tables: rows of cells, the first of each the head; an empty line goes between.
+        path: the file; its ending tells the format: .csv, .md, .tex, or JSON for
+            .json and none, as in /dev/stdout.
+        tables: rows of cells, the first of each the head.
         content: what JSON has.
 
     Raises:
@@ -30,15 +41,53 @@ def write(path: str, tables: Sequence[Table], content: Dict[str, Any]) -> None:
         OSError: the file cannot be written.
     """
     check_ending(path)
+    ending = _ending(path)
+    if ending in _JSON:
+        output = report.to_json(content) + '\n'
+    else:
+        output = '\n'.join(map(_WRITERS[ending], tables))
     with files.write_atomically(path, encoding='utf-8', newline='') as stream:
-        if _ending(path) != '.csv':
-            stream.write(report.to_json(content) + '\n')
-            return
-        writer = csv.writer(stream, lineterminator='\n')
-        for number, table in enumerate(tables):
-            writer.writerows([[]] * (number > 0))
-            writer.writerows(table)
+        stream.write(output)
 
 
 def _ending(path: str) -> str:
     return os.path.splitext(path)[1].lower()
+
+
+def _csv(rows: Table) -> str:
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator='\n').writerows(rows)
+    return stream.getvalue()
+
+
+def _markdown(rows: Table) -> str:
+    head, *others = [
+        [re.sub(r'([\\|])', r'\\\1', cell) for cell in row] for row in rows
+    ]
+    alignment = ['---', *['---:'] * (len(head) - 1)]
+    lines: List[Sequence[str]] = [head, alignment, *others]
+    return ''.join(f'| {" | ".join(row)} |\n' for row in lines)
+
+
+def _latex(rows: Table) -> str:
+    head, *others = [
+        ' & '.join(''.join(_LATEX.get(sign, sign) for sign in cell) for cell in row)
+        for row in rows
+    ]
+    lines = [
+        rf'\begin{{tabular}}{{l{"r" * (len(rows[0]) - 1)}}}',
+        r'\hline',
+        rf'{head} \\',
+        r'\hline',
+        *(rf'{row} \\' for row in others),
+        r'\hline',
+        r'\end{tabular}',
+    ]
+    return '\n'.join(lines) + '\n'
+
+
+_WRITERS: Dict[str, Callable[[Table], str]] = {
+    '.csv': _csv,
+    '.md': _markdown,
+    '.tex': _latex,
+}

@@ -8,7 +8,7 @@ score, for layouts tau and slowdown@1/10/100.  --json prints the same as JSON; f
 several runs it is an object with one entry for each run, and the table ends with a
 line for each, which says how it differs from the others.
 Runs that differ in nothing but seed or fold have their mean and standard deviation
-below.  --output writes these lines to a file, as .csv, or the JSON, as
+below.  --output writes these lines to a file, as .csv, .md or .tex, or the JSON, as
 .json.  By default the validation split is measured, for runs of a --fold their fold;
 the published test split has no runtimes.  Layouts are published on 1,000 fixed
 configurations of each validation graph: --protocol=published takes these, and does so
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     protocols = ('published', 'all')
     command_line.option(parser, '--protocol', '', about, choices=protocols)
     command_line.switch(parser, '--json', 'print JSON in place of the table')
-    about = 'also write a table (.csv) or the JSON (.json) to this file'
+    about = 'also write a table (.csv, .md, .tex) or the JSON (.json) to this file'
     parser.add_argument('--output', help=about)
 
 
