@@ -14,6 +14,7 @@ needs.
 import baselines  # noqa: F401  chooses Keras before TensorFlow is imported
 from tpugraphs.api import Ranker
 from tpugraphs.api import Run
+from tpugraphs.api import hlo_module
 from tpugraphs.api import load
 from tpugraphs.api import load_program
 from tpugraphs.api import runs
@@ -44,6 +45,7 @@ __all__ = [
     'Run',
     'Runs',
     'Training',
+    'hlo_module',
     'load',
     'load_program',
     'losses',

@@ -160,7 +160,7 @@ class Run:
         Args:
             what: a raw file (.pb), a folder or glob of them, a program in any form
                 of a file, or a list of these; or a record, or several; or a program
-                of `read_program`.
+                of `read_program`, or the module of `hlo_module`.
             candidates: configurations in place of those of the files or records,
                 such as {'output_bounds': [8, 128]}; docs/guide/python.md has the form.
 
@@ -342,6 +342,29 @@ def train(
 
         model_dir = jobs.train(chosen, extras, after_epoch)
     return Run(run_files.read(model_dir), models)
+
+
+@messages.in_python
+def hlo_module(
+    function: Callable, *args: Any, stage: str = 'hlo', **kwargs: Any
+) -> Any:
+    """Compiles a TensorFlow function and returns its HloModuleProto, to rank.
+
+    Args:
+        function: a function that TensorFlow can trace and XLA can compile.
+        *args: tensors to trace it with; their shapes are compiled in.
+        stage: 'hlo', as TensorFlow hands it to XLA, or 'optimized_hlo', after
+            XLA's passes for this machine.
+        **kwargs: passed to the function, too.
+
+    Raises:
+        ValueError: there is no such stage, or XLA cannot compile the function; has the
+            line that tells the cause.
+    """
+    starting.start_tensorflow()
+    from baselines.hlo import tensorflow_functions
+
+    return tensorflow_functions.module_from_tf(function, *args, stage=stage, **kwargs)
 
 
 def tune(

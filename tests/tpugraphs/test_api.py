@@ -247,9 +247,33 @@ def test_raw_files_and_modules(tmp_path):
 @pytest.mark.slow
 def test_a_tensorflow_function_is_ranked(tmp_path):
     run = tpugraphs.load(made_runs.make_tile_run(tmp_path / 'out'))
-    program = tpugraphs.read_program(lambda x: tf.nn.relu(x) + 1.0, tf.zeros([4, 8]))
-    [ranked] = run.rank(program, [{'output_bounds': [4, 8]}, {'output_bounds': [2, 8]}])
-    assert sorted(ranked.order) == [0, 1]
+    candidates = [{'output_bounds': [4, 8]}, {'output_bounds': [2, 8]}]
+    for read in (tpugraphs.read_program, tpugraphs.hlo_module):
+        program = read(lambda x: tf.nn.relu(x) + 1.0, tf.zeros([4, 8]))
+        [ranked] = run.rank(program, candidates)
+        assert sorted(ranked.order) == [0, 1]
+
+
+def test_the_hlo_of_a_tensorflow_function():
+    def scaled(x, by=1.0):
+        if by < 0:
+            raise KeyError('no\nnegative')
+        return tf.nn.relu(x) * by + 1.0
+
+    x = tf.zeros([4, 8])
+    for stage, fuses in (('hlo', False), ('optimized_hlo', True)):
+        module = tpugraphs.hlo_module(scaled, x, stage=stage, by=2.0)
+        assert list(module.host_program_shape.result.dimensions) == [4, 8]
+        opcodes = {i.opcode for c in module.computations for i in c.instructions}
+        assert ('fusion' in opcodes) == fuses
+    finished_runs.assert_refused(
+        lambda: tpugraphs.hlo_module(scaled, x, by=-1.0),
+        'XLA cannot compile the function: KeyError: ',
+    )
+    finished_runs.assert_refused(
+        lambda: tpugraphs.hlo_module(scaled, x, stage='text'),
+        "stage is 'text'; there are hlo and optimized_hlo",
+    )
 
 
 @pytest.mark.slow
