@@ -1,11 +1,14 @@
 """Counts false claims of `tpugraphs tune`, and replays its searches.
 
-  python benchmarks/measured_tuning.py --null 20   # false claims, of 20 kernels
-  python benchmarks/measured_tuning.py --share     # the gain of searches
+  python benchmarks/measured_tuning.py --null 20       # false claims, of 20 kernels
+  python benchmarks/measured_tuning.py --share         # the gain of searches
+  python benchmarks/measured_tuning.py --records FILE  # the same, on own records
 
 For --null every candidate is the default compiled once more, so that each claim is
 false.  --share replays searches on shipped kernels of families that no model was
 trained on: half of the passes is what a search measures, the other half judges.
+--records replays searches without a model on the kernels of a file of tuning records,
+or of a folder of such files.
 """
 
 import collections
@@ -20,9 +23,12 @@ from baselines import starting
 from baselines import text
 from baselines.data.tile import records
 from tpugraphs.measure import collection
+from tpugraphs.measure import history
 from tpugraphs.measure import machine
 from tpugraphs.measure import memory
 from tpugraphs.measure import random_programs
+from tpugraphs.measure import record_tables
+from tpugraphs.measure import records as tuning_records
 from tpugraphs.measure import search
 from tpugraphs.measure import session as session_lib
 from tpugraphs.measure import tiles
@@ -37,10 +43,13 @@ def main() -> None:
     parser.add_argument('--null', type=int, default=0, metavar='KERNELS')
     parser.add_argument('--seed', type=int, default=0)
     parser.add_argument('--share', action='store_true')
+    parser.add_argument('--records', default='', metavar='FILE')
     parser.add_argument('--core', type=int, default=machine.chosen_core())
     args = parser.parse_args()
     if args.share:
         share(args.seed)
+    if args.records:
+        share_of_records(args.records, args.seed)
     if args.null:
         starting.start_tensorflow()
         false_claims(args.null, args.seed, session_lib.Limits(core=args.core))
@@ -123,6 +132,40 @@ def share(seed: int) -> None:
 def _columns(graph: judging.Graph) -> np.ndarray:
     rows = records.read_tile(graph.path).config_feat
     return tiles.columns([judging.bounds(row) for row in rows])
+
+
+def share_of_records(path: str, seed: int) -> None:
+    """Replays tuning without a model on the kernels on record and prints a table.
+
+    Raises:
+        ValueError: no kernel has three configurations that were timed together.
+        OSError: a file cannot be read.
+    """
+    kernels = []
+    measurements = record_tables.load(record_tables.paths_of(path))
+    for kernel in history.by_kernel(measurements).values():
+        together = max(_groups(kernel), key=len, default=[])
+        if len(together) > 2:
+            passes = np.array([m.times_ns for m in together]).T
+            halves = np.array([passes[half::2].min(0) for half in (0, 1)])
+            described = [m.configuration for m in together]
+            kernels.append(Kernel(halves, tiles.columns(described)))
+    if not kernels:
+        raise ValueError(f'{path}: no kernel with three tiles that were timed together')
+    results.head('', text.count(len(kernels), 'kernel'))
+    for title, cell in _shares(kernels, {}, np.random.default_rng(seed)):
+        results.row(title, cell)
+
+
+def _groups(kernel: history.History) -> List[List[tuning_records.Measurement]]:
+    """Returns the measurements of the same passes, the default first."""
+    groups = collections.defaultdict(list)
+    for measurement in kernel.measurements:
+        if len(measurement.times_ns) > 1:
+            passes = len(measurement.times_ns)
+            groups[measurement.group, passes].append(measurement)
+    ordered = [sorted(group, key=lambda m: not m.default) for group in groups.values()]
+    return [group for group in ordered if group[0].default]
 
 
 def _shares(
