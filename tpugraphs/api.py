@@ -414,7 +414,7 @@ def tune(
         limits=session.Limits(core=machine.chosen_core()),
         **{'records': memory.FOLDER, **settings},
     )
-    return tune_program.tuned(program, args, options)
+    return tune_program.tune_and_write(program, args, options)
 
 
 def load_program(folder: Path) -> Any:

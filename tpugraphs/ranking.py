@@ -178,13 +178,13 @@ def rank_modules(
             group.append((record, ranked))
             rows += record.num_nodes + record.num_configs
         if rows > most:
-            yield from _scored(predictor, source, group)
+            yield from _score(predictor, source, group)
             group, rows = [], 0
     if group:
-        yield from _scored(predictor, source, group)
+        yield from _score(predictor, source, group)
 
 
-def _scored(
+def _score(
     predictor: prediction.Predictor, source: str, group: List[_Graph]
 ) -> Iterator[choices.Ranked]:
     """Scores graphs together, and yields their rankings."""

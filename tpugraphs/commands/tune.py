@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> None:
         minutes=args.budget_minutes,
         limits=limits,
     )
-    program = tune_program.tuned(args.program, (), options)
+    program = tune_program.tune_and_write(args.program, (), options)
     if args.json:
         with files.write_atomically(args.json, encoding='utf-8') as stream:
             json.dump(program.about, stream, indent=1)

@@ -133,7 +133,7 @@ def _module_content(kind: str, tuning: Any) -> Content:
     )
 
 
-def of_program(program: reader.Program) -> Content:
+def describe_program(program: reader.Program) -> Content:
     """Describes a program that comes without configurations.
 
     Raises:

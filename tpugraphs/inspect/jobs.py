@@ -51,7 +51,7 @@ def show(
 
 def _show_program(program: reader.Program, picture: Optional[str]) -> None:
     """Prints the graph and kernels of a program, and draws it on request."""
-    content = contents.of_program(program)
+    content = contents.describe_program(program)
     print(description.describe(content))
     for line in kernel_table.lines(program):
         print(line)

@@ -82,8 +82,8 @@ def _table(module: Any, origin: str) -> List[str]:
     work = work_lib.Work(module)
     # Layers repeat: kernels that look the same are one row.
     alike: Dict[Tuple[Any, ...], List[str]] = {}
-    for values, pieces in kernels.grouped(module):
-        root, count = pieces[-1], work.of(values, pieces)
+    for values, pieces in kernels.pieces_of(module):
+        root, count = pieces[-1], work.count(values, pieces)
         key = count, _elements(root.shape), root.opcode, _shape_text(root.shape)
         alike.setdefault((*key, _own_tiles_text(root)), []).append(root.name)
     total = sum(key[0] * len(names) for key, names in alike.items())

@@ -34,7 +34,7 @@ def assemble(optimised: Any, replaced: Sequence[Tuple[kernels.Kernel, Any]]) -> 
     module = _Assembly(optimised)
     for kernel, other in replaced:
         module.replace(kernel, other)
-    entry, root = module.rewritten(kernels.entry_of(optimised))
+    entry, root = module.rewrite(kernels.entry_of(optimised))
     return module.finish(entry, root)
 
 
@@ -50,19 +50,19 @@ class _Assembly(building.Module):
 
     def replace(self, kernel: kernels.Kernel, other: Any) -> None:
         """Puts calls of a module in the places of a kernel."""
-        entry = self.imported(other)
+        entry = self.copy_entry(other)
         for place in kernel.places:
             self._calls[place.pieces[-1].id] = place.operands, entry
             self._removed.update(piece.id for piece in place.pieces[:-1])
 
-    def called(self, number: int) -> int:
+    def copy_called(self, number: int) -> int:
         """Rewrites a computation of the source once; returns its id here."""
         if number not in self._copied:
-            computation, root = self.rewritten(self._callees[number])
+            computation, root = self.rewrite(self._callees[number])
             self._copied[number] = computation.finish(root)
         return self._copied[number]
 
-    def rewritten(self, source: Any) -> Tuple[building.Computation, Any]:
+    def rewrite(self, source: Any) -> Tuple[building.Computation, Any]:
         """Rewrites a computation; returns it unfinished, and its root."""
         computation = self.computation(source.name)
         values: Dict[int, Any] = {}
@@ -95,21 +95,23 @@ class _Assembly(building.Module):
             operands = []
             for source in sources:
                 if source.id not in values:  # a large constant inside of the fusion
-                    values[source.id] = _constant(computation, source)
-                operands.append(_physical(computation, values[source.id], source.shape))
+                    values[source.id] = _add_constant(computation, source)
+                operands.append(
+                    _to_physical(computation, values[source.id], source.shape)
+                )
             shape = _physical_shape(value.shape)
             result = computation.add('call', shape, operands, calls=[entry])
-            return _logical(computation, result, value.shape)
+            return _to_logical(computation, result, value.shape)
         if value.opcode == 'constant':
-            return _constant(computation, value)
+            return _add_constant(computation, value)
         operands = [values[number] for number in value.operand_ids]
         if value.opcode == 'bitcast':
             before = shapes[value.operand_ids[0]]
             if before.element_type != value.shape.element_type:
                 raise kernels.Unsupported('bitcast of types')
-            source = _physical(computation, operands[0], before)
+            source = _to_physical(computation, operands[0], before)
             result = computation.add('reshape', _physical_shape(value.shape), [source])
-            return _logical(computation, result, value.shape)
+            return _to_logical(computation, result, value.shape)
         target = value.custom_call_target
         if value.opcode == 'custom-call' and target not in programs.CUSTOM_CALLS:
             # Its operands may depend on layouts, or on its backend_config.
@@ -120,14 +122,14 @@ class _Assembly(building.Module):
         return result
 
 
-def _constant(computation: building.Computation, value: Any) -> Any:
+def _add_constant(computation: building.Computation, value: Any) -> Any:
     """Adds a constant; its literal's layout is the order of the literal's bytes."""
     if not building.is_array(value.shape):
         return computation.add('constant', value.shape, like=value)
     shape = _physical_shape(value.literal.shape)
     constant = computation.add('constant', shape, like=value)
     constant.literal.shape.CopyFrom(shape)
-    return _logical(computation, constant, value.literal.shape)
+    return _to_logical(computation, constant, value.literal.shape)
 
 
 def _physical_shape(shape: Any) -> Any:
@@ -136,12 +138,12 @@ def _physical_shape(shape: Any) -> Any:
     return building.shape_of(shape.element_type, dims)
 
 
-def _physical(computation: building.Computation, value: Any, shape: Any) -> Any:
+def _to_physical(computation: building.Computation, value: Any, shape: Any) -> Any:
     """Adds the transpose of an array to the order of its layout in `shape`."""
     return computation.transposed(value, kernels.major_to_minor(shape))
 
 
-def _logical(computation: building.Computation, value: Any, shape: Any) -> Any:
+def _to_logical(computation: building.Computation, value: Any, shape: Any) -> Any:
     """Adds the transpose of an array back from the order of its layout in `shape`."""
     order = kernels.major_to_minor(shape)
     return computation.transposed(value, kernels.inverse(order))

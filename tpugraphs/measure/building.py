@@ -92,11 +92,11 @@ class Module:
         """Starts a computation; `Computation.finish` stores it."""
         return Computation(self, name, parent)
 
-    def called(self, number: int) -> int:
+    def copy_called(self, number: int) -> int:
         """Copies a computation of the source once; returns its id here."""
         return self._copy(number, self._callees, self._copied)
 
-    def imported(self, module: Any) -> int:
+    def copy_entry(self, module: Any) -> int:
         """Copies another module's computations; returns the id of its entry here."""
         computations = {c.id: c for c in module.computations}
         return self._copy(module.entry_computation_id, computations, {})
@@ -110,7 +110,7 @@ class Module:
             copy = type(callee).FromString(callee.SerializeToString())
             ids = {i.id: self.next_id() for i in copy.instructions}
             for i in copy.instructions:
-                plain(i)
+                clear_fields(i)
                 i.id = ids[i.id]
                 i.operand_ids[:] = [ids[o] for o in i.operand_ids]
                 i.called_computation_ids[:] = [
@@ -192,9 +192,11 @@ class Computation:
         value = self.proto.instructions.add()
         if like is not None:
             value.CopyFrom(like)
-            plain(value)
+            clear_fields(value)
             if calls is None:
-                calls = [self.module.called(c) for c in like.called_computation_ids]
+                calls = [
+                    self.module.copy_called(c) for c in like.called_computation_ids
+                ]
         value.opcode = opcode
         if shape is not None:
             value.shape.CopyFrom(shape)
@@ -278,7 +280,7 @@ class Computation:
         return self.proto.id
 
 
-def plain(instruction: Any) -> None:
+def clear_fields(instruction: Any) -> None:
     """Clears fields of an instruction that do not matter to times or make XLA abort."""
     for field in (
         'metadata',

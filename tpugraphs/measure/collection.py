@@ -71,7 +71,7 @@ def collect(
         )
     ends = options.began + options.minutes * 60
     with (
-        folder_lib.opened(sources, options) as folder,
+        folder_lib.open_folder(sources, options) as folder,
         session_lib.Session(options.limits, ends) as session,
     ):
         path = options.records if options.task == 'tile' else ''

@@ -117,7 +117,9 @@ class Report:
 
 
 @contextlib.contextmanager
-def opened(sources: Sequence[str], options: Options) -> Iterator['CollectionFolder']:
+def open_folder(
+    sources: Sequence[str], options: Options
+) -> Iterator['CollectionFolder']:
     """Opens a folder for this process alone; removes it if it stays empty.
 
     Raises:

@@ -83,7 +83,7 @@ class Executable:
                 f'{len(values)} arrays given, {len(self._parameters)} wanted'
             )
         arrays = [
-            _array(value, shape, place)
+            _cast(value, shape, place)
             for place, (value, shape) in enumerate(zip(values, self._parameters))
         ]
         program = self._compiled
@@ -156,7 +156,7 @@ def load(folder: str) -> Executable:
         files.open_regular(path, _MOST_PROGRAM).close()
     module, original = (programs.load(path).module for path in paths)
     path = os.path.join(folder, _ABOUT)
-    about = _about(path)
+    about = _read_about(path)
     for part in (module, original):
         _check_memory(part, folder)
     if _shapes(module) != _shapes(original):
@@ -164,7 +164,7 @@ def load(folder: str) -> Executable:
             f'{folder}: {PROGRAM} and {_ORIGINAL} differ in parameters or results'
         )
     try:
-        bound = _bound(os.path.join(folder, _BOUND), about.pop('bound'))
+        bound = _read_bound(os.path.join(folder, _BOUND), about.pop('bound'))
         inputs, outputs = about.pop('inputs'), about.pop('outputs')
         if inputs is not None:
             parameters = len(_shapes(module)[0]) - len(bound)
@@ -204,7 +204,7 @@ def _check_memory(module: Any, where: str) -> None:
         )
 
 
-def _about(path: str) -> Dict[str, Any]:
+def _read_about(path: str) -> Dict[str, Any]:
     """Reads program.json; raises ValueError if it is of another format."""
     with files.open_regular(path, _MOST_ABOUT) as stream:
         try:
@@ -219,7 +219,7 @@ def _about(path: str) -> Dict[str, Any]:
     return about
 
 
-def _bound(path: str, count: Any) -> Sequence[np.ndarray]:
+def _read_bound(path: str, count: Any) -> Sequence[np.ndarray]:
     """Reads the first `count` arrays of bound.npz."""
     if not isinstance(count, int) or count < 0:
         raise ValueError(f'bound is {count!r:.20}')
@@ -236,7 +236,7 @@ def _storable(array: Any) -> np.ndarray:
     return array.astype(np.float32) if array.dtype.kind == 'V' else array
 
 
-def _array(value: Any, shape: Any, place: int) -> np.ndarray:
+def _cast(value: Any, shape: Any, place: int) -> np.ndarray:
     """Returns an argument as an array of its parameter's shape and type.
 
     Raises:
@@ -244,7 +244,7 @@ def _array(value: Any, shape: Any, place: int) -> np.ndarray:
     """
     array = np.asarray(value)
     name = building.NUMPY_TYPES[shape.element_type]
-    kind = _type(name)
+    kind = _dtype_of(name)
     fits = list(array.shape) == list(shape.dimensions)
     floats = array.dtype.kind in 'fV' and 'float' in name
     if not fits or not (floats or np.can_cast(array.dtype, kind, 'same_kind')):
@@ -255,7 +255,7 @@ def _array(value: Any, shape: Any, place: int) -> np.ndarray:
     return array.astype(kind, copy=False)
 
 
-def _type(name: str) -> np.dtype:
+def _dtype_of(name: str) -> np.dtype:
     """Returns the type of a name, that of ml_dtypes for bfloat16."""
     if name == 'bfloat16':
         import ml_dtypes

@@ -42,7 +42,7 @@ def trace(
         import tensorflow as tf
 
         if hasattr(function, 'call') and hasattr(function, 'inputs'):
-            function, _ = functions.of_keras(function, args)
+            function, _ = functions.function_of_keras(function, args)
         python = getattr(function, 'python_function', function)
         traced: Dict[str, Any] = {}
 
@@ -68,7 +68,7 @@ def trace(
     if count != len(arrays):
         raise ValueError(
             f'{name}: {count} arrays come out in place of {len(arrays)}: a function '
-            'that assigns variables cannot be tuned; let it return what changes'
+            'that assigns variables cannot be tuned; let it return the new values'
         )
     return program, signatures.Signature(inputs, outputs, bound)
 

@@ -96,7 +96,7 @@ def cut(
     by_name: Dict[str, Kernel] = {}
     skipped: collections.Counter[str] = collections.Counter()
     bodies = {c.id: c for c in module.computations}
-    for values, pieces in grouped(module):
+    for values, pieces in pieces_of(module):
         try:
             proto, operands = _module_of(module, bodies, values, pieces)
         except Unsupported as reason:
@@ -116,7 +116,7 @@ def cut(
     return list(by_name.values()), skipped
 
 
-def grouped(module: Any) -> Iterator[Tuple[Dict[int, Any], List[Any]]]:
+def pieces_of(module: Any) -> Iterator[Tuple[Dict[int, Any], List[Any]]]:
     """Yields the instructions of the pieces that XLA runs at once, in order.
 
     Yields:

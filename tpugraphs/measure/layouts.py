@@ -73,7 +73,7 @@ class LayoutItem(kernels.Kernel):
                 tensors = layout.nodes.add().tensors
                 for order in orders[:3]:
                     tensors.add().dims.extend(order or ())
-        return tiles.timed(tuning, times)
+        return tiles.add_times(tuning, times)
 
 
 def items_of(

@@ -90,7 +90,7 @@ class Memory:
             the same passes; index -> why a configuration cannot be timed.
         """
         measured = self._history(kernel)
-        results = _numbered(measured.results(), described)
+        results = _by_index(measured.results(), described)
         results.pop(0, None)
         ratios = {n: measured.log_ratio(m) for n, m in results.items() if m.times_ns}
         return ratios, {n: m.reason for n, m in results.items() if not m.times_ns}
@@ -151,7 +151,7 @@ class Memory:
             kernel_history.add(measurement)
 
 
-def _numbered(
+def _by_index(
     measurements: Dict[str, records.Measurement], described: Sequence[Dict[str, Any]]
 ) -> Dict[int, records.Measurement]:
     """Returns measurements by the indices of their configurations in `described`."""

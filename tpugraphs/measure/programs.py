@@ -59,7 +59,7 @@ def cleaned(module: Any, where: str) -> Any:
             module.name = module.entry_computation_name = computation.name
         for instruction in computation.instructions:
             _check_custom_call(instruction, where)
-            building.plain(instruction)
+            building.clear_fields(instruction)
             is_argument = entry and instruction.opcode == 'parameter'
             if is_argument and not building.is_array(instruction.shape):
                 shown = building.shape_text(instruction.shape)

@@ -113,7 +113,7 @@ class Session:
         Raises:
             WorkerError: XLA cannot compile it, or ended the process.
         """
-        return self._ask('optimise', module=module)
+        return self._call('optimise', module=module)
 
     def measure(
         self,
@@ -140,7 +140,7 @@ class Session:
         for _ in range(_MOST_CRASHES):
             self._compiling = None
             try:
-                kept, passes, refused, compiling = self._ask(
+                kept, passes, refused, compiling = self._call(
                     'measure',
                     kernel=kernel,
                     modules=modules,
@@ -164,14 +164,14 @@ class Session:
             )
         raise WorkerError(f'{timing.DIED} {_MOST_CRASHES} times')
 
-    def _ask(self, method: str, **arguments: Any) -> Any:
+    def _call(self, method: str, **arguments: Any) -> Any:
         """Calls a method of `Worker` in the process, which is started if need be."""
         if self._process is None or self._process.poll() is not None:
             self.restart()
             self._start()
-        return self._exchange(method, arguments)
+        return self._request(method, arguments)
 
-    def _exchange(self, method: str, arguments: Dict[str, Any]) -> Any:
+    def _request(self, method: str, arguments: Dict[str, Any]) -> Any:
         """Sends a request to the process and returns the result.
 
         Raises:
@@ -210,7 +210,7 @@ class Session:
         theirs.close()
         try:
             core, platform = self._limits.core, self._limits.platform
-            self.device = self._exchange('start', {'core': core, 'platform': platform})
+            self.device = self._request('start', {'core': core, 'platform': platform})
         except _Died as how:
             self._log.seek(0)
             printed = self._log.read().decode(errors='replace').strip().splitlines()

@@ -34,14 +34,14 @@ class Signature:
         leaves = list(args)
         if self.inputs is not None:
             leaves = []
-            _walk(self.inputs, list(args), 'the arguments', leaves)
+            _add_leaves(self.inputs, list(args), 'the arguments', leaves)
         return [*leaves, *self.bound]
 
     def nested(self, results: Sequence[Any]) -> Any:
         """Returns flat results nested as the function's result."""
         if self.outputs is None:
             return tuple(results)
-        return _filled(self.outputs, results)
+        return _fill(self.outputs, results)
 
 
 def numbered(tree: Any, leaves: List[Any]) -> Any:
@@ -58,7 +58,7 @@ def numbered(tree: Any, leaves: List[Any]) -> Any:
     return len(leaves) - 1
 
 
-def _walk(tree: Any, value: Any, where: str, leaves: List[Any]) -> None:
+def _add_leaves(tree: Any, value: Any, where: str, leaves: List[Any]) -> None:
     """Adds the leaves of a value to `leaves`; it must be nested as the tree is."""
     if isinstance(tree, int):
         leaves.append(value)
@@ -77,22 +77,22 @@ def _walk(tree: Any, value: Any, where: str, leaves: List[Any]) -> None:
                 f'{where}: a dict of {", ".join(map(str, keys))} is wanted'
             )
         for key, part in parts:
-            _walk(part, value[key], f'{where}[{key!r}]', leaves)
+            _add_leaves(part, value[key], f'{where}[{key!r}]', leaves)
         return
     if not isinstance(value, (tuple, list)) or len(value) != len(parts):
         raise ValueError(f'{where}: {len(parts)} values are wanted')
     for place, part in enumerate(parts):
-        _walk(part, value[place], f'{where}[{place}]', leaves)
+        _add_leaves(part, value[place], f'{where}[{place}]', leaves)
 
 
-def _filled(tree: Any, leaves: Sequence[Any]) -> Any:
+def _fill(tree: Any, leaves: Sequence[Any]) -> Any:
     """Returns the nested arrays of a tree and its leaves."""
     if tree is None or isinstance(tree, int):
         return None if tree is None else leaves[tree]
     [(kind, parts)] = tree.items()
     if kind == 'dict':
-        return {key: _filled(part, leaves) for key, part in parts}
-    filled = [_filled(part, leaves) for part in parts]
+        return {key: _fill(part, leaves) for key, part in parts}
+    filled = [_fill(part, leaves) for part in parts]
     return tuple(filled) if kind == 'tuple' else filled
 
 
@@ -100,7 +100,7 @@ def check(tree: Any, count: int) -> None:
     """Raises ValueError unless a tree has the leaves 0 to `count` - 1, in order."""
     leaves: List[Any] = []
     try:
-        same = numbered(_filled(tree, range(count)), leaves) == tree
+        same = numbered(_fill(tree, range(count)), leaves) == tree
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
         same = False
     if not same or len(leaves) != count:

@@ -82,10 +82,10 @@ class TileItem(kernels.Kernel):
             sizes.kernel_bounds.extend(config['kernel'])
             sizes.output_bounds.extend(config['output'])
             sizes.input_bounds.extend(config['input'])
-        return timed(tuning, times)
+        return add_times(tuning, times)
 
 
-def timed(tuning: Any, times: Any) -> Any:
+def add_times(tuning: Any, times: Any) -> Any:
     """Marks the default of a ModuleTuningData, and adds times, nanoseconds, if any."""
     tuning.runs[0].is_default = True
     for run, time in zip(tuning.runs, times):

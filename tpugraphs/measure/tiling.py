@@ -225,10 +225,10 @@ class _Tiler:
             # It is the same in every round, so it is computed once before the loop.
             return scope.use(self._emit(self._entry, value, region))
         if value.opcode == 'iota':
-            return self._iota(scope, value, region)
+            return self._add_iota(scope, value, region)
         in_parts = self._tiles.kernel != self._plan.reduced
         if in_parts and value is self._plan.reduction:
-            return self._accumulate(scope, value, region)
+            return self._add_reduction(scope, value, region)
         return self._step(scope, value, region)
 
     def _note_tile(self, operand: Any, region: _Region) -> None:
@@ -268,7 +268,7 @@ class _Tiler:
             if place == 1 and start is not None:
                 operands.append(start)
             elif place == 0 and any(map(any, step.edges)):
-                padded = self._padded(value, operand, step.edges)
+                padded = self._add_pad(value, operand, step.edges)
                 self._note_tile(operand, part)
                 operands.append(extents.take(scope, scope.use(padded), part))
             else:
@@ -290,7 +290,7 @@ class _Tiler:
             self._whole.append(value.opcode)
         return extents.take(scope, scope.use(result), region)
 
-    def _padded(self, value: Any, operand: Any, edges: Sequence[_Edge]) -> Any:
+    def _add_pad(self, value: Any, operand: Any, edges: Sequence[_Edge]) -> Any:
         """Adds the pad of a whole operand whose window reaches over its edges, once."""
         key = ('padded', operand.id, tuple(edges))
         entry = self._entry
@@ -319,7 +319,7 @@ class _Tiler:
                 )
         return entry.cache[key]
 
-    def _iota(self, scope: _Scope, value: Any, region: _Region) -> Any:
+    def _add_iota(self, scope: _Scope, value: Any, region: _Region) -> Any:
         """Adds an iota of the region's sizes, and the region's start to it."""
         [dim] = value.dimensions
         kind = value.shape.element_type
@@ -334,7 +334,7 @@ class _Tiler:
         starts = scope.add('broadcast', shape, [start])
         return scope.add('add', shape, [counts, starts])
 
-    def _accumulate(self, scope: _Scope, value: Any, region: _Region) -> Any:
+    def _add_reduction(self, scope: _Scope, value: Any, region: _Region) -> Any:
         """Adds a loop over tiles of the dimensions that `value` reduces."""
         plan, tiles = self._plan, self._tiles.kernel
         # Reductions without a combiner are not tiled.

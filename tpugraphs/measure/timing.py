@@ -100,7 +100,7 @@ def measure(
     return np.array(rows, np.int64).reshape(len(rows), len(programs))
 
 
-def once(program: Callable[[], Any]) -> int:
+def time_once(program: Callable[[], Any]) -> int:
     """Returns the CPU time of one execution, nanoseconds."""
     before = time.process_time_ns()
     program()

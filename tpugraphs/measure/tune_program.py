@@ -69,7 +69,9 @@ class Options:
     limits: session_lib.Limits = session_lib.Limits()  # of the worker
 
 
-def tuned(source: Any, args: Sequence[Any], options: Options) -> executable.Executable:
+def tune_and_write(
+    source: Any, args: Sequence[Any], options: Options
+) -> executable.Executable:
     """Tunes a program and prints the outcome; writes it, if there is an output folder.
 
     Args:

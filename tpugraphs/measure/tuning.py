@@ -156,7 +156,7 @@ def tune(
         dropped.update((order[i - 1], why) for i, why in measured.dropped.items())
     finalists = sorted(list(log_times)[1:], key=lambda i: log_times[i])[:_FINALISTS]
     session.restart()
-    place, verdict = judged(timed(finalists, _FINAL_PASSES, seed + 1))
+    place, verdict = judge(timed(finalists, _FINAL_PASSES, seed + 1))
     number = [0, *finalists][place]
     reasons = collections.Counter(why.partition(':')[0] for why in dropped.values())
     return Tuned(
@@ -175,7 +175,7 @@ def rounds_of(measure: int) -> List[int]:
     return [len(range(turn, measure, _ROUNDS)) for turn in range(_ROUNDS)]
 
 
-def judged(measured: session_lib.Measured) -> Tuple[int, Verdict]:
+def judge(measured: session_lib.Measured) -> Tuple[int, Verdict]:
     """Chooses a program by every other pass, and judges it by the rest.
 
     Returns:
@@ -189,7 +189,7 @@ def judged(measured: session_lib.Measured) -> Tuple[int, Verdict]:
     if len(measured.kept) > 1:
         place = 1 + int(np.median(chooses[:, 1:], axis=0).argmin())
     tried = timing.compare(default, judges[:, place])
-    claimed = bool(place) and gains(tried, null)
+    claimed = bool(place) and is_gain(tried, null)
     kept = place if claimed else 0
     interval = tried if claimed else null
     return measured.kept[kept], Verdict(
@@ -204,7 +204,7 @@ def judged(measured: session_lib.Measured) -> Tuple[int, Verdict]:
     )
 
 
-def gains(ratio: timing.Ratio, null: timing.Ratio) -> bool:
+def is_gain(ratio: timing.Ratio, null: timing.Ratio) -> bool:
     """Tells whether a speed-up is larger than the differences of equal programs.
 
     Args:

@@ -169,7 +169,7 @@ def prove(
     sets = [kept, []] if kept else [[]]
     program.session.restart()
     measured = timed(sets, _JUDGING, 1)
-    number, verdict = tuning.judged(measured)
+    number, verdict = tuning.judge(measured)
     unchanged = None
     if len(sets) in measured.kept:
         times = measured.passes[:, measured.kept.index(len(sets))]

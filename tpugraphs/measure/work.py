@@ -20,7 +20,7 @@ class Work:
         self._bodies = {c.id: c for c in module.computations}
         self._counted: Dict[int, int] = {}
 
-    def of(self, values: Dict[int, Any], instructions: Iterable[Any]) -> int:
+    def count(self, values: Dict[int, Any], instructions: Iterable[Any]) -> int:
         """Returns the multiply-adds of instructions of one computation.
 
         Args:
@@ -50,5 +50,5 @@ class Work:
         """Returns the multiply-adds of a computation, by its id."""
         if number not in self._counted:
             values = {i.id: i for i in self._bodies[number].instructions}
-            self._counted[number] = self.of(values, values.values())
+            self._counted[number] = self.count(values, values.values())
         return self._counted[number]

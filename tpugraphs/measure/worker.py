@@ -171,7 +171,7 @@ class _Checked:
     Args:
         arrays: inputs.
         drawn: whether the inputs are random, and may be scaled for finite results.
-        tolerance: of results, as of `same`.
+        tolerance: of results, as of `are_close`.
     """
 
     def __init__(self, arrays: List[np.ndarray], drawn: bool, tolerance: float):
@@ -191,11 +191,11 @@ class _Checked:
             return self._run_of_default(program)
         run = functools.partial(program.run, self._buffers)
         outputs = program.outputs(self._buffers)
-        taken = timing.once(run)
-        if not same(self._expected, outputs, self._tolerance):
+        taken = timing.time_once(run)
+        if not are_close(self._expected, outputs, self._tolerance):
             raise _Dropped(timing.WRONG)
         slow = self._slow_ns
-        if taken > slow and min(timing.once(run) for _ in range(3)) > slow:
+        if taken > slow and min(timing.time_once(run) for _ in range(3)) > slow:
             raise _Dropped(timing.TOO_SLOW)
         return run
 
@@ -208,7 +208,7 @@ class _Checked:
             self._buffers = program.place([scaled(array) for array in self._arrays])
             self._expected = program.outputs(self._buffers)
         run = functools.partial(program.run, self._buffers)
-        self._slow_ns = timing.LIMIT * timing.once(run)
+        self._slow_ns = timing.LIMIT * timing.time_once(run)
         return run
 
 
@@ -258,7 +258,7 @@ def scaled(array: np.ndarray) -> np.ndarray:
     return (np.abs(array) / max(1, inputs)).astype(array.dtype)
 
 
-def same(expected: List[Any], actual: List[Any], tolerance: float = 0.0) -> bool:
+def are_close(expected: List[Any], actual: List[Any], tolerance: float = 0.0) -> bool:
     """Tells whether results agree: integers exactly, floats but for rounding.
 
     Args:
@@ -267,12 +267,14 @@ def same(expected: List[Any], actual: List[Any], tolerance: float = 0.0) -> bool
         tolerance: relative to the largest value; `TOLERANCE` holds where it is larger.
     """
     return len(expected) == len(actual) and all(
-        _same_array(a, b, tolerance) for a, b in zip(expected, actual)
+        _are_arrays_close(a, b, tolerance) for a, b in zip(expected, actual)
     )
 
 
-def _same_array(expected: np.ndarray, actual: np.ndarray, tolerance: float) -> bool:
-    """Tells whether two arrays agree; see `same`."""
+def _are_arrays_close(
+    expected: np.ndarray, actual: np.ndarray, tolerance: float
+) -> bool:
+    """Tells whether two arrays agree; see `are_close`."""
     name = expected.dtype.name
     if expected.shape != actual.shape or name != actual.dtype.name:
         return False

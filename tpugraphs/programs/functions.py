@@ -39,16 +39,16 @@ def module_of(function: Any, args: Optional[Sequence[Any]], where: str) -> Any:
             raise ValueError(
                 f'{where} has no example arguments; write {_EXAMPLES} = ()'
             )
-        return _of_jax(function, args, where)
+        return _trace_jax(function, args, where)
     if hasattr(function, 'call') and hasattr(function, 'inputs'):
-        function, args = of_keras(function, args)
+        function, args = function_of_keras(function, args)
     if args is None:
         args = getattr(function, _SIGNATURE, None)
     if args is None:
         raise ValueError(
             f'{where} has neither an input signature nor example arguments; {_HOW}'
         )
-    return _of_tensorflow(function, args, where)
+    return _trace_tensorflow(function, args, where)
 
 
 def from_file(path: str, name: str) -> Any:
@@ -112,7 +112,7 @@ def from_saved_model(
         [inputs] = args if len(args) == 1 else [args]
         specs = inputs if isinstance(inputs, dict) else dict(zip(sorted(specs), args))
     where = f'{folder}:{chosen}'
-    return _of_tensorflow(lambda inputs: signature(**inputs), (specs,), where)
+    return _trace_tensorflow(lambda inputs: signature(**inputs), (specs,), where)
 
 
 def is_jax(function: Any, args: Optional[Sequence[Any]]) -> bool:
@@ -126,7 +126,7 @@ def is_jax(function: Any, args: Optional[Sequence[Any]]) -> bool:
     return has_arrays or isinstance(function, type(jax.jit(bool)))
 
 
-def _of_jax(function: Any, args: Sequence[Any], where: str) -> Any:
+def _trace_jax(function: Any, args: Sequence[Any], where: str) -> Any:
     """Traces a function of JAX; see `module_of`."""
     import jax
 
@@ -139,7 +139,7 @@ def _of_jax(function: Any, args: Sequence[Any], where: str) -> Any:
     return protos.protos().HloModuleProto.FromString(content)
 
 
-def of_keras(model: Any, args: Optional[Sequence[Any]]) -> Any:
+def function_of_keras(model: Any, args: Optional[Sequence[Any]]) -> Any:
     """Returns a Keras model as a function of its inputs, and its arguments."""
     import tensorflow as tf
 
@@ -152,7 +152,7 @@ def of_keras(model: Any, args: Optional[Sequence[Any]]) -> Any:
     return predict, args
 
 
-def _of_tensorflow(function: Callable, args: Sequence[Any], where: str) -> Any:
+def _trace_tensorflow(function: Callable, args: Sequence[Any], where: str) -> Any:
     """Traces a function of TensorFlow; see `module_of`."""
     import tensorflow as tf
 

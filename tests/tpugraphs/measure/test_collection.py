@@ -282,12 +282,12 @@ def test_a_folder_without_a_sidecar_is_no_collection(tmp_path):
 
 
 def test_a_collection_can_go_on_from_its_start(tmp_path):
-    with collection_folder.opened(['a'], options(tmp_path)):
+    with collection_folder.open_folder(['a'], options(tmp_path)):
         shutil.copytree(tmp_path / 'out', tmp_path / 'killed')
         (tmp_path / 'killed' / '.measured.json.0123abcd').touch()
     assert not (tmp_path / 'out').exists()
     again = options(tmp_path, output=str(tmp_path / 'killed'), resume=True)
-    with collection_folder.opened(['a'], again):
+    with collection_folder.open_folder(['a'], again):
         assert sorted(os.listdir(tmp_path / 'killed')) == ['.lock', 'measured.json']
 
 

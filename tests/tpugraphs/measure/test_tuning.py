@@ -26,7 +26,7 @@ def ratio(speedup, low, high):
     ],
 )
 def test_what_is_a_gain(found, null, claimed):
-    assert tuning.gains(found, null) is claimed
+    assert tuning.is_gain(found, null) is claimed
 
 
 def measured(columns, rng):
@@ -37,7 +37,7 @@ def measured(columns, rng):
 
 
 def judged(columns, seed=0):
-    return tuning.judged(measured(columns, np.random.default_rng(seed)))
+    return tuning.judge(measured(columns, np.random.default_rng(seed)))
 
 
 def test_the_fastest_is_chosen_and_claimed():

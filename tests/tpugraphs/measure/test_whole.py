@@ -70,9 +70,9 @@ def test_results_may_lie_apart_by_the_narrowest_type():
 
 def test_complex_results_are_compared_in_both_parts():
     expected = np.array([3 + 4j], np.complex64)
-    assert worker.same([expected], [expected + 3e-4])
-    assert not worker.same([expected], [expected + 1e-3j])
-    assert worker.same([expected], [expected + 1e-3j], 1e-3)
+    assert worker.are_close([expected], [expected + 3e-4])
+    assert not worker.are_close([expected], [expected + 1e-3j])
+    assert worker.are_close([expected], [expected + 1e-3j], 1e-3)
 
 
 def test_inputs_of_a_program_keep_their_scale():

@@ -86,7 +86,7 @@ def test_multiply_adds_by_hand():
     entry = module.computations[-1]
     values = {i.id: i for i in entry.instructions}
     # 64 x 96 results of 128 products, in what the fusion calls.
-    assert work.Work(module).of(values, entry.instructions) == 64 * 96 * 128
+    assert work.Work(module).count(values, entry.instructions) == 64 * 96 * 128
 
     made = building.Module('image')
     entry = made.computation('entry')
@@ -99,7 +99,7 @@ def test_multiply_adds_by_hand():
     numbers.kernel_spatial_dimensions.extend([0, 1])
     values = {i.id: i for i in (x, w, root)}
     expected = 2 * 8 * 8 * 12 * (3 * 5 * 2)
-    assert work.Work(made.finish(entry)).of(values, [root]) == expected
+    assert work.Work(made.finish(entry)).count(values, [root]) == expected
 
 
 def test_the_table_of_an_optimised_module():
