@@ -44,7 +44,7 @@ def _optimised(program: reader.Program) -> Tuple[Any, str]:
         origin = f'instructions before fusion; for kernels run {extras.INSTALL}'
         return program.module, origin
     try:
-        return optimising.optimised(program), "as XLA's CPU compiler makes them"
+        return optimising.optimise(program), "as XLA's CPU compiler makes them"
     except ValueError as error:
         return program.module, f'instructions before fusion, for {error}'
 

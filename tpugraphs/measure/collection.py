@@ -291,7 +291,7 @@ def items_of(
     """
     if task == 'layout':
         return layouts.items_of(program.module, program.name, digests, skipped)
-    module = optimising.optimised_by(session, program.module, program.name)
+    module = optimising.optimise_with(session, program.module, program.name)
     return tiles.items_of(module, program.name, digests, skipped)
 
 

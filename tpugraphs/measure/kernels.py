@@ -50,7 +50,7 @@ class Place:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Kernel:
-    """A kernel of a program."""
+    """A kernel of a program, as a module of its own."""
 
     name: str  # graph id, `<program>_<hash>`
     module: Any  # its HloModuleProto: one entry computation, all row-major
@@ -98,7 +98,7 @@ def cut(
     bodies = {c.id: c for c in module.computations}
     for values, pieces in pieces_of(module):
         try:
-            proto, operands = _module_of(module, bodies, values, pieces)
+            proto, operands = _write_module(module, bodies, values, pieces)
         except Unsupported as reason:
             skipped[str(reason)] += 1
             continue
@@ -128,7 +128,7 @@ def pieces_of(module: Any) -> Iterator[Tuple[Dict[int, Any], List[Any]]]:
     numbers = [module.entry_computation_id]
     for number in numbers:
         values = {i.id: i for i in bodies[number].instructions}
-        for pieces in _groups(bodies, values, bodies[number].root_id):
+        for pieces in _group(bodies, values, bodies[number].root_id):
             yield values, pieces
         for value in values.values():
             if value.opcode in _CALLERS:
@@ -146,7 +146,7 @@ def root_of(computation: Any) -> Any:
     return next(i for i in computation.instructions if i.id == computation.root_id)
 
 
-def _groups(
+def _group(
     bodies: Dict[int, Any], values: Dict[int, Any], root_id: int
 ) -> List[List[Any]]:
     """Groups the instructions of a computation into kernels, the last one the root.
@@ -192,7 +192,7 @@ def _is_pointwise(instruction: Any, bodies: Dict[int, Any]) -> bool:
     )
 
 
-def _module_of(
+def _write_module(
     module: Any, bodies: Dict[int, Any], values: Dict[int, Any], pieces: List[Any]
 ) -> Tuple[Any, List[Any]]:
     """Writes the HloModuleProto of one kernel, without a name.
@@ -335,10 +335,10 @@ class _RowMajor:
             dims = [place[value.dimensions[d]] for d in order]
             return self._entry.add(opcode, shape, operands, value, dimensions=dims)
         if opcode == 'reduce' and len(operands) == 2:
-            return self._reduce(value, shape, operands, sources[0])
-        return self._logical(value, shape, operands, sources)
+            return self._add_reduction(value, shape, operands, sources[0])
+        return self._add_between_transposes(value, shape, operands, sources)
 
-    def _reduce(
+    def _add_reduction(
         self, value: Any, shape: Any, operands: Sequence[Any], source: Any
     ) -> Any:
         """Adds a reduction; `source` is the operand's shape as XLA wrote it."""
@@ -358,7 +358,7 @@ class _RowMajor:
         order = [result.index(d) for d in major_to_minor(value.shape)]
         return self._entry.transposed(reduced, order)
 
-    def _logical(
+    def _add_between_transposes(
         self, value: Any, shape: Any, operands: Sequence[Any], sources: Sequence[Any]
     ) -> Any:
         """Adds an operation between transposes from and to layouts.

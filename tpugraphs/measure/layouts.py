@@ -57,9 +57,7 @@ class LayoutItem(kernels.Kernel):
         drawn = draw(ranks, rng, count)
         return tiles.Batch(
             [{'nodes': config} for config in drawn],
-            lambda i: constrained(
-                self.module, self.nodes, drawn[i]
-            ).SerializeToString(),
+            lambda i: constrain(self.module, self.nodes, drawn[i]).SerializeToString(),
         )
 
     def tuning(self, described: Sequence[Dict[str, Any]], times: Any = ()) -> Any:
@@ -141,7 +139,7 @@ def draw(
     return list(drawn)
 
 
-def constrained(module: Any, nodes: Sequence[int], config: Sequence[Orders]) -> Any:
+def constrain(module: Any, nodes: Sequence[int], config: Sequence[Orders]) -> Any:
     """Returns a copy of a program with the layouts of a configuration.
 
     Args:

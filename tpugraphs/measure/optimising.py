@@ -20,7 +20,7 @@ def is_optimised(module: Any) -> bool:
     )
 
 
-def optimised(program: reader.Program) -> Any:
+def optimise(program: reader.Program) -> Any:
     """Returns a program's module after XLA's passes; an optimised one as it is.
 
     Raises:
@@ -31,12 +31,12 @@ def optimised(program: reader.Program) -> Any:
     extras.require(
         f'{program.source}: cutting a program that XLA has not optimised yet'
     )
-    module = programs_lib.prepared(program).module
+    module = programs_lib.prepare(program).module
     with session_lib.Session() as session:
-        return optimised_by(session, module, program.name)
+        return optimise_with(session, module, program.name)
 
 
-def optimised_by(session: session_lib.Session, module: Any, name: str) -> Any:
+def optimise_with(session: session_lib.Session, module: Any, name: str) -> Any:
     """Returns a module after the passes of a session's XLA.
 
     Collectives need several devices, so an optimised module that has them is returned

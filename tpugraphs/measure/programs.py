@@ -29,20 +29,20 @@ def load(source: Any, *args: Any, name: str = '') -> reader.Program:
     """Reads a program that can be compiled; arguments are as of `read_program`.
 
     Raises:
-        ValueError: as of `read_program` and `cleaned`.
+        ValueError: as of `read_program` and `clean`.
         OSError: a file cannot be read.
     """
-    return prepared(reader.read_program(source, *args, name=name))
+    return prepare(reader.read_program(source, *args, name=name))
 
 
-def prepared(program: reader.Program) -> reader.Program:
-    """Returns a copy of a program with a `cleaned` module."""
+def prepare(program: reader.Program) -> reader.Program:
+    """Returns a copy of a program whose module is passed through `clean`."""
     module = protos.protos().HloModuleProto()
     module.CopyFrom(program.module)
-    return dataclasses.replace(program, module=cleaned(module, program.source))
+    return dataclasses.replace(program, module=clean(module, program.source))
 
 
-def cleaned(module: Any, where: str) -> Any:
+def clean(module: Any, where: str) -> Any:
     """Removes from a module the fields that XLA may abort on, and numbers in names.
 
     TensorFlow numbers its functions by their order of tracing.  XLA sorts by names,
@@ -126,7 +126,7 @@ def _widen_products(module: Any, computation: Any) -> None:
             written.append(instruction)
             continue
         for place, number in enumerate(instruction.operand_ids):
-            written.append(_converted(by_id[number], fresh, float32))
+            written.append(_convert(by_id[number], fresh, float32))
             instruction.operand_ids[place] = fresh
             fresh += 1
         # The convert back takes the instruction's id, so that users need no change.
@@ -135,14 +135,14 @@ def _widen_products(module: Any, computation: Any) -> None:
         product.id, product.shape.element_type = fresh, float32
         product.name = f'{product.opcode}.{fresh}'
         fresh += 1
-        back = _converted(product, instruction.id, narrow_type)
+        back = _convert(product, instruction.id, narrow_type)
         written += [product, back]
     written = [type(i).FromString(i.SerializeToString()) for i in written]
     del computation.instructions[:]
     computation.instructions.extend(written)
 
 
-def _converted(value: Any, number: int, kind: int) -> Any:
+def _convert(value: Any, number: int, kind: int) -> Any:
     """Returns a convert of a value to an element type, with an id."""
     convert = protos.protos().HloInstructionProto(
         id=number, name=f'convert.{number}', opcode='convert', operand_ids=[value.id]

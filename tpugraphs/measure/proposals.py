@@ -47,7 +47,7 @@ def tunings(
         ValueError: jaxlib is needed and not installed, or XLA cannot compile it.
     """
     if kind == reading.LAYOUT:
-        module = programs_lib.prepared(program).module
+        module = programs_lib.prepare(program).module
         items: Sequence[Any] = layouts.items_of(module, program.name, set(), skipped)
     else:
         chosen = [
@@ -61,7 +61,7 @@ def tunings(
             yield _tuning_of(program, computation, instruction, own, count, rng)
         if chosen:
             return
-        module = optimising.optimised(program)
+        module = optimising.optimise(program)
         items = tiles.items_of(module, program.name, set(), skipped)
     for item in items:
         batch = item.batch(np.random.default_rng(seed), count)

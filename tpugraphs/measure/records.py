@@ -115,7 +115,7 @@ def append(path: str, measurements: Iterable[Measurement]) -> None:
         for m in measurements
     ]
     try:
-        with _held(path) as stream:
+        with _open_locked(path) as stream:
             if stream.seek(0, 2):
                 stream.seek(-1, 2)
                 if stream.read(1) != b'\n':
@@ -137,7 +137,7 @@ def prune(path: str, keeps: Callable[[Measurement], bool]) -> int:
         ValueError: see `read`.
         OSError: it cannot be read or written.
     """
-    with _held(path):
+    with _open_locked(path):
         lines = list(_lines(path))
         kept = [
             content
@@ -150,7 +150,7 @@ def prune(path: str, keeps: Callable[[Measurement], bool]) -> int:
     return len(lines) - len(kept)
 
 
-def _held(path: str) -> BinaryIO:
+def _open_locked(path: str) -> BinaryIO:
     """Opens a file to append to, locked for other processes until it is closed."""
     while True:
         stream = open(path, 'a+b')
@@ -169,7 +169,7 @@ def _lines(path: str) -> Iterator[Tuple[bytes, Union[Measurement, str]]]:
                 if len(content) > _MOST_LINE:
                     raise ValueError(f'has more than {_MOST_LINE:,} bytes; remove it')
                 if content := content.strip():
-                    line = _measurement(content)
+                    line = _parse(content)
                     useful |= line != _CUT
                     yield content, line
     if number and not useful:
@@ -182,7 +182,7 @@ def _lines(path: str) -> Iterator[Tuple[bytes, Union[Measurement, str]]]:
 # A line of a stranger ---------------------------------------------------------
 
 
-def _measurement(content: bytes) -> Union[Measurement, str]:
+def _parse(content: bytes) -> Union[Measurement, str]:
     """Returns the measurement of a line, or the reason to leave it out.
 
     Raises:

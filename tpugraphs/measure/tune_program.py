@@ -2,7 +2,7 @@
 
 The steps of `tpugraphs tune`:
 
-* `optimising.optimised_by` and `tiles.items_of` compile the program and cut it into
+* `optimising.optimise_with` and `tiles.items_of` compile the program and cut it into
   kernels; these are timed untiled, and those with the longest times come first.
 * `tuning.tune` tunes one kernel after the other until time is up: `item.batch` draws
   candidates and adds recorded ones (`memory`), a model scores them (`scorers`),
@@ -160,7 +160,7 @@ def _tune(
     """
     session, seed = tuner.session, tuner.options.seed
     skipped: collections.Counter[str] = collections.Counter()
-    optimised = optimising.optimised_by(session, program.module, program.name)
+    optimised = optimising.optimise_with(session, program.module, program.name)
     items = tiles.items_of(optimised, program.name, set(), skipped)
     if not items:
         why = ', '.join(f'{n} {reason}' for reason, n in skipped.items())

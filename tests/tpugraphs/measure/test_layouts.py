@@ -25,7 +25,7 @@ def test_the_default_is_first_and_half_is_near_it():
 def test_constraints_make_copies_and_change_no_result():
     module, backend = measured_programs.product(), backend_lib.Backend()
     orders = [((0, 1), (0, 1), None), ((0, 2, 1), None)]
-    other = layouts.constrained(module, [2, 3], orders)
+    other = layouts.constrain(module, [2, 3], orders)
     rng = np.random.default_rng(0)
     arrays = [rng.random(d, np.float32) for d in ((64, 128), (128, 96))]
     results, copies = [], []

@@ -53,10 +53,10 @@ every_form = pytest.mark.parametrize(
 def _kernels_as_they_stand(monkeypatch):
     """XLA does not optimise: instructions are taken for kernels."""
 
-    def optimised(program):
-        return programs.prepared(program).module
+    def optimise(program):
+        return programs.prepare(program).module
 
-    monkeypatch.setattr(optimising, 'optimised', optimised)
+    monkeypatch.setattr(optimising, 'optimise', optimise)
     monkeypatch.setattr(optimising.extras, 'version', lambda package: 'there')
 
 
@@ -87,11 +87,11 @@ def test_collect_and_tune(source, tmp_path, monkeypatch, capsys):
     pytest.importorskip('jaxlib', reason='jaxlib is not installed ([measure])')
     read = []
 
-    def optimised_by(session, module, name):
+    def optimise_with(session, module, name):
         read.append(module)
         raise ValueError('read')
 
-    monkeypatch.setattr(optimising, 'optimised_by', optimised_by)
+    monkeypatch.setattr(optimising, 'optimise_with', optimise_with)
     monkeypatch.setattr(session.Session, '__enter__', lambda self: self)
     monkeypatch.setattr(session.Session, '__exit__', lambda self, *_: None)
     monkeypatch.setattr(session.Session, 'device', {}, raising=False)

@@ -127,12 +127,12 @@ def test_collectives_are_named_and_the_other_kernels_cut():
         "collectives     'all-reduce' 1" in x for x in kernel_table.lines(program)
     )
     skipped, no_session = collections.Counter(), None
-    prepared = programs.prepared(program)
+    prepared = programs.prepare(program)
     [item] = collection.items_of(prepared, 'tile', no_session, set(), skipped)
     assert item.origin == 'fusion.8' and skipped == {'all-reduce has no tiles': 1}
     module.computations[-1].instructions[-2].opcode = 'add'  # not optimised yet
     with pytest.raises(ValueError, match="p: 'all-reduce' 1: collectives need several"):
-        optimising.optimised_by(no_session, module, 'p')
+        optimising.optimise_with(no_session, module, 'p')
 
 
 def test_a_damaged_product_is_said_in_one_line():
