@@ -22,6 +22,7 @@ from typing import (
 
 import numpy as np
 
+from baselines import starting
 from baselines.data import families
 from baselines.data import shipped
 from baselines.data.layout import records as layout_records
@@ -192,7 +193,7 @@ def of_flat_trees(train: Sequence[Graph], test: Sequence[Graph], seed: int) -> S
     Columns: those of the configuration and the estimate, sums and maxima over nodes of
     the signed logs of their features, and how often each opcode occurs.
     """
-    import lightgbm
+    lightgbm = starting.import_lightgbm()
 
     labels = [np.log(g.halves.min(0) / g.halves[:, 0].min()) for g in train]
     settings = {

@@ -28,6 +28,7 @@ from typing import (
 import numpy as np
 
 from baselines import files
+from baselines import starting
 from baselines.hlo import arrays
 
 # What --model says, and what error messages call them.
@@ -116,7 +117,7 @@ class Trees:
         numbers: Optional[np.ndarray] = None,
         names: Optional[Sequence[str]] = None,
     ):
-        import lightgbm
+        lightgbm = starting.import_lightgbm()
 
         self._text = _Text.parse(text)
         if numbers is not None and names is not None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from baselines import phases
 from baselines import registry
+from baselines import starting
 from baselines.data.packed import splits
 from baselines.runs import tasks
 from baselines.runs import trees as trees_lib
@@ -193,8 +194,7 @@ def fit(
     Returns:
         The trees, and the mean squared errors `train_loss` and `val_loss` by tree.
     """
-    import lightgbm
-
+    lightgbm = starting.import_lightgbm()
     curve: Dict[str, Dict[str, List[float]]] = {}
     # Columns that never change would be carried along for nothing.
     low, high = train.columns.min(axis=0), train.columns.max(axis=0)
