@@ -80,7 +80,14 @@ def works(root: pathlib.Path) -> Dict[str, Work]:
 def run(
     work: Dict[str, Work], root: pathlib.Path, kills: int, seconds: float, seed: int
 ) -> None:
-    """Kills works in turn, so often or so long, and prints what became of them.
+    """Kills works in turn, and prints what became of them.
+
+    Args:
+        work: by name; each has a turn at least, if there is time.
+        root: folder of their outputs.
+        kills: after which no further turn begins.
+        seconds: likewise.
+        seed: of the moments.
 
     Raises:
         AssertionError: a chain ended otherwise than work without interruption.
@@ -89,7 +96,7 @@ def run(
     deadline = time.monotonic() + seconds
     whole: Dict[str, Any] = {}
     chains = done = 0
-    while done < kills and time.monotonic() < deadline:
+    while (chains < len(work) or done < kills) and time.monotonic() < deadline:
         name = list(work)[chains % len(work)]
         here = root / name.replace(' ', '_')
         if name not in whole:
