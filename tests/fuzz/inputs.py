@@ -240,13 +240,13 @@ def targets() -> Dict[str, Target]:
         ),
         'program.json': Target(
             b'{"format": 1, "bound": 0, "inputs": null, "outputs": null}',
-            lambda p: _ignored(executable._about(p)),
-            ('tpugraphs.measure.executable._about',),
+            lambda p: _ignored(executable._read_about(p)),
+            ('tpugraphs.measure.executable._read_about',),
             'json',
         ),
         'bound.npz': Target(
             _npz({'0': np.arange(3.0)}),
-            lambda p: _ignored(executable._bound(p, 1)),
+            lambda p: _ignored(executable._read_bound(p, 1)),
             ('baselines.data.npz.read_all',),
         ),
     }
