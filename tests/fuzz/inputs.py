@@ -234,7 +234,7 @@ def targets() -> Dict[str, Target]:
             lambda p: _ignored(tuning_records.read(p)),
             (
                 'tpugraphs.measure.records._lines',
-                'tpugraphs.measure.records._measurement',
+                'tpugraphs.measure.records._parse',
             ),
             'json',
         ),
