@@ -232,10 +232,7 @@ def targets() -> Dict[str, Target]:
         'tuning records': Target(
             _tuning_records(),
             lambda p: _ignored(tuning_records.read(p)),
-            (
-                'tpugraphs.measure.records._lines',
-                'tpugraphs.measure.records._parse',
-            ),
+            ('tpugraphs.measure.records._lines', 'tpugraphs.measure.records._parse'),
             'json',
         ),
         'program.json': Target(
