@@ -147,7 +147,7 @@ class Shell:
         # As `python -m venv .venv` would make it.
         (self.folder / '.venv/bin').mkdir(parents=True)
         (self.folder / '.venv/bin/activate').touch()
-        self._trained: set = set()  # once is enough
+        self._trained: set = set()  # in a folder of its own: once is enough
 
     def paste(self, block: Block) -> None:
         """Runs a block; fails with its place and what it said."""
@@ -208,7 +208,9 @@ class Shell:
                 code = _run(words)
         finally:
             os.chdir(before)
-        if '--toy_data' in words and not code:
+        # Without a folder of its own a training is also there to be `latest`.
+        elsewhere = any(word.startswith('--out_dir=') for word in words)
+        if '--toy_data' in words and elsewhere and not code:
             self._trained.add(tuple(words))
         return code, f'{words}\n{output.getvalue()}' if code else output.getvalue()
 
