@@ -1,4 +1,4 @@
-"""LightGBM is imported with threads that sleep while they wait."""
+"""LightGBM is imported with threads that soon sleep while they wait."""
 
 import os
 import subprocess
@@ -8,21 +8,28 @@ import pytest
 
 _SCRIPT = (
     'import os; from baselines import starting; starting.import_lightgbm(); '
-    "print(os.environ['OMP_WAIT_POLICY'])"
+    "print(os.environ.get('GOMP_SPINCOUNT'))"
 )
 
 
-@pytest.mark.parametrize('chosen, policy', [(None, 'passive'), ('active', 'active')])
-def test_threads_of_lightgbm_sleep_unless_the_user_says_otherwise(chosen, policy):
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    'chosen, count',
+    [
+        ({}, '1000'),
+        ({'GOMP_SPINCOUNT': '5'}, '5'),
+        ({'OMP_WAIT_POLICY': 'active'}, 'None'),
+    ],
+)
+def test_threads_of_lightgbm_soon_sleep_unless_the_user_says_otherwise(chosen, count):
     pytest.importorskip('lightgbm')
-    environment = {k: v for k, v in os.environ.items() if k != 'OMP_WAIT_POLICY'}
-    if chosen:
-        environment['OMP_WAIT_POLICY'] = chosen
+    names = ('OMP_WAIT_POLICY', 'GOMP_SPINCOUNT')
+    environment = {k: v for k, v in os.environ.items() if k not in names}
     printed = subprocess.run(
         [sys.executable, '-c', _SCRIPT],
-        env=environment,
+        env={**environment, **chosen},
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    assert printed.strip() == policy
+    assert printed.strip() == count
