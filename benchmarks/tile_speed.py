@@ -184,7 +184,7 @@ def print_shares(work) -> None:
             for event in line.events:
                 # Operations are called name:kind; functions and threads hold them.
                 name, colon, kind = names[event.metadata_id].rpartition(':')
-                if colon and not name.endswith(':') and not kind.startswith('__'):
+                if colon and not name.endswith(':') and '__' not in kind:
                     seconds[kind] += event.duration_ps
     whole = sum(seconds.values())
     for kind, part in seconds.most_common(12):
