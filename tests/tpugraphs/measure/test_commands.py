@@ -70,7 +70,7 @@ def test_collect_and_tune(program, tmp_path, capsys):
     ],
 )
 def test_what_collect_refuses(words, message, capsys):
-    if 'split' not in words and 'programs' not in message:
+    if not message.startswith(('say', 'there are', 'such as')):
         pytest.importorskip('jaxlib', reason='jaxlib is not installed ([measure])')
     assert commands.run('collect', words) == 1
     assert message in capsys.readouterr().err
