@@ -34,7 +34,7 @@ THEMES: Mapping[str, Sequence[str]] = {
         *('epochs', 'early_stop', 'lr', 'clip_norm', 'batch', 'configs', 'max_configs'),
         *('keep_nodes', 'validate_batches', 'eval_every', 'losses', 'recipe'),
     ),
-    'output': (*('out_dir', 'results_csv', 'output', 'run_id', 'test_mode', 'resume'),),
+    'output': ('out_dir', 'results_csv', 'output', 'run_id', 'test_mode', 'resume'),
 }
 _REST = 'training'
 

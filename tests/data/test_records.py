@@ -13,6 +13,7 @@ from baselines.data.layout import store as layout_store
 from baselines.data.tile import records as tile_records_lib
 from tests.helpers import layout_files
 from tests.helpers import places
+from tests.helpers import same_records
 from tests.helpers import tile_records
 
 _REAL = places.SHARED / 'npz'
@@ -45,16 +46,6 @@ def _read(task, path):
     return (tile_records_lib.read_tile if task == 'tile' else layout_files.read)(path)
 
 
-def _assert_same(record, expected):
-    for field in dataclasses.fields(expected):
-        value, wanted = getattr(record, field.name), getattr(expected, field.name)
-        if isinstance(wanted, np.ndarray):
-            assert value.dtype == wanted.dtype, field.name
-            np.testing.assert_array_equal(value, wanted, field.name)
-        else:
-            assert value == wanted
-
-
 @pytest.mark.parametrize('task', _TASKS)
 @pytest.mark.parametrize(
     'changes',
@@ -71,7 +62,7 @@ def test_round_trip(tmp_path, task, changes):
     record = _record(task, **changes)
     path = str(tmp_path / 'new' / 'graph.npz')
     record.write(path)
-    _assert_same(_read(task, path), record)
+    same_records.assert_same(_read(task, path), record)
     assert (record.num_nodes, record.num_configs) == (9, 7)
 
 
@@ -122,7 +113,7 @@ def test_layouts_of_any_number_type(tmp_path, dtype):
         node_config_ids=program.node_config_ids.astype(np.uint16),
         config_runtime_normalizers=np.ones(7, np.int64),
     )
-    _assert_same(_read('layout', path), program)
+    same_records.assert_same(_read('layout', path), program)
 
 
 def _changed(key, place, value, task='layout'):

@@ -11,6 +11,7 @@ import pytest
 from baselines.data.layout import store as layout_store
 from tests.helpers import layout_files
 from tests.helpers import places
+from tests.helpers import same_records
 
 _ROOT = places.ROOT
 _REAL = _ROOT.parent / 'shared/data/npz/layout/xla/random'
@@ -26,16 +27,6 @@ def _open(split, **kwargs):
     return layout_store.LayoutStore.open(
         str(split), str(split.parent / 'cache'), **kwargs
     )
-
-
-def _assert_same(record, expected):
-    for field in dataclasses.fields(expected):
-        found, wanted = getattr(record, field.name), getattr(expected, field.name)
-        if isinstance(wanted, np.ndarray):
-            assert found.dtype == wanted.dtype, field.name
-            np.testing.assert_array_equal(found, wanted, field.name)
-        else:
-            assert found == wanted
 
 
 def test_programs_in_memory_are_encoded_in_parts(split, monkeypatch):
@@ -103,7 +94,7 @@ def test_codes_of_all_widths_lie_side_by_side(tmp_path):
     for i, program in enumerate(programs):
         codes = store.group_codes(i)
         assert codes.flags.aligned and not codes.flags.writeable
-        _assert_same(store.record(i), program)
+        same_records.assert_same(store.record(i), program)
 
 
 def _child(split):
@@ -171,7 +162,7 @@ def test_real_program(tmp_path, split, configs, groups, vectors):
     with np.load(path) as arrays:
         features, runtimes = arrays['node_config_feat'], arrays['config_runtime']
     np.testing.assert_array_equal(store.record(0).node_config_feat, features)
-    _assert_same(store.record(0), layout_files.read(path))
+    same_records.assert_same(store.record(0), layout_files.read(path))
     # Counted with numpy.unique over the file's rows.
     assert (store.config_counts[0], store.group_counts[0], len(store.vectors(0))) == (
         configs,

@@ -19,6 +19,7 @@ from baselines.data.tile import records
 from baselines.data.tile import store as tile_store
 from tests.helpers import layout_files
 from tests.helpers import places
+from tests.helpers import same_records
 from tests.helpers import tile_records
 
 _REAL = places.SHARED / 'npz'
@@ -81,16 +82,6 @@ def _message(error_type, split, **kwargs):
     return str(caught.value)
 
 
-def _assert_same(record, expected):
-    for field in dataclasses.fields(expected):
-        value, wanted = getattr(record, field.name), getattr(expected, field.name)
-        if isinstance(wanted, np.ndarray):
-            assert value.dtype == wanted.dtype, field.name
-            np.testing.assert_array_equal(value, wanted, field.name)
-        else:
-            assert value == wanted
-
-
 def _touch(path):
     state = path.stat()
     os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns + 1))
@@ -113,7 +104,7 @@ def test_every_graph_comes_back(tmp_path, task):
         assert store.num_graphs == len(store) == 20
         assert store.graph_ids == [graph.graph_id for graph in graphs]
         for i, graph in enumerate(graphs):
-            _assert_same(store.record(i), graph)
+            same_records.assert_same(store.record(i), graph)
             assert store.config_counts[i] == graph.num_configs
             configs = getattr(graph, task.configs)
             for low, high, rows in (
@@ -229,7 +220,7 @@ def test_a_changed_split_is_packed_anew(split, change, graphs):
     after = _open(split)
     assert after.num_graphs == graphs
     for i, path in enumerate(sorted(split.glob('*.npz'))):
-        _assert_same(after.record(i), records.read_tile(str(path)))
+        same_records.assert_same(after.record(i), records.read_tile(str(path)))
     # The old version has gone, but who has it mapped can go on.
     assert len(_folders(split)) == 1 and _folders(split) != old_folders
     np.testing.assert_array_equal(before.config_feat, old_values)
@@ -255,7 +246,7 @@ def test_a_damaged_cache_is_rebuilt(split, damage):
     damage(split.parent / 'cache' / folders[0])
     store = _open(split)
     for i, path in enumerate(sorted(split.glob('*.npz'))):
-        _assert_same(store.record(i), records.read_tile(str(path)))
+        same_records.assert_same(store.record(i), records.read_tile(str(path)))
     assert _folders(split) == folders
 
 
@@ -464,4 +455,6 @@ def test_real_splits(tmp_path, name, sizes):
     assert (len(store), nodes, configs, store.has_runtimes) == sizes
     read = records.read_tile if task is _TASKS['tile'] else layout_files.read
     for i, graph_id in enumerate(store.graph_ids):
-        _assert_same(store.record(i), read(str(_REAL / name / f'{graph_id}.npz')))
+        same_records.assert_same(
+            store.record(i), read(str(_REAL / name / f'{graph_id}.npz'))
+        )
