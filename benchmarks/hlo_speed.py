@@ -60,14 +60,14 @@ def _renumber(computation, shift: int) -> None:
             ids[:] = [i + shift for i in ids]
 
 
-def _measure(path: str, extra: bool) -> dict:
+def _measure(path: str) -> dict:
     """Reads a layout file, makes its arrays, and writes its npz."""
     figures = {}
     for _ in range(_ROUNDS):
         marks = [time.perf_counter()]
         tuning = reading.read_tuning(path).modules[0]
         marks.append(time.perf_counter())
-        found = graph.extract_graph(tuning.module, extra=extra)
+        found = graph.extract_graph(tuning.module)
         marks.append(time.perf_counter())
         configs = layout.extract_configs(tuning, len(found.node_opcode))
         marks.append(time.perf_counter())
@@ -115,15 +115,9 @@ def main() -> None:
         runs = os.path.join(scratch, 'runs.pb')
         results.alone(make_large, program, large, _LARGE, 1)
         results.alone(make_large, program, runs, 1, _MANY_RUNS)
-        for name, path, extra in (
-            ('program', program, False),
-            ('large', large, False),
-            ('large extra', large, True),
-            ('many runs', runs, False),
-        ):
-            row = results.alone(_measure, path, extra)
-            if not extra:
-                row.update(results.alone(_extract, path))
+        for name, path in (('program', program), ('large', large), ('many runs', runs)):
+            row = results.alone(_measure, path)
+            row.update(results.alone(_extract, path))
             figures[name] = dict(row, pb_mb=os.path.getsize(path) / 1e6)
     figures['kernels'] = results.alone(_extract, kernels)
     for name, row in figures.items():

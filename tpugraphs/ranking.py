@@ -208,15 +208,14 @@ def _graph_of(
         reason = hlo_tile.why_unusable(tuning, measured=False)
         if reason:
             raise outcomes.Skip(reason)
-    named = variant.feature_names is not None
-    nodes = graph.extract_graph(tuning.module, variant.pad, named)
+    nodes = graph.extract_graph(tuning.module, variant.pad)
     if not len(nodes.node_opcode):
         raise outcomes.Skip('no instructions')
     nodes = _with_opcodes_below(predictor.num_ops, nodes, tuning.module, outcome)
     configs = raw_lib.configs_of(kind, tuning, nodes, measured=False)
     if len(configs.run_index) < 2:
         raise outcomes.Skip('only one run without error mark')
-    record = raw_lib.record_of(raw_lib.graph_id(tuning), nodes, configs, named)
+    record = raw_lib.record_of(raw_lib.graph_id(tuning), nodes, configs)
     # A file does not mix measured configurations with others; scores do not depend
     # on it.
     unmeasured = np.zeros_like(configs.config_runtime)

@@ -23,13 +23,12 @@ GRAPH: Mapping[str, npz.Field] = {
         'iu', ('m', 2), np.int32, 0, 'n', 'an edge outside the graph'
     ),
 }
+# The names of columns, which older files hold.
+UNREAD = ('feature_names', 'config_feature_names')
 RUNTIME = npz.Field('iu', ('c',), np.int64, 0, 2**62, 'a runtime is in nanoseconds')
-OPTIONAL: Mapping[str, npz.Field] = {
-    'pad': npz.Field(
-        'iu', (), np.int64, -1, 0, 'absent list entries are 0 or -1', optional=True
-    ),
-    'feature_names': npz.Field('U', ('F',), optional=True),
-}
+PAD = npz.Field(
+    'iu', (), np.int64, -1, 0, 'absent list entries are 0 or -1', optional=True
+)
 
 
 _Record = TypeVar('_Record', bound='GraphRecord')
@@ -111,8 +110,8 @@ class GraphRecord:
     def write(self, path: str) -> None:
         """Writes `<graph id>.npz` in the published dtypes, whole or not at all.
 
-        `pad` and the names are written only where they differ from the default, so
-        that an ordinary graph has exactly the published keys.
+        `pad` is written only where it differs from the default, so that an ordinary
+        graph has exactly the published keys.
 
         Raises:
             ValueError: the record is not valid.
@@ -124,11 +123,8 @@ class GraphRecord:
         """Returns the record's arrays, checked."""
         arrays = {}
         for key in self.schema:
-            value = getattr(self, key)
-            if value is None:
-                continue
             try:
-                arrays[key] = np.asarray(value)
+                arrays[key] = np.asarray(getattr(self, key))
             except (TypeError, ValueError) as error:  # rows of several lengths
                 raise ValueError(f'{path}: {key} is no array: {error}') from None
         arrays = npz.check_arrays(path, arrays, self.schema)
@@ -147,12 +143,8 @@ def published(arrays: Mapping[str, np.ndarray]) -> Dict[str, np.ndarray]:
 
 def record_fields(path: str, arrays: Mapping[str, np.ndarray]) -> Dict[str, Any]:
     """Returns the checked arrays of `<graph id>.npz` as a record has them."""
-    fields = {
-        key: tuple(value.tolist()) if key.endswith('_names') else value
-        for key, value in arrays.items()
-    }
     graph_id = os.path.splitext(os.path.basename(path))[0]
-    return {**fields, 'graph_id': graph_id, 'pad': int(arrays.get('pad', 0))}
+    return {**arrays, 'graph_id': graph_id, 'pad': int(arrays.get('pad', 0))}
 
 
 def check_graph(path: str, arrays: Mapping[str, np.ndarray]) -> None:

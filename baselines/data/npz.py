@@ -13,7 +13,6 @@ import io
 import math
 import struct
 import tokenize
-import typing
 from typing import (
     IO,
     Dict,
@@ -22,6 +21,7 @@ from typing import (
     Mapping,
     NamedTuple,
     Optional,
+    Sequence,
     Tuple,
     Union,
 )
@@ -45,7 +45,7 @@ _DAMAGE = (
     tokenize.TokenError,
 )
 _BLOCK_BYTES = 1 << 20  # of rows that are read at a time: they stay in the cache
-_KIND_NAMES = {'f': 'floats', 'i': 'integers', 'u': 'integers', 'U': 'text'}
+_KIND_NAMES = {'f': 'floats', 'i': 'integers', 'u': 'integers'}
 Shape = Tuple[Union[str, int], ...]  # see `Field`
 Lengths = Dict[str, Tuple[int, str]]  # of a letter, and the key that has it
 
@@ -99,8 +99,8 @@ def read_arrays(
     path: str,
     schema: Mapping[str, Field],
     max_bytes: int,
+    others: Optional[Sequence[str]] = (),
     max_file_bytes: Optional[int] = None,
-    others: Optional[typing.Collection[str]] = (),
 ) -> Dict[str, np.ndarray]:
     """Reads and checks the arrays of `schema`.
 
@@ -108,8 +108,8 @@ def read_arrays(
         path: an npz file.
         schema: key to field.
         max_bytes: the most that these arrays, unpacked, may take.
-        max_file_bytes: the most that the file may take; None means as much.
         others: keys that the file may hold besides; None means any.
+        max_file_bytes: the most that the file may take; None means as much.
 
     Returns:
         Key to array, C-contiguous, in the field's dtype and perhaps read-only.
@@ -406,11 +406,6 @@ def _converted(
     if dtype is not None:
         with np.errstate(over='ignore'):
             array = array.astype(dtype, order='C', copy=False)
-    if array.dtype.kind == 'U' and array.size:
-        # Beyond Unicode, or half of a pair: Python has no such text.
-        codes = np.ascontiguousarray(array).view(array.dtype.byteorder + 'u4')
-        if ((codes > 0x10FFFF) | (codes >> 11 == 0xD800 >> 11)).any():
-            raise FieldError(f'{path}: {key} holds characters that do not exist')
     if array.dtype.kind == 'f':
         finite = np.isfinite(array)
         if not finite.all():

@@ -53,11 +53,7 @@ def configs_of(
 
 
 def record_of(
-    name: str,
-    nodes: graph.Graph,
-    configs: Configs,
-    named: bool,
-    with_features: bool = True,
+    name: str, nodes: graph.Graph, configs: Configs, with_features: bool = True
 ) -> Record:
     """Returns a kernel or program as the npz files hold it.
 
@@ -65,7 +61,6 @@ def record_of(
         name: the record's graph id.
         nodes: the graph.
         configs: its configurations.
-        named: whether column names go in, as they do with extra columns.
         with_features: of layouts, whether the features of all configurations are
             unpacked; else node_config_feat is [0, k, 18].
     """
@@ -76,7 +71,6 @@ def record_of(
         edge_index=nodes.edge_index,
         config_runtime=configs.config_runtime,
         pad=nodes.pad,
-        feature_names=nodes.feature_names if named else None,
     )
     if isinstance(configs, tile.TileConfigs):
         # Where no default run was measured there is nothing to divide by.
@@ -97,16 +91,14 @@ def record_of(
     )
 
 
-def write_record(
-    path: str, name: str, nodes: graph.Graph, configs: Configs, named: bool
-) -> None:
+def write_record(path: str, name: str, nodes: graph.Graph, configs: Configs) -> None:
     """Writes the npz file of a kernel or program in little memory; see `record_of`.
 
     Raises:
         ValueError: the record is not valid.
         OSError: the file cannot be written.
     """
-    record = record_of(name, nodes, configs, named, with_features=False)
+    record = record_of(name, nodes, configs, with_features=False)
     if isinstance(record, records.TileRecord):
         record.write(path)
     elif isinstance(configs, layout.LayoutConfigs):

@@ -44,7 +44,7 @@ class Ragged:
         return np.cumsum(self.lengths) - self.lengths
 
     def row_numbers(self) -> np.ndarray:
-        """The row of every element, int64 [total]."""
+        """Returns the row of every element, int64 [total]."""
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
     def spread(self, size: int, rows: np.ndarray) -> 'Ragged':
@@ -53,32 +53,39 @@ class Ragged:
         lengths[rows] = self.lengths
         return Ragged(self.flat, lengths)
 
-    def take(self, rows: np.ndarray) -> 'Ragged':
-        """Returns the given rows one by one; empty where a number is below 0."""
-        lengths = np.where(rows >= 0, self.lengths[rows], 0)
-        return Ragged(self.flat[ranges(self.starts[rows], lengths)], lengths)
+    def columns(
+        self, entries: schema.Entries, pad: int, empty_product: int = 1
+    ) -> np.ndarray:
+        """Returns the first elements of each row, and totals over the whole row.
 
-    def head(self, width: int, pad: int) -> np.ndarray:
-        """First `width` elements of each row, `pad` where there are fewer.
+        Args:
+            entries: of a `schema.Field`: places in a row, then names of totals.
+            pad: what stands for elements that a row does not have.
+            empty_product: the product of an empty row.
 
         Returns:
-            int64 [n, width].
+            int64 [n, entries]; sums and products wrap around.
         """
-        columns = np.arange(width)
-        present = columns < self.lengths[:, None]
-        out = np.full(present.shape, pad, np.int64)
-        out[present] = self.flat[(self.starts[:, None] + columns)[present]]
+        width = sum(isinstance(entry, int) for entry in entries)
+        places = np.arange(width)
+        present = places < self.lengths[:, None]
+        out = np.full((len(self.lengths), len(entries)), pad, np.int64)
+        out[:, :width][present] = self.flat[(self.starts[:, None] + places)[present]]
+        for column, entry in enumerate(entries[width:], width):
+            out[:, column] = self._totals(str(entry), empty_product)
         return out
 
-    def sums(self) -> np.ndarray:
-        """Sum of each whole row, wrapped to int64; 0 for an empty row."""
-        return self._reduced(np.add.reduceat, 0)
-
-    def products(self, empty: int) -> np.ndarray:
-        """Product of each whole row, wrapped to int64; `empty` if it is empty."""
-        return self._reduced(np.multiply.reduceat, empty)
+    def _totals(self, name: str, empty_product: int) -> np.ndarray:
+        """Returns the sum, product, size or number of true elements of each row."""
+        if name == 'size':
+            return self.lengths
+        if name == 'product':
+            return self._reduced(np.multiply.reduceat, empty_product)
+        sums = self._reduced(np.add.reduceat, 0)
+        return self.lengths - sums if name == 'false_count' else sums
 
     def _reduced(self, reduceat: Callable, empty: int) -> np.ndarray:
+        """Reduces each row to a number; an empty row to `empty`."""
         out = np.full(len(self.lengths), empty, np.int64)
         present = self.lengths > 0
         if present.any():
@@ -89,7 +96,7 @@ class Ragged:
 
 
 def starts(sizes: np.ndarray) -> np.ndarray:
-    """Where each piece begins: int32 [pieces], from int [pieces] lengths."""
+    """Returns where pieces of these lengths begin: int32 [pieces]."""
     return (np.cumsum(sizes) - sizes).astype(np.int32)
 
 

@@ -1,45 +1,39 @@
 """Edges of an HLO module: from an instruction to its operands and callees."""
 
-import dataclasses
-import functools
 from typing import Any, Tuple
 
 import numpy as np
 
-from baselines.hlo import arrays
 from baselines.hlo import gather
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Edges:
-    """The edges of a module; rows are (consumer, producer) node numbers.
-
-    Attributes:
-        canonical: int64 [m, 2], distinct rows sorted by consumer and producer:
-            the order of the released dataset.
-        operands: each node's operands as node numbers, in stored order.
-        warnings: what was put right, in words.
-    """
-
-    canonical: np.ndarray
-    operands: arrays.Ragged
-    warnings: Tuple[str, ...]
-
-
-def find_edges(module: Any, instructions: gather.Fields) -> Edges:
+def find_edges(
+    module: Any, instructions: gather.Fields
+) -> Tuple[np.ndarray, Tuple[str, ...]]:
     """Finds the edges of an HloModuleProto's instructions.
+
+    Returns:
+        int64 [m, 2], distinct rows (consumer, producer) of node numbers, sorted as in
+        the released dataset; and a warning about each thing that was put right.
 
     Raises:
         ValueError: an instruction uses itself or something that is not there;
             names computation and instruction.
     """
+
+    def check(nodes: Any, wrong: np.ndarray, values: np.ndarray, message: str) -> None:
+        """Raises ValueError for the first wrong entry of a node."""
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            place = _place(module, int(nodes[at]))
+            raise ValueError(f'{place}: {message.format(values[at])}')
+
     ids = instructions.scalars('id')
     operand_ids = instructions.lists('operand_ids')
     called_ids = instructions.lists('called_computation_ids')
     operands = _positions(ids, operand_ids.flat)
     consumers = operand_ids.row_numbers()
     callers = called_ids.row_numbers()
-    check = functools.partial(_check, module)
     missing = ' is not in the module'
     check(consumers, operands < 0, operand_ids.flat, 'operand id {}' + missing)
     computations = gather.Fields(module.computations)
@@ -52,40 +46,26 @@ def find_edges(module: Any, instructions: gather.Fields) -> Edges:
 
     # A row as one number.  An operand that is there twice is one edge.
     size = max(len(ids), 1)
-    found = [np.unique(consumers * size + operands), callers * size + roots]
-    distinct, counts = np.unique(np.concatenate(found), return_counts=True)
-    canonical = np.stack(np.divmod(distinct, size), axis=1)
-    users, used = canonical.T
+    rows = [np.unique(consumers * size + operands), callers * size + roots]
+    distinct, counts = np.unique(np.concatenate(rows), return_counts=True)
+    edges = np.stack(np.divmod(distinct, size), axis=1)
+    users, used = edges.T
     check(users, users == used, used, 'it uses itself (node {})')
-    warnings: Tuple[str, ...] = ()
-    if (counts > 1).any():
-        place = _place(module, int(users[counts > 1][0]))
-        warnings = (
-            f'{(counts - 1).sum()} repeated edges kept once, the first '
-            f'at {place} (one computation called twice, or also an operand)',
-        )
-    return Edges(
-        canonical=canonical,
-        operands=arrays.Ragged(operands, operand_ids.lengths),
-        warnings=warnings,
+    if not (counts > 1).any():
+        return edges, ()
+    place = _place(module, int(users[counts > 1][0]))
+    warning = (
+        f'{(counts - 1).sum()} repeated edges kept once, the first '
+        f'at {place} (one computation called twice, or also an operand)'
     )
+    return edges, (warning,)
 
 
-def _positions(ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Where the wanted are among ids int64 [n]; the last if repeated, -1 if not."""
+def _positions(ids: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """Returns the places of ids; of one that is repeated the last, -1 of no id."""
     order = np.argsort(ids, kind='stable')
-    found = order[np.searchsorted(ids[order], wanted, side='right') - 1]
-    return np.where(ids[found] == wanted, found, -1)
-
-
-def _check(
-    module: Any, nodes: np.ndarray, wrong: np.ndarray, values: np.ndarray, message: str
-) -> None:
-    """Raises for the first wrong entry, naming its node and its value."""
-    if wrong.any():
-        at = int(np.argmax(wrong))
-        place = _place(module, int(nodes[at]))
-        raise ValueError(f'{place}: {message.format(values[at])}')
+    places = order[np.searchsorted(ids[order], chosen, side='right') - 1]
+    return np.where(ids[places] == chosen, places, -1)
 
 
 def _place(module: Any, node: int) -> str:

@@ -10,13 +10,13 @@ import numpy as np
 from baselines.hlo import arrays
 from baselines.hlo import edges
 from baselines.hlo import gather
-from baselines.hlo import node_features
 from baselines.hlo import schema
 
 # 560 bytes of features come from as little as two bytes of protobuf, so a small
 # file could ask for all memory.  The largest published programs have 44,000.
 MAX_NODES = 4_000_000
 
+_TYPES = np.array([kind.number for kind in schema.ELEMENT_TYPES])
 # Computations whose name has one of these in it end a segment.
 _SEGMENT_MARKS = ('cluster', 'while', 'cond')
 
@@ -26,11 +26,10 @@ class Graph:
     """The arrays of one module, n nodes and m edges.
 
     Attributes:
-        node_feat: float32 [n, F].
+        node_feat: float32 [n, 140], the columns `schema.NODE`.
         node_opcode: uint8 [n]; 0 is an opcode outside the table.
         edge_index: int64 [m, 2], rows (consumer, producer), sorted.
         node_splits: int64 [s], the ends of the segments, preceded by 0.
-        feature_names: the F column names.
         pad: what absent list entries hold in node_feat.
         unknown_opcodes: opcode name -> how many nodes, of those outside the
             table.
@@ -41,13 +40,12 @@ class Graph:
     node_opcode: np.ndarray
     edge_index: np.ndarray
     node_splits: np.ndarray
-    feature_names: Tuple[str, ...]
     pad: int
     unknown_opcodes: Mapping[str, int]
     warnings: Tuple[str, ...]
 
 
-def extract_graph(module: Any, pad: int = 0, extra: bool = False) -> Graph:
+def extract_graph(module: Any, pad: int = 0) -> Graph:
     """Turns an HloModuleProto into arrays, as the published extractor does.
 
     Nodes are numbered in stored order: computations, and their instructions.
@@ -55,7 +53,6 @@ def extract_graph(module: Any, pad: int = 0, extra: bool = False) -> Graph:
     Args:
         module: the HloModuleProto.
         pad: what absent list entries hold, 0 (as published) or -1.
-        extra: appends the further columns to the 140.
 
     Raises:
         ValueError: an instruction uses itself, or something that is not there;
@@ -68,10 +65,7 @@ def extract_graph(module: Any, pad: int = 0, extra: bool = False) -> Graph:
     sizes = [len(c.instructions) for c in module.computations]
     roots = gather.Fields(module.computations).scalars('root_id')
     is_root = fields.scalars('id') == np.repeat(roots, sizes)
-    found = edges.find_edges(module, fields)
-    names, node_feat = node_features.node_features(
-        fields, is_root, found.operands, pad, extra
-    )
+    edge_index, warnings = edges.find_edges(module, fields)
     names_of_opcodes = [i.opcode for i in instructions]
     node_opcode = arrays.opcode_numbers(names_of_opcodes)
     unknown = collections.Counter(
@@ -79,15 +73,31 @@ def extract_graph(module: Any, pad: int = 0, extra: bool = False) -> Graph:
         for row in np.flatnonzero(node_opcode == schema.UNKNOWN_OPCODE)
     )
     return Graph(
-        node_feat=node_feat,
+        node_feat=_features(fields, is_root, pad),
         node_opcode=node_opcode,
-        edge_index=found.canonical,
+        edge_index=edge_index,
         node_splits=node_splits([c.name for c in module.computations], sizes),
-        feature_names=names,
         pad=pad,
         unknown_opcodes=dict(unknown),
-        warnings=found.warnings,
+        warnings=warnings,
     )
+
+
+def _features(fields: gather.Fields, is_root: np.ndarray, pad: int) -> np.ndarray:
+    """Returns the columns of the fields of n instructions: float32 [n, 140]."""
+    features = np.zeros((len(is_root), len(schema.NODE)), np.float32)
+    features[:, schema.IS_ROOT] = is_root
+    for field in schema.NODE_FIELDS:
+        path = field.path or field.name
+        if field.entries == schema.IS_TYPE:
+            values = fields.scalars(path)[:, None] == _TYPES
+        elif field.entries:
+            values = fields.lists(path).columns(field.entries, pad)
+        else:
+            values = fields.scalars(path)[:, None]
+        first = schema.NODE.at(field.columns[0])
+        features[:, first : first + values.shape[1]] = values
+    return features
 
 
 def list_instructions(module: Any) -> List[Any]:

@@ -102,7 +102,7 @@ def made_collection(folder, names, noisy=()):
         nodes = graph.extract_graph(tuning.module)
         configs = raw.configs_of('tile', tuning, nodes)
         path = str(folder / f'{name}.npz')
-        raw.write_record(path, name, nodes, configs, named=False)
+        raw.write_record(path, name, nodes, configs)
         kernels[name] = {
             'file': f'{name}.npz',
             'program': families.program_of_kernel(name),

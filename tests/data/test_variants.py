@@ -6,9 +6,6 @@ from baselines.data import variants
 from baselines.data.tile import store as tile_store
 from tests.helpers import tile_records
 
-_NODE = tuple(f'n{i}' for i in range(140))
-_CONFIG = tuple(f'c{i}' for i in range(24))
-
 
 def _store(**changes):
     return tile_store.TileStore.of_records(
@@ -17,23 +14,12 @@ def _store(**changes):
 
 
 @pytest.mark.parametrize(
-    'changes',
-    [
-        {},
-        dict(pad=-1),
-        dict(node_features=7, config_features=3),
-        dict(feature_names=_NODE, config_feature_names=_CONFIG),
-    ],
+    'changes', [{}, dict(pad=-1), dict(node_features=7, config_features=3)]
 )
 def test_a_run_file_gives_it_back(changes):
     store = _store(**changes)
     variant = variants.Variant.of(store)
-    described = variant.to_json()
-    described = {
-        key: list(value) if isinstance(value, tuple) else value
-        for key, value in described.items()
-    }
-    again = variants.Variant.from_json(described)
+    again = variants.Variant.from_json(variant.to_json())
     assert again == variant
     again.check(store, 'it was made of')
 
@@ -70,24 +56,6 @@ def test_runs_without_the_keys_had_published_columns():
             {},
             'config_feat has 24 columns, but 30 in what the model was trained on',
         ),
-        (
-            {},
-            dict(feature_names=_NODE),
-            'feature_names: the columns have names, but none in what the model was '
-            'trained on',
-        ),
-        (
-            dict(config_feature_names=_CONFIG),
-            {},
-            'config_feature_names: the columns have no names, but names in what the '
-            'model was trained on',
-        ),
-        (
-            dict(feature_names=_NODE),
-            dict(feature_names=(*_NODE[:-1], 'x')),
-            "feature_names: column 139 is 'x', but 'n139' in what the model was "
-            'trained on',
-        ),
     ],
 )
 def test_another_kind_is_refused(trained, given, message):
@@ -108,8 +76,6 @@ def test_another_kind_is_refused(trained, given, message):
         (dict(pad=None), 'pad is not 0 or -1'),
         (dict(node_features='140'), 'node_features is not a number of columns'),
         (dict(config_features=0), 'config_features is not a number of columns'),
-        (dict(feature_names='abc'), 'feature_names is not a list of names or null'),
-        (dict(config_feature_names=[1]), 'config_feature_names is not a list of names'),
     ],
 )
 def test_a_damaged_run_file(info, message):

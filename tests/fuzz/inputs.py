@@ -122,7 +122,6 @@ def targets() -> Dict[str, Target]:
     named = {
         **{k: v for k, v in vars(kernel).items() if isinstance(v, np.ndarray)},
         'pad': np.array(-1),
-        'feature_names': np.array([f'n{i}' for i in range(140)]),
     }
     npz_readers = (
         'baselines.data.npz.open_archive',

@@ -37,24 +37,22 @@ FIRST = kernel('fusion.1', [40, 10, 20], 0xA)
 SECOND = kernel('copy.2', [5, 5, 7, 9, 5, 6, 7, 8, 9, 7, 8, 4], 0xB)
 
 
-def kernel_records(modules, pad, extra):
+def kernel_records(modules, pad):
     """Modules as records, with all candidates."""
     return [
         raw_lib.record_of(
             raw_lib.graph_id(m),
-            graph.extract_graph(m.module, pad, extra),
+            graph.extract_graph(m.module, pad),
             hlo_tile.extract_configs(m, pad, measured=False),
-            extra,
         )
         for m in modules
     ]
 
 
-def make_tile_run(folder, pad=0, extra=False, num_ops=121, estimate=False, **changes):
+def make_tile_run(folder, pad=0, num_ops=121, estimate=False, **changes):
     """Writes a run with random weights; returns its directory."""
-    store = tile_store.TileStore.of_records(
-        'here', kernel_records([FIRST, SECOND], pad, extra)
-    )
+    records = kernel_records([FIRST, SECOND], pad)
+    store = tile_store.TileStore.of_records('here', records)
     normalizer = normalizer_lib.Normalizer.fit(store, estimate=estimate)
     tf.keras.utils.set_random_seed(0)
     model = tile_task.TASK.make_model(

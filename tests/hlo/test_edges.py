@@ -7,15 +7,13 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from baselines.hlo import edges
-from baselines.hlo import gather
 from baselines.hlo import graph
 from tests.helpers import hlo_modules
 from tests.helpers import hlo_rows
 
 
 def _edges(module):
-    return edges.find_edges(module, gather.Fields(graph.list_instructions(module)))
+    return graph.extract_graph(module).edge_index
 
 
 def _computation(*instructions, **kwargs):
@@ -36,10 +34,8 @@ def test_operands_are_distinct_and_callees_are_edges_too():
         ),
     )
     found = _edges(module)
-    assert found.canonical.tolist() == [[6, 0], [6, 2], [6, 3], [6, 4], [6, 5]]
-    assert found.canonical.dtype == np.int64
-    assert found.operands.flat.tolist() == [3, 5, 4, 3]
-    assert not found.warnings
+    assert found.tolist() == [[6, 0], [6, 2], [6, 3], [6, 4], [6, 5]]
+    assert found.dtype == np.int64
 
 
 def test_control_predecessors_and_callee_parameters_are_no_edges():
@@ -56,14 +52,14 @@ def test_control_predecessors_and_callee_parameters_are_no_edges():
             id=2,
         ),
     )
-    assert _edges(module).canonical.tolist() == [[1, 0], [3, 1], [3, 2]]
+    assert _edges(module).tolist() == [[1, 0], [3, 1], [3, 2]]
 
 
 def test_a_repeated_id_means_its_last_position():
     module = hlo_modules.module(
         _computation(dict(id=1), dict(id=1), dict(id=2, operand_ids=[1]))
     )
-    assert _edges(module).canonical.tolist() == [[2, 1]]
+    assert _edges(module).tolist() == [[2, 1]]
 
 
 def test_ids_may_be_any_int64():
@@ -71,12 +67,12 @@ def test_ids_may_be_any_int64():
     module = hlo_modules.module(
         _computation(dict(id=high), dict(id=low), dict(id=0, operand_ids=[low, high]))
     )
-    assert _edges(module).canonical.tolist() == [[2, 0], [2, 1]]
+    assert _edges(module).tolist() == [[2, 0], [2, 1]]
 
 
 def test_no_edges_have_two_columns_all_the_same():
     found = _edges(hlo_modules.module(_computation(dict(id=1))))
-    assert found.canonical.shape == (0, 2)
+    assert found.shape == (0, 2)
 
 
 def test_one_computation_called_twice_is_one_edge_and_a_warning():
@@ -146,7 +142,7 @@ def test_any_valid_module_gives_the_edges_of_the_rules(data):
             used.append(id_)
         computations.append(_computation(*instructions, id=number))
     module = hlo_modules.module(*computations)
-    found = _edges(module).canonical
+    found = _edges(module)
     assert found.tolist() == [list(e) for e in hlo_rows.edges(module)]
 
 

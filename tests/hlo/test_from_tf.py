@@ -119,7 +119,6 @@ def test_every_kind_gives_the_rows_of_the_rules(kind):
     _check(module, found)
     names = {schema.OPCODES[n - 1] for n in found.node_opcode.tolist() if n}
     assert names >= set(expected)
-    assert graph.extract_graph(module, extra=True).node_feat.shape[1] > 140
 
 
 @pytest.mark.slow

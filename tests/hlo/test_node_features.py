@@ -7,6 +7,7 @@ import pytest
 
 from baselines.hlo import graph
 from baselines.hlo import protos
+from baselines.hlo import schema
 from tests.helpers import hlo_modules
 from tests.helpers import hlo_rows
 
@@ -14,19 +15,18 @@ _INT64 = st.integers(-(2**63), 2**63 - 1)
 _LISTS = st.lists(st.one_of(st.integers(-3, 9), _INT64), max_size=8)
 
 
-def _rows(*instructions, pad=0, extra=False, root_id=-1):
+def _rows(*instructions, pad=0, root_id=-1):
     """One {column name: value} per instruction."""
     found = graph.extract_graph(
         hlo_modules.module(hlo_modules.computation(*instructions, root_id=root_id)),
         pad=pad,
-        extra=extra,
     )
     assert found.node_feat.dtype == np.float32
-    return [dict(zip(found.feature_names, row)) for row in found.node_feat]
+    return [dict(zip(schema.NODE.names, row)) for row in found.node_feat]
 
 
-def _row(pad=0, extra=False, **fields):
-    return _rows(dict(id=1, **fields), pad=pad, extra=extra)[0]
+def _row(pad=0, **fields):
+    return _rows(dict(id=1, **fields), pad=pad)[0]
 
 
 def _listed(row, name, width):
@@ -44,7 +44,7 @@ def test_the_all_default_instruction():
     assert found.node_feat.shape == (1, 140)
     ones = np.flatnonzero(found.node_feat[0])
     # The root, the invalid type, and the products of empty lists.
-    products = [i for i, n in enumerate(found.feature_names) if n.endswith('_product')]
+    products = [i for i, n in enumerate(schema.NODE.names) if n.endswith('_product')]
     assert ones.tolist() == [0, 2, *products]
     assert (found.node_feat[0, ones] == 1).all()
 

@@ -214,7 +214,7 @@ def _survives(folder, data):
     try:
         file = _read(folder, data)
         for tuning in file.modules:
-            found = graph.extract_graph(tuning.module, extra=True)
+            found = graph.extract_graph(tuning.module)
             assert len(found.node_feat) == len(found.node_opcode)
             if file.kind == 'tile':
                 tile.extract_configs(tuning)

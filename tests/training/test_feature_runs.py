@@ -57,7 +57,7 @@ def test_raw_files_are_ranked_with_them(tmp_path, capsys):
     raw.write_bytes(hlo_modules.tile_file(made_runs.FIRST))
     assert commands.run('rank', [str(raw), '--dir', model_dir, '--top', '3']) == 0
     store = tile_store.TileStore.of_records(
-        'here', made_runs.kernel_records([made_runs.FIRST], 0, False)
+        'here', made_runs.kernel_records([made_runs.FIRST], 0)
     )
     predictor = loading.load_predictor(model_dir, prediction.DataOptions('x', 'x'))
     [scores] = predictor.score(store)

@@ -45,8 +45,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'what absent list entries hold; published: 0, but dimension 0 looks the same'
     )
     command_line.option(parser, '--pad', 0, about, choices=(0, -1))
-    about = 'add columns that the published 140 leave out; their names go into the npz'
-    command_line.switch(parser, '--extra', f'{about} (docs/guide/raw-files.md)')
     command_line.switch(parser, '--overwrite', 'replace files in OUT')
     about = 'cut into OUT/train, OUT/valid and OUT/test, such as 80/10/10'
     command_line.option(parser, '--split', '', about, metavar='SHARES')

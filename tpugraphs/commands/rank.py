@@ -19,7 +19,7 @@ is at which place XLA's own choice stands.
 --output writes all configurations: *.csv has a row for each, *.json an object,
 which --json prints.  A compiler gives its own candidates with --candidates, as
 they stand in that object: {"output_bounds": [8, 128], "kernel_bounds": [256]}.
-Features are extracted as the model's training data was (--pad, --extra).
+Features are extracted as the model's training data was (--pad).
 """
 
 import argparse

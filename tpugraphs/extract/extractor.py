@@ -13,11 +13,7 @@ from baselines.hlo import tile
 from tpugraphs.extract import outcomes
 from tpugraphs.extract import splitting
 
-# The fields of an npz file that depend on the options.
-_VARIANT = {
-    'pad': npz.Field('iu', (), optional=True),
-    'feature_names': npz.Field('U', ('F',), optional=True),
-}
+_PAD = {'pad': npz.Field('iu', (), optional=True)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,14 +24,12 @@ class Options:
         output: folder of the npz files, absolute.
         kind: 'tile', 'layout', or None to detect it.
         pad: the value of absent list entries, 0 or -1.
-        extra: whether to add the columns beyond the published 140.
         overwrite: whether to replace existing files.
     """
 
     output: str
     kind: Optional[str] = None
     pad: int = 0
-    extra: bool = False
     overwrite: bool = False
 
 
@@ -86,10 +80,10 @@ def _extract_module(
     if stem in outcome.written:
         raise outcomes.Skip('name and fingerprint of an earlier module')
     if not options.overwrite and os.path.lexists(target):
-        _check_variant(target, options)
+        _check_pad(target, options)
         outcome.existing.append(stem)
         return
-    nodes = graph.extract_graph(tuning.module, options.pad, options.extra)
+    nodes = graph.extract_graph(tuning.module, options.pad)
     if not len(nodes.node_opcode):
         raise outcomes.Skip('no instructions')
     notes = [f'module {tuning.module.name!r}: {w}' for w in nodes.warnings]
@@ -102,7 +96,7 @@ def _extract_module(
     if len(configs.config_runtime) < 2:
         raise outcomes.Skip('only 1 usable run, so nothing to rank')
     try:
-        raw_lib.write_record(target, stem, nodes, configs, options.extra)
+        raw_lib.write_record(target, stem, nodes, configs)
     except OSError as error:
         raise _OutputError(str(error)) from error
     outcome.add(
@@ -116,17 +110,15 @@ def _extract_module(
     )
 
 
-def _check_variant(target: str, options: Options) -> None:
-    """Raises _OutputError if an existing file was extracted with other options."""
+def _check_pad(target: str, options: Options) -> None:
+    """Raises _OutputError if an existing file was extracted with another --pad."""
     try:
-        arrays = npz.read_arrays(target, _VARIANT, 1 << 40, others=None)
+        arrays = npz.read_arrays(target, _PAD, 1 << 40, others=None)
     except (ValueError, OSError) as error:
         raise _OutputError(f'{error}; remove it, or use --overwrite') from error
     pad = int(arrays.get('pad', 0))
-    extra = 'feature_names' in arrays
-    if (pad, extra) != (options.pad, options.extra):
+    if pad != options.pad:
         raise _OutputError(
-            f'{target}: is there already, extracted with --pad={pad} and '
-            f'{"" if extra else "no "}--extra; use another folder, or '
-            '--overwrite'
+            f'{target}: is there already, extracted with --pad={pad}; use another '
+            'folder, or --overwrite'
         )

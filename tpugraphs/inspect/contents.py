@@ -195,6 +195,4 @@ def shape_texts(node_feat: np.ndarray, pad: int) -> Tuple[str, ...]:
 
 def _variant(record: Any) -> str:
     """Returns how the features of a record differ from published ones; '' if not."""
-    parts = [f'absent entries are {record.pad}'] if record.pad else []
-    parts += ['columns are named in the file'] if record.feature_names else []
-    return ', '.join(parts)
+    return f'absent entries are {record.pad}' if record.pad else ''

@@ -236,7 +236,6 @@ class _Collector:
             item.name,
             nodes,
             raw_lib.configs_of(options.task, tuning, nodes),
-            named=False,
         )
         self._report.records[item.name] = {
             'file': file,

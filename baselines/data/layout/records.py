@@ -1,7 +1,7 @@
 """One program of the layout collection: its arrays, read, checked and written."""
 
 import dataclasses
-from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -26,14 +26,14 @@ _PROGRAM_SCHEMA: Mapping[str, npz.Field] = {
     'config_runtime': graph_files.RUNTIME,
     # The published files have a leading axis of 1 here, others have not.
     'node_splits': npz.Field('iu', None, np.int64),
-    **graph_files.OPTIONAL,
+    'pad': graph_files.PAD,
 }
 LAYOUT_SCHEMA: Mapping[str, npz.Field] = {
     **_PROGRAM_SCHEMA,
     'node_config_feat': npz.Field('fiu', ('c', 'k', len(schema.LAYOUT)), np.float32),
 }
 # The first is read block by block; extraction of others writes the second.
-_NOT_READ = ('node_config_feat', 'config_runtime_normalizers')
+_UNREAD = ('node_config_feat', 'config_runtime_normalizers', *graph_files.UNREAD)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -45,7 +45,6 @@ class LayoutRecord(graph_files.GraphRecord):
         node_config_feat: float32 [c, k, 18]; -1 where an entry is absent.
         node_splits: int64 [1, s], 0 and the ends of the segments.
         pad: what absent list entries hold in node_feat, 0 or -1.
-        feature_names: of the F columns, where the file names them.
         Those of `GraphRecord`.
     """
 
@@ -53,7 +52,6 @@ class LayoutRecord(graph_files.GraphRecord):
     node_config_feat: np.ndarray
     node_splits: np.ndarray
     pad: int = 0
-    feature_names: Optional[Tuple[str, ...]] = None
 
     schema = LAYOUT_SCHEMA
 
@@ -74,8 +72,7 @@ def write_program(
         program: all but the features, of which it has none.
         configs: of all configurations in order, float32 [configurations, k, 18] each.
     """
-    present = {k: getattr(program, k) for k in _PROGRAM_SCHEMA}
-    arrays = {k: np.asarray(v) for k, v in present.items() if v is not None}
+    arrays = {key: np.asarray(getattr(program, key)) for key in _PROGRAM_SCHEMA}
     arrays = npz.check_arrays(path, arrays, _PROGRAM_SCHEMA)
     _check_program(path, arrays)
     shape = program.num_configs, len(program.node_config_ids), len(schema.LAYOUT)
@@ -91,7 +88,7 @@ def read_program(path: str) -> LayoutRecord:
     Of these the record has an empty array [0, k, 18].  Raises as `read_layout`.
     """
     arrays = npz.read_arrays(
-        path, _PROGRAM_SCHEMA, _MAX_PROGRAM_BYTES, MAX_FILE_BYTES, _NOT_READ
+        path, _PROGRAM_SCHEMA, _MAX_PROGRAM_BYTES, _UNREAD, MAX_FILE_BYTES
     )
     _check_program(path, arrays)
     nodes = len(arrays['node_config_ids'])

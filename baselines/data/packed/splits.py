@@ -2,7 +2,7 @@
 
 import os
 import sys
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Type, TypeVar
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Type, TypeVar
 
 import numpy as np
 
@@ -37,8 +37,6 @@ class PackedSplit:
         config_max: float32 [G, K].
         max_opcode: int32 [G].
         pad: what absent list entries hold, 0 or -1.
-        feature_names: tuple of F names, or None.
-        config_feature_names: tuple of K names, or None.
         has_runtimes: whether any runtime is published.
         skipped: list of (file name, reason) of damaged files left out.
         fingerprint: hex digest of ids and contents; the same on every machine.
@@ -93,9 +91,6 @@ class PackedSplit:
             setattr(self, name, np.asarray(arrays[name]))
         self.graph_ids: List[str] = manifest['graph_ids']
         self.pad: int = manifest['pad']
-        names, of_configs = map(manifest.get, ('feature_names', 'config_feature_names'))
-        self.feature_names: Optional[Tuple[str, ...]] = names and tuple(names)
-        self.config_feature_names = of_configs and tuple(of_configs)  # of tiles alone
         self.has_runtimes: bool = manifest['has_runtimes']
         self.skipped = [tuple(entry) for entry in manifest['skipped']]
         self.fingerprint: str = manifest['fingerprint']
@@ -227,10 +222,9 @@ class PackedSplit:
         return np.asarray(getattr(self, name)[self.rows(self.columns[name], graph)])
 
     def _fields(self, graph: int, names: Iterable[str]) -> Dict[str, Any]:
-        """What a record says of a graph: its part of some columns."""
+        """Returns fields of the record of a graph: parts of columns, its id, `pad`."""
         parts = {name: self.part(name, graph) for name in names}
-        shared = {'pad': self.pad, 'feature_names': self.feature_names}
-        return {'graph_id': self.graph_ids[graph], **shared, **parts}
+        return {'graph_id': self.graph_ids[graph], 'pad': self.pad, **parts}
 
     @property
     def config_counts(self) -> np.ndarray:

@@ -1,7 +1,7 @@
 """One kernel of the tile collection: its arrays, read, checked and written."""
 
 import dataclasses
-from typing import Dict, Mapping, Optional, Tuple
+from typing import Dict, Mapping
 
 import numpy as np
 
@@ -19,8 +19,7 @@ TILE_SCHEMA: Mapping[str, npz.Field] = {
     'config_runtime_normalizers': npz.Field(
         'iu', ('c',), np.int64, 1, 2**62, 'runtimes are divided by it'
     ),
-    **graph_files.OPTIONAL,
-    'config_feature_names': npz.Field('U', ('K',), optional=True),
+    'pad': graph_files.PAD,
 }
 # Those that every kernel has.
 ARRAYS = tuple(key for key, field in TILE_SCHEMA.items() if not field.optional)
@@ -34,16 +33,12 @@ class TileRecord(graph_files.GraphRecord):
         config_feat: float32 [c, K].
         config_runtime_normalizers: int64 [c]; label = runtime / normaliser.
         pad: what absent tile dimensions hold in config_feat, 0 or -1.
-        feature_names: of the F columns, where the file names them.
-        config_feature_names: of the K columns, where the file names them.
         Those of `GraphRecord`.
     """
 
     config_feat: np.ndarray
     config_runtime_normalizers: np.ndarray
     pad: int = 0
-    feature_names: Optional[Tuple[str, ...]] = None
-    config_feature_names: Optional[Tuple[str, ...]] = None
 
     schema = TILE_SCHEMA
 
@@ -67,6 +62,6 @@ def read_tile(path: str) -> TileRecord:
         ValueError: what is wrong with the file, in one line.
         OSError: the file cannot be read.
     """
-    arrays = npz.read_arrays(path, TILE_SCHEMA, _MAX_BYTES)
+    arrays = npz.read_arrays(path, TILE_SCHEMA, _MAX_BYTES, graph_files.UNREAD)
     TileRecord.check(path, arrays)
     return TileRecord(**graph_files.record_fields(path, arrays))

@@ -56,7 +56,4 @@ class TileStore(splits.PackedSplit):
 
     def record(self, index: int) -> records.TileRecord:
         """Returns kernel `index` as views into the packed arrays; see `rows`."""
-        return records.TileRecord(
-            config_feature_names=self.config_feature_names,
-            **self._fields(index, records.ARRAYS),
-        )
+        return records.TileRecord(**self._fields(index, records.ARRAYS))

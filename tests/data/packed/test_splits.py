@@ -120,7 +120,6 @@ def test_every_graph_comes_back(tmp_path, task):
                 np.testing.assert_array_equal(high[i], rows.max(axis=0))
             assert store.max_opcode[i] == graph.node_opcode.max()
     assert store.has_runtimes and store.pad == 0 and store.skipped == []
-    assert store.feature_names is None
 
 
 def test_columns_are_mapped_and_counted_within_graphs(tmp_path, task):
@@ -159,15 +158,13 @@ def test_graphs_in_memory_are_packed_as_their_files_are(tmp_path, task):
     assert made.has_runtimes and not made.fingerprint
 
 
-def test_unpublished_runtimes_padding_and_names(tmp_path, task):
-    names = tuple('abc')
-    graphs = task.make(3, is_test=True, node_features=3, pad=-1, feature_names=names)
+def test_unpublished_runtimes_and_padding(tmp_path, task):
+    graphs = task.make(3, is_test=True, node_features=3, pad=-1)
     task.files.write_split(tmp_path / 'test', graphs)
     for _ in range(2):
         store = _open(tmp_path / 'test', task.kind)
         assert not store.has_runtimes
-        assert store.pad == -1 and store.feature_names == names
-        assert store.record(1).feature_names == names
+        assert store.pad == store.record(1).pad == -1
 
 
 def test_single_nodes_only_leave_an_empty_column(tmp_path):
@@ -331,10 +328,6 @@ def test_nothing_but_damaged_files(split):
         ({'node_features': 139}, 'columns of node_feat: 139, but 140 in '),
         ({'config_features': 12}, 'columns of config_feat: 12, but 24 in '),
         ({'pad': -1}, 'pad: -1, but 0 in '),
-        (
-            {'feature_names': tuple(f'n{i}' for i in range(140))},
-            'feature_names: different, but others in ',
-        ),
     ],
 )
 def test_files_that_do_not_agree(split, change, difference):

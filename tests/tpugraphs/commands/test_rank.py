@@ -51,12 +51,11 @@ def raw(tmp_path):
     return _write(tmp_path / 'raw.pb', tile_file(made_runs.FIRST, made_runs.SECOND))
 
 
-def _scores(model_dir, modules, pad=0, extra=False):
+def _scores(model_dir, modules, pad=0):
     """What prediction says of the same modules, in stored order."""
     predictor = loading.load_predictor(model_dir, prediction.DataOptions('x', 'x'))
-    store = tile_store.TileStore.of_records(
-        'here', made_runs.kernel_records(modules, pad, extra)
-    )
+    records = made_runs.kernel_records(modules, pad)
+    store = tile_store.TileStore.of_records('here', records)
     return list(predictor.score(store))
 
 
@@ -210,12 +209,11 @@ def test_candidates_that_were_never_measured(model_dir, tmp_path, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('pad, extra', [(-1, False), (0, True)])
-def test_features_are_extracted_as_the_model_was_trained(raw, tmp_path, pad, extra):
-    model_dir = made_runs.make_tile_run(tmp_path, pad, extra)
+def test_features_are_extracted_as_the_model_was_trained(raw, tmp_path):
+    model_dir = made_runs.make_tile_run(tmp_path, pad=-1)
     output = tmp_path / 'out.json'
     assert _rank(raw, '--dir', model_dir, '--output', output) == 0
-    expected = _scores(model_dir, [made_runs.FIRST, made_runs.SECOND], pad, extra)
+    expected = _scores(model_dir, [made_runs.FIRST, made_runs.SECOND], pad=-1)
     for module, scores in zip(json.loads(output.read_text())['modules'], expected):
         found = {c['run_index']: c['score'] for c in module['configurations']}
         np.testing.assert_allclose(

@@ -91,7 +91,7 @@ def test_a_layout_file(tmp_path, capsys):
     ]
     assert record.node_splits.tolist() == [[0, 3]]
     assert record.config_runtime.tolist() == [5, 7]
-    assert record.pad == 0 and record.feature_names is None
+    assert record.pad == 0
     assert "'main.1': no usable default run; its runs are kept" in (
         capsys.readouterr().out
     )
@@ -163,12 +163,10 @@ def test_a_layout_file_that_cannot_be_used(tmp_path, capsys, tuning, message):
     assert not (tmp_path / 'out').exists()
 
 
-def test_pad_and_extra_are_recorded(raw, tmp_path):
-    assert _extract(raw, tmp_path / 'out', '--pad=-1', '--extra') == 0
+def test_pad_is_recorded(raw, tmp_path):
+    assert _extract(raw, tmp_path / 'out', '--pad=-1') == 0
     record = records.read_tile(str(tmp_path / 'out/fusion_1_00000000000000ab.npz'))
     assert record.pad == -1
-    assert len(record.feature_names) == record.node_feat.shape[1] > 140
-    assert record.feature_names[139] == 'layout_minor_to_major_5'
     assert record.node_feat[0, 134:140].tolist() == [1, 0, -1, -1, -1, -1]
     assert record.config_feat[0, :8].tolist() == [1, 8, -1, -1, -1, -1, 9, 8]
 
@@ -313,15 +311,14 @@ def test_what_a_killed_extraction_left_is_removed(raw, tmp_path):
     assert not left.exists() and own.exists()
 
 
-@pytest.mark.parametrize('options', [['--pad=-1'], ['--extra']])
-def test_variants_are_never_mixed_in_one_folder(raw, tmp_path, capsys, options):
+def test_variants_are_never_mixed_in_one_folder(raw, tmp_path, capsys):
     out = tmp_path / 'out'
     assert _extract(raw, out) == 0
     capsys.readouterr()
-    assert _extract(raw, out, *options) == 1
+    assert _extract(raw, out, '--pad=-1') == 1
     assert re.fullmatch(
         r'error: .*fusion_1_00000000000000ab.npz: is there already, extracted '
-        r'with --pad=0 and no --extra; use another folder, or --overwrite\n',
+        r'with --pad=0; use another folder, or --overwrite\n',
         capsys.readouterr().err,
     )
 

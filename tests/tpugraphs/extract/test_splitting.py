@@ -63,6 +63,6 @@ def test_files_of_others_stay_where_they_are(tmp_path):
     names = _names(out)
     assert len(names) == 5 and {'flat.npz', 'train/mine.npz'} <= {*names}
     # A call that fails, or replaces files, leaves the splits.
-    for again, code in (('--extra',), 1), (('--by', 'file'), 1), (('--overwrite',), 0):
+    for again, code in (('--pad=-1',), 1), (('--by', 'file'), 1), (('--overwrite',), 0):
         assert processes.command(*words, *again) == code
         assert _names(out) == names

@@ -53,7 +53,7 @@ def test_a_model_of_other_hardware_is_a_warning():
         (made_runs.make_layout_run, {}, 'a model of layouts; give one of tiles'),
         (
             made_runs.make_tile_run,
-            {'extra': True, 'feature_names': None},
+            {'node_features': 303},
             'mine: node_feat has 140 columns, but 303 in what the model was',
         ),
     ],
