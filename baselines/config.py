@@ -56,7 +56,7 @@ def _toy_files(collection: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Optimisation:
-    """How weights move; see `training.optimisation`, which does it."""
+    """Settings of the optimiser; see `training.steps`."""
 
     lr: float = _setting(1e-3, above=0)
     """Learning rate of Adam; with a schedule, the highest."""

@@ -120,7 +120,6 @@ def time_steps(rng, args, programs, mode, keep_nodes) -> None:
     from baselines.layout import graphs as graphs_lib
     from baselines.layout import models
     from baselines.training import losses
-    from baselines.training import optimisation
     from baselines.training import steps as steps_lib
 
     batch, configs, steps = len(programs), 16, 3
@@ -146,7 +145,7 @@ def time_steps(rng, args, programs, mode, keep_nodes) -> None:
     trainer = steps_lib.Steps(
         model,
         losses.CombinedLoss('ListMLELoss', 1.0),
-        optimisation.Optimiser(config.Optimisation(lr=1e-3, clip_norm=1e-2)),
+        config.Optimisation(lr=1e-3, clip_norm=1e-2),
         unpack,
         graphs.signature(batch),
     )

@@ -16,6 +16,7 @@ eager call per kernel (per step) with the same weights.
 """
 
 import collections
+import dataclasses
 import os
 import pathlib
 import statistics
@@ -89,18 +90,17 @@ def measure(name: str, folder: str, repeats: int, profile: bool) -> None:
     from baselines.data.tile import sampling
     from baselines.data.tile import store as store_lib
     from baselines.features import normalizer as normalizer_lib
-    from baselines.runs import tile_task
+    from baselines.runs import tasks
     from baselines.tiles import graphs as graphs_lib
     from baselines.tiles import scoring
     from baselines.training import losses
-    from baselines.training import optimisation
     from baselines.training import steps
 
     store = store_lib.TileStore.open(folder, os.path.join(folder, 'cache'))
     normalizer = normalizer_lib.Normalizer.fit(store)
     graphs = graphs_lib.TileGraphs(store, normalizer)
     tf.keras.utils.set_random_seed(0)
-    model = tile_task.TASK.make_model(name, {}, '', _CONFIGS, 120, normalizer)
+    model = tasks.TASKS['tile'].make_model(name, {}, '', _CONFIGS, 120, normalizer)
     plain = plain_models.TileModel(model)
     total = int(store.config_counts.sum())
     rng = np.random.default_rng(1)
@@ -143,7 +143,7 @@ def measure(name: str, folder: str, repeats: int, profile: bool) -> None:
     trainer = steps.Steps(
         model,
         loss,
-        optimisation.Optimiser(config.Optimisation(lr=1e-3, clip_norm=1e-3)),
+        config.Optimisation(lr=1e-3, clip_norm=1e-3),
         lambda packed, step: graphs_lib.unpack(packed, step, _BATCH, _CONFIGS),
         graphs.signature(_BATCH),
     )
@@ -199,7 +199,7 @@ def measure_strong(folder: str, repeats: int) -> None:
 
     from baselines import config
     from baselines import recipes
-    from baselines.runs import tile_task
+    from baselines.runs import tasks
 
     root, cache = (os.path.join(folder, name) for name in ('data', 'cache'))
     synthetic.write_kernels(root, train=300, valid=30, test=60, configs=(60, 2000))
@@ -214,7 +214,7 @@ def measure_strong(folder: str, repeats: int) -> None:
         number = np.arange(len(kernel)) - store.config_offsets[kernel]
 
         def features():
-            table = predictor.task.table(store, predictor.trees.used)
+            table = predictor.task.table(store, predictor.trees.used, None)
             step = 1 << 14
             cuts = np.arange(step, len(kernel), step)
             return np.concatenate(
@@ -237,9 +237,10 @@ def measure_strong(folder: str, repeats: int) -> None:
             found[name] = scores, len(scores) / seconds[0]
         return found
 
-    ours, shared = measured(), tile_task.TileTask.table
-    alone = lambda self, store, names=None, graphs=None: shared(self, store, names)
-    with mock.patch.object(tile_task.TileTask, 'table', alone):
+    ours, task = measured(), tasks.TASKS['tile']
+    alone = lambda store, names, graphs: task.table(store, names, None)
+    changed = dataclasses.replace(task, table=alone)
+    with mock.patch.dict(tasks.TASKS, {'tile': changed}):
         plain = measured()
     for name, (scores, rate) in ours.items():
         expected, slow = plain[name]

@@ -6,7 +6,7 @@ predictor = RunPredictor(saved.Run.load('latest'))
 import dataclasses
 import os
 import sys
-from typing import Any, Dict, Iterator, Optional, Tuple
+from typing import Any, Dict, Iterator, NamedTuple, Optional
 
 import numpy as np
 
@@ -26,7 +26,12 @@ from baselines.runs import saved
 from baselines.runs import tasks
 from baselines.runs import trees as trees_lib
 
-_Scaling = Tuple[normalizer_lib.Normalizer, int]  # and num_ops
+
+class Scaling(NamedTuple):
+    """The scaling of features, and the opcodes that a model reads: below `num_ops`."""
+
+    normalizer: normalizer_lib.Normalizer
+    num_ops: int
 
 
 def collection_of(run: saved.Run) -> collections.Collection:
@@ -39,8 +44,8 @@ def collection_of(run: saved.Run) -> collections.Collection:
         return collections.of_flags(run.args)
 
 
-def stored_scaling(run: saved.Run) -> Optional[_Scaling]:
-    """Returns the normaliser that a run holds, and num_ops; None if it does not.
+def stored_scaling(run: saved.Run) -> Optional[Scaling]:
+    """Returns the scaling that a run holds, or None.
 
     Raises:
         ValueError: they are not what they should be.
@@ -51,7 +56,8 @@ def stored_scaling(run: saved.Run) -> Optional[_Scaling]:
     num_ops = info.get('num_ops')
     if not isinstance(num_ops, int) or not 0 < num_ops <= 1 << 16:
         raise ValueError(f'num_ops should be a number up to 65536, not {num_ops!r}')
-    return normalizer_lib.Normalizer.from_json(info['normalizer']), num_ops
+    normalizer = normalizer_lib.Normalizer.from_json(info['normalizer'])
+    return Scaling(normalizer, num_ops)
 
 
 def data_of(run: saved.Run, data: prediction.DataOptions) -> prediction.DataOptions:
@@ -218,7 +224,9 @@ class RunPredictor(prediction.Predictor):
 
         None where trees score alone: they look at the split itself.
         """
-        return self.task.graphs(store, self.normalizer) if self.run.has_model else None
+        if not self.run.has_model:
+            return None
+        return self.task.graphs(store, self.normalizer, False)
 
     def check(self, store: splits.PackedSplit) -> None:
         """See `Predictor`; columns and opcodes are those of the training."""
@@ -260,7 +268,7 @@ class RunPredictor(prediction.Predictor):
             self.task, store, self._model_scorer, self.trees, graphs, numbers
         )
 
-    def _fitted_scaling(self) -> _Scaling:
+    def _fitted_scaling(self) -> Scaling:
         # Made by the published code, which keeps neither: it fits them to the
         # training data each time, and so do we.
         print(
@@ -273,10 +281,8 @@ class RunPredictor(prediction.Predictor):
         train, *others = stores
         chosen = train.with_at_least(self._configs)
         opcodes = [train.max_opcode[chosen], *(store.max_opcode for store in others)]
-        return (
-            normalizer_lib.Normalizer.fit(train, chosen),
-            normalizer_lib.num_ops(*opcodes),
-        )
+        normalizer = normalizer_lib.Normalizer.fit(train, chosen)
+        return Scaling(normalizer, normalizer_lib.num_ops(*opcodes))
 
 
 def _note_what_is_missing(run: saved.Run, models_file: registry.Own) -> None:

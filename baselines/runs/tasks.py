@@ -1,14 +1,15 @@
-"""What tiles and layouts differ in, from a split to the scores of a model."""
+"""The two tasks, tiles and layouts: how their graphs are read, scored and judged.
 
-import abc
+task = of(collections.of_name('tile:xla'))
+"""
+
 import contextlib
-import importlib
+import dataclasses
 import itertools
 from typing import (
     Any,
     Callable,
     Dict,
-    Generic,
     Iterable,
     Iterator,
     List,
@@ -17,7 +18,6 @@ from typing import (
     Protocol,
     Sequence,
     Type,
-    TypeVar,
 )
 
 import numpy as np
@@ -25,15 +25,19 @@ import numpy as np
 from baselines import config as config_lib
 from baselines import registry
 from baselines.data import collections
+from baselines.data import families
+from baselines.data.layout import store as layout_store
 from baselines.data.packed import splits
+from baselines.data.tile import store as tile_store
 from baselines.evaluation import metrics
 from baselines.evaluation import report
 from baselines.evaluation import submission
 from baselines.features import normalizer as normalizer_lib
+from baselines.features import tile_table
+from baselines.hlo import reading
+from baselines.layout import estimate
+from baselines.layout import flat
 from baselines.runs import trees as trees_lib
-
-# A split as a task packs it.
-Store = TypeVar('Store', bound=splits.PackedSplit)
 
 
 class ModelScorer(Protocol):
@@ -60,19 +64,36 @@ class ModelScorer(Protocol):
         """
 
 
-class Task(abc.ABC, Generic[Store]):
+@dataclasses.dataclass(frozen=True)
+class Task:
     """Reads, scores and judges the graphs of tiles, or of layouts.
 
-    A task holds nothing that belongs to a run or to data.  Its methods import
+    A task holds nothing that belongs to a run or to data.  Its functions import
     TensorFlow where they make or read graph models: trees need not wait for it.
 
     Attributes:
         config_class: the settings of its trainings.
-        unit: what a graph is called.
-        model_noun: what a model is called.
+        unit: the noun for a graph.
+        model_noun: the noun for a model.
         removed_models: models of earlier versions, and what to train in their place.
         configs_at_once: for which it is worth while to start a worker (`distribute`).
         judged_by_tau: Kendall's tau chooses the best epoch, not OPA.
+        models: returns the models by name, a user's among them; see `registry`.
+        example_graph: makes a graph, scaled by a normaliser, to make a model's
+            variables for.
+        program_of: returns the name of the program that a graph id is of.
+        graphs: (store, normaliser, training) -> the graphs of a split as models read
+            them, with scaled features.
+        table: (store, names of columns or None for all, graphs or None) -> the
+            columns that trees see of a split; computed ones are those of the graphs.
+        model_scorer: (model, memory budget in megabytes or 0 for the default, once)
+            -> a scorer; once: the process ends when it has scored, so that a few
+            small graphs are not worth compiling for.
+        estimates: yields the untrained scores [configurations] of each graph of a
+            split of published columns.
+        labels: (store, number of a graph) -> its measured runtimes [configurations].
+        configurations: (store, number of a graph) -> numbers of its configurations,
+            equal for equal ones; None: unknown.
     """
 
     config_class: Type[config_lib.AnyConfig]
@@ -80,76 +101,16 @@ class Task(abc.ABC, Generic[Store]):
     model_noun: str
     removed_models: Mapping[str, str]
     configs_at_once: int
-    judged_by_tau = False
-
-    @abc.abstractmethod
-    def models(self, own: registry.Own) -> Dict[str, type]:
-        """Returns all models by name, a user's among them; see `registry`."""
-
-    @abc.abstractmethod
-    def example_graph(self, normalizer: normalizer_lib.Normalizer) -> Any:
-        """Returns a graph to make a model's variables for."""
-
-    @abc.abstractmethod
-    def program_of(self, graph_id: str) -> str:
-        """Returns the name of the program that a graph is, or is of."""
-
-    @abc.abstractmethod
-    def graphs(
-        self,
-        store: Store,
-        normalizer: normalizer_lib.Normalizer,
-        training: bool = False,
-    ) -> Any:
-        """Returns the graphs of a split with scaled features."""
-
-    @abc.abstractmethod
-    def table(
-        self,
-        store: Store,
-        names: Optional[Sequence[str]] = None,
-        graphs: Optional[Any] = None,
-    ) -> trees_lib.Table:
-        """Returns the columns that trees see of a split.
-
-        Args:
-            store: the split.
-            names: of the columns; None for all.
-            graphs: of the split, whose computed columns are shared.
-        """
-
-    @abc.abstractmethod
-    def model_scorer(
-        self, model: Any, memory_budget: int = 0, once: bool = False
-    ) -> ModelScorer:
-        """Returns what scores graphs with a model.
-
-        Args:
-            model: a built model.
-            memory_budget: megabytes that scoring programs may take; 0: the default.
-            once: the process ends when it has scored, so that a few small graphs
-                are not worth compiling for.
-        """
-
-    @abc.abstractmethod
-    def estimates(self, store: Store) -> Iterator[np.ndarray]:
-        """Yields scores that nobody trained: [configurations] of each graph.
-
-        Args:
-            store: a split of published columns.
-        """
-
-    @abc.abstractmethod
-    def labels(self, store: Store, number: int) -> np.ndarray:
-        """Returns the measured runtimes of a graph's configurations."""
-
-    def configurations(self, store: Store, number: int) -> Optional[np.ndarray]:
-        """Returns numbers of configurations, equal for equal ones; None: unknown.
-
-        Tiles are unknown: columns leave something of them out, so equal rows may be
-        different tiles.
-        """
-        return None
+    judged_by_tau: bool
+    models: Callable[[registry.Own], Dict[str, type]]
+    example_graph: Callable[[normalizer_lib.Normalizer], Any]
+    program_of: Callable[[str], str]
+    graphs: Callable[[Any, normalizer_lib.Normalizer, bool], Any]
+    table: Callable[[Any, Optional[Sequence[str]], Any], trees_lib.Table]
+    model_scorer: Callable[[Any, int, bool], ModelScorer]
+    estimates: Callable[[Any], Iterator[np.ndarray]]
+    labels: Callable[[Any, int], np.ndarray]
+    configurations: Callable[[Any, int], Optional[np.ndarray]]
 
     def model_class(self, name: str, own: registry.Own) -> type:
         """Returns the class of a model; raises ValueError for an unknown name."""
@@ -167,12 +128,18 @@ class Task(abc.ABC, Generic[Store]):
     ) -> Any:
         """Makes a model and its variables, from its name.
 
+        A model with the option `scaling` undoes the scaling of features, and is told
+        it.
+
         Raises:
             ValueError: the name or a keyword is unknown.
         """
+        model_class = self.model_class(name, own)
+        if 'scaling' in (registry.options(model_class) or ()):
+            kwargs = {'scaling': normalizer.to_json(), **kwargs}
         graph = self.example_graph(normalizer)
         return registry.construct(
-            self.model_class(name, own),
+            model_class,
             num_configs,
             num_ops,
             kwargs,
@@ -181,7 +148,7 @@ class Task(abc.ABC, Generic[Store]):
 
     def results(
         self,
-        store: Store,
+        store: splits.PackedSplit,
         scored: Iterable[np.ndarray],
         estimates: Optional[Iterable[np.ndarray]] = None,
     ) -> List[report.GraphResult]:
@@ -190,7 +157,7 @@ class Task(abc.ABC, Generic[Store]):
         Args:
             store: the split.
             scored: scores of each graph.
-            estimates: those that stand beside them, if any.
+            estimates: untrained scores that stand beside them, if any.
         """
         beside = itertools.repeat(None) if estimates is None else estimates
         return [
@@ -199,18 +166,120 @@ class Task(abc.ABC, Generic[Store]):
                 scores,
                 self.labels(store, number),
                 self.configurations(store, number),
-                estimate,
+                estimated,
             )
-            for number, (scores, estimate) in enumerate(zip(scored, beside))
+            for number, (scores, estimated) in enumerate(zip(scored, beside))
         ]
 
 
-def of(collection: collections.Collection) -> Task:
-    """Returns the task of a collection.
+def _example_kernel(normalizer: normalizer_lib.Normalizer) -> Any:
+    from baselines.tiles import graphs
 
-    The other is not imported: it needs its models.py, which may be a user's.
-    """
-    return importlib.import_module(f'baselines.runs.{collection.task}_task').TASK
+    return graphs.example_graph(normalizer)
+
+
+def _tile_graphs(
+    store: tile_store.TileStore, normalizer: normalizer_lib.Normalizer, training: bool
+) -> Any:
+    from baselines.tiles import graphs
+
+    return graphs.TileGraphs(store, normalizer)
+
+
+def _tile_table(
+    store: tile_store.TileStore, names: Optional[Sequence[str]], graphs: Any
+) -> tile_table.FlatTable:
+    shared = None if graphs is None else graphs.table
+    return tile_table.FlatTable(store, names, shared)
+
+
+def _tile_scorer(model: Any, memory_budget: int, once: bool) -> ModelScorer:
+    from baselines.tiles import scoring
+
+    return scoring.TileScorer(model, once)  # its memory is small in any case
+
+
+def _tile_estimates(store: tile_store.TileStore) -> Iterator[np.ndarray]:
+    """Yields logarithms of the times that `features.estimate` gives tiles."""
+    table = tile_table.TileTable(store, ['estimate'])
+    time = table.names.index('log_time')
+    for first, end in zip(store.config_offsets, store.config_offsets[1:]):
+        yield table.rows(np.arange(first, end))[:, time]
+
+
+def _normalized_runtimes(store: tile_store.TileStore, number: int) -> np.ndarray:
+    """Returns runtimes divided by that of the kernel's default tile, float64."""
+    runtimes = store.part('config_runtime', number)
+    return runtimes / store.part('config_runtime_normalizers', number)
+
+
+def _example_program(normalizer: normalizer_lib.Normalizer) -> Any:
+    from baselines.layout import graphs
+
+    return graphs.example_graph(normalizer)
+
+
+def _programs(
+    store: layout_store.LayoutStore,
+    normalizer: normalizer_lib.Normalizer,
+    training: bool,
+) -> Any:
+    from baselines.layout import programs
+
+    return programs.StoredPrograms(store, normalizer, training)
+
+
+def _layout_scorer(model: Any, memory_budget: int, once: bool) -> ModelScorer:
+    from baselines.layout import scoring
+
+    budget = (memory_budget << 20) or scoring.DEFAULT_MEMORY
+    return scoring.LayoutScorer(model, budget)
+
+
+TASKS: Dict[str, Task] = {
+    reading.TILE: Task(
+        config_class=config_lib.TileConfig,
+        unit='kernel',
+        model_noun='model',
+        removed_models=registry.REMOVED_TILE_MODELS,
+        configs_at_once=1 << 16,
+        judged_by_tau=False,
+        models=registry.tile_models,
+        example_graph=_example_kernel,
+        program_of=families.program_of_kernel,
+        graphs=_tile_graphs,
+        table=_tile_table,
+        model_scorer=_tile_scorer,
+        estimates=_tile_estimates,
+        labels=_normalized_runtimes,
+        # Columns leave something of tiles out: equal rows may be different tiles.
+        configurations=lambda store, number: None,
+    ),
+    reading.LAYOUT: Task(
+        config_class=config_lib.LayoutConfig,
+        unit='program',
+        model_noun='layout model',
+        removed_models=registry.REMOVED_LAYOUT_MODELS,
+        configs_at_once=1,
+        judged_by_tau=True,
+        models=registry.layout_models,
+        example_graph=_example_program,
+        program_of=lambda graph_id: graph_id,
+        graphs=_programs,
+        table=lambda store, names, graphs: flat.FlatTable(store, names),
+        model_scorer=_layout_scorer,
+        estimates=lambda store: (
+            estimate.estimate(store, number) for number in range(store.num_graphs)
+        ),
+        labels=lambda store, number: store.part('config_runtime', number),
+        configurations=lambda store, number: store.part('config_group', number),
+    ),
+}
+
+
+def of(collection: collections.Collection) -> Task:
+    """Returns the task of a collection."""
+    return TASKS[collection.task]
 
 
 def rows(
@@ -218,7 +287,7 @@ def rows(
     store: splits.PackedSplit,
     scored: Iterable[np.ndarray],
 ) -> List[submission.Row]:
-    """Returns the rows of the CSV, of the graphs of a split."""
+    """Returns the rows of the CSV: the configurations of each graph, best first."""
     return [
         submission.make_row(collection.name, graph_id, metrics.best_first(scores))
         for graph_id, scores in zip(store.graph_ids, scored)
@@ -227,10 +296,10 @@ def rows(
 
 @contextlib.contextmanager
 def verifying(*stores: splits.PackedSplit) -> Iterator[None]:
-    """Looks whether the packed data are damaged where a number is not finite.
+    """Checks the packed data after a ValueError: damage may be what caused it.
 
     Raises:
-        ValueError: they are, rather than what went wrong.
+        ValueError: the data are damaged; or else that of the context.
     """
     try:
         yield

@@ -112,14 +112,14 @@ def grow(
     settings, task = data.settings, data.task
     rng = np.random.default_rng([settings.seed, 2**31])
     train, valid = data.stores['train'], data.stores['valid']
-    table = task.table(train)
+    table = task.table(train, None, None)
     most = min(options.rows, _CELLS // len(table.names))
     rows = draw(rng, task, train, table, data.chosen, most)
     checked = None
     if valid.has_runtimes:
         most = settings.validation_configs * valid.num_graphs
         graphs = np.arange(valid.num_graphs)
-        checked = draw(rng, task, valid, task.table(valid), graphs, most)
+        checked = draw(rng, task, valid, task.table(valid, None, None), graphs, most)
     started = time.monotonic()
     trees, losses = fit(table.names, options, rows, checked, settings.seed)
     grown = len(losses['train_loss'])

@@ -1,11 +1,10 @@
 """--init_from: another run's weights to start from, and the scaling that is theirs."""
 
-from typing import Any, NamedTuple
+from typing import Any, Tuple
 
 from baselines import config as config_lib
 from baselines.data import variants
 from baselines.data.packed import splits
-from baselines.features import normalizer as normalizer_lib
 from baselines.runs import run_files
 from baselines.runs import run_predictor
 from baselines.runs import saved
@@ -15,31 +14,22 @@ from baselines.runs import trees
 _ALIKE = ('model', 'model_kwargs_json', 'estimate', 'tile_columns')
 
 
-class Start(NamedTuple):
-    """A run to start from.
+def read(
+    config: Any, train: splits.PackedSplit, num_ops: int
+) -> Tuple[saved.Run, run_predictor.Scaling]:
+    """Reads the run that --init_from names, and compares it with the settings.
 
     Weights have a meaning only with the features that they were trained on, so its
-    normaliser comes with them, and that of the new data is not used: a column that
+    scaling comes with them, and that of the new data is not used: a column that
     was constant there is left out here, and values may lie outside [0, 1].
-
-    Attributes:
-        run: the run.
-        normalizer: scales features, as there.
-        num_ops: it knows the opcodes below this number.
-    """
-
-    run: saved.Run
-    normalizer: normalizer_lib.Normalizer
-    num_ops: int
-
-
-def read(config: Any, train: splits.PackedSplit, num_ops: int) -> Start:
-    """Reads the run that --init_from names, and compares it with the settings.
 
     Args:
         config: the settings.
         train: the training split.
         num_ops: more than the largest opcode of the data.
+
+    Returns:
+        The run, and its scaling of features.
 
     Raises:
         ValueError: there is no such run, or it is of other models, options, columns
@@ -69,14 +59,14 @@ def read(config: Any, train: splits.PackedSplit, num_ops: int) -> Start:
     scaling = run_predictor.stored_scaling(run)
     if scaling is None:
         raise ValueError(f'{where} holds no normaliser: this code did not make it')
-    if scaling[1] < num_ops:
+    if scaling.num_ops < num_ops:
         raise ValueError(
-            f'{where} knows opcodes below {scaling[1]}, but the data have '
+            f'{where} knows opcodes below {scaling.num_ops}, but the data have '
             f'{num_ops - 1}; train without --init_from'
         )
     variant = variants.Variant.from_json(run.info, collection.config_columns)
     variant.check(train, f'{run.model_dir} was trained on')
-    return Start(run, *scaling)
+    return run, scaling
 
 
 def _load(name: str, task: str) -> saved.Run:

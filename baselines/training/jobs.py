@@ -32,11 +32,10 @@ from baselines.runs import trees as trees_lib
 from baselines.training import checkpoints
 from baselines.training import devices as devices_lib
 from baselines.training import growing
-from baselines.training import init_from
 from baselines.training import loop
 from baselines.training import losses
-from baselines.training import optimisation
 from baselines.training import own_code
+from baselines.training import steps
 from baselines.training import task_data
 
 
@@ -84,10 +83,10 @@ def train(
         print(devices_lib.describe_machine())
     _check_own_code(config, extras)
     tf.keras.utils.set_random_seed(config.seed)
-    data, start = task_data.open_data(config)
+    data = task_data.open_data(config)
     config, trainer = data.settings, None
     if config.model != trees_lib.NAME:
-        trainer = make_trainer(data, start, devices, extras)
+        trainer = make_trainer(data, devices, extras)
     job = Job(data, trainer, _tree_options(config), devices, extras.command)
     print(job.describe())
     return job.run(after_epoch)
@@ -101,7 +100,7 @@ def _check(config: config_lib.AnyConfig, extras: Extras) -> None:
         trees_lib.check_installed(
             '--trees' if config.grows_trees else f'--model={trees_lib.NAME}'
         )
-    optimisation.parse_averaging(config.averaging)
+    steps.parse_averaging(config.averaging)
     folds.parse(config.fold)
     saved.check_writable(config.out_dir)
     if config.results_csv:
@@ -117,7 +116,7 @@ def _check_own_code(config: config_lib.AnyConfig, extras: Extras) -> None:
         ValueError: a loss is unknown, or something of theirs does not work.
     """
     task = tasks.of(config.collection)
-    temperature = task_data.class_of(config).temperature
+    temperature = task_data.DATA[config.collection.task].temperature
     loss = losses.CombinedLoss(config.losses, temperature, own=extras.losses)
     for name, function in loss.own.items():
         own_code.check_loss(name, function)
@@ -143,10 +142,7 @@ def _tree_options(config: config_lib.AnyConfig) -> Optional[growing.Options]:
 
 
 def make_trainer(
-    data: task_data.TaskData,
-    start: Optional[init_from.Start],
-    devices: devices_lib.Devices,
-    extras: Extras,
+    data: task_data.TaskData, devices: devices_lib.Devices, extras: Extras
 ) -> loop.Trainer:
     """Makes the model of a training, and the trainer that fits it."""
     config, task = data.settings, data.task
@@ -171,14 +167,16 @@ def make_trainer(
         )
 
     model, replica = make(), None
-    if start is not None:
-        start.run.read_weights(model)
+    if data.start is not None:
+        data.start.read_weights(model)
     if devices.is_distributed:
         with devices.scope():
             replica = make()
             # Before averages of the weights begin.
             replica.set_weights(model.get_weights())
-    scorer, is_known = data.model_scorer(model), start is not None
+    budget = getattr(config, 'memory_budget', 0)  # kernels need none
+    scorer = task.model_scorer(model, budget, False)
+    is_known = data.start is not None
     return loop.Trainer(model, loss, config, scorer, devices, replica, is_known)
 
 

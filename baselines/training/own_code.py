@@ -160,19 +160,14 @@ def _make_batch(settings: config_lib.AnyConfig, graphs: int, configs: int) -> _B
     make = {reading.TILE: _tile_record, reading.LAYOUT: _layout_record}[task]
     records = [make(rng, configs) for _ in range(graphs)]
     store = stores_lib.STORES[task].of_records('made up', records)
-    normalizer = normalizer_lib.Normalizer.fit(store)
-    kind, numbers = task_data.class_of(settings), np.arange(graphs)
-    data = kind(
-        dataclasses.replace(settings, batch=graphs, configs=configs),
-        {'train': store},
-        kind.make_sampler(settings, store),
-        numbers,
-        task_data.Scaling(normalizer, _OPCODES),
-    )
+    changes: Any = {'recipe': '', 'init_from': '', 'max_configs': -1}
+    changes = {key: v for key, v in changes.items() if hasattr(settings, key)}
+    settings = dataclasses.replace(settings, batch=graphs, configs=configs, **changes)
+    data, numbers = task_data.DATA[task](settings, {'train': store}), np.arange(graphs)
     packed = data.pack(numbers[np.newaxis], np.tile(np.arange(configs), (1, graphs, 1)))
     tensors = {key: tf.convert_to_tensor(array) for key, array in packed.items()}
     graph, labels = data.unpack(tensors, 0, graphs)
-    return _Batch(graph, labels, normalizer)
+    return _Batch(graph, labels, data.normalizer)
 
 
 def _tile_record(rng: np.random.Generator, configs: int) -> tile_records.TileRecord:

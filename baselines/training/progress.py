@@ -4,7 +4,7 @@ Everything fits into 80 columns.  The bar is for terminals only.
 """
 
 import math
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Mapping, Optional, Sequence
 
 import tqdm
 
@@ -51,44 +51,29 @@ class Progress:
         self._bar.set_postfix_str(f'loss {_number(loss)}, OPA {_number(opa)}', False)
         self._bar.update(steps)
 
-    def epoch(
-        self,
-        epoch: int,
-        train_loss: float,
-        train_opa: Optional[float],
-        measured: Any,
-        better: bool,
-        seconds: float,
-    ) -> None:
-        """Prints the row of an epoch, and the header before the first.
+    def epoch(self, curve: Mapping[str, Sequence[Any]], is_better: bool) -> None:
+        """Prints the row of the last epoch, and the header before the first.
 
         Args:
-            epoch: its number, from 0.
-            train_loss: mean over its steps.
-            train_opa: ordered-pair accuracy over its steps.
-            measured: a `loop.Validation`.
-            better: than all epochs before.
-            seconds: training and validation.
+            curve: see `loop.State`.
+            is_better: than all epochs before.
         """
-        cells = {
-            'loss': _number(train_loss),
-            'train OPA': _number(train_opa),
-            'val loss': _number(measured.loss),
-            'val OPA': _number(measured.opa),
-        }
-        if measured.tau is not None:
-            cells['val tau'] = _number(measured.tau)
+        last = {name: values[-1] for name, values in curve.items()}
+        names = {'train_loss': 'loss', 'train_opa': 'train OPA'}
+        names.update(val_loss='val loss', val_opa='val OPA')
+        if 'val_tau' in curve:
+            names['val_tau'] = 'val tau'
         most = len(str(self._epochs))
         first = max(2 * most + 1, len('epoch'))
-        widths = [max(len(name), 7) for name in cells]
+        widths = [max(len(title), 7) for title in names.values()]
         if not self._headed:
             self._headed = True
-            names = '  '.join(name.rjust(w) for name, w in zip(cells, widths))
-            self._say(f'{"epoch":>{first}}  {names}     time {_LEGEND}')
-        number = f'{epoch + 1:{most}d}/{self._epochs}'
-        row = '  '.join(cell.rjust(w) for cell, w in zip(cells.values(), widths))
-        line = f'{number:>{first}}  {row}  {seconds:5.1f} s{" *" if better else ""}'
-        self._say(line)
+            titles = '  '.join(t.rjust(w) for t, w in zip(names.values(), widths))
+            self._say(f'{"epoch":>{first}}  {titles}     time {_LEGEND}')
+        number = f'{last["epoch"] + 1:{most}d}/{self._epochs}'
+        row = '  '.join(_number(last[n]).rjust(w) for n, w in zip(names, widths))
+        seconds = last['train_seconds'] + last['val_seconds']
+        self._say(f'{number:>{first}}  {row}  {seconds:5.1f} s{" *" * is_better}')
 
 
 def closing(epoch: int, score: float, measure: str, patience: int) -> str:

@@ -1,4 +1,4 @@
-"""Optimiser steps, compiled.
+"""Optimiser steps, compiled: how weights move.
 
 An epoch is handed over as a few chunks of packed arrays, each holding many
 steps.  One compiled function runs all steps of a chunk, so that neither Python
@@ -6,13 +6,14 @@ nor the input pipeline stands between two steps.
 """
 
 import contextlib
+import math
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import numpy as np
 import tensorflow as tf
 
+from baselines import config
 from baselines.training import devices as devices_lib
-from baselines.training import optimisation
 
 # (packed tensors, number of the step) -> (graph, labels [batch, configs])
 Unpack = Callable[[Mapping[str, tf.Tensor], tf.Tensor], Tuple[Any, tf.Tensor]]
@@ -21,12 +22,17 @@ Unpack = Callable[[Mapping[str, tf.Tensor], tf.Tensor], Tuple[Any, tf.Tensor]]
 class Steps:
     """Takes optimiser steps on a model.
 
+    The optimiser is Adam (Kingma & Ba, ICLR 2015).  Weight decay is that of AdamW
+    (Loshchilov & Hutter, ICLR 2019): before each step matrices shrink by it times the
+    learning rate.
+
     Args:
         model: a built model: `model(graph, training=True)` gives scores.
         loss: (labels, scores) -> scalar.
-        optimiser: learning rate, clipping, weight decay and averaging.
+        settings: learning rate, clipping, weight decay and averaging.
         unpack: cuts a step's graph and labels out of packed tensors.
         signature: types of the packed tensors, by name.
+        total_steps: of the whole training; schedules need it.
         devices: where the replicas are; the model is one of theirs.
     """
 
@@ -34,21 +40,25 @@ class Steps:
         self,
         model: tf.keras.Model,
         loss: tf.keras.losses.Loss,
-        optimiser: optimisation.Optimiser,
+        settings: config.Optimisation,
         unpack: Unpack,
         signature: Dict[str, tf.TensorSpec],
+        total_steps: int = 1,
         devices: Optional[devices_lib.Devices] = None,
     ):
         self.model = model
         self.loss = loss
         self._unpack = unpack
-        self._optimiser = optimiser
+        self._weight_decay = settings.weight_decay
         self._devices = devices or devices_lib.Devices()
+        self._average_decay = parse_averaging(settings.averaging)
+        variables = model.trainable_variables
+        self._averaged = [] if self._average_decay is None else list(variables)
         with self._devices.scope():
-            self.optimizer = optimiser.adam()
+            self.optimizer = make_adam(settings, total_steps)
             # Moments have to exist before the compiled loop: it can make none.
-            self.optimizer._create_all_weights(model.trainable_variables)
-            self._averager = optimiser.averager(model.trainable_variables)
+            self.optimizer._create_all_weights(variables)
+            self._averages = [tf.Variable(v, trainable=False) for v in self._averaged]
         self._compiled = tf.function(
             self._run_chunk, input_signature=[signature, tf.TensorSpec([], tf.int32)]
         )
@@ -77,20 +87,23 @@ class Steps:
 
     def state(self) -> List[np.ndarray]:
         """Returns everything that a step changes, for `restore`."""
-        return [
-            *self.model.get_weights(),
-            *self.optimizer.get_weights(),
-            *self._averager.state(),
-        ]
+        averages = [average.numpy() for average in self._averages]
+        return [*self.model.get_weights(), *self.optimizer.get_weights(), *averages]
 
     def restore(self, state: List[np.ndarray]) -> None:
-        """Puts back what `state` returned."""
+        """Puts back what `state` returned; raises ValueError for another model's."""
         weights = len(self.model.get_weights())
         moments = weights + len(self.optimizer.get_weights())
+        averages = state[moments:]
+        if len(averages) != len(self._averages):
+            raise ValueError(
+                f'{len(averages)} averages for {len(self._averages)} weights'
+            )
         self.set_weights(state[:weights])
         with self._devices.scope():
             self.optimizer.set_weights(state[weights:moments])
-            self._averager.restore(state[moments:])
+            for variable, average in zip(self._averages, averages):
+                variable.assign(average)
 
     def set_weights(self, weights: List[np.ndarray]) -> None:
         """Gives the model its weights, on every device."""
@@ -102,7 +115,8 @@ class Steps:
         """Gives the model its averaged weights within a context."""
         kept = self.model.get_weights()
         with self._devices.scope():
-            self._averager.apply()
+            for variable, average in zip(self._averaged, self._averages):
+                variable.assign(average)
         try:
             yield
         finally:
@@ -137,10 +151,94 @@ class Steps:
         # Embedding gradients as dense matrices: the tables are small, and
         # clipping then sees the gradient itself, not its repeated rows.
         gradients = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
-        self._optimiser.decay(self.optimizer, variables)
+        if self._weight_decay:
+            self._decay_matrices()
         self.optimizer.apply_gradients(zip(gradients, variables))
-        self._averager.update(self.optimizer.iterations)
+        if self._average_decay is not None:
+            self._update_averages()
         return loss, *count_ordered_pairs(labels, scores)
+
+    def _decay_matrices(self) -> None:
+        """Shrinks matrices, as the step that is about to be taken wants it."""
+        rate = self.optimizer._decayed_lr(tf.float32)
+        factor = 1.0 - rate * self._weight_decay
+        matrices = [v for v in self.model.trainable_variables if v.shape.rank > 1]
+        devices_lib.update(
+            lambda v, factor: v.assign(v * factor), matrices, [factor] * len(matrices)
+        )
+
+    def _update_averages(self) -> None:
+        """Takes the weights after a step into their averages."""
+        step = tf.cast(self.optimizer.iterations, tf.float32)
+        # While few weights have been seen, the first do not count for more.
+        share = 1.0 - tf.minimum(self._average_decay, step / (9.0 + step))
+        devices_lib.update(
+            lambda average, v, share: average.assign_add(share * (v - average)),
+            self._averages,
+            self._averaged,
+            [share] * len(self._averages),
+        )
+
+
+def make_adam(
+    settings: config.Optimisation, total_steps: int
+) -> tf.keras.optimizers.legacy.Optimizer:
+    """Makes Adam with the clipping and the learning rate of the settings.
+
+    --clip=variable, each variable's gradient, is as published.
+    """
+    clip = 'global_clipnorm' if settings.clip == 'global' else 'clipnorm'
+    # The legacy class updates a variable in one fused operation; the newer
+    # one in ten, and small models are bounded by the number of operations.
+    return tf.keras.optimizers.legacy.Adam(
+        learning_rate(settings, total_steps), **{clip: settings.clip_norm}
+    )
+
+
+def learning_rate(settings: config.Optimisation, total_steps: int) -> Any:
+    """Returns the learning rate: a number, or a Keras schedule.
+
+    --warmup counts in steps of the whole training, before --schedule; cosine is half
+    a cosine wave from --lr to 0.
+    """
+    warm = round(settings.warmup * total_steps)
+    falls = settings.schedule == 'cosine'
+    if not falls and not warm:
+        return settings.lr
+    return tf.keras.optimizers.schedules.CosineDecay(
+        initial_learning_rate=0.0 if warm else settings.lr,
+        decay_steps=max(total_steps - warm, 1) if falls else 1,
+        alpha=0.0 if falls else 1.0,  # where it ends, as a share of lr
+        warmup_target=settings.lr if warm else None,
+        warmup_steps=warm,
+    )
+
+
+def parse_averaging(text: str) -> Optional[float]:
+    """Reads --averaging.
+
+    Args:
+        text: '', or 'ema:d': an exponential moving average with decay d per step.
+
+    Returns:
+        The decay; None for no average.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if not text:
+        return None
+    kind, _, number = text.partition(':')
+    try:
+        decay = float(number)
+    except ValueError:
+        decay = math.nan
+    if kind != 'ema' or not 0 <= decay < 1:
+        raise ValueError(
+            '--averaging should be empty, or ema:<decay> such as ema:0.999, below 1; '
+            f'not {text!r}'
+        )
+    return decay
 
 
 def count_ordered_pairs(labels: tf.Tensor, scores: tf.Tensor):

@@ -1,6 +1,6 @@
 """The data of a training: what is drawn, packed and validated on.
 
-data, start = open_data(settings)
+data = open_data(settings)
 for drawn in data.draws(epoch=0):
     packed = data.pack(*drawn)
 """
@@ -8,21 +8,7 @@ for drawn in data.draws(epoch=0):
 import abc
 import dataclasses
 import functools
-import importlib
-from typing import (
-    Any,
-    Dict,
-    Generic,
-    Iterator,
-    List,
-    Mapping,
-    NamedTuple,
-    Optional,
-    Protocol,
-    Tuple,
-    Type,
-    TypeVar,
-)
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Type
 
 import numpy as np
 import tensorflow as tf
@@ -32,39 +18,33 @@ from baselines.data import collections
 from baselines.data import folds
 from baselines.data import stores as stores_lib
 from baselines.data import variants
+from baselines.data.layout import sampling as layout_sampling
 from baselines.data.packed import splits
+from baselines.data.tile import sampling as tile_sampling
+from baselines.features import loop_columns
 from baselines.features import normalizer as normalizer_lib
+from baselines.hlo import reading
+from baselines.layout import graphs as layout_graphs
+from baselines.runs import saved
 from baselines.runs import tasks
+from baselines.tiles import graphs as tile_graphs
 from baselines.training import init_from
+from baselines.training import losses
+
+# Steps of kernels between two looks at the progress bar.
+_STEPS_PER_CHUNK = 50
 
 
-class Sampler(Protocol):
-    """Draws configurations of training graphs; a task knows how."""
-
-    @property
-    def counts(self) -> np.ndarray:
-        """int64 [graphs], how many can be drawn of each."""
-
-
-class Scaling(NamedTuple):
-    """What models are shown of features: scales, and opcodes below `num_ops`."""
-
-    normalizer: normalizer_lib.Normalizer
-    num_ops: int
-
-
-# What a task's graph models read.
-Graphs = TypeVar('Graphs')
-
-
-class TaskData(abc.ABC, Generic[tasks.Store, Graphs]):
+class TaskData(abc.ABC):
     """The graphs that a training draws from, and validates on.
 
     Attributes:
         task: whose graphs they are.
-        settings: of the training.
+        settings: of the training; those of a recipe may draw fewer configurations
+            than it says.
         stores: the splits, by name.
-        sampler: draws configurations of training graphs.
+        start: the run of --init_from, whose scaling of features is kept, or None.
+        drawable: int64 [training graphs], how many configurations can be drawn.
         chosen: int64, numbers of the graphs to train on.
         normalizer: scales features.
         num_ops: more than the largest opcode.
@@ -72,53 +52,54 @@ class TaskData(abc.ABC, Generic[tasks.Store, Graphs]):
         batch: graphs in a step.
         temperature: what the ranking losses divide scores by.
         label_scale: what runtimes are divided by for the loss.
+        patience_steps: fewest steps without a better score before training stops.
 
     Args:
         settings: of the training.
         stores: the splits, by name.
-        sampler: draws configurations of training graphs.
-        chosen: numbers of the graphs to train on.
-        scaling: what models are shown of features.
+
+    Raises:
+        ValueError: no training graph has enough configurations, or the run of
+            --init_from does not fit.
     """
 
-    task: tasks.Task[tasks.Store]
     temperature: float
     label_scale = 1.0
+    patience_steps = 0
+    start: Optional[saved.Run] = None
+    drawable: np.ndarray
 
-    def __init__(
-        self,
-        settings: config_lib.AnyConfig,
-        stores: Mapping[str, tasks.Store],
-        sampler: Sampler,
-        chosen: np.ndarray,
-        scaling: Scaling,
-    ):
+    def __init__(self, settings: Any, stores: Mapping[str, Any]):
         self.task = tasks.of(settings.collection)
+        if settings.recipe:
+            settings = fitted(settings, self.drawable)
         self.settings, self.stores = settings, stores
-        self.sampler, self.chosen = sampler, chosen
-        self.normalizer, self.num_ops = scaling
+        train = stores['train']
+        self.chosen = np.flatnonzero(self.drawable >= settings.configs)
+        if not len(self.chosen):
+            raise ValueError(
+                f'{train.source}: nothing has --configs={settings.configs} '
+                f'configurations to draw; the most is {self.drawable.max()}'
+            )
+        opcodes = [s.max_opcode for split, s in stores.items() if split != 'train']
+        self.num_ops = normalizer_lib.num_ops(train.max_opcode[self.chosen], *opcodes)
+        if settings.init_from:
+            self.start, scaling = init_from.read(settings, train, self.num_ops)
+            self.normalizer, self.num_ops = scaling
+        else:
+            options = self._feature_options()
+            self.normalizer = normalizer_lib.Normalizer.fit(
+                train, self.chosen, **options
+            )
         self.graphs = {
             split: self.task.graphs(store, self.normalizer, split == 'train')
             for split, store in stores.items()
         }
         self.batch = min(settings.batch, len(self.chosen))
 
-    # What differs between tiles and layouts.
-
-    @staticmethod
-    @abc.abstractmethod
-    def make_sampler(settings: Any, train: tasks.Store) -> Sampler:
-        """Returns what draws configurations, as the settings ask for."""
-
-    @staticmethod
-    @abc.abstractmethod
-    def feature_options(settings: Any, train: tasks.Store) -> Dict[str, Any]:
+    def _feature_options(self) -> Dict[str, Any]:
         """Returns what the settings ask of `Normalizer.fit`."""
-
-    @property
-    def patience_steps(self) -> int:
-        """Fewest steps without a better score before training stops."""
-        return 0
+        return {}
 
     @property
     @abc.abstractmethod
@@ -152,12 +133,6 @@ class TaskData(abc.ABC, Generic[tasks.Store, Graphs]):
     def describe(self) -> str:
         """Says what is trained on, for people."""
 
-    def model_scorer(self, model: tf.keras.Model) -> tasks.ModelScorer:
-        """Returns what scores the graphs with a model."""
-        return self.task.model_scorer(model)
-
-    # What does not.
-
     def order(self, rng: np.random.Generator) -> np.ndarray:
         """Returns the graphs of an epoch's steps: int64 [steps, batch].
 
@@ -184,63 +159,133 @@ class TaskData(abc.ABC, Generic[tasks.Store, Graphs]):
         ]
 
 
-def open_data(
-    settings: config_lib.AnyConfig,
-) -> Tuple[TaskData, Optional[init_from.Start]]:
+class TileData(TaskData):
+    """Kernels, `configs` configurations of each in a step."""
+
+    temperature = losses.TILE_TEMPERATURE
+
+    def __init__(self, settings: config_lib.TileConfig, stores: Mapping[str, Any]):
+        self.drawable = stores['train'].config_counts
+        self.patience_steps = settings.early_stop_steps
+        super().__init__(settings, stores)
+
+    def _feature_options(self) -> Dict[str, Any]:
+        """Returns the columns that settings add; a recipe those of loops that fit."""
+        settings = self.settings
+        return {
+            'estimate': settings.estimate,
+            'tile_columns': settings.tile_columns,
+            'loop_columns': settings.loop_columns
+            or bool(settings.recipe and settings.tile_columns)
+            and loop_columns.fits(self.stores['train']),
+        }
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Batches of an epoch; kernels that do not fill one are left out, as published.
+
+        The order differs from epoch to epoch, so every kernel has its turn.
+        """
+        return len(self.chosen) // self.batch
+
+    def draws(self, epoch: int) -> Iterator[Tuple[np.ndarray, ...]]:
+        """Draws `configs` configurations of each kernel."""
+        rng, k = self.epoch_rng(epoch), self.settings.configs
+        order = self.order(rng)
+        for start in range(0, len(order), _STEPS_PER_CHUNK):
+            kernels = order[start : start + _STEPS_PER_CHUNK]
+            counts = self.drawable[kernels.reshape(-1)]
+            configs = tile_sampling.draw_configs(rng, counts, k)
+            yield kernels, configs.reshape(*kernels.shape, k)
+
+    def pack(self, *drawn: np.ndarray) -> Mapping[str, np.ndarray]:
+        """Packs kernels and configurations, see `TileGraphs.training_items`."""
+        return self.graphs['train'].training_items(*drawn)
+
+    def signature(self, batch: int) -> Dict[str, tf.TensorSpec]:
+        """Returns the types of packed kernels, see `TileGraphs.signature`."""
+        return self.graphs['train'].signature(batch)
+
+    def unpack(
+        self, packed: Mapping[str, tf.Tensor], step: Any, batch: int
+    ) -> Tuple[Any, tf.Tensor]:
+        """Cuts out a step of kernels, see `tiles.graphs.unpack`."""
+        return tile_graphs.unpack(packed, step, batch, self.settings.configs)
+
+    def describe(self) -> str:
+        """Says how many kernels and configurations are trained on, for people."""
+        configs = self.drawable[self.chosen].sum()
+        return f'{len(self.chosen):,} kernels with {configs:,} configurations'
+
+
+class LayoutData(TaskData):
+    """Programs, `configs` configurations and a segment of each in a step."""
+
+    temperature = 1.0  # as published
+    label_scale = layout_graphs.RUNTIME_SCALE
+
+    def __init__(self, settings: config_lib.LayoutConfig, stores: Mapping[str, Any]):
+        most = settings.max_configs
+        self._sampler = layout_sampling.ConfigSampler(
+            stores['train'],
+            settings.sampling,
+            max_configs=most if most > 0 else None,
+            seed=settings.seed,
+        )
+        self.drawable = self._sampler.counts  # equal ones count once
+        super().__init__(settings, stores)
+        self._packer = layout_graphs.LayoutGraphs(self.graphs['train'])
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Batches of an epoch, the last one filled up with other programs."""
+        return -(-len(self.chosen) // self.batch)
+
+    def draws(self, epoch: int) -> Iterator[Tuple[np.ndarray, ...]]:
+        """Draws `configs` configurations and a segment of each program."""
+        rng = self.epoch_rng(epoch)
+        sizes = np.diff(self.stores['train'].node_offsets)
+        for programs in self.order(rng):
+            drawn = self._sampler.draw(rng, programs, self.settings.configs)
+            keep = self.settings.keep_nodes
+            kept = layout_graphs.draw_segments(rng, sizes[programs], keep)
+            yield tuple(x[np.newaxis] for x in (programs, drawn.configs, kept))
+
+    def pack(self, *drawn: np.ndarray) -> Mapping[str, np.ndarray]:
+        """Packs programs, configurations and segments, see `LayoutGraphs.items`."""
+        return self._packer.items(*drawn)
+
+    def signature(self, batch: int) -> Dict[str, tf.TensorSpec]:
+        """Returns the types of packed programs, see `LayoutGraphs.signature`."""
+        return self._packer.signature(batch)
+
+    def unpack(
+        self, packed: Mapping[str, tf.Tensor], step: Any, batch: int
+    ) -> Tuple[Any, tf.Tensor]:
+        """Cuts out a step of programs, see `layout.graphs.unpack`."""
+        return layout_graphs.unpack(packed, step, batch, self.settings.configs)
+
+    def describe(self) -> str:
+        """Says how many programs and configurations are trained on, for people."""
+        collection = ':'.join(self.settings.collection.flags.values())
+        configs = self.drawable[self.chosen].sum()
+        return (
+            f'{len(self.chosen):,} programs of {collection} with {configs:,} different '
+            'configurations'
+        )
+
+
+DATA: Dict[str, Type[TaskData]] = {reading.TILE: TileData, reading.LAYOUT: LayoutData}
+
+
+def open_data(settings: config_lib.AnyConfig) -> TaskData:
     """Opens the data of a training.
 
-    Args:
-        settings: of the training.
-
-    Returns:
-        The data, whose `settings` may draw fewer configurations than a recipe says;
-        and the run of --init_from, whose scaling they have, or None.
-
     Raises:
-        ValueError: the data or that run are unusable; says why.
+        ValueError: the data or the run of --init_from are unusable; says why.
         OSError: the cache cannot be written.
     """
-    kind = class_of(settings)
-    stores = _open_splits(settings)
-    train = stores['train']
-    sampler = kind.make_sampler(settings, train)
-    if settings.recipe:
-        settings = fitted(settings, sampler.counts)
-    chosen = _chosen(settings, train, sampler.counts)
-    opcodes = [stores[split].max_opcode for split in ('valid', 'test')]
-    num_ops = normalizer_lib.num_ops(train.max_opcode[chosen], *opcodes)
-    start = None
-    if settings.init_from:
-        start = init_from.read(settings, train, num_ops)
-        scaling = Scaling(start.normalizer, start.num_ops)
-    else:
-        options = kind.feature_options(settings, train)
-        normalizer = normalizer_lib.Normalizer.fit(train, chosen, **options)
-        scaling = Scaling(normalizer, num_ops)
-    return kind(settings, stores, sampler, chosen, scaling), start
-
-
-def _chosen(
-    settings: config_lib.AnyConfig, train: splits.PackedSplit, drawable: np.ndarray
-) -> np.ndarray:
-    """Returns the numbers of the graphs that have enough to draw, int64.
-
-    Raises:
-        ValueError: none has.
-    """
-    chosen = np.flatnonzero(drawable >= settings.configs)
-    if not len(chosen):
-        raise ValueError(
-            f'{train.source}: nothing has --configs={settings.configs} '
-            f'configurations to draw; the most is {drawable.max()}'
-        )
-    return chosen
-
-
-def class_of(settings: config_lib.AnyConfig) -> Type[TaskData]:
-    """Returns the data of a collection's task; the other is not imported."""
-    name = f'baselines.training.{settings.collection.task}_data'
-    return importlib.import_module(name).DATA
+    return DATA[settings.collection.task](settings, _open_splits(settings))
 
 
 def _open_splits(settings: config_lib.AnyConfig) -> Dict[str, splits.PackedSplit]:

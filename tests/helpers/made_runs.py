@@ -13,9 +13,8 @@ from baselines.data.tile import store as tile_store
 from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import graph
 from baselines.hlo import tile as hlo_tile
-from baselines.runs import layout_task
 from baselines.runs import saved
-from baselines.runs import tile_task
+from baselines.runs import tasks
 from baselines.runs import weights
 from tests.helpers import finished_runs
 from tests.helpers import hlo_modules
@@ -55,7 +54,7 @@ def make_tile_run(folder, pad=0, num_ops=121, estimate=False, **changes):
     store = tile_store.TileStore.of_records('here', records)
     normalizer = normalizer_lib.Normalizer.fit(store, estimate=estimate)
     tf.keras.utils.set_random_seed(0)
-    model = tile_task.TASK.make_model(
+    model = tasks.TASKS['tile'].make_model(
         'EarlyJoinSAGE', config.model_kwargs(KWARGS), '', 2, num_ops, normalizer
     )
     info = {
@@ -91,7 +90,7 @@ def make_layout_run(folder, **changes):
         config_max=config_feat[1],
     )
     tf.keras.utils.set_random_seed(0)
-    model = layout_task.TASK.make_model('ResModel', {}, '', 2, 121, normalizer)
+    model = tasks.TASKS['layout'].make_model('ResModel', {}, '', 2, 121, normalizer)
     return _write_run(
         folder,
         model,

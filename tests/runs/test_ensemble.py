@@ -189,7 +189,7 @@ def test_folds_that_cannot_be(root):
 
 def _batches(root, **changes):
     """The kernels of each step of two epochs."""
-    data, _ = task_data.open_data(_settings(root, 'drawn', **changes))
+    data = task_data.open_data(_settings(root, 'drawn', **changes))
     ids = data.stores['train'].graph_ids
     epochs = []
     for epoch in (0, 1):

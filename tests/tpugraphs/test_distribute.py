@@ -1,7 +1,10 @@
 """Scores from the workers of a Beam runner are those of one process."""
 
+import dataclasses
+
 import pytest
 
+from baselines.runs import tasks
 from tests.helpers import made_runs
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
@@ -33,7 +36,8 @@ def _flags(root):
 @pytest.mark.slow  # imports Apache Beam
 def test_a_runner_changes_nothing(runs, tmp_path, monkeypatch, capsys):
     root, made = runs
-    monkeypatch.setattr('baselines.runs.tile_task.TileTask.configs_at_once', 50)
+    task = dataclasses.replace(tasks.TASKS['tile'], configs_at_once=50)
+    monkeypatch.setitem(tasks.TASKS, 'tile', task)
     for name, *words in [
         ('predict', '--dir', made[0]),
         ('ensemble', '--dirs', *made, '--split=valid'),
@@ -52,7 +56,8 @@ def test_a_runner_changes_nothing(runs, tmp_path, monkeypatch, capsys):
 @pytest.mark.slow
 def test_what_is_scored_stays_when_it_breaks_off(runs, tmp_path, monkeypatch, capsys):
     root, made = runs
-    monkeypatch.setattr('baselines.runs.tile_task.TileTask.configs_at_once', 50)
+    task = dataclasses.replace(tasks.TASKS['tile'], configs_at_once=50)
+    monkeypatch.setitem(tasks.TASKS, 'tile', task)
     monkeypatch.setattr(beam, '_key', lambda predictor, work: 'known')
     done = []
 

@@ -25,7 +25,7 @@ class _Seen:
         self.programs = {}  # number -> list of (configs, segment, labels)
         self.steps = []
         settings = layout_runs.settings(root, **{**layout_runs.TINY, **changes})
-        data, _ = task_data.open_data(settings)
+        data = task_data.open_data(settings)
         for epoch in range(settings.epochs):
             draws = list(data.draws(epoch))
             assert len(draws) == data.steps_per_epoch

@@ -165,7 +165,7 @@ def test_beside_a_graph_model_the_mean_of_both(tmp_path, monkeypatch):
         return found, store, list(found.score(store))
 
     predictor, store, together = scores(both)
-    table = predictor.task.table(store, predictor.trees.used)
+    table = predictor.task.table(store, predictor.trees.used, None)
     of_trees = list(trees_lib.scores(predictor.trees, table))
     for mean, one, other in zip(together, scores(alone)[2], of_trees):
         standard = [(x - x.mean()) / (x.std() or 1) for x in (one, other)]

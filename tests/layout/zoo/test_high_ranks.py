@@ -7,7 +7,7 @@ from baselines import registry
 from baselines.data.layout import store as store_lib
 from baselines.features import normalizer as normalizer_lib
 from baselines.layout import graphs
-from baselines.runs import layout_task
+from baselines.runs import tasks
 from tests.helpers import conformance
 from tests.helpers import layout_files
 from tests.helpers import layout_programs
@@ -25,13 +25,13 @@ def _scaled(tmp_path_factory):
     np.testing.assert_array_equal(
         store.vectors(0)[store.group_codes(0)].max(), program.node_config_feat.max()
     )
-    return normalizer, layout_task.TASK.graphs(store, normalizer)[0]
+    return normalizer, tasks.TASKS['layout'].graphs(store, normalizer, False)[0]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize('name', conformance.distinct(registry.layout_models()))
 def test_every_model_scores_them(scaled, name):
     normalizer, program = scaled
-    model = layout_task.TASK.make_model(name, {}, '', 12, 120, normalizer)
+    model = tasks.TASKS['layout'].make_model(name, {}, '', 12, 120, normalizer)
     graph, _ = graphs.unpack(layout_programs.pack(program), 0, 1)
     assert np.isfinite(model.forward(graph, program.num_configs)).all()
