@@ -118,7 +118,7 @@ def share(seed: int) -> None:
     results.head('', *parts)
     rows: Dict[str, List[str]] = {}
     for graphs in parts.values():
-        kernels = [Kernel(graph.halves, _columns(graph)) for graph in graphs]
+        kernels = [kernel_of(graph) for graph in graphs]
         kinds = {
             'the estimate': judging.of_the_estimate(graphs),
             'trees': judging.of_flat_trees(train, graphs, seed),
@@ -129,9 +129,10 @@ def share(seed: int) -> None:
         results.row(title, *cells)
 
 
-def _columns(graph: judging.Graph) -> np.ndarray:
+def kernel_of(graph: judging.Graph) -> Kernel:
+    """Reads the configurations of a measured kernel."""
     rows = records.read_tile(graph.path).config_feat
-    return tiles.columns([judging.bounds(row) for row in rows])
+    return Kernel(graph.halves, tiles.columns([judging.bounds(row) for row in rows]))
 
 
 def share_of_records(path: str, seed: int) -> None:
@@ -185,7 +186,7 @@ def _shares(
         for rounds in (1, 3):
             blind = name == 'random'
             replayed = [
-                _replayed(kernel, score, rounds, blind)
+                replay(kernel, score, rounds, blind)
                 for kernel, score in zip(kernels, scores)
             ]
             gain, best = np.exp(np.mean(replayed, axis=0))
@@ -197,10 +198,17 @@ def _shares(
             )
 
 
-def _replayed(
-    kernel: Kernel, scores: np.ndarray, rounds: int, blind: bool
+def replay(
+    kernel: Kernel, scores: np.ndarray, rounds: int, blind: bool = False
 ) -> Tuple[float, float]:
-    """Returns the log speed-up of what tuning comes to, and of the best."""
+    """Returns the log speed-up of what tuning comes to, and of the best.
+
+    Args:
+        kernel: that was measured.
+        scores: float [configurations], lower = faster.
+        rounds: 1 to measure those with the lowest scores, more as `tune` does it.
+        blind: whether later rounds do not know the scores.
+    """
     search_times, judge = (np.log(half / half[0]) for half in kernel.halves)
     order = [int(i) for i in np.argsort(scores, kind='stable') if i]
     measured = {0: 0.0, **{i: search_times[i] for i in order[:_CANDIDATES]}}

@@ -88,14 +88,19 @@ def scores(
         root: folder with a test split.
         graphs: with names of that split.
     """
-    [model_dir] = glob.glob(os.path.join(out_dir, 'model_*'))
-    predictor = load(model_dir, data_root=root)
+    predictor = load(run_of(out_dir), data_root=root)
     store = predictor.open_split('test')
     list(predictor.score(store))
     start = time.process_time()
     found = dict(zip(store.graph_ids, predictor.score(store)))
     seconds = time.process_time() - start
     return [np.asarray(found[graph.name]) for graph in graphs], seconds
+
+
+def run_of(out_dir: str) -> str:
+    """Returns the model directory of a folder with one run."""
+    [model_dir] = glob.glob(os.path.join(out_dir, 'model_*'))
+    return model_dir
 
 
 def load(model_dir: str, *data: str, **more: Any) -> Any:

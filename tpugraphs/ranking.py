@@ -35,6 +35,7 @@ from baselines.data import stores as stores_lib
 from baselines.data.layout import records as layout_records
 from baselines.data.tile import records as tile_records
 from baselines.evaluation import choices
+from baselines.evaluation import ensembles
 from baselines.hlo import candidates as candidates_lib
 from baselines.hlo import config_text
 from baselines.hlo import graph
@@ -59,7 +60,7 @@ _Candidates = Optional[Sequence[Mapping[str, Any]]]
 # A file or program and one of its modules, a ModuleTuningData.
 _Module = Tuple[str, Any]
 # A graph, and a function of its scores.
-_Graph = Tuple[_Record, Callable[[np.ndarray], choices.Ranked]]
+_Graph = Tuple[_Record, Callable[[prediction.Members], choices.Ranked]]
 
 
 def rank(
@@ -190,8 +191,8 @@ def _score(
     """Scores graphs together, and yields their rankings."""
     records = [record for record, _ in group]
     store = stores_lib.STORES[predictor.collection.task].of_records(source, records)
-    for scores, (_, ranked) in zip(predictor.score(store), group):
-        yield ranked(scores)
+    for members, (_, ranked) in zip(predictor.score_members(store), group):
+        yield ranked(members)
 
 
 def _graph_of(
@@ -266,19 +267,26 @@ def _row_as_json(record: _Record, row: int) -> Dict[str, Any]:
 
 def _ranked_by(
     source: str, record: _Record, as_json: Callable[[int], Dict[str, Any]], **about: Any
-) -> Callable[[np.ndarray], choices.Ranked]:
-    """Returns a function that ranks a graph's configurations by their scores."""
+) -> Callable[[prediction.Members], choices.Ranked]:
+    """Returns a function that ranks a graph's configurations by members' scores."""
     tile = isinstance(record, tile_records.TileRecord)
     as_text = config_text.tile_text if tile else config_text.layout_text
-    return functools.partial(
-        choices.Ranked.from_scores,
-        module=record.graph_id,
-        source=source,
-        nodes=record.num_nodes,
-        words=lambda run: as_text(as_json(run)),
-        as_json=as_json,
-        **about,
-    )
+
+    def ranked(members: prediction.Members) -> choices.Ranked:
+        """Ranks by the mean of the members."""
+        agreement = ensembles.agreement(members) if len(members) > 1 else None
+        return choices.Ranked.from_scores(
+            prediction.mean_score(members),
+            module=record.graph_id,
+            source=source,
+            nodes=record.num_nodes,
+            words=lambda run: as_text(as_json(run)),
+            as_json=as_json,
+            agreement=agreement,
+            **about,
+        )
+
+    return ranked
 
 
 def _modules(
@@ -367,15 +375,15 @@ def _rank_record(
     """Ranks the configurations of a record, or candidates in their place."""
     if candidates is not None:
         record = with_configs(record, candidates)
-    scores = predictor.score_record(record)
-    return _ranked_by(
+    ranked = _ranked_by(
         '',
         record,
         functools.partial(_row_as_json, record),
         run_index=np.arange(record.num_configs),
         runtimes=record.config_runtime,
         default=None,
-    )(scores)
+    )
+    return ranked(predictor.score_record_members(record))
 
 
 def with_configs(record: _Record, configs: Any) -> _Record:

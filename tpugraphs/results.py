@@ -35,11 +35,14 @@ class Ranking(List[Ranked]):
     Attributes:
         failed: an error for every file or module that could not be ranked.
         skipped: reason -> names of modules with nothing to rank.
+        unsure: names of graphs whose ranking is less reliable, as the graph model and
+            the trees of the run disagree; see `evaluation.choices.LEAST_AGREEMENT`.
     """
 
     def __init__(self, graphs: Sequence[Any], model_dir: str, outcome: Any = None):
         super().__init__(Ranked(r.module, r.run_index, r.scores) for r in graphs)
         self._graphs, self._model_dir = list(graphs), model_dir
+        self.unsure = [graph.module for graph in graphs if graph.is_unsure]
         self.failed: List[str] = outcome.failed if outcome else []
         self.skipped: Dict[str, List[str]] = outcome.skipped if outcome else {}
 

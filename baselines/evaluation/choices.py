@@ -14,6 +14,9 @@ import numpy as np
 from baselines.evaluation import metrics
 
 TOP_K = (1, 5, 10)
+# On three quarters of the kernels of the shipped validation split, the members of the
+# strong recipe order more pairs alike (benchmarks/uncertainty.py).
+LEAST_AGREEMENT = 0.86
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -30,6 +33,8 @@ class Ranked:
         runtimes: int64 [c], nanoseconds; 0 where not measured.
         default: which of the c the compiler takes by itself, or None.
         as_json: from an entry of run_index to what JSON says of the configuration.
+        agreement: the share of pairs that the model's members order alike, see
+            `ensembles.agreement`; None of a model without members.
     """
 
     module: str
@@ -41,6 +46,7 @@ class Ranked:
     runtimes: np.ndarray
     default: Optional[int]
     as_json: Callable[[int], Dict[str, Any]] = lambda run: {}
+    agreement: Optional[float] = None
 
     @classmethod
     def from_scores(
@@ -59,7 +65,7 @@ class Ranked:
             run_index: [c].
             runtimes: [c].
             default: one of the c, or None.
-            **others: module, source, nodes, words and as_json.
+            **others: module, source, nodes, words, as_json and agreement.
         """
         order = metrics.best_first(scores)
         return cls(
@@ -69,6 +75,11 @@ class Ranked:
             default=None if default is None else order.tolist().index(default),
             **others,
         )
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether members disagree, so that the ranking is less reliable."""
+        return self.agreement is not None and self.agreement < LEAST_AGREEMENT
 
     @functools.cached_property
     def fastest(self) -> Optional[int]:
@@ -133,17 +144,20 @@ class Summary:
     Attributes:
         modules: how many were added.
         configurations: how many they have together.
+        unsure: how many are ranked by members that disagree.
     """
 
     def __init__(self):
         self.modules = 0
         self.configurations = 0
+        self.unsure = 0
         self._figures: List[Dict[str, Any]] = []
 
     def add(self, ranked: Ranked) -> None:
         """Adds a module."""
         self.modules += 1
         self.configurations += len(ranked.scores)
+        self.unsure += ranked.is_unsure
         measured = figures(ranked)
         if measured:
             self._figures.append(measured)
@@ -152,8 +166,8 @@ class Summary:
         """Returns the closing figures.
 
         Returns:
-            A dict: `modules`, `configurations`, `measured_modules` (those with
-            two runtimes or more), and, means over these or None without any:
+            A dict: `modules`, `configurations`, `unsure`, `measured_modules` (those
+            with two runtimes or more), and, means over these or None without any:
             `slowdown` and `random` {'1', '5', '10'}; and over those among them
             whose default was measured, or None: `default` with `modules`,
             `slowdown` (of the default, mean), `ratio` (first choice / default,
@@ -175,6 +189,7 @@ class Summary:
         return {
             'modules': self.modules,
             'configurations': self.configurations,
+            'unsure': self.unsure,
             'measured_modules': len(self._figures),
             'slowdown': self._means('slowdown'),
             'random': self._means('random'),

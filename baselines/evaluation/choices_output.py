@@ -32,7 +32,13 @@ def module_table(ranked: choices.Ranked, top: int) -> str:
     if ranked.default is not None and ranked.fastest is None:
         place = f'place {ranked.default + 1:,} of {len(ranked.scores):,}'
         lines.append(f"  XLA's own choice: {place}")
-    return '\n'.join(lines + _costs(choices.figures(ranked)))
+    lines += _costs(choices.figures(ranked))
+    if ranked.is_unsure:
+        lines.append(
+            f'  unsure: the graph model and the trees order {ranked.agreement:.0%} of '
+            'pairs alike; measure more than the first few'
+        )
+    return '\n'.join(lines)
 
 
 def _cells(row: Dict[str, Any]) -> List[str]:
@@ -67,8 +73,13 @@ def summary_table(summary: Dict[str, Any]) -> str:
         f'{text.count(summary["modules"], "module")} with '
         f'{text.count(summary["configurations"], "configuration")} ranked'
     ]
+    if summary['unsure']:
+        lines.append(
+            f'unsure of {text.count(summary["unsure"], "module")}: the graph model and '
+            f'the trees order fewer than {choices.LEAST_AGREEMENT:.0%} of pairs alike'
+        )
     if not measured:
-        return lines[0]
+        return '\n'.join(lines)
     lines.append(
         f'slowdown over the fastest, mean of {text.count(measured, "module")} with '
         'known runtimes'
@@ -140,6 +151,7 @@ class Json:
             'source': ranked.source,
             'module': ranked.module,
             'nodes': ranked.nodes,
+            'agreement': ranked.agreement,
             'figures': choices.figures(ranked),
             'configurations': [
                 {**row, **ranked.as_json(row['run_index'])}

@@ -7,10 +7,13 @@ increasing function.  So each model's scores of a graph are first mapped to
 one scale.  Nothing here knows of models or files.
 """
 
+import itertools
 from typing import Optional, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+from baselines.evaluation import metrics
 
 WAYS = ('scores', 'ranks', 'standard')
 
@@ -53,6 +56,29 @@ def ranks(scores: ArrayLike) -> np.ndarray:
     if places.min() == places.max():
         return np.zeros(len(places))
     return places / (len(places) - 1)
+
+
+def agreement(members: Sequence[ArrayLike]) -> float:
+    """Returns the share of a graph's pairs of configurations that models order alike.
+
+    Where models disagree, their mean is less often right: what an ensemble knows of
+    its own errors (Lakshminarayanan et al., "Simple and Scalable Predictive
+    Uncertainty Estimation using Deep Ensembles", NeurIPS 2017).
+
+    Args:
+        members: for each of two or more models [c], without NaN.
+
+    Returns:
+        The mean over pairs of models, between 0 and 1.  Pairs of configurations that
+        the second model scores alike are left out; if that is all, it is 1/2, as of
+        a random order.
+    """
+    shares = []
+    for first, second in itertools.combinations(members, 2):
+        places = np.unique(second, return_inverse=True)[1] + 1
+        alike, total = metrics.ordered_pairs(first, places)
+        shares.append(alike / total if total else 0.5)
+    return float(np.mean(shares))
 
 
 def average(

@@ -92,15 +92,19 @@ def check_runtimes(store: splits.PackedSplit) -> None:
         )
 
 
-def scores_of(
+# The scores of a graph by each member of a model: its graph model, its trees.
+Members = Tuple[np.ndarray, ...]
+
+
+def member_scores(
     task: tasks.Task,
     store: splits.PackedSplit,
     model: Optional[tasks.ModelScorer],
     trees: Optional[trees_lib.Trees],
     graphs: Any = None,
     numbers: Optional[np.ndarray] = None,
-) -> Iterator[np.ndarray]:
-    """Yields the scores of graphs: of a graph model, of trees, or the mean of both.
+) -> Iterator[Members]:
+    """Scores graphs with a graph model, with trees, or with both.
 
     Args:
         task: whose graphs.
@@ -111,7 +115,7 @@ def scores_of(
         numbers: int64, of the graphs, ascending; None for all.
 
     Returns:
-        Float [configurations] of each graph; lower is faster.
+        For each graph a float [configurations] of each member; lower is faster.
     """
     parts = []
     if model is not None:
@@ -119,9 +123,14 @@ def scores_of(
     if trees is not None:
         table = task.table(store, trees.used, graphs)
         parts.append(trees_lib.scores(trees, table, numbers))
-    if len(parts) == 1:
-        return parts[0]
-    return (ensembles.average(both, by='standard') for both in zip(*parts))
+    return zip(*parts)
+
+
+def mean_score(members: Members) -> np.ndarray:
+    """Averages the scores of a graph over members, each scaled to a deviation of 1."""
+    if len(members) == 1:
+        return members[0]
+    return ensembles.average(members, by='standard')
 
 
 class Predictor(abc.ABC):
@@ -162,8 +171,8 @@ class Predictor(abc.ABC):
         self.split = ''
 
     @abc.abstractmethod
-    def _scores(self, store: splits.PackedSplit) -> Iterator[np.ndarray]:
-        """Yields float32 [configurations] of each graph of a checked split."""
+    def _member_scores(self, store: splits.PackedSplit) -> Iterator[Members]:
+        """Yields the members' scores of each graph of a checked split."""
 
     def open_split(self, split: str) -> splits.PackedSplit:
         """Opens a split of the data to predict."""
@@ -269,10 +278,18 @@ class Predictor(abc.ABC):
         Raises:
             ValueError: the graphs cannot be scored; says why.
         """
+        return map(mean_score, self.score_members(store))
+
+    def score_members(self, store: splits.PackedSplit) -> Iterator[Members]:
+        """Yields the members' scores of each graph, whose mean `score` yields.
+
+        Raises:
+            ValueError: the graphs cannot be scored; says why.
+        """
         self.check(store)
         title = f'ranking {os.path.basename(store.source)}'
         with tasks.verifying(store):
-            scored = self._scores(store)
+            scored = self._member_scores(store)
             yield from phases.each(scored, title, store.num_graphs, self.task.unit)
 
     @abc.abstractmethod
@@ -292,6 +309,10 @@ class Predictor(abc.ABC):
             ValueError: it cannot be scored, or one of its arrays is not what it
                 should be.
         """
+        return mean_score(self.score_record_members(record))
+
+    def score_record_members(self, record: Any) -> Members:
+        """Returns the members' scores of a graph in memory; see `score_record`."""
         wanted = RECORDS[self.collection.task]
         if not isinstance(record, wanted):
             raise ValueError(
@@ -299,7 +320,7 @@ class Predictor(abc.ABC):
             )
         record = record.checked()
         kind = stores_lib.STORES[self.collection.task]
-        return next(self.score(kind.of_records(record.graph_id, [record])))
+        return next(self.score_members(kind.of_records(record.graph_id, [record])))
 
 
 class EstimatePredictor(Predictor):
@@ -325,5 +346,5 @@ class EstimatePredictor(Predictor):
         """See `Predictor`; columns are the published ones."""
         self.variant.check(store, 'the estimate reads')
 
-    def _scores(self, store: splits.PackedSplit) -> Iterator[np.ndarray]:
-        return self.task.estimates(store)
+    def _member_scores(self, store: splits.PackedSplit) -> Iterator[Members]:
+        return zip(self.task.estimates(store))

@@ -248,8 +248,8 @@ class RunPredictor(prediction.Predictor):
             self.check(store)
             yield from self.options.workers.scores(self, store)
 
-    def _scores(self, store: splits.PackedSplit) -> Iterator[np.ndarray]:
-        return self.score_graphs(store, self.graphs(store))
+    def _member_scores(self, store: splits.PackedSplit) -> Iterator[prediction.Members]:
+        return self._graph_members(store, self.graphs(store))
 
     def score_graphs(
         self,
@@ -264,7 +264,15 @@ class RunPredictor(prediction.Predictor):
             graphs: the same, from `graphs`.
             numbers: int64, of the graphs, ascending; None for all.
         """
-        return prediction.scores_of(
+        return map(prediction.mean_score, self._graph_members(store, graphs, numbers))
+
+    def _graph_members(
+        self,
+        store: splits.PackedSplit,
+        graphs: Any,
+        numbers: Optional[np.ndarray] = None,
+    ) -> Iterator[prediction.Members]:
+        return prediction.member_scores(
             self.task, store, self._model_scorer, self.trees, graphs, numbers
         )
 

@@ -332,7 +332,8 @@ class Job:
         store, task = self._data.stores[split], self._data.task
         model = self._trainer.scorer if self._trainer else None
         graphs = self._data.graphs[split]
-        scores = prediction.scores_of(task, store, model, trees, graphs)
+        members = prediction.member_scores(task, store, model, trees, graphs)
+        scores = map(prediction.mean_score, members)
         return list(phases.each(scores, title, store.num_graphs, task.unit))
 
     def _final_error(self, split: str, scored: List[np.ndarray]) -> Dict[str, float]:

@@ -55,16 +55,23 @@ def test_figures_are_over_what_was_measured():
     assert _ranked([1, 2], [0, 0]).fastest is None
 
 
+def test_disagreeing_members_make_a_ranking_unsure():
+    assert not _ranked([1, 2], [0, 0]).is_unsure  # a model without members
+    assert not _ranked([1, 2], [0, 0], agreement=0.86).is_unsure
+    assert _ranked([1, 2], [0, 0], agreement=0.85).is_unsure
+
+
 def test_summary():
     summary = choices.Summary()
-    summary.add(_ranked([3, 1, 2], [25, 20, 10]))  # 2; 2.5; 0.8
-    summary.add(_ranked([1, 2], [10, 20]))  # 1; 1; 1
+    summary.add(_ranked([3, 1, 2], [25, 20, 10], agreement=0.7))  # 2; 2.5; 0.8
+    summary.add(_ranked([1, 2], [10, 20], agreement=0.9))  # 1; 1; 1
     summary.add(_ranked([2, 1], [10, 20]))  # 2; 1; 2
     summary.add(_ranked([1, 2], [40, 10], default=None))  # 4
     summary.add(_ranked([1, 2, 3], [0, 0, 0]))
     found = summary.to_json()
     assert found['modules'] == 5
     assert found['configurations'] == 12
+    assert found['unsure'] == 1
     assert found['measured_modules'] == 4
     assert found['slowdown'] == {'1': 2.25, '5': 1.0, '10': 1.0}
     assert found['random']['1'] == pytest.approx((55 / 30 + 1.5 + 1.5 + 2.5) / 4)
@@ -81,6 +88,7 @@ def test_summary_of_nothing_measured():
     assert summary.to_json() == {
         'modules': 1,
         'configurations': 2,
+        'unsure': 0,
         'measured_modules': 0,
         'slowdown': None,
         'random': None,

@@ -31,6 +31,16 @@ def test_ranks():
     assert ensembles.ranks([4.0]).tolist() == [0.0]
 
 
+def test_agreement():
+    # Of six pairs, the second orders 0 and 1 as well as 2 and 3 the other way.
+    assert ensembles.agreement([[1, 2, 3, 4], [2, 1, 4, 3]]) == 4 / 6
+    # The second has no order of 0 and 1; the first agrees on one of the two others.
+    assert ensembles.agreement([[1, 3, 2], [0, 0, 5]]) == 1 / 2
+    assert ensembles.agreement([[1, 2], [7, 7]]) == 1 / 2
+    # The mean of 1, 0 and 0.
+    assert ensembles.agreement([[1, 2], [3, 4], [2, 1]]) == 1 / 3
+
+
 def test_average():
     members = [[3.0, 1.0, 2.0], [0.2, 0.1, 0.6]]
     # Scores: [1, 0, .5] and [.2, 0, 1].

@@ -12,6 +12,7 @@ import pytest
 
 from baselines import config
 from baselines import recipes
+from baselines.evaluation import ensembles
 from baselines.layout import flat
 from baselines.runs import loading
 from baselines.runs import prediction
@@ -25,6 +26,7 @@ from tests.helpers import made_runs
 from tests.helpers import processes
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
+from tpugraphs import ranking
 
 pytest.importorskip('lightgbm')
 
@@ -170,6 +172,12 @@ def test_beside_a_graph_model_the_mean_of_both(tmp_path, monkeypatch):
     for mean, one, other in zip(together, scores(alone)[2], of_trees):
         standard = [(x - x.mean()) / (x.std() or 1) for x in (one, other)]
         np.testing.assert_allclose(mean, np.mean(standard, axis=0), atol=1e-5)
+    store = predictor.open_split('test')
+    for (_, second), of_tree in zip(predictor.score_members(store), of_trees):
+        np.testing.assert_array_equal(second, of_tree)
+    [ranked] = ranking.rank(predictor, store.record(0))[0]
+    members = next(predictor.score_members(store))
+    assert ranked.agreement == ensembles.agreement(members)
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ scores that prediction gives.
 """
 
 import csv
+import dataclasses
 import gzip
 import json
 import pathlib
@@ -153,6 +154,11 @@ def test_ten_rows_and_the_default_or_as_many_as_asked_for(raw, model_dir, capsys
     assert _listed(choices_output.module_table(ranked, 2)) == [11, 10, 3]
     assert _listed(choices_output.module_table(ranked, 50)) == order
     assert len(_listed(text)) in (10, 11)
+    unsure = dataclasses.replace(ranked, agreement=0.75)
+    assert choices_output.module_table(unsure, 2).splitlines()[-1] == (
+        '  unsure: the graph model and the trees order 75% of pairs alike; measure '
+        'more than the first few'
+    )
 
 
 def test_csv_holds_every_configuration(raw, model_dir, tmp_path, capsys):

@@ -1,0 +1,75 @@
+"""Shows that the kernels `tpugraphs rank` marks as unsure are those it ranks worst.
+
+  python benchmarks/leaderboard.py --epochs 15 --seeds 0 1 2 --models recipe
+  python benchmarks/uncertainty.py --epochs 15 --seeds 0 1 2
+
+A kernel is marked where the graph model and the trees of `--recipe=strong` order few of
+its pairs of configurations alike.  Scored are the recipe's runs of the leaderboard.
+The gain with ten is that of the ten first choices and that of the rounds of `tpugraphs
+tune`, which learn from what is measured.
+"""
+
+from typing import Iterator, List, Tuple
+
+import judging
+import leaderboard
+import measured_tuning
+import numpy as np
+import results
+
+from baselines.evaluation import choices
+from baselines.evaluation import ensembles
+
+_TITLE = 'strong, with trees'
+
+
+def main() -> None:
+    """Prints a row for the marked and the other kernels of each part of the data."""
+    parser = results.parser(__doc__)
+    parser.add_argument('--epochs', type=int, default=25)
+    parser.add_argument('--seeds', type=int, nargs='+', default=[0, 1, 2])
+    parser.add_argument('--work', default='~/out/leaderboard')
+    args = parser.parse_args()
+    args.task = 'tile'
+    [recipe] = [r for r in leaderboard.rows('tile', ()) if r.training == _TITLE]
+    results.head(
+        *('kernels', 'number', 'top-1 error', 'top-5 error', 'OPA'),
+        *('gain with ten measured', 'in rounds of `tune`'),
+    )
+    for part in leaderboard.parts('tile'):
+        judged: List[Tuple[bool, List[float]]] = []
+        for seed in args.seeds:
+            judged += _judged(part, leaderboard.place(args, recipe, seed))
+        unsure = np.array([marked for marked, _ in judged])
+        figures = np.array([row for _, row in judged])
+        for name, chosen in (('unsure', unsure), ('others', ~unsure)):
+            _row(f'{part.name}, {name}', figures[chosen], len(args.seeds))
+
+
+def _judged(part: leaderboard.Part, out_dir: str) -> Iterator[Tuple[bool, List[float]]]:
+    """Yields for each kernel whether it is marked, and its figures."""
+    predictor = results.load(results.run_of(out_dir), data_root=part.root)
+    store = predictor.open_split('test')
+    by_name = dict(zip(store.graph_ids, predictor.score_members(store)))
+    for graph in part.graphs:
+        members = by_name[graph.name]
+        scores = ensembles.average(members, by='standard')
+        error1, error5, opa, _, first_ten, best = judging.tile_figures(graph, scores)
+        kernel = measured_tuning.kernel_of(graph)
+        rounds, _ = measured_tuning.replay(kernel, scores, rounds=3)
+        marked = ensembles.agreement(members) < choices.LEAST_AGREEMENT
+        yield marked, [error1, error5, opa, first_ten, rounds, best]
+
+
+def _row(name: str, figures: np.ndarray, seeds: int) -> None:
+    """Prints the means of kernels' figures, and shares of the gain."""
+    error1, error5, opa, first_ten, rounds, best = figures.mean(0)
+    results.row(
+        *(name, f'{len(figures) / seeds:.0f}'),
+        *(f'{error1:.1%}', f'{error5:.1%}', f'{opa:.3f}'),
+        *(f'{first_ten / best:.1%}', f'{rounds / best:.1%}'),
+    )
+
+
+if __name__ == '__main__':
+    results.run(main)
