@@ -30,8 +30,7 @@ from baselines.data.layout import store as layout_store
 from baselines.data.tile import records
 from baselines.data.tile import store as tile_store
 from baselines.evaluation import metrics
-from baselines.features import estimate
-from baselines.features import kernel_facts
+from baselines.features import tile_table
 from baselines.hlo import schema
 from baselines.layout import estimate as layout_estimate
 from tpugraphs.measure import collection_folder
@@ -229,11 +228,9 @@ def _estimates(graphs: Sequence[Graph]) -> List[np.ndarray]:
     """Returns the columns of the analytical estimate for each kernel."""
     kernels = [records.read_tile(graph.path) for graph in graphs]
     store = tile_store.TileStore.of_records('measured', kernels)
-    counts = np.asarray(store.config_counts)
-    numbers = np.repeat(np.arange(store.num_graphs), counts)
-    facts = kernel_facts.KernelFacts.of(store)
-    columns = estimate.estimate(facts, numbers, np.asarray(store.config_feat))
-    return np.split(columns, np.cumsum(counts)[:-1])
+    rows = np.arange(store.config_offsets[-1])
+    columns = tile_table.TileTable(store, ['estimate']).rows(rows)
+    return np.split(columns, store.config_offsets[1:-1])
 
 
 def kinds(record: Any) -> Set[str]:

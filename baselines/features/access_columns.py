@@ -43,7 +43,7 @@ _OWN = (
     *('turns', 'moved', 'set', 'work', 'operations', 'run'),
     *(f'{loop}_{name}' for loop in ('output', 'reduced') for name in _LOOP),
 )
-_CHANGING = (
+_CHANGING = (  # of `_OWN`, less their value of the untiled kernel
     *('turns', 'moved', 'run'),
     *(
         f'{loop}_{name}'
@@ -51,24 +51,22 @@ _CHANGING = (
         for name in ('tail_32', 'jumps', 'stays', 'splits')
     ),
 )
-NAMES = (
-    *(f'access_{name}' for name in _OWN),
-    *(f'access_{name}_change' for name in _CHANGING),
-)
-
 _RANK = node_tiles.RANK
 _GROUPS = 8  # of nodes that are cut alike, per kernel: the largest
 _VECTORS = (8, 32)
 _BOUNDS = [schema.TILE.block(name) for name in ('output_bounds', 'kernel_bounds')]
 _CHANGED = [_OWN.index(name) for name in _CHANGING]
-_CHUNK = 1 << 11
 
 
 class AccessColumns:
-    """The columns of a split's configurations; facts of kernels are not needed."""
+    """The columns of a split's configurations."""
 
-    def __init__(self, store: splits.PackedSplit, facts: kernel_facts.KernelFacts):
-        del facts
+    names = (
+        *(f'access_{name}' for name in _OWN),
+        *(f'access_{name}_change' for name in _CHANGING),
+    )
+
+    def __init__(self, store: splits.PackedSplit):
         whole = [np.asarray(store.config_max[:, block]) for block in _BOUNDS]
         self._whole = np.concatenate(whole, axis=1).astype(np.float64)
         self._group(store, node_tiles.NodeTiles(store, *whole))
@@ -81,11 +79,7 @@ class AccessColumns:
         self._fastest = np.where(times > 1, -1, fastest)  # a slice that skips jumps
         loops = np.arange(2 * _RANK)
         self._follows = (self._source[..., np.newaxis] == loops).any(axis=2)
-        everything = np.arange(store.num_graphs)
-        self._untiled = np.zeros((store.num_graphs, len(_CHANGED)), np.float32)
-        untiled = kernel_facts.by_chunks(
-            self._own, len(_OWN), _CHUNK, everything, self._whole
-        )
+        untiled = self._own(np.arange(store.num_graphs), self._whole)
         self._untiled = untiled[:, _CHANGED]
 
     def _group(self, store: splits.PackedSplit, tiles: node_tiles.NodeTiles) -> None:
@@ -126,25 +120,17 @@ class AccessColumns:
         self._operations[at] = np.where(is_operand, 0, weights)[order]
 
     def __call__(self, kernels: np.ndarray, configs: np.ndarray) -> np.ndarray:
-        """Computes the columns.
-
-        Args:
-            kernels: int [rows], the kernel of each row.
-            configs: float32 [rows, >= 24], raw configuration features.
-
-        Returns:
-            float32 [rows, len(NAMES)].
-        """
+        """Computes rows as parts of a `tile_table.TileTable` do."""
         bounds = np.concatenate([configs[:, block] for block in _BOUNDS], axis=1)
-        own = kernel_facts.by_chunks(self._own, len(_OWN), _CHUNK, kernels, bounds)
+        own = self._own(kernels, bounds)
         change = own[:, _CHANGED] - self._untiled[kernels]
         return np.concatenate([own, change], axis=1)
 
     def _own(self, kernels: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-        """Computes the columns `_OWN` of bounds of output and reduction, [rows, 12]."""
+        """Computes the columns `_OWN` of bounds [rows, 12]: float32 [rows, 20]."""
         whole = self._whole[kernels]
         tile, trips = kernel_facts.tiling(
-            np.maximum(whole, 1), np.where(whole > 0, bounds.astype(np.float64), 1)
+            np.maximum(whole, 1), np.where(whole > 0, bounds, 1)
         )
         rounds = kernel_facts.product(trips)[:, np.newaxis]
         source, size = self._source[kernels], self._size[kernels]
@@ -183,7 +169,7 @@ class AccessColumns:
             columns += self._of_loop(
                 kernels, first, tile[:, loops], whole[:, loops], seen, shares
             )
-        return np.stack(columns, axis=1)
+        return np.stack(columns, axis=1).astype(np.float32)
 
     def _of_loop(
         self,
@@ -194,14 +180,11 @@ class AccessColumns:
         seen: np.ndarray,
         shares: np.ndarray,
     ) -> List[np.ndarray]:
-        """What of the columns is about an innermost loop, in the order of `_LOOP`.
+        """Returns the columns of an innermost loop, in the order of `_LOOP`.
 
-        Args:
-            kernels: int [rows].
-            first: number of the first of the loops, 0 or 6.
-            tile: [rows, 6], their sizes in a tile; whole: likewise, untiled.
-            seen: int [rows, groups, 6], the loop behind each dimension, or -1.
-            shares: [rows, groups], of the bytes that are read.
+        Loops are numbered from `first`, 0 or 6; `tile` and `whole` [rows, 6] are their
+        sizes, `seen` [rows, groups, 6] the loop behind each dimension of operands, or
+        -1, and `shares` [rows, groups] are of the bytes that are read.
         """
         exists = (tile > 1).any(axis=1)
         inner = _last_above_1(tile)

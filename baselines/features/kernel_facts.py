@@ -9,7 +9,7 @@ of its trips.  Which one does what is read off shapes and opcodes alone
 
 import dataclasses
 import functools
-from typing import Callable, Dict, Sequence, Tuple
+from typing import Dict, Sequence, Tuple
 
 import numpy as np
 
@@ -76,12 +76,7 @@ class KernelFacts:
 
     @classmethod
     def of(cls, store: splits.PackedSplit) -> 'KernelFacts':
-        """Reads the facts of every kernel of a split.
-
-        Raises:
-            ValueError: node_feat does not have the 140 published columns.
-        """
-        require(f'{store.source}: node_feat', store.node_feat, schema.NODE, 'estimate')
+        """Reads the facts of every kernel of a split with the published columns."""
         return _Reader(store).facts()
 
     def rows(self, kernels: np.ndarray) -> 'KernelFacts':
@@ -90,22 +85,13 @@ class KernelFacts:
         return KernelFacts(**{name: getattr(self, name)[kernels] for name in names})
 
 
-def require(what: str, array: np.ndarray, columns: schema.Columns, flag: str) -> None:
-    """Raises ValueError unless the published columns, which a flag reads, are there."""
-    if array.shape[-1] < len(columns):
-        raise ValueError(
-            f'{what} has {array.shape[-1]} columns, but --{flag} reads the '
-            f'{len(columns)} published ones'
-        )
-
-
 def product(rows: np.ndarray) -> np.ndarray:
-    """Products of a few columns, [rows]: three times as fast as along an axis."""
+    """Returns products of a few columns, [rows]; faster than along an axis."""
     return functools.reduce(np.multiply, rows.T)
 
 
 def total(rows: np.ndarray) -> np.ndarray:
-    """Sums of a few columns, [rows]."""
+    """Returns sums of a few columns, [rows]."""
     return functools.reduce(np.add, rows.T)
 
 
@@ -115,33 +101,8 @@ def tiling(units: np.ndarray, bounds: np.ndarray) -> Tuple[np.ndarray, np.ndarra
     return tile, np.maximum(np.ceil(units / np.maximum(tile, 1)), 1)
 
 
-def by_chunks(
-    compute: Callable[[np.ndarray, np.ndarray], np.ndarray],
-    width: int,
-    size: int,
-    kernels: np.ndarray,
-    configs: np.ndarray,
-) -> np.ndarray:
-    """Computes float32 [rows, width] of [rows] kernels and configurations.
-
-    So many rows at once that what is computed of them stays in cache.
-    """
-    out = np.empty((len(configs), width), np.float32)
-    for start in range(0, len(configs), size):
-        rows = slice(start, start + size)
-        out[rows] = compute(kernels[rows], configs[rows])
-    return out
-
-
 def vector_operations(opcodes: np.ndarray) -> np.ndarray:
-    """Returns the operations for an element of nodes' results, 0 of what is no work.
-
-    Args:
-        opcodes: int [n].
-
-    Returns:
-        float64 [n].
-    """
+    """Returns the operations for an element of a result: float64 [n] of opcodes [n]."""
     is_transcendental = np.isin(opcodes, arrays.opcode_numbers(_TRANSCENDENTAL))
     cost = np.where(is_transcendental, _TRANSCENDENTAL_COST, 1.0)
     return np.where(np.isin(opcodes, arrays.opcode_numbers(_FREE)), 0.0, cost)
@@ -215,18 +176,18 @@ class _Reader:
         return np.isin(self._opcode, arrays.opcode_numbers(names))
 
     def _last(self, nodes: np.ndarray) -> np.ndarray:
-        """The last of some nodes in each kernel, or -1: int64 [G]."""
+        """Returns the last of these nodes in each kernel, or -1: int64 [G]."""
         last = np.full(self._count, -1)
         last[self._kernel[nodes]] = nodes  # ascending: the last one stays
         return last
 
     def _largest(self, nodes: np.ndarray) -> np.ndarray:
-        """The node with most elements in each kernel; the last of equals."""
+        """Returns the node with most elements in each kernel; the last of equals."""
         order = np.lexsort((nodes, self._shapes.elements[nodes]))
         return self._last(nodes[order])
 
     def _ends(self) -> Tuple[np.ndarray, np.ndarray]:
-        """Nodes that are read from memory and nodes that are written."""
+        """Returns nodes that are read from memory and nodes that are written."""
         is_root = self._features[:, schema.IS_ROOT] > 0
         roots = np.flatnonzero(is_root)
         root = self._last(roots)
@@ -254,7 +215,7 @@ class _Reader:
         return np.where(product >= 0, product, loop)
 
     def _operands(self, product: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
-        """First and second operand of each product; any node where there is none.
+        """Returns the first and second operand of each product, or any node.
 
         Edges do not keep the order of operands.  A convolution's dimension
         numbers fit one order better, unless both are alike.
@@ -283,12 +244,10 @@ class _Reader:
     def _product_loops(
         self, product: np.ndarray, left: np.ndarray, right: np.ndarray
     ) -> Tuple[np.ndarray, ...]:
-        """Which loops the operands of products follow.
+        """Returns the loops of products.
 
-        Returns:
-            bool [G, 6], the second operand's dimensions that are summed over;
-            bool [G, 6], which of those are a window; bool [G, 8] each, the
-            loops that the first and the second operand follow.
+        They are bool [G, 6], the second operand's dimensions that are summed over, and
+        those of a window; bool [G, 8], the loops that each operand follows.
         """
         shapes, feature = self._shapes, self._features[product]
         logical = shapes.logical
@@ -320,10 +279,10 @@ class _Reader:
         of_left: np.ndarray,
         of_right: np.ndarray,
     ) -> np.ndarray:
-        """The loops that tensors follow, bool [nodes, 8].
+        """Returns the loops that tensors follow, bool [nodes, 8].
 
-        Of products' operands, and of what they are made of (`before`), these are
-        `of_left` and `of_right`.
+        Operands of products, and nodes of the same shape before them, follow `of_left`
+        and `of_right`.
         """
         kernel, sizes = self._kernel[nodes], self._shapes.sizes
         follows, _ = shapes_lib.match(sizes[loop[kernel]], sizes[nodes], False)
@@ -338,17 +297,10 @@ class _Reader:
     def _grouped(
         self, kernel: np.ndarray, follows: np.ndarray, weights: np.ndarray
     ) -> Tuple[np.ndarray, np.ndarray]:
-        """Adds up tensors that follow the same loops.
+        """Adds up tensors of the same loops: bool [G, 6, 8] and float64 [3, G, 6].
 
-        Args:
-            kernel: int64 [nodes].
-            follows: bool [nodes, 8].
-            weights: float64 [3, nodes]: read, written, operations.
-
-        Returns:
-            bool [G, 6, 8] and float64 [3, G, 6]: first what follows every loop, then
-            the others from the largest on.  What is left over of more than six counts
-            as following every loop.
+        First comes what follows every loop, then the others from the largest on; what
+        is left over of more than six counts as following every loop.
         """
         follow_all = (True,) * LOOPS
         followed = np.ones((self._count, GROUPS, LOOPS), bool)

@@ -42,7 +42,7 @@ and, as XLA compiles another operation where a tile needs less,
                   where they are and for all else (round numbers, of one machine)
 """
 
-from typing import Dict, List
+from typing import List
 
 import numpy as np
 
@@ -52,22 +52,14 @@ from baselines.features import physical_shapes
 from baselines.hlo import schema
 
 _PLACES = 4
-_EACH = ('elements', 'share', 'run', 'run_share', 'inner', 'first', 'last', 'by_8')
 _TOGETHER = (
     *('trips', 'overhead', 'work', 'input_again', 'footprint', 'waste'),
     *('fastest_kept', 'fastest_reduced', 'extremes'),
     *('alone', 'straight', 'part_joined', 'one_position', 'time'),
 )
-NAMES = (
-    *(
-        f'loop_{block}_{what}'
-        for block in ('output', 'kernel', 'input')
-        for what in (
-            *(f'{kind}_{p}' for kind in ('tile', 'trips') for p in range(_PLACES)),
-            *_EACH,
-        )
-    ),
-    *(f'loop_{what}' for what in _TOGETHER),
+_OF_BLOCK = (
+    *(f'{kind}_{place}' for kind in ('tile', 'trips') for place in range(_PLACES)),
+    *('elements', 'share', 'run', 'run_share', 'inner', 'first', 'last', 'by_8'),
 )
 
 _BOUNDS = {
@@ -78,7 +70,6 @@ _RANK = schema.RANK
 _VECTOR = 8
 _ROUND_NS, _FAST_NS = 100.0, 0.15
 _SLOW_NS = (1.0, 0.6, 2.0, 4.0)  # of what may be alone, straight, ...
-_CHUNK = 1 << 12
 _REDUCE = schema.OPCODE_NUMBERS['reduce']
 _EXTREMES = [schema.OPCODE_NUMBERS[name] for name in ('maximum', 'minimum')]
 _OUTPUT_ROLES = [schema.OUTPUT_BATCH, schema.OUTPUT_FEATURE]
@@ -89,7 +80,7 @@ _STRIDES = schema.NODE.at('window_stride_product')
 
 
 def fits(store: splits.PackedSplit) -> bool:
-    """Whether the bounds of most kernels of a split count elements.
+    """Tells whether the bounds of most kernels of a split count elements.
 
     They do where the largest output tile is the whole output; in registers of
     8 x 128 it is a thousandth of that.
@@ -107,10 +98,17 @@ def fits(store: splits.PackedSplit) -> bool:
 
 
 class LoopColumns:
-    """The columns of a split's configurations; facts of kernels are not needed."""
+    """The columns of a split's configurations.
 
-    def __init__(self, store: splits.PackedSplit, facts: kernel_facts.KernelFacts):
-        del facts
+    They are logarithms, but for truth values and numbers of dimensions.
+    """
+
+    names = (
+        *(f'loop_{block}_{name}' for block in _BOUNDS for name in _OF_BLOCK),
+        *(f'loop_{name}' for name in _TOGETHER),
+    )
+
+    def __init__(self, store: splits.PackedSplit):
         self._whole = {
             name: np.asarray(store.config_max[:, block], np.float64)
             for name, block in _BOUNDS.items()
@@ -141,15 +139,15 @@ class LoopColumns:
         self._turns = (np.diff(order, axis=1) < 0).any(axis=1)
 
     def _nodes(self, store: splits.PackedSplit, opcode: str, block: str) -> np.ndarray:
-        """Raw columns of a node of each kernel with this opcode; 0 where there is none.
+        """Returns raw columns of a node of each kernel with this opcode, 0 without one.
 
         It is one that makes the array of `block`, or, if a transpose, is of it.
         """
-        found = np.flatnonzero(store.node_opcode == schema.OPCODE_NUMBERS[opcode])
-        kernels = np.searchsorted(store.node_offsets, found, 'right') - 1
-        raw = np.asarray(store.node_feat[found])
+        nodes = np.flatnonzero(store.node_opcode == schema.OPCODE_NUMBERS[opcode])
+        kernels = np.searchsorted(store.node_offsets, nodes, 'right') - 1
+        raw = np.asarray(store.node_feat[nodes])
         dims, whole = raw[:, schema.DIMENSIONS], self._whole[block][kernels]
-        fits = np.ones(len(found), bool)
+        fits = np.ones(len(nodes), bool)
         if opcode == 'transpose':
             axes = raw[:, _AXES].astype(np.int64)
             # Of arrays of seven axes and more six are in the columns.
@@ -162,19 +160,7 @@ class LoopColumns:
         return rows
 
     def __call__(self, kernels: np.ndarray, configs: np.ndarray) -> np.ndarray:
-        """Computes the columns.
-
-        Args:
-            kernels: int [rows], the kernel of each row.
-            configs: float32 [rows, >= 24], raw configuration features.
-
-        Returns:
-            float32 [rows, len(NAMES)]; logarithms, but for what is yes or no and
-            numbers of dimensions.
-        """
-        return kernel_facts.by_chunks(self._rows, len(NAMES), _CHUNK, kernels, configs)
-
-    def _rows(self, kernels: np.ndarray, configs: np.ndarray) -> np.ndarray:
+        """Computes rows as parts of a `tile_table.TileTable` do."""
         blocks = {
             name: _Block(configs[:, block], self._whole[name][kernels])
             for name, block in _BOUNDS.items()
@@ -211,7 +197,7 @@ class LoopColumns:
         trips: np.ndarray,
         work: np.ndarray,
     ) -> List[np.ndarray]:
-        """What of `NAMES` is about other operations; see there."""
+        """Returns the columns from `alone` to `time`, about other operations."""
         tile, whole = configs[:, _BOUNDS['output']], self._whole['output'][kernels]
         moved, order = self._moved[kernels], self._order[kernels]
         taken = np.take_along_axis(configs[:, _BOUNDS['input']], order, axis=1)
@@ -236,15 +222,11 @@ class LoopColumns:
 
 
 def _moved_by_convolutions(nodes: np.ndarray, summed: np.ndarray) -> np.ndarray:
-    """Finds the output dimensions along which windows of convolutions move.
+    """Finds the output dimensions along which windows of convolutions move: [n, 6].
 
-    Args:
-        nodes: [n, 140], raw columns of convolutions, or 0.
-        summed: [n, 6], sizes of what they sum over: a window, then features.
-
-    Returns:
-        bool [n, 6], false for all but convolutions of a feature at a time, each of
-        one feature of the input: of all others XLA keeps a convolution.
+    False for all but convolutions of a feature at a time, each of one feature of the
+    input: of all others XLA keeps a convolution.  `summed` are the sizes of what is
+    summed over: a window, then features.
     """
     place = np.arange(_RANK)
     is_space = (place != nodes[:, _OUTPUT_ROLES, np.newaxis]).all(axis=1)
@@ -273,7 +255,7 @@ class _Block:
         order, exists = physical_shapes.reverse(whole)
         whole, bounds = (
             np.where(exists, np.take_along_axis(x, order, axis=1), 1)
-            for x in (whole, bounds.astype(np.float64))
+            for x in (whole, bounds)
         )
         whole = np.maximum(whole, 1)
         tile, trips = kernel_facts.tiling(whole, bounds)
@@ -285,23 +267,20 @@ class _Block:
         self.fastest = whole[:, 0]
 
     def columns(self) -> List[np.ndarray]:
-        """What of `NAMES` is of one list."""
+        """Returns the columns of one list, in the order of `_OF_BLOCK`."""
         before: np.ndarray = np.cumsum(self._cut, axis=1) - self._cut  # faster, cut
         run = (self.tile * (before == 0)).sum(axis=1)
         place = np.arange(_RANK)
         inner = (self.tile > 0).argmax(axis=1)[:, np.newaxis]
-        found: Dict[str, np.ndarray] = {
-            'elements': self.elements,
-            'share': self.elements - self.size,
-            'run': run,
-            'run_share': run - self.size,
-            'inner': np.take_along_axis(self.tile, inner, axis=1)[:, 0],
-            'first': np.where(self._cut, place, _RANK).min(axis=1),
-            'last': np.where(self._cut, place, -1).max(axis=1),
-            'by_8': self._by_vectors,
-        }
         return [
             *self.tile[:, :_PLACES].T,
             *self.trips[:, :_PLACES].T,
-            *(found[what] for what in _EACH),
+            self.elements,
+            self.elements - self.size,
+            run,
+            run - self.size,
+            np.take_along_axis(self.tile, inner, axis=1)[:, 0],
+            np.where(self._cut, place, _RANK).min(axis=1),
+            np.where(self._cut, place, -1).max(axis=1),
+            self._by_vectors,
         ]

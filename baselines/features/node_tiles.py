@@ -80,7 +80,7 @@ class NodeTiles:
                 self._pass(int(opcode), consumers[chosen], producers[chosen])
 
     def _pass(self, opcode: int, consumers: np.ndarray, producers: np.ndarray) -> None:
-        """Sets what operands of nodes of one opcode are needed for."""
+        """Sets the tiles of operands of nodes of one opcode."""
         raw = self._raw[consumers]
         axes = np.clip(raw[:, _AXES], 0, RANK - 1).astype(np.int64)
         pairs = _Pairs(raw, axes, self.dims[consumers], self.dims[producers])
@@ -112,12 +112,7 @@ class NodeTiles:
 
 
 def _by_level(edges: np.ndarray, count: int) -> Iterator[Tuple[np.ndarray, np.ndarray]]:
-    """Yields (consumers, producers), each consumer after all of its own consumers.
-
-    Args:
-        edges: int64 [edges, 2], of graphs without cycles.
-        count: nodes.
-    """
+    """Yields edges (consumers, producers), consumers after all their own consumers."""
     consumers, producers = edges.T
     level = np.zeros(count, np.int64)
     for _ in range(count):
@@ -143,24 +138,15 @@ class _Pairs(NamedTuple):
 
 # Of each dimension of operands: the result's that it follows, or -1; times and plus,
 # see `NodeTiles`.
-_Rule = Tuple[np.ndarray, np.ndarray, np.ndarray]
-
-
-def _rule(
-    at: np.ndarray,
-    times: Union[float, np.ndarray] = 1.0,
-    plus: Union[float, np.ndarray] = 0.0,
-) -> _Rule:
-    """Completes a rule by what is the same of all dimensions."""
-    return at, np.broadcast_to(times, at.shape), np.broadcast_to(plus, at.shape)
+_Rule = Tuple[np.ndarray, Union[float, np.ndarray], Union[float, np.ndarray]]
 
 
 def _by_place(pairs: _Pairs) -> _Rule:
-    return _rule(np.where(pairs.operand == pairs.result, _PLACE, -1))
+    return np.where(pairs.operand == pairs.result, _PLACE, -1), 1, 0
 
 
 def _broadcast(pairs: _Pairs) -> _Rule:
-    return _rule(pairs.axes)
+    return pairs.axes, 1, 0
 
 
 def _transpose(pairs: _Pairs) -> _Rule:
@@ -168,15 +154,15 @@ def _transpose(pairs: _Pairs) -> _Rule:
     # Axes that do not exist are 0: the first to name a dimension is right.
     for place in reversed(range(RANK)):
         at[np.arange(len(at)), pairs.axes[:, place]] = place
-    return _rule(at)
+    return at, 1, 0
 
 
 def _pad(pairs: _Pairs) -> _Rule:
-    return _rule(np.broadcast_to(_PLACE, pairs.axes.shape))
+    return _PLACE[np.newaxis], 1, 0
 
 
 def _concatenate(pairs: _Pairs) -> _Rule:
-    return _rule(np.where(_PLACE == pairs.axes[:, :1], -1, _PLACE))
+    return np.where(_PLACE == pairs.axes[:, :1], -1, _PLACE), 1, 0
 
 
 def _slice(pairs: _Pairs) -> _Rule:
@@ -186,13 +172,13 @@ def _slice(pairs: _Pairs) -> _Rule:
     product = np.maximum(pairs.raw[:, _SLICE_STRIDE_PRODUCT], 1)
     last = np.maximum((pairs.result > 0).sum(axis=1) - 1, 0)
     strides[np.arange(len(last)), last] *= product / strides.prod(axis=1)
-    return _rule(np.broadcast_to(_PLACE, strides.shape), strides)
+    return _PLACE[np.newaxis], strides, 0
 
 
 def _reduce_window(pairs: _Pairs) -> _Rule:
     size = np.maximum(pairs.raw[:, _WINDOW][:, :RANK], 1)
     stride = np.maximum(pairs.raw[:, _WINDOW_STRIDES][:, :RANK], 1)
-    return _rule(np.broadcast_to(_PLACE, size.shape), stride, size - stride)
+    return _PLACE[np.newaxis], stride, size - stride
 
 
 def _num_reduced(pairs: _Pairs) -> np.ndarray:
@@ -206,7 +192,7 @@ def _reduce(pairs: _Pairs) -> _Rule:
     for place in range(RANK):
         rows = np.flatnonzero(place < count)
         is_reduced[rows, pairs.axes[rows, place]] = True
-    return _rule(np.where(is_reduced, -1, np.cumsum(~is_reduced, axis=1) - 1))
+    return np.where(is_reduced, -1, np.cumsum(~is_reduced, axis=1) - 1), 1, 0
 
 
 def _reshape(pairs: _Pairs) -> _Rule:
@@ -217,7 +203,7 @@ def _reshape(pairs: _Pairs) -> _Rule:
     # Of dimensions that become one, tiles cut the first alone.
     at = (shared > 1).argmax(axis=2)
     times = np.take_along_axis(low, at, axis=1) / own_low
-    return _rule(np.where((shared > 1).any(axis=2), at, -1), times)
+    return np.where((shared > 1).any(axis=2), at, -1), times, 0
 
 
 def _strides(dims: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:

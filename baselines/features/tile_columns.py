@@ -1,7 +1,6 @@
 """How the tile of a configuration relates to the arrays of its kernel, as columns.
 
-    facts = kernel_facts.KernelFacts.of(store)
-    columns = tile_columns(facts, kernel_of_row, store.config_feat[rows])
+    columns = tile_table.TileTable(store, ['tile_columns']).rows(rows)
 
 The raw columns hold the tile's size and the nodes the arrays' sizes; what
 matters is their quotient, dimension by dimension: how often a loop runs, how
@@ -29,28 +28,30 @@ from baselines.hlo import schema
 _PLACES = ('lanes', 'sublanes', 'third', 'fourth', 'fifth', 'sixth')
 _LOOP_NAMES = (*_PLACES, 'depth', 'window')
 
-NAMES = (
-    *(f'log_tile_{place}' for place in _PLACES),
-    *(f'log_trips_{loop}' for loop in _LOOP_NAMES),
-    *(f'log_waste_{loop}' for loop in (*_PLACES, 'depth')),
-    'log_tile_depth',
-    'log_tile_window',
-    *(f'log_traffic_{loop}' for loop in _LOOP_NAMES),
-    'log_tile_elements',
-    'log_tile_share',
-    'log_run',
-    'log_visited_bytes',
-)
-
 _OUTPUT_BOUNDS = schema.TILE.block('output_bounds')
 _KERNEL_BOUNDS = schema.TILE.block('kernel_bounds')
 _RANK = facts_lib.RANK
 _MATRIX_SIDE = 128
-_CHUNK = 1 << 11
 
 
 class TileColumns:
-    """The columns of G kernels' configurations, from facts of the kernels."""
+    """The columns of G kernels' configurations, from facts of the kernels.
+
+    All are natural logarithms.
+    """
+
+    names = (
+        *(f'log_tile_{place}' for place in _PLACES),
+        *(f'log_trips_{loop}' for loop in _LOOP_NAMES),
+        *(f'log_waste_{loop}' for loop in (*_PLACES, 'depth')),
+        'log_tile_depth',
+        'log_tile_window',
+        *(f'log_traffic_{loop}' for loop in _LOOP_NAMES),
+        'log_tile_elements',
+        'log_tile_share',
+        'log_run',
+        'log_visited_bytes',
+    )
 
     def __init__(self, facts: facts_lib.KernelFacts):
         units = facts.loop_units
@@ -79,23 +80,8 @@ class TileColumns:
         self._share = followed.sum(axis=1) / total
 
     def __call__(self, kernels: np.ndarray, configs: np.ndarray) -> np.ndarray:
-        """Computes the columns.
-
-        Args:
-            kernels: int [rows], the kernel of each row.
-            configs: float32 [rows, >= 24], raw configuration features.
-
-        Returns:
-            float32 [rows, len(NAMES)], natural logarithms.
-
-        Raises:
-            ValueError: `configs` has fewer than 24 columns.
-        """
-        facts_lib.require('config_feat', configs, schema.TILE, 'tile_columns')
-        return facts_lib.by_chunks(self._rows, len(NAMES), _CHUNK, kernels, configs)
-
-    def _rows(self, g: np.ndarray, configs: np.ndarray) -> np.ndarray:
-        configs = configs.astype(np.float64)
+        """Computes rows as parts of a `tile_table.TileTable` do."""
+        g = kernels
         units, unit = self._units[g], self._unit[g]
         bounds = np.take_along_axis(configs[:, _OUTPUT_BOUNDS], self._order[g], axis=1)
         bounds = np.where(self._exists[g], bounds, 0)

@@ -23,64 +23,47 @@ count elements, else the other two, and:
     count_<o>     how many nodes have opcode o; nodes: how many there are
 """
 
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from baselines.data.packed import splits
 from baselines.data.tile import store as tile_store
 from baselines.features import access_columns
-from baselines.features import estimate as estimate_lib
+from baselines.features import estimate
 from baselines.features import kernel_facts
 from baselines.features import loop_columns
-from baselines.features import tile_columns as tile_columns_lib
+from baselines.features import tile_columns
 from baselines.hlo import arrays
 from baselines.hlo import schema
 
+# In the order of the columns: some models read the estimated time as the last one.
+# Each class has `names`, and its objects compute [rows, len(names)] of int [rows], the
+# kernels, and float64 [rows, >= 24], raw configuration features.
+PARTS: Dict[str, Any] = {
+    'tile_columns': tile_columns.TileColumns,
+    'loop_columns': loop_columns.LoopColumns,
+    'access_columns': access_columns.AccessColumns,
+    'estimate': estimate.Estimate,
+}
+# Those for bounds that count elements; they read a split, the others facts of it.
+_OF_ELEMENTS = ('loop_columns', 'access_columns')
 # Configurations of each kernel that `value_range` looks at.
 _DRAWN = 64
 _OPCODES = 128
-
-# Rows and their kernels' numbers -> columns.
-_Rows = Callable[[np.ndarray, np.ndarray], np.ndarray]
-
-
-class Part(NamedTuple):
-    """Columns that go together.
-
-    Attributes:
-        names: of the columns.
-        make: split, facts of its kernels -> (kernel of each row, raw rows) -> columns.
-    """
-
-    names: Tuple[str, ...]
-    make: Callable[[splits.PackedSplit, kernel_facts.KernelFacts], _Rows]
-
-
-# In the order of the columns: some models read the estimated time as the last one.
-PARTS: Dict[str, Part] = {
-    'tile_columns': Part(
-        tile_columns_lib.NAMES, lambda store, facts: tile_columns_lib.TileColumns(facts)
-    ),
-    'loop_columns': Part(loop_columns.NAMES, loop_columns.LoopColumns),
-    'access_columns': Part(access_columns.NAMES, access_columns.AccessColumns),
-    'estimate': Part(
-        estimate_lib.NAMES,
-        lambda store, facts: (
-            lambda kernels, configs: estimate_lib.estimate(facts, kernels, configs)
-        ),
-    ),
-}
-# Those for bounds that count elements.
-_OF_ELEMENTS = ('loop_columns', 'access_columns')
+# Rows that are computed at a time: all that is computed of them stays in cache.
+_CHUNK = 1 << 11
 
 
 class TileTable:
     """Columns of a split's configurations, computed as they are asked for.
 
+    Attributes:
+        parts: names in `PARTS`, in that order.
+        names: of the columns.
+
     Args:
         store: a split of kernels.
-        parts: names in `PARTS`; the columns come in the order of `PARTS`.
+        parts: names in `PARTS`.
 
     Raises:
         ValueError: the raw columns are not the published ones.
@@ -89,16 +72,17 @@ class TileTable:
     def __init__(self, store: tile_store.TileStore, parts: Sequence[str]):
         self._store = store
         self.parts = tuple(name for name in PARTS if name in parts)
-        self._made: List[_Rows] = []
-        if self.parts:
+        self.names = tuple(n for part in self.parts for n in PARTS[part].names)
+        for part in self.parts:
+            _require(f'{store.source}: node_feat', store.node_feat, schema.NODE, part)
+            _require('config_feat', store.config_feat, schema.TILE, part)
+        facts = None
+        if set(self.parts) - set(_OF_ELEMENTS):
             facts = kernel_facts.KernelFacts.of(store)
-            self._made = [PARTS[name].make(store, facts) for name in self.parts]
+        self._computed = [
+            PARTS[part](store if part in _OF_ELEMENTS else facts) for part in self.parts
+        ]
         self._kept: Tuple[int, np.ndarray] = 0, np.empty((0, 0))
-
-    @property
-    def names(self) -> Tuple[str, ...]:
-        """Names of the columns."""
-        return tuple(name for part in self.parts for name in PARTS[part].names)
 
     def rows(self, rows: np.ndarray, raw: Optional[np.ndarray] = None) -> np.ndarray:
         """Computes rows.
@@ -116,12 +100,15 @@ class TileTable:
             return kept[rows[0] - start : rows[-1] + 1 - start]
         raw = self._store.config_feat[rows] if raw is None else raw
         kernels = np.searchsorted(self._store.config_offsets, rows, 'right') - 1
-        columns = [made(kernels, raw) for made in self._made]
-        columns = columns or [np.empty((len(rows), 0), np.float32)]
-        found = np.concatenate(columns, axis=1)
+        table = np.empty((len(rows), len(self.names)), np.float32)
+        for first in range(0, len(rows) if self.parts else 0, _CHUNK):
+            chunk = slice(first, first + _CHUNK)
+            configs = raw[chunk].astype(np.float64)
+            columns = [part(kernels[chunk], configs) for part in self._computed]
+            np.concatenate(columns, axis=1, out=table[chunk], casting='same_kind')
         if follow:  # a graph model and trees ask for the same, one after the other
-            self._kept = rows[0], found
-        return found
+            self._kept = rows[0], table
+        return table
 
     def value_range(
         self, graphs: Union[Sequence[int], np.ndarray, None] = None
@@ -161,7 +148,7 @@ class FlatTable:
 
     Args:
         store: a split of kernels.
-        wanted: names of the columns to compute; None means all.
+        names: of the columns to compute; None means all.
         shared: a table of the same split, that keeps what it has computed last.
 
     Raises:
@@ -171,32 +158,34 @@ class FlatTable:
     def __init__(
         self,
         store: tile_store.TileStore,
-        wanted: Optional[Sequence[str]] = None,
+        names: Optional[Sequence[str]] = None,
         shared: Optional[TileTable] = None,
     ):
         self._store = store
         own = [f'config_{n}' for n in _names(schema.TILE, store.config_feat.shape[1])]
-        if wanted is None:
+        if names is None:
             # Columns that read bounds as registers say nothing of elements.
             fits = loop_columns.fits(store)
             parts = [p for p in PARTS if (p in _OF_ELEMENTS) == fits]
         else:
-            parts = [p for p in PARTS if set(PARTS[p].names) & set(wanted)]
+            parts = [p for p in PARTS if set(PARTS[p].names) & set(names)]
         if shared is None or not set(parts) <= set(shared.parts):
             shared = TileTable(store, parts)
         self._table = shared
         kernel_names, kernels = _of_kernels(store)
-        known = [own, self._table.names, kernel_names]
-        place = {n: (i, c) for i, some in enumerate(known) for c, n in enumerate(some)}
-        self.names: List[str] = list(place if wanted is None else wanted)
+        blocks = [own, shared.names, kernel_names]
+        place = {
+            n: (i, c) for i, block in enumerate(blocks) for c, n in enumerate(block)
+        }
+        self.names: List[str] = list(place if names is None else names)
         for name in self.names:
             if name not in place:
                 raise ValueError(
                     f'{store.source}: there is no column {name[:40]!r}, which the '
                     'trees look at'
                 )
-        part, column = np.array([place[name] for name in self.names]).reshape(-1, 2).T
-        self._places = [np.flatnonzero(part == i) for i in range(len(known))]
+        block, column = np.array([place[name] for name in self.names]).reshape(-1, 2).T
+        self._places = [np.flatnonzero(block == i) for i in range(len(blocks))]
         self._columns = [column[inside] for inside in self._places]
         self._kernels = kernels.T[self._columns.pop()]
 
@@ -218,15 +207,15 @@ class FlatTable:
         rows = self._store.config_offsets[graphs] + configs
         raw = self._store.config_feat[rows]
         parts = raw, self._table.rows(rows, raw)
-        found = np.empty((len(self.names), len(rows)), np.float32)
+        table = np.empty((len(self.names), len(rows)), np.float32)
         for place, columns, part in zip(self._places, self._columns, parts):
-            found[place] = part.T[columns]
-        found[self._places[-1]] = self._kernels[:, graphs]
-        return found.T
+            table[place] = part.T[columns]
+        table[self._places[-1]] = self._kernels[:, graphs]
+        return table.T
 
 
 def _of_kernels(store: tile_store.TileStore) -> Tuple[List[str], np.ndarray]:
-    """Names of what is known of kernels, and float32 [kernels, names]."""
+    """Returns names of the columns of kernels, and float32 [kernels, names]."""
     raw = np.asarray(store.node_feat)
     logs = np.sign(raw) * np.log1p(np.abs(raw))
     first, nodes = store.node_offsets[:-1], np.diff(store.node_offsets)
@@ -246,5 +235,14 @@ def _of_kernels(store: tile_store.TileStore) -> Tuple[List[str], np.ndarray]:
 
 
 def _names(columns: schema.Columns, width: int) -> List[str]:
-    """Names of raw columns, by number where there are more than published."""
+    """Names raw columns, by number where there are more than published."""
     return [*columns.names, *map(str, range(len(columns), width))][:width]
+
+
+def _require(name: str, array: np.ndarray, columns: schema.Columns, part: str) -> None:
+    """Raises ValueError unless an array has the published columns."""
+    if array.shape[-1] < len(columns):
+        raise ValueError(
+            f'{name} has {array.shape[-1]} columns, but --{part} reads the '
+            f'{len(columns)} published ones'
+        )

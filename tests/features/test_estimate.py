@@ -7,8 +7,6 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from baselines.features import estimate
-from baselines.features import kernel_facts
 from baselines.features import normalizer as normalizer_lib
 from baselines.features import tile_table
 from baselines.tiles import graphs
@@ -27,14 +25,10 @@ def _value_range(store, kernels=None):
 
 def _columns(record):
     """{column: values of the configurations}, logarithms undone."""
-    store = hlo_kernels.store(record)
-    rows = estimate.estimate(
-        kernel_facts.KernelFacts.of(store),
-        np.zeros(record.num_configs, int),
-        record.config_feat,
-    )
+    table = tile_table.TileTable(hlo_kernels.store(record), ['estimate'])
+    rows = table.rows(np.arange(record.num_configs))
     assert rows.shape == (record.num_configs, 7) and rows.dtype == np.float32
-    values = dict(zip(estimate.NAMES, np.exp(rows.T.astype(np.float64))))
+    values = dict(zip(table.names, np.exp(rows.T.astype(np.float64))))
     for name in ('log_bytes', 'log_matrix_operations', 'log_vector_operations'):
         values[name] -= 1
     values['log_footprint'] = values['log_footprint'] * 16 * _MIB - 1
@@ -317,24 +311,16 @@ def test_any_columns_give_finite_estimates(seed, pad):
         record.config_feat[rng.random(record.config_feat.shape) < 0.3] = pad
     store = hlo_kernels.store(*kernels)
     of_row = np.repeat(np.arange(3), store.config_counts)
-    facts = kernel_facts.KernelFacts.of(store)
-    columns = estimate.estimate(facts, of_row, store.config_feat)
+    table = tile_table.TileTable(store, ['tile_columns', 'estimate'])
+    columns = table.rows(np.arange(len(of_row)))
     assert np.isfinite(columns).all()
-    assert (columns[:, estimate.NAMES.index('log_tiles')] >= 0).all()
+    assert (columns[:, table.names.index('log_tiles')] >= 0).all()
     # Each row by itself, in whatever company.
     order = rng.permutation(len(of_row))
+    np.testing.assert_array_equal(table.rows(order), columns[order])
+    alone = tile_table.TileTable(hlo_kernels.store(kernels[1]), table.parts)
     np.testing.assert_array_equal(
-        estimate.estimate(facts, of_row[order], store.config_feat[order]),
-        columns[order],
-    )
-    alone = hlo_kernels.store(kernels[1])
-    np.testing.assert_array_equal(
-        estimate.estimate(
-            kernel_facts.KernelFacts.of(alone),
-            np.zeros(kernels[1].num_configs, int),
-            kernels[1].config_feat,
-        ),
-        columns[of_row == 1],
+        alone.rows(np.arange(kernels[1].num_configs)), columns[of_row == 1]
     )
 
 
@@ -347,10 +333,11 @@ def test_other_columns_are_refused():
             'published ones'
         ),
     ):
-        kernel_facts.KernelFacts.of(store)
-    store = hlo_kernels.store(*tile_records.make_records(1, config_features=8))
-    with pytest.raises(ValueError, match='config_feat has 8 columns'):
         _value_range(store)
+    store = hlo_kernels.store(*tile_records.make_records(1, config_features=8))
+    for make in (_value_range, tile_table.FlatTable):
+        with pytest.raises(ValueError, match='config_feat has 8 columns, but --'):
+            make(store)
 
 
 # Scaled, and at the end of a configuration's columns ----------------------------

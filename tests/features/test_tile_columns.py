@@ -7,14 +7,12 @@ import numpy as np
 import pytest
 
 from baselines.data.tile import records
-from baselines.features import kernel_facts
 from baselines.features import normalizer as normalizer_lib
 from baselines.features import tile_columns
 from baselines.features import tile_table
 from baselines.tiles import graphs
 from tests.helpers import hlo_kernels
 from tests.helpers import places
-from tests.helpers import tile_records
 from tests.helpers.hlo_kernels import configs
 from tests.helpers.hlo_kernels import kernel
 from tests.helpers.hlo_kernels import node
@@ -25,14 +23,12 @@ _ROOT = str(places.SHARED / 'npz' / 'tile' / 'xla')
 
 def _columns(record):
     """{name without log_: values of the configurations}, logarithms undone."""
-    facts = kernel_facts.KernelFacts.of(hlo_kernels.store(record))
-    rows = tile_columns.TileColumns(facts)(
-        np.zeros(record.num_configs, int), record.config_feat
-    )
-    assert rows.shape == (record.num_configs, len(tile_columns.NAMES))
+    table = tile_table.TileTable(hlo_kernels.store(record), ['tile_columns'])
+    rows = table.rows(np.arange(record.num_configs))
+    assert rows.shape == (record.num_configs, len(table.names))
     assert rows.dtype == np.float32
     values = np.exp(rows.T.astype(np.float64))
-    return {name[len('log_') :]: v for name, v in zip(tile_columns.NAMES, values)}
+    return {name[len('log_') :]: v for name, v in zip(table.names, values)}
 
 
 def _check(record, **expected):
@@ -151,12 +147,6 @@ def test_a_tuple_root():
     )
 
 
-def test_other_columns_are_refused():
-    facts = kernel_facts.KernelFacts.of(hlo_kernels.store(_product(([], []))))
-    with pytest.raises(ValueError, match='8 columns, but --tile_columns reads the 24'):
-        tile_columns.TileColumns(facts)(np.zeros(2, int), np.zeros((2, 8), np.float32))
-
-
 # The table -----------------------------------------------------------------------
 
 
@@ -183,7 +173,7 @@ def test_a_model_sees_the_table_scaled_behind_its_columns():
     store = _kernels()
     plain = normalizer_lib.Normalizer.fit(store)
     fitted = normalizer_lib.Normalizer.fit(store, estimate=True, tile_columns=True)
-    width = len(tile_columns.NAMES) + 7
+    width = len(tile_columns.TileColumns.names) + 7
     assert fitted.num_config_features == plain.num_config_features + width
     seen = graphs.TileGraphs(store, fitted).scoring_items(np.arange(2))['config_feats']
     raw = graphs.TileGraphs(store, plain).scoring_items(np.arange(2))['config_feats']
@@ -244,9 +234,9 @@ def test_what_two_models_see_is_computed_once():
     class Counting(tile_table.TileTable):
         def __init__(self, *args):
             super().__init__(*args)
-            made = self._made
+            made = self._computed
             count = lambda part: lambda g, raw: calls.append(len(g)) or part(g, raw)
-            self._made = [count(part) for part in made]
+            self._computed = [count(part) for part in made]
 
     shared = Counting(store, ('tile_columns',))
     shared.rows(np.arange(4))
@@ -259,12 +249,6 @@ def test_what_two_models_see_is_computed_once():
     assert calls == [4, 4]
     other = tile_table.FlatTable(store, ['log_time'], shared)
     assert other.rows(*rows).shape == (4, 1) and calls == [4, 4]
-
-
-def test_other_numbers_of_raw_columns_are_refused():
-    records_ = tile_records.make_records(3, node_features=12)
-    with pytest.raises(ValueError, match='reads the 140 published ones'):
-        tile_table.FlatTable(hlo_kernels.store(*records_))
 
 
 # Real kernels --------------------------------------------------------------------
