@@ -311,7 +311,7 @@ def test_any_columns_give_finite_estimates(seed, pad):
         record.config_feat[rng.random(record.config_feat.shape) < 0.3] = pad
     store = hlo_kernels.store(*kernels)
     of_row = np.repeat(np.arange(3), store.config_counts)
-    table = tile_table.TileTable(store, ['tile_columns', 'estimate'])
+    table = tile_table.TileTable(store, ['estimate'])
     columns = table.rows(np.arange(len(of_row)))
     assert np.isfinite(columns).all()
     assert (columns[:, table.names.index('log_tiles')] >= 0).all()
