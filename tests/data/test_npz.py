@@ -203,22 +203,6 @@ def test_a_header_that_makes_no_sense(tmp_path, header):
     assert message.startswith(('a claims shape', 'not a complete npz file'))
 
 
-_ODD = {
-    'pipe': os.mkfifo,
-    'device': lambda path: path.symlink_to('/dev/zero'),
-    'link to nothing': lambda path: path.symlink_to('/nowhere/at/all'),
-    'link to itself': lambda path: path.symlink_to(path.name),
-    'folder': os.mkdir,
-}
-
-
-@pytest.mark.parametrize('kind', sorted(_ODD))
-def test_what_is_no_file(tmp_path, kind):
-    _ODD[kind](tmp_path / 'odd.npz')
-    expected = 'a link to a file' if kind.startswith('link') else 'not a regular file'
-    assert _message(str(tmp_path / 'odd.npz')).startswith(expected)
-
-
 def test_a_missing_file_is_an_os_error(tmp_path):
     with pytest.raises(FileNotFoundError, match='gone.npz'):
         _read(str(tmp_path / 'gone.npz'))

@@ -57,21 +57,6 @@ def test_average():
     )
 
 
-def test_a_model_alone_keeps_its_order():
-    scores = np.random.default_rng(0).normal(size=50).astype(np.float32)
-    for by in ensembles.WAYS:
-        np.testing.assert_array_equal(
-            np.argsort(ensembles.average([scores], by=by)), np.argsort(scores)
-        )
-
-
-def test_an_outlier_weighs_more_by_scores_than_by_ranks():
-    # Two models prefer 1; one finds 2 very slow, which squeezes the others.
-    members = [[1, 0, 2], [1, 0, 2], [0, 1, 1000]]
-    assert np.argmin(ensembles.average(members, by='ranks')) == 1
-    assert ensembles.average(members)[0] == pytest.approx(1 / 3)
-
-
 @pytest.mark.parametrize(
     'members, changes, words',
     [

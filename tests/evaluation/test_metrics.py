@@ -106,11 +106,6 @@ def test_ordered_pairs_of_100000_configurations():
     assert metrics.ordered_pairs(halves, order + 1) == (2_500_000_000, pairs)
 
 
-def test_opa_by_hand():
-    assert metrics.ordered_pair_accuracy([1, 3, 2], [1, 2, 3]) == 2 / 3
-    assert math.isnan(metrics.ordered_pair_accuracy([1, 2], [5, 5]))
-
-
 @pytest.mark.parametrize('suffix', ['', '_ties'])
 def test_pair_goldens(goldens, suffix):
     lists = list(zip(goldens[f'y_pred{suffix}'], goldens[f'y_true{suffix}']))

@@ -375,14 +375,3 @@ def test_rows_that_are_drawn_are_those_that_are_scored():
     np.testing.assert_array_equal(drawn, every[[6, 5, 2, 1]])
     chosen = made.chosen_items(np.array([1]), [np.array([1, 0])])['config_feats']
     np.testing.assert_array_equal(chosen, every[[4, 3]])
-
-
-def test_a_constant_column_is_kept():
-    store = hlo_kernels.store(_addition([64, 512], configs(([8, 4], []), ([1, 1], []))))
-    fitted = normalizer_lib.Normalizer.fit(store, estimate=True)
-    # No product: the logarithm of 1 + 0 operations everywhere.
-    columns = graphs.TileGraphs(store, fitted).scoring_items(np.array([0]))[
-        'config_feats'
-    ][:, -7:]
-    assert columns[:, 3].tolist() == [0, 0]
-    assert columns[:, 0].tolist() == [0, 1]

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from baselines.data import shipped
-from baselines.data.tile import store as tile_store
 from baselines.features import loop_columns
 from baselines.features import tile_table
 from baselines.hlo import schema
@@ -169,22 +167,11 @@ def test_a_transpose_of_what_is_left():
 
 
 def test_bounds_in_elements_are_told_from_those_in_registers():
-    assert loop_columns.fits(hlo_kernels.store(_sum()))
+    store = hlo_kernels.store(_sum())
+    assert loop_columns.fits(store)
+    assert 'loop_trips' in tile_table.FlatTable(store).names
     nodes = [hlo_kernels.node('parameter', [60, 300], root=True)]
     registers = hlo_kernels.kernel(nodes, [], hlo_kernels.configs(([8, 3], [])))
     assert not loop_columns.fits(hlo_kernels.store(registers))
     few = tile_records.make_records(2, node_features=9)
     assert not loop_columns.fits(hlo_kernels.store(*few))
-
-
-def test_the_measured_kernels_have_elements():
-    from baselines.data.tile import records
-
-    root = shipped.folder('tile')
-    import glob
-
-    paths = sorted(glob.glob(f'{root}/test/*.npz'))[:10]
-    kernels = [records.read_tile(path) for path in paths]
-    store = tile_store.TileStore.of_records('measured', kernels)
-    assert loop_columns.fits(store)
-    assert 'loop_trips' in tile_table.FlatTable(store).names

@@ -60,27 +60,6 @@ def test_sources(operand, result, opcode, columns, source):
     assert found == [source, [1.0] * rank, [0.0] * rank]
 
 
-def test_what_bounds_reduce_is_cut_by_them():
-    reduce = dict(dimensions=[2, 0])
-    found, *_ = _of_operand([3, 4, 5], [4], 'reduce', [5, 3], **reduce)
-    assert found == [7, 0, 6]
-    found, *_ = _of_operand([3, 4, 5], [4], 'reduce', [5, 2], **reduce)
-    assert found == [_W, 0, _W]
-
-
-def test_windows_reach_further():
-    columns = dict(window_size=[5, 1], window_stride=[2, 1])
-    found = _of_operand([19, 4], [8, 4], 'reduce-window', **columns)
-    # Of t results (t - 1) x 2 + 5.
-    assert found == [[0, 1], [2, 1], [3, 0]]
-
-
-def test_slices_skip():
-    columns = dict(slice_dims_stride=[2, 1, 3, 6])  # the sum and the product
-    found = _of_operand([10, 7, 9], [5, 7, 3], 'slice', **columns)
-    assert found == [[0, 1, 2], [2, 1, 3], [0, 0, 0]]
-
-
 @pytest.mark.parametrize(
     'operand, result, source, times',
     [
@@ -94,33 +73,3 @@ def test_reshapes(operand, result, source, times):
     exists = np.array(source) < _W
     assert found[0] == source
     assert np.array(found[1])[exists].tolist() == np.array(times)[exists].tolist()
-
-
-def test_operations_follow_each_other():
-    """The transposed maximum of windows of a parameter that skips."""
-    skipping = dict(slice_dims_stride=[2, 1, 3, 2])
-    window = dict(window_size=[3, 1], window_stride=[1, 1])
-    nodes = [
-        hlo_kernels.node('parameter', [20, 4]),
-        hlo_kernels.node('parameter', [20, 4]),  # of nothing
-        _named(hlo_kernels.node('slice', [10, 4]), **skipping),
-        _named(hlo_kernels.node('reduce-window', [8, 4]), **window),
-        _named(hlo_kernels.node('transpose', [4, 8]), dimensions=[1, 0]),
-    ]
-    tiles = _tiles(nodes, [(4, 3), (3, 2), (2, 0)])
-    assert tiles.reached.tolist() == [True, False, True, True, True]
-    assert tiles.root.tolist() == [4]
-    assert tiles.source[:, :2].tolist() == [[1, 0], [_W] * 2, [1, 0], [1, 0], [0, 1]]
-    # t positions take t + 2 elements, which are 2 apart.
-    assert tiles.times[0, :2].tolist() == [2, 1]
-    assert tiles.plus[0, :2].tolist() == [4, 0]
-
-
-def test_a_result_that_bounds_are_not_of_is_whole():
-    nodes = [hlo_kernels.node('parameter', [8]), hlo_kernels.node('negate', [8])]
-    nodes[1][1][schema.IS_ROOT] = 1
-    rows = hlo_kernels.configs(([4], []))
-    store = hlo_kernels.store(hlo_kernels.kernel(nodes, [(1, 0)], rows))
-    output = np.array([[4, 0, 0, 0, 0, 0]])
-    tiles = node_tiles.NodeTiles(store, output, 0 * output)
-    assert (tiles.source == _W).all()

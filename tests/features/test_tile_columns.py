@@ -1,24 +1,18 @@
 """Tiles against arrays: kernels small enough to work out by hand, and real ones."""
 
-import glob
-import os
-
 import numpy as np
 import pytest
 
-from baselines.data.tile import records
 from baselines.features import normalizer as normalizer_lib
 from baselines.features import tile_columns
 from baselines.features import tile_table
 from baselines.tiles import graphs
 from tests.helpers import hlo_kernels
-from tests.helpers import places
 from tests.helpers.hlo_kernels import configs
 from tests.helpers.hlo_kernels import kernel
 from tests.helpers.hlo_kernels import node
 
 _MIB = 2**20
-_ROOT = str(places.SHARED / 'npz' / 'tile' / 'xla')
 
 
 def _columns(record):
@@ -219,79 +213,14 @@ def test_what_trees_see():
     assert some.names == wanted
     chosen = some.rows(np.array([1, 0, 0]), np.array([0, 0, 1]))
     np.testing.assert_array_equal(chosen.T, [found[name] for name in wanted])
+    shared = tile_table.TileTable(store, ('tile_columns', 'estimate'))
+    shared.rows(np.arange(3))
+    some = tile_table.FlatTable(store, wanted, shared)
+    np.testing.assert_array_equal(
+        some.rows(np.array([0, 0]), np.array([0, 1])), chosen[1:]
+    )
     with pytest.raises(ValueError, match="no column 'log_trips_lane', which the trees"):
         tile_table.FlatTable(store, ['log_trips_lane'])
 
 
-def test_what_two_models_see_is_computed_once():
-    tiles = configs(([2, 2], []), ([1, 3], []), ([1, 1], []), ([2, 1], []))
-    store = hlo_kernels.store(_addition([20, 300], tiles))
-    wanted = ['nodes', 'log_trips_lanes', 'log_trips_sublanes']
-    rows = np.zeros(4, int), np.arange(4)
-    expected = tile_table.FlatTable(store, wanted).rows(*rows)
-    calls = []
-
-    class Counting(tile_table.TileTable):
-        def __init__(self, *args):
-            super().__init__(*args)
-            made = self._computed
-            count = lambda part: lambda g, raw: calls.append(len(g)) or part(g, raw)
-            self._computed = [count(part) for part in made]
-
-    shared = Counting(store, ('tile_columns',))
-    shared.rows(np.arange(4))
-    table = tile_table.FlatTable(store, wanted, shared)
-    np.testing.assert_array_equal(table.rows(*rows), expected)
-    np.testing.assert_array_equal(table.rows(rows[0][1:3], rows[1][1:3]), expected[1:3])
-    assert calls == [4]
-    # Others are computed: in another order, of another part.
-    np.testing.assert_array_equal(table.rows(rows[0], rows[1][::-1]), expected[::-1])
-    assert calls == [4, 4]
-    other = tile_table.FlatTable(store, ['log_time'], shared)
-    assert other.rows(*rows).shape == (4, 1) and calls == [4, 4]
-
-
 # Real kernels --------------------------------------------------------------------
-
-# Read off the shapes by hand: sizes slowest first, then for some configurations trips
-# slowest first, trips of the sum and of the window, elements with their padding.
-_REAL = {
-    'copy_25': ((5, 5, 32, 256), {5: ((2, 3, 2, 1), 1, 1, 6 * 6 * 32 * 256)}),
-    'fusion_191': (
-        (12, 12, 32, 384),
-        {
-            0: ((1, 3, 1, 1), 1, 3, 12 * 12 * 32 * 384),
-            5: ((2, 2, 4, 3), 2, 9, 12 * 12 * 32 * 384),
-        },
-    ),
-    'fusion_205': (
-        (32, 1000),
-        {0: ((1, 8), 1, 1, 32 * 1024), 5: ((2, 1), 32, 1, 32 * 1024)},
-    ),
-    'fusion_209': ((32, 4096), {5: ((4, 6), 4, 1, 32 * 36 * 128)}),
-    'fusion_232': ((26, 26, 32, 192), {5: ((13, 6, 4, 2), 1, 1, 26 * 30 * 32 * 256)}),
-    'fusion_250': ((4096,), {1: ((4,), 1, 1, 4096)}),
-    # No bounds at all: one tile.
-    'reshape_37': ((224, 224, 3, 32), {0: ((1, 1, 1, 1), 1, 1, 224 * 224 * 8 * 128)}),
-    'reshape_39': ((32, 5, 5, 256), {1: ((1, 1, 1, 1), 1, 1, 32 * 5 * 8 * 256)}),
-}
-
-
-@pytest.mark.skipif(
-    not os.path.isdir(_ROOT), reason='no real kernels beside the repository'
-)
-@pytest.mark.parametrize('name', sorted(_REAL))
-def test_real_kernels(name):
-    (path,) = glob.glob(os.path.join(_ROOT, '*', f'{name}_*.npz'))
-    sizes, cases = _REAL[name]
-    found = _columns(records.read_tile(path))
-    places_ = ('lanes', 'sublanes', 'third', 'fourth')[: len(sizes)][::-1]
-    for config, (trips, depth, window, padded) in cases.items():
-        for place, expected in zip(places_, trips):
-            assert found[f'trips_{place}'][config] == pytest.approx(expected), place
-        assert found['trips_depth'][config] == pytest.approx(depth)
-        assert found['trips_window'][config] == pytest.approx(window)
-        waste = np.prod([found[f'waste_{place}'][config] for place in places_])
-        assert waste == pytest.approx(padded / np.prod(sizes), rel=1e-5)
-        tile = found['tile_elements'][config] * np.prod(trips)
-        assert tile == pytest.approx(padded, rel=1e-5)

@@ -67,19 +67,6 @@ def test_layouts_beside_the_default():
     )
 
 
-def test_json():
-    run = _run(hlo_modules.tile_run(output_bounds=[8, 128], kernel_bounds=[256]))
-    bounds = {'output_bounds': [8, 128], 'kernel_bounds': [256], 'input_bounds': []}
-    assert config_text.tile_json(run) == bounds
-    layouts = _run(hlo_modules.layout_run([[[1, 0], []], [[2, 0, 1], [0]]]))
-    assert config_text.layout_json(layouts, [3, 8]) == {
-        'layouts': {
-            '3': {'output': [1, 0], 'input': []},
-            '8': {'output': [2, 0, 1], 'input': [0]},
-        }
-    }
-
-
 @pytest.mark.parametrize('pad', [0, -1])
 def test_rows_of_features_say_the_same(pad):
     run = hlo_modules.tile_run(output_bounds=[8, 128], kernel_bounds=[256])

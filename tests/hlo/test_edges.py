@@ -70,11 +70,6 @@ def test_ids_may_be_any_int64():
     assert _edges(module).tolist() == [[2, 0], [2, 1]]
 
 
-def test_no_edges_have_two_columns_all_the_same():
-    found = _edges(hlo_modules.module(_computation(dict(id=1))))
-    assert found.shape == (0, 2)
-
-
 def test_one_computation_called_twice_is_one_edge_and_a_warning():
     module = hlo_modules.module(
         _computation(dict(id=1), id=1),

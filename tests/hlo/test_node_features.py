@@ -37,18 +37,6 @@ def _aggregated(row, name, width):
     return _listed(row, name, width) + [row[f'{name}_sum'], row[f'{name}_product']]
 
 
-def test_the_all_default_instruction():
-    found = graph.extract_graph(
-        hlo_modules.module(hlo_modules.computation({}, root_id=0))
-    )
-    assert found.node_feat.shape == (1, 140)
-    ones = np.flatnonzero(found.node_feat[0])
-    # The root, the invalid type, and the products of empty lists.
-    products = [i for i, n in enumerate(schema.NODE.names) if n.endswith('_product')]
-    assert ones.tolist() == [0, 2, *products]
-    assert (found.node_feat[0, ones] == 1).all()
-
-
 def test_root_of_its_own_computation_only():
     module = hlo_modules.module(
         hlo_modules.computation({'id': 5}, {'id': 6}, id=1, root_id=5),
@@ -58,37 +46,24 @@ def test_root_of_its_own_computation_only():
 
 
 @pytest.mark.parametrize(
-    'number, name',
+    'number, names',
     [
-        (0, 'invalid_type'),
-        (1, 'pred'),
-        (9, 'u64'),
-        (10, 'f16'),
-        (12, 'f64'),
-        (16, 'bf16'),
-        (15, 'c64'),
-        (18, 'c128'),
-        (13, 'tuple'),
-        (14, 'opaque_type'),
-        (17, 'token'),
+        (0, {'invalid_type'}),
+        (16, {'bf16'}),
+        (18, {'c128'}),
+        (13, {'tuple'}),
+        # Newer ones.
+        (19, set()),
+        (-1, set()),
     ],
 )
-def test_element_type_sets_one_flag(number, name):
+def test_element_types_set_one_flag(number, names):
     row = _row(shape={'element_type': number})
     flags = {k: v for k, v in row.items() if k.startswith('shape_element')}
     assert len(flags) == 19
-    assert {k for k, v in flags.items() if v} == {f'shape_element_type_is_{name}'}
-
-
-@pytest.mark.parametrize('number', [19, 26, 999, -1])
-def test_newer_element_types_set_no_flag(number):
-    row = _row(shape={'element_type': number})
-    assert not any(v for k, v in row.items() if k.startswith('shape_element'))
-
-
-def test_lists_are_cut_but_sum_and_product_take_all():
-    row = _row(shape={'dimensions': [2, 3, 1, 1, 5, 1, 7]})
-    assert _aggregated(row, 'shape_dimensions', 6) == [2, 3, 1, 1, 5, 1, 20, 210]
+    assert {k for k, v in flags.items() if v} == {
+        f'shape_element_type_is_{name}' for name in names
+    }
 
 
 def test_sums_and_products_wrap_around():
@@ -107,83 +82,6 @@ def test_casts_round_once():
     number = 2**54 + 2**30 + 1
     assert np.float32(np.float64(number)) == 2.0**54
     assert _row(parameter_number=number)['parameter_number'] == 2.0**54 + 2**31
-
-
-def test_window():
-    row = _row(
-        window={
-            'dimensions': [
-                dict(
-                    size=3,
-                    stride=2,
-                    padding_low=-1,
-                    padding_high=4,
-                    window_dilation=5,
-                    base_dilation=6,
-                    window_reversal=True,
-                ),
-                dict(
-                    size=7,
-                    stride=1,
-                    padding_low=0,
-                    padding_high=1,
-                    window_dilation=1,
-                    base_dilation=2,
-                ),
-            ]
-        }
-    )
-    assert _aggregated(row, 'window_size', 6) == [3, 7, 0, 0, 0, 0, 10, 21]
-    assert _aggregated(row, 'window_stride', 6) == [2, 1, 0, 0, 0, 0, 3, 2]
-    assert _aggregated(row, 'window_padding_low', 6) == [-1, 0, 0, 0, 0, 0, -1, 0]
-    assert _aggregated(row, 'window_padding_high', 6) == [4, 1, 0, 0, 0, 0, 5, 4]
-    assert _aggregated(row, 'window_window_dilation', 6) == [5, 1, 0, 0, 0, 0, 6, 5]
-    assert _aggregated(row, 'window_base_dilation', 6) == [6, 2, 0, 0, 0, 0, 8, 12]
-    assert _listed(row, 'window_window_reversal', 6) == [1, 0, 0, 0, 0, 0]
-    assert row['window_window_reversal_true_count'] == 1
-    assert row['window_window_reversal_false_count'] == 1
-
-
-def test_convolution():
-    row = _row(
-        convolution_dimension_numbers=dict(
-            input_batch_dimension=1,
-            input_feature_dimension=2,
-            input_spatial_dimensions=[3, 4, 5, 6, 7],
-            kernel_input_feature_dimension=8,
-            kernel_output_feature_dimension=9,
-            kernel_spatial_dimensions=[10, 11],
-            output_batch_dimension=12,
-            output_feature_dimension=13,
-            output_spatial_dimensions=[14],
-        )
-    )
-    prefix = 'convolution_dim_numbers_'
-    values = [int(value) for name, value in row.items() if name.startswith(prefix)]
-    assert values == [1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 0, 0, 12, 13]
-
-
-def test_slices_and_padding():
-    row = _row(
-        slice_dimensions=[
-            dict(start=1, limit=9, stride=2),
-            dict(start=3, limit=4, stride=1),
-            dict(start=5, limit=6, stride=3),
-        ],
-        dynamic_slice_sizes=[2, 3, 4],
-        padding_config={
-            'dimensions': [
-                dict(edge_padding_low=-1, edge_padding_high=2, interior_padding=7),
-                dict(edge_padding_low=3, edge_padding_high=0),
-            ]
-        },
-    )
-    assert _aggregated(row, 'slice_dims_start', 2) == [1, 3, 9, 15]
-    assert _aggregated(row, 'slice_dims_stride', 2) == [2, 1, 6, 6]
-    assert _aggregated(row, 'slice_dims_limit', 2) == [9, 4, 19, 216]
-    assert _aggregated(row, 'dynamic_slice_sizes', 2) == [2, 3, 9, 24]
-    assert _aggregated(row, 'padding_config_edge_padding_low', 2) == [-1, 3, 2, -3]
-    assert _aggregated(row, 'padding_config_edge_padding_high', 2) == [2, 0, 2, 0]
 
 
 def test_pad_fills_absent_entries_only():
@@ -224,20 +122,38 @@ def test_any_numbers_give_the_rows_of_the_rules(pad, lists, numbers, present):
     if present[0]:
         instruction['window'] = {
             'dimensions': [
-                dict(size=a, base_dilation=b, window_reversal=a > b)
+                dict(
+                    size=a,
+                    stride=b,
+                    padding_low=b,
+                    padding_high=a,
+                    window_dilation=a,
+                    base_dilation=b,
+                    window_reversal=a > b,
+                )
                 for a, b in zip(sizes, strides)
             ]
         }
     if present[1]:
         instruction['convolution_dimension_numbers'] = dict(
-            input_spatial_dimensions=spatial, output_batch_dimension=numbers[2]
+            input_batch_dimension=numbers[1],
+            input_feature_dimension=numbers[3],
+            input_spatial_dimensions=spatial,
+            kernel_input_feature_dimension=numbers[2],
+            kernel_output_feature_dimension=numbers[0],
+            kernel_spatial_dimensions=sizes,
+            output_batch_dimension=numbers[2],
+            output_feature_dimension=numbers[1],
+            output_spatial_dimensions=strides,
         )
     if present[2]:
         instruction['slice_dimensions'] = [
             dict(start=a, limit=numbers[3], stride=a) for a in spatial
         ]
         instruction['padding_config'] = {
-            'dimensions': [dict(edge_padding_low=a) for a in dimensions]
+            'dimensions': [
+                dict(edge_padding_low=a, edge_padding_high=-1 - a) for a in dimensions
+            ]
         }
     module = hlo_modules.module(
         hlo_modules.computation(dict(id=2), instruction, dict(id=4))

@@ -116,7 +116,7 @@ def _ranked_pairs(strategy, count, k, draws):
     return found
 
 
-@pytest.mark.parametrize('count, k', [(4, 1), (5, 2), (8, 2)])
+@pytest.mark.parametrize('count, k', [(5, 2), (8, 2)])
 def test_skewed_is_gumbel_top_k(count, k):
     # Of Gumbel top-k the first has probability exp(logit) / sum, the next the
     # same among those left.  8 of 2 are drawn another way than 5 of 2.

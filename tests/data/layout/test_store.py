@@ -14,7 +14,6 @@ from tests.helpers import places
 from tests.helpers import same_records
 
 _ROOT = places.ROOT
-_REAL = _ROOT.parent / 'shared/data/npz/layout/xla/random'
 
 
 @pytest.fixture(name='split')
@@ -149,33 +148,3 @@ def test_a_large_file_takes_little_memory(tmp_path):
     np.testing.assert_array_equal(
         store.record(0).node_config_feat[[999, 998]], features[[999, 998]]
     )
-
-
-@pytest.mark.skipif(not _REAL.is_dir(), reason=f'{_REAL} is not there')
-@pytest.mark.parametrize(
-    'split, configs, groups, vectors',
-    [('train', 72, 65, 19), ('valid', 40, 38, 20), ('test', 112, 91, 20)],
-)
-def test_real_program(tmp_path, split, configs, groups, vectors):
-    store = layout_store.LayoutStore.open(str(_REAL / split), str(tmp_path))
-    path = str(_REAL / split / 'main_10904.npz')
-    with np.load(path) as arrays:
-        features, runtimes = arrays['node_config_feat'], arrays['config_runtime']
-    np.testing.assert_array_equal(store.record(0).node_config_feat, features)
-    same_records.assert_same(store.record(0), layout_files.read(path))
-    # Counted with numpy.unique over the file's rows.
-    assert (store.config_counts[0], store.group_counts[0], len(store.vectors(0))) == (
-        configs,
-        groups,
-        vectors,
-    )
-    for group in range(groups):
-        members = np.flatnonzero(
-            (features == features[store.group_first[group]]).all(axis=(1, 2))
-        )
-        np.testing.assert_array_equal(
-            np.flatnonzero(store.config_group == group), members
-        )
-        assert store.group_runtime[group] == pytest.approx(
-            runtimes[members].mean(), rel=1e-15
-        )

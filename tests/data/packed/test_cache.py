@@ -3,7 +3,6 @@
 import errno
 import fcntl
 import os
-import pathlib
 import subprocess
 import sys
 import textwrap
@@ -25,25 +24,6 @@ def _pack(folder, *blocks, **manifest):
             writer.append(**block)
         writer.finish(manifest)
     return str(folder)
-
-
-def test_columns_of_any_shape_come_back_mapped(tmp_path):
-    folder = _pack(
-        tmp_path / 'packed',
-        {'codes': np.arange(6, dtype=np.uint8).reshape(1, 2, 3)},
-        {'codes': np.zeros((0, 2, 3), np.uint8), 'flags': np.array([True])},
-        {'codes': np.full((2, 2, 3), 9, np.uint8)},
-        note='text',
-    )
-    manifest, mapped = columns.open_folder(folder)
-    assert manifest['note'] == 'text'
-    assert mapped['codes'].shape == (3, 2, 3)
-    assert mapped['codes'][0].tolist() == [[0, 1, 2], [3, 4, 5]]
-    assert (mapped['codes'][1:] == 9).all()
-    assert mapped['flags'].tolist() == [True]
-    assert all(isinstance(array, np.memmap) for array in mapped.values())
-    with pytest.raises(ValueError, match='read-only'):
-        mapped['codes'][0] = 1
 
 
 def _flip(path, place):
@@ -82,24 +62,10 @@ def test_a_flipped_bit_in_the_manifest(tmp_path):
             columns.open_folder(folder, read_all=True)
 
 
-def test_damaged_small_folders_are_packed_anew(tmp_path):
-    _, arrays = _open(tmp_path)
-    path = pathlib.Path(arrays['x'].filename)
-    _flip(path, -1)
-    assert _open(tmp_path)[1]['x'].tolist() == [0, 1, 2, 3]
-
-
 @pytest.mark.parametrize('rows', [np.zeros((1, 3)), np.zeros(2, np.float32)])
 def test_rows_that_do_not_fit(tmp_path, rows):
     with pytest.raises(ValueError, match='rows of float.* do not fit'):
         _pack(tmp_path / 'packed', {'x': np.zeros(2)}, {'x': rows})
-
-
-def test_without_finish_there_is_no_manifest(tmp_path):
-    with columns.Writer(str(tmp_path)) as writer:
-        writer.append(x=np.zeros(3))
-    with pytest.raises(FileNotFoundError):
-        columns.open_folder(str(tmp_path))
 
 
 def _build(writer):
@@ -149,22 +115,6 @@ def _child(cache_dir, body):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-
-
-@pytest.mark.slow
-def test_the_second_process_waits_for_the_first(tmp_path):
-    slow = """
-        writer.append(x=np.arange(4))
-        open(os.path.join(sys.argv[1], f'built-{os.getpid()}'), 'w').close()
-        time.sleep(0.5)
-    """
-    children = [_child(tmp_path / 'cache', slow) for _ in range(3)]
-    results = [child.communicate(timeout=60) for child in children]
-    assert [child.returncode for child in children] == [0, 0, 0], results
-    assert {out for out, _ in results} == {'got child [0, 1, 2, 3]\n'}
-    names = sorted(path.name for path in (tmp_path / 'cache').iterdir())
-    assert len([name for name in names if name.startswith('built-')]) == 1
-    assert not [name for name in names if name.startswith('.')]
 
 
 def test_waiting_says_so(tmp_path):

@@ -2,7 +2,6 @@
 
 import dataclasses
 import errno
-import io
 import os
 import pathlib
 import shutil
@@ -14,15 +13,12 @@ import numpy as np
 import pytest
 
 from baselines.data.layout import store as layout_store
-from baselines.data.packed import columns
 from baselines.data.tile import records
 from baselines.data.tile import store as tile_store
 from tests.helpers import layout_files
 from tests.helpers import places
 from tests.helpers import same_records
 from tests.helpers import tile_records
-
-_REAL = places.SHARED / 'npz'
 
 
 class _Task(NamedTuple):
@@ -194,12 +190,6 @@ def test_home_folder_and_trailing_slash(split, monkeypatch):
     assert _open(split).source == first.source == str(split)
 
 
-def test_no_bar_without_a_terminal(split, capsys):
-    _open(split)
-    captured = capsys.readouterr()
-    assert captured.out == captured.err == ''
-
-
 # When it is packed anew -------------------------------------------------------
 
 
@@ -344,32 +334,6 @@ def test_the_cache_is_in_the_way_of_a_file(split):
     assert str(split.parent / 'cache') in message and '--cache_dir' in message
 
 
-class _FullDisk(io.BytesIO):
-    """A file on a disk with room for so many bytes in all."""
-
-    room = 0
-
-    def write(self, data):
-        _FullDisk.room -= memoryview(data).nbytes
-        if _FullDisk.room < 0:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return super().write(data)
-
-
-@pytest.mark.parametrize('room', [0, 5_000])
-def test_a_full_disk_leaves_nothing(split, monkeypatch, room):
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            columns, 'open', lambda path, mode, **_: _FullDisk(), raising=False
-        )
-        _FullDisk.room = room
-        message = _message(OSError, split)
-    assert message.startswith('[Errno 28] No space left on device: the cache')
-    assert '--cache_dir' in message and str(split.parent / 'cache') in message
-    assert _folders(split) == []
-    assert _open(split).num_graphs == 5
-
-
 def test_ctrl_c_leaves_nothing_and_keeps_the_old_version(split, monkeypatch):
     _open(split)
     folders = _folders(split)
@@ -428,26 +392,3 @@ def test_a_file_that_cannot_be_read_is_named(split, monkeypatch):
 
 
 # Real data --------------------------------------------------------------------
-
-
-@pytest.mark.skipif(not _REAL.is_dir(), reason=f'{_REAL} is not there')
-@pytest.mark.parametrize(
-    'name, sizes',
-    # Sums of the columns nodes and configs in the data's README.
-    [
-        ('tile/xla/train', (10, 195, 696, True)),
-        ('tile/xla/valid', (5, 99, 56, True)),
-        ('tile/xla/test', (5, 155, 5124, False)),
-        ('layout/xla/random/train', (1, 3163, 72, True)),
-    ],
-)
-def test_real_splits(tmp_path, name, sizes):
-    task = _TASKS[name.partition('/')[0]]
-    store = task.kind.open(str(_REAL / name), str(tmp_path))
-    nodes, configs = store.node_offsets[-1], store.config_offsets[-1]
-    assert (len(store), nodes, configs, store.has_runtimes) == sizes
-    read = records.read_tile if task is _TASKS['tile'] else layout_files.read
-    for i, graph_id in enumerate(store.graph_ids):
-        same_records.assert_same(
-            store.record(i), read(str(_REAL / name / f'{graph_id}.npz'))
-        )

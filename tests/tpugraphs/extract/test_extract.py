@@ -402,29 +402,6 @@ def test_beam_writes_the_same_files(raw, tmp_path, capfd):
                 np.testing.assert_array_equal(a[key], b[key])
 
 
-@pytest.mark.slow
-def test_beam_takes_options_and_stops_at_a_full_disk(
-    raw, tmp_path, monkeypatch, capsys
-):
-    def full(record, path):
-        raise OSError(28, 'No space left on device')
-
-    monkeypatch.setattr(records.TileRecord, 'write', full)
-    assert (
-        _extract(
-            raw,
-            tmp_path / 'out',
-            '--runner=DirectRunner',
-            '--beam_options=--direct_running_mode=in_memory',
-        )
-        == 1
-    )
-    error = capsys.readouterr().err
-    assert error.count('\n') == 1
-    assert 'No space left on device' in error
-    assert _names(tmp_path / 'out') == []
-
-
 def test_many_files_go_through_beam_by_themselves(raw, tmp_path, monkeypatch):
     many = [_write(tmp_path / f'in/{i}.pb', b'') for i in range(65)]
     taken = []
