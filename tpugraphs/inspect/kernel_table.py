@@ -40,7 +40,7 @@ def lines(program: reader.Program) -> List[str]:
 
 def _optimised(program: reader.Program) -> Tuple[Any, str]:
     """Returns the module to cut, and the origin of its kernels, for people."""
-    if not extras.version('jaxlib'):
+    if not extras.has_jaxlib():
         origin = f'instructions before fusion; for kernels run {extras.INSTALL}'
         return program.module, origin
     try:

@@ -78,6 +78,7 @@ class Backend:
         ValueError: this machine or jaxlib lacks the platform.
     """
 
+    @extras.naming_the_command()
     def __init__(self, platform: str = 'cpu'):
         extras.require()
         from jaxlib import xla_client

@@ -10,10 +10,12 @@ import numpy as np
 from tpugraphs.measure import building
 from tpugraphs.measure import programs
 from tpugraphs.measure import signatures
+from tpugraphs.programs import extras
 from tpugraphs.programs import functions
 from tpugraphs.programs import reader
 
 
+@extras.naming_the_command()
 def trace(
     function: Callable, args: Sequence[Any]
 ) -> Tuple[reader.Program, signatures.Signature]:
@@ -25,7 +27,8 @@ def trace(
             shapes and types are compiled in.
 
     Raises:
-        ValueError: it cannot be compiled with them, or assigns variables.
+        ValueError: it cannot be compiled with them, or assigns variables; a package is
+            missing.
     """
     name = getattr(function, '__name__', '') or getattr(function, 'name', 'program')
     leaves: List[Any] = []

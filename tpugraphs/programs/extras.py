@@ -1,8 +1,19 @@
-"""Checks for jaxlib, which the extra [measure] installs."""
+"""Checks for packages that may be missing, and names the command that installs them."""
 
+import contextlib
 import importlib.metadata
+import importlib.util
+import re
+from typing import Iterator
 
 INSTALL = 'pip install -e .[measure]'
+# Package -> the command that installs it.
+_COMMANDS = {
+    'jax': f'{INSTALL} jax',
+    'jaxlib': INSTALL,
+    'tensorflow': 'pip install -e .',
+}
+_MISSING = re.compile(rf'ModuleNotFoundError: .*\b({"|".join(_COMMANDS)})\b')
 
 
 def version(package: str) -> str:
@@ -13,9 +24,35 @@ def version(package: str) -> str:
         return ''
 
 
+def has_jaxlib() -> bool:
+    """Tells whether jaxlib can be imported, without importing it."""
+    return importlib.util.find_spec('jaxlib') is not None
+
+
 def require(purpose: str = 'measuring') -> None:
     """Raises ValueError, which names the purpose, if jaxlib is not installed."""
-    if not version('jaxlib'):
+    if not has_jaxlib():
         raise ValueError(
             f'{purpose} needs jaxlib, which is not installed; run {INSTALL}'
         )
+
+
+@contextlib.contextmanager
+def naming_the_command() -> Iterator[None]:
+    """Adds the command that installs a missing package to errors about it.
+
+    Raises:
+        ValueError: in place of an ImportError of such a package, or of a ValueError
+            that quotes one.
+    """
+    try:
+        yield
+    except (ImportError, ValueError) as error:
+        message = str(error)
+        if isinstance(error, ImportError):
+            message = f'ModuleNotFoundError: {message}'
+        missing = _MISSING.search(message)
+        if not missing:
+            raise
+        command = _COMMANDS[missing.group(1)]
+        raise ValueError(f'{message}; run {command}') from error

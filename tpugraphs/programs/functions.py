@@ -117,7 +117,7 @@ def from_saved_model(
 
 def is_jax(function: Any, args: Optional[Sequence[Any]]) -> bool:
     """Tells whether a function is one of jax.jit, or an argument is JAX's."""
-    if 'jax' not in sys.modules:
+    if sys.modules.get('jax') is None:
         return False
     import jax
 

@@ -14,6 +14,7 @@ from baselines import text
 from baselines.hlo import forms
 from baselines.hlo import reading
 from tpugraphs.programs import conversion
+from tpugraphs.programs import extras
 from tpugraphs.programs import functions
 
 FUNCTION = 'function'
@@ -42,6 +43,7 @@ class Program:
     tuning: Any = None
 
 
+@extras.naming_the_command()
 def read_program(x: Any, *args: Any, name: str = '') -> Program:
     """Reads a program; see `tpugraphs.read_program` for arguments and errors."""
     if isinstance(x, Program):

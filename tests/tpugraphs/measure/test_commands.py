@@ -2,14 +2,15 @@
 
 import json
 import os
+import sys
 
 import numpy as np
 import pytest
 
 from tests.helpers import measured_programs
+from tests.helpers import program_forms
 import tpugraphs
 from tpugraphs import commands
-from tpugraphs.programs import extras
 
 
 @pytest.fixture
@@ -76,15 +77,51 @@ def test_what_collect_refuses(words, message, capsys):
     assert message in capsys.readouterr().err
 
 
-def test_without_the_extra_there_is_one_line(monkeypatch, capsys, program):
-    def missing(name):
-        raise extras.importlib.metadata.PackageNotFoundError(name)
+_IMPORTS = """
+import {package} as package
 
-    monkeypatch.setattr(extras.importlib.metadata, 'version', missing)
-    for words in (['collect', program, 'out'], ['tune', program]):
-        assert commands.run(words[0], words[1:]) == 1
-        told = capsys.readouterr().err
-        assert told == (
-            'error: measuring needs jaxlib, which is not installed; run '
-            'pip install -e .[measure]\n'
-        )
+def inside(x):
+    import jax
+
+example_args = (package.zeros([8, 8]),)
+"""
+
+
+@pytest.mark.parametrize(
+    'package, command',
+    [
+        ('jaxlib', 'pip install -e .[measure]'),
+        ('jax', 'pip install -e .[measure] jax'),
+        ('tensorflow', 'pip install -e .'),
+    ],
+)
+def test_a_missing_package_is_one_line_that_says_how_to_install_it(
+    package, command, monkeypatch, capsys, tmp_path, program
+):
+    if package != 'jaxlib':
+        pytest.importorskip('jaxlib', reason='jaxlib is not installed ([measure])')
+    monkeypatch.setitem(sys.modules, package, None)
+    out, file = str(tmp_path / 'out'), tmp_path / 'mine.py'
+    file.write_text(_IMPORTS.format(package=package))
+    text = program_forms.write('HLO text', tmp_path)
+    sources = [f'{file}:inside'] if package != 'jaxlib' else [program, text]
+    if package == 'jax':  # imported where the function is traced, too
+        (tmp_path / 'late.py').write_text(_IMPORTS.format(package='tensorflow'))
+        sources.append(f'{tmp_path}/late.py:inside')
+    for source in sources:
+        told = []
+        for words in (['collect', source, out], ['tune', source], ['rank', source]):
+            words += ['--dir', 'estimate'] if words[0] == 'rank' else []
+            if source != program or words[0] != 'rank':
+                assert commands.run(words[0], words[1:]) == 1
+                told.append(capsys.readouterr().err)
+        with pytest.raises(ValueError) as caught:
+            tpugraphs.read_program(text if package == 'jaxlib' else source)
+        for line in (*told, f'{caught.value}\n'):
+            assert line.endswith(f'; run {command}\n') and line.count('\n') == 1
+
+
+def test_a_function_without_tensorflow_is_not_tuned(monkeypatch):
+    monkeypatch.setitem(sys.modules, 'tensorflow', None)
+    with pytest.raises(ValueError, match='tensorflow.*; run pip install -e .$'):
+        tpugraphs.tune(lambda x: x, np.zeros(3), records='')
