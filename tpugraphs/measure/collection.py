@@ -1,6 +1,7 @@
 """Measures programs into a collection: npz files and measured.json."""
 
 import collections
+import dataclasses
 import hashlib
 import os
 import sys
@@ -37,14 +38,13 @@ def run(
 ) -> int:
     """Measures a collection, prints the report, and returns an exit code."""
     try:
-        report = collect(sources, options, load)
+        folder = collect(sources, options, load)
     except BaseException as error:
         if not text.is_interrupt(error):
             raise
         print(f'\nstopped; --resume goes on with {options.output}', file=sys.stderr)
         return 130
-    for line in report.lines(options.output):
-        print(line)
+    print(*folder.lines(), sep='\n')
     return 0
 
 
@@ -52,13 +52,16 @@ def collect(
     sources: Sequence[str],
     options: folder_lib.Options,
     load: Callable[[str], reader.Program] = programs_lib.load,
-) -> folder_lib.Report:
+) -> folder_lib.CollectionFolder:
     """Measures programs, and writes an npz file for every kernel or program.
 
     Args:
         sources: names of programs, as `load` takes them.
         options: of the collection.
         load: source -> program.
+
+    Returns:
+        The folder with its results.
 
     Raises:
         ValueError: the output folder holds other files, or nothing can be measured.
@@ -76,80 +79,65 @@ def collect(
     ):
         path = options.records if options.task == 'tile' else ''
         memory = memory_lib.Memory(path, session.device, fresh=True)
-        collector = _Collector(folder, session, memory)
-        collector.measure(collector.plan(sources, load))
-    report = folder.report
-    if not report.records:
-        reasons = [*report.failed, *report.skipped]
+        items = _load_items(sources, load, folder, session)
+        _Collector(folder, session, memory).measure(items)
+    if not folder.records:
+        reasons = [*folder.failed, *folder.skipped]
         raise ValueError(
             f'nothing was measured: {"; ".join(reasons[:5]) or "too little time"}'
         )
-    return report
+    return folder
 
 
+def _load_items(
+    sources: Sequence[str],
+    load: Callable[[str], reader.Program],
+    folder: folder_lib.CollectionFolder,
+    session: session_lib.Session,
+) -> List[_Item]:
+    """Returns what to measure of programs; those of no use go to `folder.failed`."""
+    options = folder.options
+    items: List[_Item] = []
+    digests: Set[str] = set()
+    names: Set[str] = set()
+    for number, source in enumerate(sources):
+        if options.seconds_left < 0:
+            raise ValueError(
+                f'--minutes is spent on compiling {number} of {len(sources)} '
+                'programs; give it more, or fewer programs'
+            )
+        try:
+            program = load(source)
+            if program.name in names:
+                raise ValueError(f'two programs are called {program.name!r}')
+            names.add(program.name)
+            items += draw_items(
+                items_of(program, options.task, session, digests, folder.skipped),
+                options,
+            )
+        except (ValueError, OSError) as error:
+            folder.failed.append(text.one_line(error, source))
+    if not items and folder.failed:
+        raise ValueError(folder.failed[0])
+    return items
+
+
+@dataclasses.dataclass(frozen=True)
 class _Collector:
-    """Measures kernels or programs, and writes their files.
+    """Measures kernels or programs, and writes their files."""
 
-    Args:
-        folder: the output folder with its options and report.
-        session: the worker process that compiles and times.
-        memory: the tuning records that measurements are added to.
-    """
-
-    def __init__(
-        self,
-        folder: folder_lib.CollectionFolder,
-        session: session_lib.Session,
-        memory: memory_lib.Memory,
-    ):
-        self._folder, self._session, self._memory = folder, session, memory
-        self._options, self._report = folder.options, folder.report
-
-    def plan(
-        self, sources: Sequence[str], load: Callable[[str], reader.Program]
-    ) -> List[_Item]:
-        """Loads and compiles programs; returns the kernels or programs to measure.
-
-        Programs that cannot be used are added to `report.failed`.
-
-        Raises:
-            ValueError: no program can be used, or no time is left to compile them.
-        """
-        options, report = self._options, self._report
-        items: List[_Item] = []
-        digests: Set[str] = set()
-        names: Set[str] = set()
-        for number, source in enumerate(sources):
-            if options.seconds_left < 0:
-                raise ValueError(
-                    f'--minutes is spent on compiling {number} of {len(sources)} '
-                    'programs; give it more, or fewer programs'
-                )
-            try:
-                program = load(source)
-                if program.name in names:
-                    raise ValueError(f'two programs are called {program.name!r}')
-                names.add(program.name)
-                items += draw_items(
-                    items_of(
-                        program, options.task, self._session, digests, report.skipped
-                    ),
-                    options,
-                )
-            except (ValueError, OSError) as error:
-                report.failed.append(text.one_line(error, source))
-        if not items and report.failed:
-            raise ValueError(report.failed[0])
-        return items
+    folder: folder_lib.CollectionFolder
+    session: session_lib.Session
+    memory: memory_lib.Memory  # to which measurements are added
 
     def measure(self, items: Sequence[_Item]) -> None:
         """Measures the items that have no file yet, until time is up."""
-        options, report = self._options, self._report
+        folder, options = self.folder, self.folder.options
         programs = [(item.name, item.program) for item in items]
         splits = assign_splits(programs, options.split)
-        todo = [item for item in items if item.name not in report.records]
+        todo = [item for item in items if item.name not in folder.records]
         # Configurations of an earlier call do not count in this call's rate.
-        earlier, began = report.configs, time.monotonic()
+        earlier, began = folder.configs, time.monotonic()
         spent: List[float] = []
         program = None
         finished = len(items) - len(todo)
@@ -158,68 +146,54 @@ class _Collector:
                 seconds_left = options.seconds_left
                 # A kernel is not begun if too little time is left for it.
                 if seconds_left < (np.median(spent[-9:]) * 0.7 if spent else 0):
-                    report.left += len(todo) - index
+                    folder.left += len(todo) - index
                     break
                 if item.program != program:
-                    self._session.restart()
+                    self.session.restart()
                     program = item.program
                 started = time.monotonic()
+                # No pass beyond the least number begins after so many seconds.
                 fair = min(seconds_left / (len(todo) - index), options.seconds)
-                self._measure_item(item, splits[item.name], fair, seconds_left)
+                protocol = timing.Protocol(
+                    *options.passes, fair, compiling=fair / 2, deadline=seconds_left
+                )
+                self._measure_item(item, splits[item.name], protocol)
                 spent.append(time.monotonic() - started)
-                rate = (report.configs - earlier) / (time.monotonic() - began) * 60
+                rate = (folder.configs - earlier) / (time.monotonic() - began) * 60
                 phase.remark(f'{rate:.0f} configurations/min')
-                phase.update(item.name in report.records)
+                phase.update(item.name in folder.records)
 
-    def _measure_item(
-        self, item: _Item, split: str, fair: float, deadline: float
-    ) -> None:
-        """Measures a kernel or program, and writes its file.
-
-        Args:
-            item: the kernel or program.
-            split: 'train', 'valid', 'test' or ''.
-            fair: seconds after which no pass beyond the least number begins.
-            deadline: seconds after which nothing is measured.
-        """
-        options, report = self._options, self._report
+    def _measure_item(self, item: _Item, split: str, protocol: timing.Protocol) -> None:
+        """Measures a kernel or program, and writes its file below a split."""
+        folder, options = self.folder, self.folder.options
         rng = np.random.default_rng([options.seed, _digest(item.name)])
         batch = item.batch(rng, options.configs)
-        protocol = timing.Protocol(
-            *options.passes, seconds=fair, compiling=fair / 2, deadline=deadline
-        )
         try:
             modules = [batch.module(i) for i in range(len(batch.described))]
-            measured = self._session.measure(
+            measured = self.session.measure(
                 item.name, modules, item.inputs, options.seed, protocol
             )
         except session_lib.WorkerError as error:
-            report.skipped[str(error)] += 1
+            folder.skipped[str(error)] += 1
             return
-        self._memory.add(item.name, batch.described, measured)
+        self.memory.add(item.name, batch.described, measured)
         if len(measured.passes) < protocol.least:
-            report.left += 1
+            folder.left += 1
         elif len(measured.kept) < 2:
-            report.skipped['a single configuration'] += 1
+            folder.skipped['a single configuration'] += 1
         else:
-            self._write(item, split, batch.described, measured)
+            configs = [batch.described[i] for i in measured.kept]
+            self._write(item, split, configs, measured)
 
     def _write(
         self,
         item: _Item,
         split: str,
-        described: Sequence[Dict[str, Any]],
+        configs: Sequence[Dict[str, Any]],
         measured: session_lib.Measured,
     ) -> None:
-        """Writes the npz file of a kernel or program, and measured.json.
-
-        Args:
-            item: the kernel or program.
-            split: 'train', 'valid', 'test' or ''; noisy ones go to their own folder.
-            described: all its configurations, the default first.
-            measured: the times of those that were kept.
-        """
-        options = self._options
+        """Writes the npz file of a kernel or program, and measured.json."""
+        options = self.folder.options
         passes = measured.passes
         halves = np.array([passes[half::2].min(0) for half in (0, 1)])
         default, tau = passes[:, 0], timing.kendall_tau(*halves)
@@ -228,7 +202,6 @@ class _Collector:
         if noisy:
             parts = folder_lib.NOISY, ''
         file = os.path.join(*filter(None, parts), f'{item.name}.npz')
-        configs = [described[i] for i in measured.kept]
         tuning = item.tuning(configs, halves.min(0))
         nodes = graph.extract_graph(tuning.module)
         raw_lib.write_record(
@@ -237,7 +210,7 @@ class _Collector:
             nodes,
             raw_lib.configs_of(options.task, tuning, nodes),
         )
-        self._report.records[item.name] = {
+        self.folder.records[item.name] = {
             'file': file,
             'program': item.program,
             'split': split,
@@ -251,7 +224,7 @@ class _Collector:
             'halves': halves.tolist(),
             'passes': len(passes),
         }
-        self._folder.write_sidecar()
+        self.folder.write_sidecar()
 
 
 def draw_items(items: Sequence[_Item], options: folder_lib.Options) -> Sequence[_Item]:

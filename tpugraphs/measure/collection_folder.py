@@ -13,7 +13,7 @@ import os
 import re
 import resource
 import time
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -66,56 +66,6 @@ class Options:
         return self.began + self.minutes * 60 - time.monotonic()
 
 
-@dataclasses.dataclass
-class Report:
-    """The results of a collection."""
-
-    # name -> the entry of measured.json for a kernel or program whose file exists
-    records: Dict[str, Dict[str, Any]] = dataclasses.field(default_factory=dict)
-    left: int = 0  # kernels that were not measured for lack of time
-    # reason -> kernels
-    skipped: _Reasons = dataclasses.field(default_factory=_Reasons)
-    # errors of programs that could not be used, one line for a program
-    failed: List[str] = dataclasses.field(default_factory=list)
-
-    @property
-    def configs(self) -> int:
-        """The number of measured configurations."""
-        return sum(len(record['halves'][0]) for record in self.records.values())
-
-    @property
-    def median_tau(self) -> float:
-        """The median over kernels of Kendall's tau between halves of the passes."""
-        return float(np.median([record['tau'] for record in self.records.values()]))
-
-    @property
-    def dropped(self) -> _Reasons:
-        """The number of configurations that were not measured, by reason."""
-        dropped = (record.get('dropped', {}) for record in self.records.values())
-        reasons = (str(why) for kernel in dropped for why in kernel.values())
-        return _Reasons(why.partition(':')[0] for why in reasons)
-
-    def lines(self, output: str) -> Iterator[str]:
-        """Yields the closing lines for the user; `output` is the folder."""
-        noisy = sum(record['noisy'] for record in self.records.values())
-        yield (
-            f'{len(self.records)} kernels or programs with {self.configs:,} '
-            f'configurations in {output}'
-        )
-        yield (
-            f"Kendall's tau between halves of the passes: median "
-            f'{self.median_tau:.2f}; {noisy} noisy ones set apart'
-        )
-        if self.left:
-            yield f'{self.left} left for lack of time; --resume goes on'
-        for title, counts in (('skipped', self.skipped), ('dropped', self.dropped)):
-            if counts:
-                parts = ', '.join(f'{n} {why}' for why, n in sorted(counts.items()))
-                yield f'{title}: {parts}'
-        for line in self.failed:
-            yield f'program skipped: {line}'
-
-
 @contextlib.contextmanager
 def open_folder(
     sources: Sequence[str], options: Options
@@ -138,7 +88,7 @@ def open_folder(
             try:
                 yield folder
             finally:
-                if folder.report.records:
+                if folder.records:
                     folder.write_sidecar()
                 else:
                     os.unlink(os.path.join(output, hardware.SIDECAR))
@@ -148,7 +98,7 @@ def open_folder(
 
 
 class CollectionFolder:
-    """The folder of a collection with its measured.json.
+    """The folder of a collection, its measured.json, and the results so far.
 
     Args:
         sources: names of the programs.
@@ -156,7 +106,11 @@ class CollectionFolder:
 
     Attributes:
         options: of the collection.
-        report: the results so far, those of earlier calls included.
+        records: name -> the entry of measured.json for a kernel or program whose file
+            exists, those of earlier calls included.
+        left: kernels that were not measured for lack of time.
+        skipped: reason -> kernels that cannot be measured.
+        failed: errors of programs that could not be used, one line for a program.
 
     Raises:
         ValueError: the folder holds other files.
@@ -164,7 +118,10 @@ class CollectionFolder:
     """
 
     def __init__(self, sources: Sequence[str], options: Options):
-        self.options, self.report = options, Report()
+        self.options = options
+        self.records: Dict[str, Dict[str, Any]] = {}
+        self.left = 0
+        self.skipped, self.failed = _Reasons(), []
         self._about = {
             'task': options.task,
             'seed': options.seed,
@@ -186,8 +143,45 @@ class CollectionFolder:
                 'command; use an empty folder'
             )
 
+    @property
+    def configs(self) -> int:
+        """The number of measured configurations."""
+        return sum(len(record['halves'][0]) for record in self.records.values())
+
+    @property
+    def median_tau(self) -> float:
+        """The median over kernels of Kendall's tau between halves of the passes."""
+        return float(np.median([record['tau'] for record in self.records.values()]))
+
+    @property
+    def dropped(self) -> _Reasons:
+        """The number of configurations that were not measured, by reason."""
+        dropped = (record.get('dropped', {}) for record in self.records.values())
+        reasons = (str(why) for kernel in dropped for why in kernel.values())
+        return _Reasons(why.partition(':')[0] for why in reasons)
+
+    def lines(self) -> Iterator[str]:
+        """Yields the closing lines for the user."""
+        noisy = sum(record['noisy'] for record in self.records.values())
+        yield (
+            f'{len(self.records)} kernels or programs with {self.configs:,} '
+            f'configurations in {self.options.output}'
+        )
+        yield (
+            f"Kendall's tau between halves of the passes: median "
+            f'{self.median_tau:.2f}; {noisy} noisy ones set apart'
+        )
+        if self.left:
+            yield f'{self.left} left for lack of time; --resume goes on'
+        for title, counts in (('skipped', self.skipped), ('dropped', self.dropped)):
+            if counts:
+                parts = ', '.join(f'{n} {why}' for why, n in sorted(counts.items()))
+                yield f'{title}: {parts}'
+        for line in self.failed:
+            yield f'program skipped: {line}'
+
     def _resume(self) -> None:
-        """Reads the kernels and minutes of earlier calls into the report."""
+        """Reads the kernels and minutes of earlier calls."""
         output = self.options.output
         if not self.options.resume:
             raise ValueError(
@@ -207,11 +201,11 @@ class CollectionFolder:
         self._before = {name: content[name] for name in _MINUTES}
         for name, kernel in content['kernels'].items():
             if os.path.exists(os.path.join(output, kernel['file'])):
-                self.report.records[name] = kernel
+                self.records[name] = kernel
 
     def write_sidecar(self) -> None:
         """Writes measured.json anew."""
-        options, report = self.options, self.report
+        options = self.options
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         wall = time.monotonic() - options.began
         spent = zip(_MINUTES, (wall, used.ru_utime + used.ru_stime))
@@ -229,10 +223,10 @@ class CollectionFolder:
             },
             # The sums over all calls of this collection.
             **{name: round(self._before[name] + s / 60, 2) for name, s in spent},
-            'median_tau': round(report.median_tau, 4) if report.records else None,
-            'skipped': dict(report.skipped),
-            'failed': report.failed,
-            'kernels': report.records,
+            'median_tau': round(self.median_tau, 4) if self.records else None,
+            'skipped': dict(self.skipped),
+            'failed': self.failed,
+            'kernels': self.records,
         }
         path = os.path.join(options.output, hardware.SIDECAR)
         with files.write_atomically(path, encoding='utf-8') as stream:
@@ -308,10 +302,11 @@ def _check_kernel(name: Any, kernel: Any) -> None:
     """Raises ValueError unless the entry of a kernel has all its fields."""
     untrusted.check({'name': name}, {'name': untrusted.NAME})
     untrusted.check(kernel, _RULES)
-    configs = kernel.get('configs')  # not there in archives that ship
     count = len(kernel['halves'][0])
-    if configs is not None and not (
-        isinstance(configs, list) and len(configs) == count
-    ):
-        raise ValueError(f'configs are not {count} as the times are')
-    untrusted.check({'dropped': {}, **kernel}, {'dropped': untrusted.OBJECT})
+    are_configs = lambda value: isinstance(value, list) and len(value) == count
+    rules = {
+        'configs': (are_configs, f'a list of {count}, as the times are'),
+        'dropped': untrusted.OBJECT,
+    }
+    # Archives that ship have neither.
+    untrusted.check({'configs': [{}] * count, 'dropped': {}, **kernel}, rules)

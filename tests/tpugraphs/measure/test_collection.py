@@ -260,7 +260,7 @@ KERNEL = {
         ('[5, 6]', '[0, 6]', 'damaged (k: halves is not two rows of nanoseconds)'),
         ('[5, 6]', '[5, 6, 7]', 'damaged (k: halves is not two rows'),
         ('[5, 6]', '"x"', 'damaged (k: halves is not two rows'),
-        ('[{}, {}]', '[{}]', 'damaged (k: configs are not 2 as the times are)'),
+        ('[{}, {}]', '[{}]', 'damaged (k: configs is not a list of 2, as the times are)'),
         ('"dropped": {}', '"dropped": 1', 'damaged (k: dropped is not an object)'),
         ('"passes": 4', '"passes": 4.5', 'damaged (k: passes is not a count)'),
     ],
@@ -296,10 +296,10 @@ def test_a_collection_goes_on_with_what_its_sidecar_says(tmp_path):
     settings = options(tmp_path, resume=True)
     folder = collection_folder.CollectionFolder(['a'], settings)
     (tmp_path / 'out' / 'k.npz').touch()
-    folder.report.records.update(k=KERNEL, gone={**KERNEL, 'file': 'gone.npz'})
+    folder.records.update(k=KERNEL, gone={**KERNEL, 'file': 'gone.npz'})
     folder.write_sidecar()
     folder = collection_folder.CollectionFolder(['a'], settings)
-    assert folder.report.records == {'k': KERNEL}
+    assert folder.records == {'k': KERNEL}
     path = tmp_path / 'out' / 'measured.json'
     content = json.loads(path.read_text())
     for edit in ({'collection': []}, {'minutes': 'x'}):
